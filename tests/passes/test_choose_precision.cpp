@@ -59,7 +59,7 @@ TEST(ChoosePrecision, Bf16KeepsEightBits) {
 }
 
 /// Attention of 4 columns between two linears, its operands in one of 12.
-std::string attention(int heads, std::string_view extra_user) {
+std::string packed_attention(int heads, std::string_view extra_user) {
   return fmt::format(R"(graph g(%x: f32[tokens, 4], %offsets: i32[offsets], %mask: u8[tokens]) {{
   const %w: f32[4, 12] = ...
   const %v: f32[4, 4] = ...
@@ -72,7 +72,7 @@ std::string attention(int heads, std::string_view extra_user) {
 }
 
 TEST(ChoosePrecision, AttentionBetweenLinearsIsInBf16) {
-  EXPECT_REWRITE(bf16, attention(2, "return %y as y"),
+  EXPECT_REWRITE(bf16, packed_attention(2, "return %y as y"),
                  R"(graph g(%x: f32[tokens, 4], %offsets: i32[offsets], %mask: u8[tokens]) {
   const %w: f32[4, 12] = ...
   const %v: f32[4, 4] = ...
@@ -85,7 +85,7 @@ TEST(ChoosePrecision, AttentionBetweenLinearsIsInBf16) {
 
 TEST(ChoosePrecision, AttentionTellsWhyItStaysInF32) {
   const auto after_of = [](int heads, const char* extra_user) {
-    return after(bf16, attention(heads, extra_user));
+    return after(bf16, packed_attention(heads, extra_user));
   };
   for (const auto& [heads, users, reason] :
        {std::tuple{4, "return %y as y", "bf16: its heads have an odd number of columns"},
@@ -103,7 +103,7 @@ TEST(ChoosePrecision, Fp16IsAMatterOfKernels) {
   const Pass fp16 = choose_precision({ir::DType::f16});
   std::string text = after(fp16, two_norms);
   EXPECT_NE(text.find("linear(%x, %c0) {precision = \"fp16\"}"), std::string::npos) << text;
-  text += after(fp16, attention(2, "return %y as y"));
+  text += after(fp16, packed_attention(2, "return %y as y"));
   EXPECT_NE(text.find("offsets = [0, 4, 8], precision = \"fp16\""), std::string::npos) << text;
   EXPECT_EQ(text.find(": f16["), std::string::npos) << text;
 }

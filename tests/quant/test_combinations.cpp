@@ -23,7 +23,7 @@ namespace {
 
 using tests::TinyBert;
 
-constexpr std::int64_t kSeq = 3, kShort = 2;
+constexpr std::int64_t kLong = 3, kShort = 2;
 
 /// A value this near to a tie of rounding, in steps, may take the other integer on the device: both
 /// compute in float, but sum in different orders. In a model this small all that follows moves with
@@ -36,13 +36,13 @@ constexpr int kExact = 5;
 /// Two rows of tokens, the second one shorter.
 std::map<std::string, ir::Tensor> batch(unsigned seed) {
   std::mt19937 generator(seed);
-  std::vector<std::int64_t> ids(2 * kSeq), mask(2 * kSeq);
+  std::vector<std::int64_t> ids(2 * kLong), mask(2 * kLong);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     ids[i] = static_cast<std::int64_t>(generator() % tests::kTinyVocabulary);
-    mask[i] = i < kSeq + kShort;
+    mask[i] = i < kLong + kShort;
   }
-  return {{"input_ids", ir::Tensor::of<std::int64_t>({2, kSeq}, ids)},
-          {"attention_mask", ir::Tensor::of<std::int64_t>({2, kSeq}, mask)}};
+  return {{"input_ids", ir::Tensor::of<std::int64_t>({2, kLong}, ids)},
+          {"attention_mask", ir::Tensor::of<std::int64_t>({2, kLong}, mask)}};
 }
 
 SampleSource samples() {
@@ -180,8 +180,8 @@ TEST_P(Combinations, DeviceAndHostAgree) {
     const auto actual = session.run({inputs.begin(), inputs.end()}).at("start_logits").to_doubles();
     ASSERT_EQ(actual.size(), host.logits.size());
     double largest[2] = {}, extent = 0.0;
-    for (std::size_t i = 0; i < kSeq + kShort; ++i) {  // padding, at the end, is not compared
-      double& difference = largest[i / kSeq];
+    for (std::size_t i = 0; i < kLong + kShort; ++i) {  // padding, at the end, is not compared
+      double& difference = largest[i / kLong];
       difference = std::max(difference, std::abs(actual[i] - host.logits[i]));
       extent = std::max(extent, std::abs(host.logits[i]));
       trace = std::max(trace, std::abs(host.logits[i] - in_float[i]));

@@ -64,7 +64,7 @@ TEST(Threads, ATapIsCalledByOneRunAtATimeAndCannotRunItsSession) {
 const std::vector<std::vector<std::int64_t>> kBatches = {{16},     {5, 0, 33, 1}, {130, 64}, {1},
                                                          {60, 60}, {16},          {7, 7, 7}};
 
-Tensors batch(std::size_t i) {
+Tensors numbered_batch(std::size_t i) {
   const auto& lengths = kBatches[i % kBatches.size()];
   return batch_of(lengths, 131, static_cast<unsigned>(lengths[0]));
 }
@@ -74,7 +74,7 @@ void expect_bits_of_one_thread(const SessionOptions& options, std::size_t runs =
   Session session = Session::load(model, options);
   std::vector<Tensors> inputs, expected;
   for (std::size_t i = 0; i < kBatches.size(); ++i) {
-    inputs.push_back(batch(i));
+    inputs.push_back(numbered_batch(i));
     expected.push_back(session.run(inputs.back()));
   }
   const std::size_t alone = session.context().allocated_bytes();
@@ -112,14 +112,15 @@ TEST(Threads, ManyOnOneSessionWithClblast) {
 TEST(Threads, StartedRunsAreFinishedInAnyOrderByAnyThread) {
   Session session = Session::load(model);
   std::vector<Tensors> expected;
-  for (std::size_t i = 0; i < 4; ++i) expected.push_back(session.run(batch(i)));
+  for (std::size_t i = 0; i < 4; ++i) expected.push_back(session.run(numbered_batch(i)));
   std::vector<Session::Run> runs;
-  for (std::size_t i = 0; i < 4; ++i) runs.push_back(session.start(batch(i)));
-  EXPECT_THAT(error_of([&] { session.start(batch(4)); }), HasSubstr("4 runs of this session"));
+  for (std::size_t i = 0; i < 4; ++i) runs.push_back(session.start(numbered_batch(i)));
+  EXPECT_THAT(error_of([&] { session.start(numbered_batch(4)); }),
+              HasSubstr("4 runs of this session"));
   in_another_thread([&] {
     for (const std::size_t i : {2, 0, 3}) EXPECT_EQ(runs[i].finish(), expected[i]) << i;
   });
-  EXPECT_EQ(session.run(batch(3)), expected[3]);
+  EXPECT_EQ(session.run(numbered_batch(3)), expected[3]);
   EXPECT_THAT(error_of([&] { runs[2].finish(); }), HasSubstr("finished"));
   runs.pop_back();
   EXPECT_EQ(runs[1].finish(), expected[1]);
@@ -128,7 +129,7 @@ TEST(Threads, StartedRunsAreFinishedInAnyOrderByAnyThread) {
 // An error of one run is not told to another.
 TEST(Threads, AnIdOutsideTheTableIsAnErrorOfItsRunAlone) {
   Session session = Session::load(model);
-  const Tensors inputs = batch(0), expected = session.run(inputs);
+  const Tensors inputs = numbered_batch(0), expected = session.run(inputs);
   Tensors outside = inputs;
   std::vector<std::int64_t> ids = outside["input_ids"].to_ints();
   ids[1] = 1 << 20;
@@ -160,7 +161,7 @@ std::vector<Tensors> results_of(SessionOptions options, opencl::ContextFuture co
   Session session = Session::load(model, options);
   std::vector<Tensors> results;
   for (std::size_t i = 0; i < kBatches.size(); ++i)
-    for (int again = 0; again < 3; ++again) results.push_back(session.run(batch(i)));
+    for (int again = 0; again < 3; ++again) results.push_back(session.run(numbered_batch(i)));
   return results;
 }
 
