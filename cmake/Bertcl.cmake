@@ -50,7 +50,7 @@ function(bertcl_test)
                                                  "BERTCL_SHARED_DIR=\"${PROJECT_SOURCE_DIR}/../shared\"")
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main bertcl_settings)
   target_compile_options(${arg_NAME} PRIVATE ${bertcl_cold})
-  # In unity builds: twice as many files as elsewhere, since the headers of GoogleTest and JSON take 2 s a time.
+  # In unity builds: twice as many files as elsewhere, since the headers of GoogleTest and JSON take most of the time.
   set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
   if(TARGET bertcl-probe)

@@ -370,10 +370,8 @@ void check_ranges(const Options& options, const Table& table, const Quantization
   for (const std::string& tensor : quantization.activations())
     if (!table.ranges.contains(tensor))
       throw Error(fmt::format(
-          "{}: the table does not name tensor '{}'; this file has fused operators, of which {} "
-          "were "
-          "{}, so its tensors have other names than before its optimization: give the file that "
-          "the table was made from, or make a table of this one ({})",
+          "{}: the table does not name tensor '{}'; {} fused operators of this file were {}: give "
+          "the file that the table was made from, or make a table of this one ({})",
           options.model.string(), tensor, fused,
           expanded ? "expanded into MatMuls" : "left whole, as the table knows nothing inside",
           option_name("write-table")));

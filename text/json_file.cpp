@@ -46,7 +46,7 @@ std::string_view expected_of(std::string_view reason) {
   const auto token = after(reason, "; expected ");
   if (!token || token->starts_with("'[', '{'")) return "a value";
   if (*token == "string literal") return "a key in double quotes";
-  if (*token == "end of input") return "nothing more";
+  if (*token == "end of input") return "the end";
   if (*token == "']'") return "',' or ']'";
   if (*token == "'}'") return "',' or '}'";
   return *token;
@@ -57,8 +57,9 @@ std::string fault_of(std::string_view reason, std::string_view text, std::size_t
   const std::string_view fault = after(reason, " - ").value_or(reason);
   if (fault.starts_with("invalid literal"))
     return fmt::format("unexpected {}, expected {}", word_at(text, byte), expected_of(fault));
-  if (const auto found = after(fault, "unexpected ")) {
-    std::string_view token = found->substr(0, found->find(';'));
+  if (fault.starts_with("unexpected ")) {
+    const std::string_view found = fault.substr(std::string_view("unexpected ").size());
+    std::string_view token = found.substr(0, found.find(';'));
     if (token.ends_with(" literal")) token.remove_suffix(std::string_view(" literal").size());
     return fmt::format("unexpected {}, expected {}", token, expected_of(fault));
   }
@@ -70,7 +71,7 @@ std::string fault_of(std::string_view reason, std::string_view text, std::size_t
 /// "line 2, column 4, byte 15 of 16", where the text has several lines.
 std::string place_of(std::string_view text, std::size_t byte) {
   const std::string bytes = fmt::format("byte {} of {}", byte, text.size());
-  const std::string_view before = text.substr(0, byte);
+  const std::string_view before = text.substr(0, byte - 1);
   const auto lines = std::count(text.begin(), text.end(), '\n');
   if (lines == 0) return bytes;
   const std::size_t begin = before.rfind('\n') + 1;  // 0 in the first line

@@ -243,10 +243,6 @@ bool has_few_registers(const opencl::DeviceInfo& info) {
   return names("ARM") || names("Mali") || names("QUALCOMM") || names("Adreno");
 }
 
-bool spills_early(const opencl::DeviceInfo& info) {
-  return info.type == "gpu" && info.vendor.find("Intel") != std::string::npos;
-}
-
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
                        const opencl::Capabilities& capabilities) {
   if (variant.takes_prefetch) variant.defines["PREFETCH"] = gains_by_prefetch(info);
@@ -264,7 +260,8 @@ GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
     // From gfx11 on AMD's compiler spills registers at 128 x 128.
     if (capabilities.amd_sudot4) set_tiles(variant, 64, 128);
   }
-  if (variant.items > 1 && !has_unit && spills_early(info)) set_tiles(variant, 64, 64);
+  // Intel's compiler spills registers in larger tiles.
+  if (variant.items > 1 && !has_unit && info.is_intel_gpu()) set_tiles(variant, 64, 64);
   if (variant.items > 1 && !has_unit && has_few_registers(info)) set_tiles(variant, 32, 64);
   return variant;
 }

@@ -34,8 +34,8 @@ struct GemmVariant {
   Needs needs = {};
   opencl::Defines defines = {};
   std::int32_t items = 1;  // of a work-group
-  /// Sums of a work-item in tiles of less than 128 rows, whose work-groups have fewer work-items;
-  /// 0: all have `items`.
+  /// Sums of a work-item in tiles of less than 128 rows, from which the size of their work-groups
+  /// follows; 0: all have `items`.
   std::int32_t small_tile_sums = 0;
   std::int32_t tile_columns = panel;
   Unit unit = Unit::none;
@@ -81,9 +81,6 @@ GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
 
 /// Arm's and Qualcomm's GPUs.
 bool has_few_registers(const opencl::DeviceInfo& info);
-
-/// Intel's GPUs, whose compiler spills registers where the largest tiles need nearly all of them.
-bool spills_early(const opencl::DeviceInfo& info);
 
 /// The same variant with tiles of `rows` x `columns`: "dot4_64x128".
 GemmVariant with_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles);

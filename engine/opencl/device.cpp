@@ -31,11 +31,11 @@ std::string type_name(cl_device_type type) {
   return "accelerator";
 }
 
-unsigned narrow_subgroups(cl_device_id device, const DeviceInfo& info) {
+unsigned least_subgroup_width(cl_device_id device, const DeviceInfo& info) {
   std::size_t bytes = 0;
-  if (info.type != "gpu" || !info.has_extension("cl_intel_required_subgroup_size") ||
+  if (!info.is_intel_gpu() || !info.has_extension("cl_intel_required_subgroup_size") ||
       clGetDeviceInfo(device, CL_DEVICE_SUB_GROUP_SIZES_INTEL, 0, nullptr, &bytes) != CL_SUCCESS ||
-      bytes < sizeof(std::size_t))
+      bytes < 2 * sizeof(std::size_t))
     return 0;
   std::vector<std::size_t> widths(bytes / sizeof(std::size_t));
   check(clGetDeviceInfo(device, CL_DEVICE_SUB_GROUP_SIZES_INTEL, bytes, widths.data(), nullptr),
@@ -67,7 +67,7 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device) {
   for (std::string word; words >> word;) info.extensions.push_back(word);
   info.has_subgroups = info.has_extension("cl_khr_subgroups") ||
                        device_value<cl_uint>(device, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
-  info.narrow_subgroups = narrow_subgroups(device, info);
+  info.least_subgroup_width = least_subgroup_width(device, info);
   return info;
 }
 

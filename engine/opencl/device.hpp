@@ -26,13 +26,14 @@ struct DeviceInfo {
   bool unified_memory = false;       ///< host and device share their memory: mapping copies nothing
   bool correctly_rounded_divide = false;  ///< fp32 division and square root can be IEEE 754 exact
   bool has_subgroups = false;  ///< by cl_khr_subgroups, or as a part of OpenCL 2.1 and later
-  /// The least width of sub-groups of a GPU whose compiler chooses among several, as Intel's does;
-  /// else 0.
-  unsigned narrow_subgroups = 0;
+  /// Of the sub-groups of an Intel GPU, whose compiler chooses among several widths; else 0.
+  unsigned least_subgroup_width = 0;
   std::vector<std::string> extensions;
 
   /// True if the driver reports the extension: a hint about what is worth probing, not a proof.
   bool has_extension(const std::string& extension) const;
+
+  bool is_intel_gpu() const { return type == "gpu" && vendor.find("Intel") != std::string::npos; }
 };
 
 /// All devices of all platforms; empty platforms are skipped. Throws Error that tells how to

@@ -82,8 +82,8 @@ std::string Programs::options(const Defines& defines) const {
   // PoCL prints how many warnings there were. They are looked for where each kernel is compiled
   // alone (tests/layout/check_kernels).
   options += " -w";
-  if (info_.narrow_subgroups > 0)
-    options += fmt::format(" -DNARROW_SUBGROUPS={}", info_.narrow_subgroups);
+  if (info_.least_subgroup_width > 0)
+    options += fmt::format(" -DNARROW_SUBGROUPS={}", info_.least_subgroup_width);
   for (const auto& [name, value] : defines) options += fmt::format(" -D{}={}", name, value);
   return options;
 }

@@ -26,7 +26,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void 
   const int column = o.column0 + sub % SUBS_N * SUB_N + lane % LANES_N * 4;
   const float4 c = has_bias ? load4_f32(bias, column, N) : (float4)(0.0f);
   __local float* own = (__local float*)space + sub * SUMS_SIZE;
-  END_UNROLL
+  EPILOGUE_UNROLL
   for (int i = 0; i < SUB_ROWS; i++) {
     barrier(CLK_LOCAL_MEM_FENCE);
     lay_out(sums, i, lane, own);

@@ -33,7 +33,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void 
   const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
                                    out_zero_point, has_bias, type, x_scale, w_zero_point);
   __local int* own = space + sub * SUMS_SIZE;
-  END_UNROLL
+  EPILOGUE_UNROLL
   for (int i = 0; i < SUB_ROWS; i++) {
     barrier(CLK_LOCAL_MEM_FENCE);
     lay_out(sums, i, lane, own);

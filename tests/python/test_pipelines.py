@@ -185,6 +185,10 @@ class PipelinesTest(unittest.TestCase):
                                                                rf"\S+ \[.*, the head of {task}$"):
                         bertcl.pipeline(other, model=self.model)
 
+    def test_spans_are_no_classes(self):
+        with self.assertRaisesRegex(ValueError, "text-classification needs .*the head of question-answering"):
+            bertcl.pipeline("text-classification", model=DEFAULT_MODEL)
+
     def test_names_of_transformers(self):
         for alias, task in ("ner", "token-classification"), ("sentiment-analysis", "text-classification"):
             ours, _ = self.pipelines(task)

@@ -44,12 +44,16 @@ TEST(ParseJson, WhatWasExpectedIsToldInWords) {
   EXPECT_EQ(fault("[1 2]"), " (byte 4 of 5): unexpected number, expected ',' or ']'");
   EXPECT_EQ(fault(R"({"a": 1 "b": 2})"),
             " (byte 11 of 15): unexpected string, expected ',' or '}'");
-  EXPECT_EQ(fault("{} x"), " (byte 4 of 4): unexpected 'x', expected nothing more");
+  EXPECT_EQ(fault("{} x"), " (byte 4 of 4): unexpected 'x', expected the end");
   EXPECT_EQ(fault("\x01"), " (byte 1 of 1): unexpected byte 0x01, expected a value");
   EXPECT_EQ(fault(R"({"a": -})"), " (byte 8 of 8): invalid number: expected digit after '-'");
   EXPECT_EQ(fault("{\"a\": \"x\ny\"}"),
-            " (line 2, column 0, byte 9 of 12): invalid string: control character U+000A (LF) must "
+            " (line 1, column 9, byte 9 of 12): invalid string: control character U+000A (LF) must "
             "be escaped to \\u000A or \\n");
+  EXPECT_EQ(fault("{\"a\": tru\n}"),
+            " (line 1, column 10, byte 10 of 11): unexpected 'tru', expected a value");
+  EXPECT_EQ(fault(R"({"a": "an unexpected \q thing"})"),
+            " (byte 23 of 31): invalid string: forbidden character after backslash");
   EXPECT_EQ(fault("[1e999]"), ": the number 1e999 is too large");
   EXPECT_EQ(fault("[1,"), ": unexpected end after 3 bytes; was it copied in full?");
 }

@@ -57,7 +57,7 @@ std::int32_t head_max_of(const Geometry& g) {
 /// from gfx11 on, and on Intel.
 std::int32_t group_rows_of(Builder& b, const Geometry& g, bool has_bias) {
   const bool fewer = g.head_size > 64 || has_bias || b.context().capabilities().amd_sudot4 ||
-                     kernels::spills_early(b.context().info());
+                     b.context().info().is_intel_gpu();
   return fewer ? 32 : 64;
 }
 

@@ -28,9 +28,11 @@ std::vector<GemmVariant> tunable_variants_of(const Target& target,
     if (variant.is_reference || target.is_disabled(variant.name) ||
         !target.why_not(variant.needs).reason.empty())
       continue;
-    supported.push_back(target.for_device(variant));
+    const GemmVariant own = target.for_device(variant);
+    supported.push_back(own);
     for (const auto& tiles : variant.smaller_tiles)
-      supported.push_back(kernels::with_tiles(target.for_device(variant), tiles));
+      if (tiles[0] * tiles[1] < own.tile_rows * own.tile_columns)
+        supported.push_back(kernels::with_tiles(own, tiles));
   }
   return supported;
 }

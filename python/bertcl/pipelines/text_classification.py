@@ -15,7 +15,7 @@ class TextClassification(Pipeline):
     def __init__(self, model, **options):
         super().__init__(model, **options)
         self.logits = self.head("text-classification", "logits", form="[batch, classes]",
-                                fits=lambda shape, task: len(shape) <= 2 and task != "feature-extraction")
+                                fits=lambda shape, task: len(shape) <= 2 and task in ("", "text-classification"))
 
     def __call__(self, inputs, top_k="one", function_to_apply=None):
         one = isinstance(inputs, (str, dict))
