@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -124,10 +125,27 @@ std::pair<std::string, std::optional<std::string>> texts_of(const JsonNode& obje
   return {first ? first->string() : object.at("text").string(), other};
 }
 
-std::string object_id(const JsonNode& object, std::size_t index) {
-  const auto id = object.find("id");
-  return id ? name_of(*id) : std::to_string(index);
-}
+/// The keys of predictions: each object's id, or its position where it has none.
+class Ids {
+ public:
+  explicit Ids(const text::DataFile& file) : file_(file) {}
+
+  /// Throws Error that names the lines of two objects with one id.
+  std::string of(const JsonNode& object, std::size_t line) {
+    const auto given = object.find("id");
+    const std::string id = given ? name_of(*given) : std::to_string(lines_.size());
+    if (const auto [place, is_new] = lines_.try_emplace(id, line); !is_new)
+      text::fail_at(file_, line,
+                    fmt::format("id \"{}\" is already that of line {}; ids must be unique, and a "
+                                "line without one has its position, from 0",
+                                id, place->second));
+    return id;
+  }
+
+ private:
+  const text::DataFile& file_;
+  std::map<std::string, std::size_t> lines_;
+};
 
 std::size_t column_of(const std::vector<std::string>& row,
                       std::initializer_list<std::string_view> names) {
@@ -221,10 +239,11 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path) {
   const text::DataFile file = text::read_data(path);
   std::vector<ClassifiedText> texts;
   if (text::is_json_lines(file.content)) {
+    Ids ids(file);
     text::each_object(file, kClassifiedForm, [&](const JsonNode& object, std::size_t number) {
       const auto [first, second] = texts_of(object);
       const auto several = object.find("labels");
-      texts.push_back({object_id(object, texts.size()),
+      texts.push_back({ids.of(object, number),
                        first,
                        second,
                        several ? "" : name_of(object.at("label")),
@@ -293,11 +312,12 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path) {
   const text::DataFile file = text::read_data(path);
   std::vector<ScoredPair> pairs;
   if (text::is_json_lines(file.content)) {
-    text::each_object(file, kScoredForm, [&](const JsonNode& object, std::size_t) {
+    Ids ids(file);
+    text::each_object(file, kScoredForm, [&](const JsonNode& object, std::size_t number) {
       auto [first, second] = texts_of(object);
       if (!second) second = object.at("text_pair").string();
       const auto score = find_any(object, {"score", "label"});
-      pairs.push_back({object_id(object, pairs.size()), first, *second,
+      pairs.push_back({ids.of(object, number), first, *second,
                        score ? score->number() : object.at("score").number()});
     });
   } else {

@@ -69,7 +69,10 @@ bool is_json_lines(std::string_view content) {
   if (!begins_as_object(content)) return false;
   content.remove_prefix(content.find('{'));
   const std::string_view first = trimmed(content.substr(0, content.find('\n')));
-  if (!first.ends_with('}')) return false;
+  // A document over several lines; a broken line is one of JSON, too, and an error where it is
+  // read.
+  const bool goes_on = first.find_last_of(",[{:") == first.size() - 1 && !first.ends_with("},");
+  if (goes_on) return false;
   // The first key tells: a SQuAD file may be long.
   const std::string_view key = trimmed(first.substr(1));
   return key.starts_with('"') && !key.starts_with("\"data\"") && !key.starts_with("\"version\"");

@@ -175,7 +175,7 @@ Complaint complaint(const CLI::App& program, const CLI::ParseError& error,
 std::string as_bytes(std::string& text) {
   const std::string given = text;
   try {
-    if (!text.starts_with('-') && CLI::AsSizeValue(false)(text).empty()) return "";
+    if (!text.starts_with('-') && CLI::AsSizeValue(false)(text).empty() && text != "0") return "";
   } catch (const CLI::ValidationError&) {  // its message lists 30 units
   }
   return fmt::format("'{}' is not a size in bytes, or as 500M or 4G", given);

@@ -113,6 +113,15 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
                     "write only the model with {}",
                     what, also, option_name("model-only")));
   };
+  // A file that the model does without would change how its texts are read.
+  std::vector<std::string> names(kTokenizerFiles.begin(), kTokenizerFiles.end());
+  names.emplace_back(kConfig);
+  names.insert(names.end(), kEmbeddingFiles.begin(), kEmbeddingFiles.end());
+  for (const std::string& name : names)
+    if (!companions.contains(name) && fs::exists(folder / name, ignored))
+      refuse(
+          fmt::format("{} has no counterpart beside {}", (folder / name).string(), model.string()),
+          "");
   for (const auto& [name, from] : companions) {
     const fs::path to = folder / name;
     if (fs::exists(to, ignored)) {
@@ -123,15 +132,6 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
     }
     missing_.push_back({name, from, to});
   }
-  // A file that the model does without would change how its texts are read.
-  std::vector<std::string> names(kTokenizerFiles.begin(), kTokenizerFiles.end());
-  names.emplace_back(kConfig);
-  names.insert(names.end(), kEmbeddingFiles.begin(), kEmbeddingFiles.end());
-  for (const std::string& name : names)
-    if (!companions.contains(name) && fs::exists(folder / name, ignored))
-      refuse(
-          fmt::format("{} has no counterpart beside {}", (folder / name).string(), model.string()),
-          "");
   if (missing_.empty() || replace) return;
   if (const auto other = other_model(folder, {model, output}))
     refuse(fmt::format("{} is there without {}", other->string(), missing_.front().name),

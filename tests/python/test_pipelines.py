@@ -139,6 +139,8 @@ class PipelinesTest(unittest.TestCase):
             with self.subTest(strategy=strategy):
                 self.assert_same(ours(given, aggregation_strategy=strategy),
                                  theirs(given, aggregation_strategy=strategy))
+                self.assert_same(ours(given[:1], aggregation_strategy=strategy),
+                                 theirs(given[:1], aggregation_strategy=strategy))
                 expected = theirs(given, aggregation_strategy=strategy)
                 for text, entities in zip(given, expected):
                     for entity in entities:  # transformers spells words anew, from their lower-cased tokens

@@ -96,6 +96,25 @@ TEST(ReadClassified, JsonLines) {
               HasSubstr(".txt:2: expected a JSON object; each line"));
 }
 
+// Not plain text: nobody would see it.
+TEST(ReadClassified, ABrokenFirstLineOfJson) {
+  for (const char* line : {R"({"text": "a")", R"({"text": "a", "label": 1},)", R"({"text": tru})"})
+    EXPECT_THAT(refusal(read_classified, line + std::string("\n{\"text\": \"b\", \"label\": 1}\n")),
+                HasSubstr(".txt:1: broken JSON"))
+        << line;
+}
+
+TEST(ReadJsonLines, IdsAreUnique) {
+  const std::string of_x = R"({"text": "a", "text_pair": "b", "label": 1, "id": "1"})";
+  for (const char* second : {R"({"text": "a", "text_pair": "b", "label": 1, "id": 1})",
+                             R"({"text": "a", "text_pair": "b", "label": 1})"}) {
+    const std::string content = of_x + "\n" + second + "\n";
+    for (const std::string& message :
+         {refusal(read_classified, content), refusal(read_scored_pairs, content)})
+      EXPECT_THAT(message, HasSubstr(".txt:2: id \"1\" is already that of line 1"));
+  }
+}
+
 TEST(ReadClassified, TextsKnowTheirLines) {
   const auto lines = [](const std::string& content, const std::string& ending) {
     std::vector<std::size_t> found;

@@ -86,6 +86,9 @@ TEST_F(CompanionsTest, ThoseOfAnotherModelStay) {
     EXPECT_THAT(
         error_of([&] { copy("", replace); }),
         AllOf(HasSubstr("out/tokenizer_config.json has no counterpart"), Not(HasSubstr("force"))));
+  // Nor is 'force' proposed for another file first.
+  write("out/vocab.txt", "its");
+  EXPECT_THAT(error_of([&] { copy(); }), HasSubstr("has no counterpart"));
 }
 
 TEST_F(CompanionsTest, NothingIsAddedToAnotherModel) {

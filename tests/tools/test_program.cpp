@@ -28,6 +28,7 @@ TEST(Program, HelpIsACommandToo) {
   for (const std::string& command : kCommands)
     EXPECT_EQ(run_bertcl({"help", command}).out, run_bertcl({command, "--help"}).out);
   EXPECT_EQ(run_bertcl({"help", "eval"}).code, 0);
+  EXPECT_EQ(run_bertcl({"help", "help"}).code, 0);
   EXPECT_THAT(refusal(run_bertcl({"help", "evl"})), HasSubstr("'evl' (did you mean eval?)"));
 }
 

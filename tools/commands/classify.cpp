@@ -17,6 +17,7 @@
 #include "tasks/model_config.hpp"
 #include "text/companion_files.hpp"
 #include "tools/models/activation.hpp"
+#include "tools/models/text_model.hpp"
 #include "tools/models/texts_run.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/options/task_options.hpp"

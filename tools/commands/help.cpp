@@ -16,6 +16,7 @@ void add_help(CLI::App& program, Action& action) {
   std::vector<std::string> names;
   for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
   CLI::App* command = program.add_subcommand("help", "Explain a command, as COMMAND --help does");
+  names.emplace_back("help");
   command->group("Commands");
   command->footer("Example:\n  bertcl help quantize\n");
   one_of(command->add_option("COMMAND", *name, "The command; by default all are listed"), names);

@@ -33,7 +33,7 @@ class TokenClassification(Pipeline):
             entities = self._entities(self._tokens(text, encoding, softmax(logits)), aggregation_strategy)
             results.append([each for each in entities
                             if each.get("entity", each.get("entity_group")) not in ignore_labels])
-        return results[0] if one or len(results) == 1 else results
+        return results[0] if one else results
 
     def _tokens(self, text, encoding, scores):
         unknown = getattr(self.tokenizer.model, "unk_token", None)
