@@ -87,9 +87,10 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     if (error.byte > text.size()) {
+      const auto lines = std::count(text.begin(), text.end(), '\n');
       throw Error(
-          fmt::format("{}broken JSON: unexpected end after {} bytes; was it copied in full?", place,
-                      text.size()),
+          fmt::format("{}broken JSON: unexpected end after {} bytes{}; was it copied in full?", place,
+                      text.size(), lines == 0 ? "" : fmt::format(", in line {}", lines + 1)),
           ErrorCode::invalid_file);
     }
     throw Error(fmt::format("{}broken JSON ({}): {}", place, place_of(text, error.byte),

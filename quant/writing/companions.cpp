@@ -82,21 +82,6 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
   return found;
 }
 
-/// An ONNX file in the folder besides these.
-std::optional<fs::path> other_model(const fs::path& folder, const std::array<fs::path, 2>& known) {
-  std::error_code ignored;
-  std::vector<fs::path> others;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const fs::path& path = entry.path();
-    const auto is_it = [&](const fs::path& one) {
-      return one.filename() == path.filename() && fs::equivalent(folder_of(one), folder, ignored);
-    };
-    if (path.extension() == ".onnx" && std::ranges::none_of(known, is_it)) others.push_back(path);
-  }
-  if (others.empty()) return std::nullopt;
-  return *std::ranges::min_element(others);
-}
-
 }  // namespace
 
 Companions::Companions(const fs::path& model, const fs::path& vocabulary, const fs::path& output,
@@ -132,10 +117,6 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
     }
     missing_.push_back({name, from, to});
   }
-  if (missing_.empty() || replace) return;
-  if (const auto other = other_model(folder, {model, output}))
-    refuse(fmt::format("{} is there without {}", other->string(), missing_.front().name),
-           ", add it with " + option_name("force"));
 }
 
 void add_model(WrittenFiles& written, const fs::path& model) {

@@ -19,8 +19,7 @@ class Companions {
   /// sentence-transformers and those of its tokenizer; with `vocabulary` (not empty) that file, as
   /// vocab.txt or tokenizer.json, and the files of the tokenizer beside it. Throws Error that names
   /// a companion beside `output` that differs, or that the model does not have: they are those of
-  /// another model; and a third model there that does without a companion: it would be read by it.
-  /// `replace` lets pass files that differ, and that model.
+  /// another model. Files that differ are let pass by `replace`.
   Companions(const std::filesystem::path& model, const std::filesystem::path& vocabulary,
              const std::filesystem::path& output, bool replace);
 

@@ -91,32 +91,6 @@ TEST_F(CompanionsTest, ThoseOfAnotherModelStay) {
   EXPECT_THAT(error_of([&] { copy(); }), HasSubstr("has no counterpart"));
 }
 
-TEST_F(CompanionsTest, NothingIsAddedToAnotherModel) {
-  write("in/vocab.txt", "mine");
-  write("in/config.json", "{}");
-  write("out/int8.onnx", "an earlier one");
-  write("out/notes.txt", "");
-  EXPECT_THAT(copy(), ElementsAre("config.json", "vocab.txt")) << "no other model is there";
-  write("out/other.onnx", "of the same words");
-  EXPECT_THAT(copy(), IsEmpty()) << "nothing is missing";
-  fs::remove(path("out/vocab.txt"));
-  EXPECT_THAT(
-      error_of([&] { copy(); }),
-      AllOf(HasSubstr(path("out/other.onnx") + " is there without vocab.txt, so it belongs"),
-            HasSubstr("add it with 'force'")));
-  EXPECT_FALSE(fs::exists(path("out/vocab.txt")));
-  EXPECT_THAT(copy("", true), ElementsAre("vocab.txt"));
-  // A vocabulary from elsewhere goes beside the model itself.
-  write("elsewhere/words", "named");
-  fs::remove(path("in/vocab.txt"));
-  write("in/model.onnx", "");
-  WrittenFiles written;
-  EXPECT_THAT(
-      quant::Companions(path("in/model.onnx"), path("elsewhere/words"), path("in/int8.onnx"), false)
-          .copy(written),
-      ElementsAre("vocab.txt"));
-}
-
 TEST_F(CompanionsTest, AModelWithoutAnyMindsNothing) {
   write("out/vocab.txt", "its");
   EXPECT_THAT(copy(), IsEmpty());

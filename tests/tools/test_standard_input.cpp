@@ -83,7 +83,7 @@ TEST_F(StandardInputTest, TextsThatCannotBeReadAreNamedByTheirLine) {
   EXPECT_THAT(refused("{\"text\": \"a\"}\n{\"id\": \"x\"}\n"),
               HasSubstr("standard input:2: text is missing"));
   EXPECT_THAT(refused("one\ncaf\xe9\n"), HasSubstr("standard input:2: invalid UTF-8"));
-  EXPECT_THAT(refused(" \n"), HasSubstr("standard input: contains no text"));
+  EXPECT_THAT(refused(""), HasSubstr("standard input: contains no text"));
   EXPECT_THAT(refusal(run_bertcl({"run", kModel, "--json", "-"}, {}, "one\n")),
               HasSubstr("would share standard output"));
   EXPECT_THAT(refusal(run_bertcl({"run", kModel, "--inputs", path("x.npz")})),
