@@ -4,17 +4,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "support/option_name.hpp"
