@@ -12,6 +12,7 @@
 #include <map>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "support/option_name.hpp"
