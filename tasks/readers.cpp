@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "tasks/table.hpp"
 #include "text/data_file.hpp"
 
 namespace bertcl::tasks {
@@ -32,6 +33,13 @@ std::optional<double> parse_number(std::string_view text) {
     return std::nullopt;
   return value;
 }
+
+/// "1 column", "3 columns"
+std::string columns_text(std::size_t count) {
+  return fmt::format("{} column{}", count, count == 1 ? "" : "s");
+}
+
+constexpr const char* kPairHeader = ", or a header with sentence1, sentence2 and score";
 
 /// Where the texts and the score of a pair stand in a row.
 struct PairColumns {
@@ -64,7 +72,8 @@ void read_scored_table(const Table& table, const text::DataFile& file,
     if (row.size() < columns.least || (columns.exact && row.size() > columns.least))
       text::fail_at(
           file, table.lines[i],
-          fmt::format("{} columns, expected {}: two texts and a score", row.size(), columns.least));
+          fmt::format("{}, expected {}: two texts and a score{}", columns_text(row.size()),
+                      columns.least, columns.exact ? kPairHeader : ""));
     const auto score = parse_number(row[columns.score]);
     if (!score)
       text::fail_at(file, table.lines[i],
@@ -171,16 +180,30 @@ void read_classified_table(const Table& table, const text::DataFile& file,
       first = column_of(row, {"text", "sentence", "sentence1"});
       second = column_of(row, {"text_pair", "sentence2"});
       pairs = second < width;
-      if (first == width)
-        text::fail_at(file, table.lines[i],
-                      fmt::format("the header is {}; expected text (or sentence, sentence1), label",
-                                  fmt::join(row, ", ")));
+      if (first == width) refuse_header(file, table.lines[i], row);
       continue;
+constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and label (or labels)";
+
+[[noreturn]] void refuse_header(const text::DataFile& file, std::size_t line,
+                                const std::vector<std::string>& row) {
+  text::fail_at(
+      file, line,
+      fmt::format("the header is {}; expected {}", fmt::join(row, ", "), kClassifiedColumns));
+}
+
+/// True for a first row that names texts, but no classes.
+bool lacks_label(const std::vector<std::string>& row) {
+  return column_of(row, {"label", "labels"}) == row.size() &&
+         column_of(row, {"text", "sentence", "sentence1", "text_pair", "sentence2"}) < row.size();
+}
+
     }
     if (row.size() < width || (!header && row.size() > width))
       text::fail_at(file, table.lines[i],
-                    fmt::format("{} columns, expected {}: {}", row.size(), width,
-                                header ? "as the header has" : "a text and its class"));
+                    fmt::format("{}, expected {}: {}", columns_text(row.size()), width,
+                                header ? "as the header has"
+                                       : fmt::format("a text and its class, or a header with {}",
+                                                     kClassifiedColumns)));
     texts.push_back({std::to_string(texts.size()),
                      std::string(text::trimmed(row[first])),
                      pairs ? std::optional(std::string(text::trimmed(row[second]))) : std::nullopt,
@@ -193,11 +216,16 @@ void read_classified_table(const Table& table, const text::DataFile& file,
 
 /// Lines of text, tab, class. A header of more columns than these makes it a table of tabs.
 void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedText>& texts) {
-  const std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
-  if (std::count(head.begin(), head.end(), '\t') > 1 || text::trimmed(head).ends_with("\tlabels")) {
+  const std::string_view head =
+      text::trimmed(std::string_view(file.content).substr(0, file.content.find('\n')));
+  const Table first = parse_table(head, '\t', false, file.name);
+  if (!first.rows.empty() && first.rows[0].size() > 1 && lacks_label(first.rows[0]))
+    refuse_header(file, 1, first.rows[0]);
+  if (std::count(head.begin(), head.end(), '\t') > 1 || head.ends_with("\tlabels")) {
     Table table = parse_table(file.content, '\t', false, file.name);
     const std::vector<std::string>& row = table.rows.front();
     if (column_of(row, {"label", "labels"}) < row.size()) {
+    if (i == 0 && lacks_label(row)) refuse_header(file, table.lines[i], row);
       read_classified_table(table, file, texts);
       return;
     }

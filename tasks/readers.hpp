@@ -76,12 +76,4 @@ struct TextOrPair {
 /// Lines of a text file, or JSON lines with text, and text_pair for two; without the blank ones.
 std::vector<TextOrPair> read_texts_or_pairs(const std::filesystem::path& path);
 
-/// Rows of a file of fields with `separator`. `quotes`: a field in double quotes may hold
-/// separators and line ends, and "" is a quote. Blank lines are left out.
-struct Table {
-  std::vector<std::vector<std::string>> rows;
-  std::vector<std::size_t> lines;  ///< [rows] from 1: where each begins
-};
-Table parse_table(std::string_view text, char separator, bool quotes, const std::string& origin);
-
 }  // namespace bertcl::tasks

@@ -51,6 +51,31 @@ TEST(ReadClassified, RefusesOtherFiles) {
               HasSubstr("/no/such.tsv: cannot open"));
 }
 
+TEST(ReadClassified, NamesTheColumnsOfAHeader) {
+  const std::string expected = "expected text (or sentence, sentence1) and label (or labels)";
+  for (const char* extension : {".csv", ".tsv"}) {
+    const std::string separator = extension == std::string(".csv") ? "," : "\t";
+    const auto refused = [&](const std::string& header) {
+      return refusal(read_classified, header + "\n1" + separator + "fine" + separator + "pos\n",
+                     extension);
+    };
+    EXPECT_THAT(refused("id" + separator + "text" + separator + "class"),
+                HasSubstr(":1: the header is id, text, class; " + expected));
+    EXPECT_THAT(refused("sentence" + separator + "class"),
+                HasSubstr(":1: the header is sentence, class; " + expected));
+  }
+  EXPECT_THAT(refusal(read_classified, "label,review\npos,fine\n", ".csv"),
+              HasSubstr(":1: the header is label, review; " + expected));
+  EXPECT_THAT(
+      refusal(read_classified, "fine\n", ".csv"),
+      HasSubstr(":1: 1 column, expected 2: a text and its class, or a header with text (or"));
+  EXPECT_THAT(refusal(read_scored_pairs, "sentence1,sentence2,likeness\na,b,1\n", ".csv"),
+              HasSubstr(":1: the score is 'likeness', expected a number, or a header with "
+                        "sentence1, sentence2 and score"));
+  EXPECT_THAT(refusal(read_scored_pairs, "a,b\n", ".csv"),
+              HasSubstr(":1: 2 columns, expected 3: two texts and a score, or a header with"));
+}
+
 TEST(ReadClassified, ColumnsByTheirNames) {
   const ScratchFile tsv("idx\tsentence2\tlabel\tsentence1\n7\tsecond\tyes\tfirst\n", ".tsv");
   const ScratchFile csv("label,text\nWorld,\"one, two\"\n", ".csv");
@@ -69,7 +94,7 @@ TEST(ReadClassified, ColumnsByTheirNames) {
   EXPECT_THAT(refusal(read_classified, "words,label\na,b\n", ".csv"),
               AllOf(HasSubstr(".csv:1:"), HasSubstr("words, label"), HasSubstr("expected text")));
   EXPECT_THAT(refusal(read_classified, "text,label\na,b\nc\n", ".csv"),
-              HasSubstr(".csv:3: 1 columns, expected 2: as the header has"));
+              HasSubstr(".csv:3: 1 column, expected 2: as the header has"));
   EXPECT_THAT(refusal(read_classified, "a,b,c\n", ".csv"), HasSubstr("a text and its class"));
 }
 
