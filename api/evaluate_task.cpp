@@ -68,9 +68,10 @@ std::unique_ptr<tasks::Task> load_items(std::string_view task, const std::filesy
     return tasks::tagging_task(tasks::read_tagged(data), options.labels);
   }
   if (task == "fill-mask")
-    return tasks::masked_task(
-        data.extension() == ".json" ? squad::load_dataset(data).contexts : tasks::read_texts(data),
-        static_cast<std::size_t>(tokenizer.size()));
+    return tasks::masked_task(data.extension() == ".json"
+                                  ? tasks::without_ids(squad::load_dataset(data).contexts)
+                                  : tasks::read_named_texts(data),
+                              static_cast<std::size_t>(tokenizer.size()));
   if (task == "similarity")
     return tasks::similarity_task(tasks::read_scored_pairs(data), embedding.pooled);
   if (task == "retrieval") {

@@ -88,9 +88,10 @@ std::unique_ptr<tasks::Task> load_items(const std::string& task, const std::file
     return tasks::tagging_task(std::move(sentences), names());
   }
   if (task == "fill-mask")
-    return tasks::masked_task(
-        data.extension() == ".json" ? squad::load_dataset(data).contexts : tasks::read_texts(data),
-        vocabulary);
+    return tasks::masked_task(data.extension() == ".json"
+                                  ? tasks::without_ids(squad::load_dataset(data).contexts)
+                                  : tasks::read_named_texts(data),
+                              vocabulary);
   if (task == "similarity") return tasks::similarity_task(tasks::read_scored_pairs(data), false);
   throw Error("unknown task '" + task + "'" +
               suggestion(task, {"question-answering", "classify", "tag", "fill-mask", "similarity",

@@ -15,8 +15,9 @@ namespace {
 
 class MaskedResults : public Results {
  public:
-  MaskedResults(std::size_t count, const text::Tokenizer& tokenizer)
-      : tokenizer_(tokenizer), tokens_(count) {}
+  MaskedResults(const std::vector<NamedText>& texts, std::size_t count,
+                const text::Tokenizer& tokenizer)
+      : texts_(texts), tokenizer_(tokenizer), tokens_(count) {}
 
   void add(std::size_t item, const Sequence& sequence, std::span<const float> output) override {
     const std::size_t classes = output.size() / sequence.length();
@@ -37,11 +38,12 @@ class MaskedResults : public Results {
   }
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < tokens_.size(); ++i) json[std::to_string(i)] = tokens_[i];
+    for (std::size_t i = 0; i < tokens_.size(); ++i) json[key_of(texts_[i].id, i)] = tokens_[i];
     return json;
   }
 
  private:
+  const std::vector<NamedText>& texts_;
   const text::Tokenizer& tokenizer_;
   std::vector<std::int64_t> predicted_, reference_;  // of all hidden tokens, in the order of add()
   std::vector<std::vector<std::string>> tokens_;     // [items] what is predicted
@@ -49,7 +51,7 @@ class MaskedResults : public Results {
 
 class MaskedTask : public Task {
  public:
-  MaskedTask(std::vector<std::string> texts, std::size_t vocabulary) : texts_(std::move(texts)) {
+  MaskedTask(std::vector<NamedText> texts, std::size_t vocabulary) : texts_(std::move(texts)) {
     head_ = {true, vocabulary, true,
              fmt::format("one class per vocabulary token ({})", vocabulary)};
   }
@@ -59,21 +61,21 @@ class MaskedTask : public Task {
   const Head& head() const override { return head_; }
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
-    return encode_masked(texts_[item], tokenizer, options.max_length, item);
+    return encode_masked(texts_[item].text, tokenizer, options.max_length, item);
   }
   std::unique_ptr<Results> results(std::size_t count,
                                    const text::Tokenizer& tokenizer) const override {
-    return std::make_unique<MaskedResults>(count, tokenizer);
+    return std::make_unique<MaskedResults>(texts_, count, tokenizer);
   }
 
  private:
-  std::vector<std::string> texts_;
+  std::vector<NamedText> texts_;
   Head head_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> masked_task(std::vector<std::string> texts, std::size_t vocabulary) {
+std::unique_ptr<Task> masked_task(std::vector<NamedText> texts, std::size_t vocabulary) {
   return std::make_unique<MaskedTask>(std::move(texts), vocabulary);
 }
 

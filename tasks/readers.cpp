@@ -77,8 +77,8 @@ void read_scored_table(const Table& table, const text::DataFile& file,
     const auto score = parse_number(row[columns.score]);
     if (!score)
       text::fail_at(file, table.lines[i],
-                    fmt::format("the score is '{}', expected a number",
-                                text::excerpt_of(row[columns.score])));
+                    fmt::format("the score is '{}', expected a number{}",
+                                text::excerpt_of(row[columns.score]), i == 0 ? kPairHeader : ""));
     pairs.push_back(
         {std::to_string(pairs.size()), row[columns.first], row[columns.second], *score});
   }
@@ -156,12 +156,48 @@ class Ids {
   std::map<std::string, std::size_t> lines_;
 };
 
+/// Calls take(text, object, line): lines of text without the blank ones, of which `object` is null,
+/// or the texts of JSON lines. Throws Error if there are none.
+template <class Take>
+void each_text(const text::DataFile& file, const Take& take) {
+  bool any = false;
+  if (text::is_json_lines(file.content)) {
+    text::each_object(file, R"(each line is an object {"text": ".."})",
+                      [&](const JsonNode& object, std::size_t line) {
+                        any = true;
+                        take(texts_of(object).first, &object, line);
+                      });
+  } else {
+    text::each_line(file.content, [&](std::string_view line, std::size_t number) {
+      if (text::is_blank(line)) return;
+      any = true;
+      take(std::string(line), nullptr, number);
+    });
+  }
+  if (!any) throw Error(file.name + ": contains no text");
+}
+
 std::size_t column_of(const std::vector<std::string>& row,
                       std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
     if (const auto at = std::find(row.begin(), row.end(), name); at != row.end())
       return static_cast<std::size_t>(at - row.begin());
   return row.size();
+}
+
+constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and label (or labels)";
+
+[[noreturn]] void refuse_header(const text::DataFile& file, std::size_t line,
+                                const std::vector<std::string>& row) {
+  text::fail_at(
+      file, line,
+      fmt::format("the header is {}; expected {}", fmt::join(row, ", "), kClassifiedColumns));
+}
+
+/// True for a first row that names texts, but no classes.
+bool lacks_label(const std::vector<std::string>& row) {
+  return column_of(row, {"label", "labels"}) == row.size() &&
+         column_of(row, {"text", "sentence", "sentence1", "text_pair", "sentence2"}) < row.size();
 }
 
 /// Rows of a text and its class; under a header that has a column `label` or `labels`, those that
@@ -182,22 +218,8 @@ void read_classified_table(const Table& table, const text::DataFile& file,
       pairs = second < width;
       if (first == width) refuse_header(file, table.lines[i], row);
       continue;
-constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and label (or labels)";
-
-[[noreturn]] void refuse_header(const text::DataFile& file, std::size_t line,
-                                const std::vector<std::string>& row) {
-  text::fail_at(
-      file, line,
-      fmt::format("the header is {}; expected {}", fmt::join(row, ", "), kClassifiedColumns));
-}
-
-/// True for a first row that names texts, but no classes.
-bool lacks_label(const std::vector<std::string>& row) {
-  return column_of(row, {"label", "labels"}) == row.size() &&
-         column_of(row, {"text", "sentence", "sentence1", "text_pair", "sentence2"}) < row.size();
-}
-
     }
+    if (i == 0 && lacks_label(row)) refuse_header(file, table.lines[i], row);
     if (row.size() < width || (!header && row.size() > width))
       text::fail_at(file, table.lines[i],
                     fmt::format("{}, expected {}: {}", columns_text(row.size()), width,
@@ -225,7 +247,6 @@ void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedTex
     Table table = parse_table(file.content, '\t', false, file.name);
     const std::vector<std::string>& row = table.rows.front();
     if (column_of(row, {"label", "labels"}) < row.size()) {
-    if (i == 0 && lacks_label(row)) refuse_header(file, table.lines[i], row);
       read_classified_table(table, file, texts);
       return;
     }
@@ -290,52 +311,6 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path) {
   return texts;
 }
 
-Table parse_table(std::string_view text, char separator, bool quotes, const std::string& origin) {
-  Table table;
-  std::vector<std::string> row;
-  std::string field;
-  std::size_t line = 1, row_line = 1, quote_line = 0;
-  bool in_quotes = false, was_quoted = false;
-  const auto end_field = [&] {
-    row.push_back(std::exchange(field, {}));
-    was_quoted = false;
-  };
-  const auto end_row = [&] {
-    if (!row.empty() || was_quoted || !text::is_blank(field)) {
-      end_field();
-      table.rows.push_back(std::exchange(row, {}));
-      table.lines.push_back(row_line);
-    }
-    field.clear();
-    row_line = line;
-  };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '\n') ++line;
-    if (in_quotes) {
-      if (c != '"') {
-        field += c;
-      } else if (i + 1 < text.size() && text[i + 1] == '"') {
-        field += text[++i];
-      } else {
-        in_quotes = false;
-      }
-    } else if (quotes && c == '"' && field.empty() && !was_quoted) {
-      in_quotes = was_quoted = true;
-      quote_line = line;
-    } else if (c == separator) {
-      end_field();
-    } else if (c == '\n') {
-      end_row();
-    } else if (c != '\r' || i + 1 == text.size() || text[i + 1] != '\n') {
-      field += c;
-    }
-  }
-  if (in_quotes) throw Error(fmt::format("{}:{}: unterminated quote", origin, quote_line));
-  end_row();
-  return table;
-}
-
 std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path) {
   const text::DataFile file = text::read_data(path);
   std::vector<ScoredPair> pairs;
@@ -361,6 +336,7 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path) {
   const text::DataFile file = text::read_data(path);
   std::vector<TaggedSentence> sentences;
   if (text::is_json_lines(file.content)) {
+    Ids ids(file);
     text::each_object(file, kTaggedForm, [&](const JsonNode& object, std::size_t number) {
       TaggedSentence sentence;
       object.at("tokens").each(
@@ -373,7 +349,9 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path) {
         text::fail_at(file, number,
                       fmt::format("{} tokens and {} tags; expected one tag for each token",
                                   sentence.words.size(), sentence.tags.size()));
-      if (!sentence.words.empty()) sentences.push_back(std::move(sentence));
+      if (sentence.words.empty()) return;
+      sentence.id = ids.of(object, number);
+      sentences.push_back(std::move(sentence));
     });
   } else {
     read_conll(file, sentences);
@@ -383,19 +361,27 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path) {
 }
 
 std::vector<std::string> read_texts(const std::filesystem::path& path) {
-  const text::DataFile file = text::read_data(path);
   std::vector<std::string> texts;
-  if (text::is_json_lines(file.content)) {
-    text::each_object(
-        file, R"(each line is an object {"text": ".."})",
-        [&](const JsonNode& object, std::size_t) { texts.push_back(texts_of(object).first); });
-  } else {
-    text::each_line(file.content, [&](std::string_view line, std::size_t) {
-      if (!text::is_blank(line)) texts.emplace_back(line);
-    });
-  }
-  if (texts.empty()) throw Error(file.name + ": contains no text");
+  each_text(text::read_data(path), [&](std::string text, const JsonNode*, std::size_t) {
+    texts.push_back(std::move(text));
+  });
   return texts;
+}
+
+std::vector<NamedText> read_named_texts(const std::filesystem::path& path) {
+  const text::DataFile file = text::read_data(path);
+  Ids ids(file);
+  std::vector<NamedText> texts;
+  each_text(file, [&](std::string text, const JsonNode* object, std::size_t line) {
+    texts.push_back({std::move(text), object ? ids.of(*object, line) : ""});
+  });
+  return texts;
+}
+
+std::vector<NamedText> without_ids(std::vector<std::string> texts) {
+  std::vector<NamedText> named;
+  for (std::string& text : texts) named.push_back({std::move(text)});
+  return named;
 }
 
 std::vector<TextOrPair> read_texts_or_pairs(const std::filesystem::path& path) {

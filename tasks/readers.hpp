@@ -57,6 +57,7 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path);
 struct TaggedSentence {
   std::vector<std::string> words;
   std::vector<std::string> tags;
+  std::string id = {};  ///< empty: its position
 };
 
 /// CoNLL: a word and its tag on each line, tabs or spaces between, further columns in between
@@ -66,6 +67,23 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path);
 
 /// Lines of a text file without the blank ones, or the texts of JSON lines.
 std::vector<std::string> read_texts(const std::filesystem::path& path);
+
+/// The key of an item's prediction.
+inline std::string key_of(const std::string& id, std::size_t position) {
+  return id.empty() ? std::to_string(position) : id;
+}
+
+/// A text, and the key of its prediction.
+struct NamedText {
+  std::string text;
+  std::string id = {};  ///< empty: its position
+};
+
+/// As read_texts(), with the ids of JSON lines.
+std::vector<NamedText> read_named_texts(const std::filesystem::path& path);
+
+/// Texts without ids.
+std::vector<NamedText> without_ids(std::vector<std::string> texts);
 
 /// Any text, or two that a model reads together.
 struct TextOrPair {

@@ -48,6 +48,7 @@ class TaggingResults : public Results {
                  const std::vector<std::string>& labels, std::size_t count)
       : labels_(labels) {
     for (std::size_t i = 0; i < count; ++i) {
+      ids_.push_back(sentences[i].id);
       reference_.push_back(sentences[i].tags);
       predicted_.emplace_back(sentences[i].tags.size(), "O");
     }
@@ -68,12 +69,13 @@ class TaggingResults : public Results {
   }
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < predicted_.size(); ++i) json[std::to_string(i)] = predicted_[i];
+    for (std::size_t i = 0; i < predicted_.size(); ++i) json[key_of(ids_[i], i)] = predicted_[i];
     return json;
   }
 
  private:
   const std::vector<std::string>& labels_;
+  std::vector<std::string> ids_;
   Tags reference_, predicted_;
 };
 

@@ -133,6 +133,6 @@ std::unique_ptr<Task> tagging_task(std::vector<TaggedSentence> sentences,
 
 /// Prediction of masked tokens; accuracy. The model's classes are the ids of the vocabulary, of
 /// `vocabulary` tokens.
-std::unique_ptr<Task> masked_task(std::vector<std::string> texts, std::size_t vocabulary);
+std::unique_ptr<Task> masked_task(std::vector<NamedText> texts, std::size_t vocabulary);
 
 }  // namespace bertcl::tasks

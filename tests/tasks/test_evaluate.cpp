@@ -274,7 +274,8 @@ TEST(Tasks, DataWithoutWordPiecesAreRefused) {
     ADD_FAILURE() << "there is nothing to run";
     return {};
   };
-  const auto masked = masked_task({"\x01", " ", "a"}, letter_tokenizer().vocabulary_size());
+  const auto masked =
+      masked_task(without_ids({"\x01", " ", "a"}), letter_tokenizer().vocabulary_size());
   EXPECT_EQ(error_of([&] { evaluate(*masked, letter_tokenizer(), options, model, {}, 2); }),
             "blank.txt: nothing to score: no word pieces in the 2 texts read");
   const auto tagged = tagging_task({{{"\x01"}, {"O"}}}, {"O", "B-x"});
@@ -335,7 +336,7 @@ TEST(Similarity, Correlations) {
 std::vector<TaggedSentence> sentences() {
   return {{{"a", "b", "ab", "c"}, {"B-x", "I-x", "B-x", "O"}},
           {{"\x01"}, {"O"}},
-          {{"c", "a"}, {"O", "O"}}};
+          {{"c", "a"}, {"O", "O"}, "last"}};
 }
 
 TEST(Tagging, FirstPiecesOfWords) {
@@ -345,7 +346,7 @@ TEST(Tagging, FirstPiecesOfWords) {
         return id == LETTER_A ? 1u : id == LETTER_A + 2 ? 2u : 0u;  // a: B-x, b: I-x
       }));
   EXPECT_EQ(json(evaluation.results->predictions()),
-            json::parse(R"({"0": ["B-x", "I-x", "B-x", "O"], "1": ["O"], "2": ["O", "B-x"]})"));
+            json::parse(R"({"0": ["B-x", "I-x", "B-x", "O"], "1": ["O"], "last": ["O", "B-x"]})"));
   EXPECT_NEAR(metric(evaluation, "precision"), 200.0 / 3, 1e-12);
   EXPECT_DOUBLE_EQ(metric(evaluation, "recall"), 100.0);
   EXPECT_DOUBLE_EQ(metric(evaluation, "f1"), 80.0);
@@ -368,7 +369,7 @@ TEST(Tagging, NeedsTheTagsOfTheModel) {
 
 TEST(Masked, Accuracy) {
   const std::size_t vocabulary = letter_tokenizer().vocabulary_size();
-  const auto task = masked_task({"a a a a a a a a", "", "b b b b"}, vocabulary);
+  const auto task = masked_task({{"a a a a a a a a"}, {""}, {"b b b b", "last"}}, vocabulary);
   for (const std::size_t classes : {vocabulary, vocabulary + 3}) {
     const Evaluation evaluation =
         evaluate(*task, letter_tokenizer(), {},
@@ -376,7 +377,7 @@ TEST(Masked, Accuracy) {
     // round(0.15 * 10) = 2 of the first text and 1 of the last are hidden.
     EXPECT_NEAR(metric(evaluation, "accuracy"), 200.0 / 3, 1e-12);
     EXPECT_EQ(json(evaluation.results->predictions()),
-              json::parse(R"({"0": ["a", "a"], "1": [], "2": ["a"]})"));
+              json::parse(R"({"0": ["a", "a"], "1": [], "last": ["a"]})"));
   }
   EXPECT_THAT(error_of([&] {
                 evaluate(*task, letter_tokenizer(), {},

@@ -185,12 +185,19 @@ TEST(ReadJsonLines, PairsSentencesAndTexts) {
   EXPECT_EQ(scored[1].score, 0.5);
   EXPECT_THAT(refusal(read_scored_pairs, "{\"text\": \"a\", \"score\": 1}"),
               HasSubstr("text_pair is missing"));
-  const ScratchFile tagged("{\"tokens\": [\"Oslo\", \"!\"], \"tags\": [\"B-place\", \"O\"]}\n");
+  const ScratchFile tagged(
+      "{\"tokens\": [\"Oslo\", \"!\"], \"tags\": [\"B-place\", \"O\"], \"id\": \"city\"}\n");
   EXPECT_THAT(read_tagged(tagged.path()).at(0).tags, ElementsAre("B-place", "O"));
+  EXPECT_EQ(read_tagged(tagged.path()).at(0).id, "city");
   EXPECT_THAT(refusal(read_tagged, "{\"tokens\": [\"a\"], \"ner_tags\": []}"),
               HasSubstr(".txt:1: 1 tokens and 0 tags"));
   const ScratchFile texts("{\"text\": \"one\"}\n{\"text\": \"{two}\"}\n");
   EXPECT_THAT(read_texts(texts.path()), ElementsAre("one", "{two}"));
+  const ScratchFile named("{\"text\": \"one\"}\n{\"text\": \"two\", \"id\": 7}\n");
+  EXPECT_EQ(read_named_texts(named.path()).at(0).id, "0");
+  EXPECT_EQ(read_named_texts(named.path()).at(1).id, "7");
+  EXPECT_THAT(refusal(read_named_texts, "{\"text\": \"a\", \"id\": 1}\n{\"text\": \"b\"}"),
+              HasSubstr(":2: id \"1\" is already that of line 1"));
 }
 
 TEST(ReadClassified, Dev) {

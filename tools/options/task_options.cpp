@@ -13,10 +13,10 @@
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "squad/dataset.hpp"
-#include "text/companion_files.hpp"
 #include "tasks/model_config.hpp"
 #include "tasks/question_paragraphs.hpp"
 #include "tasks/readers.hpp"
+#include "text/companion_files.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
 
@@ -36,9 +36,9 @@ std::filesystem::path config_of(const std::filesystem::path& model) {
 }
 
 /// Texts of any kind: the contexts of a SQuAD file, or those of another.
-std::vector<std::string> read_any_texts(const std::string& path) {
-  if (std::filesystem::path(path).extension() != ".json") return tasks::read_texts(path);
-  return squad::load_dataset(path).contexts;
+std::vector<tasks::NamedText> read_any_texts(const std::string& path) {
+  if (std::filesystem::path(path).extension() != ".json") return tasks::read_named_texts(path);
+  return tasks::without_ids(squad::load_dataset(path).contexts);
 }
 
 /// Of a SQuAD file.
