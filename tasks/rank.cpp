@@ -50,7 +50,7 @@ std::vector<Passage> read_passages(const std::filesystem::path& path, const std:
     });
   } else {
     text::each_text(file, "passage", [&](std::string_view line, std::size_t number) {
-      add({query, std::string(text::trimmed(line)), ""}, number);
+      add({query, std::string(line), ""}, number);
     });
   }
   return passages;

@@ -17,9 +17,9 @@ struct Passage {
   std::string id;  ///< may be empty
 };
 
-/// Lines of text, blank ones too; or of JSON: text (or passage), and where given query and
-/// id. `query` is that of all lines without one. Throws Error that names file and line, also where
-/// a passage has no query.
+/// Lines of text as they are, blank ones too; or of JSON: text (or passage), and where given query
+/// and id. `query` is that of all lines without one. Throws Error that names file and line, also
+/// where a passage has no query.
 std::vector<Passage> read_passages(const std::filesystem::path& path, const std::string& query);
 
 struct RankOptions {

@@ -130,11 +130,12 @@ TEST(Rank, AnotherHeadIsRefused) {
 }
 
 TEST(ReadPassages, LinesAndJsonLines) {
-  const ScratchFile lines("first \n\n second one\n");
+  const ScratchFile lines("first \n\n second one\r\n");
   const auto plain = read_passages(lines.path(), "q");
   ASSERT_EQ(plain.size(), 3u) << "an index is that of a line";
   EXPECT_EQ(plain[1].text, "");
-  EXPECT_EQ(plain[2].text, "second one");
+  EXPECT_EQ(plain[0].text, "first ") << "a text is handed on as it is";
+  EXPECT_EQ(plain[2].text, " second one");
   EXPECT_EQ(plain[2].query, "q");
   EXPECT_EQ(plain[2].id, "");
   const ScratchFile objects(R"({"text": "a", "id": 7})"

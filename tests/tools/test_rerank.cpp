@@ -119,6 +119,14 @@ TEST_F(RerankTest, TextIsATableWithTheBestFirst) {
   EXPECT_THAT(all.out, StartsWith(best.out.substr(0, best.out.find('\n'))));
 }
 
+TEST_F(RerankTest, PassagesGoToTheModelAsTheyAre) {
+  const nlohmann::json results =
+      ranked({"-q", "Who?"}, "  Ada. \nOslo.\r\n").at("queries")[0].at("results");
+  ASSERT_EQ(results.size(), 2u);
+  for (const nlohmann::json& result : results)
+    EXPECT_EQ(result.at("text"), result.at("index") == 0 ? "  Ada. " : "Oslo.");
+}
+
 TEST_F(RerankTest, PairsAreOrderedByTheirQueries) {
   const std::string pairs = R"({"query": "Who?", "passage": "Ada.", "id": "a"}
 {"query": "Where?", "passage": "Oslo."}
