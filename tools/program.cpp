@@ -205,9 +205,11 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
           "for\nfolded constants; by default BERTCL_MAX_MEMORY, else what the device has")
       ->transform(CLI::Validator(as_bytes, ""))
       ->type_name("SIZE");
-  output_file(command->add_option("--json", options.json,
-                                  "Write the result as JSON to FILE; - prints only the JSON"),
-              Output::report_or_terminal)
+  output_file(
+      command->add_option(
+          "--json", options.json,
+          "Write the result as JSON to FILE (new, or an earlier report); - prints\nonly the JSON"),
+      Output::report_or_terminal)
       ->type_name("FILE");
   return command;
 }

@@ -110,9 +110,28 @@ TEST_F(FileOptionsTest, DataAreReplacedByForceAloneAndReportsByTheNext) {
   EXPECT_EQ(complaint({"-o", there, "--force"}), "");
   for (const std::string& free : {other, path("dangling"), std::string("/dev/null")})
     EXPECT_EQ(complaint({"-o", free}), "");
-  EXPECT_EQ(complaint({"--html", there}), "");
-  EXPECT_EQ(complaint({"--json", there}), "");
   EXPECT_THAT(complaint({there, "-o", there, "--force"}), HasSubstr("would overwrite"));
+}
+
+TEST_F(FileOptionsTest, AReportReplacesAnEarlierReportAlone) {
+  const std::string model = write("m.onnx", "\x08\x0a"), other = write("tokenizer.json", "{}");
+  EXPECT_EQ(
+      complaint({"--json", other}),
+      "--json: " + other + " already exists and is not a report; name another file, or remove it");
+  for (const char* option : {"--json", "--html"})
+    for (const std::string& kept :
+         {model, other, write("p.html", "<!DOCTYPE html>\n<title>x</title>")})
+      EXPECT_THAT(complaint({option, kept, "--force"}), HasSubstr("is not a report")) << kept;
+  EXPECT_EQ(complaint({"--html", write("empty", ""), "--json", "/dev/null"}), "");
+  EXPECT_EQ(complaint({"--html", write("plot.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>")}),
+            "");
+  const std::string json = path("r.json"), html = path("r.html");
+  for (int run = 0; run < 2; ++run) {
+    const ProgramResult result = run_bertcl({"inspect", kModel, "--json", json, "--html", html});
+    ASSERT_EQ(result.code, 0) << result.err;
+  }
+  EXPECT_THAT(refusal(run_bertcl({"devices", "--json", model})), HasSubstr("is not a report"));
+  EXPECT_EQ(read(model), "\x08\x0a");
 }
 
 TEST_F(FileOptionsTest, EveryCommandKeepsTheDataThatAreThere) {

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -23,7 +24,8 @@ namespace fs = std::filesystem;
 // Validators of these names mark the options.
 constexpr const char* kInput = "input file";
 constexpr const char* kOutput = "output file";
-constexpr const char* kData = "data file";  // kOutput, too
+constexpr const char* kData = "data file";      // kOutput, too
+constexpr const char* kReport = "report file";  // kOutput, too
 
 struct NamedFile {
   std::string option;
@@ -50,11 +52,28 @@ std::vector<NamedFile> files_of(CLI::App& command, const char* mark) {
   return files;
 }
 
-/// Throws Error if data would be written over a file.
+/// True for what a report may be written over: a report, or an empty file (mktemp).
+bool holds_report(const fs::path& path) {
+  std::string head(4096, '\0');
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(stream.gcount()));
+  return head.empty() || head.starts_with("<svg ") ||
+         head.find(R"("schema": "bertcl.)") != head.npos ||
+         head.find(" - bertcl</title>") != head.npos;
+}
+
+/// Throws Error if data would be written over a file, or a report over one that is none.
 void check_replaced(CLI::App& command) {
+  std::error_code ignored;
+  for (const NamedFile& file : files_of(command, kReport))
+    if (fs::is_regular_file(file.path, ignored) && !is_special_file(file.path) &&
+        !holds_report(file.path))
+      throw Error(
+          fmt::format("{}: {} already exists and is not a report; name another file, or remove it",
+                      file.option, file.path.string()));
   const CLI::Option* force = command.get_option_no_throw("--force");
   if (force && force->count() > 0) return;
-  std::error_code ignored;
   for (const NamedFile& file : files_of(command, kData))
     if (fs::is_regular_file(file.path, ignored))
       throw Error(
@@ -101,8 +120,8 @@ CLI::Option* output_file(CLI::Option* option, Output what) {
       return error.what();
     }
   };
-  if (what == Output::data)
-    option->check(CLI::Validator([](const std::string&) { return ""; }, "", kData));
+  option->check(CLI::Validator([](const std::string&) { return ""; }, "",
+                               what == Output::data ? kData : kReport));
   return option->check(CLI::Validator(check, "", kOutput));
 }
 
@@ -111,8 +130,9 @@ bool names_file(CLI::Option& option) {
 }
 
 void add_force_flag(CLI::App& command, bool& force) {
-  command.add_flag("--force", force,
-                   "Replace existing files; reports (--json, --html) are replaced without it");
+  command.add_flag(
+      "--force", force,
+      "Replace existing files; earlier reports (--json, --html) are replaced without it");
 }
 
 void check_files(CLI::App& command) {
