@@ -8,6 +8,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,12 +19,16 @@
 
 namespace bertcl {
 
-/// True for a device, a pipe or a socket: renaming a file to its name would replace it.
+/// True for a device, a pipe, a socket or an open file (/dev/stdout): renaming a file to its name
+/// would replace it.
 inline bool is_special_file(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
-         !std::filesystem::is_directory(status);
+  const fs::path folder = fs::weakly_canonical(path.parent_path(), ignored);
+  for (const fs::path& target : {folder / path.filename(), fs::read_symlink(path, ignored)})
+    if (target.string().starts_with("/proc/")) return true;
+  const auto status = fs::status(path, ignored);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
 /// For the start of long work. Throws Error that names `path` if no file can be written there.
@@ -34,6 +39,10 @@ inline void check_writable(const std::filesystem::path& path) {
   if (path.empty()) throw Error("the output file name is empty");
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) refuse("is a directory, expected a file");
+  if (is_special_file(path)) {  // anyone may write to /dev/stdout, but not to its folder
+    if (::access(path.c_str(), W_OK) == 0) return;
+    refuse(std::string("cannot write: ") + std::strerror(errno));
+  }
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
   const int error = errno;
@@ -127,10 +136,11 @@ class PendingFile {
 };
 
 /// Writes a file whole or not at all; to a device or a pipe (/dev/stdout, a shell's >(...)) as it
-/// is. Throws Error that names it.
+/// is, after what was printed. Throws Error that names it.
 inline void write_file(const std::filesystem::path& path, const std::string& content) {
   if (is_special_file(path)) {
-    std::ofstream stream(path, std::ios::binary);
+    std::fflush(stdout);
+    std::ofstream stream(path, std::ios::binary | std::ios::app);
     stream << content;
     stream.close();
     if (stream) return;

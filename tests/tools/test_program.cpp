@@ -181,6 +181,16 @@ TEST_F(DevicesTest, JsonToStandardOutputIsAlone) {
 
 TEST_F(DevicesTest, HiddenCapabilitiesAreNamed) {
   const ProgramResult result = run_bertcl({"devices", "--json", "-"}, {{"BERTCL_DISABLE", "fp64"}});
+TEST_F(DevicesTest, JsonToAnOpenFileFollowsTheTable) {
+  const std::string table = run_bertcl({"devices"}).out;
+  for (const char* name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
+    const ProgramResult result = run_bertcl({"devices", "--json", name});
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, testing::StartsWith(table + "{\n")) << name;
+    EXPECT_TRUE(nlohmann::json::accept(result.out.substr(table.size()))) << result.out;
+  }
+}
+
   const nlohmann::json device = nlohmann::json::parse(result.out).at("devices").at(0);
   EXPECT_EQ(device.at("capabilities").at("fp64"), false);
   EXPECT_EQ(device.at("notes").at("fp64"), "hidden by BERTCL_DISABLE");
