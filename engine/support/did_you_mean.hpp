@@ -7,22 +7,26 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace bertcl {
 
-/// Levenshtein's distance, upper and lower case alike.
+/// Optimal string alignment: Levenshtein's distance in which two swapped neighbours count as one
+/// edit; upper and lower case alike.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  std::vector<std::size_t> costs(b.size() + 1);
+  const auto same = [&](char one, char other) { return lower(one) == lower(other); };
+  std::vector<std::size_t> before(b.size() + 1), last(before), costs(before);  // rows of a
   std::iota(costs.begin(), costs.end(), std::size_t{0});
-  for (const char from : a) {
-    std::size_t diagonal = costs[0]++;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-      const std::size_t above = costs[i + 1];
-      costs[i + 1] =
-          std::min({diagonal + (lower(from) == lower(b[i]) ? 0 : 1), above + 1, costs[i] + 1});
-      diagonal = above;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    before = std::exchange(last, costs);
+    costs[0] = i;
+    for (std::size_t k = 1; k <= b.size(); ++k) {
+      costs[k] = std::min(
+          {last[k - 1] + (same(a[i - 1], b[k - 1]) ? 0 : 1), last[k] + 1, costs[k - 1] + 1});
+      if (i > 1 && k > 1 && same(a[i - 1], b[k - 2]) && same(a[i - 2], b[k - 1]))
+        costs[k] = std::min(costs[k], before[k - 2] + 1);
     }
   }
   return costs.back();

@@ -75,6 +75,8 @@ TEST(Program, TellsWhatSomebodyMayHaveMeant) {
     return at == message.npos ? message : message.substr(at, message.find('?', at) + 2 - at);
   };
   EXPECT_EQ(hint({"quantise"}), "(did you mean quantize?)");
+  EXPECT_EQ(hint({"emebd"}), "(did you mean embed?)") << "two swapped letters are one edit";
+  EXPECT_EQ(hint({"tga"}), "(did you mean tag?)");
   EXPECT_EQ(hint({"--verson"}), "(did you mean --version?)");
   EXPECT_EQ(hint({"eval", "m.onnx", "--data", "d", "--prediction", "p"}),
             "(did you mean --predictions?)");
