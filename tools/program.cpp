@@ -167,7 +167,7 @@ Complaint complaint(const CLI::App& program, const CLI::ParseError& error,
   for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
   return {fmt::format("{} '{}'{}",
                       first.starts_with('-') ? "expected a command before" : "unknown command",
-                      first, suggestion(first, names)),
+                      first, did_you_mean(first, names)),
           ""};
 }
 

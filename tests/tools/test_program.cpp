@@ -29,7 +29,10 @@ TEST(Program, HelpIsACommandToo) {
     EXPECT_EQ(run_bertcl({"help", command}).out, run_bertcl({command, "--help"}).out);
   EXPECT_EQ(run_bertcl({"help", "eval"}).code, 0);
   EXPECT_EQ(run_bertcl({"help", "help"}).code, 0);
-  EXPECT_THAT(refusal(run_bertcl({"help", "evl"})), HasSubstr("'evl' (did you mean eval?)"));
+  EXPECT_EQ(refusal(run_bertcl({"help", "evl"})),
+            "bertcl: unknown command 'evl' (did you mean eval?); see bertcl --help\n");
+  EXPECT_EQ(refusal(run_bertcl({"help", "nope"})),
+            "bertcl: unknown command 'nope'; see bertcl --help\n");
 }
 
 TEST(Program, EachCommandHasHelpWithAnExample) {
@@ -57,13 +60,10 @@ TEST(Program, QuantizeShowsTheUsualOptionsAndAllOnDemand) {
 TEST(Program, BadUseIsRefusedWithAHint) {
   EXPECT_THAT(run_bertcl({}).err, HasSubstr("Usage: bertcl"));
   EXPECT_EQ(run_bertcl({}).code, 2);
-  EXPECT_EQ(
-      refusal(run_bertcl({"evaluate"})),
-      "bertcl: unknown command 'evaluate' (choose from devices, inspect, quantize, eval, run, "
-      "embed, verify, answer, rerank, similarity, classify, tag, fill-mask, serve, bench, tune, "
-      "completion, man, help); see bertcl --help\n");
+  EXPECT_EQ(refusal(run_bertcl({"evaluate"})),
+            "bertcl: unknown command 'evaluate'; see bertcl --help\n");
   EXPECT_THAT(refusal(run_bertcl({"--colour"})),
-              HasSubstr("expected a command before '--colour' (choose from devices, "));
+              HasSubstr("expected a command before '--colour'; see bertcl --help"));
   EXPECT_THAT(refusal(run_bertcl({"devices", "--colour"})),
               AllOf(HasSubstr("--colour"), HasSubstr("see bertcl devices --help")));
 }
@@ -181,8 +181,6 @@ TEST_F(DevicesTest, JsonToStandardOutputIsAlone) {
   EXPECT_TRUE(nlohmann::json::accept(result.out)) << result.out;
 }
 
-TEST_F(DevicesTest, HiddenCapabilitiesAreNamed) {
-  const ProgramResult result = run_bertcl({"devices", "--json", "-"}, {{"BERTCL_DISABLE", "fp64"}});
 TEST_F(DevicesTest, JsonToAnOpenFileFollowsTheTable) {
   const std::string table = run_bertcl({"devices"}).out;
   for (const char* name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
@@ -193,6 +191,8 @@ TEST_F(DevicesTest, JsonToAnOpenFileFollowsTheTable) {
   }
 }
 
+TEST_F(DevicesTest, HiddenCapabilitiesAreNamed) {
+  const ProgramResult result = run_bertcl({"devices", "--json", "-"}, {{"BERTCL_DISABLE", "fp64"}});
   const nlohmann::json device = nlohmann::json::parse(result.out).at("devices").at(0);
   EXPECT_EQ(device.at("capabilities").at("fp64"), false);
   EXPECT_EQ(device.at("notes").at("fp64"), "hidden by BERTCL_DISABLE");

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl help: what --help prints, for those who ask without dashes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "tools/options/option_checks.hpp"
+#include "bertcl/error.hpp"
+#include "support/did_you_mean.hpp"
 #include "tools/program.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -19,9 +24,13 @@ void add_help(CLI::App& program, Action& action) {
   names.emplace_back("help");
   command->group("Commands");
   command->footer("Example:\n  bertcl help quantize\n");
-  one_of(command->add_option("COMMAND", *name, "The command; by default all are listed"), names);
-  command->callback([&program, &action, name] {
-    action = [&program, name] {
+  command->add_option("COMMAND", *name, "The command; by default all are listed")
+      ->type_name(fmt::format("{}", fmt::join(names, "|")));
+  command->callback([&program, &action, name, names] {
+    action = [&program, name, names] {
+      if (!name->empty() && std::ranges::find(names, *name) == names.end())
+        throw Error(fmt::format("unknown command '{}'{}; see bertcl --help", *name,
+                                did_you_mean(*name, names)));
       // help() of a program explains the command that was parsed, which is this one.
       program.clear();
       write_output(name->empty() ? program.help()
