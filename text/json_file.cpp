@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/json_reason.hpp"
 #include "text/file.hpp"
 
 namespace bertcl::text {
@@ -41,15 +43,18 @@ std::string word_at(std::string_view text, std::size_t byte) {
   return fmt::format("'{}'", text.substr(byte, std::min<std::size_t>(end - byte, 40)));
 }
 
-/// The token that the parser wants, as a reader calls it.
+/// The token that the parser wants, as a reader calls it. It ends the reason: what was read is
+/// quoted before it, and may hold the same words.
 std::string_view expected_of(std::string_view reason) {
-  const auto token = after(reason, "; expected ");
-  if (!token || token->starts_with("'[', '{'")) return "a value";
-  if (*token == "string literal") return "a key in double quotes";
-  if (*token == "end of input") return "the end";
-  if (*token == "']'") return "',' or ']'";
-  if (*token == "'}'") return "',' or '}'";
-  return *token;
+  constexpr std::pair<std::string_view, std::string_view> tokens[] = {
+      {"; expected string literal", "a key in double quotes"},
+      {"; expected end of input", "the end"},
+      {"; expected ']'", "',' or ']'"},
+      {"; expected '}'", "',' or '}'"},
+      {"; expected ':'", "':'"}};
+  for (const auto& [end, words] : tokens)
+    if (reason.ends_with(end)) return words;
+  return "a value";
 }
 
 /// "parse error at ..: syntax error while parsing value - unexpected '}'; expected .." in words.
@@ -89,8 +94,8 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
     if (error.byte > text.size()) {
       const auto lines = std::count(text.begin(), text.end(), '\n');
       throw Error(
-          fmt::format("{}broken JSON: unexpected end after {} bytes{}; was it copied in full?", place,
-                      text.size(), lines == 0 ? "" : fmt::format(", in line {}", lines + 1)),
+          fmt::format("{}broken JSON: unexpected end after {} bytes{}; was it copied in full?",
+                      place, text.size(), lines == 0 ? "" : fmt::format(", in line {}", lines + 1)),
           ErrorCode::invalid_file);
     }
     throw Error(fmt::format("{}broken JSON ({}): {}", place, place_of(text, error.byte),
@@ -102,7 +107,7 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
     throw Error(fmt::format("{}broken JSON: {}", place,
                             number ? fmt::format("the number {} is too large",
                                                  number->substr(1, number->size() - 2))
-                                   : std::string(after(what, "] ").value_or(what))),
+                                   : std::string(json_reason(what))),
                 ErrorCode::invalid_file);
   }
 }

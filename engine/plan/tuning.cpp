@@ -17,6 +17,7 @@
 #include "bertcl/error.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/context.hpp"
+#include "support/json_reason.hpp"
 #include "support/pending_file.hpp"
 
 namespace bertcl::plan {
@@ -74,9 +75,8 @@ Tuning parse_tuning(const std::string& text) {
   } catch (const nlohmann::json::parse_error& error) {
     throw Error(fmt::format("it is damaged (byte {} of {})", std::min(error.byte, text.size()),
                             text.size()));
-  } catch (const nlohmann::json::exception& error) {  // without the library's "[json..] "
-    const std::string_view what = error.what();
-    throw Error(std::string(what.substr(what.find("] ") == what.npos ? 0 : what.find("] ") + 2)));
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(std::string(json_reason(error.what())));
   }
 }
 

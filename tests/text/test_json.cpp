@@ -44,6 +44,8 @@ TEST(ParseJson, WhatWasExpectedIsToldInWords) {
   EXPECT_EQ(fault("[1 2]"), " (byte 4 of 5): unexpected number, expected ',' or ']'");
   EXPECT_EQ(fault(R"({"a": 1 "b": 2})"),
             " (byte 11 of 15): unexpected string, expected ',' or '}'");
+  EXPECT_EQ(fault(R"(["; expected y", tru])"),
+            " (byte 21 of 21): unexpected 'tru', expected a value");
   EXPECT_EQ(fault("{} x"), " (byte 4 of 4): unexpected 'x', expected the end");
   EXPECT_EQ(fault("\x01"), " (byte 1 of 1): unexpected byte 0x01, expected a value");
   EXPECT_EQ(fault(R"({"a": -})"), " (byte 8 of 8): invalid number: expected digit after '-'");
