@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "page_checks.hpp"
@@ -112,6 +113,20 @@ TEST_F(EvalPageTest, FiguresAreThoseOfTheJson) {
   for (const json& profile : report_.at("kernels")) EXPECT_FALSE(profile.at("kernels").empty());
   EXPECT_TRUE(report_.at("calibration").empty()) << "both are float";
   EXPECT_THAT(page_, Not(HasSubstr("Calibrated ranges")));
+}
+
+TEST_F(EvalPageTest, ModelsOfOneNameAreToldApart) {
+  const std::string model = random_model();
+  for (const char* folder : {"one", "other"}) {
+    std::filesystem::create_directory(path(folder));
+    std::filesystem::copy_file(model, path(folder) + "/model.onnx");
+  }
+  const ProgramResult result = eval({path("one/model.onnx"), "--compare", path("other/model.onnx"),
+                                     "--data", kData, "--limit", "2"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(page_, testing::AllOf(HasSubstr("<title>one/model.onnx, evaluation"),
+                                    HasSubstr("other/model.onnx</th>")));
+  EXPECT_THAT(page_, Not(HasSubstr(">model.onnx<")));
 }
 
 TEST_F(EvalPageTest, RangesAreThoseOfTheQuantizedFile) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/report/eval_details.hpp"
+#include "tools/report/eval_report.hpp"
 #include "tools/report/page.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -20,8 +21,16 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMostShown = 300;  // answers that differ: a page has to open on a phone
 
-std::string file_of(const ordered_json& path) {
-  return std::filesystem::path(path.get<std::string>()).filename().string();
+/// Of each model, by its path in the report.
+using ShortNames = std::map<ordered_json, std::string>;
+
+ShortNames names_of(const std::vector<EvaluatedModel>& models) {
+  std::vector<std::filesystem::path> paths;
+  for (const EvaluatedModel& model : models) paths.push_back(model.path);
+  const std::vector<std::string> names = short_names(paths);
+  ShortNames by_path;
+  for (std::size_t i = 0; i < paths.size(); ++i) by_path[as_utf8(paths[i].string())] = names[i];
+  return by_path;
 }
 
 /// A row for each score and cost, a cell for each model.
@@ -48,7 +57,7 @@ ordered_json table_view(const std::vector<EvaluatedModel>& models) {
   return rows;
 }
 
-ordered_json comparison_view(const ordered_json& comparison) {
+ordered_json comparison_view(const ordered_json& comparison, const ShortNames& names) {
   ordered_json shown = ordered_json::array();
   for (const ordered_json& item : comparison.at("differing")) {
     if (shown.size() == kMostShown) break;
@@ -69,7 +78,7 @@ ordered_json comparison_view(const ordered_json& comparison) {
     for (std::size_t i = 0; i < 2; ++i) {
       const auto answer = item.at("answers")[i].get<std::string>();
       answers.push_back(
-          {{"file", file_of(comparison.at(i == 0 ? "path" : "with"))},
+          {{"file", names.at(comparison.at(i == 0 ? "path" : "with"))},
            {"of", i == 0 ? "one" : "other"},
            {"answer", answer.empty() ? "no answer" : answer},
            {"f1", item.contains("f1") ? fmt::format("F1 {:.0f}", item["f1"][i].get<double>())
@@ -80,8 +89,8 @@ ordered_json comparison_view(const ordered_json& comparison) {
   }
   const std::size_t total = comparison.at("total"), equal = comparison.at("equal");
   const std::size_t differing = comparison.at("differing").size();
-  return {{"one", file_of(comparison.at("path"))},
-          {"other", file_of(comparison.at("with"))},
+  return {{"one", names.at(comparison.at("path"))},
+          {"other", names.at(comparison.at("with"))},
           {"equal", grouped(static_cast<std::int64_t>(equal))},
           {"total", grouped(static_cast<std::int64_t>(total))},
           {"percent", percent_text(static_cast<double>(equal), static_cast<double>(total))},
@@ -92,12 +101,13 @@ ordered_json comparison_view(const ordered_json& comparison) {
           {"items", std::move(shown)}};
 }
 
-ordered_json lengths_view(const ordered_json& groups, const std::vector<EvaluatedModel>& models) {
+ordered_json lengths_view(const ordered_json& groups, const std::vector<EvaluatedModel>& models,
+                          const ShortNames& names) {
   ordered_json rows = ordered_json::array();
   for (const ordered_json& group : groups) {
     ordered_json cells = ordered_json::array();
     for (std::size_t i = 0; i < models.size(); ++i)
-      cells.push_back({{"file", models[i].path.filename().string()},
+      cells.push_back({{"file", names.at(as_utf8(models[i].path.string()))},
                        {"precision", models[i].precision},
                        {"exact", fmt::format("{:.1f}", group.at("exact_match")[i].get<double>())},
                        {"f1", fmt::format("{:.1f}", group.at("f1")[i].get<double>())}});
@@ -108,7 +118,8 @@ ordered_json lengths_view(const ordered_json& groups, const std::vector<Evaluate
   return rows;
 }
 
-ordered_json kernels_view(const ordered_json& profiles, const std::vector<EvaluatedModel>& models) {
+ordered_json kernels_view(const ordered_json& profiles, const std::vector<EvaluatedModel>& models,
+                          const ShortNames& names) {
   double most = 0;
   for (const ordered_json& profile : profiles)
     for (const ordered_json& kernel : profile.at("kernels"))
@@ -130,7 +141,7 @@ ordered_json kernels_view(const ordered_json& profiles, const std::vector<Evalua
                       {"share", percent_text(ms, all)},
                       {"length", percent_text(ms, most)}});
     }
-    tables.push_back({{"file", file_of(profiles[i].at("path"))},
+    tables.push_back({{"file", names.at(profiles[i].at("path"))},
                       {"precision", models[i].precision},
                       {"batch", profiles[i].at("batch")},
                       {"seq", profiles[i].at("seq")},
@@ -141,7 +152,7 @@ ordered_json kernels_view(const ordered_json& profiles, const std::vector<Evalua
 }
 
 /// By layer; what has none comes last.
-ordered_json calibration_view(const ordered_json& models) {
+ordered_json calibration_view(const ordered_json& models, const ShortNames& names) {
   ordered_json views = ordered_json::array();
   for (const ordered_json& model : models) {
     const auto magnitude = [](const ordered_json& t) {
@@ -179,7 +190,7 @@ ordered_json calibration_view(const ordered_json& models) {
            {"open", sections.empty()},
            {"rows", std::move(rows)}});
     }
-    views.push_back({{"file", file_of(model.at("path"))},
+    views.push_back({{"file", names.at(model.at("path"))},
                      {"count", model.at("tensors").size()},
                      {"sections", std::move(sections)}});
   }
@@ -221,26 +232,27 @@ ordered_json eval_tiles(const std::vector<EvaluatedModel>& models,
 std::string eval_page(const std::vector<EvaluatedModel>& models, const std::string& head,
                       const ordered_json& given) {
   const ordered_json report = as_utf8(given);
-  ordered_json names = ordered_json::array();
+  const ShortNames names = names_of(models);
+  ordered_json heads = ordered_json::array();
   for (const EvaluatedModel& model : models)
-    names.push_back({{"file", model.path.filename().string()},
+    heads.push_back({{"file", names.at(as_utf8(model.path.string()))},
                      {"path", model.path.string()},
                      {"precision", model.precision}});
   ordered_json comparisons = ordered_json::array();
   for (const ordered_json& comparison : report.at("comparisons"))
-    comparisons.push_back(comparison_view(comparison));
-  const ordered_json view = {{"title", models.front().path.filename().string()},
+    comparisons.push_back(comparison_view(comparison, names));
+  const ordered_json view = {{"title", heads[0].at("file")},
                              {"head", head},
                              {"tiles", eval_tiles(models, report.at("comparisons"))},
-                             {"names", std::move(names)},
+                             {"names", std::move(heads)},
                              {"table", table_view(models)},
                              {"has_comparisons", !comparisons.empty()},
                              {"comparisons", std::move(comparisons)},
                              {"has_lengths", !report.at("answer_lengths").empty()},
-                             {"lengths", lengths_view(report.at("answer_lengths"), models)},
-                             {"kernels", kernels_view(report.at("kernels"), models)},
+                             {"lengths", lengths_view(report.at("answer_lengths"), models, names)},
+                             {"kernels", kernels_view(report.at("kernels"), models, names)},
                              {"has_calibration", !report.at("calibration").empty()},
-                             {"calibration", calibration_view(report.at("calibration"))}};
+                             {"calibration", calibration_view(report.at("calibration"), names)}};
   return render_page(Page::eval, as_utf8(view));
 }
 
