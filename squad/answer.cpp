@@ -11,10 +11,13 @@ namespace bertcl::squad {
 
 AskedQuestion ask_question(std::string_view question, std::string_view context,
                            const text::Tokenizer& tokenizer, const AnswerOptions& options) {
-  if (tokenizer.encode(question).empty()) throw Error("the question has no words");
+  const std::size_t query = tokenizer.encode(question).size();
+  if (query == 0) throw Error("the question has no words");
   AskedQuestion asked{make_document(context, tokenizer), {}};
   if (asked.document.piece_ids.empty()) throw Error("the context has no words");
   asked.features = make_features(asked.document, question, tokenizer, options.features);
+  const auto kept = static_cast<std::size_t>(options.features.max_query_length);
+  asked.question_cut = query - std::min(query, kept);
   return asked;
 }
 
@@ -26,6 +29,7 @@ FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits
   FoundAnswer found;
   found.null_odds = prediction.null_odds;
   found.features = asked.features.size();
+  found.question_cut = asked.question_cut;
   const auto entry =
       std::find_if(prediction.nbest.begin(), prediction.nbest.end(),
                    [&](const NBestEntry& other) { return other.text == prediction.text; });

@@ -280,8 +280,7 @@ TEST_F(AnswerTest, RefusesWhatItCannotUse) {
               AllOf(HasSubstr("latin1.txt"), HasSubstr("invalid UTF-8 at byte 5")));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--context", folder_.path().string(), "-q", "Who?"})),
               HasSubstr("is a directory, expected a file"));
-  const ProgramResult nothing = run_bertcl({"answer"});
-  EXPECT_EQ(nothing.code, 0) << "no question on standard input: " << nothing.err;
+  EXPECT_THAT(refusal(run_bertcl({"answer"})), HasSubstr("standard input: contains no question"));
 }
 
 }  // namespace

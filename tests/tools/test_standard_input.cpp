@@ -90,6 +90,18 @@ TEST_F(StandardInputTest, TextsThatCannotBeReadAreNamedByTheirLine) {
               HasSubstr("--outputs"));
 }
 
+TEST_F(StandardInputTest, LongQuestionsAreTruncatedWithAWarning) {
+  std::string question = "Who";
+  for (int i = 0; i < 70; ++i) question += " who";
+  const std::string warning = "truncated the question from 71 to 64 tokens\n";
+  EXPECT_EQ(run_bertcl({"answer", "-q", question}).err, "bertcl: " + warning);
+  const ProgramResult lines = run_bertcl({"answer", "--json", "-"}, {}, "Who?\n" + question + "\n");
+  EXPECT_EQ(lines.err, "bertcl: standard input:2: " + warning);
+  const nlohmann::json answers = nlohmann::json::parse(lines.out).at("answers");
+  EXPECT_EQ(answers.at(0).at("question_truncated"), false);
+  EXPECT_EQ(answers.at(1).at("question_truncated"), true);
+}
+
 TEST_F(StandardInputTest, HoldsQuestions) {
   const std::string lines =
       "Who maintains OpenCL?\n\n"
@@ -110,6 +122,12 @@ TEST_F(StandardInputTest, HoldsQuestions) {
   };
   EXPECT_THAT(refused("Who?\n{\"context\": \"a\"}\n"),
               HasSubstr("bertcl: standard input:2: question is missing; a line is a question"));
+  EXPECT_THAT(refused(R"({"question": "Who?", "contxt": "a"})"),
+              HasSubstr("standard input:1: unknown member 'contxt' (did you mean context?); a "
+                        "line is a question"));
+  EXPECT_EQ(refused(R"({"id": "1", "question": "Who?", "context": "Ada.", "answers": {}})"), "");
+  for (const char* nothing : {"", "\n \n"})
+    EXPECT_EQ(refused(nothing), "bertcl: standard input: contains no question; each line is one\n");
   EXPECT_THAT(refused("\n\n{\"question\": \n"), HasSubstr("standard input:3: broken JSON"));
   EXPECT_THAT(refused("Who?\ncaf\xe9\n"), HasSubstr("standard input:2: invalid UTF-8"));
 }

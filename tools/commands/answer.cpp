@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -13,9 +14,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
+#include "support/did_you_mean.hpp"
 #include "support/stopwatch.hpp"
 #include "text/data_file.hpp"
 #include "text/file.hpp"
@@ -91,6 +94,7 @@ class Oracle {
     return reply;
   }
   const std::string& text() const { return text_; }
+  int max_question() const { return options_.features.max_query_length; }
   const runtime::Session& session() const { return session_; }
 
  private:
@@ -100,6 +104,13 @@ class Oracle {
   QaModel model_;
   squad::AnswerOptions options_;
 };
+
+void warn_if_cut(const Reply& reply, const Oracle& oracle, std::string_view place) {
+  if (reply.answer.question_cut == 0) return;
+  const auto kept = static_cast<std::size_t>(oracle.max_question());
+  warn("{}truncated the question from {} to {} tokens", place, kept + reply.answer.question_cut,
+       kept);
+}
 
 void print_reply(const Reply& reply, const std::string& text) {
   const squad::FoundAnswer& answer = reply.answer;
@@ -134,11 +145,16 @@ nlohmann::ordered_json to_json(const std::string& question, const Reply& reply) 
                                  {"probability", answer.probability},
                                  {"seconds", reply.seconds},
                                  {"features", answer.features},
+                                 {"question_truncated", answer.question_cut > 0},
                                  {"nbest", std::move(nbest)}};
   if (answer.characters) json["answer_start"] = answer.characters->begin;
   if (answer.null_odds) json["null_odds"] = *answer.null_odds;
   return json;
 }
+
+const std::vector<std::string> kMembers = {"question", "context"};
+// Of the lines that eval reads.
+const std::vector<std::string> kPassedOver = {"id", "title", "answers", "is_impossible"};
 
 struct Asked {
   std::string question, text;
@@ -149,8 +165,13 @@ Asked parse_line(const std::string& line, std::size_t number, const std::string&
   if (!text::begins_as_object(line)) return {line, text};
   const std::string place = fmt::format("standard input:{}", number);
   const nlohmann::json document = text::parse_json(line, place);
-  const text::JsonNode object(document, place,
-                              R"(a line is a question, or {"question": "..", "context": ".."})");
+  const std::string hint = R"(a line is a question, or {"question": "..", "context": ".."})";
+  const text::JsonNode object(document, place, hint);
+  for (const auto& [key, value] : document.items())
+    if (std::ranges::find(kMembers, key) == kMembers.end() &&
+        std::ranges::find(kPassedOver, key) == kPassedOver.end())
+      throw Error(fmt::format("{}: unknown member '{}'{}; {}", place, key,
+                              did_you_mean(key, kMembers), hint));
   const auto context = object.find("context");
   return {object.at("question").string(), context ? context->string() : text};
 }
@@ -173,6 +194,7 @@ nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text) {
       if (text::first_ill_formed(line)) throw Error("invalid UTF-8");
       const auto [question, text] = parse_line(line, number, oracle.text());
       const Reply reply = oracle.ask(question, text);
+      warn_if_cut(reply, oracle, prompt ? "" : fmt::format("standard input:{}: ", number));
       answers.push_back(to_json(question, reply));
       if (!prints_text) continue;
       if (!prompt) print_text("? {}\n", question);
@@ -184,6 +206,8 @@ nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text) {
       print_text("{}\n", message);
     }
   }
+  if (answers.empty() && !prompt)
+    throw Error("standard input: contains no question; each line is one");
   return answers;
 }
 
@@ -197,6 +221,7 @@ int run_answer(const AnswerCommandOptions& options) {
     result["answers"] = answer_lines(oracle, options.prints_text());
   } else {
     const Reply reply = oracle.ask(options.question, oracle.text());
+    warn_if_cut(reply, oracle, "");
     if (options.prints_text()) print_reply(reply, oracle.text());
     result.update(to_json(options.question, reply));
   }
