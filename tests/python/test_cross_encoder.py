@@ -86,7 +86,7 @@ class CrossEncoderTest(unittest.TestCase):
             passages = pathlib.Path(self.folder.name) / "passages.jsonl"
             passages.write_text("".join(json.dumps({"query": query, "passage": document}) + "\n"
                                         for query, document in pairs()))
-            report = json.loads(run_bertcl("rerank", self.paths[name] / "model.onnx", "--passages", passages,
+            report = json.loads(run_bertcl("rerank", self.paths[name] / "model.onnx", passages,
                                            "--json", "-").stdout)
             self.assertEqual(report["activation"], "none" if name == "logits" else "sigmoid")
             for i, theirs in enumerate(GOLDEN[name]["rank"]):

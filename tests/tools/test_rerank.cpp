@@ -106,7 +106,7 @@ TEST_F(RerankTest, SigmoidsAreTheDefaultUnlessTheModelsFilesSayOtherwise) {
 
 TEST_F(RerankTest, TextIsATableWithTheBestFirst) {
   const std::string file = write("p.txt", lines(kPassages));
-  const ProgramResult all = run_bertcl(command({"-q", "Who?", "--passages", file}));
+  const ProgramResult all = run_bertcl(command({file, "-q", "Who?"}));
   ASSERT_EQ(all.code, 0) << all.err;
   EXPECT_THAT(all.out, AllOf(HasSubstr("score  index  passage\n"), Not(HasSubstr("? Who?"))));
   for (const std::string& passage : kPassages) EXPECT_THAT(all.out, HasSubstr("  " + passage));

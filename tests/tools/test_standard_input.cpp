@@ -63,8 +63,8 @@ TEST_F(StandardInputTest, HoldsTextsToRun) {
 
   // Plain lines, and arrays that are filled up.
   const ProgramResult arrays =
-      run_bertcl({"run", kModel, "--texts", write("t.txt", "Who?\nWho lives in Oslo?\n"),
-                  "--outputs", path("z.npz"), "--json", "-"});
+      run_bertcl({"run", kModel, write("t.txt", "Who?\nWho lives in Oslo?\n"), "--outputs",
+                  path("z.npz"), "--json", "-"});
   ASSERT_EQ(arrays.code, 0) << arrays.err;
   const nlohmann::json json = nlohmann::json::parse(arrays.out);
   EXPECT_EQ(json.at("texts"), 2);

@@ -84,7 +84,7 @@ nlohmann::ordered_json to_json(const tasks::Rankings& rankings,
 
 int run_rerank(const RerankOptions& options) {
   if (options.passages.empty() && isatty(STDIN_FILENO) == 1)
-    throw Error("no passages: give them with --passages FILE or on standard input");
+    throw Error("no passages: name a file of passages, or give them on standard input");
   const auto device = opencl::ContextFuture::open(options.device);
   const auto [tokenizer, passages] = device.meanwhile([&] {
     return std::pair(
@@ -136,12 +136,11 @@ void add_rerank(CLI::App& program, Action& action) {
       program, "rerank",
       "Order passages by how well they answer a query\n\n"
       "The model is a cross-encoder: it reads query and passage together and gives one score, as\n"
-      "those of sentence-transformers do. Passages are the lines of --passages or of standard\n"
+      "those of sentence-transformers do. Passages are the lines of PASSAGES or of standard\n"
       "input, or JSON lines {\"text\": \"..\"} with id. A line may also be a pair,\n"
       "{\"query\": \"..\", \"passage\": \"..\"}; the passages of each query are ordered by "
       "themselves.",
-      "bertcl rerank model.onnx -q \"Who maintains OpenCL?\" --passages passages.txt --top-k 5",
-      *options);
+      "bertcl rerank model.onnx passages.txt -q \"Who maintains OpenCL?\" --top-k 5", *options);
   model_file(command->add_option("MODEL", options->model, "ONNX model with one logit per pair"))
       ->required()
       ->type_name("");
@@ -153,7 +152,7 @@ void add_rerank(CLI::App& program, Action& action) {
           },
           ""))
       ->type_name("TEXT");
-  input_file(command->add_option("--passages", options->passages,
+  input_file(command->add_option("PASSAGES,--passages", options->passages,
                                  "Passages, one per line; - is standard input, the default"))
       ->type_name("FILE");
   positive(*command, "--top-k", options->top_k, "Only the best N of each query");

@@ -163,8 +163,8 @@ int run_texts(const RunOptions& options) {
         "name a file for --json");
   if (options.texts.empty() && isatty(STDIN_FILENO) == 1)
     throw Error(
-        "nothing to run on: give tensors with --inputs X.npz, or texts with --texts FILE or on "
-        "standard input");
+        "nothing to run on: name a file of texts, or give them on standard input, or tensors with "
+        "--inputs X.npz");
   const auto device = opencl::ContextFuture::open(options.device);
   const auto [tokenizer, texts] = device.meanwhile([&] {
     return std::pair(load_tokenizer(options.vocabulary, {options.model}),

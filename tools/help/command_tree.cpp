@@ -46,8 +46,8 @@ CommandEntry entry_of(CLI::App& command, const std::string& program) {
     entry.options.push_back(entry_of(*option));
     if (!option->get_positional()) continue;
     const std::string many = option->get_items_expected_max() > 1 ? "..." : "";
-    positionals += option->get_required() ? " " + option->get_name() + many
-                                          : " [" + option->get_name() + many + "]";
+    const std::string name = option->get_name(true);
+    positionals += option->get_required() ? " " + name + many : " [" + name + many + "]";
   }
   entry.usage = program.empty() ? command.get_name() + " COMMAND [OPTIONS]"
                                 : program + " " + entry.name + " [OPTIONS]" + positionals;
