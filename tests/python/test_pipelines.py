@@ -163,8 +163,13 @@ class PipelinesTest(unittest.TestCase):
         of_command = self.command("fill-mask", [*given, two], "--top-k", "2")
         self.assertEqual(self.command("fill-mask", [*given, two], "--top-k", "2", "--vocab",
                                       DEFAULT_MODEL / "vocab.txt"), of_command)
-        table = subprocess.run([BERTCL, "fill-mask", self.model, "--top-k", "1"], input=given[0], capture_output=True,
-                               text=True).stdout.splitlines()
+        def table_of(*lines):
+            return subprocess.run([BERTCL, "fill-mask", self.model, "--top-k", "1"], input="\n".join(lines),
+                                  capture_output=True, text=True).stdout.splitlines()
+        several = [row.split() for row in table_of("", *given[:2])]
+        self.assertEqual(several[0], ["line", "score", "id", "token", "text"])
+        self.assertEqual([row[0] for row in several[1:]], ["2", "3"])
+        table = table_of(given[0])
         best = theirs(given[0], top_k=1)[0]
         self.assertEqual(table[0].split(), ["score", "id", "token", "text"])
         self.assertEqual(table[1].split()[1:3], [str(best["token"]), best["token_str"]])

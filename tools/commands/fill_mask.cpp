@@ -101,15 +101,20 @@ int run_fill_mask(const FillMaskOptions& options) {
                                             logits.subspan(place * classes, classes), options.top_k,
                                             run.tokenizer(), decode));
       });
-  Table table({">score", ">id", "token", "text"});
+  const bool several = found.size() > 1;
+  std::vector<std::string> head = {">score", ">id", "token", "text"};
+  if (several) head.insert(head.begin(), ">line");
+  Table table(head);
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < found.size(); ++i) {
     nlohmann::ordered_json masks = nlohmann::ordered_json::array();
     for (const std::vector<Candidate>& of_mask : found[i]) {
       nlohmann::ordered_json list = nlohmann::ordered_json::array();
       for (const Candidate& each : of_mask) {
-        table.add({fmt::format("{:.4f}", each.score), std::to_string(each.token), each.word,
-                   each.sequence});
+        std::vector<std::string> row = {fmt::format("{:.4f}", each.score),
+                                        std::to_string(each.token), each.word, each.sequence};
+        if (several) row.insert(row.begin(), std::to_string(run.texts()[i].line));
+        table.add(std::move(row));
         list.push_back({{"score", each.score},
                         {"token", each.token},
                         {"token_str", each.word},

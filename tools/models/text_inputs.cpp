@@ -19,16 +19,16 @@ std::vector<InputText> read_input_texts(const std::string& path) {
   const auto place = [&](std::size_t line) { return fmt::format("{}:{}", file.name, line); };
   std::vector<InputText> texts;
   if (text::is_json_lines(file.content)) {
-    text::each_object(
-        file, R"(each line is an object {"text": ".."})",
-        [&](const text::JsonNode& object, std::size_t number) {
-          const auto id = object.find("id"), pair = object.find("text_pair");
-          texts.push_back({id ? text::name_of(*id) : "", object.at("text").string(),
-                           pair ? std::optional(pair->string()) : std::nullopt, place(number)});
-        });
+    text::each_object(file, R"(each line is an object {"text": ".."})",
+                      [&](const text::JsonNode& object, std::size_t number) {
+                        const auto id = object.find("id"), pair = object.find("text_pair");
+                        texts.push_back({id ? text::name_of(*id) : "", object.at("text").string(),
+                                         pair ? std::optional(pair->string()) : std::nullopt,
+                                         place(number), number});
+                      });
   } else {
     text::each_text(file, "text", [&](std::string_view line, std::size_t number) {
-      texts.push_back({"", std::string(line), std::nullopt, place(number)});
+      texts.push_back({"", std::string(line), std::nullopt, place(number), number});
     });
   }
   return texts;

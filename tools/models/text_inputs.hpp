@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that a command reads from a file or from standard input.
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +12,8 @@ namespace bertcl::tools {
 struct InputText {
   std::string id, text;  ///< `id` may be empty
   std::optional<std::string> second;
-  std::string place;  ///< "texts.txt:2", for messages
+  std::string place;     ///< "texts.txt:2", for messages
+  std::size_t line = 0;  ///< 2 then
 };
 
 /// Lines, blank ones too, or JSON lines {"text": ".."} with text_pair and id; "-" is standard
