@@ -31,7 +31,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    return sorted(__all__)
 
 
 __all__ = ["CrossEncoder", "Error", "ModelInfo", "NodeArg", "SentenceTransformer", "Session", "__version__", "evaluate",
