@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class CrossEncoder(Pipeline):
         labels. show_progress_bar: draws it by tqdm."""
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+        if isinstance(pairs, str) or not isinstance(pairs, Collection):
+            raise TypeError(f"pairs is {pairs!r}, expected a pair of texts or a list of pairs")
         if len(pairs) == 2 and all(isinstance(each, str) for each in pairs):
             return self.predict([pairs], batch_size, activation_fn, apply_softmax)[0]
         pairs = [_checked(pair, i) for i, pair in enumerate(pairs)]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import _bertcl
-from .pipelines.base import load_tokenizer
+from .pipelines.base import load_tokenizer, texts_of
 from .session import Session
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
@@ -72,8 +72,7 @@ class SentenceTransformer:
         the vector of a sentence does not depend on those beside it."""
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
-        one = isinstance(sentences, str)
-        texts = [sentences] if one else list(sentences)
+        one, texts = texts_of(sentences)
         prompt = self._prompt(prompt_name, prompt)
         encodings = self._encodings([prompt + text for text in texts])
         vectors = np.zeros((len(texts), self.session.get_outputs()[0].shape[1]), np.float32)

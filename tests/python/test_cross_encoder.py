@@ -4,6 +4,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -96,6 +97,9 @@ class CrossEncoderTest(unittest.TestCase):
     def test_bad_input_is_named(self):
         with self.assertRaisesRegex(ValueError, r"pairs\[1\]"):
             self.models["one label"].predict([["a", "b"], ["a"]])
+        for given in None, 3, "Who?":
+            with self.assertRaisesRegex(TypeError, re.escape(f"pairs is {given!r}, expected a pair of texts")):
+                self.models["one label"].predict(given)
         with self.assertRaisesRegex(ValueError, "one label"):
             self.models["three labels"].rank("Who?", ["Ada."])
         with self.assertRaisesRegex(ValueError, "batch_size"):

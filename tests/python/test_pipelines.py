@@ -203,6 +203,20 @@ class PipelinesTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "unknown task 'translation' .*ner, sentiment-analysis"):
             bertcl.pipeline("translation", model=self.model)
 
+    def test_what_is_no_text_is_named(self):
+        for task in CLASSES:
+            ours, _ = self.pipelines(task)
+            for given in None, 3:
+                with self.assertRaisesRegex(TypeError, f"{given}, expected a text"):
+                    ours(given)
+                with self.assertRaisesRegex(TypeError, f"{given}, expected a text"):
+                    ours(["a [MASK]", given])
+        ours, _ = self.pipelines("text-classification")
+        with self.assertRaisesRegex(ValueError, "'text' is missing in {'txt': 'a'}"):
+            ours({"txt": "a"})
+        with self.assertRaisesRegex(TypeError, "3, expected a text"):
+            ours({"text": "a", "text_pair": 3})
+
     def test_feature_extraction(self):
         ours, theirs = self.pipelines("feature-extraction")
         given = texts(200)

@@ -2,6 +2,7 @@
 """The question-answering pipeline against stored answers of transformers (make_qa_golden.py)."""
 import json
 import pathlib
+import re
 import unittest
 
 from package import DEFAULT_MODEL, ROOT, bertcl
@@ -44,6 +45,13 @@ class QuestionAnsweringTest(unittest.TestCase):
     def test_bad_input_is_named(self):
         with self.assertRaisesRegex(ValueError, "context"):
             self.answers(question="Who?", context="")
+        for given in None, 3, "Who?":
+            with self.assertRaisesRegex(TypeError, re.escape(f'the input is {given!r}, expected {{"question": a, "context": b}}')):
+                self.answers(given)
+        with self.assertRaisesRegex(TypeError, "an input is 'Who', expected"):
+            self.answers(["Who"])
+        with self.assertRaisesRegex(TypeError, "'context' is 3, expected a text"):
+            self.answers(question="Who?", context=3)
         with self.assertRaisesRegex(ValueError, "top_k"):
             self.answers(question="Who?", context="Ada.", top_k=0)
         with self.assertRaisesRegex(ValueError, "summarize.*question-answering"):

@@ -157,6 +157,11 @@ class SentenceTransformerTest(unittest.TestCase):
         self.assertLess(cosines.min(), 0.999999)  # it is another model
         self.assert_one_vector(int8)
 
+    def test_what_is_no_text_is_named(self):
+        for given in None, 3, ["a", None]:
+            with self.assertRaisesRegex(TypeError, "(None|3), expected a text"):
+                self.model.encode(given)
+
     def test_a_batch_has_a_text(self):
         for size in 0, -1:
             with self.assertRaisesRegex(ValueError, f"batch_size is {size}"):

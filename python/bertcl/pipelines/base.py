@@ -3,6 +3,7 @@
 import json
 import pathlib
 import threading
+from collections.abc import Iterable
 
 import numpy as np
 import tokenizers
@@ -69,6 +70,18 @@ class Pipeline:
     def decode_tokens(self, tokens):
         decoder = self.tokenizer.decoder
         return decoder.decode(tokens) if decoder else " ".join(tokens)
+
+
+def texts_of(given):
+    """Whether it is one text, and the list of texts. TypeError: it is neither a text nor a list of texts."""
+    one = isinstance(given, str)
+    if not one and not isinstance(given, Iterable):
+        raise TypeError(f"the input is {given!r}, expected a text or a list of texts")
+    texts = [given] if one else list(given)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"texts[{i}] is {text!r}, expected a text")
+    return one, texts
 
 
 def batches(encodings, tokens):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vectors of texts."""
-from .base import Pipeline
+from .base import Pipeline, texts_of
 
 
 class FeatureExtraction(Pipeline):
@@ -14,7 +14,7 @@ class FeatureExtraction(Pipeline):
                                  fits=lambda shape, task: vectors or task in ("", "feature-extraction"))
 
     def __call__(self, texts, return_tensors=False):
-        one = isinstance(texts, str)
+        one, texts = texts_of(texts)
         results = [rows[None] if return_tensors else rows[None].tolist()
-                   for rows, in self.rows(self.encode([texts] if one else list(texts)), self.vectors)]
+                   for rows, in self.rows(self.encode(texts), self.vectors)]
         return results[0] if one else results

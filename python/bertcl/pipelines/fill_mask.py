@@ -2,7 +2,7 @@
 """The words that may stand for [MASK]."""
 import numpy as np
 
-from .base import Pipeline, softmax
+from .base import Pipeline, softmax, texts_of
 
 
 class FillMask(Pipeline):
@@ -16,10 +16,10 @@ class FillMask(Pipeline):
                                 fits=lambda shape, task: len(shape) == 3 and (shape[2] is None or shape[2] >= words))
 
     def __call__(self, texts, top_k=5, targets=None):
-        one = isinstance(texts, str)
-        encodings = self.encode([texts] if one else list(texts))
+        one, texts = texts_of(texts)
+        encodings = self.encode(texts)
         mask = self._mask_id()
-        for encoding, text in zip(encodings, [texts] if one else texts):
+        for encoding, text in zip(encodings, texts):
             if mask not in encoding.ids:
                 raise ValueError(f"fill-mask: no {self.tokenizer.id_to_token(mask)} in '{text}'")
         chosen = None if targets is None else self._ids([targets] if isinstance(targets, str) else targets)

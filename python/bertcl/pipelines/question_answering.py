@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers to questions, as spans of a context."""
+from collections.abc import Iterable
+
 import numpy as np
 
 from .base import Pipeline, softmax
+
+FORM = '{"question": a, "context": b}'
 
 
 class QuestionAnswering(Pipeline):
@@ -29,14 +33,20 @@ class QuestionAnswering(Pipeline):
             raise ValueError("question-answering: give question=..., context=..., or a list of dictionaries")
         if isinstance(inputs[0], dict):
             return self._answer(inputs[0], **options)
+        if isinstance(inputs[0], str) or not isinstance(inputs[0], Iterable):
+            raise TypeError(f"question-answering: the input is {inputs[0]!r}, expected {FORM}, or a list of these")
         results = [self._answer(each, **options) for each in inputs[0]]
         return results[0] if len(results) == 1 else results
 
     def _answer(self, example, top_k=1, doc_stride=None, max_seq_len=None, max_answer_len=15,
                 handle_impossible_answer=False, align_to_words=True):
+        if not isinstance(example, dict):
+            raise TypeError(f"question-answering: an input is {example!r}, expected {FORM}")
         for key in ("question", "context"):
             if not example.get(key):
                 raise ValueError(f"question-answering: '{key}' is empty or missing")
+            if not isinstance(example[key], str):
+                raise TypeError(f"question-answering: '{key}' is {example[key]!r}, expected a text")
         if top_k < 1 or max_answer_len < 1:
             raise ValueError("question-answering: top_k and max_answer_len must be at least 1")
         longest = max_seq_len or min(self.max_length, 384)

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A class, or a score, of a text or of a pair of texts."""
+from collections.abc import Iterable
+
 import numpy as np
 
 from .base import Pipeline, sigmoid, softmax
 
+FORM = 'a text, {"text": a, "text_pair": b}, or a list of these'
 FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
 
 
@@ -19,6 +22,8 @@ class TextClassification(Pipeline):
 
     def __call__(self, inputs, top_k="one", function_to_apply=None):
         one = isinstance(inputs, (str, dict))
+        if not one and not isinstance(inputs, Iterable):
+            raise TypeError(f"the input is {inputs!r}, expected {FORM}")
         texts = [_pair(each) for each in ([inputs] if one else inputs)]
         # A list of one has its results in a list, and so has a single text with top_k.
         results = [self._result(logits, top_k, function_to_apply)
@@ -44,6 +49,12 @@ class TextClassification(Pipeline):
 
 
 def _pair(given):
-    if not isinstance(given, dict):
-        return given
-    return (given["text"], given["text_pair"]) if given.get("text_pair") is not None else given["text"]
+    if isinstance(given, dict):
+        if given.get("text") is None:
+            raise ValueError(f"text-classification: 'text' is missing in {given!r}")
+        pair = given["text"], given.get("text_pair")
+        given = pair[0] if pair[1] is None else pair
+    for text in given if isinstance(given, (tuple, list)) and len(given) == 2 else (given,):
+        if not isinstance(text, str):
+            raise TypeError(f"text-classification: an input is {text!r}, expected {FORM}")
+    return given if isinstance(given, str) else tuple(given)

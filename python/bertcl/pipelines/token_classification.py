@@ -2,7 +2,7 @@
 """Labels of the tokens or words of a text, or the entities that they mark."""
 import numpy as np
 
-from .base import Pipeline, softmax
+from .base import Pipeline, softmax, texts_of
 
 STRATEGIES = ["none", "simple", "first", "average", "max"]
 
@@ -25,8 +25,7 @@ class TokenClassification(Pipeline):
         if aggregation_strategy not in STRATEGIES:
             raise ValueError(f"unknown aggregation strategy '{aggregation_strategy}' "
                              f"(choose from {', '.join(STRATEGIES)})")
-        one = isinstance(texts, str)
-        texts = [texts] if one else list(texts)
+        one, texts = texts_of(texts)
         encodings = self.encode(texts)
         results = []
         for text, encoding, (logits,) in zip(texts, encodings, self.rows(encodings, self.logits)):
