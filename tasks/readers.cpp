@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "tasks/conll.hpp"
 #include "tasks/table.hpp"
 #include "text/data_file.hpp"
 
@@ -82,31 +83,6 @@ void read_scored_table(const Table& table, const text::DataFile& file,
     pairs.push_back(
         {std::to_string(pairs.size()), row[columns.first], row[columns.second], *score});
   }
-}
-
-/// Words with their tags, blank lines between sentences.
-void read_conll(const text::DataFile& file, std::vector<TaggedSentence>& sentences) {
-  bool open = false;
-  text::each_line(file.content, [&](std::string_view line, std::size_t number) {
-    line = text::trimmed(line);
-    // The development file of WNUT17 ends in a byte order mark.
-    if (line.empty() || line == "\xEF\xBB\xBF" || line.starts_with("-DOCSTART-")) {
-      open = false;
-      return;
-    }
-    const std::size_t word_end = line.find_first_of(" \t");
-    const std::string_view tag = line.substr(line.find_last_of(" \t") + 1);
-    const bool is_tag = tag == "O" || (tag.size() > 2 && tag[1] == '-' &&
-                                       std::string_view("BIES").find(tag[0]) != tag.npos);
-    if (word_end == std::string_view::npos || !is_tag)
-      text::fail_at(file, number,
-                    fmt::format("'{}': expected a word, a tab, and a tag: O, B-person, I-person",
-                                text::excerpt_of(line)));
-    if (!open) sentences.emplace_back();
-    open = true;
-    sentences.back().words.emplace_back(line.substr(0, word_end));
-    sentences.back().tags.emplace_back(tag);
-  });
 }
 
 constexpr const char* kClassifiedForm =
