@@ -2,6 +2,7 @@
 """A model on a device, with the interface of onnxruntime.InferenceSession."""
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -53,6 +54,8 @@ class Session:
     def __init__(self, path: str | os.PathLike[str] | bytes, *, device: str = "", precision: str = "fp32",
                  requests: int = 4, max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False,
                  pooling: str | None = None, normalize: bool = False, dimensions: int = 0, or_own: bool = False):
+        _check_type(str, "a text", device=device, precision=precision)
+        _check_type(numbers.Integral, "a whole number", requests=requests, max_memory=max_memory)
         model = path if isinstance(path, bytes) else os.fspath(path)
         self.path = "" if isinstance(path, bytes) else model
         self._session = _bertcl.Session(model, device, precision, requests, max_memory, require_int8, allow_nonfinite,
@@ -99,6 +102,12 @@ class Session:
             if name not in known:
                 raise ValueError(f"unknown output '{name}' (choose from {', '.join(known)})")
         return wanted
+
+
+def _check_type(wanted, words, **options):
+    for name, value in options.items():
+        if not isinstance(value, wanted):
+            raise TypeError(f"{name} is {value!r}, expected {words}")
 
 
 def _numbers(name, values):

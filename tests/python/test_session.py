@@ -36,6 +36,13 @@ class SessionTest(unittest.TestCase):
         for name in dir(bertcl):
             self.assertTrue(hasattr(bertcl, name), name)
 
+    def test_options_of_another_type_are_named(self):
+        for options, message in (({"device": 0}, "device is 0, expected a text"),
+                                 ({"precision": None}, "precision is None, expected a text"),
+                                 ({"requests": "4"}, "requests is '4', expected a whole number")):
+            with self.assertRaisesRegex(TypeError, f"^{message}$"):
+                bertcl.Session(MODEL, **options)
+
     def test_inputs_and_outputs_are_named_and_typed_as_onnxruntime_does(self):
         for ours, theirs in [(self.session.get_inputs(), self.reference.get_inputs()),
                              (self.session.get_outputs(), self.reference.get_outputs())]:
