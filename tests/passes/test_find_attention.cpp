@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <regex>
 
 #include "attention_graphs.hpp"
@@ -303,6 +305,42 @@ TEST(FindAttention, ASumOfOtherPowersStaysUnfused) {
 
 TEST(FindAttention, APowerOf1BelowAStepStaysUnfused) {
   EXPECT_UNCHANGED(find_attention(), dequantized_x("3") + unnormalized(quantized_p, sum_of_p));
+}
+
+// As where a quantizer leaves the MatMul of probabilities and v in float, and not that of q and k.
+TEST(FindAttention, QuantizedOperandsOfFloatProbabilitiesAreDequantized) {
+  const auto graph = [](std::string_view body) {
+    return fmt::format(
+        R"(graph g(%a: u8[batch, seq, 8], %v: f32[batch, seq, 8], %ids: i64[batch, seq]) {{
+  const %s0: f32[] = 0.02
+  const %z0: u8[] = 3
+  %x: f32[batch, seq, 8] = DequantizeLinear(%a, %s0, %z0)
+{}}})",
+        body);
+  };
+  for (const std::string v : {"%v", "%x"}) {
+    SCOPED_TRACE(v);
+    const std::string spelled = fmt::format(R"(
+  %qr: f32[batch, seq, 2, 4] = Reshape(%x)
+  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {{perm = [0, 2, 1, 3]}}
+  %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {{perm = [0, 2, 3, 1]}}
+  %vr: f32[batch, seq, 2, 4] = Reshape({})
+  %vt: f32[batch, 2, seq, 4] = Transpose(%vr) {{perm = [0, 2, 1, 3]}}
+  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)
+  %p: f32[batch, 2, seq, seq] = Softmax(%0) {{axis = -1}}
+  %c: f32[batch, 2, seq, 4] = MatMul(%p, %vt)
+  %ct: f32[batch, seq, 2, 4] = Transpose(%c) {{perm = [0, 2, 1, 3]}}
+  %y: f32[batch, seq, 8] = Reshape(%ct)
+  return %y
+)",
+                                            v);
+    EXPECT_REWRITE(find_attention(), graph(spelled),
+                   graph(fmt::format(R"(
+  %y: f32[batch, seq, 8] = attention(%x, %x, {}, _) {{heads = 2, p_type = "f32", scale = 1.0}}
+  return %y
+)",
+                                     v)));
+  }
 }
 
 TEST(FindAttention, QuantizedProbabilitiesAloneStayUnfused) {

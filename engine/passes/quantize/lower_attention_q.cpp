@@ -6,7 +6,7 @@
 //   attention_q(qq, kq, vq, attention_mask, p_scale, q_scale, q_zero_point, k_scale, k_zero_point,
 //               v_scale, v_zero_point) -> y f32
 //
-// find_attention has made sure that either all of them are quantized or none.
+// find_attention has made sure that all of them are quantized where the probabilities are.
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"

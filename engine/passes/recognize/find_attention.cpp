@@ -191,17 +191,16 @@ bool is_shifted_u8(const ir::Node& quantize) {
   return quantize.output()->type.dtype == ir::DType::i8 && zero_point_of(quantize.input(2)) == -128;
 }
 
-/// One kernel is all integer or all float: q, k, v and the probabilities are quantized, or none is.
-bool quantized_alike(const Found& f) {
-  int quantized = f.quantize != nullptr;
+/// One kernel is all integer or all float: if the probabilities are quantized, so are q, k and v.
+/// If they are not, attention is in float, and whichever of q, k and v are quantized are
+/// dequantized before it.
+bool is_one_kernel(const Found& f) {
+  if (!f.quantize) return !f.quantize_scores && !f.quantize_context;
   for (const Heads* h : {&f.q, &f.k, &f.v})
-    quantized +=
-        h->rotation ? h->quantize != nullptr : per_tensor_dequantized(h->hidden).has_value();
-  if (quantized == 0) return !f.quantize_scores && !f.quantize_context;
+    if (h->rotation ? !h->quantize : !per_tensor_dequantized(h->hidden)) return false;
   // The largest exponential, 1, must be at least one step: the sum of p is a divisor.
-  if (quantized == 4 && f.unnormalized && !(*scalar_value(f.quantize->inputs[1]) <= 1))
-    return false;
-  return quantized == 4 && (zero_point_of(f.quantize->input(2)) == 0 || is_shifted_u8(*f.quantize));
+  if (f.unnormalized && !(*scalar_value(f.quantize->inputs[1]) <= 1)) return false;
+  return zero_point_of(f.quantize->input(2)) == 0 || is_shifted_u8(*f.quantize);
 }
 
 /// Q -> DQ with the parameters of `q` for the result of `attention`, which is taken for `last`
@@ -268,7 +267,7 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
       f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
     return false;
   if (f.terms.bias && !f.terms.positions.empty()) return false;  // one of both
-  return quantized_alike(f) && (f.terms.mask || has_token_input(g));
+  return is_one_kernel(f) && (f.terms.mask || has_token_input(g));
 }
 
 /// True if an operator may mix what attention under that mask gives for padding with other rows, as
