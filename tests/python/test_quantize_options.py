@@ -12,7 +12,7 @@ from support import ROOT, Reference, bertcl, bertcl_run, inspect, worst
 
 import make_bert
 
-PRESETS = ("default", "fast", "ort-tensorrt", "ort-migraphx", "qdqbert", "migraphx-native", "qordered")
+PRESETS = ("default", "accurate", "fast", "ort-tensorrt", "ort-migraphx", "qdqbert", "migraphx-native", "qordered")
 CHOICES = [
     ("--op-types MatMul", "--op-types MatMul,Add", "--op-types MatMul,Add,Softmax,Gelu"),
     ("", "--adds encoder", "--adds all"),
