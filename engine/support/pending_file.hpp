@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -19,16 +20,39 @@
 
 namespace bertcl {
 
+/// Where the links of a name lead. Those of /proc stay: they stand for open files ("/proc/7/fd/1"
+/// for /dev/stdout of process 7).
+inline std::filesystem::path follow_links(std::filesystem::path path) {
+  namespace fs = std::filesystem;
+  constexpr int most = 40;  // as Linux follows
+  std::error_code error;
+  for (int links = 0; links < most; ++links) {
+    const fs::path folder = fs::weakly_canonical(path.parent_path(), error);
+    if (error) break;
+    path = folder / path.filename();
+    if (path.string().starts_with("/proc/") || !fs::is_symlink(path, error)) break;
+    path = folder / fs::read_symlink(path, error);
+  }
+  return path;
+}
+
 /// True for a device, a pipe, a socket or an open file (/dev/stdout): renaming a file to its name
 /// would replace it.
 inline bool is_special_file(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
+  if (follow_links(path).string().starts_with("/proc/")) return true;
   std::error_code ignored;
-  const fs::path folder = fs::weakly_canonical(path.parent_path(), ignored);
-  for (const fs::path& target : {folder / path.filename(), fs::read_symlink(path, ignored)})
-    if (target.string().starts_with("/proc/")) return true;
   const auto status = fs::status(path, ignored);
   return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+/// Opens a special file to write after what it holds. An open file of this process is shared, with
+/// its position, so that what is printed later follows. Null, with errno, if that fails.
+inline std::FILE* open_special_file(const std::filesystem::path& path) {
+  const std::string target = follow_links(path).string();
+  const std::string own = "/proc/" + std::to_string(::getpid()) + "/fd/";
+  if (!target.starts_with(own)) return std::fopen(path.c_str(), "ab");
+  return ::fdopen(::dup(std::atoi(target.c_str() + own.size())), "wb");
 }
 
 /// For the start of long work. Throws Error that names `path` if no file can be written there.
@@ -140,10 +164,10 @@ class PendingFile {
 inline void write_file(const std::filesystem::path& path, const std::string& content) {
   if (is_special_file(path)) {
     std::fflush(stdout);
-    std::ofstream stream(path, std::ios::binary | std::ios::app);
-    stream << content;
-    stream.close();
-    if (stream) return;
+    std::FILE* stream = open_special_file(path);
+    const bool written =
+        stream && std::fwrite(content.data(), 1, content.size(), stream) == content.size();
+    if (stream && std::fclose(stream) == 0 && written) return;
     throw Error(path.string() + ": cannot write: " + std::strerror(errno), ErrorCode::io);
   }
   PendingFile file(path);

@@ -10,12 +10,14 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "bertcl/error.hpp"
 #include "program_runner.hpp"
+#include "support/pending_file.hpp"
 #include "tools/terminal/progress.hpp"
 
 namespace bertcl::tools {
@@ -89,6 +91,26 @@ TEST_F(OutputTest, WritesThroughLinksAndIntoPipes) {
   close(reader);
   EXPECT_STREQ(bytes, "{\n  \"x\": 1\n}\n");
   EXPECT_TRUE(std::filesystem::is_fifo(path("pipe"))) << "a file took the place of the pipe";
+}
+
+TEST_F(OutputTest, WritesToOpenFilesWhereTheyAre) {
+  const int file = open(path("log").c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_GE(file, 0);
+  const std::string name = "/dev/fd/" + std::to_string(file);
+  std::filesystem::create_symlink(name, path("link"));
+  std::filesystem::create_symlink("link", path("link_to_link"));
+  const auto print = [&](const char* text) {
+    EXPECT_GT(::write(file, text, std::strlen(text)), 0);
+  };
+  print("before\n");
+  write_file(name, "1\n");
+  print("between\n");
+  write_file(path("link_to_link"), "2\n");
+  print("after\n");
+  close(file);
+  EXPECT_EQ(read(path("log")), "before\n1\nbetween\n2\nafter\n");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_THROW(write_file(name, "closed"), Error);
 }
 
 TEST_F(OutputTest, KnowsBeforeTheWorkWhetherAFileCanBeWritten) {
