@@ -148,6 +148,13 @@ TEST_F(EmbedTest, FilesHoldTheSameNumbers) {
   EXPECT_EQ(std::memcmp(tensors.data() + 8 + length, all.data(), 48), 0);
 }
 
+TEST_F(EmbedTest, LinesInAnOpenFileAreFollowedByTheSummary) {
+  const std::string expected = embed({"--pooling", "mean"}, texts_).out;
+  const auto result = embed({"--pooling", "mean", "-o", "/dev/stdout"}, texts_);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, testing::StartsWith(expected + "/dev/stdout: 6 vectors of 2 dim"));
+}
+
 TEST_F(EmbedTest, FilesOfSentenceTransformersSayHow) {
   std::filesystem::create_directory(path("1_Pooling"));
   const std::string modules = R"([{"type": "sentence_transformers.models.Transformer", "path": ""},

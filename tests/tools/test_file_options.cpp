@@ -2,7 +2,9 @@
 // Options that name files: what cannot be written, and files that two options share, are refused.
 #include "tools/options/file_options.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -69,6 +71,20 @@ TEST_F(FileOptionsTest, NoFileIsWrittenTwiceOrOverAnother) {
   EXPECT_EQ(complaint({model, "--html", "/dev/null", "--json", "/dev/null"}), "");
 }
 
+TEST_F(FileOptionsTest, PipesAndOpenFilesAreWrittenToAsTheyAre) {
+  const std::string model = write("m.onnx", "");
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const int log = ::open(write("log", "words").c_str(), O_WRONLY);
+  ASSERT_GE(log, 0);
+  for (const int descriptor : {pipe[1], log}) {
+    const std::string name = "/dev/fd/" + std::to_string(descriptor);
+    EXPECT_EQ(complaint({model, "--json", name, "--html", name, "-o", name}), "");
+    ::close(descriptor);
+  }
+  ::close(pipe[0]);
+}
+
 TEST_F(FileOptionsTest, AFolderStandsForTheModelInIt) {
   CLI::App command;
   std::string model;
@@ -99,7 +115,7 @@ TEST_F(FileOptionsTest, WhatCannotBeWrittenIsRefused) {
   EXPECT_THAT(complaint({""}), HasSubstr("is empty"));
 }
 
-TEST_F(FileOptionsTest, DataAreReplacedByForceAloneAndReportsByTheNext) {
+TEST_F(FileOptionsTest, DataAreReplacedByForceAlone) {
   const std::string there = write("there", ""), other = path("other");
   std::filesystem::create_symlink("there", path("link"));
   std::filesystem::create_symlink("nowhere", path("dangling"));

@@ -63,19 +63,23 @@ bool holds_report(const fs::path& path) {
          head.find(" - bertcl</title>") != head.npos;
 }
 
+/// True for a file that would be replaced, not written to as it is.
+bool is_replaced(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && !is_special_file(path);
+}
+
 /// Throws Error if data would be written over a file, or a report over one that is none.
 void check_replaced(CLI::App& command) {
-  std::error_code ignored;
   for (const NamedFile& file : files_of(command, kReport))
-    if (fs::is_regular_file(file.path, ignored) && !is_special_file(file.path) &&
-        !holds_report(file.path))
+    if (is_replaced(file.path) && !holds_report(file.path))
       throw Error(
           fmt::format("{}: {} already exists and is not a report; name another file, or remove it",
                       file.option, file.path.string()));
   const CLI::Option* force = command.get_option_no_throw("--force");
   if (force && force->count() > 0) return;
   for (const NamedFile& file : files_of(command, kData))
-    if (fs::is_regular_file(file.path, ignored))
+    if (is_replaced(file.path))
       throw Error(
           fmt::format("{}: {} already exists; name another file, or replace it with --force",
                       file.option, file.path.string()));
@@ -83,10 +87,13 @@ void check_replaced(CLI::App& command) {
 
 /// True for two names of one file, there or not. Devices and pipes may be written to by many.
 bool same_file(const fs::path& one, const fs::path& other) {
-  if (is_special_file(one)) return false;
+  if (is_special_file(one) || is_special_file(other)) return false;
   std::error_code error;
   if (fs::equivalent(one, other, error)) return true;
-  const auto whole = [](const fs::path& path) { return fs::weakly_canonical(fs::absolute(path)); };
+  const auto whole = [&](const fs::path& path) {
+    const fs::path given = fs::absolute(path), found = fs::weakly_canonical(given, error);
+    return error ? given : found;
+  };
   return whole(one) == whole(other);
 }
 
