@@ -25,12 +25,13 @@ using FileOptionsTest = FolderTest;
 std::string complaint(std::vector<std::string> arguments) {
   CLI::App command;
   std::vector<std::string> models;
-  std::string vocabulary, html, json, output;
+  std::string vocabulary, html, json, picture, output;
   bool force = false;
   tools::input_file(command.add_option("MODEL", models));
   tools::input_file(command.add_option("--vocab", vocabulary));
   tools::output_file(command.add_option("--html", html), tools::Output::report);
   tools::output_file(command.add_option("-j,--json", json), tools::Output::report_or_terminal);
+  tools::output_file(command.add_option("--plot", picture), tools::Output::picture);
   tools::output_file(command.add_option("-o,--output", output));
   tools::add_force_flag(command, force);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
@@ -134,13 +135,20 @@ TEST_F(FileOptionsTest, AReportReplacesAnEarlierReportAlone) {
   EXPECT_EQ(
       complaint({"--json", other}),
       "--json: " + other + " already exists and is not a report; name another file, or remove it");
+  const std::string plot = write("plot.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>");
   for (const char* option : {"--json", "--html"})
     for (const std::string& kept :
-         {model, other, write("p.html", "<!DOCTYPE html>\n<title>x</title>")})
+         {model, other, plot, write("p.html", "<!DOCTYPE html>\n<title>x</title>"),
+          write("t.html", "<title>About - bertcl</title>"),
+          write("notes", R"(Reports begin with {"schema": "bertcl.eval/1")"),
+          write("list.json", R"([{"schema": "bertcl.eval/1"}])"),
+          write("o.json", R"({"schema": "other.eval/1"})")})
       EXPECT_THAT(complaint({option, kept, "--force"}), HasSubstr("is not a report")) << kept;
   EXPECT_EQ(complaint({"--html", write("empty", ""), "--json", "/dev/null"}), "");
-  EXPECT_EQ(complaint({"--html", write("plot.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>")}),
+  EXPECT_EQ(complaint({"--json", write("compact", R"({"schema":"bertcl.eval/1","models":[]})")}),
             "");
+  EXPECT_EQ(complaint({"--plot", plot}), "");
+  EXPECT_THAT(complaint({"--plot", write("d.json", "{}")}), HasSubstr("is not an SVG picture"));
   const std::string json = path("r.json"), html = path("r.html");
   for (int run = 0; run < 2; ++run) {
     const ProgramResult result = run_bertcl({"inspect", kModel, "--json", json, "--html", html});

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -26,6 +27,7 @@ constexpr const char* kInput = "input file";
 constexpr const char* kOutput = "output file";
 constexpr const char* kData = "data file";      // kOutput, too
 constexpr const char* kReport = "report file";  // kOutput, too
+constexpr const char* kPicture = "SVG file";    // kOutput, too
 
 struct NamedFile {
   std::string option;
@@ -52,15 +54,26 @@ std::vector<NamedFile> files_of(CLI::App& command, const char* mark) {
   return files;
 }
 
-/// True for what a report may be written over: a report, or an empty file (mktemp).
-bool holds_report(const fs::path& path) {
+/// True for a report as JSON, with any blanks, or as HTML.
+bool begins_as_report(std::string head) {
+  if (head.starts_with("<!DOCTYPE html>") && head.find(" - bertcl</title>") != head.npos)
+    return true;
+  std::erase_if(
+      head, [](char c) { return std::string_view(" \t\r\n").find(c) != std::string_view::npos; });
+  return head.starts_with(R"({"schema":"bertcl.)");
+}
+
+bool begins_as_picture(const std::string& head) { return head.starts_with("<svg "); }
+
+/// What a report may be written over: an earlier one, or an empty file (mktemp).
+template <class Begins>
+bool is_empty_or(const fs::path& path, const Begins& begins) {
   std::string head(4096, '\0');
   std::ifstream stream(path, std::ios::binary);
+  if (!stream) return false;
   stream.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<std::size_t>(stream.gcount()));
-  return head.empty() || head.starts_with("<svg ") ||
-         head.find(R"("schema": "bertcl.)") != head.npos ||
-         head.find(" - bertcl</title>") != head.npos;
+  return head.empty() || begins(head);
 }
 
 /// True for a file that would be replaced, not written to as it is.
@@ -71,11 +84,16 @@ bool is_replaced(const fs::path& path) {
 
 /// Throws Error if data would be written over a file, or a report over one that is none.
 void check_replaced(CLI::App& command) {
+  const auto refuse = [](const NamedFile& file, const char* what) {
+    throw Error(fmt::format("{}: {} already exists and is not {}; name another file, or remove it",
+                            file.option, file.path.string(), what));
+  };
   for (const NamedFile& file : files_of(command, kReport))
-    if (is_replaced(file.path) && !holds_report(file.path))
-      throw Error(
-          fmt::format("{}: {} already exists and is not a report; name another file, or remove it",
-                      file.option, file.path.string()));
+    if (is_replaced(file.path) && !is_empty_or(file.path, begins_as_report))
+      refuse(file, "a report");
+  for (const NamedFile& file : files_of(command, kPicture))
+    if (is_replaced(file.path) && !is_empty_or(file.path, begins_as_picture))
+      refuse(file, "an SVG picture");
   const CLI::Option* force = command.get_option_no_throw("--force");
   if (force && force->count() > 0) return;
   for (const NamedFile& file : files_of(command, kData))
@@ -127,8 +145,8 @@ CLI::Option* output_file(CLI::Option* option, Output what) {
       return error.what();
     }
   };
-  option->check(CLI::Validator([](const std::string&) { return ""; }, "",
-                               what == Output::data ? kData : kReport));
+  const char* mark = what == Output::data ? kData : what == Output::picture ? kPicture : kReport;
+  option->check(CLI::Validator([](const std::string&) { return ""; }, "", mark));
   return option->check(CLI::Validator(check, "", kOutput));
 }
 

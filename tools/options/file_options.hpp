@@ -19,6 +19,7 @@ CLI::Option* model_file(CLI::Option* option);
 enum class Output {
   data,                ///< what took work to make, or may be read again: replaced by --force alone
   report,              ///< what a command tells of its run: replaces an earlier one alone
+  picture,             ///< the same, as SVG: replaces an earlier one alone
   report_or_terminal,  ///< the same, and "-" stands for standard output
 };
 

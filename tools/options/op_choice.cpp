@@ -70,7 +70,7 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
       ->group(group);
   output_file(
       command.add_option("--sensitivity-plot", options.plot, "Show it, and draw it as a picture"),
-      Output::report)
+      Output::picture)
       ->type_name("FILE.svg")
       ->group(group);
   positive(command, "--sensitivity-samples", options.samples,
