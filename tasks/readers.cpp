@@ -167,7 +167,9 @@ constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and la
                                 const std::vector<std::string>& row) {
   text::fail_at(
       file, line,
-      fmt::format("the header is {}; expected {}", fmt::join(row, ", "), kClassifiedColumns));
+      fmt::format("the header is {}; expected {}; a first row of data needs a header "
+                  "text, label above it",
+                  text::excerpt_of(fmt::format("{}", fmt::join(row, ", "))), kClassifiedColumns));
 }
 
 /// True for a first row that names texts, but no classes.
@@ -214,8 +216,8 @@ void read_classified_table(const Table& table, const text::DataFile& file,
 
 /// Lines of text, tab, class. A header of more columns than these makes it a table of tabs.
 void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedText>& texts) {
-  const std::string_view head =
-      text::trimmed(std::string_view(file.content).substr(0, file.content.find('\n')));
+  std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
+  if (head.ends_with('\r')) head.remove_suffix(1);
   const Table first = parse_table(head, '\t', false, file.name);
   if (!first.rows.empty() && first.rows[0].size() > 1 && lacks_label(first.rows[0]))
     refuse_header(file, 1, first.rows[0]);

@@ -98,6 +98,30 @@ TEST(ReadClassified, ColumnsByTheirNames) {
   EXPECT_THAT(refusal(read_classified, "a,b,c\n", ".csv"), HasSubstr("a text and its class"));
 }
 
+// As pandas writes the index of a table, and as spreadsheets write a column that is empty.
+TEST(ReadClassified, ColumnsMayHaveNoName) {
+  for (const char* content : {"\ttext\tlabel\n0\tfine\tpos\n", "\tlabel\ttext\r\n0\tpos\tfine\r\n",
+                              "text\tlabel\t\nfine\tpos\t\n", "\ttext\tlabels\n0\tfine\tpos\n"}) {
+    const ScratchFile file(content, ".tsv");
+    const auto texts = read_classified(file.path());
+    ASSERT_EQ(texts.size(), 1u) << content;
+    EXPECT_EQ(texts[0].text, "fine") << content;
+    EXPECT_EQ(texts[0].label, "pos") << content;
+  }
+}
+
+TEST(ReadClassified, AFirstRowThatNamesTextsNeedsAHeader) {
+  const std::string row = "text\tpos\n";
+  EXPECT_THAT(refusal(read_classified, row + "sentence\tneg\n", ".tsv"),
+              AllOf(HasSubstr(":1: the header is text, pos; expected text"),
+                    HasSubstr("a first row of data needs a header text, label above it")));
+  EXPECT_EQ(read_classified(ScratchFile("text\tlabel\n" + row, ".tsv").path()).at(0).text, "text");
+  EXPECT_EQ(read_classified(ScratchFile("text,label\ntext,pos\n", ".csv").path()).at(0).text,
+            "text");
+  EXPECT_THAT(refusal(read_classified, "text\t" + std::string(100'000, 'x') + "\n", ".tsv").size(),
+              testing::Lt(400u));
+}
+
 TEST(ReadClassified, JsonLines) {
   const ScratchFile file(
       "\xEF\xBB\xBF{\"text\": \"caf\\u00e9\", \"label\": 2, \"id\": \"x\"}\r\n\n"
