@@ -125,7 +125,9 @@ TEST_F(StandardInputTest, HoldsQuestions) {
   EXPECT_THAT(refused(R"({"question": "Who?", "contxt": "a"})"),
               HasSubstr("standard input:1: unknown member 'contxt' (did you mean context?); a "
                         "line is a question"));
-  EXPECT_EQ(refused(R"({"id": "1", "question": "Who?", "context": "Ada.", "answers": {}})"), "");
+  EXPECT_EQ(refused(R"({"id": "1", "question": "Who?", "context": "Ada.", "answers": {},)"
+                    R"( "is_impossible": true, "plausible_answers": []})"),
+            "");
   for (const char* nothing : {"", "\n \n"})
     EXPECT_EQ(refused(nothing), "bertcl: standard input: contains no question; each line is one\n");
   EXPECT_THAT(refused("\n\n{\"question\": \n"), HasSubstr("standard input:3: broken JSON"));

@@ -154,7 +154,8 @@ nlohmann::ordered_json to_json(const std::string& question, const Reply& reply) 
 
 const std::vector<std::string> kMembers = {"question", "context"};
 // Of the lines that eval reads.
-const std::vector<std::string> kPassedOver = {"id", "title", "answers", "is_impossible"};
+const std::vector<std::string> kPassedOver = {"id", "title", "answers", "is_impossible",
+                                              "plausible_answers"};
 
 struct Asked {
   std::string question, text;
