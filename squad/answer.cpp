@@ -17,7 +17,7 @@ AskedQuestion ask_question(std::string_view question, std::string_view context,
   if (asked.document.piece_ids.empty()) throw Error("the context has no words");
   asked.features = make_features(asked.document, question, tokenizer, options.features);
   const auto kept = static_cast<std::size_t>(options.features.max_query_length);
-  asked.question_cut = query - std::min(query, kept);
+  asked.question_truncated = query - std::min(query, kept);
   return asked;
 }
 
@@ -29,7 +29,7 @@ FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits
   FoundAnswer found;
   found.null_odds = prediction.null_odds;
   found.features = asked.features.size();
-  found.question_cut = asked.question_cut;
+  found.question_truncated = asked.question_truncated;
   const auto entry =
       std::find_if(prediction.nbest.begin(), prediction.nbest.end(),
                    [&](const NBestEntry& other) { return other.text == prediction.text; });

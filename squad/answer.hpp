@@ -28,15 +28,16 @@ struct FoundAnswer {
   double probability = 0.0;         ///< among the n-best answers
   std::optional<double> null_odds;  ///< with version_2: above the threshold means no answer
   std::vector<NBestEntry> nbest;
-  std::size_t features = 0;      ///< windows that the model read
-  std::size_t question_cut = 0;  ///< tokens of the question past FeatureOptions::max_query_length
+  std::size_t features = 0;  ///< windows that the model read
+  std::size_t question_truncated =
+      0;  ///< tokens of the question past FeatureOptions::max_query_length
 };
 
 /// A question and its windows over a context, which must outlive it.
 struct AskedQuestion {
   Document document;
   std::vector<Feature> features;
-  std::size_t question_cut = 0;  ///< as FoundAnswer's
+  std::size_t question_truncated = 0;  ///< as FoundAnswer's
 };
 
 /// The first half of answer_question(), for callers that run the windows themselves: the second

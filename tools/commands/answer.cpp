@@ -105,11 +105,11 @@ class Oracle {
   squad::AnswerOptions options_;
 };
 
-void warn_if_cut(const Reply& reply, const Oracle& oracle, std::string_view place) {
-  if (reply.answer.question_cut == 0) return;
+void warn_if_truncated(const Reply& reply, const Oracle& oracle, std::string_view place) {
+  if (reply.answer.question_truncated == 0) return;
   const auto kept = static_cast<std::size_t>(oracle.max_question());
-  warn("{}truncated the question from {} to {} tokens", place, kept + reply.answer.question_cut,
-       kept);
+  warn("{}truncated the question from {} to {} tokens", place,
+       kept + reply.answer.question_truncated, kept);
 }
 
 void print_reply(const Reply& reply, const std::string& text) {
@@ -145,7 +145,7 @@ nlohmann::ordered_json to_json(const std::string& question, const Reply& reply) 
                                  {"probability", answer.probability},
                                  {"seconds", reply.seconds},
                                  {"features", answer.features},
-                                 {"question_truncated", answer.question_cut > 0},
+                                 {"question_truncated", answer.question_truncated > 0},
                                  {"nbest", std::move(nbest)}};
   if (answer.characters) json["answer_start"] = answer.characters->begin;
   if (answer.null_odds) json["null_odds"] = *answer.null_odds;
@@ -195,7 +195,7 @@ nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text) {
       if (text::first_ill_formed(line)) throw Error("invalid UTF-8");
       const auto [question, text] = parse_line(line, number, oracle.text());
       const Reply reply = oracle.ask(question, text);
-      warn_if_cut(reply, oracle, prompt ? "" : fmt::format("standard input:{}: ", number));
+      warn_if_truncated(reply, oracle, prompt ? "" : fmt::format("standard input:{}: ", number));
       answers.push_back(to_json(question, reply));
       if (!prints_text) continue;
       if (!prompt) print_text("? {}\n", question);
@@ -222,7 +222,7 @@ int run_answer(const AnswerCommandOptions& options) {
     result["answers"] = answer_lines(oracle, options.prints_text());
   } else {
     const Reply reply = oracle.ask(options.question, oracle.text());
-    warn_if_cut(reply, oracle, "");
+    warn_if_truncated(reply, oracle, "");
     if (options.prints_text()) print_reply(reply, oracle.text());
     result.update(to_json(options.question, reply));
   }
