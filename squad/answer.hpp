@@ -29,8 +29,8 @@ struct FoundAnswer {
   std::optional<double> null_odds;  ///< with version_2: above the threshold means no answer
   std::vector<NBestEntry> nbest;
   std::size_t features = 0;  ///< windows that the model read
-  std::size_t question_truncated =
-      0;  ///< tokens of the question past FeatureOptions::max_query_length
+  /// Tokens of the question past FeatureOptions::max_query_length.
+  std::size_t question_truncated = 0;
 };
 
 /// A question and its windows over a context, which must outlive it.
