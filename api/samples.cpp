@@ -69,10 +69,11 @@ Sequences text_samples(const std::filesystem::path& data, const text::Tokenizer&
 /// The items of a task; their labels count only among themselves.
 std::unique_ptr<tasks::Task> load_items(const std::string& task, const std::filesystem::path& data,
                                         std::size_t vocabulary) {
+  const auto rule = tasks::IdRule::any;
   std::set<std::string> labels;
   const auto names = [&] { return std::vector<std::string>(labels.begin(), labels.end()); };
   if (task == "classify") {
-    auto texts = tasks::read_classified(data);
+    auto texts = tasks::read_classified(data, rule);
     for (const tasks::ClassifiedText& text : texts) {
       if (text.labels)
         labels.insert(text.labels->begin(), text.labels->end());
@@ -82,7 +83,7 @@ std::unique_ptr<tasks::Task> load_items(const std::string& task, const std::file
     return tasks::classify_task(std::move(texts), "texts", names(), {});
   }
   if (task == "tag") {
-    auto sentences = tasks::read_tagged(data);
+    auto sentences = tasks::read_tagged(data, rule);
     for (const tasks::TaggedSentence& sentence : sentences)
       labels.insert(sentence.tags.begin(), sentence.tags.end());
     return tasks::tagging_task(std::move(sentences), names());
@@ -90,9 +91,10 @@ std::unique_ptr<tasks::Task> load_items(const std::string& task, const std::file
   if (task == "fill-mask")
     return tasks::masked_task(data.extension() == ".json"
                                   ? tasks::without_ids(squad::load_dataset(data).contexts)
-                                  : tasks::read_named_texts(data),
+                                  : tasks::read_named_texts(data, rule),
                               vocabulary);
-  if (task == "similarity") return tasks::similarity_task(tasks::read_scored_pairs(data), false);
+  if (task == "similarity")
+    return tasks::similarity_task(tasks::read_scored_pairs(data, rule), false);
   throw Error("unknown task '" + task + "'" +
               suggestion(task, {"question-answering", "classify", "tag", "fill-mask", "similarity",
                                 "text"}));

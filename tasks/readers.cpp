@@ -111,15 +111,16 @@ std::pair<std::string, std::optional<std::string>> texts_of(const JsonNode& obje
 }
 
 /// The keys of predictions: each object's id, or its position where it has none.
-class Ids {
+class ItemIds {
  public:
-  explicit Ids(const text::DataFile& file) : file_(file) {}
+  ItemIds(const text::DataFile& file, IdRule rule) : file_(file), rule_(rule) {}
 
   /// Throws Error that names the lines of two objects with one id.
   std::string of(const JsonNode& object, std::size_t line) {
     const auto given = object.find("id");
     const std::string id = given ? name_of(*given) : std::to_string(lines_.size());
-    if (const auto [place, is_new] = lines_.try_emplace(id, line); !is_new)
+    const auto [place, is_new] = lines_.try_emplace(id, line);
+    if (!is_new && rule_ == IdRule::unique)
       text::fail_at(file_, line,
                     fmt::format("id \"{}\" is already that of line {}; ids must be unique, and a "
                                 "line without one has its position, from 0",
@@ -129,6 +130,7 @@ class Ids {
 
  private:
   const text::DataFile& file_;
+  const IdRule rule_;
   std::map<std::string, std::size_t> lines_;
 };
 
@@ -261,12 +263,12 @@ std::vector<std::string> split_labels(std::string_view text) {
   return labels;
 }
 
-std::vector<ClassifiedText> read_classified(const std::filesystem::path& path) {
+std::vector<ClassifiedText> read_classified(const std::filesystem::path& path, IdRule rule) {
   if (holds_movie_reviews(path)) return read_movie_reviews(path);
   const text::DataFile file = text::read_data(path);
   std::vector<ClassifiedText> texts;
   if (text::is_json_lines(file.content)) {
-    Ids ids(file);
+    ItemIds ids(file, rule);
     text::each_object(file, kClassifiedForm, [&](const JsonNode& object, std::size_t number) {
       const auto [first, second] = texts_of(object);
       const auto several = object.find("labels");
@@ -289,11 +291,11 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path) {
   return texts;
 }
 
-std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path) {
+std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path, IdRule rule) {
   const text::DataFile file = text::read_data(path);
   std::vector<ScoredPair> pairs;
   if (text::is_json_lines(file.content)) {
-    Ids ids(file);
+    ItemIds ids(file, rule);
     text::each_object(file, kScoredForm, [&](const JsonNode& object, std::size_t number) {
       auto [first, second] = texts_of(object);
       if (!second) second = object.at("text_pair").string();
@@ -310,11 +312,11 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path) {
   return pairs;
 }
 
-std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path) {
+std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path, IdRule rule) {
   const text::DataFile file = text::read_data(path);
   std::vector<TaggedSentence> sentences;
   if (text::is_json_lines(file.content)) {
-    Ids ids(file);
+    ItemIds ids(file, rule);
     text::each_object(file, kTaggedForm, [&](const JsonNode& object, std::size_t number) {
       TaggedSentence sentence;
       object.at("tokens").each(
@@ -346,9 +348,9 @@ std::vector<std::string> read_texts(const std::filesystem::path& path) {
   return texts;
 }
 
-std::vector<NamedText> read_named_texts(const std::filesystem::path& path) {
+std::vector<NamedText> read_named_texts(const std::filesystem::path& path, IdRule rule) {
   const text::DataFile file = text::read_data(path);
-  Ids ids(file);
+  ItemIds ids(file, rule);
   std::vector<NamedText> texts;
   each_text(file, [&](std::string text, const JsonNode* object, std::size_t line) {
     texts.push_back({std::move(text), object ? ids.of(*object, line) : ""});

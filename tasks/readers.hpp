@@ -12,6 +12,9 @@
 
 namespace bertcl::tasks {
 
+/// Whether two JSON lines of one id are refused, as where ids are the keys of predictions.
+enum class IdRule { unique, any };
+
 /// A text, or two, and the name of its class, or of its classes.
 struct ClassifiedText {
   std::string id;
@@ -30,7 +33,8 @@ std::vector<std::string> split_labels(std::string_view text);
 /// text_pair or sentence2, and label are taken; in JSON lines the members of these names. A column
 /// labels has any number of classes, with commas between them; in JSON it is a list. Movie reviews,
 /// too: see read_movie_reviews().
-std::vector<ClassifiedText> read_classified(const std::filesystem::path& path);
+std::vector<ClassifiedText> read_classified(const std::filesystem::path& path,
+                                            IdRule rule = IdRule::unique);
 
 /// True for a folder, or a .zip.
 bool holds_movie_reviews(const std::filesystem::path& path);
@@ -51,7 +55,8 @@ struct ScoredPair {
 /// STS-B: comma-separated (RFC 4180) texts and score; a .tsv file has tabs and no quotes (GLUE). In
 /// a file with a header the columns sentence1, sentence2 and score are taken, in one without it all
 /// three; of JSON lines text (sentence1), text_pair (sentence2) and score.
-std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path);
+std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path,
+                                          IdRule rule = IdRule::unique);
 
 /// A sentence in words, each with its tag ("O", "B-person", "I-person").
 struct TaggedSentence {
@@ -63,7 +68,8 @@ struct TaggedSentence {
 /// CoNLL: a word and its tag on each line, tabs or spaces between, further columns in between
 /// ignored; blank lines between sentences. Lines of -DOCSTART- are skipped. Of JSON lines tokens
 /// and tags (ner_tags).
-std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path);
+std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path,
+                                        IdRule rule = IdRule::unique);
 
 /// Lines of a text file without the blank ones, or the texts of JSON lines.
 std::vector<std::string> read_texts(const std::filesystem::path& path);
@@ -80,7 +86,8 @@ struct NamedText {
 };
 
 /// As read_texts(), with the ids of JSON lines.
-std::vector<NamedText> read_named_texts(const std::filesystem::path& path);
+std::vector<NamedText> read_named_texts(const std::filesystem::path& path,
+                                        IdRule rule = IdRule::unique);
 
 /// Texts without ids.
 std::vector<NamedText> without_ids(std::vector<std::string> texts);

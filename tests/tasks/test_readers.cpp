@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "tests/tasks/support.hpp"
 
@@ -20,7 +21,12 @@ template <typename Read>
 std::string refusal(const Read& read, const std::string& content,
                     const std::string& extension = ".txt") {
   const ScratchFile file(content, extension);
-  return error_of([&] { read(file.path()); });
+  return error_of([&] {
+    if constexpr (std::is_invocable_v<Read, std::filesystem::path>)
+      read(file.path());
+    else
+      read(file.path(), IdRule::unique);
+  });
 }
 
 TEST(ReadClassified, WithAndWithoutHeader) {
@@ -162,6 +168,16 @@ TEST(ReadJsonLines, IdsAreUnique) {
          {refusal(read_classified, content), refusal(read_scored_pairs, content)})
       EXPECT_THAT(message, HasSubstr(".txt:2: id \"1\" is already that of line 1"));
   }
+}
+
+TEST(ReadJsonLines, IdsMayRepeatWhereNobodyAsksForThem) {
+  const std::string line =
+      R"({"text": "a", "text_pair": "b", "label": 1, "id": 7, "tokens": ["a"], "tags": ["O"]})";
+  const ScratchFile file(line + "\n" + line + "\n");
+  EXPECT_EQ(read_classified(file.path(), IdRule::any).size(), 2u);
+  EXPECT_EQ(read_scored_pairs(file.path(), IdRule::any).size(), 2u);
+  EXPECT_EQ(read_tagged(file.path(), IdRule::any).size(), 2u);
+  EXPECT_EQ(read_named_texts(file.path(), IdRule::any).size(), 2u);
 }
 
 TEST(ReadClassified, TextsKnowTheirLines) {

@@ -323,7 +323,9 @@ TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
       {"classify", write("sst2.tsv", "a fine film\t1\nno\t0\n")},
       {"similarity", write("stsb.csv", "one,two,3\nthree,four,1\n")},
       {"tag", write("wnut.conll", "Oslo\tB-location\n\nit\tO\n")},
-      {"fill-mask", write("texts.txt", "one two three\nfour five six\n")}};
+      {"fill-mask",
+       write("texts.jsonl",
+             "{\"text\": \"one two\", \"id\": 1}\n{\"text\": \"three\", \"id\": 1}\n")}};
   std::filesystem::create_directories(path("reviews/neg"));
   std::filesystem::create_directories(path("reviews/pos"));
   write("reviews/neg/a.txt", "bad");

@@ -36,8 +36,9 @@ std::filesystem::path config_of(const std::filesystem::path& model) {
 }
 
 /// Texts of any kind: the contexts of a SQuAD file, or those of another.
-std::vector<tasks::NamedText> read_any_texts(const std::string& path) {
-  if (std::filesystem::path(path).extension() != ".json") return tasks::read_named_texts(path);
+std::vector<tasks::NamedText> read_any_texts(const std::string& path, tasks::IdRule rule) {
+  if (std::filesystem::path(path).extension() != ".json")
+    return tasks::read_named_texts(path, rule);
   return tasks::without_ids(squad::load_dataset(path).contexts);
 }
 
@@ -143,38 +144,42 @@ void check_labels_are_known(const TaskOptions& options,
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
                                        std::optional<bool> multi_label,
-                                       const text::Tokenizer& tokenizer, const ItemChoice& choice) {
+                                       const text::Tokenizer& tokenizer, const ItemChoice& choice,
+                                       tasks::IdRule rule) {
   const std::string& data = options.data;
   if (options.name == kClassify) {
     const std::string unit = tasks::holds_movie_reviews(data) ? "reviews" : "texts";
-    return tasks::classify_task(chosen(tasks::read_classified(data), choice), unit, labels,
+    return tasks::classify_task(chosen(tasks::read_classified(data, rule), choice), unit, labels,
                                 multi_label);
   }
   if (options.name == kSimilarity)
-    return tasks::similarity_task(chosen(tasks::read_scored_pairs(data), choice), options.embeds);
+    return tasks::similarity_task(chosen(tasks::read_scored_pairs(data, rule), choice),
+                                  options.embeds);
   if (options.name == kRetrieval) return tasks::retrieval_task(questions_of(data), options.prompts);
   if (options.name == kReranking) return tasks::reranking_task(questions_of(data));
   if (options.name == kTag)
-    return tasks::tagging_task(chosen(tasks::read_tagged(data), choice), labels);
+    return tasks::tagging_task(chosen(tasks::read_tagged(data, rule), choice), labels);
   if (options.name == kFillMask)
-    return tasks::masked_task(chosen(read_any_texts(data), choice), tokenizer.vocabulary_size());
+    return tasks::masked_task(chosen(read_any_texts(data, rule), choice),
+                              tokenizer.vocabulary_size());
   throw Error(fmt::format("unknown task '{}'", options.name));
 }
 
 std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
                                         const text::Tokenizer& tokenizer) {
+  const auto rule = tasks::IdRule::any;
   std::set<std::string> labels;  // of the data, in any order
   if (options.name == kTag)
-    for (const tasks::TaggedSentence& sentence : tasks::read_tagged(options.data))
+    for (const tasks::TaggedSentence& sentence : tasks::read_tagged(options.data, rule))
       labels.insert(sentence.tags.begin(), sentence.tags.end());
   if (options.name == kClassify)
-    for (const tasks::ClassifiedText& text : tasks::read_classified(options.data)) {
+    for (const tasks::ClassifiedText& text : tasks::read_classified(options.data, rule)) {
       if (text.labels)
         labels.insert(text.labels->begin(), text.labels->end());
       else
         labels.insert(text.label);
     }
-  return load_task(options, {labels.begin(), labels.end()}, {}, tokenizer);
+  return load_task(options, {labels.begin(), labels.end()}, {}, tokenizer, {}, rule);
 }
 
 }  // namespace bertcl::tools

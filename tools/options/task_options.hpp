@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tasks/readers.hpp"
 #include "tasks/task.hpp"
 #include "text/tokenizer.hpp"
 
@@ -75,9 +76,10 @@ std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
                                        std::optional<bool> multi_label,
                                        const text::Tokenizer& tokenizer,
-                                       const ItemChoice& choice = {});
+                                       const ItemChoice& choice = {},
+                                       tasks::IdRule rule = tasks::IdRule::unique);
 
-/// The same where only the texts count, not what the model's classes mean.
+/// The same where only the texts count, not what the model's classes mean, nor ids.
 std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
                                         const text::Tokenizer& tokenizer);
 
