@@ -88,6 +88,8 @@ TEST_F(StandardInputTest, TextsThatCannotBeReadAreNamedByTheirLine) {
               HasSubstr("would share standard output"));
   EXPECT_THAT(refusal(run_bertcl({"run", kModel, "--inputs", path("x.npz")})),
               HasSubstr("--outputs"));
+  EXPECT_THAT(refusal(run_bertcl({"run", kModel, write("x.npz", "PK\xff")})),
+              HasSubstr("x.npz: texts are expected; give arrays with --inputs"));
 }
 
 TEST_F(StandardInputTest, LongQuestionsAreTruncatedWithAWarning) {

@@ -165,6 +165,8 @@ int run_texts(const RunOptions& options) {
     throw Error(
         "nothing to run on: name a file of texts, or give them on standard input, or tensors with "
         "--inputs X.npz");
+  if (options.texts.ends_with(".npz"))
+    throw Error(options.texts + ": texts are expected; give arrays with --inputs");
   const auto device = opencl::ContextFuture::open(options.device);
   const auto [tokenizer, texts] = device.meanwhile([&] {
     return std::pair(load_tokenizer(options.vocabulary, {options.model}),
