@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .pipelines.base import Pipeline, read_json, sigmoid, softmax
+from .pipelines.base import Pipeline, is_list, read_json, sigmoid, softmax
 
 # Those that sentence-transformers writes beside a model, by the last part of their names.
 ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
@@ -44,8 +44,9 @@ class CrossEncoder(Pipeline):
         labels. show_progress_bar: draws it by tqdm."""
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
-        if isinstance(pairs, str) or not isinstance(pairs, Collection):
+        if not is_list(pairs):
             raise TypeError(f"pairs is {pairs!r}, expected a pair of texts or a list of pairs")
+        pairs = list(pairs)
         if len(pairs) == 2 and all(isinstance(each, str) for each in pairs):
             return self.predict([pairs], batch_size, activation_fn, apply_softmax)[0]
         pairs = [_checked(pair, i) for i, pair in enumerate(pairs)]
@@ -71,6 +72,9 @@ class CrossEncoder(Pipeline):
         in their order."""
         if self.num_labels != 1:
             raise ValueError(f"rank() needs a model with one label, this one has {self.num_labels}; use predict()")
+        if not is_list(documents):
+            raise TypeError(f"documents is {documents!r}, expected a list of texts")
+        documents = list(documents)
         scores = self.predict([(query, document) for document in documents], batch_size, activation_fn,
                               show_progress_bar=show_progress_bar)
         results = [{"corpus_id": int(i), "score": float(scores[i])} for i in np.argsort(-scores, kind="stable")][:top_k]

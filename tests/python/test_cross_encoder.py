@@ -97,9 +97,11 @@ class CrossEncoderTest(unittest.TestCase):
     def test_bad_input_is_named(self):
         with self.assertRaisesRegex(ValueError, r"pairs\[1\]"):
             self.models["one label"].predict([["a", "b"], ["a"]])
-        for given in None, 3, "Who?":
+        for given in None, 3, "Who?", b"ab", {"a": "b"}, {"a": 1, "b": 2}:
             with self.assertRaisesRegex(TypeError, re.escape(f"pairs is {given!r}, expected a pair of texts")):
                 self.models["one label"].predict(given)
+            with self.assertRaisesRegex(TypeError, re.escape(f"documents is {given!r}, expected a list of texts")):
+                self.models["one label"].rank("Who?", given)
         with self.assertRaisesRegex(ValueError, "one label"):
             self.models["three labels"].rank("Who?", ["Ada."])
         with self.assertRaisesRegex(ValueError, "batch_size"):

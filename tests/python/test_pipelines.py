@@ -5,6 +5,7 @@ import importlib.util
 import json
 import pathlib
 import random
+import re
 import subprocess
 import tempfile
 import unittest
@@ -206,11 +207,15 @@ class PipelinesTest(unittest.TestCase):
     def test_what_is_no_text_is_named(self):
         for task in CLASSES:
             ours, _ = self.pipelines(task)
-            for given in None, 3:
-                with self.assertRaisesRegex(TypeError, f"{given}, expected a text"):
+            for given in None, 3, b"a [MASK]":
+                expected = re.escape(f"{given!r}, expected a text")
+                with self.assertRaisesRegex(TypeError, expected):
                     ours(given)
-                with self.assertRaisesRegex(TypeError, f"{given}, expected a text"):
+                with self.assertRaisesRegex(TypeError, expected):
                     ours(["a [MASK]", given])
+            if task != "text-classification":
+                with self.assertRaisesRegex(TypeError, "{'a .MASK.': 1}, expected a text"):
+                    ours({"a [MASK]": 1})
         ours, _ = self.pipelines("text-classification")
         with self.assertRaisesRegex(ValueError, "'text' is missing in {'txt': 'a'}"):
             ours({"txt": "a"})

@@ -158,8 +158,8 @@ class SentenceTransformerTest(unittest.TestCase):
         self.assert_one_vector(int8)
 
     def test_what_is_no_text_is_named(self):
-        for given in None, 3, ["a", None]:
-            with self.assertRaisesRegex(TypeError, "(None|3), expected a text"):
+        for given in None, 3, ["a", None], {"a": 1}, b"a":
+            with self.assertRaisesRegex(TypeError, "(None|3|{'a': 1}|b'a'), expected a text"):
                 self.model.encode(given)
 
     def test_a_batch_has_a_text(self):

@@ -3,7 +3,7 @@
 import json
 import pathlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import tokenizers
@@ -72,10 +72,15 @@ class Pipeline:
         return decoder.decode(tokens) if decoder else " ".join(tokens)
 
 
+def is_list(given):
+    """Whether it is a list, a tuple or an array: not a text, of letters, nor a dictionary, of keys."""
+    return isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
+
+
 def texts_of(given):
     """Whether it is one text, and the list of texts. TypeError: it is neither a text nor a list of texts."""
     one = isinstance(given, str)
-    if not one and not isinstance(given, Iterable):
+    if not one and not is_list(given):
         raise TypeError(f"the input is {given!r}, expected a text or a list of texts")
     texts = [given] if one else list(given)
     for i, text in enumerate(texts):

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A class, or a score, of a text or of a pair of texts."""
-from collections.abc import Iterable
-
 import numpy as np
 
-from .base import Pipeline, sigmoid, softmax
+from .base import Pipeline, is_list, sigmoid, softmax
 
 FORM = 'a text, {"text": a, "text_pair": b}, or a list of these'
 FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
@@ -22,7 +20,7 @@ class TextClassification(Pipeline):
 
     def __call__(self, inputs, top_k="one", function_to_apply=None):
         one = isinstance(inputs, (str, dict))
-        if not one and not isinstance(inputs, Iterable):
+        if not one and not is_list(inputs):
             raise TypeError(f"the input is {inputs!r}, expected {FORM}")
         texts = [_pair(each) for each in ([inputs] if one else inputs)]
         # A list of one has its results in a list, and so has a single text with top_k.
