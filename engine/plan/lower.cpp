@@ -160,15 +160,17 @@ void note_float_matmuls(const ir::Graph& graph, Plan& plan) {
     if (node->has("float_reason")) {
       plan.notes.push_back(fmt::format("{} runs in fp32: {}", node->describe(),
                                        node->string_attribute("float_reason")));
-    } else if (node->op == "MatMul") {
-      for (const ir::Value* in : node->inputs)
-        if (is_dequantized(in)) {
-          plan.notes.push_back(fmt::format(
-              "{} runs in fp32: it has a quantized operand but is neither a linear nor part of an "
-              "attention whose q, k, v and probabilities are all quantized",
-              node->describe()));
-          break;
-        }
+    } else if (std::ranges::any_of(node->inputs, is_dequantized)) {
+      if (node->op == "MatMul")
+        plan.notes.push_back(fmt::format(
+            "{} runs in fp32: it has a quantized operand but is neither a linear nor part of an "
+            "attention whose q, k, v and probabilities are all quantized",
+            node->describe()));
+      if (node->op == "attention")
+        plan.notes.push_back(
+            fmt::format("{} runs in fp32: it has a quantized operand, but its probabilities are "
+                        "not quantized",
+                        node->describe()));
     }
   }
 }

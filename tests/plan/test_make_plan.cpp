@@ -334,6 +334,23 @@ TEST(Notes, ALinearOfDequantizedValuesIsNotedAfterMovesToo) {
   EXPECT_THAT(plan.notes[0], HasSubstr("MatMul (result 'y') runs in fp32"));
 }
 
+TEST(Notes, FloatAttentionOfDequantizedValuesIsNoted) {
+  const Plan plan = plan_of(R"(graph g(%ids: i64[batch, seq], %m: i64[batch, seq]) {
+  const %table: u8[2, 8] = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]
+  const %s: f32[] = 0.5
+  %0: i32[$tokens], %1: i32[$tokens], %2: i32[$offsets], %3: u8[$tokens] = pack_inputs(%ids, _, %m)
+  %4: u8[$tokens, 8] = Gather(%table, %0)
+  %5: f32[$tokens, 8] = DequantizeLinear(%4, %s)
+  %6: f32[$tokens, 8] = attention(%5, %5, %5, _, _, _, %2, %3) {heads = 2, masked = 1, p_type = "f32", scale = 0.5}
+  %7: f32[batch, seq, 8] = unpack(%6, %2)
+  return %7 as y
+})");
+  ASSERT_EQ(plan.notes.size(), 1u);
+  EXPECT_EQ(plan.notes[0],
+            "attention (result '6') runs in fp32: it has a quantized operand, but its "
+            "probabilities are not quantized");
+}
+
 TEST(Notes, FloatModelsHaveNone) {
   EXPECT_THAT(plan_of(linear).notes, IsEmpty());
   EXPECT_THAT(plan_of(R"(graph g(%a: f32[batch, 4, 4], %b: f32[batch, 4, 4]) {
