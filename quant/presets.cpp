@@ -21,8 +21,8 @@ Options our_default() {
   return o;
 }
 
-/// Exponentials in place of probabilities, and ranges that clip the largest 0.001 % of the values:
-/// they are a few tokens', whose LayerNorm divides the error away, and widen the steps of all
+/// Exponentials in place of probabilities, and ranges that clip 0.001 % of the values, half at each
+/// end: they are a few tokens', whose LayerNorm divides the error away, and widen the steps of all
 /// others (docs/accuracy.md).
 Options accurate() {
   Options o = our_default();
@@ -112,7 +112,8 @@ Options qordered() {
 std::span<const Preset> presets() {
   static const Preset all[] = {
       {"default", "u8 inputs of MatMuls, float residual stream", our_default},
-      {"accurate", "default, with unnormalized Softmax and percentile: nearest to the float model",
+      {"accurate",
+       "default, with unnormalized Softmax and two-sided percentile: nearest to the float model",
        accurate},
       {"fast", "default, plus the residual stream in u8 with per-channel scales", fast},
       {"ort-tensorrt",

@@ -52,7 +52,14 @@ inline std::FILE* open_special_file(const std::filesystem::path& path) {
   const std::string target = follow_links(path).string();
   const std::string own = "/proc/" + std::to_string(::getpid()) + "/fd/";
   if (!target.starts_with(own)) return std::fopen(path.c_str(), "ab");
-  return ::fdopen(::dup(std::atoi(target.c_str() + own.size())), "wb");
+  const int copy = ::dup(std::atoi(target.c_str() + own.size()));
+  std::FILE* stream = ::fdopen(copy, "wb");
+  if (!stream && copy >= 0) {
+    const int reason = errno;
+    ::close(copy);
+    errno = reason;
+  }
+  return stream;
 }
 
 /// For the start of long work. Throws Error that names `path` if no file can be written there.
@@ -165,9 +172,10 @@ inline void write_file(const std::filesystem::path& path, const std::string& con
   if (is_special_file(path)) {
     std::fflush(stdout);
     std::FILE* stream = open_special_file(path);
-    const bool written =
+    bool written =
         stream && std::fwrite(content.data(), 1, content.size(), stream) == content.size();
-    if (stream && std::fclose(stream) == 0 && written) return;
+    if (stream) written = std::fclose(stream) == 0 && written;
+    if (written) return;
     throw Error(path.string() + ": cannot write: " + std::strerror(errno), ErrorCode::io);
   }
   PendingFile file(path);

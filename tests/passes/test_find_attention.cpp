@@ -343,6 +343,29 @@ TEST(FindAttention, QuantizedOperandsOfFloatProbabilitiesAreDequantized) {
   }
 }
 
+TEST(FindAttention, FloatPowersOfQuantizedOperandsArePlain) {
+  std::string text = dequantized_x("0.004") + unnormalized("", sum_of_p);
+  for (std::size_t at; (at = text.find("%e:")) != std::string::npos;) text.replace(at, 3, "%p:");
+  EXPECT_REWRITE(find_attention(), text, R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
+  const %s0: f32[] = 0.02
+  const %z0: u8[] = 3
+  %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
+  %y: f32[batch, seq, 8] = attention(%x, %x, %x, _) {heads = 2, p_type = "f32", scale = 1.0}
+  return %y
+})");
+}
+
+TEST(FindAttention, QuantizedScoresOrContextOfFloatProbabilitiesStayUnfused) {
+  const auto with_float_p = [](std::string text) {
+    text.erase(text.find("  %pq:"), text.find("  %c:") - text.find("  %pq:"));
+    return text.replace(text.find("MatMul(%pd"), 10, "MatMul(%p");
+  };
+  const std::string_view scores = "  %s: f32[batch, 2, seq, seq] = Div(%0, %two)";
+  const std::string_view context = "  %cd: f32[batch, 2, seq, 4] = Mul(%c, %two)";
+  EXPECT_UNCHANGED(find_attention(), with_float_p(all_quantized(quantized_scores, context)));
+  EXPECT_UNCHANGED(find_attention(), with_float_p(all_quantized(scores, quantized_context)));
+}
+
 TEST(FindAttention, QuantizedProbabilitiesAloneStayUnfused) {
   EXPECT_UNCHANGED(find_attention(), attention(additive, scaled_and_masked, "%pd", R"(
   const %ps: f32[] = 0.004

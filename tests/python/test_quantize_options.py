@@ -19,7 +19,7 @@ CHOICES = [
     ("", "--no-head"),
     ("", "", "--outputs MatMul"),
     ("", "", "--places linear,gelu", "--places scores,sum", "--places context,layer-norm"),
-    ("", "", "--exclude *query*", "--disable-layer-module attention.value",
+    ("", "", "--exclude *query*", "--exclude *attention/MatMul_1", "--disable-layer-module attention.value",
      "--disable-keyword query._weight"),
     ("--method minmax", "--method percentile"),
     ("", "--fuse-qkv"),

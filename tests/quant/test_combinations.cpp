@@ -63,7 +63,8 @@ Options random_options(unsigned seed) {
   // `accurate` is `default` with options that are drawn below.
   const std::vector<std::string> starts = {
       "default", "fast", "ort-tensorrt", "ort-migraphx", "qdqbert", "migraphx-native", "qordered"};
-  Options o = preset(starts[static_cast<std::size_t>(pick(7))]).options();
+  Options o =
+      preset(starts[static_cast<std::size_t>(pick(static_cast<int>(starts.size())))]).options();
   if (pick(2) != 0) {
     const std::vector<std::string> more = {"Add", "Gather", "Softmax", "LayerNormalization", "Mul"};
     o.placement.op_types.insert(more[static_cast<std::size_t>(pick(5))]);
