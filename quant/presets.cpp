@@ -22,8 +22,8 @@ Options our_default() {
 }
 
 /// Exponentials in place of probabilities, and ranges that clip 0.001 % of the values, half at each
-/// end: they are a few tokens', whose LayerNorm divides the error away, and widen the steps of all
-/// others (docs/accuracy.md).
+/// end: the largest are those of [CLS], whose LayerNorm divides their error by more, and they widen
+/// the steps of all other tokens (docs/accuracy.md).
 Options accurate() {
   Options o = our_default();
   o.softmax = Softmax::unnormalized;

@@ -154,7 +154,8 @@ void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
   }
 }
 
-/// MatMuls that a Q/DQ file asks to be int8 and that run in float, with the reason.
+/// MatMuls that a Q/DQ file asks to be int8 and that run in float, also inside attention, with the
+/// reason.
 void note_float_matmuls(const ir::Graph& graph, Plan& plan) {
   for (const auto& node : graph.nodes()) {
     if (node->has("float_reason")) {
