@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "bertcl/sequences.hpp"
+#include "tests/support/files.hpp"
 
 namespace bertcl::tests {
 
-inline const std::filesystem::path folder =
-    std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad";
+inline const std::filesystem::path folder = tests::source_file("models/minilm-l6-squad");
 inline const std::filesystem::path model = folder / "model.onnx";
 
 inline std::string bytes_of_model() {

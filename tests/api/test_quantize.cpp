@@ -17,6 +17,7 @@
 #include "bertcl/evaluate.hpp"
 #include "tests/api/model.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl {
@@ -25,7 +26,7 @@ namespace {
 using testing::HasSubstr;
 using tests::error_of;
 
-const std::filesystem::path kData = std::filesystem::path(BERTCL_SOURCE_DIR) / "data";
+const std::filesystem::path kData = tests::source_file("data");
 
 QuantizeOptions quick() {
   QuantizeOptions options;

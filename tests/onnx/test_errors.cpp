@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/onnx/text_model.hpp"
+#include "tests/support/files.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -68,7 +69,7 @@ TEST(Errors, NameTheOperatorThatMayBeMeant) {
 
 // The page that these messages name.
 TEST(Errors, TheOperatorsOfTheDocumentationAreTheSupportedOnes) {
-  std::ifstream page(BERTCL_SOURCE_DIR "/docs/operators.md");
+  std::ifstream page(tests::source_file("docs/operators.md"));
   std::vector<std::string> listed;
   for (std::string line; std::getline(page, line);)
     if (line.starts_with("- `") && line.find('`', 3) != line.npos)

@@ -16,7 +16,7 @@
 #include "npz/npz.hpp"
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
-#include "tests/support/shared.hpp"
+#include "tests/support/files.hpp"
 
 namespace bertcl::onnx_io {
 namespace {

@@ -13,8 +13,8 @@
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "passes/pass.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
-#include "tests/support/shared.hpp"
 
 namespace bertcl::passes {
 namespace {

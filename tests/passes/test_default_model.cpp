@@ -13,6 +13,7 @@
 #include "ops/interpret.hpp"
 #include "ops/recognize_by_value.hpp"
 #include "passes/pass.hpp"
+#include "tests/support/files.hpp"
 
 namespace bertcl::passes {
 
@@ -24,8 +25,7 @@ Pass share_common();
 Pass dead_code();
 namespace {
 
-const std::filesystem::path model =
-    std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad/model.onnx";
+const std::filesystem::path model = tests::source_file("models/minilm-l6-squad/model.onnx");
 
 void normalize(ir::Graph& graph) {
   for (const Pass& pass : {resolve_shapes(), fold_constants({}), drop_identity(),

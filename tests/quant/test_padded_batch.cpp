@@ -12,6 +12,7 @@
 #include "bertcl/error.hpp"
 #include "quant/calibration/calibrate.hpp"
 #include "tests/quant/observed.hpp"
+#include "tests/support/files.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -158,7 +159,7 @@ TEST(Calibrate, TheTableDoesNotDependOnTheBatch) {
   std::vector<std::size_t> lengths;
   for (std::size_t i = 0; i < 21; ++i) lengths.push_back(4 + 31 * i % 29);
   const auto all = samples(lengths);
-  const auto path = std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad/model.onnx";
+  const auto path = bertcl::tests::source_file("models/minilm-l6-squad/model.onnx");
   const std::string layer = "/m/bert/encoder/layer.0/";
   const std::set<std::string> tensors{
       "/m/bert/embeddings/position_embeddings/Gather_output_0",

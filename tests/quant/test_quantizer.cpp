@@ -16,6 +16,7 @@
 #include "quant/quantizer.hpp"
 #include "runtime/session.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant {
@@ -25,7 +26,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 std::filesystem::path default_model() {
-  return std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad/model.onnx";
+  return bertcl::tests::source_file("models/minilm-l6-squad/model.onnx");
 }
 
 /// Sequences of common words, the same at each run.

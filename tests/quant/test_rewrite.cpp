@@ -11,6 +11,7 @@
 #include "quant/graph/opset.hpp"
 #include "quant/writing/rewrite.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant {
@@ -329,7 +330,7 @@ TEST_F(Save, LeavesNothingWhereItFails) {
 TEST(Model, NamesWhatIsNoModel) {
   EXPECT_THAT([] { Model::load("/absent/m.onnx"); },
               ThrowsMessage<Error>(HasSubstr("/absent/m.onnx")));
-  EXPECT_THAT([] { Model::load(BERTCL_SOURCE_DIR "/README.md"); },
+  EXPECT_THAT([] { Model::load(bertcl::tests::source_file("README.md")); },
               ThrowsMessage<Error>(HasSubstr("not an ONNX")));
 }
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "runtime/session.hpp"
+#include "tests/support/files.hpp"
 
 namespace bertcl::runtime {
 
-inline const std::filesystem::path model =
-    std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad/model.onnx";
+inline const std::filesystem::path model = tests::source_file("models/minilm-l6-squad/model.onnx");
 
 /// Random token ids with the given lengths; padding rows hold garbage that must not matter.
 inline Tensors batch_of(const std::vector<std::int64_t>& lengths, std::int64_t seq, unsigned seed) {

@@ -15,6 +15,7 @@
 #include "ir/text.hpp"
 #include "runtime/session.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::runtime {
@@ -61,7 +62,7 @@ class DividedGemm : public testing::Test {
     if (opencl::Context::create("")->info().type == "cpu")
       GTEST_SKIP() << "there is no GPU; runs in test_runtime_gpu";
     const std::filesystem::path kernels = folder_ / "kernels";
-    std::filesystem::copy(std::filesystem::path(BERTCL_SOURCE_DIR) / "kernels_cl", kernels,
+    std::filesystem::copy(tests::source_file("kernels_cl"), kernels,
                           std::filesystem::copy_options::recursive);
     std::ifstream file(kernels / "units/matrix.clh");
     const std::string source(std::istreambuf_iterator<char>(file), {});

@@ -10,7 +10,7 @@
 
 #include "as_interpreted.hpp"
 #include "npz/npz.hpp"
-#include "tests/support/shared.hpp"
+#include "tests/support/files.hpp"
 
 namespace bertcl::runtime {
 namespace {

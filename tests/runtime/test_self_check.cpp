@@ -16,6 +16,7 @@
 #include "runtime/self_check.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::runtime {
@@ -44,8 +45,7 @@ void lend_programs(const tests::ScratchFolder& folder) {
 
 /// The kernels of LayerNorm, with results three times as large.
 void write_wrong_kernels(const tests::ScratchFolder& folder) {
-  const std::filesystem::path rows =
-      std::filesystem::path(BERTCL_SOURCE_DIR) / "kernels_cl" / "rows";
+  const std::filesystem::path rows = tests::source_file("kernels_cl") / "rows";
   std::filesystem::create_directory(folder / "rows");
   for (const char* name : {"add_norm.cl", "row_norm_group.clh"}) {
     std::ifstream file(rows / name);

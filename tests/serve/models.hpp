@@ -13,6 +13,7 @@
 #include "serve/metrics.hpp"
 #include "serve/server.hpp"
 #include "tests/quant/tiny_bert.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/tokenizer_json.hpp"
 #include "tools/models/served_model.hpp"
@@ -20,9 +21,9 @@
 namespace bertcl::serve::tests {
 
 inline const std::string kVocabulary =
-    std::string(BERTCL_SOURCE_DIR) + "/models/minilm-l6-squad/vocab.txt";
+    bertcl::tests::source_file("models/minilm-l6-squad/vocab.txt");
 inline const std::string kDefaultModel =
-    std::string(BERTCL_SOURCE_DIR) + "/models/minilm-l6-squad/model.onnx";
+    bertcl::tests::source_file("models/minilm-l6-squad/model.onnx");
 
 enum class HeadOf { vectors, two_classes, score, nan };
 

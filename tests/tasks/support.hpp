@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tests/support/error_of.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
-#include "tests/support/shared.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::tasks {
@@ -22,7 +22,7 @@ using tests::ScratchFile;
 /// The tokenizer of the model that the project carries.
 inline const text::Tokenizer& bert_tokenizer() {
   static const auto tokenizer =
-      text::Tokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
+      text::Tokenizer::from_file(tests::source_file("models/minilm-l6-squad/vocab.txt"));
   return tokenizer;
 }
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/support/shared.hpp"
+#include "tests/support/files.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::text {
@@ -28,7 +28,7 @@ json read(const std::string& relative) {
 }
 
 Tokenizer tokenizer() {
-  return Tokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
+  return Tokenizer::from_file(tests::source_file("models/minilm-l6-squad/vocab.txt"));
 }
 
 std::vector<std::string> contexts() {

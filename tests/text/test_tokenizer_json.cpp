@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/error_of.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/tokenizer_json.hpp"
 #include "text/tokenizer_json.hpp"
@@ -206,7 +207,8 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
 }
 
 TEST(TokenizerJson, GivesTheTokensOfTheVocabularyItWasMadeOf) {
-  const auto expected = Tokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
+  const auto expected =
+      Tokenizer::from_file(tests::source_file("models/minilm-l6-squad/vocab.txt"));
   json file = saved;
   file["added_tokens"] = json::array();
   json& vocabulary = file["model"]["vocab"] = json::object();

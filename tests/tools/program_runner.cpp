@@ -21,7 +21,7 @@ pid_t start(const std::vector<std::string>& arguments,
             const std::map<std::string, std::string>& environment, const std::string& out,
             const std::string& err, const std::string& in = "/dev/null") {
   std::vector<char*> argv;
-  std::string program = BERTCL_PROGRAM;
+  std::string program = built_file("bertcl");
   argv.push_back(program.data());
   std::vector<std::string> copies = arguments;
   for (std::string& argument : copies) argv.push_back(argument.data());

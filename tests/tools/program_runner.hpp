@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::tests {
@@ -32,11 +33,6 @@ ProgramResult run_bertcl_on_terminal(const std::vector<std::string>& arguments,
 /// as above. Without such a moment the program ends by itself.
 int interrupt_bertcl(const std::vector<std::string>& arguments, int signal,
                      const std::function<bool()>& now);
-
-/// A file of the repository.
-inline std::string source_file(const std::string& relative) {
-  return std::string(BERTCL_SOURCE_DIR) + "/" + relative;
-}
 
 inline const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
 inline const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");

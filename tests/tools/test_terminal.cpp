@@ -10,6 +10,7 @@
 
 #include "onnx/proto.hpp"
 #include "program_runner.hpp"
+#include "tests/support/files.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -89,8 +90,10 @@ TEST_F(FullDevice, FailsEveryCommandThatWritesToIt) {
                                 "inspect --json - " + tests::kModel,
                                 "answer --json - " + tests::kModel + " -q 'Who maintains OpenCL?'",
                                 "--help", "--version"}) {
-    const int status = std::system(
-        fmt::format("{} {} >/dev/full 2>{}", BERTCL_PROGRAM, arguments, path("err")).c_str());
+    const int status =
+        std::system(fmt::format("{} {} >/dev/full 2>{}", tests::built_file("bertcl").string(),
+                                arguments, path("err"))
+                        .c_str());
     EXPECT_EQ(WEXITSTATUS(status), 2) << arguments;
     EXPECT_THAT(read(path("err")), HasSubstr("bertcl: standard output: cannot write")) << arguments;
   }

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "program_runner.hpp"
-#include "tests/support/shared.hpp"
+#include "tests/support/files.hpp"
 #include "tools/verify/verify_folder.hpp"
 
 namespace bertcl::tests {

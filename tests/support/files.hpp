@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Third-party test data stand beside the project and are read in place; tests skip where they are
-// absent.
+// Files that tests read: those of the project, what was built, and third-party data. Their folders
+// are compiled into files.cpp alone, so that checkouts at different places share what ccache holds.
 #pragma once
 #include <filesystem>
 #include <string>
 
 namespace bertcl::tests {
 
-/// Path of a file below the folder of third-party data (../shared beside the checkout).
-inline std::filesystem::path shared_file(const std::string& relative) {
-  return std::filesystem::path(BERTCL_SHARED_DIR) / relative;
-}
+/// Path of a file of the project.
+std::filesystem::path source_file(const std::string& relative);
+
+/// Path of a file below the build folder.
+std::filesystem::path built_file(const std::string& relative);
+
+/// Path of a file below the folder of third-party data (../shared beside the checkout). They are
+/// read in place; tests skip where they are absent.
+std::filesystem::path shared_file(const std::string& relative);
 
 }  // namespace bertcl::tests
 
