@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import numpy as np
+from c_session import Session
 from support import Reference, bertcl, bertcl_run, inspect
 
 for package in "torch", "transformers", "onnxscript":
@@ -44,9 +45,10 @@ class Architectures(unittest.TestCase):
         return model, path
 
     def check(self, model, path, bound):
+        session, reference = Session(path), Reference(path)
         for count, longest in (1, 7), (3, 24):
             inputs = model.batch(count, longest)
-            found, expected = bertcl_run(path, inputs), Reference(path).run(inputs)
+            found, expected = session.run(inputs), reference.run(inputs)
             real = inputs["attention_mask"].astype(bool)
             for name in model.outputs:
                 self.assertLess(np.abs(found[name][real] - expected[name][real]).max(), bound, name)
@@ -62,11 +64,11 @@ class Architectures(unittest.TestCase):
         if "--dynamic" not in options:
             self.assertIn("attention_q", ops)
             self.assertNotIn("attention", ops)
-        exact, reference = Reference(path), Reference(made)
+        session, exact, reference = Session(made), Reference(path), Reference(made)
         differences = []
         for seed, length in enumerate((7, 7, 7, 7, 7, 24)):
             inputs = model.batch(1, length, seed)
-            found, expected, of_floats = bertcl_run(made, inputs), reference.run(inputs), exact.run(inputs)
+            found, expected, of_floats = session.run(inputs), reference.run(inputs), exact.run(inputs)
             for name in model.outputs:
                 error, noise = found[name] - expected[name], of_floats[name] - expected[name]
                 # Next to a rounding tie a run may take the other way: less than int8 itself costs.

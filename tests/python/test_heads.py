@@ -10,7 +10,8 @@ import unittest
 import numpy as np
 import onnx
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from support import Reference, bertcl_run, inspect
+from c_session import Session
+from support import Reference, inspect
 
 for package in "torch", "transformers", "onnxscript":
     if importlib.util.find_spec(package) is None:
@@ -61,9 +62,10 @@ class Heads(unittest.TestCase):
         return made
 
     def check_fp32(self, model, path):
+        session, reference = Session(path), Reference(path)
         for count, longest in (1, 7), (3, 24):
             inputs = model.batch(count, longest)
-            found, expected = bertcl_run(path, inputs), Reference(path).run(inputs)
+            found, expected = session.run(inputs), reference.run(inputs)
             for name in model.by_token + model.by_text:
                 a, b = (values_of(model, name, x[name], inputs["attention_mask"])
                         for x in (found, expected))
@@ -72,7 +74,7 @@ class Heads(unittest.TestCase):
     def check_int8(self, model, path):
         one_of_all_tokens = model.by_token[:1] == ["start_logits"]
         inputs = model.batch(ROWS if model.by_text or one_of_all_tokens else ROWS // 8)
-        found, expected = bertcl_run(path, inputs), Reference(path).run(inputs)
+        found, expected = Session(path).run(inputs), Reference(path).run(inputs)
         for name in model.by_token + model.by_text:
             a, b = found[name], expected[name]
             if one_of_all_tokens:  # start and end

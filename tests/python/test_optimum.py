@@ -13,7 +13,8 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnxruntime.transformers import fusion_options, optimizer
-from support import BERTCL, ROOT, Reference, bertcl, bertcl_run, inspect
+from c_session import Session
+from support import BERTCL, ROOT, Reference, bertcl, inspect
 
 PYTHON = BERTCL.parent / "venv-optimum" / "bin" / "python"
 if not (PYTHON.parents[1] / "requirements.txt").exists():
@@ -63,38 +64,39 @@ class Optimum(unittest.TestCase):
             yield name, error[real] if values.shape[:2] == real.shape and values.ndim == 3 else error
 
     def check(self, path, bound):
-        model, reference = onnx.load(path), Reference(path)
+        model, session, reference = onnx.load(path), Session(path), Reference(path)
         for count, longest in (1, 7), (3, 24):
             inputs = self.batch(model, count, longest)
-            found, expected = bertcl_run(path, inputs), reference.run(inputs)
+            found, expected = session.run(inputs), reference.run(inputs)
             for name, error in self.differences(found, expected, inputs):
                 self.assertLess(np.abs(error).max(), bound, name)
 
-    def quantize(self, path, *options):
+    def quantize(self, path, *options, calibrated, two_masks):
         """The int8 file, the report of the quantizer and that of the compiler."""
         made = self.folder / "int8.onnx"
         done = bertcl("quantize", path, *options, "-o", made, "--model-only", "--force", "--json", "-")
         report = json.loads(done.stdout)
-        return made, report, inspect(made, "--batch", "2", "--seq", "24")
+        required = ("--require", "int8") if calibrated else ()
+        return made, report, inspect(made, "--batch", "2", "--seq", "24", *required, expect=int(calibrated and two_masks))
 
     def check_int8(self, path, linears, bound, *options, two_masks=False):
         """Without padding, as in test_architectures. Heads stay in float, and one attention of a file with two masks.
         Returns the number of quantized nodes, and the error of the outputs relative to those in float."""
         model = onnx.load(path)
         heads = sum(node.op_type == "Gemm" for node in model.graph.node)
-        made, report, compiled = self.quantize(path, *options)
+        calibrated = "--dynamic" not in options
+        made, report, compiled = self.quantize(path, *options, calibrated=calibrated, two_masks=two_masks)
         ops = [op["op"] for op in compiled["ops"]]
         self.assertEqual(ops.count("linear"), heads)
         self.assertGreaterEqual(ops.count("linear_q"), linears // 2)  # some are fused
-        if "--dynamic" not in options:
+        if calibrated:
             self.assertIn("attention_q", ops)
             self.assertNotIn("attention", ops)
-            bertcl("inspect", made, "--batch", "2", "--seq", "24", "--require", "int8", expect=int(two_masks))
-        exact, reference = Reference(path), Reference(made)
+        session, exact, reference = Session(made), Reference(path), Reference(made)
         worst, square, size = [], 0.0, 0.0
         for seed, length in enumerate((7, 7, 7, 7, 7, 24)):
             inputs = self.batch(model, 1, length, seed)
-            found, expected, of_floats = bertcl_run(made, inputs), reference.run(inputs), exact.run(inputs)
+            found, expected, of_floats = session.run(inputs), reference.run(inputs), exact.run(inputs)
             noise = dict(self.differences(expected, of_floats, inputs))
             errors = dict(self.differences(found, expected, inputs))
             for name, error in errors.items():
