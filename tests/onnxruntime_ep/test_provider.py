@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 import questions  # noqa: E402
+from c_session import Session  # noqa: E402
 from support import SHARED, bertcl, bertcl_run  # noqa: E402
 
 PLUGIN = pathlib.Path(os.environ.get("BERTCL_BUILD_DIR", ROOT / "build")) / "libonnxruntime_ep_bertcl.so"
@@ -122,10 +123,10 @@ class Provider(unittest.TestCase):
         data, count = (dev, 500) if dev.exists() else (ROOT / "data" / "sample-v2.0.json", 150)
         vocabulary = questions.Vocabulary(MODEL.parent / "vocab.txt")
         examples = questions.load(data, count, vocabulary, max_length=256)
-        runner = session(self.int8)
+        runner, own = session(self.int8), Session(self.int8)
         for inputs, part in questions.batches(examples, 50):
             self.assertEqual(questions.answers(run(runner, inputs), part),
-                             questions.answers(bertcl_run(self.int8, inputs), part))
+                             questions.answers(own.run(inputs), part))
 
     def test_other_nodes_stay(self):
         model = onnx.load(MODEL)

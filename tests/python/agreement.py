@@ -13,7 +13,8 @@ import pathlib
 import onnx
 import questions
 import torch
-from support import ROOT, Reference, bertcl_run
+from c_session import Session
+from support import ROOT, Reference
 from test_onnxruntime import MODEL, Closeness
 
 import onnx_module
@@ -46,7 +47,7 @@ def main():
     vocabulary = questions.Vocabulary(options.vocab)
     examples = questions.load(options.data, options.questions, vocabulary, max_length=256)
     for model in options.models:
-        runs = {"bertcl": lambda inputs: bertcl_run(model, inputs), "ONNX Runtime": Reference(model).run,
+        runs = {"bertcl": Session(model).run, "ONNX Runtime": Reference(model).run,
                 "ONNX Runtime, optimized": Reference(model, optimized=True).run, "float64": Exact(model).run}
         names = list(runs)
         pairs = {(a, b): Closeness() for i, a in enumerate(names) for b in names[:i]}

@@ -185,6 +185,7 @@ class Calibrators(unittest.TestCase):
                 self.assertEqual(process.returncode, 0)
                 return usage.ru_maxrss / 1024
 
+        peak(1)  # the first run compiles kernels, where no earlier test has, and that takes memory
         few, many = peak(5), peak(60)
         self.assertLess(abs(many - few), 50, f"{few:.0f} and {many:.0f} MiB")
 

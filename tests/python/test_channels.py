@@ -8,9 +8,10 @@ import tempfile
 import unittest
 
 import numpy as np
+from c_session import Session
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
-from support import Reference, bertcl, bertcl_run, inspect, worst
+from support import Reference, inspect, worst
 from test_spellings import FUSED_INT8, LENGTHS, Samples, batch, inputs_only, operators
 
 import make_bert
@@ -149,7 +150,7 @@ class Channels(unittest.TestCase):
         """As ONNX Runtime computes it, every MatMul in int8, no launch more than without factors."""
         path = graph.save(self.folder / name)
         inputs = batch(self.SPEC, LENGTHS)
-        found = bertcl_run(path, inputs)
+        found = Session(path).run(inputs)
         difference, extent = worst(Reference(path).run(inputs), found, inputs[self.SPEC.mask_name])
         self.assertGreater(extent, 1)
         self.assertLess(difference, self.STEPS * extent)
@@ -190,7 +191,7 @@ class Channels(unittest.TestCase):
         path = graph.save(self.folder / "negative.onnx")
         self.assertIn("Mul", operators(inspect(path)))
         inputs = batch(self.SPEC, LENGTHS)
-        difference, extent = worst(Reference(path).run(inputs), bertcl_run(path, inputs),
+        difference, extent = worst(Reference(path).run(inputs), Session(path).run(inputs),
                                    inputs[self.SPEC.mask_name])
         self.assertLess(difference, self.STEPS * extent)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that are quantized dynamically, by ONNX Runtime or by bertcl, and ONNX Runtime's fused integer
 operators: both runtimes on both quantizers' files."""
+import functools
 import pathlib
 import tempfile
 import unittest
@@ -9,6 +10,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import questions
+from c_session import Session
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from support import ROOT, Reference, bertcl, bertcl_run, inspect
@@ -112,9 +114,9 @@ class DynamicallyQuantizedModel(unittest.TestCase):
         for name, model in self.files():
             part = self.folder / "part.onnx"
             with_inner_outputs(model, part, 4)
-            reference, equal = Reference(part), []
+            session, reference, equal = Session(part), Reference(part), []
             for inputs, _ in questions.batches(self.examples[::3], 1):
-                expected, found = reference.run(inputs), bertcl_run(part, inputs)
+                expected, found = reference.run(inputs), session.run(inputs)
                 self.assertEqual(expected.keys(), found.keys())
                 for key, values in expected.items():
                     equal.append(np.mean(values == found[key]))
@@ -127,8 +129,9 @@ class DynamicallyQuantizedModel(unittest.TestCase):
         Where rounding ties fall the other way, logits move by the noise of quantization, and of two
         answers that are about as good either may win: ONNX Runtime's own optimizations do the same."""
         reference, noise, span, short = Reference(reference), [], [], []
+        run = functools.partial(bertcl_run, model) if options else Session(model).run
         for inputs, part in questions.batches(self.examples, size):
-            expected, found = reference.run(inputs), bertcl_run(model, inputs, *options)
+            expected, found = reference.run(inputs), run(inputs, *options)
             best, chosen = (questions.scores(expected, part, questions.answers(outputs, part))
                             for outputs in (expected, found))
             short.append(np.max(best - chosen))
@@ -197,7 +200,7 @@ class FusedOperators(unittest.TestCase):
             path = pathlib.Path(folder) / "m.onnx"
             onnx.save(model, path)
             expected = Reference(path).run(inputs)["y"]
-            found = bertcl_run(path, inputs)["y"]
+            found = Session(path).run(inputs)["y"]
         self.assertEqual(expected.shape, found.shape)
         difference = np.abs(expected.astype(float) - found.astype(float)).max()
         self.assertLessEqual(difference, tolerance, node.op_type)
@@ -282,8 +285,8 @@ class FusedAttention(unittest.TestCase):
                     self.assertEqual(ops.count("MatMulInteger"), 3)
                     self.assertNotIn("Attention", ops)
                     expected = Reference(source).run(inputs)["y"]
-                    self.assertLess(np.abs(bertcl_run(source, inputs)["y"] - expected).max(), 1e-4)
-                    for found in Reference(made).run(inputs)["y"], bertcl_run(made, inputs)["y"]:
+                    self.assertLess(np.abs(Session(source).run(inputs)["y"] - expected).max(), 1e-4)
+                    for found in Reference(made).run(inputs)["y"], Session(made).run(inputs)["y"]:
                         error = np.abs(found - expected).max() / np.abs(expected).max()
                         self.assertLess(error, 0.02)
 

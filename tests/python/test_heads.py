@@ -9,8 +9,8 @@ import unittest
 
 import numpy as np
 import onnx
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from c_session import Session
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from support import Reference, inspect
 
 for package in "torch", "transformers", "onnxscript":

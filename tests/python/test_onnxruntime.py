@@ -7,6 +7,7 @@ import unittest
 import numpy as np
 import onnx
 import questions
+from c_session import Session
 from support import ROOT, SHARED, Reference, bertcl, bertcl_run, worst
 
 MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
@@ -85,11 +86,11 @@ class DefaultModel(unittest.TestCase):
                 self.check_int8(made, self.examples[::3])
 
     def check_int8(self, model, examples):
-        reference, optimized = Reference(model), Reference(model, optimized=True)
+        session, reference, optimized = Session(model), Reference(model), Reference(model, optimized=True)
         found, peer = Closeness(), Closeness()
         for inputs, part in questions.batches(examples, 25):
             expected = reference.run(inputs)
-            found.add(expected, bertcl_run(model, inputs), inputs, part)
+            found.add(expected, session.run(inputs), inputs, part)
             peer.add(expected, optimized.run(inputs), inputs, part)
         told = f"bertcl: {found}; ONNX Runtime, optimized: {peer}"
         self.assertLess(found.rms, 0.02 * found.range, told)

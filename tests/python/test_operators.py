@@ -6,6 +6,7 @@ import unittest
 
 import numpy as np
 import onnx
+from c_session import Session
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from support import Reference, bertcl_run
@@ -47,7 +48,7 @@ class Operators(unittest.TestCase):
             expected = dict(zip(outputs, ReferenceEvaluator(onnx.load(self.path)).run(None, given)))
         else:
             expected = Reference(self.path).run(given)
-        found = bertcl_run(self.path, given)
+        found = Session(self.path).run(given)
         self.assertEqual(expected.keys(), found.keys())
         for name, e in expected.items():
             f = found[name].astype(np.float64)

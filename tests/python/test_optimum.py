@@ -12,8 +12,8 @@ import unittest
 import numpy as np
 import onnx
 import onnxruntime
-from onnxruntime.transformers import fusion_options, optimizer
 from c_session import Session
+from onnxruntime.transformers import fusion_options, optimizer
 from support import BERTCL, ROOT, Reference, bertcl, inspect
 
 PYTHON = BERTCL.parent / "venv-optimum" / "bin" / "python"

@@ -8,7 +8,8 @@ import tempfile
 import unittest
 from unittest import mock
 
-from support import Reference, bertcl_run, inspect
+from c_session import Session
+from support import Reference, inspect
 from test_spellings import operators
 
 for package in "torch", "transformers", "onnxscript":
@@ -111,10 +112,10 @@ class QdqBert(unittest.TestCase):
         self.assertEqual(operators(report), EXPECTED)
         self.assertEqual([op["type"] for op in report["ops"] if op["op"] == "linear"], ["fp32"])
         same = total = 0
-        reference = Reference(path)
+        session, reference = Session(path), Reference(path)
         for seed in range(10, 18):
             inputs = model.batch(8, seed=seed)
-            expected, found = reference.run(inputs), bertcl_run(path, inputs)
+            expected, found = reference.run(inputs), session.run(inputs)
             for name, values in expected.items():
                 hidden = inputs["attention_mask"] == 0
                 a, b = (np.where(hidden, -np.inf, x).argmax(-1) for x in (values, found[name]))

@@ -8,7 +8,8 @@ import unittest
 
 import numpy as np
 import onnx
-from support import ROOT, Reference, bertcl, bertcl_run, inspect, worst
+from c_session import Session
+from support import ROOT, Reference, bertcl, inspect, worst
 
 import make_bert
 
@@ -59,7 +60,7 @@ class QuantizeOptions(unittest.TestCase):
         onnx.checker.check_model(path, full_check=True)
         expected = Reference(path).run(self.inputs)
         mask = self.inputs["attention_mask"]
-        difference, extent = worst(expected, bertcl_run(path, self.inputs), mask)
+        difference, extent = worst(expected, Session(path).run(self.inputs), mask)
         # A value next to a rounding tie may take the other step, and later ones with it.
         self.assertLess(difference, 0.04 * extent)
         self.assertGreater(worst(self.float, expected, mask)[0], 0, "was anything quantized?")

@@ -8,6 +8,7 @@ import unittest
 
 import numpy as np
 import onnx
+from c_session import Session
 from onnx import numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from support import Reference, bertcl, bertcl_run, inspect, worst
@@ -70,10 +71,21 @@ class Spellings(unittest.TestCase):
     def check(self, path, spec, bound, lengths=LENGTHS, *options):
         """Logits within `bound` of their range."""
         inputs = batch(spec, lengths)
-        difference, extent = worst(Reference(path).run(inputs), bertcl_run(path, inputs, *options),
-                                   inputs[spec.mask_name])
+        found = bertcl_run(path, inputs, *options) if options else Session(path).run(inputs)
+        self.compare(Reference(path), found, inputs, spec, bound, f"{path.name} {options}")
+
+    def check_lengths(self, path, spec, bound, *all_lengths):
+        """The same of several batches, one after the other."""
+        session, reference = Session(path), Reference(path)
+        for lengths in all_lengths:
+            with self.subTest(lengths=lengths):
+                inputs = batch(spec, lengths)
+                self.compare(reference, session.run(inputs), inputs, spec, bound, path.name)
+
+    def compare(self, reference, found, inputs, spec, bound, told):
+        difference, extent = worst(reference.run(inputs), found, inputs[spec.mask_name])
         self.assertGreater(extent, 1)
-        self.assertLess(difference, bound * extent, f"{path.name} {options}, range {extent}")
+        self.assertLess(difference, bound * extent, f"{told}, range {extent}")
 
     def test_fp32(self):
         for spelling in SPELLINGS:
@@ -86,9 +98,7 @@ class Spellings(unittest.TestCase):
     def test_lengths(self):
         spec = make_bert.Spec.of_size("tiny")
         path = self.write(spec)
-        for lengths in ((1,), (7,), (64,), (512,), (1, 1, 1), (17, 64, 2, 33, 8)):
-            with self.subTest(lengths=lengths):
-                self.check(path, spec, 1e-5, lengths)
+        self.check_lengths(path, spec, 1e-5, (1,), (7,), (64,), (512,), (1, 1, 1), (17, 64, 2, 33, 8))
 
     def test_without_any_one_pass(self):
         spec = make_bert.Spec.of_size("tiny", opset=13, gelu="tanh", mask="-10000")
@@ -100,10 +110,8 @@ class Spellings(unittest.TestCase):
     def test_every_length(self):
         spec = make_bert.Spec.of_size("tiny")
         path = self.write(spec)
-        for first in range(1, spec.positions + 1, 32):
-            lengths = tuple(range(first, min(first + 32, spec.positions + 1)))
-            with self.subTest(lengths=lengths):
-                self.check(path, spec, 1e-5, lengths)
+        self.check_lengths(path, spec, 1e-5, *(tuple(range(first, min(first + 32, spec.positions + 1)))
+                                               for first in range(1, spec.positions + 1, 32)))
         with self.assertRaisesRegex(AssertionError, "513 tokens.*position table ends at 512"):
             bertcl_run(path, batch(spec, (513,)))
 
@@ -111,7 +119,7 @@ class Spellings(unittest.TestCase):
         spec = make_bert.Spec.of_size("tiny")
         path, other = self.write(spec), self.write(make_bert.Spec.of_size("tiny", seed=1), "other.onnx")
         inputs = batch(spec, LENGTHS)
-        difference, extent = worst(Reference(path).run(inputs), bertcl_run(other, inputs),
+        difference, extent = worst(Reference(path).run(inputs), Session(other).run(inputs),
                                    inputs[spec.mask_name])
         self.assertGreater(difference, 0.1 * extent)
 
@@ -316,7 +324,7 @@ class Quantized(Spellings):
                                          {node.op_type for node in onnx.load(path).graph.node})
                     inputs = batch(spec, LENGTHS)
                     mask = inputs[spec.mask_name].astype(bool)
-                    found, expected = bertcl_run(path, inputs), Reference(path).run(inputs)
+                    found, expected = Session(path).run(inputs), Reference(path).run(inputs)
                     for name, values in expected.items():
                         difference = (values - found[name])[mask]
                         self.assertLess(np.sqrt(np.mean(difference ** 2)), 0.01 * np.ptp(values[mask]), name)

@@ -9,7 +9,8 @@ import tempfile
 import unittest
 
 import numpy as np
-from support import Reference, bertcl_run, inspect
+from c_session import Session
+from support import Reference, inspect
 
 for package in "torch", "transformers", "onnxscript":
     if importlib.util.find_spec(package) is None:
@@ -108,7 +109,7 @@ class TorchQuantized(unittest.TestCase):
     def check(self, model):
         inputs = model.batch(3)
         mask = inputs["attention_mask"].astype(bool)
-        found, expected = bertcl_run(self.path, inputs), Reference(self.path).run(inputs)
+        found, expected = Session(self.path).run(inputs), Reference(self.path).run(inputs)
         for name in model.by_token:
             difference = np.abs(found[name] - expected[name])[mask].max()
             self.assertLess(difference, STEPS * np.ptp(expected[name][mask]), name)
