@@ -111,8 +111,9 @@ class SameModel(unittest.TestCase):
 
     def check(self, model, method, settings, extra, options):
         table, peer, mine = (self.folder / name for name in ("t.json", "peer.onnx", "mine.onnx"))
-        source = self.folder / "folded.onnx"
-        onnx.save(folded(model), source)
+        source = self.folder / f"folded-{model.name}"
+        if not source.exists():
+            onnx.save(folded(model), source)
         table.unlink(missing_ok=True)
         with contextlib.redirect_stdout(None):  # the calibrator tells its steps
             quantize_static(source, peer, Inputs(source), op_types_to_quantize=["MatMul"],
