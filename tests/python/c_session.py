@@ -10,13 +10,14 @@ import numpy as np
 from support import BERTCL
 
 # By bertcl_type; NumPy has no bfloat16.
-TYPES = [np.float32, np.float16, None, np.float64, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64,
-         np.uint64, np.bool_]
+TYPES = [np.float32, np.float16, None, np.float64, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32,
+         np.int64, np.uint64, np.bool_]
 
 
 class Tensor(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("type", ctypes.c_int32), ("rank", ctypes.c_int32),
-                ("shape", ctypes.POINTER(ctypes.c_int64)), ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("type", ctypes.c_int32),
+                ("rank", ctypes.c_int32), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
 
 @functools.cache

@@ -77,7 +77,8 @@ class Optimum(unittest.TestCase):
         done = bertcl("quantize", path, *options, "-o", made, "--model-only", "--force", "--json", "-")
         report = json.loads(done.stdout)
         required = ("--require", "int8") if calibrated else ()
-        return made, report, inspect(made, "--batch", "2", "--seq", "24", *required, expect=int(calibrated and two_masks))
+        return made, report, inspect(made, "--batch", "2", "--seq", "24", *required,
+                                     expect=int(calibrated and two_masks))
 
     def check_int8(self, path, linears, bound, *options, two_masks=False):
         """Without padding, as in test_architectures. Heads stay in float, and one attention of a file with two masks.
