@@ -83,10 +83,8 @@ static void run_items(__global const ulong* step, int first, int count) {
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void persistent(__global const ulong* steps,
-                                                                   __global int* state,
-                                                                   __global void* arena, int first,
-                                                                   int count) {
+ONE_ITEM __kernel void persistent(__global const ulong* steps, __global int* state,
+                                  __global void* arena, int first, int count) {
   volatile __global int* next = state;
   volatile __global int* done = state + LINE_INTS;
   volatile __global int* left = state + 2 * LINE_INTS;
