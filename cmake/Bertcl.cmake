@@ -25,7 +25,7 @@ endif()
 
 # For code whose speed does not matter: it compiles in two thirds of the time.
 set(bertcl_cold $<$<CONFIG:Release>:-O1>)
-# For tests: in two thirds of the time of -O1, with the warnings that need an analysis of the flow.
+# For tests: they compile in two thirds of the time of -O1, and warnings that need flow analysis stay.
 set(bertcl_test_options $<$<CONFIG:Release>:-Og>)
 
 # bertcl_library(NAME text DEPENDS bertcl_ir fmt::fmt ...): all *.cpp of the current folder as bertcl_<NAME>.

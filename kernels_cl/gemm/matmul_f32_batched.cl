@@ -26,6 +26,7 @@
 #endif
 #define VECTORS (PANEL / LANES)
 
+// The hint: see ONE_ITEM in persistent/place.clh.
 __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float16)))
 __kernel void matmul_f32_batched(__global const float* a, int a_row, int a_column,
                                  __global const float* b, int b_row, int b_column,

@@ -41,6 +41,7 @@ int load_zero_point(__global const uchar* zero_points, int i, int step, int type
   return zero_points ? load(zero_points, (long)i * step, type) : 0;
 }
 
+// The hint: see ONE_ITEM in persistent/place.clh.
 __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float16)))
 __kernel void matmul_s32_batched(__global const uchar* a, int a_row, int a_column, int a_type,
                                  __global const uchar* a_zero_point, int a_zero_step,

@@ -41,25 +41,29 @@ TEST(RowKernels, RowsAreGroupsOfTheFirstAxis) {
 }
 
 // A GPU has the reason in its report. A CPU takes rows without it, and gives it where it may not.
-// Of the kernels that keep a row, the one that compiles fastest.
 TEST(RowKernels, RowsThatNoWorkGroupKeepsSayWhy) {
-  const auto refusal = [](const std::string& columns) -> std::string {
-    try {
-      plan_without_rows(fmt::format(R"(graph g(%x: f32[batch, {0}]) {{
+  // Of the kernels that keep a row, the one that compiles fastest; and one of float rows.
+  const std::string quantize = R"(graph g(%x: f32[batch, {0}]) {{
   %y: i8[batch, {0}], %s: f32[batch, 1] = quantize_rows(%x) {{least = 0.5}}
   return %y as y, %s as s
-}})",
-                                    columns));
+}})";
+  const std::string norm = R"(graph g(%x: f32[batch, {0}]) {{
+  const %g: f32[{0}] = ...
+  %y: f32[batch, {0}] = add_norm(%x, %x, %g, %g) {{epsilon = 0.5}}
+  return %y as y
+}})";
+  const auto refusal = [](const std::string& graph, const std::string& columns) -> std::string {
+    try {
+      plan_without_rows(fmt::format(fmt::runtime(graph), columns));
     } catch (const Error& e) {
       return e.what();
     }
     return "";
   };
-  EXPECT_EQ(refusal("8192"), "");
-  EXPECT_THAT(
-      refusal("8193"),
-      HasSubstr(
-          "; group: its rows have 8193 columns, a work-group holds at most 8192; rows: disabled"));
+  EXPECT_EQ(refusal(quantize, "8192"), "");
+  for (const std::string& graph : {quantize, norm})
+    EXPECT_THAT(refusal(graph, "8193"), HasSubstr("; group: its rows have 8193 columns, a "
+                                                  "work-group holds at most 8192; rows: disabled"));
 }
 
 }  // namespace

@@ -41,8 +41,9 @@ def tensor_of(name, array):
 
 
 def array_of(tensor):
-    """A copy."""
+    """A copy, which cannot be written to."""
     shape = tensor.shape[:tensor.rank]
+    assert TYPES[tensor.type], "NumPy has no bfloat16"
     return np.frombuffer(ctypes.string_at(tensor.data, tensor.bytes), TYPES[tensor.type]).reshape(shape)
 
 

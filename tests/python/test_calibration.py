@@ -173,13 +173,16 @@ class Calibrators(unittest.TestCase):
             bertcl_ranges(MODEL, self.questions, "--method", "percentile", "--batch", 4), alone)
 
     def test_memory_does_not_grow_with_the_questions(self):
+        # As users run it: tools/test asks for huge pages.
+        environment = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"}
+
         def peak(count):  # MiB resident at most
             with tempfile.TemporaryDirectory() as folder:
                 questions = Questions(folder, [100] * count)
                 process = subprocess.Popen(
                     [BERTCL, "quantize", MODEL, "-o", pathlib.Path(folder) / "q.onnx", "--data",
                      questions.path, "--samples", "0", "--method", "percentile"],
-                    stdout=subprocess.DEVNULL)
+                    stdout=subprocess.DEVNULL, env=environment)
                 _, status, usage = os.wait4(process.pid, 0)
                 process.returncode = os.waitstatus_to_exitcode(status)
                 self.assertEqual(process.returncode, 0)
@@ -187,9 +190,9 @@ class Calibrators(unittest.TestCase):
 
         # The first run may compile kernels, which takes memory, too.
         few, many = min(peak(5), peak(5)), peak(60)
-        if many - few >= 50:  # which thread allocates when is chance: growth with the questions is there each time
+        if many - few >= 50:  # peaks vary with the order in which threads allocate; growth shows in every run
             many = min(many, peak(60))
-        self.assertLess(abs(many - few), 50, f"{few:.0f} and {many:.0f} MiB")
+        self.assertLess(many - few, 50, f"{few:.0f} and {many:.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The only file of the tests whose options name the folders of this checkout.
 #include "tests/support/files.hpp"
 
 namespace bertcl::tests {
@@ -10,7 +11,7 @@ fs::path source_file(const std::string& relative) { return fs::path(BERTCL_SOURC
 fs::path built_file(const std::string& relative) { return fs::path(BERTCL_BUILD_DIR) / relative; }
 
 fs::path shared_file(const std::string& relative) {
-  return fs::path(BERTCL_SOURCE_DIR).parent_path() / "shared" / relative;
+  return fs::path(BERTCL_SOURCE_DIR) / "../shared" / relative;
 }
 
 }  // namespace bertcl::tests
