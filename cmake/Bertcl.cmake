@@ -48,8 +48,8 @@ function(bertcl_test)
   add_executable(${arg_NAME} ${sources})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/engine"
                                                  "${PROJECT_SOURCE_DIR}/include")
-  target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPENDS} test_files GTest::gtest GTest::gmock
-                                            GTest::gtest_main bertcl_settings)
+  target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPENDS} test_files test_values GTest::gtest
+                                            GTest::gmock GTest::gtest_main bertcl_settings)
   target_compile_options(${arg_NAME} PRIVATE ${bertcl_test_options})
   # In unity builds: twice as many files as elsewhere, since the headers of GoogleTest and JSON take most of the time.
   set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)

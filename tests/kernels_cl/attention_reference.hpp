@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of packed sequences in plain C++: the oracle of the attention kernels.
+// Attention of packed sequences in plain C++: the oracle of the attention kernels. It knows no
+// device, so that it compiles in a moment with all optimizations.
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <cstdint>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "opencl/context.hpp"
-#include "tests/kernels_cl/device_test.hpp"
+#include "type_codes.hpp"
 
 namespace bertcl::tests {
-
-/// One kernel file of the variant and its options.
-struct Implementation {
-  std::string program;
-  opencl::Defines defines = {};
-  bool groups = false;  ///< made by work-groups, for heads of up to HEAD_MAX columns
-
-  std::string name() const {
-    std::string text = program;
-    for (const auto& [key, value] : defines)
-      text.append("_").append(key).append(std::to_string(value));
-    return text;
-  }
-};
 
 /// The shape of one test: packed sequences, heads, and which keys may be attended.
 struct AttentionCase {
@@ -65,74 +52,46 @@ struct ScoreBias {
   int32_t head_step(const AttentionCase& c) const { return (of_tokens ? c.tokens() : seq) * seq; }
   int32_t token_step() const { return of_tokens ? seq : 0; }
 
-  double at(const AttentionCase& c, int32_t row, int32_t key, int32_t column) const {
-    int32_t begin = 0;
-    for (int32_t length : c.lengths) {
-      if (row < begin + length) break;
-      begin += length;
-    }
-    if (window != 0 && std::abs(row - key) > window) return -INFINITY;
-    if (values.empty()) return 0.0;
-    return values[static_cast<size_t>(column / c.head_size * head_step(c) + begin * token_step() +
-                                      (row - begin) * row_step() + (key - begin) * key_step())];
+  /// What is added to the score of a row and a key, in the head that begins at `column`.
+  double at(const AttentionCase& c, int32_t row, int32_t key, int32_t column) const;
+};
+
+/// One int8 operand: bytes, type code and zero point.
+struct Operand {
+  int32_t type = kS8, zero_point = 0;
+  auto operator<=>(const Operand&) const = default;
+  int value(uint8_t byte) const {
+    return (type == kS8 ? static_cast<int8_t>(byte) : static_cast<int>(byte)) - zero_point;
   }
 };
 
-/// The kernel for a case, as the planner asks for it.
-inline opencl::Kernel kernel_for(const Implementation& variant, std::string_view name,
-                                 const AttentionCase& c, const ScoreBias& bias = {}) {
-  opencl::Defines defines = variant.defines;
-  if (variant.groups) defines["BIAS"] = !bias.values.empty() || bias.window > 0;
-  for (int size = 256; variant.groups && size >= 32 && size >= c.head_size; size /= 2)
-    defines["HEAD_MAX"] = size;
-  // Most tests have heads of up to 64 columns.
-  return variant.groups && c.head_size > 64 ? group_kernel(variant.program, name, defines)
-                                            : device().kernel(variant.program, name, defines);
-}
+struct Quantization {
+  Operand q = {}, k = {}, v = {};
+  float qk_scale = 2e-5f, p_inv_scale = 255.0f;
+  int32_t p_max = 255;
+  float pv_scale = 1e-4f;
+  int32_t unnormalized = 0;
+  float score_inv_scale = 0.0f;  // scores are quantized where it is not 0
+  int32_t score_low = 0, score_high = 0;
+  auto operator<=>(const Quantization&) const = default;
 
-/// Those to try: work-groups do not read them.
-inline std::vector<int32_t> block_rows_of(const Implementation& variant, std::vector<int32_t> all) {
-  if (variant.groups) all.resize(1);
-  return all;
-}
-
-/// Launches it, with work-groups or with work-items of `block_rows` rows, and waits.
-inline void run_attention(const Implementation& variant, const opencl::Kernel& kernel,
-                          const AttentionCase& c, int32_t block_rows) {
-  const auto blocks = [&](int32_t rows) {
-    return ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(rows));
-  };
-  const auto heads = static_cast<size_t>(c.heads);
-  if (!variant.groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
-  const bool given = variant.defines.contains("ROWS");
-  const int32_t rows = given ? variant.defines.at("ROWS") : c.head_size > 64 ? 32 : 64;
-  const size_t items = variant.program.ends_with("_mma") ? 2 * static_cast<size_t>(rows) : 256;
-  device().queue().launch(kernel, {items * blocks(rows), heads, c.lengths.size()}, {items, 1, 1});
-  device().queue().finish();
-}
-
-/// Calls visit(row, head, keys, probabilities) with the softmax of `score(row, key, column of the
-/// head)` for every row and head; a row without keys gets empty lists.
-template <typename Score, typename Visit>
-void for_each_softmax(const AttentionCase& c, Score&& score, Visit&& visit) {
-  const auto offsets = c.offsets();
-  for (size_t s = 0; s + 1 < offsets.size(); ++s) {
-    std::vector<int32_t> keys;
-    for (int32_t key = offsets[s]; key < offsets[s + 1]; ++key)
-      if (c.mask.empty() || c.mask[static_cast<size_t>(key)]) keys.push_back(key);
-    for (int32_t row = offsets[s]; row < offsets[s + 1]; ++row)
-      for (int32_t head = 0; head < c.heads; ++head) {
-        std::vector<double> p(keys.size());
-        for (size_t j = 0; j < keys.size(); ++j) p[j] = score(row, keys[j], head * c.head_size);
-        const double largest = p.empty() ? 0 : *std::max_element(p.begin(), p.end());
-        double total = 0;
-        // A row without keys in its window attends none.
-        for (double& value : p)
-          total += value = largest == -HUGE_VAL ? 0 : std::exp(value - largest);
-        for (double& value : p) value /= total > 0 ? total : 1;
-        visit(row, head, keys, p);
-      }
+  /// The same operands with the normalization after the product.
+  Quantization unnormalizing() const {
+    Quantization z = *this;
+    z.unnormalized = 1;
+    z.pv_scale *= p_inv_scale;  // the scale of v alone
+    return z;
   }
-}
+};
+
+using Bytes = std::vector<uint8_t>;  // [tokens][3 * hidden]
+
+/// Attention of qkv [tokens][3 * hidden], in double.
+const std::vector<double>& reference(const AttentionCase& c, const std::vector<float>& qkv,
+                                     float scale, const ScoreBias& bias = {});
+
+/// Int8 attention as the Q/DQ graph says.
+const std::vector<float>& reference(const AttentionCase& c, const Quantization& z, const Bytes& qkv,
+                                    const ScoreBias& bias = {});
 
 }  // namespace bertcl::tests

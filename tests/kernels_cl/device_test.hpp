@@ -11,7 +11,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +20,8 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "tests/support/lacks.hpp"
+#include "tests/support/random_values.hpp"
+#include "type_codes.hpp"
 
 namespace bertcl::tests {
 
@@ -139,14 +140,6 @@ void expect_quantized(const std::vector<T>& actual, const std::vector<T>& expect
   EXPECT_LE(unequal, std::max<size_t>(1, actual.size() / 1000)) << what;
 }
 
-inline std::vector<float> normal_values(size_t count, unsigned seed, float scale = 1.0f) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> distribution(0.0f, scale);
-  std::vector<float> values(count);
-  for (float& value : values) value = distribution(generator);
-  return values;
-}
-
 /// The nearest value of 8 significant bits, half to even.
 inline float to_bf16(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
@@ -172,23 +165,11 @@ inline std::vector<float> from_bf16(const std::vector<uint16_t>& bits) {
   return values;
 }
 
-template <typename T>
-std::vector<T> integers(size_t count, unsigned seed, int64_t low, int64_t high) {
-  std::mt19937_64 generator(seed);
-  std::uniform_int_distribution<int64_t> distribution(low, high);
-  std::vector<T> values(count);
-  for (T& value : values) value = static_cast<T>(distribution(generator));
-  return values;
-}
-
 /// QuantizeLinear: round half to even, then the zero point, then saturate to u8 or s8.
 inline int quantized(double value, int zero_point, bool is_signed) {
   const double low = is_signed ? -128 : 0;
   return static_cast<int>(std::min(std::max(std::nearbyint(value) + zero_point, low), low + 255));
 }
-
-// Type codes of the kernels.
-constexpr int32_t kF32 = 0, kU8 = 1, kS8 = 2, kF16 = 3, kS32 = 4, kS64 = 5, kBool = 6, kBf16 = 7;
 
 /// By cast.cl: f32 to half, or back.
 template <typename To, typename From>

@@ -55,25 +55,8 @@ class AttentionBf16 : public testing::TestWithParam<int> {  // BLOCK_KEYS
     const auto bits = operands(c, sharpness);
     const auto qkv = from_bf16(bits);
     const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_size));
-    const size_t hidden = static_cast<size_t>(c.hidden()), stride = 3 * hidden;
-    std::vector<double> expected(static_cast<size_t>(c.tokens()) * hidden, 0.0);
-    for_each_softmax(
-        c,
-        [&](int32_t row, int32_t key, int32_t column) {
-          double sum = 0;
-          for (int32_t d = 0; d < c.head_size; ++d)
-            sum += static_cast<double>(qkv[row * stride + column + d]) *
-                   qkv[key * stride + hidden + column + d];
-          return sum * scale;
-        },
-        [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
-            const std::vector<double>& p) {
-          for (size_t j = 0; j < keys.size(); ++j)
-            for (int32_t d = 0; d < c.head_size; ++d)
-              expected[row * hidden + head * c.head_size + d] +=
-                  p[j] * qkv[keys[j] * stride + 2 * hidden + head * c.head_size + d];
-        });
-    expect_close(from_bf16(attend(c, bits, scale, block_rows)), expected, c.name(), 1 << 15);
+    expect_close(from_bf16(attend(c, bits, scale, block_rows)), reference(c, qkv, scale), c.name(),
+                 1 << 15);
   }
 };
 

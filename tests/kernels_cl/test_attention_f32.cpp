@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The f32 attention kernels, and the one of operands rounded to f16, against plain C++.
-#include <map>
 #include <numbers>
-#include <tuple>
 
+#include "attention_kernel.hpp"
 #include "attention_reference.hpp"
 #include "device_test.hpp"
 #include "kernels/bind.hpp"
@@ -12,39 +11,6 @@
 
 namespace bertcl::tests {
 namespace {
-
-std::vector<double> computed(const AttentionCase& c, const std::vector<float>& qkv, float scale,
-                             const ScoreBias& bias) {
-  const size_t hidden = static_cast<size_t>(c.hidden()), stride = 3 * hidden;
-  std::vector<double> out(static_cast<size_t>(c.tokens()) * hidden, 0.0);
-  for_each_softmax(
-      c,
-      [&](int32_t row, int32_t key, int32_t column) {
-        double sum = 0;
-        for (int32_t d = 0; d < c.head_size; ++d)
-          sum += static_cast<double>(qkv[row * stride + column + d]) *
-                 qkv[key * stride + hidden + column + d];
-        return sum * scale + bias.at(c, row, key, column);
-      },
-      [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
-          const std::vector<double>& p) {
-        for (size_t j = 0; j < keys.size(); ++j)
-          for (int32_t d = 0; d < c.head_size; ++d)
-            out[row * hidden + head * c.head_size + d] +=
-                p[j] * qkv[keys[j] * stride + 2 * hidden + head * c.head_size + d];
-      });
-  return out;
-}
-
-/// Computed once for all variants.
-const std::vector<double>& reference(const AttentionCase& c, const std::vector<float>& qkv,
-                                     float scale, const ScoreBias& bias = {}) {
-  using Key = std::tuple<AttentionCase, std::vector<float>, float, ScoreBias>;
-  static auto* known = new std::map<Key, std::vector<double>>;
-  const auto [place, is_new] = known->try_emplace(Key{c, qkv, scale, bias});
-  if (is_new) place->second = computed(c, qkv, scale, bias);
-  return place->second;
-}
 
 std::vector<float> attend(const Implementation& program, const AttentionCase& c,
                           const std::vector<float>& qkv, float scale, int32_t block_rows,

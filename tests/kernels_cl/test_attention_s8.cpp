@@ -2,6 +2,7 @@
 // The int8 attention kernels against plain C++ that does what the Q/DQ graph says.
 #include <algorithm>
 
+#include "attention_kernel.hpp"
 #include "attention_reference.hpp"
 #include "device_test.hpp"
 #include "kernels/variants.hpp"

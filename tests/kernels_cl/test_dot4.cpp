@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dot4.clh: every back end that the device has shown gives the bits of plain C++.
+#include <random>
+
 #include "opencl/sources.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 

@@ -2,6 +2,7 @@
 // Scores of relative positions against a plain loop over rows and keys.
 #include <algorithm>
 #include <numeric>
+#include <random>
 
 #include "device_test.hpp"
 #include "kernels/bind.hpp"

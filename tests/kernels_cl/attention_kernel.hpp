@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the tests of attention find and launch a kernel.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attention_reference.hpp"
+#include "device_test.hpp"
+#include "opencl/context.hpp"
+
+namespace bertcl::tests {
+
+/// One kernel file of the variant and its options.
+struct Implementation {
+  std::string program;
+  opencl::Defines defines = {};
+  bool groups = false;  ///< made by work-groups, for heads of up to HEAD_MAX columns
+
+  std::string name() const {
+    std::string text = program;
+    for (const auto& [key, value] : defines)
+      text.append("_").append(key).append(std::to_string(value));
+    return text;
+  }
+};
+
+/// The kernel for a case, as the planner asks for it.
+inline opencl::Kernel kernel_for(const Implementation& variant, std::string_view name,
+                                 const AttentionCase& c, const ScoreBias& bias = {}) {
+  opencl::Defines defines = variant.defines;
+  if (variant.groups) defines["BIAS"] = !bias.values.empty() || bias.window > 0;
+  for (int size = 256; variant.groups && size >= 32 && size >= c.head_size; size /= 2)
+    defines["HEAD_MAX"] = size;
+  // Most tests have heads of up to 64 columns.
+  return variant.groups && c.head_size > 64 ? group_kernel(variant.program, name, defines)
+                                            : device().kernel(variant.program, name, defines);
+}
+
+/// Those to try: work-groups do not read them.
+inline std::vector<int32_t> block_rows_of(const Implementation& variant, std::vector<int32_t> all) {
+  if (variant.groups) all.resize(1);
+  return all;
+}
+
+/// Launches it, with work-groups or with work-items of `block_rows` rows, and waits.
+inline void run_attention(const Implementation& variant, const opencl::Kernel& kernel,
+                          const AttentionCase& c, int32_t block_rows) {
+  const auto blocks = [&](int32_t rows) {
+    return ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(rows));
+  };
+  const auto heads = static_cast<size_t>(c.heads);
+  if (!variant.groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
+  const bool given = variant.defines.contains("ROWS");
+  const int32_t rows = given ? variant.defines.at("ROWS") : c.head_size > 64 ? 32 : 64;
+  const size_t items = variant.program.ends_with("_mma") ? 2 * static_cast<size_t>(rows) : 256;
+  device().queue().launch(kernel, {items * blocks(rows), heads, c.lengths.size()}, {items, 1, 1});
+  device().queue().finish();
+}
+
+}  // namespace bertcl::tests
