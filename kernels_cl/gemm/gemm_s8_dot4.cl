@@ -21,6 +21,7 @@
 #include "gemm/epilogue4.clh"
 #include "gemm/gemm_s8_copy.clh"
 #include "gemm/parameters.clh"
+#include "gemm/steps.clh"
 #include "lib/narrow.clh"
 
 #ifndef TILE_M
@@ -43,7 +44,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_s8(
   __local int b_tile[2][K_WORDS][TILE_N] __attribute__((aligned(16)));
   const int item = get_local_id(0), tx = item % 16, ty = item / 16;
   const int row0 = (int)get_group_id(1) * TILE_M, column0 = (int)get_group_id(2) * TILE_N;
-  const int groups = (K + 3) / 4;
+  const int groups = steps_of(K, 4);
   const int flip = a_signed ? 0 : SIGN_BITS;
 
   // What this work-item copies: A_WORDS words of a row, B_WORDS columns of a group.

@@ -113,7 +113,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
                       (int)get_group_id(2) * TILE_N,
                       item};
   const int sub_row = sub / SUBS_N * SUB_M, sub_column = sub % SUBS_N * SUB_N;
-  int steps = (K + 16 * CELLS_K - 1) / (16 * CELLS_K), begin = 0;
+  int steps = steps_of(K, 16 * CELLS_K), begin = 0;
 #if PARTIAL
   const int of_part = (steps + parts - 1) / parts, part = get_group_id(0);
   begin = part * of_part;

@@ -59,7 +59,7 @@
 // `a_signed` is known where this is called: each sign has a loop of its own.
 __attribute__((always_inline)) static void accumulate(const Operands* o, __local int4* space,
                                                       bool a_signed, int* sums) {
-  const int steps = (o->K + 16 * CELLS_K - 1) / (16 * CELLS_K), group = o->item / WGMMA_ITEMS;
+  const int steps = steps_of(o->K, 16 * CELLS_K), group = o->item / WGMMA_ITEMS;
   const int row0 = TILE_M > 64 ? group * 64 : 0, column0 = TILE_M > 64 ? 0 : group * WGMMA_N;
   WGMMA_UNROLL
   for (int step = 0; step < AHEAD; step++) {
