@@ -36,18 +36,17 @@ def ptx_of(program, defines=(), sm=80, edits=()):
     """The PTX of kernels_cl/**/PROGRAM.cl; `sm` 90: for sm_90a. `edits` are (file, old, new): planted faults, each of
     which must change something."""
     with tempfile.TemporaryDirectory() as folder:
-        kernels = KERNELS
-        if edits:
-            kernels = pathlib.Path(folder) / "kernels_cl"
-            shutil.copytree(KERNELS, kernels)
+        edited = pathlib.Path(folder)  # files here hide those of the same name in KERNELS
         for name, old, new in edits:
-            text = (kernels / name).read_text()
+            file = edited / name
+            text = (file if file.exists() else KERNELS / name).read_text()
             if text.count(old) != 1:
                 raise AssertionError(f"{name}: {text.count(old)} places with '{old}', 1 is expected")
-            (kernels / name).write_text(text.replace(old, new))
-        (source,) = kernels.glob(f"**/{program}.cl")
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text.replace(old, new))
+        (source,) = [*edited.glob(f"**/{program}.cl")] or KERNELS.glob(f"**/{program}.cl")
         done = subprocess.run(
-            [CLANG, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-I", kernels,
+            [CLANG, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-I", edited, "-I", KERNELS,
              "-Wno-linker-warnings", "-target", "nvptx64-nvidia-nvcl", "-Xclang", "-target-cpu", "-Xclang",
              f"sm_{min(sm, 86)}", "-Xclang", "-target-feature", "-Xclang", "+ptx75", "-Xclang", "-mlink-bitcode-file",
              "-Xclang", LIBCLC, "-O2", "-S", *(f"-D{d}" for d in defines), source, "-o", "-"],
