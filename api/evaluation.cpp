@@ -11,6 +11,7 @@
 #include "bertcl/error.hpp"
 #include "bertcl/version.hpp"
 #include "ir/input_role.hpp"
+#include "onnx/model_path.hpp"
 #include "onnx/read_model.hpp"
 
 namespace bertcl {
@@ -23,16 +24,6 @@ std::int64_t fixed_batch(const ModelInfo& info) {
         ir::role_of_input(port.name) == ir::InputRole::ids)
       return port.shape[0];
   return 0;
-}
-
-std::uintmax_t bytes_of(const std::filesystem::path& model) {
-  std::uintmax_t bytes = 0;
-  for (const char* suffix : {"", ".data", "_data"}) {
-    std::error_code absent;
-    const std::uintmax_t size = std::filesystem::file_size(model.string() + suffix, absent);
-    if (!absent) bytes += size;
-  }
-  return bytes;
 }
 
 std::string precision_name(const ModelInfo& info) {
@@ -54,7 +45,7 @@ nlohmann::ordered_json row_json(const EvaluationRow& row, const Session& session
   json["tokens_padded"] = row.tokens_padded;
   json["tokens_per_second"] = static_cast<double>(row.tokens) / std::max(1e-9, row.seconds);
   json["model_seconds"] = row.model_seconds;
-  json["model_bytes"] = bytes_of(path);
+  json["model_bytes"] = onnx_io::model_bytes(path);
   for (const auto& [name, value] : row.more_metrics)
     if (!json.contains(name)) json[name] = value;
   if (row.truncated) json["truncated"] = *row.truncated;

@@ -35,6 +35,10 @@ std::string embedded_text(std::string_view text, bool lower_case);
 /// The beginning of the text, as Hugging Face's truncation does it.
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length);
 
+/// The same of embedded_text(), as a part of its item.
+Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
+                         const text::Tokenizer& tokenizer, int max_length);
+
 /// The same of a text that is tokenized already.
 Sequence encode_pieces(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer,
                        int max_length);

@@ -35,10 +35,7 @@ class RetrievalTask : public Task {
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     const auto encode_one = [&](const std::string& text, std::size_t part) {
-      Sequence sequence =
-          encode_text(embedded_text(text, options.lower_case), tokenizer, options.max_length);
-      sequence.part = part;
-      return sequence;
+      return encode_embedded(text, options.lower_case, part, tokenizer, options.max_length);
     };
     const QuestionParagraphs::Question& question = data_.questions[item];
     std::vector<Sequence> sequences;

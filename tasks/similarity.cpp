@@ -69,10 +69,7 @@ class SimilarityTask : public Task {
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     const auto encode_one = [&](const std::string& text, std::size_t part) {
-      Sequence sequence =
-          encode_text(embedded_text(text, options.lower_case), tokenizer, options.max_length);
-      sequence.part = part;
-      return sequence;
+      return encode_embedded(text, options.lower_case, part, tokenizer, options.max_length);
     };
     if (embeds_) return {encode_one(pairs_[item].first, 0), encode_one(pairs_[item].second, 1)};
     return {encode_pair(pairs_[item].first, pairs_[item].second, tokenizer, options.max_length)};

@@ -19,13 +19,6 @@ namespace bertcl::tasks {
 using tests::error_of;
 using tests::ScratchFile;
 
-/// The tokenizer of the model that the project carries.
-inline const text::Tokenizer& bert_tokenizer() {
-  static const auto tokenizer =
-      text::Tokenizer::from_file(tests::source_file("models/minilm-l6-squad/vocab.txt"));
-  return tokenizer;
-}
-
 /// [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, then the letters a to z: 5 + 2 * i, and
 /// continued 6 + 2 * i. A word has one piece for each letter.
 inline const text::Tokenizer& letter_tokenizer() {

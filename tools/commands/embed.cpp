@@ -94,19 +94,13 @@ int run_embed(const EmbedOptions& options) {
                counted(static_cast<std::int64_t>(texts.size()), "vectors"), embedder.dimensions(),
                counted(static_cast<std::int64_t>(embedder.tokens()), "tokens"),
                duration_text(embedder.seconds()));
-  write_report(options, session.context().info(),
-               {{"path", options.model},
-                {"texts", texts.size()},
-                {"tokens", embedder.tokens()},
-                {"truncated", embedder.truncated()},
-                {"max_length", embedder.max_length()},
-                {"dimensions", embedder.dimensions()},
-                {"pooling", pooling.kind.empty() ? "model" : pooling.kind},
-                {"normalized", pooling.normalize},
-                {"prompt", prompt},
-                {"precision", precision_of(session.plan(), options)},
-                {"seconds", seconds},
-                {"model_seconds", embedder.seconds()}});
+  nlohmann::ordered_json report = {{"path", options.model}};
+  report.update(vectors_json(embedder, texts.size(), pooling));
+  report.update({{"prompt", prompt},
+                 {"precision", precision_of(session.plan(), options)},
+                 {"seconds", seconds},
+                 {"model_seconds", embedder.seconds()}});
+  write_report(options, session.context().info(), report);
   return kOk;
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "onnx/model_path.hpp"
 #include "support/pending_file.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tools/measure/kernel_profile.hpp"
@@ -180,7 +181,7 @@ EvaluatedModel begin_row(const runtime::Session& session, const EvalOptions& opt
   EvaluatedModel row;
   row.path = session.path();
   row.precision = precision_of(session.plan(), options);
-  row.bytes = model_bytes(session.path());
+  row.bytes = onnx_io::model_bytes(session.path());
   return row;
 }
 

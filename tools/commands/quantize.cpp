@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "onnx/model_path.hpp"
 #include "quant/calibrated_model.hpp"
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
@@ -153,13 +154,14 @@ void check_source(const QuantizeOptions& options) {
 
 void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   const quant::Report& report = quantized.report;
-  const auto size = model_bytes(options.output);
-  print_text("{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
-             bytes_text(size),
-             100.0 * static_cast<double>(size) / static_cast<double>(model_bytes(options.model)),
-             options.model,
-             100.0 * static_cast<double>(size) /
-                 static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
+  const auto size = onnx_io::model_bytes(options.output);
+  print_text(
+      "{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
+      bytes_text(size),
+      100.0 * static_cast<double>(size) / static_cast<double>(onnx_io::model_bytes(options.model)),
+      options.model,
+      100.0 * static_cast<double>(size) /
+          static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
   if (options.dynamic)
     print_text("activation scales are found in each run, per {}\n",
                options.per_token ? "token" : "tensor");

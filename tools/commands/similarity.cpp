@@ -218,14 +218,8 @@ int run_similarity(const SimilarityOptions& options) {
     report["results"] = ranked_json(ranked, texts);
   else
     report["pairs"] = pairs_json(pairs, texts);
-  report.update({{"texts", texts.size()},
-                 {"tokens", embedder.tokens()},
-                 {"truncated", embedder.truncated()},
-                 {"max_length", embedder.max_length()},
-                 {"dimensions", embedder.dimensions()},
-                 {"pooling", pooling.kind.empty() ? "model" : pooling.kind},
-                 {"normalized", pooling.normalize},
-                 {"precision", precision_of(session.plan(), options)},
+  report.update(vectors_json(embedder, texts.size(), pooling));
+  report.update({{"precision", precision_of(session.plan(), options)},
                  {"seconds", seconds},
                  {"model_seconds", embedder.seconds()}});
   write_report(options, session.context().info(), report);

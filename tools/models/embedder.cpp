@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -124,6 +125,17 @@ void Embedder::check_finite(std::span<const float> vector, const InputText& text
     return;
   throw Error(fmt::format("the vector of '{}' holds NaN or infinity (--allow-nonfinite accepts it)",
                           text::excerpt_of(text.text)));
+}
+
+nlohmann::ordered_json vectors_json(const Embedder& embedder, std::size_t texts,
+                                    const runtime::Pooling& pooling) {
+  return {{"texts", texts},
+          {"tokens", embedder.tokens()},
+          {"truncated", embedder.truncated()},
+          {"max_length", embedder.max_length()},
+          {"dimensions", embedder.dimensions()},
+          {"pooling", pooling.kind.empty() ? "model" : pooling.kind},
+          {"normalized", pooling.normalize}};
 }
 
 }  // namespace bertcl::tools

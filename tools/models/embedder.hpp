@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,5 +83,9 @@ class Embedder {
   std::size_t dimensions_ = 0, tokens_ = 0, truncated_ = 0;
   double seconds_ = 0.0;
 };
+
+/// Counts of the embedder after that many texts, and how they were pooled, for a report.
+nlohmann::ordered_json vectors_json(const Embedder& embedder, std::size_t texts,
+                                    const runtime::Pooling& pooling);
 
 }  // namespace bertcl::tools

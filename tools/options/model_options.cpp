@@ -10,7 +10,6 @@
 #include <chrono>
 #include <optional>
 #include <random>
-#include <system_error>
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
@@ -179,16 +178,6 @@ std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
   };
   if (plan::computes_in_int8(plan)) return "int8";
   return computes("fp16") || computes("bf16") ? options.precision : "fp32";
-}
-
-std::uintmax_t model_bytes(const std::filesystem::path& model) {
-  std::uintmax_t bytes = 0;
-  for (const char* suffix : {"", ".data", "_data"}) {
-    std::error_code absent;
-    const std::uintmax_t size = std::filesystem::file_size(model.string() + suffix, absent);
-    if (!absent) bytes += size;
-  }
-  return bytes;
 }
 
 BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,

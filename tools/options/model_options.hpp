@@ -66,9 +66,6 @@ bool meets_requirement(const runtime::Session& session, const ModelOptions& opti
 /// "int8" if linears run in integers, else what was asked for float ones if it changed any.
 std::string precision_of(const plan::Plan& plan, const ModelOptions& options);
 
-/// Bytes of the file and of external data beside it (MODEL.data, MODEL_data).
-std::uintmax_t model_bytes(const std::filesystem::path& model);
-
 /// Batch and sequence size, for commands with made-up inputs.
 struct BatchSize {
   std::int64_t batch = 0, seq = 0;
