@@ -9,6 +9,8 @@
 
 #include "attention_reference.hpp"
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/attention.hpp"
 #include "opencl/context.hpp"
 
 namespace bertcl::tests {
@@ -58,6 +60,42 @@ inline void run_attention(const Implementation& variant, const opencl::Kernel& k
   const size_t items = variant.program.ends_with("_mma") ? 2 * static_cast<size_t>(rows) : 256;
   device().queue().launch(kernel, {items * blocks(rows), heads, c.lengths.size()}, {items, 1, 1});
   device().queue().finish();
+}
+
+/// What `kernel` of a variant in floats makes of qkv [tokens][3 * hidden], as it stores them.
+template <typename T>
+std::vector<T> attend(const Implementation& variant, opencl::Kernel kernel, const AttentionCase& c,
+                      const std::vector<T>& qkv, float scale, int32_t block_rows,
+                      const ScoreBias& bias = {}) {
+  const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask),
+             added = bias.values.empty() ? opencl::Buffer() : upload(bias.values);
+  Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
+  const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
+  kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
+                                                               .q_stride = stride,
+                                                               .q_offset = 0,
+                                                               .k = input,
+                                                               .k_stride = stride,
+                                                               .k_offset = hidden,
+                                                               .v = input,
+                                                               .v_stride = stride,
+                                                               .v_offset = 2 * hidden,
+                                                               .out = out.buffer(),
+                                                               .seq_offsets = offsets,
+                                                               .key_mask = mask,
+                                                               .use_mask = use_mask,
+                                                               .heads = c.heads,
+                                                               .head_size = c.head_size,
+                                                               .scale = scale,
+                                                               .block_rows = block_rows,
+                                                               .bias = added,
+                                                               .bias_row = bias.row_step(),
+                                                               .bias_key = bias.key_step(),
+                                                               .bias_head = bias.head_step(c),
+                                                               .bias_token = bias.token_step(),
+                                                               .window = bias.window});
+  run_attention(variant, kernel, c, block_rows);
+  return out.values();
 }
 
 }  // namespace bertcl::tests

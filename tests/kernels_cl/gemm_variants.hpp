@@ -278,6 +278,16 @@ inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel
   return {copy(packed.buffer(), panel_bytes), copy(colsum.buffer(), N * sizeof(int32_t))};
 }
 
+/// Launches a work-item or a work-group for each tile of [M][N].
+inline void run_tiles(const GemmKernel& variant, const opencl::Kernel& kernel, int M, int N) {
+  const size_t rows = ceil_div(M, variant.tile_rows), columns = ceil_div(N, variant.columns);
+  const auto items = static_cast<size_t>(variant.items);
+  if (items == 1)
+    run(kernel, rows, columns);
+  else
+    device().queue().launch(kernel, {items, rows, columns}, {items, 1, 1});
+}
+
 template <typename T>
 std::vector<T> run_gemm_s8(const GemmKernel& variant, const GemmS8Case& c, int32_t out_type) {
   const PackedS8 weights =
@@ -314,12 +324,7 @@ std::vector<T> run_gemm_s8(const GemmKernel& variant, const GemmS8Case& c, int32
                                                .row_sums = sums,
                                                .w_zero_point = w_zero,
                                                .row_scale = vector(c.row_scale)});
-  const size_t rows = ceil_div(c.M, variant.tile_rows), columns = ceil_div(c.N, variant.columns);
-  const auto items = static_cast<size_t>(variant.items);
-  if (items == 1)
-    run(kernel, rows, columns);
-  else
-    device().queue().launch(kernel, {items, rows, columns}, {items, 1, 1});
+  run_tiles(variant, kernel, c.M, c.N);
   return out.values();
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention in bf16 against sums in double of the same operands.
+#include "attention_kernel.hpp"
 #include "attention_reference.hpp"
 #include "device_test.hpp"
-#include "kernels/bind.hpp"
-#include "kernels/contracts/attention.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -17,31 +16,10 @@ class AttentionBf16 : public testing::TestWithParam<int> {  // BLOCK_KEYS
 
   std::vector<uint16_t> attend(const AttentionCase& c, const std::vector<uint16_t>& qkv,
                                float scale, int32_t block_rows = 32) const {
-    const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
-    Output<uint16_t> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
-    const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-    auto kernel = device().kernel("attention_bf16_x86", "attention_bf16",
-                                  {{"BLOCK_KEYS", GetParam()}, {"PACKED_KEYS", 4 * GetParam()}});
-    kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
-                                                                 .q_stride = stride,
-                                                                 .q_offset = 0,
-                                                                 .k = input,
-                                                                 .k_stride = stride,
-                                                                 .k_offset = hidden,
-                                                                 .v = input,
-                                                                 .v_stride = stride,
-                                                                 .v_offset = 2 * hidden,
-                                                                 .out = out.buffer(),
-                                                                 .seq_offsets = offsets,
-                                                                 .key_mask = mask,
-                                                                 .use_mask = use_mask,
-                                                                 .heads = c.heads,
-                                                                 .head_size = c.head_size,
-                                                                 .scale = scale,
-                                                                 .block_rows = block_rows});
-    run(kernel, ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(block_rows)),
-        static_cast<size_t>(c.heads), c.lengths.size());
-    return out.values();
+    const Implementation variant{"attention_bf16_x86",
+                                 {{"BLOCK_KEYS", GetParam()}, {"PACKED_KEYS", 4 * GetParam()}}};
+    return tests::attend(variant, kernel_for(variant, "attention_bf16", c), c, qkv, scale,
+                         block_rows);
   }
 
   static std::vector<uint16_t> operands(const AttentionCase& c, float sharpness = 1.0f) {

@@ -5,8 +5,6 @@
 #include "attention_kernel.hpp"
 #include "attention_reference.hpp"
 #include "device_test.hpp"
-#include "kernels/bind.hpp"
-#include "kernels/contracts/attention.hpp"
 #include "kernels/variants.hpp"
 
 namespace bertcl::tests {
@@ -15,36 +13,8 @@ namespace {
 std::vector<float> attend(const Implementation& program, const AttentionCase& c,
                           const std::vector<float>& qkv, float scale, int32_t block_rows,
                           const ScoreBias& bias = {}) {
-  const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask),
-             added = bias.values.empty() ? opencl::Buffer() : upload(bias.values);
-  Output<float> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
-  const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-  auto kernel = kernel_for(program, "attention_f32", c, bias);
-  kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
-                                                               .q_stride = stride,
-                                                               .q_offset = 0,
-                                                               .k = input,
-                                                               .k_stride = stride,
-                                                               .k_offset = hidden,
-                                                               .v = input,
-                                                               .v_stride = stride,
-                                                               .v_offset = 2 * hidden,
-                                                               .out = out.buffer(),
-                                                               .seq_offsets = offsets,
-                                                               .key_mask = mask,
-                                                               .use_mask = use_mask,
-                                                               .heads = c.heads,
-                                                               .head_size = c.head_size,
-                                                               .scale = scale,
-                                                               .block_rows = block_rows,
-                                                               .bias = added,
-                                                               .bias_row = bias.row_step(),
-                                                               .bias_key = bias.key_step(),
-                                                               .bias_head = bias.head_step(c),
-                                                               .bias_token = bias.token_step(),
-                                                               .window = bias.window});
-  run_attention(program, kernel, c, block_rows);
-  return out.values();
+  return attend(program, kernel_for(program, "attention_f32", c, bias), c, qkv, scale, block_rows,
+                bias);
 }
 
 bool rounds_operands(const Implementation& program) {
@@ -253,29 +223,8 @@ TEST(AttentionF16, StoredInHalf) {
     const auto stored = cast<uint16_t>(
         normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7));
     const auto expected = reference(c, cast<float>(stored), 0.125f);
-    const auto input = upload(stored), offsets = upload(c.offsets()), mask = upload(c.mask);
-    Output<uint16_t> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
-    const int32_t hidden = c.hidden(), stride = 3 * hidden;
-    auto kernel = kernel_for(half, "attention_f32", c);
-    kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
-                                                                 .q_stride = stride,
-                                                                 .q_offset = 0,
-                                                                 .k = input,
-                                                                 .k_stride = stride,
-                                                                 .k_offset = hidden,
-                                                                 .v = input,
-                                                                 .v_stride = stride,
-                                                                 .v_offset = 2 * hidden,
-                                                                 .out = out.buffer(),
-                                                                 .seq_offsets = offsets,
-                                                                 .key_mask = mask,
-                                                                 .use_mask = 0,
-                                                                 .heads = c.heads,
-                                                                 .head_size = c.head_size,
-                                                                 .scale = 0.125f,
-                                                                 .block_rows = 64});
-    run_attention(half, kernel, c, 64);
-    const auto actual = cast<float>(out.values());
+    const auto actual =
+        cast<float>(attend(half, kernel_for(half, "attention_f32", c), c, stored, 0.125f, 64));
     for (size_t i = 0; i < actual.size(); ++i)
       ASSERT_NEAR(actual[i], expected[i], 2e-3 * std::max(std::abs(expected[i]), 0.01))
           << c.name() << " at " << i << " of " << actual.size();

@@ -1,30 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GEMM in bf16 against sums in double of operands rounded to bf16.
-#include "kernels/bind.hpp"
-#include "kernels/contracts/gemm.hpp"
-#include "kernels/contracts/prepack.hpp"
+#include "tests/kernels_cl/float_gemm.hpp"
 #include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-opencl::Buffer pack_bf16(const std::vector<float>& w, int N, int K, int panel,
-                         const std::vector<int>& cuts = {}, int item_columns = 0) {
-  opencl::Buffer packed = device().allocate(ceil_div(N, panel) * panel * ceil_div(K, 2) * 2 * 2);
-  packed.fill(0xAA);
-  auto kernel = device().kernel("prepack_pairs", "prepack_pairs", {{"ITEM_COLUMNS", item_columns}});
-  for_each_part(w, N, K, cuts, [&](const std::vector<float>& part, int n, int first) {
-    kernels::set(kernel, kernels::PrepackFloat<KernelArgument>{.w = upload(part),
-                                                               .packed = packed,
-                                                               .n = n,
-                                                               .K = K,
-                                                               .panel = panel,
-                                                               .first = first,
-                                                               .N = N});
-    run(kernel, prepack_items(n, first, panel, item_columns));
-  });
-  return packed;
-}
 
 /// The parameters are ITEM_PANELS, the panels of a work-item, and whether A comes in bf16.
 class GemmBf16 : public testing::TestWithParam<std::tuple<int, bool>> {
@@ -38,7 +18,7 @@ class GemmBf16 : public testing::TestWithParam<std::tuple<int, bool>> {
                           const std::vector<float>& bias, int M, int N, int K,
                           int32_t activation) const {
     const GemmKernel& variant = gemm_bf16_variant();
-    const auto weights = pack_bf16(w, N, K, variant.panel);
+    const auto weights = prepack_pairs(w, N, K, variant.panel);
     const auto [item_panels, bf16] = GetParam();
     Output<T> out(static_cast<size_t>(M) * N);
     auto kernel = device().kernel(variant.program, "gemm_bf16", {{"ITEM_PANELS", item_panels}});
@@ -61,15 +41,8 @@ class GemmBf16 : public testing::TestWithParam<std::tuple<int, bool>> {
     const auto a = normal_values(static_cast<size_t>(M) * K, 1);
     const auto w = normal_values(static_cast<size_t>(K) * N, 2);
     const auto bias = with_bias ? normal_values(N, 3) : std::vector<float>();
-    std::vector<double> expected(static_cast<size_t>(M) * N, 0.0);
-    for (int m = 0; m < M; ++m)
-      for (int k = 0; k < K; ++k)
-        for (int n = 0; n < N; ++n)
-          expected[static_cast<size_t>(m) * N + n] +=
-              static_cast<double>(to_bf16(a[static_cast<size_t>(m) * K + k])) *
-              to_bf16(w[static_cast<size_t>(k) * N + n]);
-    for (size_t i = 0; i < expected.size(); ++i)
-      expected[i] = activated(expected[i] + (bias.empty() ? 0.0 : bias[i % N]), activation);
+    const auto expected =
+        gemm_values(from_bf16(bf16_bits(a)), from_bf16(bf16_bits(w)), bias, M, N, K, activation);
     const std::string size =
         "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K);
     const auto f32 = run_gemm(a, w, bias, M, N, K, activation);
@@ -142,8 +115,9 @@ TEST(PackBf16, Panels) {
             expected.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16));
           }
     for (const int item_columns : {0, 1})
-      expect_equal(pack_bf16(w, c.N, c.K, c.panel, c.cuts, item_columns).download<uint16_t>(),
-                   expected, "bf16");
+      expect_equal(
+          prepack_pairs(w, c.N, c.K, c.panel, {}, c.cuts, item_columns).download<uint16_t>(),
+          expected, "bf16");
   }
 }
 

@@ -4,10 +4,8 @@
 #include <map>
 #include <tuple>
 
-#include "kernels/bind.hpp"
-#include "kernels/contracts/gemm.hpp"
-#include "kernels/contracts/prepack.hpp"
 #include "opencl/sources.hpp"
+#include "tests/kernels_cl/float_gemm.hpp"
 #include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {
@@ -34,57 +32,18 @@ std::vector<float> half_values(size_t count, unsigned seed) {
 template <typename T = float>
 opencl::Buffer prepack_f32(const std::vector<T>& w, int N, int K, int panel, int half,
                            const std::vector<int>& cuts = {}, int item_columns = 0) {
-  const size_t elements = ceil_div(N, panel) * panel * K;
-  opencl::Buffer packed = device().allocate(elements * (half ? 2 : 4));
-  packed.fill(0xAA);
   auto kernel = device().kernel(
       "prepack_f32", "prepack_f32",
       {{"B_HALF", half}, {"W_HALF", sizeof(T) == 2 ? 1 : 0}, {"ITEM_COLUMNS", item_columns}});
-  for_each_part(w, N, K, cuts, [&](const std::vector<T>& part, int n, int first) {
-    kernels::set(kernel, kernels::PrepackFloat<KernelArgument>{.w = upload(part),
-                                                               .packed = packed,
-                                                               .n = n,
-                                                               .K = K,
-                                                               .panel = panel,
-                                                               .first = first,
-                                                               .N = N});
-    run(kernel, prepack_items(n, first, panel, item_columns));
-  });
-  return packed;
+  return prepack_floats(std::move(kernel), ceil_div(N, panel) * panel * K * (half ? 2 : 4), w, N, K,
+                        panel, cuts, item_columns);
 }
 
-std::vector<float> run_gemm_f32(const GemmKernel& variant, const std::vector<float>& a,
-                                const std::vector<float>& w, const std::vector<float>& bias, int M,
-                                int N, int K, int32_t activation) {
+std::vector<float> run_gemm(const GemmKernel& variant, const std::vector<float>& a,
+                            const std::vector<float>& w, const std::vector<float>& bias, int M,
+                            int N, int K, int32_t activation) {
   const auto weights = prepack_f32(w, N, K, variant.panel, variant.defines.at("B_HALF"));
-  Output<float> out(static_cast<size_t>(M) * N);
-  auto kernel = device().kernel(variant.program, "gemm_f32", variant.defines);
-  kernels::set(kernel, kernels::GemmF32<KernelArgument>{
-                           .a = upload(a),
-                           .b = weights,
-                           .bias = bias.empty() ? opencl::Buffer() : upload(bias),
-                           .out = out.buffer(),
-                           .M = M,
-                           .N = N,
-                           .K = K,
-                           .has_bias = bias.empty() ? 0 : 1,
-                           .activation = activation});
-  const size_t rows = ceil_div(M, variant.tile_rows), columns = ceil_div(N, variant.columns);
-  const auto items = static_cast<size_t>(variant.items);
-  if (items == 1)
-    run(kernel, rows, columns);
-  else
-    device().queue().launch(kernel, {items, rows, columns}, {items, 1, 1});
-  return out.values();
-}
-
-std::vector<double> reference(const std::vector<float>& a, const std::vector<float>& w,
-                              const std::vector<float>& bias, int M, int N, int K,
-                              int32_t activation) {
-  auto out = products(a, w, M, N, K);
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = activated(out[i] + (bias.empty() ? 0.0 : bias[i % N]), activation);
-  return out;
+  return run_gemm_f32(variant, weights, a, bias, M, N, K, activation);
 }
 
 class GemmF32 : public testing::TestWithParam<GemmKernel> {
@@ -100,8 +59,8 @@ class GemmF32 : public testing::TestWithParam<GemmKernel> {
     static auto* known =
         new std::map<std::tuple<int, int, int, int32_t, bool>, std::vector<double>>;
     const auto [place, is_new] = known->try_emplace({M, N, K, activation, with_bias});
-    if (is_new) place->second = reference(a, w, bias, M, N, K, activation);
-    expect_close(run_gemm_f32(GetParam(), a, w, bias, M, N, K, activation), place->second,
+    if (is_new) place->second = gemm_values(a, w, bias, M, N, K, activation);
+    expect_close(run_gemm(GetParam(), a, w, bias, M, N, K, activation), place->second,
                  "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K) +
                      " activation " + std::to_string(activation));
   }
@@ -145,8 +104,8 @@ TEST_P(GemmF32, ARowWithNaNIsNaNAfterEveryActivation) {
     for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh}) {
       auto a = normal_values(29 * 17, 1);
       a[13 * 17 + 5] = nan;
-      const auto out = run_gemm_f32(GetParam(), a, half_values(17 * 101, 2), normal_values(101, 3),
-                                    29, 101, 17, activation);
+      const auto out = run_gemm(GetParam(), a, half_values(17 * 101, 2), normal_values(101, 3), 29,
+                                101, 17, activation);
       for (size_t i = 0; i < out.size(); ++i)
         ASSERT_EQ(std::isnan(out[i]), i / 101 == 13) << "activation " << activation << " at " << i;
     }
