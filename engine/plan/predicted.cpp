@@ -48,7 +48,7 @@ const std::vector<Architecture>& architectures() {
        {{"mfma", 128, 128, 1024},
         {"mfma", 64, 128, 512},
         {"mfma", 64, 64, 256},
-        {"mfma", 32, 64, 161}}},
+        {"mfma", 32, 64, 162}}},
       {"AMD gfx11",
        {"gfx110"},
        {{"wmma", 64, 128, 1024}, {"wmma", 64, 64, 512}, {"wmma", 32, 64, 378}}}};

@@ -14,7 +14,6 @@
 // -DB_HALF=1. Grid: (ITEMS, ceil(M / TILE_M), ceil(N / TILE_N)), work-group (ITEMS, 1, 1).
 // Bounds: a begins at a multiple of 16 bytes. Arguments: see gemm_f32_ref.cl.
 #include "gemm/epilogue4.clh"
-#include "gemm/steps.clh"
 #include "lib/narrow.clh"
 
 #ifndef TILE_M
@@ -78,7 +77,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_f32
   }
   float4 next_a = copies_a ? load_a4(from_a, a_k, K) : (float4)(0.0f), next_b = 0.0f;
   if (copies_b && b_k < K) next_b = LOAD_WEIGHTS(0, from_b + (size_t)b_k * PANEL);
-  for (int k0 = 0, half_index = 0; k0 < steps_of(K, 1); k0 += DEPTH, half_index ^= 1) {
+  for (int k0 = 0, half_index = 0; k0 < max(K, 1); k0 += DEPTH, half_index ^= 1) {
     if (copies_a) {
       a_tile[half_index][a_k][a_row] = next_a.s0;
       a_tile[half_index][a_k + 1][a_row] = next_a.s1;

@@ -21,7 +21,6 @@
 #include "gemm/epilogue4.clh"
 #include "gemm/gemm_s8_copy.clh"
 #include "gemm/parameters.clh"
-#include "gemm/steps.clh"
 #include "lib/narrow.clh"
 
 #ifndef TILE_M
@@ -44,7 +43,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_s8(
   __local int b_tile[2][K_WORDS][TILE_N] __attribute__((aligned(16)));
   const int item = get_local_id(0), tx = item % 16, ty = item / 16;
   const int row0 = (int)get_group_id(1) * TILE_M, column0 = (int)get_group_id(2) * TILE_N;
-  const int groups = steps_of(K, 4);
+  const int groups = (K + 3) / 4;
   const int flip = a_signed ? 0 : SIGN_BITS;
 
   // What this work-item copies: A_WORDS words of a row, B_WORDS columns of a group.
@@ -62,7 +61,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_s8(
   int next_a[A_WORDS], next_b[B_WORDS];
   load_a(from_a, 4 * a_word, K, flip, A_WORDS, next_a);
   load_b(words_b, column0 + b_column, N, b_group, groups, B_WORDS, next_b);
-  for (int g = 0, half_index = 0; g < groups; g += K_WORDS, half_index ^= 1) {
+  for (int g = 0, half_index = 0; g < max(groups, 1); g += K_WORDS, half_index ^= 1) {
 #pragma unroll
     for (int w = 0; w < A_WORDS; w++) a_tile[half_index][a_word + w][a_row] = next_a[w];
 #pragma unroll

@@ -55,6 +55,7 @@
 #include "gemm/epilogue4.clh"
 #include "gemm/gemm_s8_cells.clh"
 #include "gemm/parameters.clh"
+#include "gemm/steps.clh"
 #include "units/matrix.clh"
 
 #define STRIP ((A_CELLS + B_CELLS) * CELLS_K)  // cells

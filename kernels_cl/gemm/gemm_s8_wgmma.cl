@@ -43,6 +43,7 @@
 #define WGMMA_N (TILE_N / (2 / (TILE_M / 64)))
 #include "gemm/epilogue4.clh"
 #include "gemm/parameters.clh"
+#include "gemm/steps.clh"
 #include "units/wgmma.clh"
 #define A_AT(row, cell) CELL_AT(row, cell)
 #define B_AT(column, cell) (TILE_M * CELLS_K + CELL_AT(column, cell))

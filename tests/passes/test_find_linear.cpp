@@ -22,6 +22,14 @@ TEST(FindLinear, MatMulAndBias) {
 })");
 }
 
+TEST(FindLinear, AWeightWithoutRowsStaysMatMul) {
+  EXPECT_UNCHANGED(find_linear(), R"(graph g(%x: f32[batch, 0]) {
+  const %w: f32[0, 8] = ...
+  %0: f32[batch, 8] = MatMul(%x, %w)
+  return %0
+})");
+}
+
 TEST(FindLinear, TwoComputedOperandsStayMatMul) {
   EXPECT_UNCHANGED(find_linear(), R"(graph g(%x: f32[batch, 4, 4], %y: f32[batch, 4, 4]) {
   %0: f32[batch, 4, 4] = MatMul(%x, %y)

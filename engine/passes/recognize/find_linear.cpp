@@ -22,6 +22,7 @@ namespace {
 
 bool is_weight(const ir::Value* w) {
   if (w->type.shape.size() != 2 || w->type.dtype != ir::DType::f32) return false;
+  if (w->type.shape[0] == ir::Dim(0)) return false;  // GEMMs have at least one product in a sum
   return w->is_constant() || (w->producer && w->producer->op == "DequantizeLinear" &&
                               w->producer->inputs[0]->is_constant());
 }
