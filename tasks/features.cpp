@@ -97,18 +97,18 @@ Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, in
   return encode_pieces(tokenizer.encode(text), tokenizer, max_length);
 }
 
-Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
-                         const text::Tokenizer& tokenizer, int max_length) {
-  Sequence sequence = encode_text(embedded_text(text, lower_case), tokenizer, max_length);
-  sequence.part = part;
-  return sequence;
-}
-
 Sequence encode_pieces(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer,
                        int max_length) {
   const std::size_t kept = std::min(pieces.size(), room(max_length, tokenizer.special().count()));
   Sequence sequence = enclose(pieces.first(kept), tokenizer);
   sequence.cut = pieces.size() - kept;
+  return sequence;
+}
+
+Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
+                         const text::Tokenizer& tokenizer, int max_length) {
+  Sequence sequence = encode_text(embedded_text(text, lower_case), tokenizer, max_length);
+  sequence.part = part;
   return sequence;
 }
 

@@ -35,13 +35,13 @@ std::string embedded_text(std::string_view text, bool lower_case);
 /// The beginning of the text, as Hugging Face's truncation does it.
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length);
 
-/// The same of embedded_text(), as a part of its item.
-Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
-                         const text::Tokenizer& tokenizer, int max_length);
-
 /// The same of a text that is tokenized already.
 Sequence encode_pieces(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer,
                        int max_length);
+
+/// encode_text() of embedded_text(); `part` says which text of its item it is.
+Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
+                         const text::Tokenizer& tokenizer, int max_length);
 
 /// The whole text in as few sequences as it needs, whose lengths differ by at most one token.
 std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenizer& tokenizer,

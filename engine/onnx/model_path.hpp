@@ -10,7 +10,8 @@ namespace bertcl::onnx_io {
 /// Error that names the folder if it has neither.
 std::filesystem::path find_model(const std::filesystem::path& path);
 
-/// Bytes of the file and of external data beside it (MODEL.data, MODEL_data).
+/// Bytes of the file and of external data beside it (MODEL.data, MODEL_data); a file that is absent
+/// counts 0.
 std::uintmax_t model_bytes(const std::filesystem::path& model);
 
 }  // namespace bertcl::onnx_io

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the tests of attention find and launch a kernel.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,11 +14,11 @@
 
 namespace bertcl::tests {
 
-/// One kernel file of the variant and its options.
-struct Implementation {
+/// A program of a variant of attention, with its options.
+struct AttentionKernel {
   std::string program;
   opencl::Defines defines = {};
-  bool groups = false;  ///< made by work-groups, for heads of up to HEAD_MAX columns
+  bool groups = false;  ///< computed by work-groups, for heads of up to HEAD_MAX columns
 
   std::string name() const {
     std::string text = program;
@@ -30,7 +29,7 @@ struct Implementation {
 };
 
 /// The kernel for a case, as the planner asks for it.
-inline opencl::Kernel kernel_for(const Implementation& variant, std::string_view name,
+inline opencl::Kernel kernel_for(const AttentionKernel& variant, std::string_view name,
                                  const AttentionCase& c, const ScoreBias& bias = {}) {
   opencl::Defines defines = variant.defines;
   if (variant.groups) defines["BIAS"] = !bias.values.empty() || bias.window > 0;
@@ -41,14 +40,15 @@ inline opencl::Kernel kernel_for(const Implementation& variant, std::string_view
                                             : device().kernel(variant.program, name, defines);
 }
 
-/// Those to try: work-groups do not read them.
-inline std::vector<int32_t> block_rows_of(const Implementation& variant, std::vector<int32_t> all) {
+/// The block_rows to test: work-groups ignore them, so one is enough.
+inline std::vector<int32_t> block_rows_of(const AttentionKernel& variant,
+                                          std::vector<int32_t> all) {
   if (variant.groups) all.resize(1);
   return all;
 }
 
 /// Launches it, with work-groups or with work-items of `block_rows` rows, and waits.
-inline void run_attention(const Implementation& variant, const opencl::Kernel& kernel,
+inline void run_attention(const AttentionKernel& variant, const opencl::Kernel& kernel,
                           const AttentionCase& c, int32_t block_rows) {
   const auto blocks = [&](int32_t rows) {
     return ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(rows));
@@ -62,15 +62,17 @@ inline void run_attention(const Implementation& variant, const opencl::Kernel& k
   device().queue().finish();
 }
 
-/// What `kernel` of a variant in floats makes of qkv [tokens][3 * hidden], as it stores them.
+/// Float attention of qkv [tokens][3 * hidden] by `variant`; T is the type in memory: float, or
+/// uint16_t for f16 and bf16.
 template <typename T>
-std::vector<T> attend(const Implementation& variant, opencl::Kernel kernel, const AttentionCase& c,
+std::vector<T> attend(const AttentionKernel& variant, std::string_view name, const AttentionCase& c,
                       const std::vector<T>& qkv, float scale, int32_t block_rows,
                       const ScoreBias& bias = {}) {
   const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask),
              added = bias.values.empty() ? opencl::Buffer() : upload(bias.values);
   Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
+  auto kernel = kernel_for(variant, name, c, bias);
   kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
                                                                .q_stride = stride,
                                                                .q_offset = 0,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in plain loops, one row and head after the other.
+// Attention in plain loops, one row and one head at a time.
 #include "attention_reference.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -38,7 +40,7 @@ void for_each_softmax(const AttentionCase& c, const ScoreBias& bias, Score&& sco
   }
 }
 
-/// Integers of q, k and v: bytes less their zero points.
+/// q, k and v as integers: bytes minus their zero points.
 std::vector<int16_t> decoded(const AttentionCase& c, const Quantization& z, const Bytes& qkv) {
   const auto hidden = static_cast<size_t>(c.hidden());
   std::vector<int16_t> values(qkv.size());
@@ -60,7 +62,7 @@ std::vector<float> computed(const AttentionCase& c, const Quantization& z, const
       [&](int32_t row, int32_t key, int32_t column) {
         const int16_t* q = &qkv[row * stride + column];
         const int16_t* k = &qkv[key * stride + hidden + column];
-        int32_t dot = 0;
+        int32_t dot = 0;  // exact for up to 33,025 columns: factors are at most 255
         for (int32_t d = 0; d < c.head_size; ++d) dot += q[d] * k[d];
         int64_t sum = dot;
         if (z.score_inv_scale != 0.0f)
@@ -117,7 +119,7 @@ std::vector<double> computed(const AttentionCase& c, const std::vector<float>& q
 
 /// Computed once for all variants of a kernel.
 template <typename Result, typename... Arguments>
-const std::vector<Result>& remembered(const Arguments&... arguments) {
+const std::vector<Result>& cached(const Arguments&... arguments) {
   static auto* known = new std::map<std::tuple<Arguments...>, std::vector<Result>>;
   const auto [place, is_new] = known->try_emplace(std::tuple(arguments...));
   if (is_new) place->second = computed(arguments...);
@@ -140,12 +142,12 @@ double ScoreBias::at(const AttentionCase& c, int32_t row, int32_t key, int32_t c
 
 const std::vector<double>& reference(const AttentionCase& c, const std::vector<float>& qkv,
                                      float scale, const ScoreBias& bias) {
-  return remembered<double>(c, qkv, scale, bias);
+  return cached<double>(c, qkv, scale, bias);
 }
 
 const std::vector<float>& reference(const AttentionCase& c, const Quantization& z, const Bytes& qkv,
                                     const ScoreBias& bias) {
-  return remembered<float>(c, z, qkv, bias);
+  return cached<float>(c, z, qkv, bias);
 }
 
 }  // namespace bertcl::tests

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of packed sequences in plain C++: the oracle of the attention kernels. It knows no
-// device, so that it compiles in a moment with all optimizations.
+// Attention of packed sequences in plain C++: the oracle of the attention kernels. Includes no
+// OpenCL, so it compiles quickly at -O3.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -86,11 +86,12 @@ struct Quantization {
 
 using Bytes = std::vector<uint8_t>;  // [tokens][3 * hidden]
 
-/// Attention of qkv [tokens][3 * hidden], in double.
+/// Attention of qkv [tokens][3 * hidden], in double. Computed once per set of arguments and kept
+/// until the program ends.
 const std::vector<double>& reference(const AttentionCase& c, const std::vector<float>& qkv,
                                      float scale, const ScoreBias& bias = {});
 
-/// Int8 attention as the Q/DQ graph says.
+/// Int8 attention as the Q/DQ graph says; kept likewise.
 const std::vector<float>& reference(const AttentionCase& c, const Quantization& z, const Bytes& qkv,
                                     const ScoreBias& bias = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The float GEMMs: weights packed on the device, a launch, and what to expect.
+// What the tests of float GEMMs share: prepacked weights, a launch, expected values.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,8 +12,8 @@
 
 namespace bertcl::tests {
 
-/// w [K][N] in a buffer of `bytes`, as the kernel packs it, in the parts that `cuts` divide it
-/// into.
+/// Prepacks w [K][N] into a buffer of `bytes`, with one launch for each part into which `cuts`
+/// divide it.
 template <typename T>
 opencl::Buffer prepack_floats(opencl::Kernel kernel, size_t bytes, const std::vector<T>& w, int N,
                               int K, int panel, const std::vector<int>& cuts = {},
@@ -33,7 +33,7 @@ opencl::Buffer prepack_floats(opencl::Kernel kernel, size_t bytes, const std::ve
   return packed;
 }
 
-/// Weights in panels of pairs along K, in bf16, or with B_HALF in f16.
+/// Weights in panels of pairs along K: bf16, or f16 with B_HALF.
 inline opencl::Buffer prepack_pairs(const std::vector<float>& w, int N, int K, int panel,
                                     const opencl::Defines& defines = {},
                                     const std::vector<int>& cuts = {}, int item_columns = 0) {
@@ -44,7 +44,7 @@ inline opencl::Buffer prepack_pairs(const std::vector<float>& w, int N, int K, i
                         panel, cuts, item_columns);
 }
 
-/// a [M][K] by packed weights.
+/// activation(a [M][K] x w + bias) by `variant`; `weights` are w, prepacked for it.
 inline std::vector<float> run_gemm_f32(const GemmKernel& variant, const opencl::Buffer& weights,
                                        const std::vector<float>& a, const std::vector<float>& bias,
                                        int M, int N, int K, int32_t activation) {

@@ -167,9 +167,8 @@ inline const GemmKernel& gemm_bf16_variant() {
   return variant;
 }
 
-// Codes of activation.clh and types.clh.
+// Codes of activation.clh.
 constexpr int32_t kNone = 0, kGelu = 1, kGeluTanh = 2, kRelu = 3, kTanh = 4;
-constexpr int32_t kOutF32 = 0, kOutU8 = 1, kOutS8 = 2, kOutS32 = 4;
 
 /// One int8 GEMM. `a` holds the bytes of u8 or s8; `w` is [K][N].
 struct GemmS8Case {

@@ -16,7 +16,7 @@ struct OutputType {
 };
 
 template <typename T>
-std::vector<T> attend(const Implementation& program, const AttentionCase& c, const Quantization& z,
+std::vector<T> attend(const AttentionKernel& program, const AttentionCase& c, const Quantization& z,
                       const Bytes& qkv, OutputType to = {}, int32_t block_rows = 32,
                       const ScoreBias& bias = {}) {
   const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask),

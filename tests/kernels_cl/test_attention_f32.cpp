@@ -10,19 +10,18 @@
 namespace bertcl::tests {
 namespace {
 
-std::vector<float> attend(const Implementation& program, const AttentionCase& c,
+std::vector<float> attend(const AttentionKernel& program, const AttentionCase& c,
                           const std::vector<float>& qkv, float scale, int32_t block_rows,
                           const ScoreBias& bias = {}) {
-  return attend(program, kernel_for(program, "attention_f32", c, bias), c, qkv, scale, block_rows,
-                bias);
+  return attend(program, "attention_f32", c, qkv, scale, block_rows, bias);
 }
 
-bool rounds_operands(const Implementation& program) {
+bool rounds_operands(const AttentionKernel& program) {
   return program.program == kernels::attention_f16_variant().program;
 }
 
 /// The operands as the kernel multiplies them: in f16, q times scale * log2(e).
-std::vector<float> as_multiplied(const Implementation& program, const AttentionCase& c,
+std::vector<float> as_multiplied(const AttentionKernel& program, const AttentionCase& c,
                                  std::vector<float> qkv, float scale) {
   if (!rounds_operands(program)) return qkv;
   const size_t hidden = static_cast<size_t>(c.hidden());
@@ -34,7 +33,7 @@ std::vector<float> as_multiplied(const Implementation& program, const AttentionC
   return qkv;
 }
 
-void expect_right(const Implementation& program, const AttentionCase& c, float sharpness = 1.0f,
+void expect_right(const AttentionKernel& program, const AttentionCase& c, float sharpness = 1.0f,
                   int32_t block_rows = 32) {
   const auto qkv = normal_values(
       static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7, sharpness);
@@ -45,7 +44,7 @@ void expect_right(const Implementation& program, const AttentionCase& c, float s
                program.name() + ", " + c.name(), rounds_operands(program) ? 2048 : 80);
 }
 
-class AttentionF32 : public ::testing::TestWithParam<Implementation> {
+class AttentionF32 : public ::testing::TestWithParam<AttentionKernel> {
  protected:
   void SetUp() override {
     using opencl::Capabilities;
@@ -216,15 +215,14 @@ TEST_P(AttentionF32, PaddedEqualsPacked) {
 
 // Operands and result in half, computed in f32: the result is the nearest half, almost always.
 TEST(AttentionF16, StoredInHalf) {
-  const Implementation half{"attention_f32_group", {{"HALF", 1}}, true};
+  const AttentionKernel half{"attention_f32_group", {{"HALF", 1}}, true};
   for (const AttentionCase& c : {AttentionCase{.lengths = {1, 70, 0, 33}, .head_size = 64},
                                  AttentionCase{.lengths = {65}, .heads = 3, .head_size = 32},
                                  AttentionCase{.lengths = {40}, .heads = 1, .head_size = 65}}) {
     const auto stored = cast<uint16_t>(
         normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7));
     const auto expected = reference(c, cast<float>(stored), 0.125f);
-    const auto actual =
-        cast<float>(attend(half, kernel_for(half, "attention_f32", c), c, stored, 0.125f, 64));
+    const auto actual = cast<float>(attend(half, "attention_f32", c, stored, 0.125f, 64));
     for (size_t i = 0; i < actual.size(); ++i)
       ASSERT_NEAR(actual[i], expected[i], 2e-3 * std::max(std::abs(expected[i]), 0.01))
           << c.name() << " at " << i << " of " << actual.size();
@@ -233,13 +231,13 @@ TEST(AttentionF16, StoredInHalf) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, AttentionF32,
-    ::testing::Values(Implementation{"attention_f32_ref"}, Implementation{"attention_f32_x86"},
-                      Implementation{"attention_f32_x86", {{"LANES", 8}}},
-                      Implementation{"attention_f32_group", {}, true},
-                      Implementation{"attention_f32_group", {{"ROWS", 32}}, true},
-                      Implementation{"attention_f16_mma", {}, true},
-                      Implementation{"attention_f16_mma", {{"ROWS", 32}}, true},
-                      Implementation{"attention_f16_mma", {{"MATRIX_EMULATED", 0}}, true}),
+    ::testing::Values(AttentionKernel{"attention_f32_ref"}, AttentionKernel{"attention_f32_x86"},
+                      AttentionKernel{"attention_f32_x86", {{"LANES", 8}}},
+                      AttentionKernel{"attention_f32_group", {}, true},
+                      AttentionKernel{"attention_f32_group", {{"ROWS", 32}}, true},
+                      AttentionKernel{"attention_f16_mma", {}, true},
+                      AttentionKernel{"attention_f16_mma", {{"ROWS", 32}}, true},
+                      AttentionKernel{"attention_f16_mma", {{"MATRIX_EMULATED", 0}}, true}),
     [](const auto& test) { return test.param.name(); });
 
 }  // namespace

@@ -32,7 +32,7 @@ void expect_near_exact(const std::vector<float>& actual, const std::vector<float
   EXPECT_LE(unequal, actual.size() / (z.unnormalized ? 25 : 100)) << what;
 }
 
-class AttentionS8 : public ::testing::TestWithParam<Implementation> {
+class AttentionS8 : public ::testing::TestWithParam<AttentionKernel> {
  protected:
   void SetUp() override {
     using opencl::Capabilities;
@@ -322,20 +322,20 @@ TEST_P(AttentionS8, AWrongZeroPointIsNoticed) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, AttentionS8,
-    ::testing::Values(Implementation{"attention_s8_ref"}, Implementation{"attention_s8_portable"},
-                      Implementation{"attention_s8_portable", {{"LANES", 8}}},
-                      Implementation{"attention_s8_x86_avx2", {{"LANES", 8}}},
-                      Implementation{"attention_s8_x86_avx2", {{"LANES", 16}}},
-                      Implementation{"attention_s8_x86_avx2", {{"LANES", 8}, {"BLOCK_KEYS", 16}}},
-                      Implementation{"attention_s8_x86_vnni"},
-                      Implementation{"attention_s8_x86_vnni", {{"BLOCK_KEYS", 16}}},
-                      Implementation{"attention_s8_mma", {}, true},
-                      Implementation{"attention_s8_mma", {{"ROWS", 32}}, true},
-                      Implementation{"attention_s8_mma", {{"MATRIX_EMULATED", 0}}, true},
-                      Implementation{"attention_s8_dot4", {}, true},
-                      Implementation{"attention_s8_dot4", {{"ROWS", 32}}, true},
-                      Implementation{"attention_s8_dot4", {{"DOT4", 1}}, true},
-                      Implementation{"attention_s8_dot4", {{"DOT4", 2}}, true}),
+    ::testing::Values(AttentionKernel{"attention_s8_ref"}, AttentionKernel{"attention_s8_portable"},
+                      AttentionKernel{"attention_s8_portable", {{"LANES", 8}}},
+                      AttentionKernel{"attention_s8_x86_avx2", {{"LANES", 8}}},
+                      AttentionKernel{"attention_s8_x86_avx2", {{"LANES", 16}}},
+                      AttentionKernel{"attention_s8_x86_avx2", {{"LANES", 8}, {"BLOCK_KEYS", 16}}},
+                      AttentionKernel{"attention_s8_x86_vnni"},
+                      AttentionKernel{"attention_s8_x86_vnni", {{"BLOCK_KEYS", 16}}},
+                      AttentionKernel{"attention_s8_mma", {}, true},
+                      AttentionKernel{"attention_s8_mma", {{"ROWS", 32}}, true},
+                      AttentionKernel{"attention_s8_mma", {{"MATRIX_EMULATED", 0}}, true},
+                      AttentionKernel{"attention_s8_dot4", {}, true},
+                      AttentionKernel{"attention_s8_dot4", {{"ROWS", 32}}, true},
+                      AttentionKernel{"attention_s8_dot4", {{"DOT4", 1}}, true},
+                      AttentionKernel{"attention_s8_dot4", {{"DOT4", 2}}, true}),
     [](const auto& test) { return test.param.name(); });
 
 }  // namespace

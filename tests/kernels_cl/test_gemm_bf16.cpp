@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GEMM in bf16 against sums in double of operands rounded to bf16.
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
 #include "tests/kernels_cl/float_gemm.hpp"
 #include "tests/kernels_cl/gemm_variants.hpp"
 

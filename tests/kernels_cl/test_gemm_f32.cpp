@@ -32,11 +32,11 @@ std::vector<float> half_values(size_t count, unsigned seed) {
 template <typename T = float>
 opencl::Buffer prepack_f32(const std::vector<T>& w, int N, int K, int panel, int half,
                            const std::vector<int>& cuts = {}, int item_columns = 0) {
-  auto kernel = device().kernel(
-      "prepack_f32", "prepack_f32",
-      {{"B_HALF", half}, {"W_HALF", sizeof(T) == 2 ? 1 : 0}, {"ITEM_COLUMNS", item_columns}});
-  return prepack_floats(std::move(kernel), ceil_div(N, panel) * panel * K * (half ? 2 : 4), w, N, K,
-                        panel, cuts, item_columns);
+  const opencl::Defines defines{
+      {"B_HALF", half}, {"W_HALF", sizeof(T) == 2 ? 1 : 0}, {"ITEM_COLUMNS", item_columns}};
+  return prepack_floats(device().kernel("prepack_f32", "prepack_f32", defines),
+                        ceil_div(N, panel) * panel * K * (half ? 2 : 4), w, N, K, panel, cuts,
+                        item_columns);
 }
 
 std::vector<float> run_gemm(const GemmKernel& variant, const std::vector<float>& a,

@@ -63,7 +63,7 @@ TEST_P(GemmS8, SumsAreExactForRaggedSizes) {
         const int zero_points[] = {a_signed ? -128 : 0, a_signed ? 127 : 255, 3};
         const auto c = make_case(M, N, K, a_signed, zero_points[round % 3], round,
                                  patterns[round % 4], patterns[round / 4 % 4]);
-        expect_equal(run_gemm_s8<int32_t>(variant, c, kOutS32), reference_sums(c), c.text());
+        expect_equal(run_gemm_s8<int32_t>(variant, c, kS32), reference_sums(c), c.text());
         if (HasFailure()) return;
       }
 }
@@ -71,7 +71,7 @@ TEST_P(GemmS8, SumsAreExactForRaggedSizes) {
 TEST_P(GemmS8, SumsAreExactForModelSizes) {
   for (const auto& [M, N, K] : {std::array{70, 384, 384}, {33, 769, 768}, {19, 192, 3072}}) {
     const auto c = make_case(M, N, K, M % 2, 5);
-    expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+    expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kS32), reference_sums(c), c.text());
   }
 }
 
@@ -81,7 +81,7 @@ TEST_P(GemmS8, SumsAreExactForBlocksOfTiles) {
   const int columns = 3 * (variant.items == 1 ? variant.columns : variant.panel) - 1;
   for (const int tiles : {7, 9, 18, 33}) {
     const auto c = make_case(GetParam().tile_rows * tiles - 1, columns, 20, tiles % 2, 5);
-    expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+    expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kS32), reference_sums(c), c.text());
   }
 }
 
@@ -89,13 +89,13 @@ TEST_P(GemmS8, SumsAreExactForBlocksOfTiles) {
 TEST_P(GemmS8, SumsAreExactAtTheLimitOfInt32) {
   for (Bytes w : {Bytes::kLowest, Bytes::kHighest}) {
     const auto unsigned_case = make_case(2, 3, 65793, false, 0, 1, Bytes::kHighest, w);
-    expect_equal(run_gemm_s8<int32_t>(GetParam(), unsigned_case, kOutS32),
+    expect_equal(run_gemm_s8<int32_t>(GetParam(), unsigned_case, kS32),
                  reference_sums(unsigned_case), unsigned_case.text());
     // A tile takes seconds where a CPU plays a work-group.
     if (GetParam().items > 1 && device().info().type == "cpu") break;
     const auto signed_case = make_case(2, 3, 65793, true, 0, 1, Bytes::kLowest, w);
-    expect_equal(run_gemm_s8<int32_t>(GetParam(), signed_case, kOutS32),
-                 reference_sums(signed_case), signed_case.text());
+    expect_equal(run_gemm_s8<int32_t>(GetParam(), signed_case, kS32), reference_sums(signed_case),
+                 signed_case.text());
   }
 }
 
@@ -121,7 +121,7 @@ TEST_P(GemmS8, SumsAreExactAroundTheEndsOf16Bits) {
           const auto& pair = kinds[at] == 0 ? exceeds[kind % 5] : fits[kind % 6];
           c.w[at] = pair[0], c.w[at + N] = pair[1];
         }
-      expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+      expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kS32), reference_sums(c), c.text());
     }
 }
 
@@ -129,7 +129,7 @@ TEST_P(GemmS8, WrongZeroPointIsNoticed) {
   auto c = make_case(9, 50, 77, false, 128);
   const auto expected = reference_sums(c);
   c.zero_point = 127;
-  EXPECT_NE(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), expected);
+  EXPECT_NE(run_gemm_s8<int32_t>(GetParam(), c, kS32), expected);
 }
 
 // Weights in u8 whose zero points are any: -128 to 127 after the shift to s8.
@@ -142,9 +142,9 @@ TEST_P(GemmS8, SumsAreExactWithZeroPointsOfWeights) {
           auto c = make_case(M, N, K, a_signed, a_signed ? -128 : 255, static_cast<unsigned>(K));
           c.w_zero_point = integers<int32_t>(N, 5, -128, 127);
           c.w_zero_point[0] = -128;
-          expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+          expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kS32), reference_sums(c), c.text());
           c.x_scale = {1.0f};
-          expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+          expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kS32), reference_sums(c), c.text());
         }
 }
 
@@ -174,7 +174,7 @@ TEST_P(GemmS8, FloatOutputs) {
   for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh})
     for (bool bias : {false, true}) {
       const auto c = network_case(29, 101, 130, bias, activation, bias);
-      expect_close(run_gemm_s8<float>(GetParam(), c, kOutF32), reference_values(c), c.text());
+      expect_close(run_gemm_s8<float>(GetParam(), c, kF32), reference_values(c), c.text());
     }
 }
 
@@ -184,7 +184,7 @@ TEST_P(GemmS8, MeasuredScaleAndZeroPoint) {
       auto c = network_case(13, 65, 96, a_signed, kGelu, true);
       c.x_scale = {1.75f};
       if (weights_have_zero_points) c.w_zero_point = integers<int32_t>(c.N, 6, -9, 9);
-      expect_close(run_gemm_s8<float>(GetParam(), c, kOutF32), reference_values(c), c.text());
+      expect_close(run_gemm_s8<float>(GetParam(), c, kF32), reference_values(c), c.text());
     }
 }
 
@@ -196,13 +196,13 @@ TEST_P(GemmS8, ScalesOfRows) {
       auto c = network_case(M, 65, 96, true, bias ? kGelu : kNone, bias);
       c.zero_point = 0;
       for (int m = 0; m < M; ++m) c.row_scale.push_back(0.5f + 0.375f * static_cast<float>(m));
-      expect_close(run_gemm_s8<float>(GetParam(), c, kOutF32), reference_values(c), c.text());
+      expect_close(run_gemm_s8<float>(GetParam(), c, kF32), reference_values(c), c.text());
       c.out_inv_scale.assign(65, 20.0f);
       c.out_zero_point.assign(65, 3.0f);
       std::vector<int8_t> expected;
       for (const double v : reference_values(c))
         expected.push_back(static_cast<int8_t>(quantized(v * 20.0, 3, true)));
-      expect_quantized(run_gemm_s8<int8_t>(GetParam(), c, kOutS8), expected, c.text());
+      expect_quantized(run_gemm_s8<int8_t>(GetParam(), c, kS8), expected, c.text());
     }
 }
 
@@ -225,10 +225,9 @@ TEST_P(GemmS8, RequantizedOutputs) {
         return result;
       };
       if (out_signed)
-        expect_quantized(run_gemm_s8<int8_t>(GetParam(), c, kOutS8), expected(int8_t{}), c.text());
+        expect_quantized(run_gemm_s8<int8_t>(GetParam(), c, kS8), expected(int8_t{}), c.text());
       else
-        expect_quantized(run_gemm_s8<uint8_t>(GetParam(), c, kOutU8), expected(uint8_t{}),
-                         c.text());
+        expect_quantized(run_gemm_s8<uint8_t>(GetParam(), c, kU8), expected(uint8_t{}), c.text());
     }
 }
 
@@ -240,8 +239,8 @@ TEST_P(GemmS8, RoundsHalfToEven) {
   c.scale.assign(7, 0.5f);
   c.out_inv_scale.assign(7, 1.0f);
   c.out_zero_point.assign(7, 9.0f);
-  expect_equal(run_gemm_s8<uint8_t>(GetParam(), c, kOutU8), {5, 7, 7, 9, 9, 11, 11}, c.text());
-  expect_equal(run_gemm_s8<int8_t>(GetParam(), c, kOutS8), {5, 7, 7, 9, 9, 11, 11}, c.text());
+  expect_equal(run_gemm_s8<uint8_t>(GetParam(), c, kU8), {5, 7, 7, 9, 9, 11, 11}, c.text());
+  expect_equal(run_gemm_s8<int8_t>(GetParam(), c, kS8), {5, 7, 7, 9, 9, 11, 11}, c.text());
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, GemmS8, testing::ValuesIn(gemm_s8_variants()),
@@ -353,7 +352,7 @@ TEST(GemmS8Mma, PartsOfKGiveTheSameSums) {
                                                                .a_signed = c.a_signed ? 1 : 0,
                                                                .has_bias = 0,
                                                                .activation = kNone,
-                                                               .out_type = kOutS32,
+                                                               .out_type = kS32,
                                                                .x_scale = opencl::Buffer(),
                                                                .x_zero_point = opencl::Buffer(),
                                                                .row_sums = opencl::Buffer(),
@@ -372,10 +371,10 @@ void expect_the_same_compiled_in(const char* program, opencl::Defines defines) {
   c.scale.assign(n, 1e-3f), c.bias.assign(n, 0.25f), c.activation = kGelu;
   c.out_inv_scale.assign(n, 40.0f), c.out_zero_point.assign(n, 100.0f);
   defines["TILE_M"] = 32, defines["TILE_N"] = 64;
-  const auto expected = run_gemm_s8<uint8_t>(gemm_kernel(program, defines), c, kOutU8);
-  defines["ACTIVATION"] = kGelu, defines["OUT_TYPE"] = kOutU8;
+  const auto expected = run_gemm_s8<uint8_t>(gemm_kernel(program, defines), c, kU8);
+  defines["ACTIVATION"] = kGelu, defines["OUT_TYPE"] = kU8;
   c.activation = kNone;
-  EXPECT_EQ(run_gemm_s8<uint8_t>(gemm_kernel(program, defines), c, kOutU8), expected);
+  EXPECT_EQ(run_gemm_s8<uint8_t>(gemm_kernel(program, defines), c, kU8), expected);
 }
 
 TEST(GemmS8Mma, AnEpilogueCompiledInGivesTheSame) {

@@ -42,7 +42,7 @@ def ptx_of(program, defines=(), sm=80, edits=()):
             text = (file if file.exists() else KERNELS / name).read_text()
             if text.count(old) != 1:
                 raise AssertionError(f"{name}: {text.count(old)} places with '{old}', 1 is expected")
-            file.parent.mkdir(exist_ok=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text.replace(old, new))
         (source,) = [*edited.glob(f"**/{program}.cl")] or KERNELS.glob(f"**/{program}.cl")
         done = subprocess.run(

@@ -7,11 +7,12 @@
 
 namespace bertcl::tests {
 
-/// Of a normal distribution around 0 with the deviation `scale`.
+/// Normally distributed around 0, with standard deviation `scale`.
 std::vector<float> normal_values(size_t count, unsigned seed, float scale = 1.0f);
 
-/// Of low .. high, all alike.
+/// For integers() of any type.
 std::vector<int64_t> random_integers(size_t count, unsigned seed, int64_t low, int64_t high);
+/// Uniformly distributed over low .. high, both included.
 template <typename T>
 std::vector<T> integers(size_t count, unsigned seed, int64_t low, int64_t high) {
   const std::vector<int64_t> values = random_integers(count, seed, low, high);

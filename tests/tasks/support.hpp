@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: tokenizers, numbers.
+// What the tests of this folder share: a tokenizer, numbers.
 #pragma once
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/support/error_of.hpp"
-#include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "text/tokenizer.hpp"
 

@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <type_traits>
 
+#include "tests/support/files.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {

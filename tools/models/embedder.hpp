@@ -84,7 +84,7 @@ class Embedder {
   double seconds_ = 0.0;
 };
 
-/// Counts of the embedder after that many texts, and how they were pooled, for a report.
+/// For reports: the counts of `embedder` after `texts` texts, and the pooling.
 nlohmann::ordered_json vectors_json(const Embedder& embedder, std::size_t texts,
                                     const runtime::Pooling& pooling);
 
