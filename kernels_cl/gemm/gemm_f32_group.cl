@@ -77,6 +77,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_f32
   }
   float4 next_a = copies_a ? load_a4(from_a, a_k, K) : (float4)(0.0f), next_b = 0.0f;
   if (copies_b && b_k < K) next_b = LOAD_WEIGHTS(0, from_b + (size_t)b_k * PANEL);
+  // At least one step: see steps.clh.
   for (int k0 = 0, half_index = 0; k0 < max(K, 1); k0 += DEPTH, half_index ^= 1) {
     if (copies_a) {
       a_tile[half_index][a_k][a_row] = next_a.s0;
