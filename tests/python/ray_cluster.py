@@ -130,4 +130,7 @@ def main(encoder, results):
 
 if __name__ == "__main__":
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Serve kills a proxy that is not ready after three times 5 seconds, less than its imports take on a busy machine.
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
+    os.environ.setdefault("RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S", "60")
     main(*sys.argv[1:])
