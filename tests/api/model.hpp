@@ -13,7 +13,7 @@
 
 namespace bertcl::tests {
 
-inline const std::filesystem::path folder = tests::source_file("models/minilm-l6-squad");
+inline const std::filesystem::path folder = source_file("models/minilm-l6-squad");
 inline const std::filesystem::path model = folder / "model.onnx";
 
 inline std::string bytes_of_model() {

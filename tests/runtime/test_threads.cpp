@@ -64,7 +64,9 @@ TEST(Threads, ATapIsCalledByOneRunAtATimeAndCannotRunItsSession) {
 const std::vector<std::vector<std::int64_t>> kBatches = {{16},     {5, 0, 33, 1}, {130, 64}, {1},
                                                          {60, 60}, {16},          {7, 7, 7}};
 
-/// `shorter`: lengths divided by this, and rows of padding with them, for what is slow on CPUs.
+/// Lengths are divided by this, and rows of padding with them: CLBlast is slow on CPUs.
+std::int64_t shorter_by(const SessionOptions& options) { return options.gemm == "clblast" ? 8 : 1; }
+
 Tensors numbered_batch(std::size_t i, std::int64_t shorter = 1) {
   std::vector<std::int64_t> lengths = kBatches[i % kBatches.size()];
   for (std::int64_t& length : lengths) length = (length + shorter - 1) / shorter;
@@ -72,9 +74,9 @@ Tensors numbered_batch(std::size_t i, std::int64_t shorter = 1) {
 }
 
 // 8 threads with so many runs; each begins with another batch.
-void expect_bits_of_one_thread(const SessionOptions& options, std::size_t runs = 25,
-                               std::int64_t shorter = 1) {
+void expect_bits_of_one_thread(const SessionOptions& options, std::size_t runs = 25) {
   Session session = Session::load(model, options);
+  const std::int64_t shorter = shorter_by(options);
   std::vector<Tensors> inputs, expected;
   for (std::size_t i = 0; i < kBatches.size(); ++i) {
     inputs.push_back(numbered_batch(i, shorter));
@@ -110,7 +112,7 @@ TEST(Threads, ManyOnOneSessionWithClblast) {
   SessionOptions options;
   options.gemm = "clblast";
   options.drop_padding = false;
-  expect_bits_of_one_thread(options, 2, 8);  // the threads still meet all batches
+  expect_bits_of_one_thread(options, 2);  // the threads still meet all batches
 }
 
 TEST(Threads, StartedRunsAreFinishedInAnyOrderByAnyThread) {
@@ -161,7 +163,7 @@ TEST(Threads, ARunThatFailsLeavesItsRequestToOthers) {
 
 /// What a session of these options gives for batches of mixed lengths.
 std::vector<Tensors> results_of(SessionOptions options, opencl::ContextFuture context) {
-  const std::int64_t shorter = options.gemm == "clblast" ? 8 : 1;
+  const std::int64_t shorter = shorter_by(options);
   options.context = std::move(context);
   Session session = Session::load(model, options);
   std::vector<Tensors> results;
