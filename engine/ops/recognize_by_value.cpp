@@ -16,30 +16,101 @@ namespace {
 
 constexpr std::size_t max_nodes = 400;  // no mask is longer; an encoder is
 constexpr std::int64_t trial_batch = 2;
-constexpr std::int64_t trial_seqs[] = {3, 4};
-constexpr std::int64_t max_window = 1024;  // longer ones would make trials slow
+constexpr std::int64_t short_seqs[] = {4, 3};
+// Longer trials would be slow: of masks, [seq, seq], and of values [seq].
+constexpr std::int64_t max_mask_seq = 1024 + 3, max_vector_seq = 1 << 16;
 // A file may fix the batch and the sequence; beyond these, trials would cost more than they gain.
 constexpr std::int64_t max_inputs = 1 << 20, max_results = 1 << 24;  // elements
 
-/// Graph inputs whose elements `value` depends on; empty if the slice is too long to be a mask.
-std::optional<std::set<ir::Value*>> inputs_of(ir::Value* value) {
-  std::set<ir::Value*> inputs;
-  std::set<const ir::Node*> seen;
+/// The part of a graph that computes a value.
+struct Slice {
+  std::set<const ir::Node*> nodes;
+  std::set<ir::Value*> inputs;  // of the graph, whose elements the value depends on
+};
+
+/// Empty if it is too long to be a mask.
+std::optional<Slice> slice_of(ir::Value* value) {
+  Slice slice;
   std::vector<ir::Value*> open{value};
   while (!open.empty()) {
     ir::Value* v = open.back();
     open.pop_back();
     if (v->is_constant()) continue;
     if (!v->producer) {
-      inputs.insert(v);
+      slice.inputs.insert(v);
       continue;
     }
-    if (!seen.insert(v->producer).second) continue;
-    if (seen.size() > max_nodes) return std::nullopt;
+    if (!slice.nodes.insert(v->producer).second) continue;
+    if (slice.nodes.size() > max_nodes) return std::nullopt;
     for (ir::Value* in : v->producer->inputs)
       if (in) open.push_back(in);
   }
-  return inputs;
+  return slice;
+}
+
+/// Input [batch, seq] that the slice depends on, alone. Null too if it holds indices: a token id is
+/// no mask, though both are zero for padding.
+ir::Value* only_mask(const std::optional<Slice>& slice) {
+  if (!slice || slice->inputs.size() != 1) return nullptr;
+  ir::Value* input = *slice->inputs.begin();
+  std::vector<const ir::Value*> open{input};
+  while (!open.empty()) {
+    const ir::Value* v = open.back();
+    open.pop_back();
+    for (const ir::Node* n : v->users) {
+      if (n->op == "Gather" && n->input(1) == v) return nullptr;
+      if (n->op == "Cast" || n->op == "Reshape") open.push_back(n->output());
+    }
+  }
+  return input->type.shape.size() == 2 ? input : nullptr;
+}
+
+bool compares(const ir::Node& n) {
+  return n.op == "Less" || n.op == "LessOrEqual" || n.op == "Greater" || n.op == "GreaterOrEqual" ||
+         n.op == "Equal";
+}
+
+/// The place, or the number of places, from which the operator may behave otherwise, where it takes
+/// the constant `number` for an operand.
+double place_in(const ir::Node& n, std::size_t operand, double number) {
+  const double size = std::abs(number);
+  if (n.op == "Mul") return size > 0.0 && size < 1.0 ? std::round(1.0 / size) : 0.0;
+  if (n.op == "Trilu" && operand == 0) return 0.0;
+  const bool cuts = compares(n) || n.op == "Trilu" || n.op == "Slice" || n.op == "Add" ||
+                    n.op == "Sub" || n.op == "Div" || n.op == "Mod" || n.op == "Min" ||
+                    n.op == "Max" || n.op == "Clip";
+  return cuts ? size : 0.0;
+}
+
+/// The sequences to try, the longest first: short ones, one for which every place the slice names
+/// makes a difference, and all of each table it reads. Empty if none up to `longest` does.
+std::optional<std::vector<std::int64_t>> seqs_to_try(const Slice& slice, std::int64_t longest) {
+  std::int64_t place = 0;
+  std::set<std::int64_t, std::greater<>> seqs(std::begin(short_seqs), std::end(short_seqs));
+  for (const ir::Node* n : slice.nodes)
+    for (std::size_t i = 0; i < n->inputs.size(); ++i) {
+      const ir::Value* in = n->inputs[i];
+      if (!in || !in->is_constant()) continue;
+      const ir::Sizes& extents = in->constant->shape();
+      // Other vectors say how to reshape or to slice.
+      if (i == 0 || extents.size() > 1) seqs.insert(extents.begin(), extents.end());
+      if (in->constant->size() > 4) continue;
+      // A float beyond all places is what a mask adds, an integer may be the end of all axes.
+      const bool counts = compares(*n) || !ir::is_float(in->type.dtype);
+      for (const double number : in->constant->to_doubles()) {
+        const double at = place_in(*n, i, number);
+        if (at + 3.0 <= static_cast<double>(longest))
+          place = std::max(place, static_cast<std::int64_t>(at));
+        else if (counts && at <= max_inputs)
+          return std::nullopt;
+      }
+    }
+  std::erase_if(seqs, [](std::int64_t seq) { return seq < short_seqs[1]; });
+  if (*seqs.begin() > longest) return std::nullopt;
+  // No sequence is longer than a table.
+  const bool has_table = *seqs.begin() > short_seqs[0];
+  if (place > 1) seqs.insert(has_table ? std::min(place + 3, *seqs.begin()) : place + 3);
+  return std::vector<std::int64_t>(seqs.begin(), seqs.end());
 }
 
 /// Sizes for the symbols of the graph's inputs: the first axis is the batch, the second the
@@ -63,6 +134,15 @@ bool is_larger(const ir::Shape& shape, const ir::Bindings& sizes, std::int64_t m
   } catch (const Error&) {
     return false;
   }
+}
+
+/// True if any of its results is too large to be tried.
+bool is_larger(const Slice& slice, const ir::Bindings& sizes) {
+  return std::ranges::any_of(slice.nodes, [&](const ir::Node* n) {
+    return std::ranges::any_of(n->outputs, [&](const ir::Value* out) {
+      return is_larger(out->type.shape, sizes, max_results);
+    });
+  });
 }
 
 /// The value for given inputs; empty if the slice cannot be evaluated.
@@ -89,32 +169,6 @@ std::vector<Mask> patterns(std::int64_t batch, std::int64_t seq) {
     all.push_back(std::move(m));
   }
   return all;
-}
-
-/// The largest number with which the slice compares something, or where Trilu cuts: a window may be
-/// as wide. 0 if there is none; empty if no trial can be so long, but a sequence could.
-std::optional<std::int64_t> largest_compared(ir::Value* value) {
-  std::int64_t largest = 0;
-  std::set<const ir::Node*> seen;
-  std::vector<ir::Value*> open{value};
-  while (!open.empty()) {
-    const ir::Node* n = open.back()->producer;
-    open.pop_back();
-    if (!n || !seen.insert(n).second) continue;
-    const bool compares = n->op == "Less" || n->op == "LessOrEqual" || n->op == "Greater" ||
-                          n->op == "GreaterOrEqual";
-    for (std::size_t i = 0; i < n->inputs.size(); ++i) {
-      ir::Value* in = n->inputs[i];
-      if (!in) continue;
-      open.push_back(in);
-      const bool counts = compares || (n->op == "Trilu" && i == 1);
-      if (!counts || !in->is_constant() || in->constant->size() != 1) continue;
-      const double number = std::abs(in->constant->to_doubles()[0]);
-      if (number > max_window && number <= max_inputs) return std::nullopt;
-      if (number <= max_window) largest = std::max(largest, static_cast<std::int64_t>(number));
-    }
-  }
-  return largest;
 }
 
 /// How far from its row the first key counts, of a mask whose keys all do; 0 if all of them count.
@@ -177,25 +231,22 @@ bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings&
 
 std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
                                 const std::function<bool(double, bool)>& element_fits) {
-  const auto inputs = inputs_of(value);
-  if (!inputs || inputs->size() != 1) return std::nullopt;
-  ir::Value* input = *inputs->begin();
-  if (input->type.shape.size() != 2) return std::nullopt;
+  const auto slice = slice_of(value);
+  ir::Value* input = only_mask(slice);
+  if (!input) return std::nullopt;
   bool as_given = true, mask_is_length = true, in_rows_as_given = true;
+  auto seqs = seqs_to_try(*slice, max_mask_seq);
+  if (input->type.shape[1].is_constant()) seqs = std::vector{short_seqs[0]};
+  if (!seqs) return std::nullopt;
   // The longest trial comes first: it shows a window, which shorter ones may be within.
-  std::vector<std::int64_t> seqs(std::begin(trial_seqs), std::end(trial_seqs));
-  const auto compared = largest_compared(value);
-  if (!compared && !input->type.shape[1].is_constant()) return std::nullopt;
-  if (compared.value_or(0) > 1) seqs.insert(seqs.begin(), *compared + 3);
   std::optional<std::int64_t> window;
-  for (const std::int64_t wanted : seqs) {
+  for (const std::int64_t wanted : *seqs) {
     const ir::Bindings sizes = sizes_of(graph, wanted);
     const auto shape = ir::evaluate(input->type.shape, sizes);
-    if (is_larger(input->type.shape, sizes, max_inputs) ||
-        is_larger(value->type.shape, sizes, max_results))
+    if (is_larger(input->type.shape, sizes, max_inputs) || is_larger(*slice, sizes))
       return std::nullopt;
     std::vector<Mask> masks = patterns(shape[0], shape[1]);
-    if (seqs.size() > std::size(trial_seqs) && wanted == seqs[0]) masks.resize(3);
+    if (wanted > short_seqs[0]) masks.resize(3);
     for (const Mask& mask : masks) {
       const ir::Tensor given =
           ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
@@ -212,19 +263,23 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   }
   const bool masks_rows = !as_given && !mask_is_length;
   if (masks_rows)
-    for (const std::int64_t seq : trial_seqs)
+    for (const std::int64_t seq : short_seqs)
       if (!takes_twos_for_ones(value, input, sizes_of(graph, seq), *window, element_fits))
         return std::nullopt;
   return KeyMask{input, !as_given && !masks_rows, window.value_or(0), masks_rows};
 }
 
-/// The value for both test lengths, if it depends on no input.
+/// True if the value depends on no input, and `holds` of it in each trial.
 bool always(const ir::Graph& graph, ir::Value* value,
             const std::function<bool(const ir::Tensor&)>& holds) {
-  const auto inputs = inputs_of(value);
-  if (!inputs || !inputs->empty()) return false;
-  for (const std::int64_t seq : trial_seqs) {
-    const auto result = run(value, {}, sizes_of(graph, seq));
+  const auto slice = slice_of(value);
+  if (!slice || !slice->inputs.empty()) return false;
+  const auto seqs = seqs_to_try(*slice, max_vector_seq);
+  if (!seqs) return false;
+  for (const std::int64_t seq : *seqs) {
+    const ir::Bindings sizes = sizes_of(graph, seq);
+    if (is_larger(*slice, sizes)) return false;
+    const auto result = run(value, {}, sizes);
     if (!result || !holds(*result)) return false;
   }
   return true;
@@ -245,12 +300,13 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
 
 ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {
   const ir::Shape& shape = value->type.shape;
-  const auto inputs = inputs_of(value);
-  if (shape.size() != 3 || shape[2] != ir::Dim(1) || !inputs || inputs->size() != 1) return nullptr;
-  ir::Value* input = *inputs->begin();
+  const auto slice = slice_of(value);
+  ir::Value* input = only_mask(slice);
+  if (shape.size() != 3 || shape[2] != ir::Dim(1) || !input) return nullptr;
   if (input->type.shape != ir::Shape{shape[0], shape[1]}) return nullptr;
-  if (largest_compared(value).value_or(max_window) > 1) return nullptr;  // perhaps with a place
-  for (const std::int64_t seq : trial_seqs) {
+  const auto seqs = seqs_to_try(*slice, short_seqs[0]);
+  if (!seqs) return nullptr;
+  for (const std::int64_t seq : *seqs) {
     const ir::Bindings sizes = sizes_of(graph, seq);
     if (is_larger(input->type.shape, sizes, max_inputs)) return nullptr;
     const auto extents = ir::evaluate(input->type.shape, sizes);
@@ -265,8 +321,8 @@ ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {
 }
 
 bool depends_on_sizes_only(ir::Value* value) {
-  const auto inputs = inputs_of(value);
-  return inputs && inputs->empty();
+  const auto slice = slice_of(value);
+  return slice && slice->inputs.empty();
 }
 
 bool is_position_ids(const ir::Graph& graph, ir::Value* value) {

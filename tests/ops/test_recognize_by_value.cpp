@@ -38,6 +38,7 @@ std::string boolean(const std::string& nodes, bool keeps) {
   const auto mask = boolean_key_mask(graph, graph.outputs()[0].value, keeps);
   if (!mask) return "no";
   return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") +
+         (mask->window > 0 ? ", window " + std::to_string(mask->window) : "") +
          (mask->masks_rows ? ", masks_rows" : "");
 }
 std::string rows(const std::string& nodes) {
@@ -189,6 +190,53 @@ TEST(AdditiveMask, RefusesWhatIsNone) {
             "no");
 }
 
+// A sequence of 9 and more tells these masks from one of keys alone.
+TEST(BooleanMask, OfPlacesIsNone) {
+  const std::string both =
+      "const %eight: i64[] = 8\n %r: i64[] = Range(%i0, %seq, %i1)\n"
+      "%keep: bool[] = Cast(%wide) {to = \"bool\"}\n";
+  const auto of_blocks = [&](const std::string& block) {
+    return boolean(both + block +
+                       "%row: i64[] = Unsqueeze(%block) {axes = [1]}\n"
+                       "%same: bool[] = Equal(%row, %block)\n%y: bool[] = And(%keep, %same)",
+                   true);
+  };
+  EXPECT_EQ(of_blocks("%block: i64[] = Div(%r, %eight)\n"), "no");
+  EXPECT_EQ(of_blocks("const %part: f32[] = 0.125\n%f: f32[] = Cast(%r) {to = \"f32\"}\n"
+                      "%p: f32[] = Mul(%f, %part)\n%block: i64[] = Cast(%p) {to = \"i64\"}\n"),
+            "no");
+  EXPECT_EQ(boolean(both + "%first: i64[] = Min(%r, %eight)\n%same: bool[] = Equal(%r, %first)\n"
+                           "%y: bool[] = And(%keep, %same)",
+                    true),
+            "no");
+  std::string table;
+  for (int row = 0; row < 8; ++row)
+    for (int key = 0; key < 8; ++key)
+      table += std::string(table.empty() ? "" : ", ") + (std::abs(row - key) < 6 ? "1" : "0");
+  EXPECT_EQ(boolean("const %table: bool[1, 1, 8, 8] = [" + table +
+                        "]\n"
+                        "%keep: bool[] = Cast(%wide) {to = \"bool\"}\n"
+                        "%n: i64[] = Unsqueeze(%seq) {axes = [0]}\n"
+                        "%ends: i64[] = Concat(%n, %n) {axis = 0}\n"
+                        "const %starts: i64[2] = [0, 0] const %axes: i64[2] = [2, 3]\n"
+                        "%near: bool[] = Slice(%table, %starts, %ends, %axes)\n"
+                        "%y: bool[] = And(%keep, %near)",
+                    true),
+            "mask, window 5");
+}
+
+// A file without a mask makes it of the ids, whose padding is 0.
+TEST(BooleanMask, OfIdsIsNone) {
+  const std::string nodes =
+      "%u: i64[] = Unsqueeze(%ids) {axes = [1, 2]}\n%y: bool[] = Cast(%u) {to = \"bool\"}\n";
+  EXPECT_EQ(boolean(nodes, true), "ids") << "of what nothing takes for ids";
+  EXPECT_EQ(boolean("const %words: f32[3, 1] = [0, 1, 2]\n%x: f32[] = Gather(%words, %ids) "
+                    "{axis = 0}\n" +
+                        nodes,
+                    true),
+            "no");
+}
+
 TEST(BooleanMask, OfBothSenses) {
   const std::string keep = "%y: bool[] = Cast(%wide) {to = \"bool\"}";
   const std::string drop = "%y: bool[] = Equal(%wide, %i0)";
@@ -223,11 +271,24 @@ TEST(Positions, RefusesWhatIsNone) {
   EXPECT_FALSE(positions("%c: i64[] = CumSum(%mask, %i1)\n %y: i64[] = Sub(%c, %i1)"));
 }
 
+TEST(Positions, OfLongSequencesToo) {
+  const std::string range = "const %eight: i64[] = 8\n%r: i64[] = Range(%i0, %seq, %i1)\n";
+  EXPECT_FALSE(positions(range + "%y: i64[] = Mod(%r, %eight)"));
+  EXPECT_FALSE(positions(range + "%y: i64[] = Min(%r, %eight)"));
+  EXPECT_FALSE(
+      positions("const %table: i64[1, 6] = [0, 1, 2, 3, 5, 4]\n"
+                "%n: i64[] = Unsqueeze(%seq) {axes = [0]}\n"
+                "%y: i64[] = Slice(%table, %v0, %n, %v1)"));
+}
+
 TEST(AllZero, NeedsEveryElement) {
   ir::Graph zero = graph_of("%y: i64[] = Expand(%i0, %shape)");
   ir::Graph one = graph_of("%y: i64[] = Expand(%i1, %shape)");
   EXPECT_TRUE(is_all_zero(zero, zero.outputs()[0].value));
   EXPECT_FALSE(is_all_zero(one, one.outputs()[0].value));
+  ir::Graph second_half = graph_of(
+      "const %eight: i64[] = 8\n%r: i64[] = Range(%i0, %seq, %i1)\n%y: i64[] = Div(%r, %eight)");
+  EXPECT_FALSE(is_all_zero(second_half, second_half.outputs()[0].value));
 }
 
 }  // namespace
