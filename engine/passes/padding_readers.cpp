@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "ops/op.hpp"
@@ -30,6 +31,14 @@ bool mixes_tokens(const ir::Node& node, const ir::Dim& seq, bool is_rows) {
          std::any_of(axes.begin(), axes.end(), of_tokens);
 }
 
+/// True if a result of the operator may be the same for all values of a row of padding, by what it
+/// reads of the mask. Others, as Concat, put values of the mask beside those of the row.
+bool can_mask(const ir::Node& node) {
+  static const std::set<std::string_view> ops = {"Add", "Sub", "Mul",   "Div",    "Min", "Max",
+                                                 "And", "Or",  "Where", "MatMul", "pool"};
+  return ops.contains(node.op);
+}
+
 }  // namespace
 
 const ir::Node* reader_of_padding(const ir::Graph& graph, const ir::Value* mask, const ir::Dim& seq,
@@ -52,8 +61,8 @@ const ir::Node* reader_of_padding(const ir::Graph& graph, const ir::Value* mask,
     };
     const bool attends = attention.contains(n.get()), reads_padded = reads(padded);
     const bool multiplies = n->op == "Mul" || n->op == "MatMul";
-    const bool masks =
-        !attends && (reads(from_mask) || (reads(masked) && (multiplies || !reads_padded)));
+    const bool masks = !attends && can_mask(*n) &&
+                       (reads(from_mask) || (reads(masked) && (multiplies || !reads_padded)));
     if (reads_padded && !masks && !attends && mixes_tokens(*n, seq, rows.contains(n->inputs[0])))
       return n.get();
     for (const ir::Value* out : n->outputs) {

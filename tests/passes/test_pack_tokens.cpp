@@ -198,6 +198,11 @@ TEST(PackTokens, PaddingStaysWhereTokensAreMixedWithoutMask) {
   EXPECT_TRUE(keeps("%half"));
   EXPECT_FALSE(keeps("%column"));
   EXPECT_TRUE(keeps("%half", "f32[] = ReduceMean(%m) {keepdims = 0}")) << "of all axes";
+  EXPECT_TRUE(
+      keeps("%half)\n  %b: f32[batch, seq, 5] = Concat(%m, %column) {axis = 2}\n"
+            "  %unused: f32[batch, seq, 4] = Mul(%a, %half",
+            "f32[batch, 5] = ReduceMean(%b) {axes = [1], keepdims = 0}"))
+      << "beside the mask";
 }
 
 TEST(PackTokens, TheMeaningOfTheMaskGoesToTheInputs) {
