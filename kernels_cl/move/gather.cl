@@ -3,7 +3,8 @@
 //
 //   data [outer][axis][inner], out [outer][index_count][inner]
 //   indices  s32 or s64 by index_type (types.clh); -1 is the last row
-//   error    one int, set to 1 if an index was outside; the nearest row is used then
+//   error    one int, set to 1 if an index was outside; the nearest row is used then, of an empty
+//            axis none
 //   gather_1, gather_2, gather_4, gather_8: bytes of an element.
 //
 // Grid: (ceil(outer * index_count / rows_per_item)), any local size. Bounds: outer * index_count <
@@ -17,6 +18,10 @@
                               int index_count, __global int* error, int rows_per_item) {           \
     const int first = get_global_id(0) * rows_per_item;                                            \
     const int last = min(first + rows_per_item, outer * index_count);                              \
+    if (axis < 1 && first < last) {                                                                \
+      *error = 1;                                                                                  \
+      return;                                                                                      \
+    }                                                                                              \
     for (int row = first; row < last; row++) {                                                     \
       const int j = row % index_count;                                                             \
       long index = index_type == TYPE_S64 ? ((__global const long*)indices)[j]                     \

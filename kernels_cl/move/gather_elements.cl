@@ -7,7 +7,8 @@
 //   shape         int: dims[rank], strides of `data` with 0 for the axis, strides of `indices` (not
 //                 read)
 //   extent, axis_stride   of `data` along the axis
-//   error         one int, set to 1 if an index was outside; the nearest place is used then
+//   error         one int, set to 1 if an index was outside; the nearest place is used then, of an
+//                 empty axis none
 //   gather_elements_1, _2, _4, _8: bytes of an element.
 //
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
@@ -37,6 +38,10 @@ static long load_index(__global const void* indices, int i, int type) {
     const long16 steps = step * (long16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);    \
     long16 outside = 0;                                                                            \
     int any_outside = 0, run;                                                                      \
+    if (extent < 1 && first < last) {                                                              \
+      *error = 1;                                                                                  \
+      return;                                                                                      \
+    }                                                                                              \
     for (int i = first; i < last; i += run) {                                                      \
       run = run_from(i, last, rank, shape);                                                        \
       __global const TYPE* from = data + place_of(i, rank, shape, shape + rank);                   \

@@ -4,7 +4,8 @@
 //   data [batches][extents[0]]..[extents[depth-1]][inner],  out [batches][tuples][inner]
 //   indices [batches][tuples][depth], s32 or s64 by index_type (types.clh); -1 is the last
 //   extents  int[depth]
-//   error    one int, set to 1 if an index was outside; the nearest place is used then
+//   error    one int, set to 1 if an index was outside; the nearest place is used then, of an empty
+//            axis none
 //   gather_nd_1, _2, _4, _8: bytes of an element.
 //
 // Grid: (ceil(batches * tuples / rows_per_item)), any local size. Bounds: batches * tuples < 2^31.
@@ -17,6 +18,11 @@
                                  __global int* error, int rows_per_item) {                         \
     const int first = get_global_id(0) * rows_per_item;                                            \
     const int last = min(first + rows_per_item, batches * tuples);                                 \
+    for (int d = 0; d < depth && first < last; d++)                                                \
+      if (extents[d] < 1) {                                                                        \
+        *error = 1;                                                                                \
+        return;                                                                                    \
+      }                                                                                            \
     for (int row = first; row < last; row++) {                                                     \
       long place = row / tuples;                                                                   \
       for (int d = 0; d < depth; d++) {                                                            \

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generic float operators on the device against the host interpreter of the same graph.
+#include <gmock/gmock.h>
+
 #include <limits>
 
 #include "as_interpreted.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -144,6 +147,24 @@ TEST(GenericOps, CastToBf16RoundsHalfToEven) {
   EXPECT_LT(values[3], -3e38);
   EXPECT_TRUE(std::isnan(values[4]));
   EXPECT_TRUE(std::isinf(values[5]));
+}
+
+// As the first token of a batch without tokens.
+TEST(GenericOps, NothingIsReadOfAnEmptyAxis) {
+  for (const char* node : {"%y: f32[2] = Gather(%x, %i) {axis = 0}",
+                           "%y: f32[1, 2] = GatherElements(%x, %ii) {axis = 0}",
+                           "%y: f32[1, 2] = GatherND(%x, %tuple) {batch_dims = 0}"}) {
+    Session session = Session::compile(ir::parse(
+        "graph g(%x: f32[seq, 2]) {\n const %i: i64[] = 0\n const %ii: i64[1, 2] = [0, 0]\n"
+        " const %tuple: i64[1, 1] = [0]\n " +
+        std::string(node) + "\n return %y as y\n}"));
+    EXPECT_THAT(tests::error_of([&] {
+                  session.run({{"x", ir::Tensor::of({0, 2}, std::vector<float>{})}});
+                }),
+                testing::HasSubstr("an index is outside its table"))
+        << node;
+    session.run({{"x", ir::Tensor::of({1, 2}, std::vector<float>{1, 2})}});
+  }
 }
 
 }  // namespace
