@@ -142,8 +142,8 @@ bool reduces_last_axis(const ir::Node& reduction) {
 bool normalizes_last_axis(const ir::Node& norm) {
   const ir::Type& type = norm.output()->type;
   const std::int64_t axis = norm.int_attribute("axis", -1);
-  const auto is_vector = [](const ir::Value* v) {
-    return v->is_constant() && v->type.shape.size() == 1;
+  const auto is_vector = [&](const ir::Value* v) {
+    return v->is_constant() && v->type.shape == ir::Shape{type.shape.back()};
   };
   return norm.outputs.size() == 1 && type.dtype == ir::DType::f32 &&
          (axis == -1 || axis == static_cast<std::int64_t>(type.shape.size()) - 1) &&

@@ -66,7 +66,7 @@ bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node
 bool reduces_last_axis(const ir::Node& reduction);
 
 /// True if a LayerNormalization or RMSNormalization is one of f32 over the last axis with constant
-/// vectors.
+/// vectors of its size.
 bool normalizes_last_axis(const ir::Node& norm);
 
 /// The number in a constant of one element; empty for anything else.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums before a norm.
+#include <string>
+
 #include "check.hpp"
 
 namespace bertcl::passes {
@@ -70,6 +72,17 @@ TEST(FindAddNorm, TheSecondOfTwoNormsOfASumReadsIt) {
   %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, rms = 1, sum = 1}
   %z: f32[batch, 8] = add_norm(%s, _, %gamma, _) {epsilon = 0.5}
   return %y as y, %z as z
+})");
+}
+
+TEST(FindAddNorm, VectorsOfOneElementStayWithTheNorm) {
+  for (const char* operands : {"%one", "%gamma, %one"})
+    EXPECT_UNCHANGED(find_add_norm(), std::string(R"(graph g(%x: f32[batch, 8]) {
+  const %gamma: f32[8] = ...
+  const %one: f32[1] = ...
+  %y: f32[batch, 8] = LayerNormalization(%x, )") +
+                                          operands + R"() {axis = -1, epsilon = 0.5}
+  return %y as y
 })");
 }
 
