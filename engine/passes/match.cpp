@@ -156,4 +156,14 @@ std::optional<double> scalar_value(const ir::Value* value) {
   return value->constant->to_doubles().front();
 }
 
+std::optional<std::int64_t> only_integer(const ir::Node& node, std::string_view key,
+                                         std::size_t operand) {
+  if (node.has(key)) {
+    const auto& all = node.ints_attribute(key);
+    return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
+  }
+  const auto value = scalar_value(node.input(operand));
+  return value ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
+}
+
 }  // namespace bertcl::passes

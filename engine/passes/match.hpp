@@ -72,4 +72,8 @@ bool normalizes_last_axis(const ir::Node& norm);
 /// The number in a constant of one element; empty for anything else.
 std::optional<double> scalar_value(const ir::Value* value);
 
+/// The only element of an attribute or of a constant operand.
+std::optional<std::int64_t> only_integer(const ir::Node& node, std::string_view key,
+                                         std::size_t operand);
+
 }  // namespace bertcl::passes

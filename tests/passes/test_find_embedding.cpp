@@ -83,5 +83,82 @@ TEST(FindEmbedding, PositionsOfAnotherShapeThanTheIdsStayOutside) {
   EXPECT_UNCHANGED(find_embedding(), one_row);
 }
 
+/// Words and a term %p, in a sum of that many rows.
+std::string words_and(std::string_view term, std::string_view ids = "[batch, seq]",
+                      std::string_view sum = "[batch, seq, 8]") {
+  return fmt::format(R"(graph g(%input_ids: i64{1}, %token_type_ids: i64[1, seq]) {{
+  const %word: f32[100, 8] = ...
+  const %gamma: f32[8] = ...
+  %w: f32{2} = Gather(%word, %input_ids) {{axis = 0}}
+{0}
+  %b: f32{2} = Add(%w, %p)
+  %y: f32{2} = LayerNormalization(%b, %gamma) {{axis = -1, epsilon = 0.5}}
+  return %y as y
+}})",
+                     term, ids, sum);
+}
+
+/// Positions as the rows of a table from `start` up to `end`, which follows from %seq.
+std::string positions_by_slice(int start, std::string_view end, int step = 1) {
+  return words_and(fmt::format(R"(  const %position: f32[1, 32, 8] = ...
+  const %start: i64[1] = [{}]
+  const %axis: i64[1] = [1]
+  const %step: i64[1] = [{}]
+  const %two: i64[1] = [2]
+  const %one: i64[1] = [1]
+  %seq: i64[1] = sizes() {{values = "[seq]"}}
+  %end: i64[1] = {}
+  %p: f32[1, rows, 8] = Slice(%position, %start, %end, %axis, %step))",
+                               start, step, end));
+}
+
+TEST(FindEmbedding, RowsOfPositionsFromAConstantOneOn) {
+  const auto fused = [](const std::string& text) {
+    return after(find_embedding(), text).find("embed_norm") != std::string::npos;
+  };
+  EXPECT_TRUE(fused(positions_by_slice(0, "Identity(%seq)")));
+  EXPECT_FALSE(fused(positions_by_slice(0, "Mul(%seq, %two)", 2)));
+  EXPECT_FALSE(fused(positions_by_slice(0, "Identity(%one)"))) << "the same for all";
+  const std::string offset = positions_by_slice(2, "Add(%seq, %two)");
+  EXPECT_NE(after(find_embedding(), offset).find("f32[30, 8]"), std::string::npos);
+}
+
+TEST(FindEmbedding, PositionsHaveAsManyRowsAsTheIds) {
+  EXPECT_UNCHANGED(find_embedding(), words_and(R"(  const %position: f32[32, 8] = ...
+  const %first: i64[1] = [0]
+  %p: f32[1, 8] = Gather(%position, %first) {axis = 0})"));
+}
+
+TEST(FindEmbedding, IdsOfOneSequenceAloneAreNotPacked) {
+  EXPECT_UNCHANGED(find_embedding(), words_and(R"(  const %position: f32[32, 8] = ...
+  %r: i64[seq] = Range() {start = 0, step = 1}
+  %p: f32[seq, 8] = Gather(%position, %r) {axis = 0})",
+                                               "[seq]", "[seq, 8]"));
+}
+
+TEST(FindEmbedding, ConstantRowsOfAFixedSequenceAreThePositionTable) {
+  EXPECT_REWRITE(find_embedding(),
+                 words_and("  const %p: f32[1, 6, 8] = ...", "[1, 6]", "[1, 6, 8]"),
+                 R"(graph g(%input_ids: i64[1, 6], %token_type_ids: i64[1, seq]) {
+  const %word: f32[100, 8] = ...
+  const %position_table: f32[6, 8] = ...
+  const %gamma: f32[8] = ...
+  %y: f32[1, 6, 8] = embed_norm(%input_ids, _, _, %word, _, %position_table, %gamma, _) {epsilon = 0.5}
+  return %y as y
+})");
+}
+
+TEST(FindEmbedding, TokenTypesHaveTheShapeOfTheIdsAndTheirTableItsColumns) {
+  const std::string positions = R"(  const %position: f32[32, 8] = ...
+  %r: i64[seq] = Range() {start = 0, step = 1}
+  %p0: f32[seq, 8] = Gather(%position, %r) {axis = 0}
+)";
+  EXPECT_UNCHANGED(find_embedding(), words_and(positions + R"(  const %type: f32[2, 8] = ...
+  %t: f32[1, seq, 8] = Gather(%type, %token_type_ids) {axis = 0}
+  %p: f32[1, seq, 8] = Add(%t, %p0))"));
+  EXPECT_UNCHANGED(find_embedding(), words_and(positions + R"(  const %k: f32[1] = [0.5]
+  %p: f32[seq, 8] = Add(%p0, %k))"));
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -12,17 +12,6 @@
 namespace bertcl::passes {
 namespace {
 
-/// The only element of an attribute or of a constant operand.
-std::optional<std::int64_t> only_integer(const ir::Node& n, std::string_view key,
-                                         std::size_t operand) {
-  if (n.has(key)) {
-    const auto& all = n.ints_attribute(key);
-    return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
-  }
-  const auto value = n.input(operand) ? scalar_value(n.input(operand)) : std::nullopt;
-  return value ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
-}
-
 /// True if `v` holds the columns of `*x` from `first` on, half of them; a null x is set.
 bool is_half_of(const ir::Value* v, bool second, ir::Value** x) {
   const ir::Node* n = v->producer;
@@ -61,9 +50,9 @@ bool is_table_of_rows(ir::Value* v, const ir::Shape& x) {
          ops::depends_on_sizes_only(v);
 }
 
-/// Moves a factor of heads into the scale of the scores. One that is quantized with them divides the
-/// scale of that and must be positive; if it is no power of two, a result next to a rounding tie may
-/// change, as in fold_channel_factor.
+/// Moves a factor of heads into the scale of the scores. One that is quantized with them divides
+/// the scale of that and must be positive; if it is no power of two, a result next to a rounding
+/// tie may change, as in fold_channel_factor.
 bool take_factor(Heads& heads, double factor) {
   heads.scale *= factor;
   if (!heads.quantize) return true;

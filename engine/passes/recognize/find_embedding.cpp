@@ -8,7 +8,9 @@
 //
 // token_type_ids may be absent (row 0 of the type table counts), and so may the type table.
 // position_ids is absent where the positions are 0..seq-1, else the input that the caller gives;
-// word is f32[vocabulary, hidden].
+// word is f32[vocabulary, hidden]. input_ids is [batch, seq], and so are the other inputs.
+#include <numeric>
+
 #include "ir/input_role.hpp"
 #include "ops/recognize_by_value.hpp"
 #include "passes/match.hpp"
@@ -18,6 +20,7 @@ namespace bertcl::passes {
 namespace {
 
 struct Embedding {
+  ir::Dim seq, hidden;
   ir::Value *ids = nullptr, *types = nullptr, *positions = nullptr;
   ir::Value *word = nullptr, *type = nullptr, *position = nullptr;
   std::vector<ir::Node*> nodes;
@@ -40,33 +43,68 @@ ir::Value* index_input(ir::Value* v) {
   return v->producer || v->is_constant() ? nullptr : v;
 }
 
+/// Takes a row of the type table that somebody folded, f32[1, 1, hidden], or the rows of the
+/// positions of a sequence of fixed length, f32[1, seq, hidden].
+bool take_constant(ir::Graph& g, const ir::Value& term, Embedding& e) {
+  const ir::Shape& shape = term.type.shape;
+  const ir::Dim rows = shape.size() < 2 ? ir::Dim(1) : shape[shape.size() - 2];
+  if (element_count(shape) != rows * e.hidden) return false;
+  const bool is_type = rows == ir::Dim(1);
+  ir::Value*& table = is_type ? e.type : e.position;
+  if (table || (!is_type && rows != e.seq)) return false;
+  table = g.add_constant(is_type ? "token_type_row" : "position_table",
+                         term.constant->reshaped({rows.constant(), e.hidden.constant()}));
+  return true;
+}
+
+/// Takes the rows that a Slice takes of a table[1, P, hidden], if they are one for each position
+/// from a constant one on. Its end may be computed, so it is run on the numbers of the rows.
+bool take_slice(ir::Graph& g, const ir::Value& term, Embedding& e) {
+  ir::Node& n = *term.producer;
+  const ir::Shape& in = n.inputs[0]->type.shape;
+  const auto start = only_integer(n, "starts", 1);
+  if (e.position || !n.inputs[0]->is_constant() || in.size() != 3 || in[0] != ir::Dim(1) ||
+      only_integer(n, "axes", 3) != 1 || start.value_or(-1) < 0)
+    return false;
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(in[1].constant()));
+  std::iota(numbers.begin(), numbers.end(), -*start);
+  std::vector<ir::Value*> operands = n.inputs;
+  operands[0] = g.add_constant("rows", ir::Tensor::of({1, in[1].constant()}, numbers));
+  ir::Value* rows =
+      g.add("Slice", operands, n.attributes, {ir::DType::i64, {1, term.type.shape[1]}}, &n);
+  // A sum, as the term itself is in one: a single row is not that of each position.
+  const ir::Type type{ir::DType::i64, {1, e.seq}};
+  ir::Value* zero = g.add_constant("zero", ir::Tensor::zeros(ir::DType::i64, {1, 1}));
+  ir::Value* zeros = g.add("Expand", {zero}, {}, type, &n);
+  ir::Value* sum = g.add("Add", {rows, zeros}, {}, type, &n);
+  const bool found = ops::is_position_ids(g, sum);
+  for (ir::Value* v : {sum, zeros, rows}) g.erase(v->producer);
+  if (!found) return false;
+  const std::int64_t count = in[1].constant() - *start, hidden = in[2].constant();
+  const auto all = n.inputs[0]->constant->as<float>();
+  e.position = g.add_constant(
+      "position_table",
+      *start == 0
+          ? n.inputs[0]->constant->reshaped({count, hidden})
+          : ir::Tensor::of<float>({count, hidden}, {all.begin() + *start * hidden, all.end()}));
+  return true;
+}
+
 /// Sorts one term of the sum into the embedding; false if it is none of the three.
 bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
-  if (term->is_constant()) {  // a row of the type table that somebody folded: f32[1, 1, hidden]
-    if (e.type || term->type.shape.empty() ||
-        element_count(term->type.shape) != term->type.shape.back())
-      return false;
-    e.type = g.add_constant("token_type_row",
-                            term->constant->reshaped({1, term->type.shape.back().constant()}));
-    return true;
-  }
+  if (term->type.shape.empty() || term->type.shape.back() != e.hidden) return false;
+  if (term->is_constant()) return take_constant(g, *term, e);
   ir::Node* n = term->producer;
   if (!n) return false;
   e.nodes.push_back(n);
-  if (n->op == "Slice" && n->inputs[0]->is_constant() && !e.position) {
-    // position rows taken directly: table[1, P, hidden] -> [1, seq, hidden]
-    const ir::Shape& in = n->inputs[0]->type.shape;
-    if (in.size() != 3 || in[0] != ir::Dim(1) || in[2] != term->type.shape.back()) return false;
-    e.position = g.add_constant(
-        "position_table", n->inputs[0]->constant->reshaped({in[1].constant(), in[2].constant()}));
-    return true;
-  }
+  if (n->op == "Slice") return take_slice(g, *term, e);
   if (n->op != "Gather" || n->int_attribute("axis", 0) != 0 || !n->inputs[0]->is_constant() ||
       n->inputs[0]->type.shape.size() != 2)
     return false;
   ir::Value* table = n->inputs[0];
   ir::Value* index = n->inputs[1];
-  if (!e.position && ops::is_position_ids(g, index)) {
+  if (!e.position && !index->type.shape.empty() && index->type.shape.back() == e.seq &&
+      ops::is_position_ids(g, index)) {
     e.position = table;
     return true;
   }
@@ -96,14 +134,19 @@ bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
 
 bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
   if (norm.op != "LayerNormalization" || !normalizes_last_axis(norm)) return false;
+  const ir::Shape& sum = norm.inputs[0]->type.shape;
+  if (sum.size() != 3) return false;
+  const ir::Shape ids{sum[0], sum[1]};
   std::vector<ir::Value*> terms;
   Embedding e;
+  e.seq = sum[1], e.hidden = sum[2];
   collect_terms(norm.inputs[0], terms, e.nodes);
   if (terms.size() < 2 || terms.size() > 3) return false;
   for (ir::Value* term : terms)
     if (!take_term(g, term, e)) return false;
   if (!e.ids || !e.position) return false;
-  if (e.positions && e.positions->type.shape != e.ids->type.shape) return false;
+  for (const ir::Value* input : {e.ids, e.types, e.positions})
+    if (input && input->type.shape != ids) return false;
   Match m;
   m.nodes = e.nodes;
   m.nodes.push_back(&norm);
