@@ -301,5 +301,52 @@ TEST(PackTokens, RowsThatTheMaskHidesCannotBeMixed) {
   }
 }
 
+TEST(PackTokens, ConstantRowsOfTokensArePacked) {
+  const std::string text = after(pack_tokens(), R"(graph g(%x: f32[1, 6, 4], %mask: i64[1, 6]) {
+  const %position: f32[1, 6, 4] = ...
+  const %gamma: f32[4] = ...
+  %e: f32[1, 6, 4] = add_norm(%x, %position, %gamma) {epsilon = 0.5}
+  %a: f32[1, 6, 4] = attention(%e, %e, %e, %mask) {heads = 1, p_type = "f32", scale = 0.5}
+  return %a as y
+})");
+  EXPECT_NE(text.find("%5: f32[$tokens, 4] = pack(%c0, "), std::string::npos) << text;
+  EXPECT_NE(text.find("add_norm(%4, %5, "), std::string::npos) << text;
+}
+
+TEST(PackTokens, AScaleIsNoRow) {
+  const std::string text = after(pack_tokens(), R"(graph g(%x: f32[1, 1, 4], %mask: i64[1, 1]) {
+  const %s: f32[1, 1, 1] = ...
+  %a: f32[1, 1, 4] = attention(%x, %x, %x, %mask) {heads = 1, p_type = "f32", scale = 0.5}
+  %q: u8[1, 1, 4] = QuantizeLinear(%a, %s)
+  return %q as q
+})");
+  EXPECT_NE(text.find("u8[$tokens, 4] = QuantizeLinear(%5, %c0)"), std::string::npos) << text;
+}
+
+TEST(PackTokens, RowsThatNoAttentionReadsAreNotThoseOfTokens) {
+  const std::string text =
+      after(pack_tokens(),
+            R"(graph g(%x: f32[1, 6, 4], %image: f32[1, 6, 4], %mask: i64[1, 6]) {
+  const %gamma: f32[4] = ...
+  %e: f32[1, 6, 4] = add_norm(%x, _, %gamma) {epsilon = 0.5}
+  %h: f32[1, 6, 4] = Relu(%e)
+  %a: f32[1, 6, 4] = attention(%h, %h, %h, %mask) {heads = 1, p_type = "f32", scale = 0.5}
+  %i: f32[1, 6, 4] = add_norm(%image, _, %gamma) {epsilon = 0.5}
+  return %a as y, %i as i
+})");
+  EXPECT_NE(text.find("= pack(%x, "), std::string::npos) << text;
+  EXPECT_NE(text.find("f32[1, 6, 4] = add_norm(%image, "), std::string::npos) << text;
+}
+
+TEST(PackTokens, OnlyABatchOfSequencesIsPacked) {
+  EXPECT_UNCHANGED(pack_tokens(), R"(graph g(%ids: i64[seq]) {
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  %e: f32[seq, 4] = embed_norm(%ids, _, _, %word, _, %position, %gamma, _) {epsilon = 0.5}
+  return %e as e
+})");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -110,9 +110,10 @@ class Packer {
     }
     if (!one_mask()) return false;
     ir::Value* ids = embedding ? embedding->inputs[embed_norm::ids] : any_token_input();
-    if (!ids) return false;
+    if (!ids || ids->type.shape.size() != 2) return false;
     batch_ = ids->type.shape[0];
     seq_ = ids->type.shape[1];
+    find_rows_of_tokens();
     add_pack_inputs(ids, embedding);
     for (ir::Node* n : g_.node_list()) visit(*n, embedding);
     unpack_remaining_uses();
@@ -156,6 +157,20 @@ class Packer {
     return nullptr;
   }
 
+  /// Values [batch, seq, ...] on the way to attention or pooling.
+  void find_rows_of_tokens() {
+    for (auto n = g_.nodes().rbegin(); n != g_.nodes().rend(); ++n) {
+      const bool reads = is_attention(**n) || pools_tokens(**n) || makes_rows_of_tokens(**n);
+      for (const ir::Value* in : (*n)->inputs)
+        if (reads && in && has_rows(in->type.shape)) rows_of_tokens_.insert(in);
+    }
+  }
+
+  bool makes_rows_of_tokens(const ir::Node& n) const {
+    return std::any_of(n.outputs.begin(), n.outputs.end(),
+                       [&](const ir::Value* out) { return rows_of_tokens_.contains(out); });
+  }
+
   void add_pack_inputs(ir::Value* ids, ir::Node* embedding) {
     const ir::Dim tokens = symbols::dim(symbols::tokens);
     ir::Value* types = embedding ? embedding->input(embed_norm::types) : nullptr;
@@ -189,7 +204,8 @@ class Packer {
     if (pools_.contains(&n)) return pack_pooling(n);
     if (n.op == "position_scores") return pack_position_scores(n);
     const bool attends = is_attention(n), turns = n.op == "rotary";
-    const bool begins = n.op == "add_norm" && has_rows(n.output()->type.shape);
+    // Where sizes are fixed, a norm of something else than tokens may have the same ones.
+    const bool begins = n.op == "add_norm" && makes_rows_of_tokens(n);
     if (&n != embedding && !attends && !turns && !begins &&
         !(reads_packed(n) && works_by_row(n, packed_)))
       return;
@@ -245,8 +261,8 @@ class Packer {
   /// An operand that is [batch, seq, ...] but was made outside the packed region.
   void pack_operand(ir::Node& n, std::size_t i) {
     ir::Value* v = n.inputs[i];
-    if (!v || packed_.contains(v) || v->is_constant()) return;
-    if (!has_rows(v->type.shape)) return;
+    if (!v || packed_.contains(v) || !has_rows(v->type.shape)) return;
+    if (v->is_constant() && v->constant->size() == 1) return;  // a scale
     ir::Value*& rows = gathered_[v];
     if (!rows) {
       rows = g_.add("pack", {v, seq_offsets_}, {}, {v->type.dtype, rows_of(v->type.shape)}, &n);
@@ -302,6 +318,7 @@ class Packer {
   ir::Value *mask_ = nullptr, *seq_offsets_ = nullptr, *key_mask_ = nullptr;
   bool mask_is_length_ = false, masks_rows_ = false;
   PackedValues packed_;
+  std::set<const ir::Value*> rows_of_tokens_;
   std::set<const ir::Node*> pools_;
   std::map<const ir::Value*, ir::Value*> gathered_;  // the result of `pack` for each
 };
