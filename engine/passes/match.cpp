@@ -151,6 +151,10 @@ bool normalizes_last_axis(const ir::Node& norm) {
          (!norm.input(2) || is_vector(norm.inputs[2]));
 }
 
+bool has_rows(const ir::Shape& shape, const ir::Shape& ids) {
+  return shape.size() >= 3 && ids.size() == 2 && shape[0] == ids[0] && shape[1] == ids[1];
+}
+
 std::optional<double> scalar_value(const ir::Value* value) {
   if (!value || !value->is_constant() || value->constant->size() != 1) return std::nullopt;
   return value->constant->to_doubles().front();

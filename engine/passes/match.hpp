@@ -69,6 +69,9 @@ bool reduces_last_axis(const ir::Node& reduction);
 /// vectors of its size.
 bool normalizes_last_axis(const ir::Node& norm);
 
+/// True for the shape [batch, seq, ...], where `ids` is [batch, seq].
+bool has_rows(const ir::Shape& shape, const ir::Shape& ids);
+
 /// The number in a constant of one element; empty for anything else.
 std::optional<double> scalar_value(const ir::Value* value);
 

@@ -348,5 +348,15 @@ TEST(PackTokens, OnlyABatchOfSequencesIsPacked) {
 })");
 }
 
+TEST(PackTokens, AnInputWithTheRowsOfAttentionTellsTheSizes) {
+  const std::string text =
+      after(pack_tokens(),
+            R"(graph g(%n: i64[batch, k], %ids: i64[batch, seq], %x: f32[batch, seq, 4]) {
+  %a: f32[batch, seq, 4] = attention(%x, %x, %x, _) {heads = 1, p_type = "f32", scale = 0.5}
+  return %a as y
+})");
+  EXPECT_NE(text.find("= pack_inputs(%ids, "), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -146,14 +146,16 @@ class Packer {
   }
 
   /// Without embed_norm (an embedding in another spelling) the encoder is packed all the same, if
-  /// it has attention or pooling: any input [batch, seq] tells the sizes.
+  /// it has attention or pooling: the mask, or any input that has its rows, tells the sizes.
   ir::Value* any_token_input() {
-    if (std::none_of(g_.nodes().begin(), g_.nodes().end(),
-                     [](const auto& n) { return is_attention(*n) || pools_tokens(*n); }))
-      return nullptr;
+    const auto reader = std::find_if(g_.nodes().begin(), g_.nodes().end(), [](const auto& n) {
+      return is_attention(*n) || pools_tokens(*n);
+    });
+    if (reader == g_.nodes().end()) return nullptr;
     if (mask_) return mask_;
+    const ir::Shape& rows = (*reader)->inputs[0]->type.shape;
     for (ir::Value* in : g_.inputs())
-      if (in->type.shape.size() == 2 && !ir::is_float(in->type.dtype)) return in;
+      if (passes::has_rows(rows, in->type.shape) && !ir::is_float(in->type.dtype)) return in;
     return nullptr;
   }
 
@@ -254,9 +256,7 @@ class Packer {
   }
 
   /// True for [batch, seq, ...].
-  bool has_rows(const ir::Shape& shape) const {
-    return shape.size() >= 3 && shape[0] == batch_ && shape[1] == seq_;
-  }
+  bool has_rows(const ir::Shape& shape) const { return passes::has_rows(shape, {batch_, seq_}); }
 
   /// An operand that is [batch, seq, ...] but was made outside the packed region.
   void pack_operand(ir::Node& n, std::size_t i) {

@@ -35,7 +35,8 @@
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
 // does (ops/recognize_by_value.hpp). ONNX Runtime's optimizer replaces a mask by the number of its
 // ones, and as many first keys count: {mask_is_length = 1}. Tokens are packed for one mask, so
-// attention under another one than the first (or under none) stays as it is.
+// attention under another one than the first (or under none) stays as it is, and so does attention
+// over other rows.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -215,11 +216,13 @@ void quantize_result(ir::Graph& g, ir::Node& attention, const ir::Node& q, ir::N
   g.replace_uses(last->output(), dequantized);
 }
 
-/// The op works on packed tokens: some input must tell how many sequences of which length there
-/// are.
-bool has_token_input(const ir::Graph& g) {
-  return std::any_of(g.inputs().begin(), g.inputs().end(), [](const ir::Value* in) {
-    return in->type.shape.size() == 2 && !ir::is_float(in->type.dtype);
+/// The op works on packed tokens: the mask or some other input [batch, seq] must tell how many
+/// sequences of which length there are.
+bool has_token_input(const ir::Graph& g, const Found& f) {
+  const ir::Shape& rows = f.q.hidden->type.shape;
+  if (f.terms.mask) return has_rows(rows, f.terms.mask->input->type.shape);
+  return std::any_of(g.inputs().begin(), g.inputs().end(), [&](const ir::Value* in) {
+    return has_rows(rows, in->type.shape) && !ir::is_float(in->type.dtype);
   });
 }
 
@@ -267,7 +270,7 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
       f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
     return false;
   if (f.terms.bias && !f.terms.positions.empty()) return false;  // one of both
-  return is_one_kernel(f) && (f.terms.mask || has_token_input(g));
+  return is_one_kernel(f) && has_token_input(g, f);
 }
 
 /// True if an operator may mix what attention under that mask gives for padding with other rows, as
@@ -292,6 +295,7 @@ bool is_padding_read(const ir::Graph& g, const ops::KeyMask& mask) {
 struct Common {
   /// That of the first attention, which may have none; windows may differ.
   std::optional<std::optional<ops::KeyMask>> mask;
+  ir::Shape ids;                      // [batch, seq] of the first
   std::optional<bool> keeps_padding;  // empty: not known yet
 };
 
@@ -301,12 +305,14 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   ir::Node* last = f.last;
   auto key_mask = f.terms.mask;
   const std::int64_t window = key_mask ? std::exchange(key_mask->window, 0) : 0;
-  if (common.mask.value_or(key_mask) != key_mask) return false;
+  const ir::Shape& rows = f.q.hidden->type.shape;
+  if (common.mask && (*common.mask != key_mask || !has_rows(rows, common.ids))) return false;
   if (key_mask && key_mask->masks_rows) {
     if (!common.keeps_padding) common.keeps_padding = is_padding_read(g, *key_mask);
     if (*common.keeps_padding) return false;
   }
   common.mask = key_mask;
+  common.ids = {rows[0], rows[1]};
   std::vector<ir::Value*> operands{operand_of(g, f.q, last), operand_of(g, f.k, last), f.v.hidden,
                                    key_mask ? key_mask->input : nullptr};
   std::string p_type = "f32";

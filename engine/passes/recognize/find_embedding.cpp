@@ -8,10 +8,14 @@
 //
 // token_type_ids may be absent (row 0 of the type table counts), and so may the type table.
 // position_ids is absent where the positions are 0..seq-1, else the input that the caller gives;
-// word is f32[vocabulary, hidden]. input_ids is [batch, seq], and so are the other inputs.
+// word is f32[vocabulary, hidden]. input_ids is [batch, seq], and so are the other inputs;
+// attention of the graph has these rows, too, since tokens are packed for one batch of sequences.
+#include <algorithm>
 #include <numeric>
 
 #include "ir/input_role.hpp"
+#include "ops/op.hpp"
+#include "ops/operands.hpp"
 #include "ops/recognize_by_value.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
@@ -132,6 +136,14 @@ bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
   return true;
 }
 
+/// True if no attention of the graph has rows of other values [batch, seq, ...].
+bool is_encoder_of(const ir::Graph& g, const ir::Shape& ids) {
+  return std::all_of(g.nodes().begin(), g.nodes().end(), [&](const auto& n) {
+    return !ops::traits(*n).mixes_tokens ||
+           has_rows(n->inputs[ops::operands::attention::q]->type.shape, ids);
+  });
+}
+
 bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
   if (norm.op != "LayerNormalization" || !normalizes_last_axis(norm)) return false;
   const ir::Shape& sum = norm.inputs[0]->type.shape;
@@ -147,6 +159,7 @@ bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
   if (!e.ids || !e.position) return false;
   for (const ir::Value* input : {e.ids, e.types, e.positions})
     if (input && input->type.shape != ids) return false;
+  if (!is_encoder_of(g, ids)) return false;
   Match m;
   m.nodes = e.nodes;
   m.nodes.push_back(&norm);
