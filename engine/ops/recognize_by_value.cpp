@@ -83,7 +83,8 @@ double place_in(const ir::Node& n, std::size_t operand, double number) {
 }
 
 /// The sequences to try, the longest first: short ones, one for which every place the slice names
-/// makes a difference, and all of each table it reads. Empty if none up to `longest` does.
+/// makes a difference, and all of each table it reads. Those that are longer than the short ones
+/// may be too long for the graph. Empty if more than `longest` are needed.
 std::optional<std::vector<std::int64_t>> seqs_to_try(const Slice& slice, std::int64_t longest) {
   std::int64_t place = 0;
   std::set<std::int64_t, std::greater<>> seqs(std::begin(short_seqs), std::end(short_seqs));
@@ -107,9 +108,13 @@ std::optional<std::vector<std::int64_t>> seqs_to_try(const Slice& slice, std::in
     }
   std::erase_if(seqs, [](std::int64_t seq) { return seq < short_seqs[1]; });
   if (*seqs.begin() > longest) return std::nullopt;
-  // No sequence is longer than a table.
-  const bool has_table = *seqs.begin() > short_seqs[0];
-  if (place > 1) seqs.insert(has_table ? std::min(place + 3, *seqs.begin()) : place + 3);
+  const std::int64_t table = *seqs.begin();
+  if (table == short_seqs[0]) {
+    if (place > 1) seqs.insert(place + 3);
+  } else if (place > 0) {  // no sequence is longer than a table, or than what is left of it
+    seqs.insert(std::min(place + 3, table));
+    if (table - place > short_seqs[0]) seqs.insert(table - place);
+  }
   return std::vector<std::int64_t>(seqs.begin(), seqs.end());
 }
 
@@ -251,6 +256,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
       const ir::Tensor given =
           ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
       const auto result = run(value, {{input, given}}, sizes);
+      if (!result && wanted > short_seqs[0]) break;
       if (!result) return std::nullopt;
       if (!window) window = window_of(*result, shape[1], element_fits);  // all ones come first
       as_given = as_given && agrees(*result, mask, *window, shape[0], shape[1], element_fits);
@@ -280,6 +286,7 @@ bool always(const ir::Graph& graph, ir::Value* value,
     const ir::Bindings sizes = sizes_of(graph, seq);
     if (is_larger(*slice, sizes)) return false;
     const auto result = run(value, {}, sizes);
+    if (!result && seq > short_seqs[0]) continue;
     if (!result || !holds(*result)) return false;
   }
   return true;
