@@ -79,6 +79,20 @@ TEST(FindGelu, AnotherConstantIsNoGelu) {
 })");
 }
 
+TEST(FindGelu, AConstantThatRepeatsItStays) {
+  EXPECT_UNCHANGED(find_gelu(), R"(graph g(%x: f32[1, 4]) {
+  const %r: f32[] = 1.41421354
+  %a: f32[1, 4] = Div(%x, %r)
+  %b: f32[1, 4] = Erf(%a)
+  const %one: f32[] = 1
+  %c: f32[1, 4] = Add(%b, %one)
+  %d: f32[1, 4] = Mul(%x, %c)
+  const %half: f32[3, 1] = [0.5, 0.5, 0.5]
+  %e: f32[3, 4] = Mul(%d, %half)
+  return %e as y
+})");
+}
+
 TEST(FindGelu, TheTwoOperandsMustBeTheSame) {
   EXPECT_UNCHANGED(find_gelu(), R"(graph g(%x: f32[4], %y: f32[4]) {
   const %r: f32[] = 1.41421354
