@@ -12,7 +12,8 @@ Pass find_pooling();
 namespace {
 
 /// An encoder whose hidden states %x are pooled by `tail` to %y.
-std::string encoder(const std::string& tail, const std::string& of_attention = "%mask") {
+std::string encoder(const std::string& tail, const std::string& of_attention = "%mask",
+                    const std::string& outputs = "%y as y") {
   return fmt::format(
       R"(graph g(%ids: i64[batch, seq], %mask: i64[batch, seq], %other: i64[batch, seq]) {{
   const %word: f32[9, 4] = ...
@@ -22,9 +23,9 @@ std::string encoder(const std::string& tail, const std::string& of_attention = "
   %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %position, %gamma, %beta) {{epsilon = 0.5}}
   %a: f32[batch, seq, 4] = attention(%e, %e, %e, {}) {{heads = 1, p_type = "f32", scale = 0.5}}
   %x: f32[batch, seq, 4] = add_norm(%a, %e, %gamma, %beta) {{epsilon = 0.5}}
-{}  return %y as y
+{}  return {}
 }})",
-      of_attention, tail);
+      of_attention, tail, outputs);
 }
 
 const std::string kMask = R"(  %u: i64[batch, seq, 1] = Unsqueeze(%mask) {axes = [2]}
@@ -74,6 +75,12 @@ TEST(FindPooling, WhatOnlyLooksLikeItStays) {
   const %two: f32[] = 2
   %y: f32[batch, 4] = Mul(%z, %two)
 )"));
+  // The second result of an operator whose first is used as well.
+  EXPECT_UNCHANGED(find_pooling(), encoder(kMean + R"(  %z: f32[batch, 4] = Div(%sum, %count)
+  %two: f32[batch, 8] = Concat(%sum, %z) {axis = 1}
+  %first: f32[batch, 4], %y: f32[batch, 4] = Split(%two) {axis = 1, split = [4, 4]}
+)",
+                                           "%mask", "%first as first, %y as y"));
   // Another mask than that of the attention, which pack_tokens could not pack.
   EXPECT_UNCHANGED(find_pooling(), encoder(kMean + kNormalized, "%other"));
 }

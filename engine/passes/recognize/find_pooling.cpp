@@ -139,6 +139,7 @@ std::optional<ir::Attributes> attributes_of(ir::Value* v, const Slice& slice) {
 
 bool find_pooling_of(ir::Graph& g, ir::Value* v) {
   if (!v->producer || v->producer->op == "pool" || v->type.shape.size() != 2) return false;
+  if (v != v->producer->output()) return false;
   const auto slice = slice_of(v);
   if (!slice || !has_shapes(v, *slice) || !is_mask_of_encoder(g, slice->mask)) return false;
   std::optional<ir::Attributes> attributes;
