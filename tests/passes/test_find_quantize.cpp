@@ -121,6 +121,17 @@ TEST(FindQuantize, WeightWithAScaleForEachRow) {
 })");
 }
 
+constexpr std::string_view kOutside = R"(  const %s: f32[] = 0.5
+  const %z: u8[] = 3
+  const %low: i32[] = {}
+  const %high: i32[] = {}
+  %q: u8[batch, 4] = QuantizeLinear(%x, %s, %z)
+  %i: i32[batch, 4] = Cast(%q) {{to = "i32"}}
+  %max: i32[batch, 4] = Max(%i, %low)
+  %min: i32[batch, 4] = Min(%max, %high)
+  %y: f32[batch, 4] = Cast(%min) {{to = "f32"}}
+)";
+
 TEST(FindQuantize, OtherArithmeticStays) {
   const struct {
     const char* name;
@@ -128,6 +139,8 @@ TEST(FindQuantize, OtherArithmeticStays) {
   } others[] = {
       {"rounded down", in_float("-128", "127", "3", "Floor")},
       {"more than 8 bits", in_float("-128", "255")},
+      {"bounds above 8 bits", graph_of(fmt::format(kOutside, "300", "400"))},
+      {"bounds below 8 bits", graph_of(fmt::format(kOutside, "-20", "-5"))},
       {"the zero point is not an integer", in_float("-128", "127", "0.25")},
       {"the difference is taken in 8 bits, where it wraps around",
        graph_of(R"(  const %s: f32[] = 0.5
