@@ -93,11 +93,12 @@ void Builder::alias(const ir::Value* result, const ir::Value* operand) {
 }
 
 Argument Builder::constant(const ir::Tensor& tensor) {
-  const auto [it, added] = uploaded_.emplace(tensor.bytes().data(), 0);
-  if (added || tensor.bytes().empty()) {
+  const std::span bytes = tensor.bytes();
+  const auto [it, added] = uploaded_.try_emplace({bytes.data(), bytes.size(), tensor.dtype()}, 0);
+  if (added) {
     kept_.push_back(tensor);
-    opencl::Buffer buffer = context().allocate(tensor.bytes().size());
-    if (!tensor.bytes().empty()) buffer.write(tensor.bytes());
+    opencl::Buffer buffer = context().allocate(bytes.size());
+    if (!bytes.empty()) buffer.write(bytes);
     it->second = std::get<Constant>(constant(std::move(buffer), tensor, false)).index;
   }
   return Constant{it->second};

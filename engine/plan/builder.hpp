@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -153,8 +154,9 @@ class Builder {
   const Options& options_;
   std::shared_ptr<const Tuning> tuning_;
   std::map<const ir::Value*, int> slots_;
-  // By the address of the constant's bytes, which kept_ keeps alive.
-  std::map<const void*, int> uploaded_;
+  // By the address of the constant's bytes, which kept_ keeps alive, their number and type:
+  // external data of a file may overlap.
+  std::map<std::tuple<const std::byte*, std::size_t, ir::DType>, int> uploaded_;
   std::vector<ir::Tensor> kept_;
   std::map<int, ir::DType> constant_types_;  // of constants that are not prepacked weights
   const ir::Node* node_ = nullptr;
