@@ -87,6 +87,8 @@ std::vector<ir::Type> infer_gather_nd(InferContext& context) {
       batch + depth > static_cast<std::int64_t>(data.shape.size()))
     context.fail(
         fmt::format("indices {} do not match data {}", ir::str(indices), ir::str(data.shape)));
+  for (std::int64_t d = 0; d < batch; ++d)
+    same_extent(context, data.shape[d], indices[d], fmt::format("extent {} of the operands", d));
   ir::Type type{data.dtype, {indices.begin(), indices.end() - 1}};
   type.shape.insert(type.shape.end(), data.shape.begin() + batch + depth, data.shape.end());
   return {type};

@@ -102,6 +102,7 @@ std::vector<ir::Type> infer_split(InferContext& context) {
   if (in.shape[axis].is_constant() && in.shape[axis].constant() != sum)
     context.fail(fmt::format("the extents sum to {}, axis {} of {} has {}", sum, axis,
                              ir::str(in.shape), in.shape[axis].str()));
+  same_extent(context, in.shape[axis], sum, "the axis");
   return types;
 }
 std::vector<ir::Tensor> evaluate_split(const EvaluateContext& context) {
@@ -117,6 +118,7 @@ std::vector<ir::Tensor> evaluate_split(const EvaluateContext& context) {
     results.push_back(gather_strided(x, sizes, strides, at * strides[axis]));
     at += n;
   }
+  if (at < x.shape()[axis]) context.fail("the extents do not reach the end of the axis");
   return results;
 }
 

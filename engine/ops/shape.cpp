@@ -92,6 +92,8 @@ std::vector<ir::Type> infer_reshape(InferContext& context) {
   } else if (known != total && known.is_constant() && total.is_constant()) {
     context.fail(fmt::format("cannot reshape {} ({} elements) to {} ({} elements)",
                              ir::str(in.shape), total.str(), ir::str(out), known.str()));
+  } else if (known != total) {
+    context.graph.assume_equal(known, total);
   }
   return {{in.dtype, std::move(out)}};
 }
@@ -152,6 +154,7 @@ std::vector<ir::Type> infer_squeeze(InferContext& context) {
     const ir::Dim d = type.shape[*a];
     if (d.is_constant() && d.constant() != 1)
       context.fail(fmt::format("axis {} of {} is not 1", *a, ir::str(type.shape)));
+    same_extent(context, d, 1, "the axis");
     type.shape.erase(type.shape.begin() + *a);
   }
   return {type};

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Input shapes that an operator cannot take are refused before anything is read.
+#include <numeric>
+
+#include "as_interpreted.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
+  const struct {
+    const char* name;
+    std::string graph;
+    ir::Bindings fitting, others;
+    std::string message;
+  } cases[] = {
+      {"extents that sum to less",
+       R"(graph g(%x: f32[batch, k]) {
+  %a: f32[batch, 2], %b: f32[batch, 3] = Split(%x) {axis = 1, split = [2, 3]}
+  return %a as a, %b as b
+})",
+       {{"batch", 2}, {"k", 5}},
+       {{"batch", 2}, {"k", 7}},
+       "the model requires k and 5 to be equal, the inputs give 7 and 5"},
+      {"an axis of 2 that is squeezed",
+       R"(graph g(%x: f32[batch, k, 3]) {
+  %y: f32[batch, 3] = Squeeze(%x) {axes = [1]}
+  return %y as y
+})",
+       {{"batch", 2}, {"k", 1}},
+       {{"batch", 2}, {"k", 2}},
+       "the model requires 1 and k to be equal, the inputs give 1 and 2"},
+      {"a shape of fewer elements",
+       R"(graph g(%x: f32[batch, k]) {
+  const %to: i64[3] = [0, 3, 4]
+  %y: f32[batch, 3, 4] = Reshape(%x, %to)
+  return %y as y
+})",
+       {{"batch", 2}, {"k", 12}},
+       {{"batch", 2}, {"k", 14}},
+       "the model requires batch*k and 12*batch to be equal, the inputs give 28 and 24"},
+      {"other batches in the indices",
+       R"(graph g(%x: f32[a, 3, 2], %i: i64[c, 2, 1]) {
+  %y: f32[c, 2, 2] = GatherND(%x, %i) {batch_dims = 1}
+  return %y as y
+})",
+       {{"a", 2}, {"c", 2}},
+       {{"a", 5}, {"c", 2}},
+       "the model requires a and c to be equal, the inputs give 5 and 2"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const ir::Graph graph = ir::parse(c.graph);
+    const auto inputs = [&](const ir::Bindings& sizes) {
+      Tensors tensors;
+      for (const ir::Value* in : graph.inputs()) {
+        ir::Tensor tensor = ir::Tensor::zeros(in->type.dtype, ir::evaluate(in->type.shape, sizes));
+        if (in->type.dtype == ir::DType::f32)
+          std::iota(tensor.mutable_as<float>().begin(), tensor.mutable_as<float>().end(), 1.0f);
+        tensors.emplace(in->name, std::move(tensor));
+      }
+      return tensors;
+    };
+    Session session = Session::compile(ir::parse(c.graph), {});
+    const Tensors given = inputs(c.fitting), outputs = session.run(given);
+    const auto expected = ops::interpret(graph, {given.begin(), given.end()});
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_EQ(difference(outputs.at(graph.outputs()[i].name), expected[i], 0), "");
+    EXPECT_EQ(tests::error_of([&] { session.run(inputs(c.others)); }), c.message);
+  }
+}
+
+}  // namespace
+}  // namespace bertcl::runtime
