@@ -13,11 +13,15 @@
 namespace bertcl::ops {
 namespace {
 
-/// True for the symbols that inference made up: "n" and a number.
-bool is_fresh(const ir::Dim& d) {
+/// True for the symbols that inference made up: "n" and a number, and no axis of an input.
+bool is_fresh(const ir::Graph& graph, const ir::Dim& d) {
   return d.symbols().size() == 1 && d.symbols()[0].size() > 1 && d.symbols()[0][0] == 'n' &&
          std::all_of(d.symbols()[0].begin() + 1, d.symbols()[0].end(),
-                     [](unsigned char c) { return std::isdigit(c); });
+                     [](unsigned char c) { return std::isdigit(c); }) &&
+         std::none_of(graph.inputs().begin(), graph.inputs().end(), [&](const ir::Value* in) {
+           const auto symbols = ir::element_count(in->type.shape).symbols();
+           return std::ranges::find(symbols, d.symbols()[0]) != symbols.end();
+         });
 }
 
 /// True if both sizes occur in the shape of one input: the file means them to differ.
@@ -38,8 +42,8 @@ bool told_apart(const ir::Graph& graph, const ir::Dim& a, const ir::Dim& b) {
 std::optional<ir::Dim> unite(const InferContext& context, const ir::Dim& a, const ir::Dim& b) {
   if (a == b) return a;
   if (a.is_constant() && b.is_constant()) return std::nullopt;
-  if (is_fresh(b)) return a;
-  if (is_fresh(a)) return b;
+  if (is_fresh(context.graph, b)) return a;
+  if (is_fresh(context.graph, a)) return b;
   if (!a.is_constant() && !b.is_constant() && told_apart(context.graph, a, b)) return std::nullopt;
   context.graph.assume_equal(a, b);
   return b.is_constant() ? b : a;

@@ -55,6 +55,11 @@ TEST(Infer, NotesWhatOnlyTheRunCanTell) {
   ASSERT_EQ(graph.assumptions().size(), 1u);
   EXPECT_NO_THROW(check_assumptions(graph, {{"m", 2}, {"n", 3}, {"c", 3}}));
   EXPECT_THROW(check_assumptions(graph, {{"m", 2}, {"n", 3}, {"c", 4}}), Error);
+
+  // Also of axes that a file calls as inference calls those it makes up.
+  graph = ir::parse("graph g(%a: f32[n1], %b: f32[n2]) { %c: f32[] = Mul(%a, %b) return %c }");
+  infer(graph, values);
+  EXPECT_THROW(check_assumptions(graph, {{"n1", 2}, {"n2", 3}}), Error);
 }
 
 TEST(Infer, FollowsTheHeadSplitOfAnExporter) {
