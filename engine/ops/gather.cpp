@@ -48,10 +48,21 @@ std::vector<ir::Tensor> evaluate_gather(const EvaluateContext& context) {
   return {out};
 }
 
+[[noreturn]] void fail_too_many(const auto& context, std::int64_t indices, std::size_t axis,
+                                std::int64_t data) {
+  context.fail(fmt::format("the indices have {} entries along axis {}, the data has {}", indices,
+                           axis, data));
+}
+
 std::vector<ir::Type> infer_gather_elements(InferContext& context) {
   if (context.shape(0).size() != context.shape(1).size())
     context.fail("data and indices must have the same rank");
-  return {{context.type(0).dtype, context.shape(1)}};
+  const ir::Shape &data = context.shape(0), &indices = context.shape(1);
+  const auto axis = static_cast<std::size_t>(context.axis("axis", 0, data.size()));
+  for (std::size_t d = 0; d < data.size(); ++d)
+    if (d != axis && data[d].is_constant() && indices[d].is_constant() && data[d] < indices[d])
+      fail_too_many(context, indices[d].constant(), d, data[d].constant());
+  return {{context.type(0).dtype, indices}};
 }
 std::vector<ir::Tensor> evaluate_gather_elements(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);
@@ -60,8 +71,7 @@ std::vector<ir::Tensor> evaluate_gather_elements(const EvaluateContext& context)
   const ir::Sizes& sizes = context.in(1).shape();
   for (std::size_t d = 0; d < sizes.size(); ++d)
     if (d != static_cast<std::size_t>(axis) && sizes[d] > x.shape()[d])
-      context.fail(fmt::format("the indices have {} entries along axis {}, the data has {}",
-                               sizes[d], d, x.shape()[d]));
+      fail_too_many(context, sizes[d], d, x.shape()[d]);
   ir::Sizes strides = dense_strides(x.shape());
   const std::int64_t step = strides[axis];
   strides[axis] = 0;

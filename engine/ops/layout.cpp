@@ -176,7 +176,8 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
                (end.constant() >= huge || end.constant() == 0)) {
       d = end.constant() == 0 ? ir::Dim(0) : ir::Dim(-start.constant());  // the last ones
     } else if (step == 1 && (!end.is_constant() || end.constant() >= huge || !d.is_constant())) {
-      // A symbolic end is taken to be within the tensor; a number beyond it means its end.
+      // An end is taken to be within the tensor, which each run checks (Plan::at_most); a number of
+      // 31 bits or more means the tensor's.
       ir::Dim last = end;
       if (end.is_constant() && end.constant() >= huge) last = d;
       if (end.is_constant() && end.constant() < 0)
@@ -185,6 +186,7 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
       d = start.is_constant() && start.constant() < 0
               ? context.graph.fresh_symbol()
               : *context.values.apply(context.graph, "Sub", last, start);
+      if (d.is_constant()) d = std::max<std::int64_t>(d.constant(), 0);
     } else {
       d = context.graph.fresh_symbol();
     }

@@ -83,6 +83,11 @@ class Builder {
   static Argument read(const Argument& written);
   /// `result` is `operand` with another shape: no step, the same memory.
   void alias(const ir::Value* result, const ir::Value* operand);
+  /// The step needs `size` to be at most `limit`: each run checks it.
+  void limit(const ir::Dim& size, const ir::Dim& limit) {
+    const bool are_numbers = size.is_constant() && limit.is_constant();
+    if (are_numbers ? size > limit : size != limit) plan_.at_most.emplace(size, limit);
+  }
   /// Device memory with these bytes.
   Argument constant(const ir::Tensor& tensor);
   /// Device memory filled by the caller.

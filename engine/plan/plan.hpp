@@ -10,8 +10,10 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -157,7 +159,9 @@ struct Plan {
   std::vector<Output> outputs;
   std::vector<Tap> taps;
   std::vector<std::pair<ir::Dim, ir::Dim>>
-      equal_sizes;              // what the operators need and no shape says
+      equal_sizes;  // what the operators need and no shape says
+  /// Also what they need: no first size is larger than its second.
+  std::set<std::pair<ir::Dim, ir::Dim>> at_most;
   std::string mask_input;       // model input that masks keys; empty if the model has none
   bool mask_is_length = false;  // as many first keys count as the mask has ones
   std::string keeps_padding;    // operator that needs rows of padding to be computed; else empty

@@ -101,6 +101,11 @@ ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs) {
     if (a.evaluate(given.sizes) != b.evaluate(given.sizes))
       throw Error(fmt::format("the model requires {} and {} to be equal, the inputs give {} and {}",
                               a.str(), b.str(), a.evaluate(given.sizes), b.evaluate(given.sizes)));
+  for (const auto& [size, limit] : plan.at_most)
+    if (size.evaluate(given.sizes) > limit.evaluate(given.sizes))
+      throw Error(fmt::format("the model requires {} to be at most {}, the inputs give {} and {}",
+                              size.str(), limit.str(), size.evaluate(given.sizes),
+                              limit.evaluate(given.sizes)));
   return std::move(given.sizes);
 }
 

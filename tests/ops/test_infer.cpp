@@ -122,6 +122,21 @@ TEST(Infer, SlicesToASymbol) {
             "i64[1, seq]");
 }
 
+TEST(Infer, ASliceThatEndsBeforeItStartsIsEmpty) {
+  EXPECT_EQ(inferred(R"(graph g(%x: f32[batch, n]) {
+      const %from: i64[1] = [3]
+      const %to: i64[1] = [1]
+      %y: f32[] = Slice(%x, %from, %to, %to)
+      return %y })"),
+            "f32[batch, 0]");
+}
+
+TEST(Infer, IndicesOfElementsHaveNoMoreRowsThanTheData) {
+  EXPECT_THAT(failure("graph g(%x: f32[2, n], %i: i64[5, n]) {"
+                      "%y: f32[] = GatherElements(%x, %i) {axis = 1} return %y }"),
+              HasSubstr("the indices have 5 entries along axis 0, the data has 2"));
+}
+
 TEST(Infer, CountsARangeBySymbol) {
   EXPECT_EQ(inferred(R"(graph g(%ids: i64[batch, seq]) {
       const %one: i64[] = 1

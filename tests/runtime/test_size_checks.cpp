@@ -15,6 +15,27 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
     ir::Bindings fitting, others;
     std::string message;
   } cases[] = {
+      {"a table of fewer rows",
+       R"(graph g(%x: f32[batch, seq]) {
+  const %table: f32[6, 2] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+  const %zero: i64[1] = [0]
+  %to: i64[1] = Shape(%x) {start = 1}
+  %y: f32[seq, 2] = Slice(%table, %zero, %to, %zero)
+  return %y as y
+})",
+       {{"batch", 2}, {"seq", 6}},
+       {{"batch", 2}, {"seq", 9}},
+       "the model requires seq to be at most 6, the inputs give 9 and 6"},
+      {"fewer columns than a constant end",
+       R"(graph g(%x: f32[batch, k]) {
+  const %one: i64[1] = [1]
+  const %four: i64[1] = [4]
+  %y: f32[batch, 3] = Slice(%x, %one, %four, %one)
+  return %y as y
+})",
+       {{"batch", 2}, {"k", 5}},
+       {{"batch", 2}, {"k", 3}},
+       "the model requires 4 to be at most k, the inputs give 4 and 3"},
       {"extents that sum to less",
        R"(graph g(%x: f32[batch, k]) {
   %a: f32[batch, 2], %b: f32[batch, 3] = Split(%x) {axis = 1, split = [2, 3]}
@@ -40,6 +61,14 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
        {{"batch", 2}, {"k", 12}},
        {{"batch", 2}, {"k", 14}},
        "the model requires batch*k and 12*batch to be equal, the inputs give 28 and 24"},
+      {"indices of more rows",
+       R"(graph g(%x: f32[a, 4], %i: i64[c, 4]) {
+  %y: f32[c, 4] = GatherElements(%x, %i) {axis = 1}
+  return %y as y
+})",
+       {{"a", 5}, {"c", 2}},
+       {{"a", 2}, {"c", 5}},
+       "the model requires c to be at most a, the inputs give 5 and 2"},
       {"other batches in the indices",
        R"(graph g(%x: f32[a, 3, 2], %i: i64[c, 2, 1]) {
   %y: f32[c, 2, 2] = GatherND(%x, %i) {batch_dims = 1}

@@ -14,6 +14,8 @@ void lower_gather_elements(Builder& b, const ir::Graph&, const ir::Node& node) {
   std::int64_t axis = node.int_attribute("axis", 0);
   if (axis < 0) axis += static_cast<std::int64_t>(data.size());
   const auto at = static_cast<std::size_t>(axis);
+  for (std::size_t d = 0; d < data.size(); ++d)
+    if (d != at) b.limit(indices.shape[d], data[d]);
   Strides strides = row_major(data);
   const ir::Dim axis_stride = strides[at];
   strides[at] = ir::Dim(0);

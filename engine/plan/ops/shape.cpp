@@ -77,6 +77,16 @@ std::vector<std::int64_t> integers(const ir::Node& node, std::string_view key, s
   return v->constant->to_ints();
 }
 
+/// The elements of an axis up to the last one that a slice of `count` reads.
+ir::Dim reach(const ir::Node& node, std::int64_t first, std::int64_t step, const ir::Dim& count) {
+  if (count.is_constant())
+    return count.constant() > 0 ? ir::Dim(first + (count.constant() - 1) * step + 1) : ir::Dim(0);
+  if (first != 0 || step != 1)
+    throw Error(fmt::format("{}: kernels take slices of a symbolic size from the first element on",
+                            node.describe()));
+  return count;
+}
+
 /// Slice with constant starts and positive steps; ends show in the result type.
 void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& from = node.inputs[0]->type.shape;
@@ -107,6 +117,7 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
       start.dim =
           start.dim == ir::Dim(0) ? offset : ir::Dim(start.dim.constant() + offset.constant());
     }
+    b.limit(reach(node, first, steps[i], to[axis]), from[axis]);
     strides[axis] = strides[axis] * ir::Dim(steps[i]);
   }
   copy(b, node, node.inputs[0], b.out(node.output()), {to, {strides, row_major(to)}}, start, 0);
