@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """make_cross_encoder_golden.py OUT.json: what sentence_transformers.CrossEncoder gives for cross_encoder_model.py."""
-import json
 import pathlib
 import sys
 import tempfile
@@ -9,6 +8,7 @@ import sentence_transformers
 import torch
 import transformers
 from cross_encoder_model import CASES, DOCUMENTS, QUERIES, make_model, pairs
+from golden_file import write_golden
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "models" / "minilm-l6-squad"
 
@@ -27,7 +27,7 @@ def main():
                 made["rank"] = [model.rank(query, DOCUMENTS, return_documents=True) for query in QUERIES]
                 made["top_k"] = model.rank(QUERIES[0], DOCUMENTS, top_k=2)
             golden["cases"][name] = made
-    pathlib.Path(sys.argv[1]).write_text(json.dumps(golden, indent=0) + "\n")
+    write_golden(pathlib.Path(sys.argv[1]), golden, 3)
 
 
 main()

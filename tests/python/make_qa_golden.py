@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime
 import torch
 import transformers
+from golden_file import write_golden
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "models" / "minilm-l6-squad"
@@ -42,8 +43,7 @@ def main():
     golden = [{"options": options,
                "answers": {key: answer(question=question, context=context, **options)
                            for key, question, context in some}} for options, some in groups]
-    pathlib.Path(sys.argv[1]).write_text(json.dumps({"transformers": transformers.__version__, "groups": golden},
-                                                    indent=0) + "\n")
+    write_golden(pathlib.Path(sys.argv[1]), {"transformers": transformers.__version__, "groups": golden}, 4)
 
 
 main()
