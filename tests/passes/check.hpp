@@ -3,6 +3,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "ir/text.hpp"
@@ -24,6 +26,15 @@ inline std::string after(const Pass& pass, std::string_view before) {
 /// `text` in the printer's own form, results numbered anew.
 inline std::string normal(std::string_view text) {
   return ir::print(ir::parse(text), {.renumber = true});
+}
+
+/// `text` with `to` in the place of `from`. Throws unless that is there exactly once: else a test
+/// of a changed graph would be one of the same graph.
+inline std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  if (at == std::string_view::npos || text.find(from, at + 1) != std::string_view::npos)
+    throw std::invalid_argument("not exactly once in the graph: " + std::string(from));
+  return std::string(text).replace(at, from.size(), to);
 }
 
 #define EXPECT_REWRITE(pass, before, expected) EXPECT_EQ(after((pass), (before)), normal(expected))

@@ -7,10 +7,6 @@ namespace bertcl::passes {
 namespace {
 
 TEST(AttentionHeads, RotaryPositions) {
-  std::string rotated = attention(additive, scaled_and_masked);
-  const auto put = [&](std::string_view from, std::string_view to) {
-    rotated.replace(rotated.find(from), from.size(), to);
-  };
   const std::string tables = R"(  %i: i64[seq] = Range() {start = 0, step = 1}
   %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
   %place: f32[seq, 1] = Cast(%column) {to = "f32"}
@@ -19,7 +15,9 @@ TEST(AttentionHeads, RotaryPositions) {
   %cos: f32[seq, 4] = Cos(%angle)
   %sin: f32[seq, 4] = Sin(%angle)
 )";
-  put("  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", tables + R"(
+  const std::string rotated =
+      replaced(attention(additive, scaled_and_masked),
+               "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", tables + R"(
   %first: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
   %second: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
   %negated: f32[batch, 2, seq, 2] = Neg(%second)
@@ -37,8 +35,8 @@ TEST(AttentionHeads, RotaryPositions) {
   return %y
 })");
   // The halves the other way round are another rotation.
-  put("Concat(%negated, %first)", "Concat(%first, %negated)");
-  EXPECT_UNCHANGED(find_attention(), rotated);
+  EXPECT_UNCHANGED(find_attention(),
+                   replaced(rotated, "Concat(%negated, %first)", "Concat(%first, %negated)"));
 }
 
 // ONNX Runtime's optimizer moves the Transpose of the keys past their rotation.
@@ -54,11 +52,8 @@ TEST(AttentionHeads, RotaryPositionsBeforeTheTranspose) {
   const std::string sines = R"(  %flat: f32[1, seq, 4] = Unsqueeze(%angle) {axes = [0]}
   %rows: f32[1, seq, 4] = Sin(%flat)
 )";
-  std::string rotated = attention(additive, scaled_and_masked);
-  const auto put = [&](std::string_view from, std::string_view to) {
-    rotated.replace(rotated.find(from), from.size(), to);
-  };
-  put("  %kt: f32[batch, 2, 4, seq] = Transpose(%kr)",
+  const std::string rotated = replaced(
+      attention(additive, scaled_and_masked), "  %kt: f32[batch, 2, 4, seq] = Transpose(%kr)",
       sizes + sines + R"(  %cosr: f32[1, seq, 1, 4] = Transpose(%cos) {perm = [0, 2, 1, 3]}
   %sinr: f32[1, seq, 1, 4] = Unsqueeze(%rows) {axes = [2]}
   %first: f32[batch, seq, 2, 2] = Slice(%kr) {axes = [3], starts = [0], steps = [1]}
@@ -80,14 +75,13 @@ TEST(AttentionHeads, RotaryPositionsBeforeTheTranspose) {
   %y: f32[batch, seq, 8] = attention(%q, %r, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
   return %y
 })");
-  put("Concat(%negated, %first)", "Concat(%first, %negated)");
-  EXPECT_UNCHANGED(find_attention(), rotated);
+  EXPECT_UNCHANGED(find_attention(),
+                   replaced(rotated, "Concat(%negated, %first)", "Concat(%first, %negated)"));
 }
 
 TEST(AttentionHeads, HeadsThatAreTurnedByTheirNumberStay) {
-  std::string rotated = attention(additive, scaled_and_masked);
-  const std::string_view scores = "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)";
-  rotated.replace(rotated.find(scores), scores.size(), R"(
+  const std::string rotated = replaced(attention(additive, scaled_and_masked),
+                                       "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", R"(
   const %cos: f32[1, 2, 1, 4] = [1, 2, 3, 4, 5, 6, 7, 8]
   const %sin: f32[1, 2, 1, 4] = [1, 1, 2, 2, 3, 3, 4, 4]
   %first: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}

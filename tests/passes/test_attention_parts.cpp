@@ -76,17 +76,14 @@ TEST(AttentionParts, RowsThatTheMaskHidesAreLost) {
   EXPECT_REWRITE(find_attention(), text, expected);
   EXPECT_UNCHANGED(find_attention(/*keeps_padding=*/true), text);
   const auto fused_under = [&](std::string_view rows) {
-    std::string graph = text;
-    const std::string_view end = "  return %y";
-    graph.replace(graph.find(end), end.size(),
-                  R"(
+    const std::string graph = replaced(text, "  return %y",
+                                       R"(
   %real: f32[batch, seq] = Cast(%m) {to = "f32"}
   %real3: f32[batch, seq, 1] = Unsqueeze(%real) {axes = [2]}
   %kept: f32[batch, seq, 8] = Mul(%y, %real3)
   %positive: f32[batch, seq, 8] = Relu(%y)
-  %all: f32[batch, 8] = ReduceMean()" +
-                      std::string(rows) +
-                      R"() {axes = [1], keepdims = 0}
+  %all: f32[batch, 8] = ReduceMean()" + std::string(rows) +
+                                           R"() {axes = [1], keepdims = 0}
   return %all)");
     return after(find_attention(), graph).find(" attention(") != std::string::npos;
   };
@@ -94,10 +91,9 @@ TEST(AttentionParts, RowsThatTheMaskHidesAreLost) {
   EXPECT_FALSE(fused_under("%y")) << "the rows of padding count";
   EXPECT_FALSE(fused_under("%positive")) << "the rows of padding count";
 
-  std::string two = text;
-  const std::string_view inputs = "%m: i64[batch, seq])", end = "  return %y";
-  two.replace(two.find(inputs), inputs.size(), "%m: i64[batch, seq], %o: i64[batch, seq])");
-  two.replace(two.find(end), end.size(), R"(
+  const std::string one =
+      replaced(text, "%m: i64[batch, seq])", "%m: i64[batch, seq], %o: i64[batch, seq])");
+  EXPECT_UNCHANGED(find_attention(), replaced(one, "  return %y", R"(
   %row2: i64[batch, 1, seq, 1] = Unsqueeze(%o) {axes = [1, 3]}
   %key2: i64[batch, 1, 1, seq] = Unsqueeze(%o) {axes = [1, 2]}
   %both2: i64[batch, 1, seq, seq] = Mul(%row2, %key2)
@@ -107,8 +103,7 @@ TEST(AttentionParts, RowsThatTheMaskHidesAreLost) {
   %c2: f32[batch, 2, seq, 4] = MatMul(%p2, %vt)
   %ct2: f32[batch, seq, 2, 4] = Transpose(%c2) {perm = [0, 2, 1, 3]}
   %y2: f32[batch, seq, 8] = Reshape(%ct2)
-  return %y, %y2)");
-  EXPECT_UNCHANGED(find_attention(), two);
+  return %y, %y2)"));
 }
 
 /// A mask of the keys that %near keeps.

@@ -54,11 +54,7 @@ TEST(AttentionPositions, ScoresOfPositions) {
 }
 
 TEST(AttentionPositions, BytesOfTokensAndPositions) {
-  const auto replaced = [](std::string text, std::string_view from, std::string_view to) {
-    text.replace(text.find(from), from.size(), to);
-    return text;
-  };
-  const auto with_bytes = [&](std::string text) {
+  const auto with_bytes = [](std::string text) {
     text = replaced(text, "%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[",
                     "%qb: u8[batch, seq, 8], %kb: u8[batch, seq, 8], %vb: u8[");
     return replaced(text, "  const %pq: f32[2, 4, 9] = ...\n", R"(  const %step: f32[] = 0.5
@@ -127,9 +123,7 @@ TEST(AttentionPositions, ABiasBesidesThemStays) {
 }
 
 TEST(AttentionPositions, PlacesThatDependOnAnInputStay) {
-  std::string given(positions);
-  const std::string_view most = "Min(%apart, %most)";
-  given.replace(given.find(most), most.size(), "Min(%apart, %length)");
+  const std::string given = replaced(positions, "Min(%apart, %most)", "Min(%apart, %length)");
   EXPECT_UNCHANGED(
       find_attention(),
       attention(std::string(additive) + "  %length: i64[] = ReduceSum(%m) {keepdims = 0}\n" + given,
@@ -141,20 +135,18 @@ TEST(AttentionPositions, PlacesThatDependOnAnInputStay) {
 }
 
 TEST(AttentionPositions, PositionsThatAreNotOfTheseHeadsStay) {
-  const auto unchanged = [](std::string scores, std::string_view from, std::string_view to) {
-    scores.replace(scores.find(from), from.size(), to);
+  const auto unchanged = [](std::string_view from, std::string_view to) {
     const std::string text = attention(
         std::string(additive) + std::string(positions),
-        scores +
+        replaced(gathered, from, to) +
             "  %2: f32[batch, 2, seq, seq] = Add(%1, %cs)\n  %3: f32[batch, 2, seq, seq] = "
             "Add(%2, %d)\n  %s: f32[batch, 2, seq, seq] = Add(%3, %mask)\n");
     EXPECT_UNCHANGED(find_attention(), text);
   };
-  const std::string scores(gathered);
-  unchanged(scores, "GatherElements(%cq, %repeated) {axis = 3}",
+  unchanged("GatherElements(%cq, %repeated) {axis = 3}",
             "GatherElements(%cq, %repeated) {axis = 2}");
-  unchanged(scores, "Transpose(%kg) {perm = [0, 1, 3, 2]}", "Relu(%kg)");
-  unchanged(scores, "MatMul(%qt, %pq)", "MatMul(%0, %0)");
+  unchanged("Transpose(%kg) {perm = [0, 1, 3, 2]}", "Relu(%kg)");
+  unchanged("MatMul(%qt, %pq)", "MatMul(%0, %0)");
 }
 
 }  // namespace

@@ -71,17 +71,8 @@ TEST(FindRmsNorm, AMeanOverAnotherAxisStays) {
 }
 
 TEST(FindRmsNorm, AFactorForTheWholeTensorStays) {
-  EXPECT_UNCHANGED(find_rms_norm(), R"(graph g(%x: f32[batch, seq, 4]) {
-  %p: f32[batch, seq, 4] = Mul(%x, %x)
-  %v: f32[batch, seq, 1] = ReduceMean(%p) {axes = [2], keepdims = 1}
-  const %eps: f32[] = 0.5
-  %e: f32[batch, seq, 1] = Add(%v, %eps)
-  %s: f32[batch, seq, 1] = Sqrt(%e)
-  %n: f32[batch, seq, 4] = Div(%x, %s)
-  const %gamma: f32[] = 3
-  %y: f32[batch, seq, 4] = Mul(%n, %gamma)
-  return %y
-})");
+  EXPECT_UNCHANGED(find_rms_norm(), replaced(rms_text("Pow(%x, %two)", "2", kEnds[0]),
+                                             "f32[4] = [1, 2, 3, 4]", "f32[] = 3"));
 }
 
 // In a square tensor the means without their axis broadcast along the other one.
