@@ -9,15 +9,15 @@ namespace {
 
 TEST(DequantizeTables, RowsAreReadInFloat) {
   EXPECT_REWRITE(dequantize_tables(), R"(graph g(%ids: i64[batch, seq]) {
-  const %table: u8[3, 2] = [0, 1, 2, 3, 4, 5]
+  const %table: u8[3, 2] = [0, 1, 2, 3, 128, 255]
   const %s: f32[] = 0.5
-  const %z: u8[] = 2
+  const %z: u8[] = 128
   %rows: u8[batch, seq, 2] = Gather(%table, %ids) {axis = 0}
   %y: f32[batch, seq, 2] = DequantizeLinear(%rows, %s, %z)
   return %y as y
 })",
                  R"(graph g(%ids: i64[batch, seq]) {
-  const %table.dequantized: f32[3, 2] = [-1, -0.5, 0, 0.5, 1, 1.5]
+  const %table.dequantized: f32[3, 2] = [-64, -63.5, -63, -62.5, 0, 63.5]
   %y: f32[batch, seq, 2] = Gather(%table.dequantized, %ids) {axis = 0}
   return %y as y
 })");
