@@ -45,7 +45,7 @@ std::vector<Logits> run_model(std::span<const Feature> features, const BatchOpti
       own.start.assign(logits.start.begin() + first, logits.start.begin() + first + length);
       own.end.assign(logits.end.begin() + first, logits.end.begin() + first + length);
     }
-    if (after_batch) after_batch(indexes, batch, elapsed);
+    if (after_batch) after_batch(indexes, elapsed);
   }
   return result;
 }

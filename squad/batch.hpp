@@ -32,10 +32,9 @@ std::vector<std::vector<std::size_t>> group_by_length(std::span<const Feature> f
 Batch make_batch(std::span<const Feature> features, std::span<const std::size_t> indexes);
 
 /// Runs the model over all features in groups. The result is [features], each cut to the tokens
-/// of its window. `after_batch(indexes, batch, seconds)` follows each call of the model, where set.
+/// of its window. `after_batch(indexes, seconds)` follows each call of the model, where set.
 /// Throws Error if the model returns logits of another size than [batch, seq].
-using AfterBatchFn =
-    std::function<void(std::span<const std::size_t> indexes, const Batch& batch, double seconds)>;
+using AfterBatchFn = std::function<void(std::span<const std::size_t> indexes, double seconds)>;
 std::vector<Logits> run_model(std::span<const Feature> features, const BatchOptions& options,
                               const LogitsFn& model, const AfterBatchFn& after_batch = {});
 

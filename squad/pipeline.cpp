@@ -95,11 +95,9 @@ class ModelStage {
 
   void run(Group& group) {
     std::size_t done = 0;
-    const auto after_batch = [&](std::span<const std::size_t> indexes, const Batch& batch,
-                                 double seconds) {
+    const auto after_batch = [&](std::span<const std::size_t> indexes, double seconds) {
       done += indexes.size();
       for (const std::size_t index : indexes) evaluation_.tokens += group.features[index].length();
-      evaluation_.tokens_batched += batch.input_ids.size();
       evaluation_.model_seconds += seconds;
       if (!progress_) return;
       const std::size_t share = group.documents.size() * done / group.features.size();

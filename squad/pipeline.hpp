@@ -44,10 +44,9 @@ struct Evaluation {
   std::vector<QuestionPrediction> predictions;  ///< in the order of the data set
   Scores scores;
   std::size_t features = 0;
-  std::size_t tokens = 0;          ///< real tokens
-  std::size_t tokens_padded = 0;   ///< features * max_seq_length: what fixed shapes would compute
-  std::size_t tokens_batched = 0;  ///< sum of batch * seq over the batches
-  double model_seconds = 0.0;      ///< inside the model function
+  std::size_t tokens = 0;         ///< real tokens
+  std::size_t tokens_padded = 0;  ///< features * max_seq_length: what fixed shapes would compute
+  double model_seconds = 0.0;     ///< inside the model function
   double total_seconds = 0.0;
 
   Predictions answers() const;  ///< text by question id
@@ -61,9 +60,6 @@ struct Evaluation {
 Evaluation evaluate(const Dataset& dataset, const text::Tokenizer& tokenizer,
                     const EvaluateOptions& options, const LogitsFn& model,
                     const ProgressFn& progress = {}, std::size_t limit = 0);
-
-/// Reads a predictions file {id: text}, as the official scripts take it.
-Predictions load_predictions(const std::filesystem::path& path);
 
 /// Writes {id: text} for evaluate-v1.1.py and evaluate-v2.0.py.
 void save_predictions(const std::filesystem::path& path, const Evaluation& evaluation);

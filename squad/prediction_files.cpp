@@ -4,10 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bertcl/error.hpp"
-#include "support/pending_file.hpp"
 #include "squad/pipeline.hpp"
-#include "text/json_file.hpp"
+#include "support/pending_file.hpp"
 
 namespace bertcl::squad {
 namespace {
@@ -30,23 +28,6 @@ void save(const std::filesystem::path& path, const Evaluation& evaluation, const
 }
 
 }  // namespace
-
-Predictions load_predictions(const std::filesystem::path& path) {
-  const json document = text::read_json(path);
-  if (!document.is_object()) {
-    throw Error(fmt::format("{}: is of type {}, expected an object of question id and answer text",
-                            path.string(), document.type_name()));
-  }
-  Predictions predictions;
-  for (const auto& [id, text] : document.items()) {
-    if (!text.is_string()) {
-      throw Error(fmt::format("{}: \"{}\" is of type {}, expected the answer text as a string",
-                              path.string(), id, text.type_name()));
-    }
-    predictions[id] = text.get<std::string>();
-  }
-  return predictions;
-}
 
 void save_predictions(const std::filesystem::path& path, const Evaluation& evaluation) {
   save(path, evaluation, [](const Prediction& prediction) { return json(prediction.text); });

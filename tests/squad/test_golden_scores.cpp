@@ -6,7 +6,6 @@
 
 #include "squad/dataset.hpp"
 #include "squad/metrics.hpp"
-#include "squad/pipeline.hpp"
 #include "tests/squad/support.hpp"
 
 namespace bertcl::squad {
@@ -24,8 +23,8 @@ struct System {
 
 Scores score(const System& system) {
   const Dataset dataset = load_dataset(tests::shared_file(system.data));
-  const Predictions predictions =
-      load_predictions(tests::shared_file(std::string("data/golden/predictions_") + system.file));
+  const auto predictions =
+      read_shared(std::string("data/golden/predictions_") + system.file).get<Predictions>();
   return dataset.version_2 ? evaluate_v2(dataset.questions, predictions)
                            : evaluate_v1(dataset.questions, predictions);
 }
