@@ -8,9 +8,11 @@
 // Add and Mul match their operands in either order. A name that occurs twice must match the same
 // value both times.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,7 +77,7 @@ bool has_rows(const ir::Shape& shape, const ir::Shape& ids);
 /// The number in a constant of one element; empty for anything else.
 std::optional<double> scalar_value(const ir::Value* value);
 
-/// The only element of an attribute or of a constant operand.
+/// The only element of an attribute, or else of a constant operand; empty for anything else.
 std::optional<std::int64_t> only_integer(const ir::Node& node, std::string_view key,
                                          std::size_t operand);
 

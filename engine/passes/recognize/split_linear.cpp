@@ -97,15 +97,6 @@ struct Part {
   std::int64_t first, count;  // along the axis
 };
 
-std::optional<std::int64_t> one_integer(const ir::Node& n, std::string_view key, std::size_t i) {
-  if (n.has(key)) {
-    const auto& all = n.ints_attribute(key);
-    return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
-  }
-  const auto value = n.input(i) ? scalar_value(n.input(i)) : std::nullopt;
-  return value ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
-}
-
 /// What Slice and Split nodes, the only readers of `v`, take along `axis`; empty if others read it.
 std::vector<Part> parts_along(const ir::Graph& g, const ir::Value* v, std::int64_t axis) {
   const auto rank = static_cast<std::int64_t>(v->type.shape.size());
@@ -128,9 +119,9 @@ std::vector<Part> parts_along(const ir::Graph& g, const ir::Value* v, std::int64
         first += parts.back().count;
       }
     } else {
-      const auto a = one_integer(*n, "axes", 3), start = one_integer(*n, "starts", 1);
+      const auto a = only_integer(*n, "axes", 3), start = only_integer(*n, "starts", 1);
       if (!a || !start || !is_axis(*a) || *start < 0) return {};
-      if ((n->has("steps") || n->input(4)) && one_integer(*n, "steps", 4) != 1) return {};
+      if ((n->has("steps") || n->input(4)) && only_integer(*n, "steps", 4) != 1) return {};
       parts.push_back({n->output(), *start, size(n->output()).constant()});
     }
   }
