@@ -7,6 +7,7 @@
 #include "device_test.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/rows.hpp"
+#include "plain_norm.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -261,18 +262,9 @@ TEST_P(RowGroups, OnlyOneResultIsWritten) {
   const auto x = upload(normal_values(count, 1)), ones = upload(std::vector<float>(columns, 1.0f));
   const Output<float> out(count);
   auto k = kernel("add_norm", "add_norm");
-  kernels::set(k, kernels::AddNorm<KernelArgument>{.x = x,
-                                                   .x_type = kF32,
-                                                   .residual_type = kF32,
-                                                   .gamma = ones,
-                                                   .eps = 1e-5f,
-                                                   .rms = 0,
-                                                   .out = out.buffer(),
-                                                   .q_type = 0,
-                                                   .r_type = 0,
-                                                   .rows = static_cast<int32_t>(kRows),
-                                                   .hidden = static_cast<int32_t>(columns),
-                                                   .rows_per_item = 1});
+  auto arguments = plain_norm(x, ones, 1e-5f, kRows, columns);
+  arguments.out = out.buffer();
+  kernels::set(k, arguments);
   run_group(k, kRows);
   const auto values = out.values();
   for (size_t row = 0; row < kRows; ++row) {
@@ -294,19 +286,11 @@ TEST_P(RowGroups, ResultInBf16) {
     const Output<uint16_t> bf16(count);
     const Output<float> out(count);
     auto k = kernel("add_norm", "add_norm");
-    kernels::set(k, kernels::AddNorm<KernelArgument>{.x = x,
-                                                     .x_type = kF32,
-                                                     .residual_type = kF32,
-                                                     .gamma = ones,
-                                                     .eps = 1e-5f,
-                                                     .rms = 0,
-                                                     .out = out.buffer(),
-                                                     .q = bf16.buffer(),
-                                                     .q_type = kBf16,
-                                                     .r_type = 0,
-                                                     .rows = static_cast<int32_t>(kRows),
-                                                     .hidden = static_cast<int32_t>(columns),
-                                                     .rows_per_item = 1});
+    auto arguments = plain_norm(x, ones, 1e-5f, kRows, columns);
+    arguments.out = out.buffer();
+    arguments.q = bf16.buffer();
+    arguments.q_type = kBf16;
+    kernels::set(k, arguments);
     run_group(k, kRows);
     expect_equal(bf16.values(), bf16_bits(out.values()), GetParam().name());
   }
@@ -324,18 +308,9 @@ TEST_P(RowGroups, LargeMeanKeepsItsVariance) {
   for (double& value : expected) value = (value - mean) / std::sqrt(squares / columns + 1e-12);
   const Output<float> out(columns);
   opencl::Kernel norm = kernel("add_norm", "add_norm");
-  kernels::set(norm, kernels::AddNorm<KernelArgument>{.x = input,
-                                                      .x_type = kF32,
-                                                      .residual_type = kF32,
-                                                      .gamma = ones,
-                                                      .eps = 1e-12f,
-                                                      .rms = 0,
-                                                      .out = out.buffer(),
-                                                      .q_type = 0,
-                                                      .r_type = 0,
-                                                      .rows = 1,
-                                                      .hidden = static_cast<int32_t>(columns),
-                                                      .rows_per_item = 1});
+  auto arguments = plain_norm(input, ones, 1e-12f, 1, columns);
+  arguments.out = out.buffer();
+  kernels::set(norm, arguments);
   run_group(norm, 1);
   expect_close(out.values(), expected, "large mean", 1e5);  // as in test_row_norm.cpp
 }

@@ -5,6 +5,7 @@
 #include "device_test.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/rows.hpp"
+#include "plain_norm.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -47,34 +48,19 @@ Source make_source(int32_t type, size_t count, size_t hidden, unsigned seed) {
   return source;
 }
 
-/// LayerNorm of each row in double.
-std::vector<double> layer_norm(const std::vector<double>& x, size_t hidden,
-                               const std::vector<float>& gamma, const std::vector<float>& beta,
-                               double eps) {
+/// LayerNorm or RMSNorm of each row in double.
+std::vector<double> norm_of_rows(const std::vector<double>& x, size_t hidden,
+                                 const std::vector<float>& gamma, const std::vector<float>& beta,
+                                 double eps, bool rms = false) {
   std::vector<double> out(x.size());
   for (size_t at = 0; at < x.size(); at += hidden) {
     double mean = 0, variance = 0;
-    for (size_t i = 0; i < hidden; ++i) mean += x[at + i];
+    for (size_t i = 0; i < hidden && !rms; ++i) mean += x[at + i];
     mean /= static_cast<double>(hidden);
     for (size_t i = 0; i < hidden; ++i) variance += (x[at + i] - mean) * (x[at + i] - mean);
     const double factor = 1 / std::sqrt(variance / static_cast<double>(hidden) + eps);
     for (size_t i = 0; i < hidden; ++i)
       out[at + i] = (x[at + i] - mean) * factor * gamma[i] + (beta.empty() ? 0.0f : beta[i]);
-  }
-  return out;
-}
-
-/// RMSNorm of each row in double.
-std::vector<double> rms_norm(const std::vector<double>& x, size_t hidden,
-                             const std::vector<float>& gamma, const std::vector<float>& beta,
-                             double eps) {
-  std::vector<double> out(x.size());
-  for (size_t at = 0; at < x.size(); at += hidden) {
-    double squares = 0;
-    for (size_t i = 0; i < hidden; ++i) squares += x[at + i] * x[at + i];
-    const double factor = 1 / std::sqrt(squares / static_cast<double>(hidden) + eps);
-    for (size_t i = 0; i < hidden; ++i)
-      out[at + i] = x[at + i] * factor * gamma[i] + (beta.empty() ? 0.0f : beta[i]);
   }
   return out;
 }
@@ -116,7 +102,7 @@ void expect_add_norm(size_t rows, size_t hidden, int32_t x_type, int32_t residua
   const auto gamma = normal_values(hidden, 3), beta = normal_values(hidden, 4);
   std::vector<double> sum = x.values;
   for (size_t i = 0; i < count; ++i) sum[i] += with_residual ? residual.values[i] : 0.0;
-  const auto expected = (rms ? rms_norm : layer_norm)(sum, hidden, gamma, beta, 1e-12f);
+  const auto expected = norm_of_rows(sum, hidden, gamma, beta, 1e-12f, rms);
 
   Output<float> out(count), sums(count);
   const Result<uint8_t> u8(count, hidden, 25.0f, 6);
@@ -169,24 +155,15 @@ TEST(AddNorm, SecondResultInBf16) {
     const auto beta = upload(normal_values(hidden, 4));
     Output<float> out(count);
     Output<uint16_t> with_f32(count), alone(count);
-    const opencl::Buffer none;
     for (const auto* bf16 : {&with_f32, &alone}) {
       auto kernel = device().kernel("add_norm", "add_norm");
-      kernels::set(kernel,
-                   kernels::AddNorm<KernelArgument>{.x = x,
-                                                    .x_type = kF32,
-                                                    .residual_type = kF32,
-                                                    .gamma = gamma,
-                                                    .beta = beta,
-                                                    .eps = 1e-12f,
-                                                    .rms = 0,
-                                                    .out = bf16 == &alone ? none : out.buffer(),
-                                                    .q = bf16->buffer(),
-                                                    .q_type = kBf16,
-                                                    .r_type = 0,
-                                                    .rows = static_cast<int32_t>(rows),
-                                                    .hidden = static_cast<int32_t>(hidden),
-                                                    .rows_per_item = 2});
+      auto arguments = plain_norm(x, gamma, 1e-12f, rows, hidden);
+      arguments.beta = beta;
+      if (bf16 == &with_f32) arguments.out = out.buffer();
+      arguments.q = bf16->buffer();
+      arguments.q_type = kBf16;
+      arguments.rows_per_item = 2;
+      kernels::set(kernel, arguments);
       run(kernel, ceil_div(rows, 2));
     }
     expect_equal(with_f32.values(), bf16_bits(out.values()), "hidden " + std::to_string(hidden));
@@ -199,18 +176,10 @@ TEST(AddNorm, Bf16KeepsNan) {
   const auto x = upload(std::vector<float>{1, NAN, 2}), gamma = upload(std::vector<float>{1, 1, 1});
   Output<uint16_t> out(3);
   auto kernel = device().kernel("add_norm", "add_norm");
-  kernels::set(kernel, kernels::AddNorm<KernelArgument>{.x = x,
-                                                        .x_type = kF32,
-                                                        .residual_type = kF32,
-                                                        .gamma = gamma,
-                                                        .eps = 1e-12f,
-                                                        .rms = 0,
-                                                        .q = out.buffer(),
-                                                        .q_type = kBf16,
-                                                        .r_type = 0,
-                                                        .rows = 1,
-                                                        .hidden = 3,
-                                                        .rows_per_item = 1});
+  auto arguments = plain_norm(x, gamma, 1e-12f, 1, 3);
+  arguments.q = out.buffer();
+  arguments.q_type = kBf16;
+  kernels::set(kernel, arguments);
   run(kernel, 1);
   for (float value : from_bf16(out.values())) EXPECT_TRUE(std::isnan(value));
 }
@@ -242,21 +211,12 @@ TEST(AddNorm, LargeMeanKeepsItsVariance) {
   std::vector<float> x = normal_values(hidden, 9, 0.01f);
   for (float& value : x) value += 1000.0f;
   const std::vector<float> gamma(hidden, 1.0f);
-  const auto expected = layer_norm({x.begin(), x.end()}, hidden, gamma, {}, 1e-12);
+  const auto expected = norm_of_rows({x.begin(), x.end()}, hidden, gamma, {}, 1e-12);
   Output<float> out(hidden);
   auto kernel = device().kernel("add_norm", "add_norm");
-  kernels::set(kernel, kernels::AddNorm<KernelArgument>{.x = upload(x),
-                                                        .x_type = kF32,
-                                                        .residual_type = kF32,
-                                                        .gamma = upload(gamma),
-                                                        .eps = 1e-12f,
-                                                        .rms = 0,
-                                                        .out = out.buffer(),
-                                                        .q_type = 0,
-                                                        .r_type = 0,
-                                                        .rows = 1,
-                                                        .hidden = static_cast<int32_t>(hidden),
-                                                        .rows_per_item = 1});
+  auto arguments = plain_norm(upload(x), upload(gamma), 1e-12f, 1, hidden);
+  arguments.out = out.buffer();
+  kernels::set(kernel, arguments);
   run(kernel, 1);
   // The mean itself has a rounding error of 1000 eps, which is 1e-2 of the deviations here.
   expect_close(out.values(), expected, "large mean", 1e5);
@@ -324,7 +284,7 @@ std::vector<double> embed_reference(const Embedding& e, const std::vector<float>
       sum.push_back(static_cast<double>(word[e.input_ids[t] * hidden + i]) +
                     position[e.position_ids[t] * hidden + i] +
                     type[(e.token_type_ids.empty() ? 0 : e.token_type_ids[t]) * hidden + i]);
-  return layer_norm(sum, hidden, gamma, beta, 1e-12);
+  return norm_of_rows(sum, hidden, gamma, beta, 1e-12);
 }
 
 TEST(EmbedNorm, SumsTheThreeTables) {
