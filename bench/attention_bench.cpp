@@ -135,58 +135,40 @@ void attention(benchmark::State& state, const Variant& variant, int batch, int s
   const Buffer seq_offsets = upload(offsets), out = context->allocate(count / 3 * 4);
   Kernel kernel =
       context->kernel(variant.program, integer ? "attention_s8" : "attention_f32", variant.defines);
+  const auto set = [&](auto a) {  // with what the two contracts share
+    a.q = a.k = a.v = qkv;
+    a.q_stride = a.k_stride = a.v_stride = stride;
+    a.q_offset = 0;
+    a.k_offset = hidden;
+    a.v_offset = 2 * hidden;
+    a.out = out;
+    a.seq_offsets = seq_offsets;
+    a.use_mask = 0;
+    a.heads = heads;
+    a.head_size = head_size;
+    a.block_rows = block_rows;
+    bertcl::kernels::set(kernel, a);
+  };
   if (integer)
-    bertcl::kernels::set(
-        kernel, bertcl::kernels::AttentionS8<KernelArgument>{.q = qkv,
-                                                             .q_stride = stride,
-                                                             .q_offset = 0,
-                                                             .q_type = kU8,
-                                                             .q_zero_point = 119,
-                                                             .k = qkv,
-                                                             .k_stride = stride,
-                                                             .k_offset = hidden,
-                                                             .k_type = kU8,
-                                                             .k_zero_point = 121,
-                                                             .v = qkv,
-                                                             .v_stride = stride,
-                                                             .v_offset = 2 * hidden,
-                                                             .v_type = kU8,
-                                                             .v_zero_point = 128,
-                                                             .out = out,
-                                                             .out_type = kU8,
-                                                             .out_inv_scale = 40.0f,
-                                                             .out_zero_point = 128,
-                                                             .seq_offsets = seq_offsets,
-                                                             .use_mask = 0,
-                                                             .heads = heads,
-                                                             .head_size = head_size,
-                                                             .qk_scale = 2e-5f,
-                                                             .p_inv_scale = 255.0f,
-                                                             .p_max = 255,
-                                                             .unnormalized = variant.unnormalized,
-                                                             .pv_scale = 1e-4f,
-                                                             .score_inv_scale = 0.0f,
-                                                             .score_low = 0,
-                                                             .score_high = 0,
-                                                             .block_rows = block_rows});
+    set(bertcl::kernels::AttentionS8<KernelArgument>{.q_type = kU8,
+                                                     .q_zero_point = 119,
+                                                     .k_type = kU8,
+                                                     .k_zero_point = 121,
+                                                     .v_type = kU8,
+                                                     .v_zero_point = 128,
+                                                     .out_type = kU8,
+                                                     .out_inv_scale = 40.0f,
+                                                     .out_zero_point = 128,
+                                                     .qk_scale = 2e-5f,
+                                                     .p_inv_scale = 255.0f,
+                                                     .p_max = 255,
+                                                     .unnormalized = variant.unnormalized,
+                                                     .pv_scale = 1e-4f,
+                                                     .score_inv_scale = 0.0f,
+                                                     .score_low = 0,
+                                                     .score_high = 0});
   else
-    bertcl::kernels::set(kernel,
-                         bertcl::kernels::AttentionFloat<KernelArgument>{.q = qkv,
-                                                                         .q_stride = stride,
-                                                                         .q_offset = 0,
-                                                                         .k = qkv,
-                                                                         .k_stride = stride,
-                                                                         .k_offset = hidden,
-                                                                         .v = qkv,
-                                                                         .v_stride = stride,
-                                                                         .v_offset = 2 * hidden,
-                                                                         .out = out,
-                                                                         .seq_offsets = seq_offsets,
-                                                                         .use_mask = 0,
-                                                                         .heads = heads,
-                                                                         .head_size = head_size,
-                                                                         .scale = 0.125f,
-                                                                         .block_rows = block_rows});
+    set(bertcl::kernels::AttentionFloat<KernelArgument>{.scale = 0.125f});
   measure(state, kernel,
           {ceil_div(seq, block_rows), static_cast<size_t>(heads), static_cast<size_t>(batch)},
           4.0 * batch * seq * seq * hidden, "gops");
@@ -219,10 +201,7 @@ void add_norm(benchmark::State& state, int type, bool quantized) {
                                                                 .q_type = kS8,
                                                                 .q_inv_scale = weights,
                                                                 .q_zero_point = weights,
-                                                                .r = none,
                                                                 .r_type = 0,
-                                                                .r_inv_scale = none,
-                                                                .r_zero_point = none,
                                                                 .rows = kRows,
                                                                 .hidden = kHidden,
                                                                 .rows_per_item = kRowsPerItem});
@@ -241,7 +220,7 @@ void embed_norm(benchmark::State& state) {
   const Buffer table = random_floats(static_cast<size_t>(words) * kHidden),
                weights = random_floats(kHidden);
   const Buffer out = context->allocate(4 * kCount), bytes = context->allocate(kCount);
-  const Buffer error = upload(std::vector<int32_t>{0}), none;
+  const Buffer error = upload(std::vector<int32_t>{0});
   Kernel kernel = context->kernel("embed_norm", "embed_norm");
   bertcl::kernels::set(kernel,
                        bertcl::kernels::EmbedNorm<KernelArgument>{.input_ids = upload(ids),
@@ -261,10 +240,7 @@ void embed_norm(benchmark::State& state) {
                                                                   .q_type = kS8,
                                                                   .q_inv_scale = weights,
                                                                   .q_zero_point = weights,
-                                                                  .r = none,
                                                                   .r_type = 0,
-                                                                  .r_inv_scale = none,
-                                                                  .r_zero_point = none,
                                                                   .error = error,
                                                                   .tokens = kRows,
                                                                   .hidden = kHidden,

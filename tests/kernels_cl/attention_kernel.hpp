@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the tests of attention find and launch a kernel.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -62,42 +63,62 @@ inline void run_attention(const AttentionKernel& variant, const opencl::Kernel& 
   device().queue().finish();
 }
 
-/// Float attention of qkv [tokens][3 * hidden] by `variant`; T is the type in memory: float, or
-/// uint16_t for f16 and bf16.
+/// Attention of qkv [tokens][3 * hidden] by `variant`, with what its contract (AttentionFloat,
+/// AttentionS8) does not share with the other one in `arguments`.
+template <typename T, typename Arguments, typename Operand>
+std::vector<T> attend_with(const AttentionKernel& variant, std::string_view name,
+                           const AttentionCase& c, const std::vector<Operand>& qkv,
+                           Arguments arguments, int32_t block_rows, const ScoreBias& bias) {
+  Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
+  const int32_t hidden = c.hidden(), use_mask = !c.mask.empty();
+  Arguments& a = arguments;
+  a.q = a.k = a.v = upload(qkv);
+  a.q_stride = a.k_stride = a.v_stride = 3 * hidden;
+  a.q_offset = 0;
+  a.k_offset = hidden;
+  a.v_offset = 2 * hidden;
+  a.out = out.buffer();
+  a.seq_offsets = upload(c.offsets());
+  a.key_mask = upload(c.mask);
+  a.use_mask = use_mask;
+  a.heads = c.heads;
+  a.head_size = c.head_size;
+  a.block_rows = block_rows;
+  if (!bias.values.empty()) a.bias = upload(bias.values);
+  a.bias_row = bias.row_step();
+  a.bias_key = bias.key_step();
+  a.bias_head = bias.head_step(c);
+  a.bias_token = bias.token_step();
+  a.window = bias.window;
+  auto kernel = kernel_for(variant, name, c, bias);
+  kernels::set(kernel, a);
+  run_attention(variant, kernel, c, block_rows);
+  return out.values();
+}
+
+/// Float attention; T is the type in memory: float, or uint16_t for f16 and bf16.
 template <typename T>
 std::vector<T> attend(const AttentionKernel& variant, std::string_view name, const AttentionCase& c,
                       const std::vector<T>& qkv, float scale, int32_t block_rows,
                       const ScoreBias& bias = {}) {
-  const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask),
-             added = bias.values.empty() ? opencl::Buffer() : upload(bias.values);
-  Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
-  const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-  auto kernel = kernel_for(variant, name, c, bias);
-  kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
-                                                               .q_stride = stride,
-                                                               .q_offset = 0,
-                                                               .k = input,
-                                                               .k_stride = stride,
-                                                               .k_offset = hidden,
-                                                               .v = input,
-                                                               .v_stride = stride,
-                                                               .v_offset = 2 * hidden,
-                                                               .out = out.buffer(),
-                                                               .seq_offsets = offsets,
-                                                               .key_mask = mask,
-                                                               .use_mask = use_mask,
-                                                               .heads = c.heads,
-                                                               .head_size = c.head_size,
-                                                               .scale = scale,
-                                                               .block_rows = block_rows,
-                                                               .bias = added,
-                                                               .bias_row = bias.row_step(),
-                                                               .bias_key = bias.key_step(),
-                                                               .bias_head = bias.head_step(c),
-                                                               .bias_token = bias.token_step(),
-                                                               .window = bias.window});
-  run_attention(variant, kernel, c, block_rows);
-  return out.values();
+  return attend_with<T>(variant, name, c, qkv,
+                        kernels::AttentionFloat<KernelArgument>{.scale = scale}, block_rows, bias);
+}
+
+inline const AttentionCase two_sequences{.lengths = {50, 80}, .heads = 1};
+
+/// Compares `attend(case, qkv)` of two_sequences with that of the same, padded to 80 rows by a mask
+/// with `garbage` under it.
+template <typename T, typename Attend>
+void expect_padded_equals_packed(const std::vector<T>& qkv, T garbage, const Attend& attend,
+                                 const std::string& what) {
+  AttentionCase padded{.lengths = {80, 80}, .heads = 1, .mask = std::vector<uint8_t>(160, 1)};
+  std::fill(padded.mask.begin() + 50, padded.mask.begin() + 80, uint8_t{0});
+  std::vector<T> rows = qkv;
+  rows.insert(rows.begin() + 50 * 192, 30 * 192, garbage);
+  auto out = attend(padded, rows);
+  out.erase(out.begin() + 50 * 64, out.begin() + 80 * 64);
+  expect_equal(out, attend(two_sequences, qkv), what);
 }
 
 }  // namespace bertcl::tests

@@ -99,16 +99,9 @@ TEST_P(AttentionBf16, MaskedKeysMayHoldAnything) {
 }
 
 TEST_P(AttentionBf16, PaddedEqualsPacked) {
-  const AttentionCase packed{.lengths = {50, 80}, .heads = 1};
-  AttentionCase padded{.lengths = {80, 80}, .heads = 1, .mask = std::vector<uint8_t>(160, 1)};
-  std::fill(padded.mask.begin() + 50, padded.mask.begin() + 80, uint8_t{0});
-  const auto a = operands(packed);
-  std::vector<uint16_t> b(a.begin(), a.begin() + 50 * 192);
-  b.resize(80 * 192, 0x42c8);  // 100
-  b.insert(b.end(), a.begin() + 50 * 192, a.end());
-  auto out = attend(padded, b, 0.125f);
-  out.erase(out.begin() + 50 * 64, out.begin() + 80 * 64);
-  expect_equal(out, attend(packed, a, 0.125f), "padded");
+  expect_padded_equals_packed<uint16_t>(
+      operands(two_sequences), 0x42c8,  // 100
+      [&](const AttentionCase& c, const auto& qkv) { return attend(c, qkv, 0.125f); }, "padded");
 }
 
 INSTANTIATE_TEST_SUITE_P(BlockKeys, AttentionBf16, testing::Values(8, 128));

@@ -218,20 +218,14 @@ TEST_P(AttentionS8, MaskWithHolesAndRowWithoutKeys) {
 }
 
 TEST_P(AttentionS8, PaddedEqualsPacked) {
-  // The same two sequences packed, and padded to 80 rows with a mask and garbage.
-  const AttentionCase packed{.lengths = {50, 80}, .heads = 1};
-  AttentionCase padded{.lengths = {80, 80}, .heads = 1, .mask = std::vector<uint8_t>(160, 1)};
-  std::fill(padded.mask.begin() + 50, padded.mask.begin() + 80, uint8_t{0});
   const Quantization z{.q = {kU8, 120}, .k = {kU8, 131}, .v = {kU8, 90}};
-  const Bytes a = random_bytes(packed);
-  Bytes b(160 * 192, 255);
-  std::copy(a.begin(), a.begin() + 50 * 192, b.begin());
-  std::copy(a.begin() + 50 * 192, a.end(), b.begin() + 80 * 192);
-  for (const Quantization& way : {z, z.unnormalizing()}) {
-    auto out = attend<float>(GetParam(), padded, way, b);
-    out.erase(out.begin() + 50 * 64, out.begin() + 80 * 64);
-    expect_equal(out, attend<float>(GetParam(), packed, way, a), GetParam().name());
-  }
+  for (const Quantization& way : {z, z.unnormalizing()})
+    expect_padded_equals_packed<uint8_t>(
+        random_bytes(two_sequences), 255,
+        [&](const AttentionCase& c, const Bytes& qkv) {
+          return attend<float>(GetParam(), c, way, qkv);
+        },
+        GetParam().name());
 }
 
 // Equal keys give equal probabilities, and one key far above gives exactly 1: the integer sums that
