@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tiny model with a head for each task that reads 30,522 tokens.
+// A tiny model with a head for each task that reads 30,522 tokens, and commands on it.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "tests/quant/tiny_bert.hpp"
+#include "tests/tools/program_runner.hpp"
 
 namespace bertcl::tests {
 
@@ -35,5 +36,23 @@ inline std::string model_of_tasks() {
   output("score", {"batch"}, 1);
   return g.model().SerializeAsString();
 }
+
+class TasksModelTest : public FolderTest {
+ protected:
+  ProgramResult run(const std::string& command, const std::string& input,
+                    std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {command, model_, "--vocab", kVocabulary});
+    return run_bertcl(more, {}, input);
+  }
+  nlohmann::json json(const std::string& command, const std::string& input,
+                      std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--json", "-"});
+    const ProgramResult result = run(command, input, more);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  }
+
+  const std::string model_ = write("m.onnx", model_of_tasks());
+};
 
 }  // namespace bertcl::tests

@@ -5,7 +5,6 @@
 
 #include <sstream>
 
-#include "program_runner.hpp"
 #include "tasks_model.hpp"
 
 namespace bertcl::tests {
@@ -16,26 +15,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-class HeadCommandTest : public FolderTest {
- protected:
-  HeadCommandTest() : model_(write("m.onnx", model_of_tasks())) {}
-
-  ProgramResult run(const std::string& name, const std::string& input,
-                    const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all = {name, model_, "--vocab", kVocabulary};
-    all.insert(all.end(), more.begin(), more.end());
-    return run_bertcl(all, {}, input);
-  }
-  nlohmann::json json(const std::string& name, const std::string& input,
-                      std::vector<std::string> more = {}) const {
-    more.insert(more.end(), {"--json", "-"});
-    const ProgramResult result = run(name, input, more);
-    EXPECT_EQ(result.code, 0) << result.err;
-    return nlohmann::json::parse(result.out, nullptr, false);
-  }
-
-  const std::string model_;
-};
+class HeadCommandTest : public TasksModelTest {};
 
 TEST_F(HeadCommandTest, ClassesAreNamedByOptionAndByFile) {
   const std::string input = "It is fine.\n\nIt is not.\n";

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "npz/npz.hpp"
-#include "program_runner.hpp"
 #include "tasks_model.hpp"
 
 namespace bertcl::tests {
@@ -19,24 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-class RerankTest : public FolderTest {
- protected:
-  RerankTest() : model_(write("m.onnx", model_of_tasks())) {}
-
-  std::vector<std::string> command(const std::vector<std::string>& more) const {
-    std::vector<std::string> all = {"rerank", model_, "--vocab", kVocabulary};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  nlohmann::json ranked(std::vector<std::string> more, const std::string& input = "") const {
-    more.insert(more.end(), {"--json", "-"});
-    const ProgramResult result = run_bertcl(command(more), {}, input);
-    EXPECT_EQ(result.code, 0) << result.err;
-    return nlohmann::json::parse(result.out, nullptr, false);
-  }
-
-  const std::string model_;
-};
+class RerankTest : public TasksModelTest {};
 
 const std::vector<std::string> kPassages = {
     "The Khronos Group maintains OpenCL.", "Oslo.",
@@ -50,10 +32,11 @@ std::string lines(const std::vector<std::string>& texts) {
 }
 
 TEST_F(RerankTest, LogitsAreThoseOfTheModelForEachPair) {
-  const nlohmann::json json = ranked({"-q", "Who maintains OpenCL?", "--logits"}, lines(kPassages));
-  EXPECT_EQ(json.at("activation"), "none");
-  EXPECT_EQ(json.at("passages"), 5);
-  const nlohmann::json& query = json.at("queries").at(0);
+  const nlohmann::json report =
+      json("rerank", lines(kPassages), {"-q", "Who maintains OpenCL?", "--logits"});
+  EXPECT_EQ(report.at("activation"), "none");
+  EXPECT_EQ(report.at("passages"), 5);
+  const nlohmann::json& query = report.at("queries").at(0);
   EXPECT_EQ(query.at("query"), "Who maintains OpenCL?");
   const nlohmann::json& results = query.at("results");
   ASSERT_EQ(results.size(), 5u);
@@ -81,7 +64,7 @@ TEST_F(RerankTest, SigmoidsAreTheDefaultUnlessTheModelsFilesSayOtherwise) {
   const auto best = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"-q", "Who?"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return ranked(arguments, lines(kPassages))
+    return json("rerank", lines(kPassages), arguments)
         .at("queries")[0]["results"][0]["score"]
         .get<double>();
   };
@@ -100,28 +83,27 @@ TEST_F(RerankTest, SigmoidsAreTheDefaultUnlessTheModelsFilesSayOtherwise) {
         R"({"activation_fn": "torch.nn.modules.activation.Sigmoid"})");
   EXPECT_NEAR(best({}), sigmoid, 1e-6) << "it comes before config.json";
   write("config_sentence_transformers.json", R"({"activation_fn": "mine.Softplus"})");
-  EXPECT_THAT(refusal(run_bertcl(command({"-q", "Who?"}), {}, "a\n")),
+  EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", "Who?"})),
               AllOf(HasSubstr("mine.Softplus"), HasSubstr("--logits")));
 }
 
 TEST_F(RerankTest, TextIsATableWithTheBestFirst) {
   const std::string file = write("p.txt", lines(kPassages));
-  const ProgramResult all = run_bertcl(command({file, "-q", "Who?"}));
+  const ProgramResult all = run("rerank", "", {file, "-q", "Who?"});
   ASSERT_EQ(all.code, 0) << all.err;
   EXPECT_THAT(all.out, AllOf(HasSubstr("score  index  passage\n"), Not(HasSubstr("? Who?"))));
   for (const std::string& passage : kPassages) EXPECT_THAT(all.out, HasSubstr("  " + passage));
   const std::size_t first = all.out.find("Oslo.");
   EXPECT_LT(all.out.rfind("  1  ", first), all.out.rfind("  3  ", all.out.rfind("Oslo.")))
       << "equal ones in their order: " << all.out;
-  const ProgramResult best =
-      run_bertcl(command({"-q", "Who?", "--passages", file, "--top-k", "2"}));
+  const ProgramResult best = run("rerank", "", {"-q", "Who?", "--passages", file, "--top-k", "2"});
   EXPECT_EQ(std::count(best.out.begin(), best.out.end(), '\n'), 3) << best.out;
   EXPECT_THAT(all.out, StartsWith(best.out.substr(0, best.out.find('\n'))));
 }
 
 TEST_F(RerankTest, PassagesGoToTheModelAsTheyAre) {
   const nlohmann::json results =
-      ranked({"-q", "Who?"}, "  Ada. \nOslo.\r\n").at("queries")[0].at("results");
+      json("rerank", "  Ada. \nOslo.\r\n", {"-q", "Who?"}).at("queries")[0].at("results");
   ASSERT_EQ(results.size(), 2u);
   for (const nlohmann::json& result : results)
     EXPECT_EQ(result.at("text"), result.at("index") == 0 ? "  Ada. " : "Oslo.");
@@ -132,20 +114,20 @@ TEST_F(RerankTest, PairsAreOrderedByTheirQueries) {
 {"query": "Where?", "passage": "Oslo."}
 {"query": "Who?", "passage": "The Khronos Group.", "id": "k"}
 )";
-  const nlohmann::json queries = ranked({}, pairs).at("queries");
+  const nlohmann::json queries = json("rerank", pairs).at("queries");
   ASSERT_EQ(queries.size(), 2u);
   EXPECT_EQ(queries[0].at("query"), "Who?");
   EXPECT_EQ(queries[0].at("results").size(), 2u);
   EXPECT_FALSE(queries[1].at("results")[0].contains("id"));
   EXPECT_EQ(queries[1].at("results")[0].at("index"), 1);
-  const ProgramResult text = run_bertcl(command({}), {}, pairs);
+  const ProgramResult text = run("rerank", pairs);
   EXPECT_THAT(text.out, AllOf(StartsWith("? Who?\n"), HasSubstr("\n\n? Where?\n"),
                               HasSubstr("score  id  passage")));
 }
 
 TEST_F(RerankTest, LongPassagesAreTruncatedWithAWarning) {
   const ProgramResult result =
-      run_bertcl(command({"-q", "Who?", "--max-seq-length", "8"}), {}, lines(kPassages));
+      run("rerank", lines(kPassages), {"-q", "Who?", "--max-seq-length", "8"});
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.err, HasSubstr("truncated 2 of 5 pairs to 8 tokens"));
 }
@@ -153,14 +135,12 @@ TEST_F(RerankTest, LongPassagesAreTruncatedWithAWarning) {
 TEST_F(RerankTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(refusal(run_bertcl({"rerank", kModel, "-q", "Who?"}, {}, "a\n")),
               AllOf(HasSubstr(kModel), HasSubstr("[batch, 1]"), HasSubstr("start_logits")));
-  EXPECT_THAT(refusal(run_bertcl(command({}), {}, "a\n")),
+  EXPECT_THAT(refusal(run("rerank", "a\n")),
               HasSubstr("standard input:1: the passage has no query"));
-  EXPECT_THAT(refusal(run_bertcl(command({"-q", " "}), {}, "a\n")),
-              HasSubstr("the query is empty"));
-  EXPECT_THAT(refusal(run_bertcl(command({"-q", "Who?"}), {}, "a\ncaf\xe9\n")),
+  EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", " "})), HasSubstr("the query is empty"));
+  EXPECT_THAT(refusal(run("rerank", "a\ncaf\xe9\n", {"-q", "Who?"})),
               HasSubstr("standard input:2: invalid UTF-8"));
-  EXPECT_THAT(refusal(run_bertcl(command({"-q", "Who?", "--top-k", "0"}), {}, "a\n")),
-              HasSubstr("--top-k"));
+  EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", "Who?", "--top-k", "0"})), HasSubstr("--top-k"));
 }
 
 }  // namespace
