@@ -75,9 +75,7 @@ class Provider(unittest.TestCase):
             raise unittest.SkipTest(f"{PLUGIN} is not built")
         if not any(d.ep_name == NAME for d in onnxruntime.get_ep_devices()):
             onnxruntime.register_execution_provider_library("bertcl", str(PLUGIN))
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.int8 = cls.folder / "int8.onnx"
         bertcl("quantize", MODEL, "-o", cls.int8, "--data", ROOT / "data" / "calibration.json",
                "--samples", 20)

@@ -16,9 +16,7 @@ SAMPLE, CALIBRATION = ROOT / "data" / "sample-v2.0.json", ROOT / "data" / "calib
 
 class AccuracyTable(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         spec = make_bert.Spec.of_size("tiny", vocabulary=30522)
         make_bert.save(make_bert.build(spec), self.folder / "model.onnx")
 

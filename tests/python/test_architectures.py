@@ -33,9 +33,7 @@ REFUSED = {"deberta": "does not follow from the shapes of the inputs"}
 
 class Architectures(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         logging.disable(logging.WARNING)
         self.addCleanup(logging.disable, logging.NOTSET)
 

@@ -115,10 +115,9 @@ def onnxruntime_ranges(model, questions, method, inputs, together=1, **options):
 class Calibrators(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.questions = Questions(folder.name, [20, 5, 61, 33, 90, 7, 48, 12, 75])
-        cls.tables = pathlib.Path(folder.name) / "tables.onnx"
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        cls.questions = Questions(folder, [20, 5, 61, 33, 90, 7, 48, 12, 75])
+        cls.tables = pathlib.Path(folder) / "tables.onnx"
         tables_model(cls.tables)
 
     def compare(self, model, found, expected, tolerance):

@@ -132,9 +132,7 @@ class Channels(unittest.TestCase):
         cls.addClassCleanup(logging.disable, logging.NOTSET)
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def quantize(self, graph):
         source, path = graph.save(self.folder / "smoothed.onnx"), self.folder / "quantized.onnx"

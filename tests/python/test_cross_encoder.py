@@ -28,14 +28,13 @@ GOLDEN = json.loads(pathlib.Path(__file__).with_name("cross_encoder_golden.json"
 class CrossEncoderTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.paths = {name: cls.export(name, case) for name, case in CASES.items()}
         cls.models = {name: bertcl.CrossEncoder(path, device="cpu") for name, path in cls.paths.items()}
 
     @classmethod
     def export(cls, name, case):
-        path = pathlib.Path(cls.folder.name) / name
+        path = cls.folder / name
         model = make_model(**case)
         transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL)).save_pretrained(path)
         model.config.save_pretrained(path)
@@ -84,7 +83,7 @@ class CrossEncoderTest(unittest.TestCase):
 
     def test_the_program_ranks_alike(self):
         for name in "one label", "logits":
-            passages = pathlib.Path(self.folder.name) / "passages.jsonl"
+            passages = self.folder / "passages.jsonl"
             passages.write_text("".join(json.dumps({"query": query, "passage": document}) + "\n"
                                         for query, document in pairs()))
             report = json.loads(run_bertcl("rerank", self.paths[name] / "model.onnx", passages,

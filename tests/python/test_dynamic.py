@@ -63,9 +63,7 @@ def matmuls(path):
 class DynamicallyQuantizedModel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         fold_weights(MODEL, cls.folder / "folded.onnx")
         vocabulary = questions.Vocabulary(MODEL.parent / "vocab.txt")
         cls.examples = questions.load(SAMPLE, QUESTIONS, vocabulary, max_length=200)

@@ -50,9 +50,7 @@ def write_texts(path, count, seed):
 
 class FineTuning(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.encoder = self.folder / "encoder.onnx"
         make_bert.save(make_bert.build(make_bert.Spec.of_size("tiny", vocabulary=30522, opset=13)),
                        self.encoder)

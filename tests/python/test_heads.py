@@ -40,9 +40,7 @@ def values_of(model, name, array, mask):
 
 class Heads(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         logging.disable(logging.WARNING)
         self.addCleanup(logging.disable, logging.NOTSET)
 

@@ -15,9 +15,8 @@ class SpellingsOfTheDefaultModel(unittest.TestCase):
     def setUpClass(cls):
         logging.disable(logging.WARNING)
         cls.addClassCleanup(logging.disable, logging.NOTSET)
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.all = {found.name: found for found in launches.all_launches(folder.name, QUESTIONS)}
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        cls.all = {found.name: found for found in launches.all_launches(folder, QUESTIONS)}
         cls.own = cls.all["bertcl"]
 
     def test_calibrated_matmuls_need_the_same_launches(self):

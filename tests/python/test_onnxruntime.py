@@ -52,9 +52,7 @@ class DefaultModel(unittest.TestCase):
         # 200 of SQuAD where it is at hand, else all that the repository carries
         data, count = (DEV, 200) if DEV.exists() else (SAMPLE, 150)
         cls.examples = questions.load(data, count, vocabulary, max_length=256)
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.int8 = pathlib.Path(folder.name) / "int8.onnx"
+        cls.int8 = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "int8.onnx"
         bertcl("quantize", MODEL, "-o", cls.int8, "--data", ROOT / "data" / "calibration.json",
                "--samples", 40)
 

@@ -20,9 +20,7 @@ ELEMENT = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): Tensor
 class Operators(unittest.TestCase):
     def setUp(self):
         self.random = np.random.default_rng(1)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "model.onnx"
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "model.onnx"
 
     def floats(self, *shape, scale=1.0):
         return (scale * self.random.standard_normal(shape)).astype(np.float32)

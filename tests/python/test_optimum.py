@@ -42,9 +42,7 @@ FUSED = {"O2", "O3"}
 class Optimum(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         script = ROOT / "tests" / "python" / "export_by_optimum.py"
         done = subprocess.run([PYTHON, script, cls.folder], capture_output=True, text=True,
                               env={**os.environ, "HF_HUB_OFFLINE": "1"})

@@ -53,9 +53,7 @@ class Exported(torch.nn.Module):
 
 class PipelinesTest(unittest.TestCase):
     def pipelines(self, task, **config):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        path = pathlib.Path(folder.name)
+        path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         torch.manual_seed(0)
         settings = transformers.BertConfig(
             hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,

@@ -44,9 +44,7 @@ def run_torch(path, inputs):
 
 class Folder(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def write(self, name="model.onnx", **spelling):
         spec = make_bert.Spec.of_size("tiny", **spelling)

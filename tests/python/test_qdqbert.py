@@ -90,9 +90,7 @@ class QdqBert(unittest.TestCase):
     def test_export(self):
         logging.disable(logging.WARNING)
         self.addCleanup(logging.disable, logging.NOTSET)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        path = pathlib.Path(folder.name) / "qdqbert.onnx"
+        path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "qdqbert.onnx"
         with mock.patch.object(modeling_bert, "eager_attention_forward", quantized_attention):
             model = Model("question answering")
             quantize(model.module.model.bert.encoder)

@@ -39,9 +39,7 @@ ACTIVATIONS = ("u8", "s8", "u8-symmetric", "s8-asymmetric")
 class QuantizeOptions(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.model = cls.folder / "model.onnx"
         spec = make_bert.Spec.of_size("tiny", layer_norm="whole", vocabulary=30522)
         make_bert.save(make_bert.build(spec), cls.model)

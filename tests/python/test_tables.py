@@ -105,9 +105,7 @@ class SameModel(unittest.TestCase):
     """quantize_static of ONNX Runtime and `bertcl quantize --read-table` with its calibration."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def check(self, model, method, settings, extra, options):
         table, peer, mine = (self.folder / name for name in ("t.json", "peer.onnx", "mine.onnx"))
@@ -181,9 +179,7 @@ class SameModel(unittest.TestCase):
 class Files(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.model = cls.folder / "mine.onnx"
         cls.table = cls.folder / "mine.json"
         cls.report = cls.folder / "report.json"

@@ -103,9 +103,7 @@ class Tasks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         logging.disable(logging.WARNING)
-        cls._folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls._folder.cleanup)
-        cls.folder = pathlib.Path(cls._folder.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         texts = [text for a, b, _ in read_stsb(shared("stsb/stsb-en-dev.csv")) for text in (a, b)]
         texts += [" ".join(w for w, _ in s) for s in read_wnut17(shared("wnut17/emerging.dev.conll"))]
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

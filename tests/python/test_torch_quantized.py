@@ -100,9 +100,7 @@ def quantize(model, activations, weights):
 
 class TorchQuantized(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "model.onnx"
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "model.onnx"
         logging.disable(logging.WARNING)
         self.addCleanup(logging.disable, logging.NOTSET)
 

@@ -53,9 +53,7 @@ def shown(page):
 class PageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         encoder_model.write_encoder(cls.folder / "encoder")
         cls.server = Server(cls.folder, f"one={MODEL}", f"two={MODEL}", f"vectors={cls.folder}/encoder/model.onnx",
                             "--pooling", "mean")
