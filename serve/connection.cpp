@@ -80,7 +80,12 @@ bool Connection::hung_up() {
 }
 
 void Connection::close() {
-  if (socket() >= 0) shutdown(socket(), SHUT_RDWR);
+  if (socket() < 0) return;
+  shutdown(socket(), SHUT_RDWR);
+  // What had come before can still be read, and the library would take it for the next request.
+  char rest[16384];
+  while (recv(socket(), rest, sizeof(rest), MSG_DONTWAIT) > 0) {
+  }
 }
 
 Connection::Wake Connection::wait(std::chrono::milliseconds most, std::array<int, 2> events) {

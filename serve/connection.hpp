@@ -19,7 +19,7 @@ class Connection {
 
   /// True if the client has closed it, or its sending half.
   bool hung_up();
-  /// Ends it once all that was written has been sent.
+  /// Ends it once all that was written has been sent; what the client has sent is dropped.
   void close();
   /// What ended a wait.
   enum class Wake { client, event, time };

@@ -124,6 +124,36 @@ TEST(Malformed, NothingIsReadAfterBadHeads) {
   }
 }
 
+/// The beginning of a request, filled to a multiple of 64 bytes by a header.
+std::string filled(const std::string& head, const std::string& body = "") {
+  const std::size_t size = head.size() + std::string("X: \r\n\r\n").size() + body.size();
+  return head + "X: " + std::string(64 - size % 64, 'a') + "\r\n\r\n" + body;
+}
+
+// What a buffer takes from the system ends at a multiple of 64 bytes: there begins a request.
+TEST(Malformed, NoRequestRunsInABodyThatIsRefused) {
+  TestServer server({.server = {.threads = 1, .io_seconds = 1}});
+  const std::string post = "POST /embed HTTP/1.1\r\nHost: x\r\n",
+                    length = "Content-Length: 65536\r\n";
+  const std::vector<std::string> refused = {
+      filled(post + length + "Content-Type: multipart/form-data; boundary=x\r\n"),
+      filled(post + length + "Content-Length: 40\r\n"),
+      filled(post + "Content-Length: 99999999999\r\n"),
+      filled(post + "Transfer-Encoding: other\r\n"),
+      filled(post + "Transfer-Encoding: chunked\r\n", "zz\r\n"),
+      filled(post + length + "Content-Encoding: gzip\r\n"),
+      filled("GET /embed HTTP/1.1\r\nHost: x\r\n" + length)};
+  std::string body;
+  while (body.size() < 65536) body += filled("GET /health HTTP/1.1\r\nHost: x\r\n");
+  for (const std::string& head : refused) {
+    EXPECT_THAT(answers_to(server, head + body).first,
+                AllOf(StartsWith("HTTP/1.1 4"), HasSubstr("Connection: close")))
+        << head;
+  }
+  ASSERT_TRUE(server.client().Get("/info")) << "the only thread has done with the others";
+  EXPECT_EQ(server.answered().size(), refused.size() + 1);
+}
+
 TEST(Malformed, AThousandLeaveNothing) {
   TestServer server({.server = {.keep_alive_seconds = 1, .io_seconds = 1}});
   const std::string body = body_of(text_of(40)), expected = answer(server, body);
