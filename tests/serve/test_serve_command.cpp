@@ -130,6 +130,18 @@ TEST_F(ServeCommand, EndsAtOnceWhileModelsAreLoaded) {
   EXPECT_EQ(code, 0);
 }
 
+TEST_F(ServeCommand, AnEmptyKeyIsRefused) {
+  const std::string model = path("none.onnx");  // an open server would not end
+  EXPECT_THAT(refusal(run_bertcl({"serve", model, "--api-key", ""})),
+              HasSubstr("--api-key: the key is empty"));
+  for (const char* line : {"api-key = \"\"\n", "api-key =\n"})
+    EXPECT_THAT(refusal(run_bertcl({"serve", model, "--config", write("serve.toml", line)})),
+                HasSubstr("--api-key: the key is empty"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", model}, {{"BERTCL_API_KEY", ""}})),
+              HasSubstr("none.onnx"))
+      << "an empty variable counts as unset";
+}
+
 TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
   EXPECT_THAT(refusal(run_bertcl({"serve", path("none.onnx"), "--port", "0"})),
               HasSubstr("none.onnx"));

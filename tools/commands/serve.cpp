@@ -225,6 +225,8 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       .add_option("--api-key", service.api_key,
                   "Answer only requests with the header Authorization: Bearer KEY; by "
                   "default\nBERTCL_API_KEY, which other users of the machine do not see")
+      ->check(CLI::Validator(
+          [](const std::string& key) { return key.empty() ? "the key is empty" : ""; }, ""))
       ->type_name("KEY");
   input_file(command.add_option("--config", options.config,
                                 "Options from a file, by their long names: port = 8081; those of "
