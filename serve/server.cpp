@@ -13,6 +13,7 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <system_error>
 #include <thread>
@@ -73,6 +74,22 @@ BodyOf body_of(const httplib::Request& request, std::size_t& length) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
   if (error != std::errc{} || end != text.data() + text.size()) return BodyOf::unclear;
   return BodyOf::announced;
+}
+
+/// True if the body can be unpacked, or is not packed. The library knows codings in lower case
+/// only, passes over others, and reads the header when it reads the body.
+bool set_coding(httplib::Headers& headers) {
+  const auto [begin, end] = headers.equal_range("Content-Encoding");
+  if (begin == end) return true;
+  std::string& coding = begin->second;
+  if (std::next(begin) != end) return false;
+  if (strcasecmp(coding.c_str(), "x-gzip") == 0) coding = "gzip";  // RFC 9110, 8.4.1.3
+  for (const char* known : {"gzip", "deflate", "br", "identity", ""})
+    if (strcasecmp(coding.c_str(), known) == 0) {
+      coding = known;
+      return true;
+    }
+  return false;
 }
 
 /// True if the library keeps the connection after a reply.
@@ -199,6 +216,8 @@ struct Server::Impl {
     if (kind == BodyOf::unclear)
       return give_up(400, "Content-Length and Transfer-Encoding do not tell where the body ends");
     if (request.is_multipart_form_data()) return give_up(415, "the body must be JSON");
+    if (!set_coding(const_cast<httplib::Request&>(request).headers))
+      return give_up(415, "Content-Encoding is not gzip, deflate or br");
     if (announced > kMostDiscarded * options.payload_limit)
       return give_up(413, "the request's body is too large");
     // The library takes a damaged chunk for the last one: what follows may be no request.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -192,6 +193,30 @@ TEST(Server, BodiesAreBounded) {
   const httplib::MultipartFormDataItems parts = {{"file", "text", "name", "text/plain"}};
   EXPECT_EQ(server.client().Post("/embed", parts)->status, 415);
   EXPECT_EQ(server.client().Post("/embed", body_of("a"), kJson)->status, 200);
+}
+
+// By `printf '{"inputs":"a"}' | gzip -9n` of gzip 1.12.
+constexpr unsigned char kPacked[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02,
+                                     0x03, 0xab, 0x56, 0xca, 0xcc, 0x2b, 0x28, 0x2d, 0x29,
+                                     0x56, 0xb2, 0x52, 0x4a, 0x54, 0xaa, 0x05, 0x00, 0xb1,
+                                     0x3b, 0xad, 0xc2, 0x0e, 0x00, 0x00, 0x00};
+
+TEST(Server, BodiesAreUnpackedOrRefused) {
+  TestServer server;
+  const std::string plain = body_of("a"), packed(std::begin(kPacked), std::end(kPacked));
+  const auto status_of = [&](httplib::Headers headers, const std::string& body) {
+    const auto reply = server.client().Post("/embed", headers, body, kJson);
+    return reply ? reply->status : 0;
+  };
+  for (const char* coding : {"gzip", "GZIP", "x-gzip", "X-Gzip"})
+    EXPECT_EQ(status_of({{"Content-Encoding", coding}}, packed), 200) << coding;
+  for (const char* coding : {"identity", "Identity", ""})
+    EXPECT_EQ(status_of({{"Content-Encoding", coding}}, plain), 200) << coding;
+  for (const char* coding : {"other", "zstd", "brotli", "gzip, gzip", "identity, other"})
+    for (const std::string& body : {plain, packed})
+      EXPECT_EQ(status_of({{"Content-Encoding", coding}}, body), 415) << coding;
+  EXPECT_EQ(status_of({{"Content-Encoding", "identity"}, {"Content-Encoding", "other"}}, plain),
+            415);
 }
 
 TEST(Server, DamagedRequestsAreRefused) {
