@@ -37,10 +37,10 @@ struct ModelSetup {
   std::shared_ptr<const text::Tokenizer> tokenizer;
   Kind kind = Kind::other;
   Head head = {};
-  std::size_t max_length = 512;       ///< tokens of a sequence
-  std::int64_t vocabulary = 0;        ///< ids are below it
-  std::int64_t fixed_batch = 0;       ///< that the file asks for; 0: any
-  std::string precision = "float32";  ///< for /info
+  std::size_t max_length = 512;   ///< tokens of a sequence
+  std::int64_t vocabulary = 0;    ///< ids are below it
+  std::int64_t fixed_batch = 0;   ///< that the file asks for; 0: any
+  std::string dtype = "float32";  ///< for /info
   // Embeddings
   std::string pooling = {};
   bool normalized = false;

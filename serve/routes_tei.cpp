@@ -115,7 +115,7 @@ Reply info_route(Context& context) {
   nlohmann::ordered_json info = {
       {"model_id", setup.path},
       {"model_sha", nullptr},
-      {"model_dtype", setup.precision},
+      {"model_dtype", setup.dtype},
       {"served_model_name", setup.name},
       {"model_type", type_of(setup)},
       {"max_concurrent_requests", options.max_concurrent_requests},

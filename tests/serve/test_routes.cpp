@@ -324,6 +324,7 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
 TEST(Routes, WhatIsServedIsTold) {
   const json info = json::parse(shared().call("GET", "/info").body);
   EXPECT_EQ(info["served_model_name"], "vectors");
+  EXPECT_EQ(info["model_dtype"], "float32");
   EXPECT_EQ(info["model_type"], (json{{"embedding", {{"pooling", "mean"}}}}));
   EXPECT_EQ(info["max_client_batch_size"], 32);
   EXPECT_EQ(info["models"][1]["model_type"]["classifier"]["id2label"]["1"], "good");

@@ -69,6 +69,7 @@ TEST_F(ServeCommand, GivesTheBitsOfOtherCommands) {
             [&](httplib::Client& client, const json& ready) {
               EXPECT_EQ(ready["schema"], "bertcl.serve/1");
               EXPECT_EQ(ready["models"][0]["kind"], "embedding");
+              EXPECT_EQ(ready["models"][0]["precision"], "fp32") << "as of other commands";
               EXPECT_EQ(ready["models"][1]["name"], "qa");
               const json embed = {{"inputs", texts}, {"normalize", false}};
               const auto reply = client.Post("/embed", embed.dump(), "application/json");

@@ -170,7 +170,7 @@ void report(const ServeOptions& options, int port, const serve::Service& service
                       {"path", setup.path},
                       {"kind", serve::name_of(setup.kind)},
                       {"max_length", setup.max_length},
-                      {"precision", setup.precision}});
+                      {"precision", precision_of(setup.session->plan(), options)}});
     if (options.prints_text())
       print_text("{}: {} of at most {} tokens\n", setup.name, serve::name_of(setup.kind),
                  setup.max_length);

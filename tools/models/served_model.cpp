@@ -157,7 +157,7 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   const std::int64_t rows = setup.session->plan().word_rows;
   setup.vocabulary =
       rows > 0 ? rows : static_cast<std::int64_t>(setup.tokenizer->vocabulary_size());
-  setup.precision = dtype_of(*setup.session, options);
+  setup.dtype = dtype_of(*setup.session, options);
   setup.answer.predictions.allow_nonfinite = options.allow_nonfinite;
   if (pools)
     set_embedding(setup, pooling, files, options);
