@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <openssl/crypto.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <exception>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -41,10 +43,12 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
   return arguments;
 }
 
+/// The scheme in any case (RFC 9110, 11.1), the key in a time that does not tell it.
 bool same_key(const std::string& given, const std::string& key) {
-  const std::string expected = "Bearer " + key;
-  return given.size() == expected.size() &&
-         CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
+  constexpr std::string_view scheme = "Bearer ";
+  return given.size() == scheme.size() + key.size() &&
+         strncasecmp(given.data(), scheme.data(), scheme.size()) == 0 &&
+         CRYPTO_memcmp(given.data() + scheme.size(), key.data(), key.size()) == 0;
 }
 
 HttpError too_long(const TooLong& text) {

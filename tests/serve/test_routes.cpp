@@ -344,7 +344,13 @@ TEST(Routes, AKeyIsAskedFor) {
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "Bearer secre"}}).status, 401);
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "secret"}}).status, 401);
   EXPECT_EQ(locked.call("GET", "/nothing").status, 401) << "no word of what is there";
-  EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "Bearer secret"}}).status, 200);
+  EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "bearer Secret"}}).status, 401);
+  for (const char* scheme : {"Bearer", "bearer", "BEARER"})
+    EXPECT_EQ(
+        locked.call("POST", "/embed", body, {{"Authorization", scheme + std::string(" secret")}})
+            .status,
+        200)
+        << scheme;
   EXPECT_EQ(locked.call("GET", "/health").status, 200);
 }
 
