@@ -24,6 +24,7 @@ namespace {
 using bertcl::tests::refusal;
 using bertcl::tests::run_bertcl;
 using nlohmann::json;
+using testing::EndsWith;
 using testing::HasSubstr;
 using Vectors = std::vector<std::vector<float>>;
 
@@ -103,8 +104,15 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
               HasSubstr("unknown option 'prot'"));
   EXPECT_THAT(refusal(run_bertcl({"serve", "--config", write("bad.toml", "port = \"x\"\n")})),
               HasSubstr("port"));
-  EXPECT_THAT(refusal(run_bertcl({"serve", "--config", path("none.toml")})),
-              HasSubstr("none.toml"));
+  // Were the file passed over, a model that is not there would end the program.
+  const auto with_file = [&](const std::string& file) {
+    return refusal(run_bertcl({"serve", path("none.onnx"), "--config", file}));
+  };
+  EXPECT_THAT(with_file(path("none.toml")),
+              EndsWith(path("none.toml") + ": cannot open: No such file or directory\n"));
+  EXPECT_THAT(with_file(path("")), HasSubstr("is a directory, expected a file"));
+  std::filesystem::create_symlink("loop", path("loop"));
+  EXPECT_THAT(with_file(path("loop")), HasSubstr("cannot open: Too many levels"));
 }
 
 TEST_F(ServeCommand, BatchesOnACpuGrowWithItsCores) {
@@ -151,6 +159,11 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
               HasSubstr("two models are called 'a'"));
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--host", "192.0.2.1"})),
               HasSubstr("cannot listen on 192.0.2.1:8080"));
+  std::filesystem::create_symlink("loop", path("loop"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", path("loop"), "--port", "0"})),
+              HasSubstr("loop: cannot open: Too many levels"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", path("none.onnx"), "--json", path("loop")})),
+              HasSubstr("loop: cannot write: Too many levels"));
 }
 
 }  // namespace

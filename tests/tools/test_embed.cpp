@@ -260,6 +260,9 @@ TEST_F(EmbedTest, APairIsNoTextToEmbed) {
 TEST_F(EmbedTest, AnAbsentModelIsNamed) {
   const auto result = run_bertcl({"embed", path("none.onnx"), texts_, "--pooling", "mean"});
   EXPECT_THAT(refusal(result), HasSubstr("none.onnx: no such file"));
+  std::filesystem::create_symlink("loop", path("loop"));
+  EXPECT_THAT(refusal(run_bertcl({"embed", path("loop"), texts_})),
+              HasSubstr("loop: Too many levels of symbolic links"));
 }
 
 TEST_F(EmbedTest, TheFilesOfAFolderAboveAreFoundByAllCommands) {

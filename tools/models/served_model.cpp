@@ -112,6 +112,7 @@ NamedModel parse_named_model(const std::string& text) {
   if (equals != std::string::npos && text.find('/') > equals && !fs::exists(text))
     return {text.substr(0, equals), onnx_io::find_model(text.substr(equals + 1))};
   const fs::path file = onnx_io::find_model(text);
+  check_readable(file);
   const fs::path path = fs::weakly_canonical(file);
   fs::path folder = path.parent_path();
   if (folder.filename() == "onnx") folder = folder.parent_path();

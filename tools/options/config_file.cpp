@@ -11,6 +11,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
+#include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -43,6 +44,7 @@ CLI::Option* find_option(CLI::App& command, const std::string& key, const std::s
 }  // namespace
 
 void read_config_file(CLI::App& command, const std::string& path) {
+  check_readable(path);
   std::vector<CLI::ConfigItem> items;
   try {
     items = CLI::ConfigTOML().from_file(path);

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <system_error>
 
 #include "bertcl/error.hpp"
 #include "text/model_tokenizer.hpp"
@@ -34,8 +35,11 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
 
 text::Tokenizer load_tokenizer(const VocabularyOptions& options,
                                const std::vector<std::filesystem::path>& models) {
-  for (const std::filesystem::path& model : models)  // before what it lacks beside it
-    if (!std::filesystem::exists(model)) throw Error(model.string() + ": no such file");
+  for (const std::filesystem::path& model : models) {  // before what it lacks beside it
+    std::error_code error;
+    if (!std::filesystem::exists(model, error))
+      throw Error(model.string() + ": " + (error ? error.message() : "no such file"));
+  }
   std::filesystem::path vocabulary = options.vocabulary;
   if (vocabulary.empty())
     vocabulary = text::find_vocabulary(models, "give the model's with --vocab FILE");

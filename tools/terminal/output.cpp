@@ -132,6 +132,8 @@ void check_readable(const std::filesystem::path& path) {
 
 void check_writable(const std::filesystem::path& path) {
   if (path == "-") throw Error("'-' is not a file; only --json - writes to the terminal");
+  if (access(path.c_str(), F_OK) != 0 && errno == ELOOP)
+    throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(ELOOP)));
   bertcl::check_writable(path);
 }
 
