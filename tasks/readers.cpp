@@ -40,27 +40,34 @@ std::string columns_text(std::size_t count) {
   return fmt::format("{} column{}", count, count == 1 ? "" : "s");
 }
 
+/// What to do about a row of more columns than its header has; "" for any other.
+std::string extra_columns_hint(std::size_t columns, std::size_t header, char separator) {
+  if (columns <= header) return "";
+  return separator == ',' ? "; put a text that holds commas in double quotes"
+                          : "; a text cannot hold a tab: use a .csv with double quotes";
+}
+
 constexpr const char* kPairHeader = ", or a header with sentence1, sentence2 and score";
 
 /// Where the texts and the score of a pair stand in a row.
 struct PairColumns {
   std::size_t first = 0, second = 1, score = 2;
-  std::size_t least = 3;  ///< columns of each row
-  bool exact = true;      ///< and no more
+  std::size_t count = 3;  ///< columns of each row
+  bool header = false;    ///< found by the names of a header
 };
 
 std::optional<PairColumns> pair_header(const std::vector<std::string>& row) {
   const auto at = [&](std::string_view name) {
     return static_cast<std::size_t>(std::find(row.begin(), row.end(), name) - row.begin());
   };
-  const PairColumns columns{at("sentence1"), at("sentence2"), at("score"), row.size(), false};
+  const PairColumns columns{at("sentence1"), at("sentence2"), at("score"), row.size(), true};
   if (std::max({columns.first, columns.second, columns.score}) == row.size()) return std::nullopt;
   return columns;
 }
 
 /// Rows of two texts and a score; under a header the columns that it names.
-void read_scored_table(const Table& table, const text::DataFile& file,
-                       std::vector<ScoredPair>& pairs) {
+void read_scored_table(const text::DataFile& file, char separator, std::vector<ScoredPair>& pairs) {
+  const Table table = parse_table(file.content, separator, separator == ',', file.name);
   PairColumns columns;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const std::vector<std::string>& row = table.rows[i];
@@ -70,11 +77,13 @@ void read_scored_table(const Table& table, const text::DataFile& file,
         continue;
       }
     }
-    if (row.size() < columns.least || (columns.exact && row.size() > columns.least))
+    if (row.size() != columns.count)
       text::fail_at(
           file, table.lines[i],
-          fmt::format("{}, expected {}: two texts and a score{}", columns_text(row.size()),
-                      columns.least, columns.exact ? kPairHeader : ""));
+          fmt::format("{}, expected {}: {}", columns_text(row.size()), columns.count,
+                      columns.header ? "as the header has" +
+                                           extra_columns_hint(row.size(), columns.count, separator)
+                                     : fmt::format("two texts and a score{}", kPairHeader)));
     const auto score = parse_number(row[columns.score]);
     if (!score)
       text::fail_at(file, table.lines[i],
@@ -182,8 +191,9 @@ bool lacks_label(const std::vector<std::string>& row) {
 
 /// Rows of a text and its class; under a header that has a column `label` or `labels`, those that
 /// it names.
-void read_classified_table(const Table& table, const text::DataFile& file,
+void read_classified_table(const text::DataFile& file, char separator,
                            std::vector<ClassifiedText>& texts) {
+  const Table table = parse_table(file.content, separator, separator == ',', file.name);
   std::size_t first = 0, second = 0, label = 1, width = 2;
   bool pairs = false, header = false, several = false;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -200,10 +210,11 @@ void read_classified_table(const Table& table, const text::DataFile& file,
       continue;
     }
     if (i == 0 && lacks_label(row)) refuse_header(file, table.lines[i], row);
-    if (row.size() < width || (!header && row.size() > width))
+    if (row.size() != width)
       text::fail_at(file, table.lines[i],
                     fmt::format("{}, expected {}: {}", columns_text(row.size()), width,
-                                header ? "as the header has"
+                                header ? "as the header has" +
+                                             extra_columns_hint(row.size(), width, separator)
                                        : fmt::format("a text and its class, or a header with {}",
                                                      kClassifiedColumns)));
     texts.push_back({std::to_string(texts.size()),
@@ -224,10 +235,9 @@ void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedTex
   if (!first.rows.empty() && first.rows[0].size() > 1 && lacks_label(first.rows[0]))
     refuse_header(file, 1, first.rows[0]);
   if (std::count(head.begin(), head.end(), '\t') > 1 || head.ends_with("\tlabels")) {
-    Table table = parse_table(file.content, '\t', false, file.name);
-    const std::vector<std::string>& row = table.rows.front();
+    const std::vector<std::string>& row = first.rows.front();
     if (column_of(row, {"label", "labels"}) < row.size()) {
-      read_classified_table(table, file, texts);
+      read_classified_table(file, '\t', texts);
       return;
     }
   }
@@ -283,7 +293,7 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path, I
       several->each([&](const JsonNode& label) { texts.back().labels->push_back(name_of(label)); });
     });
   } else if (path.extension() == ".csv") {
-    read_classified_table(parse_table(file.content, ',', true, file.name), file, texts);
+    read_classified_table(file, ',', texts);
   } else {
     read_classified_lines(file, texts);
   }
@@ -306,7 +316,7 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path, IdR
   } else {
     const std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
     const bool tabs = path.extension() == ".tsv" || (path == "-" && head.find('\t') != head.npos);
-    read_scored_table(parse_table(file.content, tabs ? '\t' : ',', !tabs, file.name), file, pairs);
+    read_scored_table(file, tabs ? '\t' : ',', pairs);
   }
   if (pairs.empty()) throw Error(file.name + ": contains no pair of texts");
   return pairs;

@@ -107,6 +107,22 @@ TEST(ReadClassified, ColumnsByTheirNames) {
   EXPECT_THAT(refusal(read_classified, "a,b,c\n", ".csv"), HasSubstr("a text and its class"));
 }
 
+// A comma that nobody quoted: the text would lose its end.
+TEST(ReadTables, RowsLongerThanTheHeaderAreRefused) {
+  const std::string too_long = "expected 2: as the header has; ";
+  EXPECT_THAT(
+      refusal(read_classified, "label,text\n1,it was good, not bad\n0,awful\n", ".csv"),
+      HasSubstr(".csv:2: 3 columns, " + too_long + "put a text that holds commas in double"));
+  EXPECT_THAT(refusal(read_classified, "text\tlabels\na\tb\tc\n", ".tsv"),
+              HasSubstr(".tsv:2: 3 columns, " + too_long + "a text cannot hold a tab"));
+  EXPECT_THAT(refusal(read_scored_pairs, "score,sentence1,sentence2\n1,a,b, c\n", ".csv"),
+              HasSubstr(".csv:2: 4 columns, expected 3: as the header has; put a text"));
+  EXPECT_THAT(refusal(read_scored_pairs, "sentence1\tsentence2\tscore\na\tb\t1\t2\n", ".tsv"),
+              HasSubstr(".tsv:2: 4 columns, expected 3: as the header has; a text cannot"));
+  EXPECT_THAT(refusal(read_scored_pairs, "sentence1,sentence2,score\na,b\n", ".csv"),
+              HasSubstr(".csv:2: 2 columns, expected 3: as the header has"));
+}
+
 // As pandas writes the index of a table, and as spreadsheets write a column that is empty.
 TEST(ReadClassified, ColumnsMayHaveNoName) {
   for (const char* content : {"\ttext\tlabel\n0\tfine\tpos\n", "\tlabel\ttext\r\n0\tpos\tfine\r\n",
