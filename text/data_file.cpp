@@ -65,6 +65,13 @@ void each_text(const DataFile& file, std::string_view unit,
   each_line(file.content, visit);
 }
 
+bool read_line(std::istream& stream, std::string& line, std::size_t number) {
+  if (!std::getline(stream, line)) return false;
+  if (line.ends_with('\r')) line.pop_back();
+  if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+  return true;
+}
+
 bool is_json_lines(std::string_view content) {
   if (!begins_as_object(content)) return false;
   content.remove_prefix(content.find('{'));

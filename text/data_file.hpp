@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,10 @@ void each_line(std::string_view content,
 /// that result i belongs to line i. Throws Error "..: contains no UNIT" if the file is empty.
 void each_text(const DataFile& file, std::string_view unit,
                const std::function<void(std::string_view line, std::size_t number)>& visit);
+
+/// Line `number` of a stream that is read as it comes, without its end; the first without a byte
+/// order mark. False where there is none.
+bool read_line(std::istream& stream, std::string& line, std::size_t number);
 
 /// True for a JSON object on each line. A SQuAD file is none, also where it has one line.
 bool is_json_lines(std::string_view content);

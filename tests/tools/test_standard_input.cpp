@@ -136,5 +136,14 @@ TEST_F(StandardInputTest, HoldsQuestions) {
   EXPECT_THAT(refused("Who?\ncaf\xe9\n"), HasSubstr("standard input:2: invalid UTF-8"));
 }
 
+TEST_F(StandardInputTest, MarksOfWindowsAreNoPartOfAQuestion) {
+  const ProgramResult json =
+      run_bertcl({"answer", "--json", "-"}, {}, "\xEF\xBB\xBFWho maintains OpenCL?\r\nWhat?\r\n");
+  const nlohmann::json answers = nlohmann::json::parse(json.out).at("answers");
+  ASSERT_EQ(answers.size(), 2u) << json.err;
+  EXPECT_EQ(answers[0].at("question"), "Who maintains OpenCL?");
+  EXPECT_EQ(answers[1].at("question"), "What?");
+}
+
 }  // namespace
 }  // namespace bertcl::tests

@@ -28,6 +28,7 @@ TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
     return run_bertcl({"verify", "--all", models, "--expect", write("table.tsv", table)});
   };
   EXPECT_EQ(with("# comment\n\nbad/words.onnx\trefused\twords.onnx\n").code, 0);
+  EXPECT_EQ(with("\xEF\xBB\xBF# comment\r\n\r\nbad/words.onnx\trefused\twords.onnx\r\n").code, 0);
   result = with("bad/words.onnx\trefused\tanother reason\n");
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("refused for another reason than 'another reason'"));

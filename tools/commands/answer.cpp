@@ -189,7 +189,7 @@ nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text) {
       print_text("\n? ");
       std::fflush(stdout);
     }
-    if (!std::getline(std::cin, line) || (prompt && line.empty())) break;
+    if (!text::read_line(std::cin, line, number) || (prompt && line.empty())) break;
     if (text::is_blank(line)) continue;
     try {
       if (text::first_ill_formed(line)) throw Error("invalid UTF-8");

@@ -12,10 +12,12 @@
 #include <random>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
+#include "text/data_file.hpp"
 #include "text/file.hpp"
 
 namespace bertcl::tools {
@@ -193,12 +195,10 @@ class Folder {
 
 Expectations read_expectations(const fs::path& path) {
   static const std::set<std::string> known = {"pass", "reference", "refused", "fail"};
-  std::istringstream table(text::read_file(path));
   Expectations expected;
-  std::string line;
-  for (int number = 1; std::getline(table, line); ++number) {
-    if (line.empty() || line[0] == '#') continue;
-    std::istringstream row(line);
+  text::each_line(text::read_file(path), [&](std::string_view line, std::size_t number) {
+    if (line.empty() || line[0] == '#') return;
+    std::istringstream row{std::string(line)};
     std::string file;
     Expectation entry;
     std::getline(row, file, '\t');
@@ -220,7 +220,7 @@ Expectations read_expectations(const fs::path& path) {
       fail("a refused or failing file needs a reason");
     }
     if (!expected.emplace(file, entry).second) fail("the file is listed twice");
-  }
+  });
   return expected;
 }
 
