@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -175,7 +177,13 @@ Complaint complaint(const CLI::App& program, const CLI::ParseError& error,
 std::string as_bytes(std::string& text) {
   const std::string given = text;
   try {
-    if (!text.starts_with('-') && CLI::AsSizeValue(false)(text).empty() && text != "0") return "";
+    if (!text.starts_with('-') && CLI::AsSizeValue(false)(text).empty() && text != "0") {
+      // Past the 64 bits of AsSizeValue it is their largest value.
+      std::int64_t bytes = 0;
+      const char* end = text.data() + text.size();
+      if (std::from_chars(text.data(), end, bytes).ec == std::errc{}) return "";
+      return fmt::format("'{}' is out of range", given);
+    }
   } catch (const CLI::ValidationError&) {  // its message lists 30 units
   }
   return fmt::format("'{}' is not a size in bytes, or as 500M or 4G", given);

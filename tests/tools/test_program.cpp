@@ -149,6 +149,11 @@ TEST(Program, NumbersAreRefusedInOneShortLine) {
               fmt::format("bertcl: --max-memory: '{}' is not a size in bytes, or as 500M or 4G; "
                           "see bertcl bench --help\n",
                           text));
+  for (const char* text : {"99999999999999999999", "8388608T", "9223372036854775808"})
+    EXPECT_EQ(
+        refused({"bench", "m.onnx", "--max-memory", text}),
+        fmt::format("bertcl: --max-memory: '{}' is out of range; see bertcl bench --help\n", text));
+  EXPECT_THAT(refused({"bench", "m.onnx", "--max-memory", "8388607T"}), HasSubstr("m.onnx: no"));
   EXPECT_THAT(refused({"quantize", "m.onnx", "-o", "q", "--percentile", "most"}),
               HasSubstr("--percentile: 'most' is not a number"));
 }
