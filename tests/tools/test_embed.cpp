@@ -257,6 +257,11 @@ TEST_F(EmbedTest, APairIsNoTextToEmbed) {
               HasSubstr("pairs.jsonl:2: has text_pair, but embed reads single texts"));
 }
 
+TEST_F(EmbedTest, APromptIsUtf8) {
+  EXPECT_THAT(refusal(embed({"--pooling", "mean", "--prompt", "a\xff"}, texts_)),
+              HasSubstr("--prompt: invalid UTF-8 at byte 1 of 2"));
+}
+
 TEST_F(EmbedTest, AnAbsentModelIsNamed) {
   const auto result = run_bertcl({"embed", path("none.onnx"), texts_, "--pooling", "mean"});
   EXPECT_THAT(refusal(result), HasSubstr("none.onnx: no such file"));

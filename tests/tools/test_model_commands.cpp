@@ -269,6 +269,8 @@ TEST_F(AnswerTest, RefusesWhatItCannotUse) {
   for (const char* question : {"", " \t"})
     EXPECT_THAT(refusal(run_bertcl({"answer", "-q", question})),
                 AllOf(HasSubstr("--question"), HasSubstr("the question is empty")));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "-q", "a\xff"})),
+              HasSubstr("--question: invalid UTF-8 at byte 1 of 2; see bertcl answer --help"));
   EXPECT_THAT(refusal(run_bertcl({"answer", "-q", "Who?"}, {{"BERTCL_MODEL", path("m.onnx")}})),
               AllOf(HasSubstr("BERTCL_MODEL"), HasSubstr("m.onnx")));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--context", path("absent.txt"), "-q", "Who?"})),

@@ -138,6 +138,8 @@ TEST_F(RerankTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(refusal(run("rerank", "a\n")),
               HasSubstr("standard input:1: the passage has no query"));
   EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", " "})), HasSubstr("the query is empty"));
+  EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", "a\xff"})),
+              HasSubstr("--query: invalid UTF-8 at byte 1 of 2"));
   EXPECT_THAT(refusal(run("rerank", "a\ncaf\xe9\n", {"-q", "Who?"})),
               HasSubstr("standard input:2: invalid UTF-8"));
   EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", "Who?", "--top-k", "0"})), HasSubstr("--top-k"));

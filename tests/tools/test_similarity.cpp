@@ -289,6 +289,9 @@ TEST_F(SimilarityTest, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(report({"-q", "Who?"}, {"alone"}).at("results").size(), 1u);
   EXPECT_THAT(refusal(similarity_of({"-q", "Who?"}, {})), HasSubstr("contains no text"));
   EXPECT_THAT(refusal(similarity_of({"-q", " "})), HasSubstr("the query is empty"));
+  for (const char* option : {"--query", "--prompt", "--query-prompt"})
+    EXPECT_THAT(refusal(similarity_of({"-q", "a", option, "a\xff"})),
+                HasSubstr(std::string(option) + ": invalid UTF-8 at byte 1 of 2"));
   EXPECT_THAT(refusal(similarity_of({"--similarity", "euclid"})),
               HasSubstr("unknown 'euclid' (choose from cosine, dot, euclidean, manhattan)"));
   EXPECT_THAT(refusal(similarity_of({"--top-k", "0"})), HasSubstr("--top-k"));

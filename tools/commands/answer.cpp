@@ -30,6 +30,7 @@
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/options/text_option.hpp"
 #include "tools/options/vocabulary_options.hpp"
 #include "tools/report/excerpt.hpp"
 #include "tools/report/json_report.hpp"
@@ -248,15 +249,8 @@ void add_answer(CLI::App& program, Action& action) {
       ->type_name("");
   input_file(command->add_option("--context", options->context, "Text file, UTF-8"))
       ->type_name("FILE");
-  command->add_option("-q,--question", options->question, "The question")
-      ->check(CLI::Validator(
-          [](const std::string& text) -> std::string {
-            return text.find_first_not_of(" \t\r\n") == std::string::npos
-                       ? "the question is empty; without -q questions are read from standard input"
-                       : "";
-          },
-          ""))
-      ->type_name("TEXT");
+  text_option(command->add_option("-q,--question", options->question, "The question"),
+              "the question is empty; without -q questions are read from standard input");
   command->add_flag("--may-be-absent", options->may_be_absent,
                     "The text may contain no answer (models trained on SQuAD v2.0)");
   any_number(*command, "--null-threshold", options->answer.predictions.null_score_diff_threshold,

@@ -21,6 +21,7 @@
 #include "tools/options/embedding_options.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
+#include "tools/options/text_option.hpp"
 #include "tools/report/array_file.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
@@ -124,11 +125,9 @@ void add_embed(CLI::App& program, Action& action) {
   output_file(command->add_option("-o,--output", options->output, "File to write"))
       ->type_name("FILE");
   add_pooling_options(*command, options->embedding.pooled);
-  CLI::Option* prompt =
-      command
-          ->add_option("--prompt", options->prompt,
-                       "Text before each text (\"query: \"); by default the model's default prompt")
-          ->type_name("TEXT");
+  CLI::Option* prompt = text_option(command->add_option(
+      "--prompt", options->prompt,
+      "Text before each text (\"query: \"); by default the model's default prompt"));
   command
       ->add_option("--prompt-name", options->prompt_name,
                    "The same by its name in config_sentence_transformers.json")

@@ -23,6 +23,7 @@
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/options/text_option.hpp"
 #include "tools/options/vocabulary_options.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
@@ -144,14 +145,9 @@ void add_rerank(CLI::App& program, Action& action) {
   model_file(command->add_option("MODEL", options->model, "ONNX model with one logit per pair"))
       ->required()
       ->type_name("");
-  command->add_option("-q,--query", options->query, "The query for all lines without one")
-      ->check(CLI::Validator(
-          [](const std::string& text) -> std::string {
-            return text.find_first_not_of(" \t\r\n") == std::string::npos ? "the query is empty"
-                                                                          : "";
-          },
-          ""))
-      ->type_name("TEXT");
+  text_option(
+      command->add_option("-q,--query", options->query, "The query for all lines without one"),
+      "the query is empty");
   input_file(command->add_option("PASSAGES,--passages", options->passages,
                                  "Passages, one per line; - is standard input, the default"))
       ->type_name("FILE");

@@ -28,6 +28,7 @@
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/options/text_option.hpp"
 #include "tools/report/array_file.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
@@ -245,14 +246,9 @@ void add_similarity(CLI::App& program, Action& action) {
       "without a query, or without such prompts, the default one.",
       "bertcl similarity model.onnx texts.txt -q \"Who maintains OpenCL?\" --top-k 5", *options);
   add_embedding_arguments(*command, options->model, options->texts);
-  CLI::Option* query =
-      command->add_option("-q,--query", options->query, "The text to find similar ones to")
-          ->check(CLI::Validator(
-              [](const std::string& text) -> std::string {
-                return text::is_blank(text) ? "the query is empty" : "";
-              },
-              ""))
-          ->type_name("TEXT");
+  CLI::Option* query = text_option(
+      command->add_option("-q,--query", options->query, "The text to find similar ones to"),
+      "the query is empty");
   positive(*command, "--top-k", options->top_k,
            "Only the best N; by default all texts, or 20 pairs");
   one_of(command->add_option("--similarity", options->function,
@@ -269,12 +265,10 @@ void add_similarity(CLI::App& program, Action& action) {
           ""))
       ->type_name("FILE");
   add_pooling_options(*command, options->embedding.pooled);
-  command
-      ->add_option("--prompt", options->prompt,
-                   "Text before each text (\"passage: \"); \"\" is none")
-      ->type_name("TEXT");
-  command->add_option("--query-prompt", options->query_prompt, "The same before the query")
-      ->type_name("TEXT")
+  text_option(command->add_option("--prompt", options->prompt,
+                                  "Text before each text (\"passage: \"); \"\" is none"));
+  text_option(
+      command->add_option("--query-prompt", options->query_prompt, "The same before the query"))
       ->needs(query);
   add_embedding_options(*command, options->embedding);
   add_force_flag(*command, options->force);

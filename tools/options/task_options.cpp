@@ -19,6 +19,7 @@
 #include "text/companion_files.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/options/text_option.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -87,6 +88,8 @@ std::vector<std::string> find_labels(const TaskOptions& options,
                                      const std::vector<std::filesystem::path>& models) {
   if (!options.labels.empty()) {
     if (options.labels.find(',') == std::string::npos) return tasks::read_texts(options.labels);
+    if (const std::string fault = text_fault(options.labels); !fault.empty())
+      throw Error("--labels: " + fault);
     std::vector<std::string> labels;
     std::istringstream list(options.labels);
     for (std::string label; std::getline(list, label, ',');) {
