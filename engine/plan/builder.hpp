@@ -26,9 +26,11 @@ namespace bertcl::plan {
 struct Options {
   /// Float GEMMs: "own", "clblast", or "auto": own, unless tuning found CLBlast to be faster.
   std::string gemm = "auto";
-  bool allow_nonfinite = false;  // of weights: NaN and infinity (weight_check.hpp)
-  bool merge_launches = true;    // steps in few launches, where the device can
-  std::string disabled;          // comma-separated variants that are left out
+  /// Weights may hold NaN and infinity (weight_check.hpp), else an error. Unset: they may not, and
+  /// the error does not name the option, as the caller has none.
+  std::optional<bool> allow_nonfinite;
+  bool merge_launches = true;  // steps in few launches, where the device can
+  std::string disabled;        // comma-separated variants that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
   /// "OP:VARIANT" -> why its kernel does not run on the device, as an earlier attempt at the plan

@@ -255,7 +255,8 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   plan.equal_sizes = checkable_assumptions(graph, known);
   Builder builder(plan, options);
   std::optional<WeightCheck> weights;
-  if (!options.allow_nonfinite && plan.context) builder.check_weights(weights.emplace(graph));
+  if (!options.allow_nonfinite.value_or(false) && plan.context)
+    builder.check_weights(weights.emplace(graph, options.allow_nonfinite.has_value()));
   for (const ir::Value* input : graph.inputs()) {
     plan.model_inputs.push_back({input->name, input->type});
     const bool only_packed = !graph.is_output(input) &&

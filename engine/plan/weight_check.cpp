@@ -33,19 +33,19 @@ std::int32_t bits_of_infinity(ir::DType type) {
 
 std::string of(const std::string& constant) { return "the constant '" + constant + "'"; }
 
-[[noreturn]] void fail(const std::string& name, const ir::Sizes& shape, bool is_weight,
-                       std::int64_t index) {
+}  // namespace
+
+void WeightCheck::fail(const std::string& name, const ir::Sizes& shape, bool is_weight,
+                       std::int64_t index) const {
   throw Error(
-      fmt::format("{} [{}] holds NaN{} at element {}: the file is damaged or training diverged "
-                  "({} runs it anyway)",
-                  name, fmt::join(shape, ", "), is_weight ? " or infinity" : "", index,
-                  option_name("allow-nonfinite")),
+      fmt::format(
+          "{} [{}] holds NaN{} at element {}: the file is damaged or training diverged{}", name,
+          fmt::join(shape, ", "), is_weight ? " or infinity" : "", index,
+          has_option_ ? fmt::format(" ({} runs it anyway)", option_name("allow-nonfinite")) : ""),
       ErrorCode::invalid_file);
 }
 
-}  // namespace
-
-WeightCheck::WeightCheck(const ir::Graph& graph) {
+WeightCheck::WeightCheck(const ir::Graph& graph, bool has_option) : has_option_(has_option) {
   for (const ir::Value* value : graph.constants()) {
     const ir::Tensor& tensor = *value->constant;
     if (!is_looked_at(tensor)) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds float constants of a plan that hold NaN or infinity, and names them.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ namespace bertcl::plan {
 class WeightCheck {
  public:
   /// Records the names of the constants, and throws Error for a small one that holds NaN.
-  explicit WeightCheck(const ir::Graph& graph);
+  /// `has_option`: errors name allow_nonfinite.
+  WeightCheck(const ir::Graph& graph, bool has_option);
 
   /// Before the first queue(): for as many tensors at most.
   void begin(opencl::Context& context, std::size_t tensors);
@@ -28,11 +30,15 @@ class WeightCheck {
   void finish();
 
  private:
+  [[noreturn]] void fail(const std::string& name, const ir::Sizes& shape, bool is_weight,
+                         std::int64_t index) const;
+
   struct Queued {
     std::string name;
     ir::Sizes shape;
     bool is_weight;
   };
+  bool has_option_;
   std::map<const void*, std::string> names_;  // by the address of the bytes
   opencl::Context* context_ = nullptr;
   opencl::Kernel kernel_;

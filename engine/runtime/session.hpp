@@ -38,8 +38,8 @@ struct SessionOptions {
   /// Of compile(): what load() always does, unless kernels are disabled or tensors observed. The
   /// first time on a device and driver, compare a run with the host's results (self_check.hpp).
   bool self_check = false;
-  bool command_buffer = false;   // record the launches of a shape once and replay them
-  bool allow_nonfinite = false;  // weights may hold NaN and infinity, as plan::Options says
+  bool command_buffer = false;          // record the launches of a shape once and replay them
+  std::optional<bool> allow_nonfinite;  // weights may hold NaN and infinity, as plan::Options says
   /// Bytes: of constants that compiling makes, and of weights and values on the device together. 0:
   /// those of the environment variable BERTCL_MAX_MEMORY, else what the device has.
   std::int64_t max_memory = 0;

@@ -75,9 +75,10 @@ class Placer {
       for (const auto& op : *ops)
         if (const auto known = quantizable_operators();
             std::find(known.begin(), known.end(), op) == known.end())
-          throw Error(fmt::format(
-              "operator {} cannot be quantized{}; `bertcl quantize --help` lists the others", op,
-              did_you_mean(op, known)));
+          throw Error(
+              fmt::format("operator '{}' cannot be quantized{}; `bertcl quantize --help-all` lists "
+                          "those that can",
+                          op, did_you_mean(op, known)));
   }
 
   Placement place() {

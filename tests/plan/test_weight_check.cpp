@@ -48,6 +48,8 @@ std::string weight_error(const ir::Graph& graph, const Options& options = {}) {
 }
 
 TEST(WeightCheck, TellsNameAndFirstPlace) {
+  Options options;
+  options.allow_nonfinite = false;
   for (const auto& [name, index] :
        std::vector<std::pair<std::string, std::size_t>>{{"weight", 0},
                                                         {"weight", 96 * 8192 - 1},
@@ -55,10 +57,17 @@ TEST(WeightCheck, TellsNameAndFirstPlace) {
                                                         {"bias", 8191},
                                                         {"small", 0},
                                                         {"large", 3 * 8192 - 1}})
-    EXPECT_THAT(weight_error(graph_with(name, index, kNaN)),
+    EXPECT_THAT(weight_error(graph_with(name, index, kNaN), options),
                 AllOf(HasSubstr("'" + name + "'"), HasSubstr(fmt::format("element {}:", index)),
                       HasSubstr("'allow_nonfinite'")))
         << name << " " << index;
+}
+
+TEST(WeightCheck, AnOptionThatTheCallerDoesNotHaveIsNotNamed) {
+  for (const char* name : {"weight", "small"})
+    EXPECT_THAT(weight_error(graph_with(name, 0, kNaN)),
+                testing::EndsWith("the file is damaged or training diverged"))
+        << name;
 }
 
 TEST(WeightCheck, InfinityIsRefusedInWeightsAlone) {

@@ -158,6 +158,9 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   EXPECT_THAT(refused({"--axis", "MatMul=99999999999"}), HasSubstr("--axis"));
   EXPECT_THAT(refused({"--axis", "MatMul=x"}), HasSubstr("'MatMul=x' is not OPERATOR=AXIS"));
   EXPECT_THAT(refused({"--axis", "MatMull=1"}), HasSubstr("'MatMull' has no weights"));
+  EXPECT_THAT(refused({"--op-types", "MatMull"}),
+              HasSubstr("operator 'MatMull' cannot be quantized (did you mean MatMul?); `bertcl "
+                        "quantize --help-all` lists those that can"));
   EXPECT_THAT(refused({"--method", "guess"}), AllOf(HasSubstr("guess"), HasSubstr("minmax")));
   EXPECT_THAT(refused({"--method", "percentile", "--percentile", "101"}), HasSubstr("101"));
   EXPECT_THAT(refused({"--percentile", "99.9"}),

@@ -47,6 +47,9 @@ TEST_F(ValuesTest, NaNInAWeightIsToldByItsName) {
   EXPECT_THAT(refusal(run_bertcl(answer(model))),
               AllOf(HasSubstr("word_embeddings"), HasSubstr("element 1927"),
                     HasSubstr("--allow-nonfinite")));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", model, "-o", path("q.onnx"), "--data", kCalibration,
+                                  "--vocab", kVocabulary})),
+              AllOf(HasSubstr("element 1927"), testing::EndsWith("training diverged\n")));
   // No token of the text has this row.
   const ProgramResult allowed = run_bertcl(with(answer(model), "--allow-nonfinite"));
   EXPECT_THAT(allowed.out, testing::StartsWith("Khronos Group\n")) << allowed.err;
