@@ -99,7 +99,13 @@ void each_object(const DataFile& file, std::string_view hint,
 }
 
 std::string name_of(const JsonNode& node) {
-  return node.value().is_number_integer() ? node.value().dump() : node.string();
+  const nlohmann::json& value = node.value();
+  if (value.is_number_integer()) return value.dump();
+  if (!value.is_string())
+    node.fail(fmt::format(
+        "is {}, expected a string or a whole number",
+        value.is_number() ? value.dump() : fmt::format("of type {}", value.type_name())));
+  return node.string();
 }
 
 void fail_at(const DataFile& file, std::size_t line, std::string_view what) {

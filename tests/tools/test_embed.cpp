@@ -247,7 +247,7 @@ TEST_F(EmbedTest, IdsMayBeNumbers) {
   EXPECT_EQ(nlohmann::json::parse(second).at("id"), "x");
   EXPECT_THAT(
       refusal(embed({"--pooling", "mean"}, write("t.jsonl", "{\"text\": \"a\", \"id\": 1.5}\n"))),
-      HasSubstr("id is of type number, expected string"));
+      HasSubstr("t.jsonl:1: id is 1.5, expected a string or a whole number"));
 }
 
 TEST_F(EmbedTest, APairIsNoTextToEmbed) {
