@@ -46,6 +46,14 @@ TEST(Program, EachCommandHasHelpWithAnExample) {
   }
 }
 
+TEST(Program, HelpTellsWhatMayNotBeNaN) {
+  const auto help = [](const char* command) { return run_bertcl({command, "--help"}).out; };
+  for (const char* command : {"answer", "classify", "embed", "eval", "rerank"})
+    EXPECT_THAT(help(command), HasSubstr("if weights or outputs hold NaN")) << command;
+  for (const char* command : {"bench", "inspect", "run", "tune", "verify"})
+    EXPECT_THAT(help(command), HasSubstr("if weights hold NaN")) << command;
+}
+
 TEST(Program, QuantizeShowsTheUsualOptionsAndAllOnDemand) {
   const ProgramResult few = run_bertcl({"quantize", "--help"});
   const ProgramResult all = run_bertcl({"quantize", "--help-all"});

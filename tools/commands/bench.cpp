@@ -241,6 +241,7 @@ void add_bench(CLI::App& program, Action& action) {
       "once.",
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 1,8 --seq 128,384 --duration 5",
       *options);
+  take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   positive_list(*command, "--batch", options->batches,
                 "Sequences of a batch; 1, or as the model fixes it");

@@ -88,6 +88,7 @@ void add_inspect(CLI::App& program, Action& action) {
       "was. MatMuls that the file quantizes but that run in float are listed with\nthe reason; "
       "--require int8 makes them an error.",
       "bertcl inspect int8.onnx --require int8", *options);
+  take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   output_file(
       command->add_option(

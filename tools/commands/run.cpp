@@ -72,12 +72,14 @@ void add_run(CLI::App& program, Action& action) {
       "Run a model on texts, or on tensors of a NumPy .npz file\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with\n"
       "text_pair for two texts, and id. Each gives a line of JSON with its tokens and the outputs\n"
-      "of the model; --outputs writes them as arrays [texts, ..] instead, filled up with zeros.\n\n"
+      "of the model; --outputs writes them as arrays [texts, ..] instead, filled up with zeros.\n"
+      "In JSON, null stands for NaN and infinity.\n\n"
       "The arrays of --inputs bear the names of the model's inputs; integers may be of any width.\n"
       "A mask and token types that are left out are all ones and all zeros. With the mask a "
       "prefix\n"
       "of ones in each row, padding is not computed and outputs are 0 there.",
       "bertcl run model.onnx texts.txt > outputs.jsonl", *options);
+  take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   CLI::Option* inputs =
       input_file(command->add_option("--inputs", options->inputs, "Arrays by input name"))

@@ -190,6 +190,7 @@ void add_tune(CLI::App& program, Action& action) {
       "batch). Improvements are stored for this device and driver and used by\nall commands; "
       "`bertcl inspect` shows them. BERTCL_TUNING=off ignores them.",
       "bertcl tune int8.onnx --seconds 30", *options);
+  take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   command
       ->add_option("--rows", options->rows,

@@ -266,6 +266,7 @@ void add_verify(CLI::App& program, Action& action) {
       "the reference kernels, on made-up\nsequences of 1 to 129 tokens: exit code 1 means a wrong "
       "driver or kernel.",
       "bertcl verify model.onnx goldens/*.npz", *options);
+  take_any_outputs(*command);
   CLI::Option* model =
       model_file(command->add_option("MODEL", options->model, "ONNX model"))->type_name("");
   CLI::Option* goldens =

@@ -95,7 +95,7 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       ->group(group);
   command
       ->add_flag("--allow-nonfinite", options.allow_nonfinite,
-                 "Continue if weights or logits hold NaN or infinity, normally an error")
+                 "Continue if weights or outputs hold NaN or infinity, normally an error")
       ->group(group);
   one_of(command->add_option("--require", options.require,
                              "int8: exit with 1 if the model is float, or a quantized MatMul of "
@@ -116,6 +116,11 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       ->type_name("NAME,...")
       ->group(group);
   return command;
+}
+
+void take_any_outputs(CLI::App& command) {
+  command.get_option("--allow-nonfinite")
+      ->description("Continue if weights hold NaN or infinity, normally an error (outputs may)");
 }
 
 runtime::SessionOptions to_session_options(const ModelOptions& options) {
