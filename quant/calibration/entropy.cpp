@@ -154,7 +154,7 @@ class EntropyObserver final : public HistogramObserver {
  public:
   EntropyObserver(opencl::Context& context, const MethodOptions& options, const std::string& tensor)
       : HistogramObserver(context, tensor, options.bins.value_or(128), Binning::two_sided),
-        merged_(options.quantized_bins),
+        merged_(options.quantized_bins.value_or(128)),
         symmetric_(options.symmetric.value_or(false)) {
     const int bins = options.bins.value_or(128);
     if (merged_ < 2 || merged_ > bins)
@@ -195,6 +195,6 @@ extern const Method entropy{"entropy", "range that loses the least information (
                                const std::string& tensor) -> std::unique_ptr<Observer> {
                               return std::make_unique<EntropyObserver>(context, options, tensor);
                             },
-                            "bins"};
+                            " bins quantized-bins "};
 
 }  // namespace bertcl::quant

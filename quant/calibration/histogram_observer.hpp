@@ -2,6 +2,7 @@
 // Shared by the methods that work on a histogram.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -40,7 +41,11 @@ inline Range range_of_bound(float bound, const Extent& seen, bool symmetric) {
   return symmetric ? Range{-bound, bound} : clipped({-bound, bound}, seen);
 }
 
-/// Throws Error if the search of pytorch-quantization would try no bound.
-void check_search(const MethodOptions& options);
+/// The search of pytorch-quantization: the first bound, and from one to the next, in bins.
+struct Search {
+  std::size_t start, stride;
+};
+/// Throws Error if it would try no bound.
+Search search_of(const MethodOptions& options);
 
 }  // namespace bertcl::quant

@@ -31,26 +31,43 @@ const Method& method(std::string_view name) {
 }
 
 void check_settings(const Method& method, const MethodOptions& options) {
-  const std::pair<bool, std::string_view> made[] = {{options.percentile.has_value(), "percentile"},
-                                                    {options.bins.has_value(), "bins"},
-                                                    {options.moving_average, "moving-average"}};
+  const std::pair<bool, std::string_view> made[] = {
+      {options.percentile.has_value(), "percentile"},
+      {options.bins.has_value(), "bins"},
+      {options.quantized_bins.has_value(), "quantized-bins"},
+      {options.start_bin.has_value(), "start-bin"},
+      {options.stride.has_value(), "stride"},
+      {options.moving_average, "moving-average"},
+      {options.averaging_constant.has_value(), "averaging-constant"},
+      {options.averaged_samples.has_value(), "averaged-samples"}};
   for (const auto& [is_made, option] : made) {
-    if (!is_made || method.settings.find(option) != std::string_view::npos) continue;
+    const auto is_read_by = [&](const Method& m) {
+      return m.settings.find(fmt::format(" {} ", option)) != std::string_view::npos;
+    };
+    if (!is_made) continue;
+    if (is_read_by(method)) {
+      if (option.starts_with("averag") && !options.moving_average)
+        throw Error(fmt::format("{} has no effect without {}", option_name(option),
+                                option_name("moving-average")));
+      continue;
+    }
     std::vector<std::string_view> readers;
     for (const Method& m : methods())
-      if (m.settings.find(option) != std::string_view::npos) readers.push_back(m.name);
+      if (is_read_by(m)) readers.push_back(m.name);
     throw Error(fmt::format("method {} does not use {}; {} {}", method.name, option_name(option),
                             fmt::join(readers, ", "), readers.size() == 1 ? "does" : "do"));
   }
 }
 
-void check_search(const MethodOptions& options) {
+Search search_of(const MethodOptions& options) {
   const int bins = options.bins.value_or(2048);
-  if (options.start_bin < 1 || options.start_bin >= bins || options.stride < 1)
+  const int start = options.start_bin.value_or(128), stride = options.stride.value_or(1);
+  if (start < 1 || start >= bins || stride < 1)
     throw Error(
         fmt::format("a search from bin {} in steps of {} over {} bins tries no range; start at bin "
                     "1 to {}, with steps of 1 or more",
-                    options.start_bin, options.stride, bins, bins - 1));
+                    start, stride, bins, bins - 1));
+  return {static_cast<std::size_t>(start), static_cast<std::size_t>(stride)};
 }
 
 }  // namespace bertcl::quant

@@ -42,11 +42,11 @@ class MovingAverageObserver final : public Observer {
       : tensor_(tensor),
         extents_(context, tensor),
         symmetric_(options.symmetric.value_or(false)),
-        constant_(static_cast<float>(options.averaging_constant)),
-        together_(options.averaged_samples) {
-    if (!(options.averaging_constant >= 0.0 && options.averaging_constant <= 1.0))
+        constant_(static_cast<float>(options.averaging_constant.value_or(0.01))),
+        together_(options.averaged_samples.value_or(1)) {
+    if (!(constant_ >= 0.0f && constant_ <= 1.0f))
       throw Error(
-          fmt::format("averaging constant {} is outside 0 to 1", options.averaging_constant));
+          fmt::format("averaging constant {} is outside 0 to 1", *options.averaging_constant));
     if (together_ < 0)
       throw Error(fmt::format("cannot average over {} samples; give 0 (all) or more", together_));
   }
@@ -100,6 +100,6 @@ extern const Method minmax{"minmax", "smallest to largest value seen; or their m
                                                                               tensor);
                              return std::make_unique<MinMaxObserver>(context, options, tensor);
                            },
-                           "moving-average"};
+                           " moving-average averaging-constant averaged-samples "};
 
 }  // namespace bertcl::quant

@@ -20,8 +20,7 @@ class SymmetricMseObserver final : public HistogramObserver {
   SymmetricMseObserver(opencl::Context& context, const MethodOptions& options,
                        const std::string& tensor)
       : HistogramObserver(context, tensor, options.bins.value_or(2048), Binning::from_zero),
-        start_(static_cast<std::size_t>(options.start_bin)),
-        stride_(static_cast<std::size_t>(options.stride)),
+        search_(search_of(options)),
         scheme_(options.scheme) {}
 
  protected:
@@ -29,7 +28,7 @@ class SymmetricMseObserver final : public HistogramObserver {
     const BinnedError error(h);
     double least = std::numeric_limits<double>::infinity();
     float bound = 0.0f;
-    for (std::size_t i = start_; i < error.centres().size(); i += stride_) {
+    for (std::size_t i = search_.start; i < error.centres().size(); i += search_.stride) {
       const float candidate = error.centres()[i];
       const float scale = candidate <= 0x1p-24f ? 0.0f : 127.0f / candidate;
       const double e =
@@ -44,7 +43,7 @@ class SymmetricMseObserver final : public HistogramObserver {
   }
 
  private:
-  std::size_t start_, stride_;
+  Search search_;
   Scheme scheme_;
 };
 
@@ -115,11 +114,11 @@ class AsymmetricMseObserver final : public HistogramObserver {
 extern const Method mse{"mse", "range with the least mean squared error",
                         [](opencl::Context& context, const MethodOptions& options,
                            const std::string& tensor) -> std::unique_ptr<Observer> {
-                          check_search(options);
+                          search_of(options);
                           if (options.symmetric.value_or(options.scheme.symmetric))
                             return std::make_unique<SymmetricMseObserver>(context, options, tensor);
                           return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
                         },
-                        "bins"};
+                        " bins start-bin stride "};
 
 }  // namespace bertcl::quant

@@ -37,14 +37,15 @@ struct MethodOptions {
   /// others as the integers are (`scheme`). percentile then uses absolute values, else it clips
   /// half of the rest on each side; mse then searches one bound, else two.
   std::optional<bool> symmetric;
-  int quantized_bins = 128;          ///< entropy: bins after merging
-  int start_bin = 128;               ///< mse, torch-entropy: the first bound to be tried, in bins
-  int stride = 1;                    ///< mse, torch-entropy: from one bound to the next, in bins
-  bool moving_average = false;       ///< minmax: the average of the ends, not their extremes
-  double averaging_constant = 0.01;  ///< minmax: weight of what is new in a moving average
-  /// minmax: samples whose ends are averaged before the average moves (those of one call of
-  /// onnxruntime's collect_data); 0: all, a plain mean.
-  int averaged_samples = 1;
+  std::optional<int> quantized_bins;  ///< entropy: bins after merging: 128
+  std::optional<int> start_bin;  ///< mse, torch-entropy: the first bound to be tried, in bins: 128
+  std::optional<int> stride;     ///< mse, torch-entropy: from one bound to the next, in bins: 1
+  bool moving_average = false;   ///< minmax: the average of the ends, not their extremes
+  /// minmax, moving_average: weight of what is new: 0.01.
+  std::optional<double> averaging_constant;
+  /// minmax, moving_average: samples whose ends are averaged before the average moves (those of one
+  /// call of onnxruntime's collect_data): 1; 0: all, a plain mean.
+  std::optional<int> averaged_samples;
   Scheme scheme;  ///< the integers that the range is for
 };
 
@@ -55,7 +56,7 @@ struct Method {
   /// `tensor` is named in messages. Throws Error on settings out of range.
   std::unique_ptr<Observer> (*observer)(opencl::Context&, const MethodOptions&,
                                         const std::string& tensor);
-  std::string_view settings;  ///< of these options it reads: "percentile bins"
+  std::string_view settings;  ///< of these options it reads, each in blanks: " percentile bins "
 };
 
 /// All methods, the default first.
@@ -63,7 +64,8 @@ std::span<const Method> methods();
 /// The method of that name. Throws Error with the list of names if there is none.
 const Method& method(std::string_view name);
 
-/// Throws Error if a setting is given that only other methods use.
+/// Throws Error if a setting is given that only other methods use, or one of a moving average
+/// without it.
 void check_settings(const Method& method, const MethodOptions& options);
 
 }  // namespace bertcl::quant

@@ -81,7 +81,7 @@ extern const Method percentile{"percentile", "range that contains a given share 
                                  return std::make_unique<PercentileObserver>(context, options,
                                                                              tensor);
                                },
-                               "percentile bins"};
+                               " percentile bins "};
 
 extern const Method torch_percentile{"torch-percentile", "percentile as in pytorch-quantization",
                                      [](opencl::Context& context, const MethodOptions& options,
@@ -89,6 +89,6 @@ extern const Method torch_percentile{"torch-percentile", "percentile as in pytor
                                        return std::make_unique<TorchPercentileObserver>(
                                            context, options, tensor);
                                      },
-                                     "percentile bins"};
+                                     " percentile bins "};
 
 }  // namespace bertcl::quant

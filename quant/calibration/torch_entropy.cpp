@@ -58,22 +58,18 @@ class TorchEntropyObserver final : public HistogramObserver {
   TorchEntropyObserver(opencl::Context& context, const MethodOptions& options,
                        const std::string& tensor)
       : HistogramObserver(context, tensor, options.bins.value_or(2048), Binning::from_zero),
-        start_(options.start_bin),
-        stride_(options.stride),
-        symmetric_(options.symmetric.value_or(options.scheme.symmetric)) {
-    check_search(options);
-  }
+        search_(search_of(options)),
+        symmetric_(options.symmetric.value_or(options.scheme.symmetric)) {}
 
  protected:
   Range choose(const Histogram& h) const override {
     const std::vector<double> counts(h.counts().begin(), h.counts().end());
-    const std::size_t end =
-        best_end(counts, static_cast<std::size_t>(start_), static_cast<std::size_t>(stride_));
+    const std::size_t end = best_end(counts, search_.start, search_.stride);
     return range_of_bound(h.edges()[end], h.seen(), symmetric_);
   }
 
  private:
-  int start_, stride_;
+  Search search_;
   bool symmetric_;
 };
 
@@ -85,6 +81,6 @@ extern const Method torch_entropy{"torch-entropy", "entropy as in pytorch-quanti
                                     return std::make_unique<TorchEntropyObserver>(context, options,
                                                                                   tensor);
                                   },
-                                  "bins"};
+                                  " bins start-bin stride "};
 
 }  // namespace bertcl::quant

@@ -12,10 +12,26 @@
 
 namespace bertcl::quant {
 
+namespace {
+
+/// The first option for samples that was given; "" for none.
+std::string asked_calibration(const CLI::App& command) {
+  for (const char* name :
+       {"method", "percentile", "bins", "quantized-bins", "start-bin", "stride", "moving-average",
+        "averaging-constant", "averaged-samples", "batch", "samples", "first-samples"}) {
+    const CLI::Option* option = command.get_option_no_throw(std::string("--") + name);
+    if (option && option->count() > 0) return name;
+  }
+  return "";
+}
+
+}  // namespace
+
 AskedAccuracy asked_accuracy(const CLI::App& command, const AccuracyOptions& options) {
   return {.smooth = options.smooth && command.count("--smooth") > 0,
           .gptq = options.gptq && command.count("--weight-rounding") > 0,
-          .bias_correction = options.bias_correction && command.count("--bias-correction") > 0};
+          .bias_correction = options.bias_correction && command.count("--bias-correction") > 0,
+          .calibration = asked_calibration(command)};
 }
 
 void check_accuracy(const AskedAccuracy& asked, const Options& options, const RangeSource& source) {
@@ -34,6 +50,7 @@ void check_accuracy(const AskedAccuracy& asked, const Options& options, const Ra
   if (asked.smooth) refuse(option_name("smooth"), reason);
   if (asked.gptq) refuse(option_name("weight-rounding", "gptq"), reason);
   if (asked.bias_correction) refuse(option_name("bias-correction"), reason);
+  if (!asked.calibration.empty()) refuse(option_name(asked.calibration), reason);
 }
 
 std::vector<std::string> leave_out_by_table(Options& options, const RangeSource& source) {

@@ -21,9 +21,10 @@ struct RangeSource {
 /// Measures that were asked for by name; those that a preset sets give way, which the report says.
 struct AskedAccuracy {
   bool smooth = false, gptq = false, bias_correction = false;
+  std::string calibration = {};  ///< an option that only samples give an effect; "" for none
 };
 
-/// Of --smooth, --weight-rounding and --bias-correction.
+/// Of --smooth, --weight-rounding, --bias-correction, and the options of methods and samples.
 AskedAccuracy asked_accuracy(const CLI::App& command, const AccuracyOptions& options);
 
 /// Throws Error where what was asked for stands beside an option that leaves nothing of it.

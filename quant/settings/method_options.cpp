@@ -36,21 +36,23 @@ void add_method_options(CLI::App& command, Options& options) {
            "Initial histogram bins; 2048, entropy 128. Values beyond them add bins")
       ->group(group);
   positive(command, "--quantized-bins", method.quantized_bins,
-           "entropy: bins that represent the integers")
+           "entropy: bins that represent the integers; 128")
       ->group(group);
-  positive(command, "--start-bin", method.start_bin, "mse, torch-entropy: the first bound to try")
+  positive(command, "--start-bin", method.start_bin,
+           "mse, torch-entropy: the first bound to try, in bins; 128")
       ->group(group);
-  positive(command, "--stride", method.stride, "mse, torch-entropy: step between bounds, in bins")
+  positive(command, "--stride", method.stride,
+           "mse, torch-entropy: step between bounds, in bins; 1")
       ->group(group);
   command
       .add_flag("--moving-average", method.moving_average,
                 "minmax: moving averages of smallest and largest value, instead of the extremes")
       ->group(group);
   any_number(command, "--averaging-constant", method.averaging_constant,
-             "minmax: weight of new values in a moving average", "C")
+             "With --moving-average: weight of new values; 0.01", "C")
       ->group(group);
   not_negative(command, "--averaged-samples", method.averaged_samples,
-               "minmax: questions averaged per update of the moving average; 0 is all")
+               "With --moving-average: questions averaged per update; 1, and 0 is all")
       ->group(group);
   positive(command, "--batch", options.batch, "Questions per batch; does not change the ranges")
       ->group(group);

@@ -170,6 +170,10 @@ TEST_F(ApiQuantize, OptionsThatCannotBeMetAreRefused) {
   EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "a.onnx", Sequences(), options); }),
               HasSubstr("'smooth' has no effect here: 'dynamic' takes no samples"));
   options.smooth.reset();
+  options.method = "entropy";
+  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "a.onnx", Sequences(), options); }),
+              HasSubstr("'method' has no effect here: 'dynamic' takes no samples"));
+  options.method.reset();
   options.settings = {{"exclude", ""}, {"per-tensor", ""}};
   EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "a.onnx", Sequences(), options); }),
               HasSubstr("'exclude' needs a value"));

@@ -135,10 +135,17 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
               HasSubstr("--smooth has no effect here: a table has one range"));
   for (const std::vector<std::string>& asked : {std::vector<std::string>{"--smooth", "auto"},
                                                 {"--weight-rounding", "gptq"},
-                                                {"--bias-correction"}}) {
+                                                {"--bias-correction"},
+                                                {"--method", "entropy"},
+                                                {"--bins", "64"},
+                                                {"--batch", "8"},
+                                                {"--first-samples"},
+                                                {"--samples", "3"}}) {
     std::vector<std::string> arguments{"quantize", kModel, "-o", path("q.onnx"), "--dynamic"};
     arguments.insert(arguments.end(), asked.begin(), asked.end());
-    EXPECT_THAT(refusal(run_bertcl(arguments)), HasSubstr("--dynamic takes no samples"));
+    EXPECT_THAT(
+        refusal(run_bertcl(arguments)),
+        AllOf(HasSubstr(asked[0]), HasSubstr(" has no effect here: --dynamic takes no samples")));
   }
   EXPECT_THAT(files(), testing::IsEmpty());
   const ProgramResult made = quantize(path("q.onnx"), {"--clip-gelu", "10"});
@@ -169,6 +176,19 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   EXPECT_THAT(refused({"--bins", "64"}), HasSubstr("does not use --bins"));
   EXPECT_THAT(refused({"--method", "mse", "--moving-average"}),
               HasSubstr("method mse does not use --moving-average; minmax does"));
+  EXPECT_THAT(refused({"--method", "percentile", "--start-bin", "3"}),
+              HasSubstr("method percentile does not use --start-bin; mse, torch-entropy do\n"));
+  for (const auto& [option, method] :
+       std::vector<std::pair<std::string, std::string>>{{"--stride", "minmax"},
+                                                        {"--start-bin", "minmax"},
+                                                        {"--quantized-bins", "mse"},
+                                                        {"--averaging-constant", "mse"},
+                                                        {"--averaged-samples", "entropy"}})
+    EXPECT_THAT(refused({"--method", method, option, "1"}),
+                HasSubstr("method " + method + " does not use " + option));
+  for (const char* option : {"--averaging-constant", "--averaged-samples"})
+    EXPECT_THAT(refused({option, "1"}),
+                HasSubstr(option + std::string(" has no effect without --moving-average")));
   EXPECT_THAT(refused({"--activations", "s4"}), HasSubstr("s4"));
   EXPECT_THAT(refused({"--json", path("none/q.json")}),
               AllOf(HasSubstr("--json"), HasSubstr("none: No such file")));
