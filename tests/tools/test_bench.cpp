@@ -118,8 +118,13 @@ TEST_F(BenchTest, RandomIdsFitTheTableOfEmbeddings) {
 }
 
 TEST_F(BenchTest, SizesBeyondAnyMemoryAreRefused) {
-  EXPECT_EQ(refusal(run_bertcl({"bench", kModel, "--batch", "2000000000", "--seq", "2000000000"})),
-            "bertcl: out of memory; use a smaller batch\n");
+  const auto refused = [](const char* batch, const char* seq) {
+    return refusal(run_bertcl({"bench", kModel, "--batch", batch, "--seq", seq}));
+  };
+  // Known before memory is taken for inputs.
+  EXPECT_THAT(refused("300000", "512"), HasSubstr("exceed the limit of"));
+  EXPECT_EQ(refused("2000000000", "2000000000"),
+            "bertcl: a batch of 4000000000000000000 tokens is too large\n");
 }
 
 TEST_F(BenchTest, AbsentPrecisionIsNoted) {

@@ -93,6 +93,7 @@ BenchRow measure_inputs(runtime::Session& session, const runtime::Tensors& input
 BenchRow measure_shape(runtime::Session& session, BatchSize size, const BenchOptions& options,
                        int profiled) {
   const std::int64_t ids = bound_of_ids(session, options);
+  session.arena_bytes(input_sizes(session, size));  // fails before random ids fill the memory
   try {
     return measure_inputs(session, random_inputs(session, size, ids), size, options, profiled);
   } catch (const Error& e) {
