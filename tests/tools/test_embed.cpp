@@ -148,11 +148,16 @@ TEST_F(EmbedTest, FilesHoldTheSameNumbers) {
   EXPECT_EQ(std::memcmp(tensors.data() + 8 + length, all.data(), 48), 0);
 }
 
-TEST_F(EmbedTest, LinesInAnOpenFileAreFollowedByTheSummary) {
+TEST_F(EmbedTest, TheSummaryIsNotAmongTheLines) {
   const std::string expected = embed({"--pooling", "mean"}, texts_).out;
   const auto result = embed({"--pooling", "mean", "-o", "/dev/stdout"}, texts_);
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, testing::StartsWith(expected + "/dev/stdout: 6 vectors of 2 dim"));
+  EXPECT_EQ(result.out, expected);
+  EXPECT_THAT(result.err, testing::StartsWith("bertcl: /dev/stdout: 6 vectors of 2 dim"));
+  const auto file = embed({"--pooling", "mean", "-o", path("v.jsonl")}, texts_);
+  EXPECT_THAT(file.out, HasSubstr("v.jsonl: 6 vectors of 2 dim"));
+  EXPECT_EQ(file.err, "");
+  EXPECT_EQ(read(path("v.jsonl")), expected);
 }
 
 TEST_F(EmbedTest, FilesOfSentenceTransformersSayHow) {

@@ -90,11 +90,17 @@ int run_embed(const EmbedOptions& options) {
                                std::move(all)));
   else if (!options.output.empty())
     write_file(options.output, content);
-  if (!options.output.empty() && options.prints_text())
-    print_text("{}: {} of {} dimensions, {} in {}\n", options.output,
-               counted(static_cast<std::int64_t>(texts.size()), "vectors"), embedder.dimensions(),
-               counted(static_cast<std::int64_t>(embedder.tokens()), "tokens"),
-               duration_text(embedder.seconds()));
+  if (!options.output.empty() && options.prints_text()) {
+    const std::string summary = fmt::format(
+        "{}: {} of {} dimensions, {} in {}", options.output,
+        counted(static_cast<std::int64_t>(texts.size()), "vectors"), embedder.dimensions(),
+        counted(static_cast<std::int64_t>(embedder.tokens()), "tokens"),
+        duration_text(embedder.seconds()));
+    if (is_standard_output(options.output))
+      write_error(summary);  // not among the vectors
+    else
+      print_text("{}\n", summary);
+  }
   nlohmann::ordered_json report = {{"path", options.model}};
   report.update(vectors_json(embedder, texts.size(), pooling));
   report.update({{"prompt", prompt},

@@ -3,6 +3,7 @@
 #include "tools/terminal/output.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -118,6 +119,12 @@ void write_json(const std::string& target, const nlohmann::ordered_json& json) {
   } else {
     write_file(target, text);
   }
+}
+
+bool is_standard_output(const std::filesystem::path& path) {
+  struct stat named = {}, open = {};
+  return ::stat(path.c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &open) == 0 &&
+         named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
 void check_readable(const std::filesystem::path& path) {

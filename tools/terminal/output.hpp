@@ -47,6 +47,9 @@ std::string duration_text(double seconds);
 /// name, nowhere for "". What is not UTF-8 becomes U+FFFD.
 void write_json(const std::string& target, const nlohmann::ordered_json& json);
 
+/// True for a name of the file, pipe or terminal that is standard output, such as /dev/stdout.
+bool is_standard_output(const std::filesystem::path& path);
+
 /// Throw Error that names `path` if there is no file to read, or if none can be written there; for
 /// the start of long work.
 void check_readable(const std::filesystem::path& path);
