@@ -11,7 +11,6 @@
 #include "bertcl/error.hpp"
 #include "bertcl/version.hpp"
 #include "ir/input_role.hpp"
-#include "onnx/model_path.hpp"
 #include "onnx/read_model.hpp"
 
 namespace bertcl {

@@ -19,14 +19,4 @@ fs::path find_model(const fs::path& path) {
               ErrorCode::io);
 }
 
-std::uintmax_t model_bytes(const fs::path& model) {
-  std::uintmax_t bytes = 0;
-  for (const char* suffix : {"", ".data", "_data"}) {
-    std::error_code absent;
-    const std::uintmax_t size = fs::file_size(model.string() + suffix, absent);
-    if (!absent) bytes += size;
-  }
-  return bytes;
-}
-
 }  // namespace bertcl::onnx_io

@@ -8,7 +8,10 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -94,6 +97,23 @@ std::map<std::string, std::string> read_metadata(const std::filesystem::path& pa
   const ModelFile opened = open_model(path);
   for (const auto& entry : opened.model.metadata_props()) metadata[entry.key()] = entry.value();
   return metadata;
+}
+
+std::uintmax_t model_bytes(const std::filesystem::path& path) {
+  std::error_code absent;
+  std::uintmax_t bytes = std::filesystem::file_size(path, absent);
+  if (absent) return 0;
+  const ModelFile opened = open_model(path);
+  std::set<std::string> locations;
+  for (const onnx::TensorProto& tensor : opened.model.graph().initializer())
+    if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
+      for (const auto& entry : tensor.external_data())
+        if (entry.key() == "location") locations.insert(entry.value());
+  for (const std::string& location : locations)
+    if (const auto size = std::filesystem::file_size(path.parent_path() / location, absent);
+        !absent)
+      bytes += size;
+  return bytes;
 }
 
 }  // namespace bertcl::onnx_io

@@ -250,6 +250,26 @@ TEST(ReadModel, ReadsExternalDataWithinTheFolder) {
   EXPECT_THAT(load(), HasSubstr("which has 12"));
 }
 
+TEST(ModelBytes, CountEachFileOfExternalDataOnce) {
+  const tests::ScratchFolder folder;
+  const auto path = folder / "m.onnx";
+  EXPECT_EQ(model_bytes(path), 0u);
+  std::string initializers;
+  for (const char* location : {"w.bin", "w.bin", "bias", "absent"})
+    initializers += std::string(
+                        "initializer { data_type: 1 dims: 2 data_location: EXTERNAL"
+                        " external_data { key: 'location' value: '") +
+                    location + "' } }";
+  const std::string file = model_of(13, initializers).SerializeAsString();
+  std::ofstream(path, std::ios::binary) << file;
+  std::ofstream(folder / "w.bin") << "12345678";
+  std::ofstream(folder / "bias") << "12";
+  std::ofstream(folder / "m.onnx.data") << "of another model";
+  EXPECT_EQ(model_bytes(path), file.size() + 8 + 2);
+  std::ofstream(path) << "words";
+  EXPECT_THROW(model_bytes(path), Error);
+}
+
 TEST(ReadModel, ReadsAModelInMemoryAndItsExternalDataFromAFolderAlone) {
   const tests::ScratchFolder folder;
   const auto model = model_of(13,

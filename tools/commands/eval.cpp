@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "onnx/model_path.hpp"
+#include "onnx/read_model.hpp"
 #include "support/pending_file.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tools/measure/kernel_profile.hpp"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "onnx/model_path.hpp"
+#include "onnx/read_model.hpp"
 #include "quant/calibrated_model.hpp"
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
