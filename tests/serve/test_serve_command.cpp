@@ -159,6 +159,8 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
               HasSubstr("two models are called 'a'"));
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--host", "192.0.2.1"})),
               HasSubstr("cannot listen on 192.0.2.1:8080"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--prompt", "a\xff"})),
+              HasSubstr("--prompt: invalid UTF-8 at byte 1 of 2"));
   std::filesystem::create_symlink("loop", path("loop"));
   EXPECT_THAT(refusal(run_bertcl({"serve", path("loop"), "--port", "0"})),
               HasSubstr("loop: cannot open: Too many levels"));

@@ -52,6 +52,7 @@ TEST(Program, HelpTellsWhatMayNotBeNaN) {
     EXPECT_THAT(help(command), HasSubstr("if weights or outputs hold NaN")) << command;
   for (const char* command : {"bench", "inspect", "run", "tune", "verify"})
     EXPECT_THAT(help(command), HasSubstr("if weights hold NaN")) << command;
+  EXPECT_THAT(help("serve"), HasSubstr("if weights or the logits of answers hold NaN"));
 }
 
 TEST(Program, QuantizeShowsTheUsualOptionsAndAllOnDemand) {

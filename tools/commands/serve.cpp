@@ -30,6 +30,7 @@
 #include "tools/options/config_file.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/options/text_option.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -301,14 +302,16 @@ void add_serve(CLI::App& program, Action& action) {
                                  "ONNX models, NAME=PATH or PATH; by default BERTCL_MODEL, else "
                                  "the bundled one"))
       ->type_name("");
+  command->get_option("--allow-nonfinite")
+      ->description(
+          "Continue if weights or the logits of answers hold NaN or infinity, normally an error");
   add_server_options(*command, *options);
   add_batch_options(*command, *options);
   add_pooling_options(*command, options->pooled);
-  command
-      ->add_option("--prompt", options->prompt,
-                   "Text before each text that becomes a vector (\"query: \"), where a request "
-                   "names none;\nby default the model's default prompt")
-      ->type_name("TEXT");
+  text_option(command->add_option(
+      "--prompt", options->prompt,
+      "Text before each text that becomes a vector (\"query: \"), where a request "
+      "names none;\nby default the model's default prompt"));
   positive(*command, "--max-seq-length", options->max_length,
            "Tokens of a text, separators included; by default as the files say, or as many as "
            "the\nmodel takes, or 512");

@@ -120,7 +120,8 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
 
 void take_any_outputs(CLI::App& command) {
   command.get_option("--allow-nonfinite")
-      ->description("Continue if weights hold NaN or infinity, normally an error (outputs may)");
+      ->description(
+          "Continue if weights hold NaN or infinity, normally an error; outputs are not checked");
 }
 
 runtime::SessionOptions to_session_options(const ModelOptions& options) {

@@ -24,7 +24,7 @@ struct ModelOptions : CommonOptions {
   int requests = 0;  ///< most runs in flight; 0 is the usual number
   bool keep_padding = false;
   bool command_buffer = false;
-  bool allow_nonfinite = false;             ///< weights and logits may hold NaN and infinity
+  bool allow_nonfinite = false;             ///< weights and outputs may hold NaN and infinity
   std::optional<runtime::Pooling> pooling;  ///< no option of every command: of those for vectors
 };
 
