@@ -114,7 +114,6 @@ class AsymmetricMseObserver final : public HistogramObserver {
 extern const Method mse{"mse", "range with the least mean squared error",
                         [](opencl::Context& context, const MethodOptions& options,
                            const std::string& tensor) -> std::unique_ptr<Observer> {
-                          search_of(options);
                           if (options.symmetric.value_or(options.scheme.symmetric))
                             return std::make_unique<SymmetricMseObserver>(context, options, tensor);
                           return std::make_unique<AsymmetricMseObserver>(context, options, tensor);

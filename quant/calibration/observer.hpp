@@ -56,7 +56,7 @@ struct Method {
   /// `tensor` is named in messages. Throws Error on settings out of range.
   std::unique_ptr<Observer> (*observer)(opencl::Context&, const MethodOptions&,
                                         const std::string& tensor);
-  std::string_view settings;  ///< of these options it reads, each in blanks: " percentile bins "
+  std::string_view settings;  ///< options it reads, each between spaces: " percentile bins "
 };
 
 /// All methods, the default first.

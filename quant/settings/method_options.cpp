@@ -39,10 +39,10 @@ void add_method_options(CLI::App& command, Options& options) {
            "entropy: bins that represent the integers; 128")
       ->group(group);
   positive(command, "--start-bin", method.start_bin,
-           "mse, torch-entropy: the first bound to try, in bins; 128")
+           "torch-entropy, and mse of one bound: the first bound to try, in bins; 128")
       ->group(group);
   positive(command, "--stride", method.stride,
-           "mse, torch-entropy: step between bounds, in bins; 1")
+           "torch-entropy, and mse of one bound: step between bounds, in bins; 1")
       ->group(group);
   command
       .add_flag("--moving-average", method.moving_average,
@@ -52,7 +52,7 @@ void add_method_options(CLI::App& command, Options& options) {
              "With --moving-average: weight of new values; 0.01", "C")
       ->group(group);
   not_negative(command, "--averaged-samples", method.averaged_samples,
-               "With --moving-average: questions averaged per update; 1, and 0 is all")
+               "With --moving-average: questions averaged per update; 1 (0: all)")
       ->group(group);
   positive(command, "--batch", options.batch, "Questions per batch; does not change the ranges")
       ->group(group);

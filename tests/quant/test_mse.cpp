@@ -93,8 +93,7 @@ TEST(Mse, AsymmetricFindsTheBestPairOrOneAsGood) {
         }
       const Scheme scheme{type, false};
       const Histogram h = histogram_of(data, 128, Binning::two_sided);
-      MethodOptions options = with(128, scheme);
-      options.start_bin = 1;
+      const MethodOptions options = with(128, scheme);
       const Range range = range_by(mse, options, data);
       const double found = plain_error(h, range, scheme), best = least_error(h, scheme);
       EXPECT_LE(found, 1.05 * best)
