@@ -70,6 +70,7 @@ const std::map<std::string, Setter>& setters() {
 
 runtime::SessionOptions read_options(const std::map<std::string, std::string>& options) {
   runtime::SessionOptions result;
+  result.allow_nonfinite = false;  // an option of the provider: errors name it
   for (const auto& [name, value] : options) {
     const auto found = setters().find(name);
     if (found == setters().end()) {

@@ -49,7 +49,8 @@ WeightCheck::WeightCheck(const ir::Graph& graph, bool has_option) : has_option_(
   for (const ir::Value* value : graph.constants()) {
     const ir::Tensor& tensor = *value->constant;
     if (!is_looked_at(tensor)) continue;
-    for (const ir::Tensor& part : tensor.parts()) names_[part.bytes().data()] = value->name;
+    for (const ir::Tensor& part : tensor.parts())
+      names_[{part.bytes().data(), part.bytes().size()}] = value->name;
     if (tensor.size() > kSmall) continue;
     const std::vector<double> values = tensor.to_doubles();
     const auto nan = std::ranges::find_if(values, [](double x) { return std::isnan(x); });
@@ -67,7 +68,7 @@ void WeightCheck::begin(opencl::Context& context, std::size_t tensors) {
 void WeightCheck::queue(const opencl::Buffer& data, const ir::Tensor& tensor, bool is_weight,
                         const std::string& reader) {
   if (!is_looked_at(tensor) || tensor.size() <= kSmall || tensor.size() > kLargest) return;
-  const auto name = names_.find(tensor.bytes().data());
+  const auto name = names_.find({tensor.bytes().data(), tensor.bytes().size()});
   kernels::set(kernel_, kernels::FindNonfinite<opencl::KernelArgument>{
                             .words = data,
                             .wide = tensor.dtype() == ir::DType::f32 ? 1 : 0,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds float constants of a plan that hold NaN or infinity, and names them.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.hpp"
@@ -39,7 +41,8 @@ class WeightCheck {
     bool is_weight;
   };
   bool has_option_;
-  std::map<const void*, std::string> names_;  // by the address of the bytes
+  /// By the address and number of the bytes: external data of a file may overlap.
+  std::map<std::pair<const std::byte*, std::size_t>, std::string> names_;
   opencl::Context* context_ = nullptr;
   opencl::Kernel kernel_;
   opencl::Buffer found_;
