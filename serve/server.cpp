@@ -76,8 +76,8 @@ BodyOf body_of(const httplib::Request& request, std::size_t& length) {
   return BodyOf::announced;
 }
 
-/// True if the body can be unpacked, or is not packed. The library knows codings in lower case
-/// only, passes over others, and reads the header when it reads the body.
+/// True if the body can be decoded. cpp-httplib compares codings in lower case only, ignores
+/// unknown ones, and reads the header together with the body.
 bool set_coding(httplib::Headers& headers) {
   const auto [begin, end] = headers.equal_range("Content-Encoding");
   if (begin == end) return true;

@@ -58,8 +58,8 @@ ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::pat
 /// metadata_props of a model. Throws as read_model() does.
 std::map<std::string, std::string> read_metadata(const std::filesystem::path& path);
 
-/// Bytes of a model's file and of the files that hold its external data; 0 if it is absent, and
-/// without those of them that are. Throws as read_model() does if it is no model.
+/// Size in bytes of a model file and its external data; a missing file counts 0. Throws as
+/// read_model() does if `path` is not a model.
 std::uintmax_t model_bytes(const std::filesystem::path& path);
 
 /// "Add", "com.microsoft::BiasGelu", ...: what read_model knows, sorted.

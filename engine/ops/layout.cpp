@@ -176,8 +176,8 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
                (end.constant() >= huge || end.constant() == 0)) {
       d = end.constant() == 0 ? ir::Dim(0) : ir::Dim(-start.constant());  // the last ones
     } else if (step == 1 && (!end.is_constant() || end.constant() >= huge || !d.is_constant())) {
-      // An end is taken to be within the tensor, which each run checks (Plan::at_most); a number of
-      // 31 bits or more means the tensor's.
+      // An end is assumed to be within the axis, which each run checks (Plan::at_most); 2^31 - 1 or
+      // more means the end of the axis.
       ir::Dim last = end;
       if (end.is_constant() && end.constant() >= huge) last = d;
       if (end.is_constant() && end.constant() < 0)

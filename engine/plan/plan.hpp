@@ -160,7 +160,7 @@ struct Plan {
   std::vector<Tap> taps;
   std::vector<std::pair<ir::Dim, ir::Dim>>
       equal_sizes;  // what the operators need and no shape says
-  /// Also what they need: no first size is larger than its second.
+  /// They also need the first size of each pair to be at most the second.
   std::set<std::pair<ir::Dim, ir::Dim>> at_most;
   std::string mask_input;       // model input that masks keys; empty if the model has none
   bool mask_is_length = false;  // as many first keys count as the mask has ones

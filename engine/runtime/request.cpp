@@ -273,7 +273,7 @@ Tensors Request::finish() {
     flag.fill(0);
     throw Error(
         "an index is outside its table: a token id beyond the vocabulary, a token type or a "
-        "position beyond its table, a token of an empty sequence");
+        "position beyond its table, or a token of an empty sequence");
   }
   for (std::size_t i = 0; !seq_offsets_.empty() && i < plan_.outputs.size(); ++i) {
     const plan::Output& out = plan_.outputs[i];

@@ -206,7 +206,7 @@ class Packer {
     if (pools_.contains(&n)) return pack_pooling(n);
     if (n.op == "position_scores") return pack_position_scores(n);
     const bool attends = is_attention(n), turns = n.op == "rotary";
-    // Where sizes are fixed, a norm of something else than tokens may have the same ones.
+    // With fixed sizes, a norm of other values than tokens may have the same shape.
     const bool begins = n.op == "add_norm" && makes_rows_of_tokens(n);
     if (&n != embedding && !attends && !turns && !begins &&
         !(reads_packed(n) && works_by_row(n, packed_)))

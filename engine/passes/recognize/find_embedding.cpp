@@ -61,8 +61,8 @@ bool take_constant(ir::Graph& g, const ir::Value& term, Embedding& e) {
   return true;
 }
 
-/// Takes the rows that a Slice takes of a table[1, P, hidden], if they are one for each position
-/// from a constant one on. Its end may be computed, so it is run on the numbers of the rows.
+/// Takes a Slice of a table [1, P, hidden] as the position table if it has one row per position,
+/// starting at a constant row. The end may be computed, so the Slice is run on row numbers.
 bool take_slice(ir::Graph& g, const ir::Value& term, Embedding& e) {
   ir::Node& n = *term.producer;
   const ir::Shape& in = n.inputs[0]->type.shape;

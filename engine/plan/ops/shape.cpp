@@ -58,8 +58,9 @@ void lower_tile(Builder& b, const ir::Graph&, const ir::Node& node) {
   for (std::size_t d = 0; d < to.size(); ++d) {
     const auto repeats = ir::Dim::divide(to[d], from[d]);
     if (!repeats)
-      throw Error(fmt::format("{}: kernels take repeats that follow from the shapes, not {} from {}",
-                              node.describe(), to[d].str(), from[d].str()));
+      throw Error(
+          fmt::format("{}: kernels take repeats that follow from the shapes, not {} from {}",
+                      node.describe(), to[d].str(), from[d].str()));
     split.insert(split.end(), {*repeats, from[d]});
     source.insert(source.end(), {ir::Dim(0), strides[d]});
   }
@@ -82,8 +83,9 @@ ir::Dim reach(const ir::Node& node, std::int64_t first, std::int64_t step, const
   if (count.is_constant())
     return count.constant() > 0 ? ir::Dim(first + (count.constant() - 1) * step + 1) : ir::Dim(0);
   if (first != 0 || step != 1)
-    throw Error(fmt::format("{}: kernels take slices of a symbolic size from the first element on",
-                            node.describe()));
+    throw Error(fmt::format(
+        "{}: kernels take slices of symbolic size only from the first element, with step 1",
+        node.describe()));
   return count;
 }
 
