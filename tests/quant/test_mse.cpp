@@ -127,7 +127,7 @@ TEST(Mse, ConstantTensors) {
 }
 
 TEST(Mse, NamesTheFault) {
-  MethodOptions options = with(128, {});
+  MethodOptions options = with(128, {ir::DType::i8, true});
   EXPECT_THAT([&] { mse.observer(device(), options, "t"); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("128 bins")));
   options.bins = 2048;
