@@ -3,6 +3,7 @@
 #include "ops/recognize_by_value.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <optional>

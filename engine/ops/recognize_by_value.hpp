@@ -26,7 +26,8 @@ struct KeyMask {
 
 /// If `value` is a float mask that is 0 where a key counts and at most -9999 where it does not,
 /// made of one graph input [batch, seq] alone and broadcast over heads and query rows
-/// ([batch, 1 | heads, 1 | seq, seq]): that graph input. Otherwise empty.
+/// ([batch, 1 | heads, 1 | seq, seq]): that graph input. Otherwise empty, also where the input
+/// holds indices of a Gather.
 std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* value);
 
 /// The same for a boolean mask that is true where a key counts (`keeps`) or where it does not.

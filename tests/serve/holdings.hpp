@@ -20,7 +20,7 @@ extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // GCC has no
 
 namespace bertcl::serve::tests {
 
-/// MB that may be allocated beyond those at first: less than a thousand requests have.
+/// MB that may be allocated beyond those at first: 16 kB for each of a thousand requests.
 constexpr double kMostGrowth = 16;
 
 /// MB that are allocated and not freed, whatever the allocator keeps.
