@@ -94,9 +94,7 @@ ir::Node* concatenate_linears(ir::Graph& g, std::span<ir::Node* const> linears,
     if (std::find(linears.begin(), linears.end(), n.get()) != linears.end()) last = n.get();
   ir::Node* made = g.add_node(first.op, operands, first.attributes,
                               {{first.output()->name + std::string(suffix), type}}, last);
-  Match m;
-  m.nodes.assign(linears.begin(), linears.end());
-  made->sources = m.sources();
+  made->sources = sources_of({linears.begin(), linears.end()});
   return made;
 }
 

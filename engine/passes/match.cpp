@@ -28,7 +28,7 @@ bool match_operands(const std::vector<Pattern>& patterns, const std::vector<ir::
 
 }  // namespace
 
-std::vector<std::string> Match::sources() const {
+std::vector<std::string> sources_of(const std::vector<ir::Node*>& nodes) {
   std::vector<std::string> all;
   for (const ir::Node* n : nodes)
     for (const std::string& s : n->sources)
@@ -108,11 +108,11 @@ bool matches(const Pattern& pattern, ir::Value* value, Match& match) {
   return true;
 }
 
-ir::Node* replace(ir::Graph& graph, ir::Node* node, const Match& match, std::string op,
-                  std::vector<ir::Value*> inputs, ir::Attributes attributes) {
+ir::Node* replace(ir::Graph& graph, ir::Node* node, const std::vector<ir::Node*>& covered,
+                  std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes) {
   ir::Node* made = graph.add_node(std::move(op), std::move(inputs), std::move(attributes),
                                   {{node->output()->name, node->output()->type}}, node);
-  made->sources = match.sources();
+  made->sources = sources_of(covered);
   graph.replace_uses(node->output(), made->output());
   graph.swap_names(node->output(), made->output());
   return made;
@@ -153,6 +153,22 @@ bool normalizes_last_axis(const ir::Node& norm) {
 
 bool has_rows(const ir::Shape& shape, const ir::Shape& ids) {
   return shape.size() >= 3 && ids.size() == 2 && shape[0] == ids[0] && shape[1] == ids[1];
+}
+
+ir::Node* only_user(const ir::Graph& graph, const ir::Value* value) {
+  return value->users.size() == 1 && !graph.is_output(value) ? value->users.front() : nullptr;
+}
+
+std::optional<Scaled> scaled(const ir::Node& node) {
+  if (node.op != "Mul" && node.op != "Div") return std::nullopt;
+  for (const std::size_t i : {1u, 0u}) {
+    if (i == 0 && node.op == "Div") break;
+    const auto c = scalar_value(node.inputs[i]);
+    ir::Value* x = node.inputs[1 - i];
+    if (c && x->type.shape == node.output()->type.shape)
+      return Scaled{x, node.op == "Mul" ? *c : 1.0 / *c};
+  }
+  return std::nullopt;
 }
 
 std::optional<double> scalar_value(const ir::Value* value) {

@@ -32,8 +32,6 @@ struct Match {
     return it == values.end() ? nullptr : it->second;
   }
   double number(std::string_view name) const { return numbers.find(name)->second; }
-  /// Names of the ONNX nodes of all covered nodes.
-  std::vector<std::string> sources() const;
 };
 
 using Pattern = std::function<bool(ir::Value*, Match&)>;
@@ -56,10 +54,13 @@ Pattern one_of(std::vector<Pattern> alternatives);
 /// Tries the pattern on a value.
 bool matches(const Pattern& pattern, ir::Value* value, Match& match);
 
+/// Names of the ONNX nodes that the nodes come from.
+std::vector<std::string> sources_of(const std::vector<ir::Node*>& nodes);
+
 /// Replaces the result of `node` by one result of a new node put in its place, which takes over the
-/// type of the old result and names of the ONNX nodes in `match`.
-ir::Node* replace(ir::Graph& graph, ir::Node* node, const Match& match, std::string op,
-                  std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
+/// type of the old result and the sources of the `covered` nodes.
+ir::Node* replace(ir::Graph& graph, ir::Node* node, const std::vector<ir::Node*>& covered,
+                  std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
 
 /// Calls `rewrite` for each node until none changes the graph any more.
 bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node&)>& rewrite);
@@ -73,6 +74,18 @@ bool normalizes_last_axis(const ir::Node& norm);
 
 /// True for the shape [batch, seq, ...], where `ids` is [batch, seq].
 bool has_rows(const ir::Shape& shape, const ir::Shape& ids);
+
+/// The node that alone reads `value`; null if there are several or the graph returns it.
+ir::Node* only_user(const ir::Graph& graph, const ir::Value* value);
+
+/// A value times a number.
+struct Scaled {
+  ir::Value* x;
+  double factor;
+};
+
+/// What x * c, c * x or x / c scales without repeating it; empty for any other node.
+std::optional<Scaled> scaled(const ir::Node& node);
 
 /// The number in a constant of one element; empty for anything else.
 std::optional<double> scalar_value(const ir::Value* value);

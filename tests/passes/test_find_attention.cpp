@@ -283,6 +283,16 @@ TEST(FindAttention, UnnormalizedSoftmax) {
 })");
 }
 
+TEST(FindAttention, UnnormalizedSoftmaxCountsAxesFromTheEnd) {
+  std::string text = dequantized_x("0.004") + unnormalized(quantized_p, sum_of_p);
+  for (std::size_t at; (at = text.find("[3], keepdims")) != std::string::npos;)
+    text.replace(at, 3, "[-1]");
+  EXPECT_REWRITE(find_attention(), text, dequantized_x("0.004") + R"(
+  %y: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {unnormalized = 1, heads = 2, p_type = "u8", scale = 1.0}
+  return %y
+})");
+}
+
 TEST(FindAttention, UnnormalizedSoftmaxInFloatIsPlain) {
   std::string text =
       "graph g(%x: f32[batch, seq, 8], %ids: i64[batch, seq]) {\n" + unnormalized("", sum_of_p);

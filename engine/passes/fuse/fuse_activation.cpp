@@ -25,11 +25,9 @@ bool fuse_activation_at(ir::Graph& g, ir::Node& node) {
   if (!linear || !ops::traits(*linear).takes_activation || linear->has("activation") ||
       linear->output()->type.dtype != ir::DType::f32 || !g.used_once(linear->output()))
     return false;
-  Match m;
-  m.nodes = {linear, &node};
   ir::Attributes attributes = linear->attributes;
   attributes["activation"] = activation;
-  replace(g, &node, m, linear->op, linear->inputs, attributes);
+  replace(g, &node, {linear, &node}, linear->op, linear->inputs, attributes);
   return true;
 }
 

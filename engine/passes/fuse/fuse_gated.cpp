@@ -31,15 +31,14 @@ bool fuse_gated_at(ir::Graph& g, ir::Node& node) {
     if (activated->type != node.output()->type || up->type != activated->type || !is_linear(up) ||
         !g.used_once(activated))
       continue;
-    Match m;
     if (is_linear(activated) && activated->producer->has("activation")) {
-      m.nodes = {&node};
-      replace(g, &node, m, "gated", {activated, up});
+      replace(g, &node, {&node}, "gated", {activated, up});
       return true;
     }
+    Match m;
     if (matches(silu, activated, m) && is_linear(m["gate"])) {
       m.nodes.push_back(&node);
-      replace(g, &node, m, "gated", {m["gate"], up}, {{"activation", std::string("silu")}});
+      replace(g, &node, m.nodes, "gated", {m["gate"], up}, {{"activation", std::string("silu")}});
       return true;
     }
   }

@@ -48,9 +48,7 @@ bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
     result = g.add_result(maker, q.output()->name, type);
   else
     result->type = type;
-  Match m;
-  m.nodes = {maker, &q};
-  maker->sources = m.sources();
+  maker->sources = sources_of({maker, &q});
   g.replace_uses(q.output(), result);
   g.swap_names(q.output(), result);
   g.erase(&q);

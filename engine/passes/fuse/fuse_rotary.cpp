@@ -70,9 +70,7 @@ bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
   // Before attention: after the operands of both.
   ir::Node* made = g.add_node("rotary", operands, {{"heads", 2 * first.int_attribute("heads")}},
                               {{first.output()->name + ".qk", type}}, &node);
-  Match m;
-  m.nodes = {rotations[0], rotations[1]};
-  made->sources = m.sources();
+  made->sources = sources_of({rotations[0], rotations[1]});
   for (std::size_t i = 0; i < 2; ++i) g.set_input(&node, i, made->output());
   node.attributes["offsets"] = std::vector<std::int64_t>{0, hidden.constant(), 0};
   return true;

@@ -25,9 +25,7 @@ bool fuse_unpack_split_at(ir::Graph& g, ir::Node& split) {
                               {{split.outputs[0]->name, split.outputs[0]->type},
                                {split.outputs[1]->name, split.outputs[1]->type}},
                               &split);
-  Match m;
-  m.nodes = {unpack, &split};
-  made->sources = m.sources();
+  made->sources = sources_of({unpack, &split});
   for (std::size_t i = 0; i < 2; ++i) {
     g.replace_uses(split.outputs[i], made->outputs[i]);
     g.swap_names(split.outputs[i], made->outputs[i]);

@@ -23,9 +23,7 @@ bool dequantize_tables_at(ir::Graph& g, ir::Node& dq) {
   const auto folded = ops::evaluate_constant(*whole);
   g.erase(whole);
   if (folded.empty()) return false;
-  Match m;
-  m.nodes = {gather, &dq};
-  replace(g, &dq, m, "Gather",
+  replace(g, &dq, {gather, &dq}, "Gather",
           {g.add_constant(table->name + ".dequantized", folded.front()), gather->inputs[1]},
           gather->attributes);
   return true;

@@ -155,12 +155,12 @@ ir::Value* bounded(ir::Graph& g, ir::Value* x, const Parameters& p, ir::DType ty
 
 /// Puts QuantizeLinear, and a Cast where `clip` is of another type, in place of the value `clip`.
 void quantize(ir::Graph& g, ir::Value* x, const Parameters& p, ir::DType type, const Clipped& c,
-              ir::Value* clip, const Match& m) {
+              ir::Value* clip, const std::vector<ir::Node*>& covered) {
   ir::Node* before = clip->producer;
   x = bounded(g, x, p, type, c.low, c.high, before);
   ir::Value* q = g.add("QuantizeLinear", operands(g, x, p, type), attributes(p),
                        {type, clip->type.shape}, before);
-  q->producer->sources = m.sources();
+  q->producer->sources = sources_of(covered);
   if (clip->type.dtype != type) {
     q = g.add("Cast", {q}, {{"to", std::string(ir::name_of(clip->type.dtype))}}, clip->type,
               before);
@@ -181,9 +181,7 @@ bool rewrite_clipped_quantize(ir::Graph& g, ir::Value* clip, const Clipped& c) {
   p.zero = zero ? zero->constant->to_doubles() : std::vector<double>{0.0};
   if (p.scale.size() > 1) p.axis = q->int_attribute("axis");
   if (q->inputs[0]->type.dtype != ir::DType::f32) return false;
-  Match m;
-  m.nodes = {q, clip->producer};
-  quantize(g, q->inputs[0], p, q->output()->type.dtype, c, clip, m);
+  quantize(g, q->inputs[0], p, q->output()->type.dtype, c, clip, {q, clip->producer});
   return true;
 }
 
@@ -196,18 +194,17 @@ bool rewrite_quantize(ir::Graph& g, ir::Node& node) {
   if (c.low != std::rint(c.low) || c.high != std::rint(c.high)) return false;
   if (rewrite_clipped_quantize(g, clip, c)) return true;
   if (c.low < -128 || c.high > 255 || (c.low < 0 && c.high > 127)) return false;
-  Match m;
-  m.nodes = {&node};
+  std::vector<ir::Node*> covered = {&node};
   ir::Value *sum = uncast(c.x), *zero = nullptr;
   if (ir::Node* add = sum->producer; add && add->op == "Add") {
-    m.nodes.push_back(add);
+    covered.push_back(add);
     if (!with_constant(*add, true, sum, zero)) return false;
     sum = uncast(sum);
   }
   ir::Node* round = sum->producer;
   if (!round || round->op != "Round" || round->inputs[0]->type.dtype != ir::DType::f32)
     return false;
-  m.nodes.push_back(round);
+  covered.push_back(round);
   ir::Value* x = round->inputs[0];
   Parameters p{{1.0}, {}, -1};
   if (ir::Node* steps = x->producer; steps && (steps->op == "Div" || steps->op == "Mul")) {
@@ -215,14 +212,14 @@ bool rewrite_quantize(ir::Graph& g, ir::Node& node) {
     const bool inverse = steps->op == "Mul";
     if (!with_constant(*steps, inverse, x, scale)) return false;
     if (!take_scale(p, *scale, x->type.shape, inverse)) return false;
-    m.nodes.push_back(steps);
+    covered.push_back(steps);
   } else if (!x->is_constant()) {
     return false;
   }
   const ir::DType type = c.low < 0 ? ir::DType::i8 : ir::DType::u8;
   if (!take_zero(p, zero, x->type.shape) || !in_range(p.zero, type)) return false;
   if (x->type.shape != clip->type.shape) return false;
-  quantize(g, x, p, type, c, clip, m);
+  quantize(g, x, p, type, c, clip, covered);
   return true;
 }
 
@@ -230,21 +227,20 @@ bool rewrite_quantize(ir::Graph& g, ir::Node& node) {
 bool rewrite_dequantize(ir::Graph& g, ir::Node& node) {
   ir::Value *x = nullptr, *scale = nullptr, *zero = nullptr;
   if (node.op != "Mul" || !with_constant(node, true, x, scale)) return false;
-  Match m;
-  m.nodes = {&node};
+  std::vector<ir::Node*> covered = {&node};
   ir::Value* q = uncast(x);
   if (ir::Node* sub = q->producer; sub && sub->op == "Sub") {
     if (!with_constant(*sub, false, q, zero)) return false;
     if (q == uncast(q)) return false;  // a difference in 8 bits wraps around
     q = uncast(q);
-    m.nodes.push_back(sub);
+    covered.push_back(sub);
   }
   if (!ir::is_int8(q->type.dtype) || q->type.shape != node.output()->type.shape) return false;
   Parameters p;
   if (!take_scale(p, *scale, q->type.shape, false) || !take_zero(p, zero, q->type.shape) ||
       !in_range(p.zero, q->type.dtype))
     return false;
-  replace(g, &node, m, "DequantizeLinear", operands(g, q, p, q->type.dtype), attributes(p));
+  replace(g, &node, covered, "DequantizeLinear", operands(g, q, p, q->type.dtype), attributes(p));
   return true;
 }
 

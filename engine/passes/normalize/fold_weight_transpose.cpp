@@ -32,9 +32,7 @@ bool fold_weight_transpose_at(ir::Graph& g, ir::Node& node) {
   attributes["axis"] = std::find(perm.begin(), perm.end(), axis) - perm.begin();
   std::vector<ir::Value*> operands = dq->inputs;
   operands[0] = g.add_constant(w->name, folded.front());
-  Match m;
-  m.nodes = {dq, &node};
-  replace(g, &node, m, "DequantizeLinear", operands, attributes);
+  replace(g, &node, {dq, &node}, "DequantizeLinear", operands, attributes);
   return true;
 }
 

@@ -23,9 +23,7 @@ bool gather_one_hot_at(ir::Graph& g, ir::Node& matmul) {
   if ((axis != -1 && axis != static_cast<std::int64_t>(one_hot->inputs[0]->type.shape.size())) ||
       !values->is_constant() || values->constant->to_doubles() != std::vector<double>{0, 1})
     return false;
-  Match m;
-  m.nodes = {one_hot, &matmul};
-  replace(g, &matmul, m, "Gather", {matmul.inputs[1], one_hot->inputs[0]},
+  replace(g, &matmul, {one_hot, &matmul}, "Gather", {matmul.inputs[1], one_hot->inputs[0]},
           {{"axis", std::int64_t{0}}});
   return true;
 }

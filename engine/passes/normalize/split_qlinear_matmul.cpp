@@ -30,15 +30,13 @@ ir::Value* reshaped(ir::Graph& g, ir::Value* v, ir::Shape shape, ir::Node* befor
   return g.add("Reshape", {v}, {}, {v->type.dtype, shape}, before);
 }
 
-bool is_scalar_constant(const ir::Value* v) { return v->is_constant() && v->constant->size() == 1; }
-
 /// False if the operands are not heads.
 bool rewrite_matmul_of_heads(ir::Graph& g, ir::Node& node) {
   const auto& in = node.inputs;
   for (const std::size_t x : {0u, 3u})
     if (in[x]->is_constant() || in[x]->type.shape.size() != 4) return false;
   for (const std::size_t parameter : {1u, 2u, 4u, 5u, 6u, 7u})
-    if (!is_scalar_constant(in[parameter])) return false;
+    if (!scalar_value(in[parameter])) return false;
   const auto scalar = [&](std::size_t i) { return reshaped(g, in[i], {}, &node); };
   std::vector<ir::Value*> real;
   for (const std::size_t x : {0u, 3u}) {
@@ -49,9 +47,7 @@ bool rewrite_matmul_of_heads(ir::Graph& g, ir::Node& node) {
   ir::Value* matmul = g.add("MatMul", real, {}, {ir::DType::f32, node.output()->type.shape}, &node,
                             node.output()->name + ".real");
   matmul->producer->sources = node.sources;
-  Match m;
-  m.nodes = {&node};
-  replace(g, &node, m, "QuantizeLinear", {matmul, scalar(6), scalar(7)});
+  replace(g, &node, {&node}, "QuantizeLinear", {matmul, scalar(6), scalar(7)});
   return true;
 }
 
@@ -83,9 +79,7 @@ bool split_qlinear_matmul_at(ir::Graph& g, ir::Node& node) {
   ir::Value* half = g.add("Mul", {numbers, a_scale}, {}, {ir::DType::f32, shape}, &node);
   ir::Value* real = g.add("Mul", {half, b_scale}, {}, {ir::DType::f32, shape}, &node);
   for (const ir::Value* v : {sums, numbers, half, real}) v->producer->sources = node.sources;
-  Match m;
-  m.nodes = {&node};
-  replace(g, &node, m, "QuantizeLinear",
+  replace(g, &node, {&node}, "QuantizeLinear",
           {real, reshaped(g, in[6], {}, &node), reshaped(g, in[7], {}, &node)});
   return true;
 }

@@ -43,7 +43,8 @@ bool is_last_axis(const ir::Node& node, std::int64_t otherwise) {
 /// Elements of the result come from the same place of operand 0 alone.
 bool works_by_element(const ir::Node& node) {
   if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return is_per_tensor(node);
-  return (node.op == "Mul" || node.op == "Div") && scalar_value(node.inputs[1]);
+  const auto factor = scaled(node);
+  return factor && factor->x == node.inputs[0];
 }
 
 /// Indices [1, rows, columns], repeated along the whole first axis of `merged`, as [1, .., rows,
@@ -122,10 +123,8 @@ bool unmerge_axes_at(ir::Graph& g, ir::Node& node) {
   shape.insert(shape.end(), y->type.shape.end() - 2, y->type.shape.end());
   ir::Value* made =
       g.add(node.op, operands.inputs, operands.attributes, {y->type.dtype, shape}, &node);
-  Match m;
-  m.nodes = {&node};
-  made->producer->sources = m.sources();
-  replace(g, &node, m, "Reshape", {made});
+  made->producer->sources = node.sources;
+  replace(g, &node, {&node}, "Reshape", {made});
   return true;
 }
 

@@ -29,8 +29,8 @@ struct Repeated {
 bool keeps_first_axis(const ir::Node& node) {
   if (node.op == "Transpose") return node.has("perm") && node.ints_attribute("perm").at(0) == 0;
   if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return is_per_tensor(node);
-  return (node.op == "Mul" || node.op == "Div") && scalar_value(node.inputs[1]) &&
-         node.inputs[0]->type.shape == node.output()->type.shape;
+  const auto factor = scaled(node);
+  return factor && factor->x == node.inputs[0];
 }
 
 std::optional<Repeated> repeated(ir::Value* v) {
@@ -62,7 +62,6 @@ bool untile_matmul_at(ir::Graph& g, ir::Node& matmul) {
     const auto found = repeated(matmul.inputs[side]);
     if (!found) continue;
     const ir::Dim heads = found->once->type.shape[0];
-    Match m;
     const auto add = [&](const ir::Node& like, std::vector<ir::Value*> inputs, ir::Type type) {
       ir::Value* v = g.add(like.op, std::move(inputs), like.attributes, std::move(type), &matmul);
       v->producer->sources = like.sources;
@@ -87,8 +86,7 @@ bool untile_matmul_at(ir::Graph& g, ir::Node& matmul) {
     operands[1 - side] = g.add("Reshape", {other}, {}, split(other->type), &matmul);
     ir::Value* product =
         add(matmul, {operands.begin(), operands.end()}, split(matmul.output()->type));
-    m.nodes = {&matmul};
-    replace(g, &matmul, m, "Reshape", {product});
+    replace(g, &matmul, {&matmul}, "Reshape", {product});
     return true;
   }
   return false;

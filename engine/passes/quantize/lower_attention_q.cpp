@@ -22,20 +22,19 @@ bool lower_attention_q_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "attention" || !node.input(attention::p_scale)) return false;
   std::vector<ir::Value*> inputs{nullptr, nullptr, nullptr, node.input(attention::mask),
                                  node.inputs[attention::p_scale]};
-  Match m;
-  m.nodes = {&node};
+  std::vector<ir::Node*> covered = {&node};
   for (std::size_t i = 0; i < 3; ++i) {
     const auto d = per_tensor_dequantized(node.inputs[i]);
     if (!d) return false;
     inputs[i] = d->quantized;
     inputs.insert(inputs.end(), {d->scale, d->zero_point});
-    m.nodes.push_back(d->node);
+    covered.push_back(d->node);
   }
   if (ir::Value* bias = node.input(attention::bias)) {
     inputs.resize(attention_q::bias + 1, nullptr);
     inputs[attention_q::bias] = bias;
   }
-  replace(g, &node, m, "attention_q", inputs, node.attributes);
+  replace(g, &node, covered, "attention_q", inputs, node.attributes);
   return true;
 }
 

@@ -73,9 +73,7 @@ bool lower_linear_q_at(ir::Graph& g, ir::Node& node) {
     operands.resize(linear_q::w_zero_point + 1, nullptr);
     operands[linear_q::w_zero_point] = weight.zero_point;
   }
-  Match m;
-  m.nodes = {&node};
-  ir::Node* made = replace(g, &node, m, "linear_q", operands);
+  ir::Node* made = replace(g, &node, {&node}, "linear_q", operands);
   made->sources.insert(made->sources.end(), x->node->sources.begin(), x->node->sources.end());
   return true;
 }

@@ -111,13 +111,9 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
         for (std::int64_t& axis : *p)
           axis = n->ints_attribute("perm").at(static_cast<std::size_t>(axis));
       v = n->inputs[0];
-    } else if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
-      const int constant = scalar_value(n->inputs[0]) ? 0 : 1;
-      if (!take_factor(heads, *scalar_value(n->inputs[constant]))) return false;
-      v = n->inputs[1 - constant];
-    } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
-      if (!take_factor(heads, 1.0 / *scalar_value(n->inputs[1]))) return false;
-      v = n->inputs[0];
+    } else if (const auto factor = scaled(*n)) {
+      if (!take_factor(heads, factor->factor)) return false;
+      v = factor->x;
     } else if (const auto rotation = heads.rotation ? std::nullopt : match_rotation(*n, nodes)) {
       heads.rotation = rotation;
       since_rotation = same;

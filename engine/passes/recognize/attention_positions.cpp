@@ -15,13 +15,9 @@ namespace {
 /// Takes factors off `v` and, where it is allowed, transposes of its last two axes.
 ir::Value* strip_factors(ir::Value* v, PositionTerm& term, bool transposes) {
   while (ir::Node* n = v->producer) {
-    if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
-      const int constant = scalar_value(n->inputs[0]) ? 0 : 1;
-      term.scale *= *scalar_value(n->inputs[constant]);
-      v = n->inputs[1 - constant];
-    } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
-      term.scale /= *scalar_value(n->inputs[1]);
-      v = n->inputs[0];
+    if (const auto factor = scaled(*n)) {
+      term.scale *= factor->factor;
+      v = factor->x;
     } else if (transposes && n->op == "Transpose" &&
                n->ints_attribute("perm") == Permutation{0, 1, 3, 2}) {
       term.of_keys = !term.of_keys;
@@ -107,21 +103,20 @@ ir::Value* add_position_scores(ir::Graph& g, const std::vector<PositionTerm>& te
   for (const PositionTerm& term : terms) {
     const Heads& heads = term.heads;
     std::vector<ir::Value*> operands{heads.hidden, term.positions, as_i32(g, term.index, before)};
-    Match m;
-    m.nodes = term.nodes;
+    std::vector<ir::Node*> covered = term.nodes;
     if (sum) operands.push_back(sum);
     if (const auto d = per_tensor_dequantized(heads.hidden)) {
       operands.resize(o::x_zero_point + 1, nullptr);
       operands[o::x] = d->quantized;
       operands[o::x_scale] = d->scale;
       operands[o::x_zero_point] = d->zero_point;
-      m.nodes.push_back(d->node);
+      covered.push_back(d->node);
       if (const auto p = per_tensor_dequantized(term.positions)) {
         operands.resize(o::positions_zero_point + 1, nullptr);
         operands[o::positions] = p->quantized;
         operands[o::positions_scale] = p->scale;
         operands[o::positions_zero_point] = p->zero_point;
-        m.nodes.push_back(p->node);
+        covered.push_back(p->node);
       }
     }
     ir::Attributes attributes{{"heads", heads.count.constant()}, {"scale", term.scale}};
@@ -129,7 +124,7 @@ ir::Value* add_position_scores(ir::Graph& g, const std::vector<PositionTerm>& te
     const ir::Shape& rows = heads.hidden->type.shape;
     sum = g.add("position_scores", operands, std::move(attributes),
                 {ir::DType::f32, {rows[0], heads.count, rows[1], rows[1]}}, before);
-    sum->producer->sources = m.sources();
+    sum->producer->sources = sources_of(covered);
   }
   return sum;
 }

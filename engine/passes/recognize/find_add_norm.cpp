@@ -22,12 +22,11 @@ bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
   if ((!rms && norm.op != "LayerNormalization") || !normalizes_last_axis(norm)) return false;
   ir::Value* x = norm.inputs[0];
   ir::Value* residual = nullptr;
-  Match m;
-  m.nodes = {&norm};
+  std::vector<ir::Node*> covered = {&norm};
   ir::Node* add = x->producer;
   if (add && add->op == "Add" && add->inputs[0]->type == x->type &&
       add->inputs[1]->type == x->type) {
-    m.nodes = {add, &norm};
+    covered = {add, &norm};
     x = add->inputs[0];
     residual = add->inputs[1];
   }
@@ -35,7 +34,7 @@ bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
   ir::Attributes attributes{{"epsilon", norm.float_attribute("epsilon", 1e-5)}};
   if (rms) attributes["rms"] = std::int64_t{1};
   if (!residual || g.used_once(add->output())) {
-    replace(g, &norm, m, "add_norm", std::move(operands), std::move(attributes));
+    replace(g, &norm, covered, "add_norm", std::move(operands), std::move(attributes));
     return true;
   }
   attributes["sum"] = std::int64_t{1};
@@ -44,7 +43,7 @@ bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
   ir::Node* made =
       g.add_node("add_norm", std::move(operands), std::move(attributes),
                  {{norm.output()->name, norm.output()->type}, {sum->name, sum->type}}, add);
-  made->sources = m.sources();
+  made->sources = sources_of(covered);
   for (const auto& [old, result] :
        {std::pair{norm.output(), made->outputs[0]}, {sum, made->outputs[1]}}) {
     g.replace_uses(old, result);

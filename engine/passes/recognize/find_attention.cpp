@@ -68,8 +68,7 @@ struct Found {
 
 /// True for a reduction `op` of [batch, heads, seq, keys] over the keys, which keeps the axis.
 bool reduces_keys(const ir::Node& n, std::string_view op) {
-  return n.op == op && n.has("axes") && n.ints_attribute("axes") == Permutation{3} &&
-         n.int_attribute("keepdims", 1) == 1;
+  return n.op == op && reduces_last_axis(n);
 }
 
 /// The masked scores under Softmax, or under Exp(s - max(s)); null if `node` is neither.
@@ -95,13 +94,9 @@ bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
   scores = strip_terms(g, scores, found.terms, found.nodes);
   while (scores && scores->producer && scores->producer->op != "MatMul") {
     ir::Node* n = scores->producer;
-    if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
-      const int constant = scalar_value(n->inputs[0]) ? 0 : 1;
-      found.scale *= *scalar_value(n->inputs[constant]);
-      scores = n->inputs[1 - constant];
-    } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
-      found.scale /= *scalar_value(n->inputs[1]);
-      scores = n->inputs[0];
+    if (const auto factor = scaled(*n)) {
+      found.scale *= factor->factor;
+      scores = factor->x;
     } else if (ir::Node* q = pair_of(n); q && !found.quantize_scores) {
       found.quantize_scores = q;
       found.score_factor = std::exchange(found.scale, 1.0);
@@ -116,11 +111,6 @@ bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
   found.nodes.push_back(scores->producer);
   return split_heads(scores->producer->inputs[0], {0, 2, 1, 3}, found.q, found.nodes) &&
          split_heads(scores->producer->inputs[1], {0, 2, 3, 1}, found.k, found.nodes);
-}
-
-/// The only user of `v`, null if there are several or the graph returns it.
-ir::Node* only_user(const ir::Graph& g, const ir::Value* v) {
-  return v->users.size() == 1 && !g.is_output(v) ? v->users.front() : nullptr;
 }
 
 /// Takes the MatMul of `p` and v, and where the normalization is unnormalized its division by the
@@ -341,15 +331,13 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
     attributes["score_lowest"] = lowest - zero_point_of(q.input(2));
     attributes["score_factor"] = f.score_factor;
   }
-  Match m;
-  m.nodes = f.nodes;
   if (!f.quantize_context) {
-    replace(g, last, m, "attention", operands, std::move(attributes));
+    replace(g, last, f.nodes, "attention", operands, std::move(attributes));
     return true;
   }
   ir::Node* made = g.add_node("attention", operands, std::move(attributes),
                               {{last->output()->name, last->output()->type}}, last);
-  made->sources = m.sources();
+  made->sources = sources_of(f.nodes);
   quantize_result(g, *made, *f.quantize_context, last);
   return true;
 }

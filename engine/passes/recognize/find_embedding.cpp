@@ -160,10 +160,8 @@ bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
   for (const ir::Value* input : {e.ids, e.types, e.positions})
     if (input && input->type.shape != ids) return false;
   if (!is_encoder_of(g, ids)) return false;
-  Match m;
-  m.nodes = e.nodes;
-  m.nodes.push_back(&norm);
-  replace(g, &norm, m, "embed_norm",
+  e.nodes.push_back(&norm);
+  replace(g, &norm, e.nodes, "embed_norm",
           {e.ids, e.types, e.positions, e.word, e.type, e.position, norm.inputs[1], norm.input(2)},
           {{"epsilon", norm.float_attribute("epsilon", 1e-5)}});
   return true;

@@ -52,7 +52,7 @@ bool find_gelu_at(ir::Graph& graph, ir::Node& node) {
   const bool exact = matches(erf, node.output(), m);
   if (!exact && !matches(tanh, node.output(), m)) return false;
   if (node.output()->type != m["x"]->type) return false;  // a constant of higher rank repeats x
-  replace(graph, &node, m, "Gelu", {m["x"]},
+  replace(graph, &node, m.nodes, "Gelu", {m["x"]},
           {{"approximate", std::string(exact ? "none" : "tanh")}});
   return true;
 }

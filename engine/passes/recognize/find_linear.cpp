@@ -61,9 +61,7 @@ bool hoist_bias(ir::Graph& g, ir::Node& node) {
         continue;
       ir::Value* biased = g.add("Add", {matmul, bias}, {}, type, sum, matmul->name + ".biased");
       biased->producer->sources = node.sources;
-      Match m;
-      m.nodes = {sum};
-      replace(g, &node, m, "Add", {biased, residual});
+      replace(g, &node, {sum}, "Add", {biased, residual});
       return true;
     }
   }
@@ -73,9 +71,7 @@ bool hoist_bias(ir::Graph& g, ir::Node& node) {
 bool find_linear_at(ir::Graph& g, ir::Node& node) {
   if (node.op == "MatMul" && node.inputs[0]->type.dtype == ir::DType::f32 &&
       is_weight(node.inputs[1])) {
-    Match m;
-    m.nodes = {&node};
-    replace(g, &node, m, "linear", {node.inputs[0], node.inputs[1]});
+    replace(g, &node, {&node}, "linear", {node.inputs[0], node.inputs[1]});
     return true;
   }
   if (node.op != "Add") return false;
@@ -89,9 +85,7 @@ bool find_linear_at(ir::Graph& g, ir::Node& node) {
     if (!is_bias(bias, n) || node.output()->type != matmul->output()->type) continue;
     if (bias->type.shape.size() != 1)
       bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
-    Match m;
-    m.nodes = {matmul, &node};
-    replace(g, &node, m, "linear", {matmul->inputs[0], matmul->inputs[1], bias});
+    replace(g, &node, {matmul, &node}, "linear", {matmul->inputs[0], matmul->inputs[1], bias});
     return true;
   }
   return false;

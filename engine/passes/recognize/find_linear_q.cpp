@@ -59,9 +59,7 @@ bool start(ir::Graph& g, ir::Node& cast) {
     operands.resize(linear_q::w_zero_point + 1, nullptr);
     operands[linear_q::w_zero_point] = weight.zero_point;
   }
-  Match m;
-  m.nodes = {matmul, &cast};
-  replace(g, &cast, m, "linear_q", operands);
+  replace(g, &cast, {matmul, &cast}, "linear_q", operands);
   return true;
 }
 
@@ -126,9 +124,7 @@ bool take_scale(ir::Graph& g, ir::Node& mul) {
     if (scales.constant.size() > 1) shape = {n.constant()};
     operands[linear_q::w_scale] = g.add_constant(operands[linear_q::w]->name + ".scale",
                                                  ir::Tensor::of(shape, std::move(scales.constant)));
-    Match m;
-    m.nodes = {matmul, &mul};
-    replace(g, &mul, m, "linear_q", operands, matmul->attributes);
+    replace(g, &mul, {matmul, &mul}, "linear_q", operands, matmul->attributes);
     return true;
   }
   return false;
@@ -145,9 +141,7 @@ bool take_bias(ir::Graph& g, ir::Node& add) {
       bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
     std::vector<ir::Value*> operands = matmul->inputs;
     operands[linear_q::bias] = bias;
-    Match m;
-    m.nodes = {matmul, &add};
-    replace(g, &add, m, "linear_q", operands, matmul->attributes);
+    replace(g, &add, {matmul, &add}, "linear_q", operands, matmul->attributes);
     return true;
   }
   return false;

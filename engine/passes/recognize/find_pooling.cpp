@@ -149,9 +149,7 @@ bool find_pooling_of(ir::Graph& g, ir::Value* v) {
     return false;
   }
   if (!attributes) return false;
-  Match m;
-  m.nodes = slice->nodes;
-  replace(g, v->producer, m, "pool", {slice->x, slice->mask}, *attributes);
+  replace(g, v->producer, slice->nodes, "pool", {slice->x, slice->mask}, *attributes);
   return true;
 }
 

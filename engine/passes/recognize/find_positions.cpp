@@ -49,10 +49,8 @@ bool find_positions_at(ir::Graph& g, ir::Node& node) {
     return false;
   ir::Value* range = g.add("Range", {}, {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}},
                            {ids->type.dtype, {ids->type.shape.back()}}, &node);
-  Match m;
-  m.nodes = {ids->producer};
   ir::Node* made = g.add_node("Expand", {range}, {}, {{ids->name, ids->type}}, &node);
-  made->sources = m.sources();
+  made->sources = sources_of({ids->producer});
   g.replace_uses(ids, made->output());
   g.swap_names(ids, made->output());
   return true;

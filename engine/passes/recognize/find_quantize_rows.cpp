@@ -18,12 +18,6 @@
 namespace bertcl::passes {
 namespace {
 
-bool keeps_last_axis(const ir::Node& reduce) {
-  const auto last = static_cast<std::int64_t>(reduce.inputs[0]->type.shape.size()) - 1;
-  return reduce.int_attribute("keepdims", 1) == 1 && reduce.has("axes") &&
-         reduce.ints_attribute("axes") == std::vector<std::int64_t>{last};
-}
-
 /// True if only MatMuls without a zero point read `q`, as their first operand.
 bool only_matmuls_read(const ir::Graph& g, const ir::Value* q) {
   return !g.is_output(q) && std::all_of(q->users.begin(), q->users.end(), [&](const ir::Node* n) {
@@ -40,7 +34,7 @@ bool find_quantize_rows_at(ir::Graph& g, ir::Node& cast) {
   static const Pattern rows = op("Cast", {op("Round", {op("Div", {x, scale})})});
   Match m;
   if (!matches(rows, cast.output(), m) || m["x"]->type.dtype != ir::DType::f32 ||
-      !keeps_last_axis(*m["largest"]->producer))
+      !reduces_last_axis(*m["largest"]->producer))
     return false;
   const double least = m.number("least");
   if (!std::isnormal(static_cast<float>(least / 127)) || least < 0) return false;
@@ -54,7 +48,7 @@ bool find_quantize_rows_at(ir::Graph& g, ir::Node& cast) {
   }
   ir::Node* made = g.add_node("quantize_rows", {m["x"]}, {{"least", least}},
                               {{q->name, type}, {s->name, s->type}}, s->producer);
-  made->sources = m.sources();
+  made->sources = sources_of(m.nodes);
   for (std::size_t i = 0; i < 2; ++i) {
     ir::Value* old = i == 0 ? q : s;
     g.replace_uses(old, made->outputs[i]);

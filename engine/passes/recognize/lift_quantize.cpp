@@ -21,32 +21,16 @@
 namespace bertcl::passes {
 namespace {
 
-/// The factor c of x * c or x / c; empty for any other node.
-std::optional<double> scalar_factor(const ir::Node& node, ir::Value** x) {
-  if (node.op == "Mul")
-    for (const int i : {0, 1})
-      if (const auto c = scalar_value(node.inputs[1 - i])) {
-        *x = node.inputs[i];
-        return c;
-      }
-  if (node.op == "Div")
-    if (const auto c = scalar_value(node.inputs[1])) {
-      *x = node.inputs[0];
-      return 1.0 / *c;
-    }
-  return std::nullopt;
-}
-
 /// True if `v` is x split into heads ([b,s,h] -> [b,s,n,d]) and then only permuted or scaled.
 bool comes_from_split_heads(ir::Value* v) {
   while (ir::Node* n = v->producer) {
     if (n->op == "Reshape" && n->inputs[0]->type.shape.size() == 3 && v->type.shape.size() == 4)
       return true;
-    ir::Value* x = nullptr;
+    const auto factor = scaled(*n);
     if (n->op == "Transpose")
       v = n->inputs[0];
-    else if (scalar_factor(*n, &x))
-      v = x;
+    else if (factor)
+      v = factor->x;
     else
       return false;
   }
@@ -88,9 +72,7 @@ bool quantize_after(ir::Graph& g, ir::Node& mover) {
   moved->producer->sources = mover.sources;
   operands = q->inputs;
   operands[0] = moved;
-  Match m;
-  m.nodes = {q};
-  replace(g, &mover, m, "QuantizeLinear", operands, q->attributes);
+  replace(g, &mover, {q}, "QuantizeLinear", operands, q->attributes);
   return true;
 }
 
@@ -127,9 +109,10 @@ bool lift_quantize_at(ir::Graph& g, ir::Node& dq) {
 
   ir::Value* x = mover.inputs[0];
   double factor = 1.0;
-  if (const auto c = scalar_factor(mover, &x)) {
-    if (!(*c > 0)) return false;
-    factor = *c;
+  if (const auto found = scaled(mover)) {
+    if (!(found->factor > 0)) return false;
+    x = found->x;
+    factor = found->factor;
   }
   ir::Value* moved = quantize_pair(g, x, *q, dq, factor);
   std::vector<ir::Value*> operands = mover.inputs;

@@ -21,6 +21,7 @@
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/recognize/attention_heads.hpp"
 
 namespace bertcl::passes {
 
@@ -72,7 +73,7 @@ bool is_whole(const ir::Node* n) {
   const ir::Value* w = n->inputs[linear::w];
   if (w->is_constant()) return true;
   const ir::Node* dq = w->producer;
-  if (!dq || dq->op != "DequantizeLinear" || dq->has("block_size")) return false;
+  if (!dq || dq->op != "DequantizeLinear") return false;
   const std::int64_t axis = dq->int_attribute("axis", 1);
   return std::all_of(dq->inputs.begin(), dq->inputs.end(),
                      [](const ir::Value* v) { return !v || v->is_constant(); }) &&
@@ -135,13 +136,6 @@ bool split_columns(ir::Graph& g, ir::Node& whole) {
   for (const Part& part : parts)
     g.replace_uses(part.result, part_of(g, whole, part.first, part.count, part.result->producer));
   return true;
-}
-
-using Permutation = std::vector<std::int64_t>;
-
-/// The node that alone reads v; null if there are several, or v is an output of the graph.
-ir::Node* only_user(const ir::Graph& g, const ir::Value* v) {
-  return v->users.size() == 1 && !g.is_output(v) ? v->users.front() : nullptr;
 }
 
 /// The axes of v [batch, seq, parts, heads, size] in the order in which the Transpose that alone
