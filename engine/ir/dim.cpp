@@ -92,6 +92,21 @@ std::string str(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
+std::optional<Shape> parse_shape(std::string_view text) {
+  if (!text.starts_with('[') || !text.ends_with(']')) return std::nullopt;
+  text = text.substr(1, text.size() - 2);
+  Shape shape;
+  if (text.empty()) return shape;
+  while (true) {
+    const auto comma = text.find(", ");
+    const auto dim = Dim::parse(text.substr(0, comma));
+    if (!dim) return std::nullopt;
+    shape.push_back(*dim);
+    if (comma == std::string_view::npos) return shape;
+    text.remove_prefix(comma + 2);
+  }
+}
+
 std::vector<std::int64_t> evaluate(const Shape& shape, const Bindings& bindings) {
   std::vector<std::int64_t> sizes;
   for (const Dim& d : shape) sizes.push_back(d.evaluate(bindings));

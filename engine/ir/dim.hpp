@@ -51,6 +51,8 @@ using Shape = std::vector<Dim>;
 Dim element_count(const Shape& shape);
 /// Text form "[batch, seq, 768]".
 std::string str(const Shape& shape);
+/// The shape of such a text; empty if it is none.
+std::optional<Shape> parse_shape(std::string_view text);
 /// Every extent evaluated to a number.
 std::vector<std::int64_t> evaluate(const Shape& shape, const Bindings& bindings);
 /// The shape as numbers if no symbol occurs in it.

@@ -42,13 +42,12 @@ Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::
   Packing p;
   p.batch = batch;
   p.seq = seq;
-  p.dropped_padding = may_drop && !mask.empty();
-  for (std::int64_t b = 0; b < batch && p.dropped_padding; ++b)
-    p.dropped_padding = prefix_length(row(b)) >= 0;
+  bool drops = may_drop && !mask.empty();
+  for (std::int64_t b = 0; b < batch && drops; ++b) drops = prefix_length(row(b)) >= 0;
 
   p.seq_offsets.push_back(0);
   for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t length = p.dropped_padding ? prefix_length(row(b)) : seq;
+    const std::int64_t length = drops ? prefix_length(row(b)) : seq;
     p.longest = std::max(p.longest, length);
     p.seq_offsets.push_back(p.seq_offsets.back() + static_cast<std::int32_t>(length));
     const std::int64_t ones =

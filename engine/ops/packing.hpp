@@ -11,7 +11,6 @@ namespace bertcl::ops {
 struct Packing {
   std::int64_t batch = 0, seq = 0;
   std::int64_t longest = 0;               // rows of the longest sequence
-  bool dropped_padding = false;           // false: every row stays and key_mask does the masking
   std::vector<std::int32_t> seq_offsets;  // batch + 1
   std::vector<std::int32_t> positions;    // [tokens] place within the sequence
   std::vector<std::uint8_t> key_mask;     // [tokens]

@@ -241,15 +241,7 @@ std::vector<ir::Tensor> evaluate_range(const EvaluateContext& context) {
 /// sizes {values = "[batch, 12*seq]"}: sizes of this run as integers, of the result's type.
 std::vector<ir::Type> infer_sizes(InferContext& context) { return {context.node.output()->type}; }
 std::vector<ir::Dim> sizes_attribute(const ir::Node& node) {
-  std::vector<ir::Dim> out;
-  std::string_view text = node.string_attribute("values");
-  text = text.substr(1, text.size() - 2);
-  while (!text.empty()) {
-    const auto comma = text.find(", ");
-    out.push_back(ir::Dim::parse(text.substr(0, comma)).value());
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 2);
-  }
-  return out;
+  return ir::parse_shape(node.string_attribute("values")).value();
 }
 std::vector<SymbolicElements> values_sizes(InferContext& context) {
   return {sizes_attribute(context.node)};

@@ -97,7 +97,6 @@ PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> o
   packing.batch = count(offsets);
   packing.seq = columns(plan, offsets);
   packing.longest = longest(offsets);
-  packing.dropped_padding = true;
   packing.seq_offsets.assign(offsets.begin(), offsets.end());  // check_offsets(): they fit
   const auto tokens = static_cast<std::size_t>(offsets.back());
   packing.key_mask.assign(tokens, 1);

@@ -61,6 +61,14 @@ TEST(Dim, ArithmeticIsExact) {
   EXPECT_THROW(n.evaluate({{"batch", 2}}), Error);
 }
 
+TEST(Dim, ShapesReadWhatTheyWrite) {
+  for (const Shape& shape : {Shape{}, Shape{Dim(0)}, Shape{Dim::symbol("batch"), Dim(12)},
+                             Shape{Dim(12) * Dim::symbol("seq"), Dim(-1), Dim(3)}})
+    EXPECT_EQ(parse_shape(str(shape)), shape) << str(shape);
+  for (const char* text : {"", "[", "batch", "[batch", "[2, ]", "[, 2]", "[9223372036854775808]"})
+    EXPECT_EQ(parse_shape(text), std::nullopt) << text;
+}
+
 TEST(Graph, ReplaceAndErase) {
   Graph g = parse(sample);
   Node* split = g.find_value("1")->producer;

@@ -211,14 +211,9 @@ void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 /// Sizes of this run as an integer tensor.
 void lower_sizes(Builder& b, const ir::Graph&, const ir::Node& node) {
-  std::string_view text = node.string_attribute("values");  // "[batch, 12*seq]"
-  text = text.substr(1, text.size() - 2);
   Table table;
-  while (!text.empty()) {
-    const auto comma = text.find(", ");
-    table.values.push_back(Size{*ir::Dim::parse(text.substr(0, comma))});
-    text = comma == std::string_view::npos ? "" : text.substr(comma + 2);
-  }
+  const auto sizes = ir::parse_shape(node.string_attribute("values"));
+  for (const ir::Dim& size : sizes.value()) table.values.push_back(Size{size});
   const auto count = static_cast<std::int32_t>(table.values.size());
   b.launch(node, "sizes", "elements", b.kernel("cast", "cast"),
            kernels::Cast<Argument>{.x = table,
