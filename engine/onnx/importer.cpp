@@ -234,7 +234,20 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
     if (out.name().empty()) fail("an output has no name");
     graph_.add_output(out.name(), lookup(out.name(), "the output list"));
   }
+  restore_names();
   return std::move(graph_);
+}
+
+void Importer::restore_names() {
+  const auto& tensors = scopes_.front();
+  for (const auto& [name, value] : tensors) {
+    const auto own = tensors.find(value->name);
+    if (own != tensors.end() && own->second == value) continue;
+    if (ir::Value* holder = graph_.find_value(name))
+      graph_.swap_names(value, holder);
+    else
+      graph_.rename(value, name);
+  }
 }
 
 void Importer::import_node(const onnx::NodeProto& node) {

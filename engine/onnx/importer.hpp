@@ -129,6 +129,9 @@ class Importer {
   /// The value a name stands for; throws naming `user` if there is none.
   ir::Value* lookup(const std::string& name, const std::string& user) const;
   void define(const std::string& name, ir::Value* value);
+  /// Gives the tensors of the file's graph their names: a function, whose names are its own, may
+  /// have used them first, or have named its results otherwise.
+  void restore_names();
   /// Imports the nodes of a branch in the current scope and returns its outputs.
   std::vector<ir::Value*> inline_branch(const onnx::GraphProto& branch);
   [[noreturn]] void fail(const std::string& what, ErrorCode code = ErrorCode::invalid_file) const;

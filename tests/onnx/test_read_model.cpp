@@ -187,6 +187,27 @@ TEST(ReadModel, InlinesFunctions) {
             "  return %3 as y\n}\n");
 }
 
+TEST(ReadModel, NamesInsideFunctionsAreTheirOwn) {
+  auto model = model_of(13,
+                        "node { domain: 'local' op_type: 'F' input: 'x' output: 'z' }"
+                        "node { op_type: 'Abs' input: 'x' output: 'h' }"
+                        "node { op_type: 'Neg' input: 'h' output: 'b' }"
+                        "output { name: 'z' } output { name: 'b' }");
+  tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"2"});
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "name: 'F' domain: 'local' input: 'a' output: 'b' opset_import { version: 13 }"
+      "node { op_type: 'Exp' input: 'a' output: 'h' }"
+      "node { op_type: 'Sin' input: 'h' output: 'b' }",
+      model.add_functions()));
+  const ir::Graph graph = read(model);
+  for (const auto& [tensor, op] :
+       std::map<std::string, std::string>{{"h", "Abs"}, {"b", "Neg"}, {"z", "Sin"}}) {
+    const ir::Value* value = graph.find_value(tensor);
+    ASSERT_TRUE(value) << tensor;
+    EXPECT_EQ(value->producer->op, op) << tensor;
+  }
+}
+
 TEST(ReadModel, TakesTheBranchOfAKnownCondition) {
   const std::string branches =
       "attribute { name: 'then_branch' type: GRAPH g { node { op_type: 'Neg' input: 'x' output:"
