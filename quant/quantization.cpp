@@ -65,6 +65,10 @@ void check_types(const Options& options) {
         "s8 activations with u8 weights are not supported (nor by onnxruntime's MatMulInteger); "
         "use s8 weights or u8 activations");
   const WeightOptions& weights = options.weights;
+  if (weights.scheme.steps == Steps::reduced && weights.scheme.bits != 8)
+    throw Error(fmt::format("{} makes weights of 7 bits; it excludes {}",
+                            option_name("reduce-range"),
+                            option_name("weight-bits", std::to_string(weights.scheme.bits))));
   if (weights.scale == WeightScale::mse && weights.as_float &&
       saturation_of(weights.scheme) != integers_of(weights.scheme.type))
     throw Error(
@@ -248,9 +252,9 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
       throw Error(fmt::format("{}: an unnormalized Softmax has a known range; overrides need {}",
                               it->second.place, option_name("softmax", "plain")));
   }
-  encodings_ = quant::encode(
-      placement_, index_, constants_, ranges,
-      {options_.activations, options_.weights, std::move(channels), options_.overrides});
+  encodings_ = quant::encode(placement_, index_, constants_, ranges,
+                             {options_.activations, options_.weights, std::move(channels),
+                              options_.overrides, scales_ != ActivationScales::calibrated});
   if (options_.accuracy.gptq && !options_.weights.as_float && !samples.empty())
     rounded_ =
         round_weights(encodings_, placement_, index_, constants_, workspace_, samples, progress);

@@ -49,10 +49,8 @@ class Quantization {
   void correct_biases(std::span<const Sample> samples, const PassProgress& progress);
   const Placement& placement() const { return placement_; }
   std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, structure_); }
-  /// True if the options leave Softmax plain where it could be unnormalized.
-  bool can_unnormalize() {
-    return options_.softmax == Softmax::plain && !unnormalized_of(placement_, true).empty();
-  }
+  /// True if the options leave the choice where Softmax could be unnormalized.
+  bool can_unnormalize() { return !options_.softmax && !unnormalized_of(placement_, true).empty(); }
   /// The model with Q/DQ for a part of the encoded placement; `unnormalize`: with unnormalized
   /// Softmax also where the options leave it plain.
   Model quantized(const Placement& part, bool unnormalize);

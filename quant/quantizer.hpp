@@ -52,10 +52,10 @@ struct Options {
   Scheme activations{ir::DType::u8, false};
   WeightOptions weights;
   AccuracyOptions accuracy;
-  Softmax softmax = Softmax::plain;
-  bool dedicated_pairs = false;  ///< as RewriteOptions
-  bool all_readers = false;      ///< as RewriteOptions
-  std::int64_t opset = 0;        ///< of the file at least; 13, or the model's, if that is more
+  std::optional<Softmax> softmax;  ///< none: plain, but a search may choose
+  bool dedicated_pairs = false;    ///< as RewriteOptions
+  bool all_readers = false;        ///< as RewriteOptions
+  std::int64_t opset = 0;          ///< of the file at least; 13, or the model's, if that is more
 };
 
 /// Why a model is not smoothed although `options.accuracy` asks for it: other options refer to its

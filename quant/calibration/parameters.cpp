@@ -28,6 +28,8 @@ Limits limits_of(Scheme scheme) {
   const bool is_signed = scheme.type == ir::DType::i8;
   if (scheme.bits < 2 || scheme.bits > 8)
     throw Error(fmt::format("{} bits are not supported (supported: 2 to 8)", scheme.bits));
+  if (scheme.steps == Steps::reduced && scheme.bits != 8)
+    throw Error(fmt::format("reduced ranges are of 7 bits; they exclude {} bits", scheme.bits));
   if (scheme.steps == Steps::reduced) return is_signed ? Limits{-64, 64} : Limits{0, 127};
   if (scheme.bits < 8) {
     const std::int32_t half = 1 << (scheme.bits - 1), zero = is_signed ? 0 : 128;
@@ -113,10 +115,10 @@ std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std:
 }
 
 QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parameters> parameters,
-                              int axis, ir::DType type, const std::string& name,
-                              std::optional<std::pair<std::int32_t, std::int32_t>> limits) {
+                              int axis, Scheme scheme, const std::string& name) {
   const auto values = floats(constant, name);
-  const auto ends = limits.value_or(integers_of(type));
+  const ir::DType type = scheme.type;
+  const auto ends = saturation_of(scheme);
   const Channels channels = channels_of(constant, axis, name);
   QuantizedConstant result{ir::Tensor::zeros(type, constant.shape()), {}, {}, axis, 0};
   for (const Parameters& p : parameters) {
@@ -141,7 +143,7 @@ QuantizedConstant quantize_per_channel(const ir::Tensor& constant, int axis,
   const auto ranges = ranges_along(constant, axis, name);
   std::vector<Parameters> parameters;
   for (const Range& range : ranges) parameters.push_back(parameters_of(range, scheme));
-  QuantizedConstant result = quantize_by(constant, parameters, axis, scheme.type, name);
+  QuantizedConstant result = quantize_by(constant, parameters, axis, scheme, name);
   result.zero_channels = std::count(ranges.begin(), ranges.end(), Range{});
   return result;
 }
@@ -150,7 +152,7 @@ QuantizedConstant quantize_per_tensor(const ir::Tensor& constant, Scheme scheme,
                                       const std::string& name, std::optional<Range> given) {
   const Range own = range_of(constant, name);
   const Parameters p = parameters_of(given.value_or(own), scheme);
-  QuantizedConstant result = quantize_by(constant, {&p, 1}, -1, scheme.type, name);
+  QuantizedConstant result = quantize_by(constant, {&p, 1}, -1, scheme, name);
   result.zero_channels = own == Range{} ? 1 : 0;
   return result;
 }

@@ -86,10 +86,9 @@ QuantizedConstant quantize_per_tensor(const ir::Tensor& constant, Scheme scheme,
                                       std::optional<Range> range = std::nullopt);
 
 /// With one scale and zero point, or one for each index of `axis`, that are known. Integers
-/// saturate at `limits`, by default those of the type. zero_channels stays 0.
+/// saturate as saturation_of(scheme) says. zero_channels stays 0.
 QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parameters> parameters,
-                              int axis, ir::DType type, const std::string& name,
-                              std::optional<std::pair<std::int32_t, std::int32_t>> limits = {});
+                              int axis, Scheme scheme, const std::string& name);
 
 /// The indices of an axis; one channel for the axis -1.
 struct Channels {

@@ -93,6 +93,15 @@ class Encoder {
                       tensor, e.range.low, e.range.high)};
   }
 
+  static void check_columns(const QuantizedConstant& weight) {
+    const auto rank = static_cast<int>(weight.values.shape().size());
+    if (rank < 2) throw Refusal{"its weight has no columns"};
+    if (weight.axis >= 0 && weight.axis != rank - 1)
+      throw Refusal{fmt::format(
+          "its weight has scales along axis {}; integer products are scaled by column, axis {}",
+          weight.axis, rank - 1)};
+  }
+
   Encoding activation(const std::string& tensor, const onnx::NodeProto& node) const {
     const auto it = ranges_.find(tensor);
     if (it == ranges_.end())
@@ -125,6 +134,14 @@ class Encoder {
     return p;
   }
 
+  static Parameters parameters_for(Range range, Scheme scheme, const TensorOverride& o) {
+    try {
+      return parameters_of(range, scheme);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", o.place, error.what()));
+    }
+  }
+
   void override_activation(Encoding& e, const TensorOverride& tensor) const {
     const Override& o = tensor.channels.front();
     if (tensor.axis || o.reduced)
@@ -134,7 +151,7 @@ class Encoder {
     e.type = scheme.type;
     if (!o.parameters) {
       e.range = overridden(e.range, o);
-      e.parameters = parameters_of(e.range, scheme);
+      e.parameters = parameters_for(e.range, scheme, tensor);
       return;
     }
     e.parameters = checked(*o.parameters, e.type, tensor);
@@ -173,9 +190,9 @@ class Encoder {
     for (std::size_t c = 0; c < ranges.size(); ++c) {
       const Override& o = tensor.channels[tensor.channels.size() == 1 ? 0 : c];
       parameters.push_back(o.parameters ? checked(*o.parameters, scheme.type, tensor)
-                                        : parameters_of(overridden(ranges[c], o), scheme));
+                                        : parameters_for(overridden(ranges[c], o), scheme, tensor));
     }
-    return quantize_by(value, parameters, axis, scheme.type, operand.tensor);
+    return quantize_by(value, parameters, axis, scheme, operand.tensor);
   }
 
   Encoding channels(const std::string& tensor, const onnx::NodeProto& node) const {
@@ -227,6 +244,7 @@ class Encoder {
         throw Refusal{error.what()};
       }
     }
+    if (options_.of_columns && operand.role == Role::weight) check_columns(e.constant);
     e.type = e.constant.values.dtype();
     if (!e.constant.scales.empty())
       e.parameters = {e.constant.scales.front(), e.constant.zero_points.front()};

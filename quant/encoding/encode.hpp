@@ -30,6 +30,7 @@ struct EncodeOptions {
   WeightOptions weights;
   ChannelRanges channels{};  ///< of operands in that role
   Overrides overrides{};
+  bool of_columns = false;  ///< weights have one scale, or one for each column, else stay in float
 };
 
 /// A tensor and what it becomes.

@@ -54,8 +54,7 @@ QuantizedConstant quantize_by_least_error(const ir::Tensor& constant, int axis,
   std::vector<Parameters> parameters;
   for (std::size_t c = 0; c < ranges.size(); ++c)
     parameters.push_back(least_error(values[c], ranges[c], scheme));
-  QuantizedConstant result =
-      quantize_by(constant, parameters, axis, scheme.type, name, saturation_of(scheme));
+  QuantizedConstant result = quantize_by(constant, parameters, axis, scheme, name);
   result.zero_channels = std::count(ranges.begin(), ranges.end(), Range{});
   return result;
 }

@@ -90,12 +90,13 @@ Options random_options(unsigned seed) {
   o.weights.scheme = scheme();
   if (o.activations.type == ir::DType::i8) o.weights.scheme.type = ir::DType::i8;
   if (pick(4) == 0) o.weights.scheme.bits = 4 + pick(4);
-  if (pick(4) == 0) o.weights.scheme.steps = Steps::reduced;
+  if (pick(4) == 0 && o.weights.scheme.bits == 8) o.weights.scheme.steps = Steps::reduced;
   o.weights.per_channel = pick(3) != 0;
   if (pick(4) == 0) o.weights.axes = {{"MatMul", pick(2)}};
   o.weights.as_float = pick(2) != 0;
   if (saturation_of(o.weights.scheme) == integers_of(o.weights.scheme.type) || !o.weights.as_float)
     o.weights.scale = pick(2) != 0 ? WeightScale::mse : WeightScale::max;
+  if (o.weights.scale == WeightScale::mse && !o.weights.per_channel) o.ranges.fuse_qkv = false;
   o.dedicated_pairs = pick(2) != 0;
   o.all_readers = pick(2) != 0;
   o.softmax = pick(2) != 0 ? Softmax::unnormalized : Softmax::plain;

@@ -113,6 +113,42 @@ TEST_F(Dynamic, WeightsAsTheOptionsSay) {
   EXPECT_EQ(m.read("w_zero_point"), ir::Tensor::scalar<std::uint8_t>(146));
 }
 
+TEST_F(Dynamic, WeightsWithoutAScaleForEachColumnStayInFloat) {
+  options_.weights.axes = {{"MatMul", 0}};
+  GraphBuilder g = two_readers();
+  Model::of(std::move(g.model()), "m").save(options_.model);
+  EXPECT_THAT([&] { quantize_dynamic(options_, scales_); },
+              testing::ThrowsMessage<Error>(HasSubstr("its weight has scales along axis 0")));
+
+  options_.weights.axes.clear();
+  GraphBuilder vector = two_readers();
+  vector.node("MatMul", {"x", vector.weight("u", {4}, {1, 2, 3, 4})}, "dots");
+  vector.output("dots", {2});
+  for (const auto scales : {ActivationScales::per_tensor, ActivationScales::per_token}) {
+    scales_ = scales;
+    GraphBuilder copy = vector;
+    EXPECT_EQ(count(quantized(copy), "MatMulInteger"), 2);
+    ASSERT_EQ(report_.skipped.size(), 1u);
+    EXPECT_EQ(report_.skipped[0].reason, "its weight has no columns");
+  }
+}
+
+TEST_F(Dynamic, ColumnsOfBatchedWeightsHaveNoZeroPoints) {
+  GraphBuilder g;
+  g.node("MatMul", {g.input("x", {2, 4}), g.weight("w", {1, 4, 2}, {1, 2, 3, 4, 5, 6, -8, 1})},
+         "y");
+  g.output("y", {1, 2, 2});
+  GraphBuilder copy = g;
+  EXPECT_EQ(tests::find_node(quantized(copy).graph(), "MatMulInteger")->input_size(), 3);
+  options_.weights.per_channel = false;
+  EXPECT_EQ(tests::find_node(quantized(g).graph(), "MatMulInteger")->input_size(), 3);
+  options_.weights.scheme = {ir::DType::u8, false};
+  GraphBuilder other;
+  other.node("MatMul", {other.input("x", {2, 2}), other.weight("w", {1, 2, 1}, {1, -2})}, "y");
+  other.output("y", {1, 2, 1});
+  EXPECT_EQ(tests::find_node(quantized(other).graph(), "MatMulInteger")->input_size(), 4);
+}
+
 TEST_F(Dynamic, AttentionStaysInFloat) {
   const Model m = quantized_bert();
   EXPECT_EQ(count(m, "MatMulInteger"), 7);  // q, k, v, three more, the head

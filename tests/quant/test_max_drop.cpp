@@ -101,6 +101,9 @@ TEST_F(MaxDrops, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {
   ASSERT_EQ(found.steps.size(), 2u);
   EXPECT_EQ(model.write({}, found.unnormalized).unnormalized_softmaxes, 1);
 
+  options_.softmax = Softmax::plain;
+  EXPECT_FALSE(calibrated().can_unnormalize()) << "asked for";
+
   // It is the model that the option gives.
   const auto unnormalized = options_.output;
   options_.output = folder_ / "r.onnx";

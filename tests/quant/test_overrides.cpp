@@ -145,6 +145,10 @@ TEST(Overrides, OfAWeight) {
   EXPECT_THAT(w.values.to_ints(), ElementsAre(127, -50, 127, 100)) << "saturated";
   w = encoded(R"({"w": [{"scale": 1, "zero_point": -2}]})").at(kW).constant;
   EXPECT_THAT(w.values.to_ints(), ElementsAre(-1, -4, 1, 2));
+  EncodeOptions four;
+  four.weights.scheme.bits = 4;
+  w = encoded(R"({"w": [{"scale": 0.25, "zero_point": 0}]})", four).at(kW).constant;
+  EXPECT_THAT(w.values.to_ints(), ElementsAre(4, -7, 7, 7)) << "4 bits";
 }
 
 TEST(Overrides, WhatDoesNotFitTheTensor) {
@@ -157,6 +161,9 @@ TEST(Overrides, WhatDoesNotFitTheTensor) {
   EXPECT_THAT(refusal(R"({"x": [{"reduce_range": true}]})"), HasSubstr("reduce_range"));
   EXPECT_THAT(refusal(R"({"x": [{"scale": 1, "zero_point": 256}]})"),
               HasSubstr("its zero_point is 256, but u8 ranges from 0 to 255"));
+  EXPECT_THAT(refusal(R"({"w": [{"rmin": 5}]})"),
+              HasSubstr("\"w\": [5, 4] is not a range that can be quantized"));
+  EXPECT_THAT(refusal(R"({"x": [{"rmin": 5}]})"), HasSubstr("\"x\": [5, 2] is not"));
   EXPECT_THAT(refusal(R"({"w": [{"axis": 2}]})"), HasSubstr("2 dimensions"));
   EXPECT_THAT(refusal(R"({"w": [{"axis": 0}, {}, {}]})"), HasSubstr("3 entries for 2 channels"));
   EXPECT_THAT(refusal(R"({"w": [{"scale": 1, "zero_point": -200}]})"), HasSubstr("i8 ranges from"));

@@ -150,6 +150,20 @@ TEST(PerChannel, NamesWhatItCannotQuantize) {
   EXPECT_THROW(quantize_per_channel(good.converted(DType::f16), 0, "w"), Error);
 }
 
+TEST(FewerBits, NoIntegerIsBeyondThem) {
+  const auto t = ir::Tensor::of<float>({3}, {-3.5f, 11.5f, 4.0f});  // the ends are ties
+  EXPECT_THAT(quantize_per_tensor(t, {DType::i8, false, Steps::standard, 4}, "t").values.to_ints(),
+              testing::Each(testing::AllOf(testing::Ge(-8), testing::Le(7))));
+  EXPECT_THAT(quantize_per_tensor(t, {DType::i8, true, Steps::standard, 4}, "t", Range{-1, 1})
+                  .values.to_ints(),
+              testing::ElementsAre(-7, 7, 7));
+  EXPECT_THAT(
+      [] {
+        saturation_of({DType::i8, true, Steps::reduced, 4});
+      },
+      testing::ThrowsMessage<Error>(testing::HasSubstr("they exclude 4 bits")));
+}
+
 TEST(PerTensor, UsesTheActivationType) {
   const auto t = ir::Tensor::of<float>({5}, {-1.0f, 0.0f, 0.5f, 1.5f, 1.55f});
   const auto q = quantize_per_tensor(t, {DType::u8, false}, "t");  // scale 0.01
