@@ -90,6 +90,9 @@ class Model {
   Model(const Model&) = default;
   void index();
   std::span<const std::byte> bytes_of(const onnx::TensorProto& tensor) const;
+  /// Takes external data into the message: those of attributes and branches stay there.
+  void take_in(onnx::TensorProto& tensor) const;
+  void take_in(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) const;
 
   std::filesystem::path path_;
   onnx::ModelProto proto_;

@@ -20,11 +20,34 @@ void set_entry(onnx::TensorProto& tensor, const std::string& key, const std::str
 
 }  // namespace
 
+void Model::take_in(onnx::TensorProto& tensor) const {
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
+  const ir::Tensor values = read(tensor);
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  tensor.set_raw_data(values.bytes().data(), values.bytes().size());
+}
+
+void Model::take_in(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) const {
+  for (auto& node : nodes)
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_t()) take_in(*attribute.mutable_t());
+      for (auto& t : *attribute.mutable_tensors()) take_in(t);
+    }
+}
+
 std::int64_t Model::save(const std::filesystem::path& path, std::int64_t inline_limit) {
   // External data of the source becomes a view of its mapped file.
   for (const auto& t : graph().initializer())
     if (t.data_location() == onnx::TensorProto::EXTERNAL && !added_.contains(t.name()))
       added_[t.name()] = read(t.name());
+
+  for_each_graph(*proto_.mutable_graph(), [&](onnx::GraphProto& g) {
+    if (&g != proto_.mutable_graph())
+      for (auto& t : *g.mutable_initializer()) take_in(t);
+    take_in(*g.mutable_node());
+  });
+  for (auto& function : *proto_.mutable_functions()) take_in(*function.mutable_node());
 
   PendingFile model(path);
   std::optional<PendingFile> data;

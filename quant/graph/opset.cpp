@@ -30,8 +30,9 @@ constexpr Unsupported kUnsupported[] = {{"Upsample", 10}, {"TopK", 10},      {"R
 
 class Raiser {
  public:
-  Raiser(Model& model, std::int64_t from, const RankOf& rank_of)
-      : model_(model), from_(from), rank_of_(rank_of) {}
+  /// Nodes of a local function see none of the model's initializers: `in_function`.
+  Raiser(Model& model, std::int64_t from, const RankOf& rank_of, bool in_function = false)
+      : model_(model), from_(from), rank_of_(rank_of), in_function_(in_function) {}
 
   void raise(onnx::NodeProto& node, std::int64_t to) {
     if (!node.domain().empty() && node.domain() != "ai.onnx") return;
@@ -79,6 +80,10 @@ class Raiser {
 
   void set_input(onnx::NodeProto& node, int place, const std::string& suffix,
                  const ir::Tensor& values) {
+    if (in_function_)
+      fail(node, fmt::format("of a local function cannot be upgraded from opset {} to {}; inline "
+                             "functions first (onnx.inliner)",
+                             from_, kQuantizedOpset));
     if (node.input_size() > place)
       fail(node, fmt::format("has more inputs than opset {} allows", from_));
     while (node.input_size() < place) node.add_input("");
@@ -123,7 +128,20 @@ class Raiser {
   Model& model_;
   std::int64_t from_;
   const RankOf& rank_of_;
+  bool in_function_;
 };
+
+void raise_functions(Model& model, std::int64_t to) {
+  const RankOf unknown = [](const std::string&) { return std::nullopt; };
+  for (auto& function : *model.proto().mutable_functions())
+    for (auto& opset : *function.mutable_opset_import()) {
+      if ((!opset.domain().empty() && opset.domain() != "ai.onnx") || opset.version() >= to)
+        continue;
+      Raiser raiser(model, opset.version(), unknown, true);
+      for (auto& node : *function.mutable_node()) raiser.raise(node, to);
+      opset.set_version(to);
+    }
+}
 
 }  // namespace
 
@@ -141,6 +159,7 @@ void raise_opset(Model& model, const RankOf& rank_of, std::int64_t wanted) {
   for_each_graph(*model.proto().mutable_graph(), [&](onnx::GraphProto& graph) {
     for (auto& node : *graph.mutable_node()) raiser.raise(node, to);
   });
+  raise_functions(model, to);
   for (auto& opset : *model.proto().mutable_opset_import())
     if (opset.domain().empty() || opset.domain() == "ai.onnx") opset.set_version(to);
 
