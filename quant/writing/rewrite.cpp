@@ -142,8 +142,10 @@ class Rewriter {
 
   /// The float matrix whose transpose the tensor is: what the file transposes, or a new constant.
   std::string transposed_source(const std::string& tensor) {
-    if (const int n = index_.producer(tensor); n >= 0 && is_op(index_.node(n), "Transpose"))
-      return index_.node(n).input(0);
+    if (const int n = index_.producer(tensor); n >= 0 && is_op(index_.node(n), "Transpose")) {
+      const auto* perm = find_attribute(index_.node(n), "perm");
+      if (!perm || perm->ints(0) == 1) return index_.node(n).input(0);
+    }
     return model_.add(model_.fresh_name(tensor + "_transposed"),
                       transposed(constants_.value(tensor)));
   }

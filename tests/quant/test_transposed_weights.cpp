@@ -63,6 +63,23 @@ TEST(TransposedWeights, FloatAsTorchExportsThem) {
   EXPECT_FALSE(a.model.initializer("w"));
 }
 
+TEST(TransposedWeights, ATransposeThatKeepsTheAxesIsNone) {
+  GraphBuilder g;
+  g.input("x", {2, 2});
+  g.node("Transpose", {g.weight("w", {2, 2}, {1, 2, 3, 4})}, "t");
+  g.set("perm", std::vector<std::int64_t>{0, 1});
+  g.node("MatMul", {"x", "t"}, "h");
+  g.output("h");
+  Analysed a(std::move(g));
+  RewriteOptions options{true};
+  options.transposed_weights = true;
+  quantize(a, options);
+  const auto& graph = a.model.graph();
+  const auto& dq = *producer(graph, producer(graph, producer(graph, "h")->input(1))->input(0));
+  EXPECT_EQ(a.model.read(producer(graph, dq.input(0))->input(0)),
+            (ir::Tensor::of<float>({2, 2}, {1, 3, 2, 4})));
+}
+
 TEST(TransposedWeights, Integers) {
   GraphBuilder g;
   g.input("x", {2, 4});
