@@ -9,6 +9,7 @@
 #include "bertcl/error.hpp"
 #include "quant/calibration/binned_error.hpp"
 #include "quant/calibration/histogram_observer.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -111,13 +112,18 @@ class AsymmetricMseObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method mse{"mse", "range with the least mean squared error",
-                        [](opencl::Context& context, const MethodOptions& options,
-                           const std::string& tensor) -> std::unique_ptr<Observer> {
-                          if (options.symmetric.value_or(options.scheme.symmetric))
-                            return std::make_unique<SymmetricMseObserver>(context, options, tensor);
-                          return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
-                        },
-                        " bins start-bin stride "};
+extern const Method mse{
+    "mse", "range with the least mean squared error",
+    [](opencl::Context& context, const MethodOptions& options,
+       const std::string& tensor) -> std::unique_ptr<Observer> {
+      if (options.symmetric.value_or(options.scheme.symmetric))
+        return std::make_unique<SymmetricMseObserver>(context, options, tensor);
+      if (options.start_bin || options.stride)
+        throw Error(fmt::format("a range of two ends takes any bins; {} goes with {}",
+                                option_name(options.start_bin ? "start-bin" : "stride"),
+                                option_name("absolute")));
+      return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
+    },
+    " bins start-bin stride "};
 
 }  // namespace bertcl::quant

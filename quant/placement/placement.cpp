@@ -226,7 +226,7 @@ class Placer {
 
   /// The places of the options, in the order of the nodes that give them.
   void place_outputs() {
-    std::set<std::string> outputs = outputs_of_attention();
+    std::set<std::string> outputs = outputs_of_attention(), included;
     for (int n = 0; n < index_.node_count(); ++n) {
       const auto& node = index_.node(n);
       if (node.output_size() == 0) continue;
@@ -235,19 +235,25 @@ class Placer {
       if (wants(Place::gelu) && structure_.gelus.contains(output)) outputs.insert(output);
       if (wants(Place::sum) && structure_.is_residual(n)) outputs.insert(output);
       if (wants(Place::linear) && is_linear(n))
-        if (const std::string& result = structure_.with_bias(output); !feeds_residual(result))
+        if (const std::string& result = structure_.with_bias(output); !feeds_residual(result)) {
           outputs.insert(result);
+          if (is_included(n)) included.insert(result);  // by the MatMul's name, not the bias's
+        }
     }
     if (wants(Place::layer_norm))
       outputs.insert(structure_.layer_norms.begin(), structure_.layer_norms.end());
     outputs.insert(by_operator_.begin(), by_operator_.end());
     for (const auto& output : outputs)
-      if (!constants_.contains(output) && !exclude_.find(index_.node(index_.producer(output))))
+      if (const int n = index_.producer(output); !constants_.contains(output) &&
+                                                 !exclude_.find(index_.node(n)) &&
+                                                 (is_included(n) || included.contains(output)))
         placement_.outputs.push_back(output);
     std::stable_sort(
         placement_.outputs.begin(), placement_.outputs.end(),
         [&](const auto& a, const auto& b) { return index_.producer(a) < index_.producer(b); });
   }
+
+  bool is_included(int n) { return include_.empty() || include_.find(index_.node(n)); }
 
   bool wants(Place place) const { return options_.places.contains(place); }
 

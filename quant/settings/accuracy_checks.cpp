@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <initializer_list>
+#include <set>
 #include <string_view>
 
 #include "bertcl/error.hpp"
@@ -14,24 +16,31 @@ namespace bertcl::quant {
 
 namespace {
 
-/// The first option for samples that was given; "" for none.
-std::string asked_calibration(const CLI::App& command) {
-  for (const char* name :
-       {"method", "percentile", "bins", "quantized-bins", "start-bin", "stride", "moving-average",
-        "averaging-constant", "averaged-samples", "batch", "samples", "first-samples"}) {
+/// The first of the options that was given, and not as --no-...; "" for none.
+std::string first_asked(const CLI::App& command, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
     const CLI::Option* option = command.get_option_no_throw(std::string("--") + name);
-    if (option && option->count() > 0) return name;
+    if (option && option->count() > 0 && option->results().back() != "false") return name;
   }
   return "";
 }
 
 }  // namespace
 
-AskedAccuracy asked_accuracy(const CLI::App& command, const AccuracyOptions& options) {
-  return {.smooth = options.smooth && command.count("--smooth") > 0,
-          .gptq = options.gptq && command.count("--weight-rounding") > 0,
-          .bias_correction = options.bias_correction && command.count("--bias-correction") > 0,
-          .calibration = asked_calibration(command)};
+AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options) {
+  return {
+      .smooth = options.accuracy.smooth && command.count("--smooth") > 0,
+      .gptq = options.accuracy.gptq && command.count("--weight-rounding") > 0,
+      .bias_correction = options.accuracy.bias_correction && command.count("--bias-correction") > 0,
+      .calibration = first_asked(
+          command, {"method", "percentile", "bins", "quantized-bins", "start-bin", "stride",
+                    "moving-average", "averaging-constant", "averaged-samples", "batch", "samples",
+                    "first-samples", "max-seq-length"}),
+      .activations =
+          first_asked(command, {"symmetric-ranges", "minimum-range", "recalibrate-weights",
+                                "dedicated-pairs", "all-readers", "adds", "add-channels"}),
+      .add_channels = options.placement.add_channels && command.count("--add-channels") > 0,
+      .axes = command.count("--axis") > 0};
 }
 
 void check_accuracy(const AskedAccuracy& asked, const Options& options, const RangeSource& source) {
@@ -43,6 +52,20 @@ void check_accuracy(const AskedAccuracy& asked, const Options& options, const Ra
       refuse(option_name("smooth"), reason);
   if (asked.smooth && (source.reads_table || source.writes_table))
     refuse(option_name("smooth"), "a table has one range per tensor of the original model");
+  if (asked.gptq && options.weights.as_float)
+    refuse(option_name("weight-rounding", "gptq"),
+           "weights that are written as float are rounded by each run");
+  const std::set<std::string>& ops = options.placement.op_types;
+  if (asked.add_channels && !ops.contains("Add"))
+    refuse(option_name("add-channels"), "no Add is quantized; see " + option_name("residual"));
+  if (asked.axes)
+    for (const auto& [op, axis] : options.weights.axes)
+      if (!ops.contains(op))
+        refuse(option_name("axis", fmt::format("{}={}", op, axis)),
+               fmt::format("no {} is quantized; see {}", op, option_name("op-types")));
+  if (source.dynamic && !asked.activations.empty())
+    refuse(option_name(asked.activations),
+           option_name("dynamic") + " quantizes activations in each run, and MatMuls alone");
   const std::string reason = source.dynamic       ? option_name("dynamic") + " takes no samples"
                              : source.reads_table ? "a table of ranges has no samples"
                                                   : "";

@@ -22,10 +22,13 @@ struct RangeSource {
 struct AskedAccuracy {
   bool smooth = false, gptq = false, bias_correction = false;
   std::string calibration = {};  ///< an option that only samples give an effect; "" for none
+  std::string activations = {};  ///< one that needs Q/DQ of activations or their ranges
+  bool add_channels = false, axes = false;
 };
 
-/// Of --smooth, --weight-rounding, --bias-correction, and the options of methods and samples.
-AskedAccuracy asked_accuracy(const CLI::App& command, const AccuracyOptions& options);
+/// Of --smooth, --weight-rounding, --bias-correction, the options of methods and samples, and what
+/// is left to quantize by.
+AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options);
 
 /// Throws Error where what was asked for stands beside an option that leaves nothing of it.
 void check_accuracy(const AskedAccuracy& asked, const Options& options, const RangeSource& source);

@@ -185,7 +185,7 @@ void add_calibration_options(CLI::App& command, Options& options) {
       ->group(group);
   command
       .add_flag("--symmetric-ranges", options.ranges.symmetric,
-                "Make every range -a .. a, also for asymmetric integers")
+                "Make every calibrated range -a .. a, also for asymmetric integers")
       ->group(group);
   check_number<float>(command
                           .add_option_function<float>(

@@ -73,7 +73,7 @@ void apply(const std::vector<Setting>& settings, const RangeSource& source, Opti
     throw Error(renamed(error.what(), names));
   }
   if (!overrides.empty()) options.overrides = read_overrides(overrides);
-  check_accuracy(asked_accuracy(command, options.accuracy), options, source);
+  check_accuracy(asked_accuracy(command, options), options, source);
 }
 
 }  // namespace bertcl::quant

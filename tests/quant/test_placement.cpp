@@ -282,6 +282,25 @@ TEST(Placement, ExcludesByNamePatternAndOutput) {
   EXPECT_THAT(site_outputs(a, p), ElementsAre("matmul", "out"));
 }
 
+TEST(Placement, IncludesGoForResultsToo) {
+  const auto outputs = [](GraphBuilder g, const std::vector<std::string>& include) {
+    Analysed a(std::move(g));
+    PlacementOptions where;
+    where.places = {Place::linear, Place::layer_norm};
+    where.include = include;
+    return place(a, where).outputs;
+  };
+  EXPECT_THAT(outputs(block(Norm::whole), {}), ElementsAre("normed"));
+  EXPECT_THAT(outputs(block(Norm::whole), {"out_node"}), testing::IsEmpty());
+  EXPECT_THAT(outputs(block(Norm::whole), {"normed_node"}), ElementsAre("normed"));
+  GraphBuilder g;
+  g.node("MatMul", {g.input("x", {3, 4}), g.weight("w", {4, 4}, kSixteen)}, "matmul");
+  g.node("Add", {"matmul", g.weight("b", {4}, {1, 2, 3, 4})}, "biased");
+  g.node("Relu", {"biased"}, "relu");
+  g.output(g.node("MatMul", {"relu", g.weight("w2", {4, 4}, kSixteen)}, "out"));
+  EXPECT_THAT(outputs(g, {"matmul_node"}), ElementsAre("biased")) << "by the name of the MatMul";
+}
+
 TEST(Placement, RefusesPatternsWithoutANodeAndModelsWithoutSites) {
   Analysed a(block(Norm::whole));
   EXPECT_THAT([&] { place(a, {.exclude = {"prodduct*"}}); },

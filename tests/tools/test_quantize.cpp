@@ -140,13 +140,30 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
                                                 {"--bins", "64"},
                                                 {"--batch", "8"},
                                                 {"--first-samples"},
-                                                {"--samples", "3"}}) {
+                                                {"--max-seq-length", "64"},
+                                                {"--samples", "3"},
+                                                {"--symmetric-ranges"},
+                                                {"--minimum-range", "0.5"},
+                                                {"--dedicated-pairs"},
+                                                {"--adds", "all"}}) {
     std::vector<std::string> arguments{"quantize", kModel, "-o", path("q.onnx"), "--dynamic"};
     arguments.insert(arguments.end(), asked.begin(), asked.end());
-    EXPECT_THAT(
-        refusal(run_bertcl(arguments)),
-        AllOf(HasSubstr(asked[0]), HasSubstr(" has no effect here: --dynamic takes no samples")));
+    EXPECT_THAT(refusal(run_bertcl(arguments)),
+                AllOf(HasSubstr(asked[0]), HasSubstr(" has no effect here: --dynamic ")));
   }
+  EXPECT_THAT(refused({"--weights-qdq", "--weight-rounding", "gptq"}),
+              HasSubstr("--weight-rounding gptq has no effect here: weights that are written"));
+  EXPECT_THAT(refused({"--add-channels"}), HasSubstr("no Add is quantized; see --residual"));
+  EXPECT_THAT(refused({"--axis", "Conv=0"}),
+              HasSubstr("--axis Conv=0 has no effect here: no Conv is quantized"));
+  EXPECT_THAT(refused({"--sensitivity-samples", "3"}),
+              HasSubstr("--sensitivity-samples has no effect without --sensitivity"));
+  EXPECT_THAT(refused({"--method", "mse", "--two-sided", "--stride", "2"}),
+              HasSubstr("--stride goes with --absolute"));
+  EXPECT_THAT(refused({"--reduce-range", "--weight-bits", "4"}),
+              HasSubstr("--reduce-range makes weights of 7 bits; it excludes --weight-bits 4"));
+  EXPECT_THAT(refused({"--fuse-qkv", "--per-tensor", "--weight-scale", "mse"}),
+              HasSubstr("--weight-scale mse gives Q, K and V scales of their own"));
   EXPECT_THAT(files(), testing::IsEmpty());
   const ProgramResult made = quantize(path("q.onnx"), {"--clip-gelu", "10"});
   EXPECT_EQ(made.code, 0) << made.err;

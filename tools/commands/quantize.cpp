@@ -215,7 +215,7 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   quantizer.device = options.device;
   if (!options.overrides.empty()) quantizer.overrides = quant::read_overrides(options.overrides);
   const quant::RangeSource source = range_source(options);
-  quant::check_accuracy(quant::asked_accuracy(command, quantizer.accuracy), quantizer, source);
+  quant::check_accuracy(quant::asked_accuracy(command, quantizer), quantizer, source);
   std::optional<quant::Companions> companions;
   if (!options.model_only)
     companions.emplace(options.model, options.vocabulary.vocabulary, options.output, options.force);

@@ -74,7 +74,7 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
       ->type_name("FILE.svg")
       ->group(group);
   positive(command, "--sensitivity-samples", options.samples,
-           "Calibration questions or texts to measure it on")
+           "Calibration questions or texts to measure it on; 16")
       ->group(group);
   auto* drop =
       any_number(
@@ -104,6 +104,10 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
 
 void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task,
                              const std::filesystem::path& model) {
+  if (options.samples && !options.wanted())
+    throw Error(
+        "--sensitivity-samples has no effect without --sensitivity, --sensitivity-plot, --max-drop "
+        "or --max-error");
   if (options.wanted() && task.data.empty())
     throw Error("the cost of ops is measured on questions or texts: give --data FILE");
   check_labels(task);
@@ -117,7 +121,7 @@ void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& 
 
 OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& data,
                     const OpChoiceOptions& options) {
-  const auto samples = some_of(data.samples, options.samples);
+  const auto samples = some_of(data.samples, options.samples.value_or(16));
   const quant::Options& quantizer = model.options();
   OpChoice choice;
   choice.ops = model.ops();

@@ -26,9 +26,9 @@ namespace bertcl::tools {
 struct OpChoiceOptions {
   bool sensitivity = false;
   std::string plot;
-  std::size_t samples = 16;
-  std::optional<double> max_drop;   ///< points of the task's score
-  std::optional<double> max_error;  ///< percent
+  std::optional<std::size_t> samples;  ///< to measure on; 16
+  std::optional<double> max_drop;      ///< points of the task's score
+  std::optional<double> max_error;     ///< percent
   std::string drop_data;
   std::size_t drop_limit = 1000;
 
