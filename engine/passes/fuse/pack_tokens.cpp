@@ -310,7 +310,7 @@ class Packer {
     std::set<const ir::Value*> unpacked;
     for (const auto& n : g_.nodes())
       if (n->op == "unpack") unpacked.insert(n->output());
-    return reader_of_padding(g_, mask_, seq_, unpacked, {});
+    return reader_of_padding(g_, mask_, unpacked, {});
   }
 
   ir::Graph& g_;

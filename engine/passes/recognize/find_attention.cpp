@@ -278,7 +278,7 @@ bool is_padding_read(const ir::Graph& g, const ops::KeyMask& mask) {
     for (const PositionTerm& term : f.terms.positions)
       nodes.insert(term.nodes.begin(), term.nodes.end());
   }
-  return reader_of_padding(g, mask.input, mask.input->type.shape[1], results, nodes);
+  return reader_of_padding(g, mask.input, results, nodes);
 }
 
 /// What all attention of a graph has in common.

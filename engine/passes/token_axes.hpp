@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where tokens lie in a tensor, and what operators make of that.
+//
+//   x [batch, seq, hidden]          element e is of token e / hidden % seq
+//   Reshape -> [batch * seq, hidden]      the same
+//   Reshape -> [batch, seq * hidden]      the same, in an axis with other elements
+//   Transpose -> [batch, hidden, seq]     element e is of token e % seq
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::passes {
+
+/// Tokens in a dense tensor: element e is of token e / stride % extent.
+struct TokenAxis {
+  ir::Dim stride, extent;
+  std::string order{};  ///< "": token i of a sequence at i; else another order, or part of them
+  bool masked = false;  ///< what rows of padding hold does not matter here
+
+  bool is_same_place(const TokenAxis& other) const {
+    return stride == other.stride && extent == other.extent;
+  }
+};
+using TokenAxes = std::vector<TokenAxis>;
+
+/// That of [batch, seq, ...].
+TokenAxes axis_of_tokens(const ir::Shape& rows);
+
+/// What becomes of the token axes of an operand.
+struct FollowedAxes {
+  TokenAxes result;
+  /// Several tokens of these make one element of the result, or a token is taken by its number, or
+  /// it cannot be told where they are.
+  TokenAxes combined{};
+};
+
+/// Those of operand `i` in a result of the node. `chooses(v)`: the indices v choose real tokens.
+FollowedAxes follow_tokens(const ir::Node& node, std::size_t i, const ir::Value& result,
+                           const TokenAxes& axes,
+                           const std::function<bool(const ir::Value*)>& chooses);
+
+}  // namespace bertcl::passes

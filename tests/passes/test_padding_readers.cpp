@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which operators depend on rows of padding.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ir/text.hpp"
+#include "passes/padding_readers.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+/// The op that reads padding of %x in the lines; "" for none.
+std::string reader_in(const std::string& lines, const std::string& x = "batch, seq, 8",
+                      const std::string& constants = "") {
+  const ir::Graph g = ir::parse(
+      "graph g(%x: f32[" + x + "], %ids: i64[" + x.substr(0, x.rfind(", ")) + "], %mask: f32[" +
+      x.substr(0, x.rfind(", ")) + "]) {\n" + constants + lines + "\n  return %y\n}");
+  const ir::Node* reader = reader_of_padding(g, g.find_value("mask"), {g.find_value("x")}, {});
+  return reader ? reader->op : "";
+}
+
+TEST(PaddingReaders, SumsOverTokens) {
+  EXPECT_EQ(reader_in("%y: f32[batch, 8] = ReduceMean(%x) {axes = [1], keepdims = 0}"),
+            "ReduceMean");
+  EXPECT_EQ(reader_in("%y: f32[batch, seq] = ReduceMean(%x) {axes = [-1], keepdims = 0}"), "");
+  EXPECT_EQ(reader_in("%y: f32[batch, seq, 8] = CumSum(%x, %a)", "batch, seq, 8",
+                      "const %a: i64[] = 1\n"),
+            "CumSum");
+  EXPECT_EQ(reader_in("%y: f32[batch, seq, 8] = CumSum(%x, %a)", "batch, seq, 8",
+                      "const %a: i64[] = 2\n"),
+            "");
+  EXPECT_EQ(reader_in(R"(%r: f32[batch*seq, 8] = Reshape(%x)
+  %y: f32[1, 8] = ReduceMax(%r) {axes = [0], keepdims = 1})"),
+            "ReduceMax");
+}
+
+TEST(PaddingReaders, RowsOfSeveralTokens) {
+  const std::string flat = "%f: f32[2, 32] = Reshape(%x)\n", x = "2, 4, 8";
+  const std::string weights = "const %w: f32[32, 3] = ...\n  const %g: f32[32] = ...\n";
+  EXPECT_EQ(reader_in(flat + "%y: f32[2, 3] = linear(%f, %w)", x, weights), "linear");
+  EXPECT_EQ(reader_in(flat + "%y: f32[2, 3] = MatMul(%f, %w)", x, weights), "MatMul");
+  EXPECT_EQ(reader_in(flat + "%y: f32[2, 32] = LayerNormalization(%f, %g) {axis = -1, epsilon = "
+                             "0.5}",
+                      x, weights),
+            "LayerNormalization");
+  EXPECT_EQ(reader_in(flat + "%y: f32[2, 32] = add_norm(%f, _, %g) {epsilon = 0.5}", x, weights),
+            "add_norm");
+  EXPECT_EQ(reader_in(flat + "%y: f32[2, 32] = Relu(%f)", x, weights), "") << "each by itself";
+  EXPECT_EQ(reader_in("%f: f32[2, 2, 16] = Reshape(%x)\n  %y: f32[2, 2, 3] = linear(%f, %w)", x,
+                      "const %w: f32[16, 3] = ...\n"),
+            "linear")
+      << "two tokens a row";
+  EXPECT_EQ(reader_in("%f: f32[2, 8, 4] = Transpose(%x) {perm = [0, 2, 1]}\n"
+                      "  %y: f32[2, 8, 3] = linear(%f, %w)",
+                      x, "const %w: f32[4, 3] = ...\n"),
+            "linear");
+  EXPECT_EQ(reader_in("%y: f32[2, 3, 8] = MatMul(%w, %x)", x, "const %w: f32[3, 4] = ...\n"),
+            "MatMul")
+      << "of tokens, from the left";
+  // One token a row, however the rows are arranged.
+  EXPECT_EQ(reader_in(R"(%r: f32[8, 8] = Reshape(%x)
+  %h: f32[8, 3] = linear(%r, %w)
+  %b: f32[2, 4, 3] = Reshape(%h)
+  %y: f32[4, 2, 3] = Transpose(%b) {perm = [1, 0, 2]})",
+                      x, "const %w: f32[8, 3] = ...\n"),
+            "");
+}
+
+TEST(PaddingReaders, TokensByTheirNumber) {
+  const std::string linear = "\n  %y: f32[batch, 3] = linear(%t, %w)";
+  const std::string constants =
+      "const %w: f32[8, 3] = ...\n  const %0: i64[] = 0\n  const %9: i64[] = 9\n";
+  const auto taken = [&](const std::string& op) {
+    return reader_in("%t: f32[batch, 8] = " + op + linear, "batch, seq, 8", constants);
+  };
+  EXPECT_EQ(taken("Gather(%x, %0) {axis = 1}"), "") << "the first is a real one";
+  EXPECT_EQ(taken("Gather(%x, %9) {axis = 1}"), "Gather");
+  EXPECT_EQ(reader_in(R"(%e: i64[batch] = ArgMax(%ids) {axis = 1, keepdims = 0}
+  %t: f32[batch, batch, 8] = Gather(%x, %e) {axis = 1}
+  %y: f32[batch, batch, 3] = linear(%t, %w))",
+                      "batch, seq, 8", constants),
+            "")
+      << "chosen by the ids";
+  const auto sliced = [&](int start, int count) {
+    const std::string shape = "f32[batch, " + std::to_string(count) + ", 8]";
+    return reader_in("%t: " + shape + " = Slice(%x) {axes = [1], starts = [" +
+                     std::to_string(start) +
+                     "], steps = [1]}\n  %y: f32[batch, 8] = ReduceSum(%t) "
+                     "{axes = [1], keepdims = 0}");
+  };
+  EXPECT_EQ(sliced(0, 1), "");
+  EXPECT_EQ(sliced(1, 1), "Slice");
+  EXPECT_EQ(sliced(0, 3), "ReduceSum");
+}
+
+TEST(PaddingReaders, TokensBesideOthers) {
+  const std::string halves = R"(%a: f32[2, 3, 8] = Slice(%x) {axes = [1], starts = [0], steps = [1]}
+  %b: f32[2, 3, 8] = Slice(%x) {axes = [1], starts = [1], steps = [1]}
+)";
+  EXPECT_EQ(reader_in(halves + "%y: f32[2, 3, 8] = Sub(%a, %b)", "2, 4, 8"), "Sub");
+  EXPECT_EQ(reader_in(halves + "%y: f32[2, 3, 8] = Mul(%b, %b)", "2, 4, 8"), "");
+  EXPECT_EQ(reader_in(halves + "%y: f32[2, 6, 8] = Concat(%a, %b) {axis = 1}", "2, 4, 8"), "");
+  EXPECT_EQ(reader_in(halves + R"(%c: f32[2, 3, 16] = Concat(%a, %b) {axis = 2}
+  %y: f32[2, 3, 4] = linear(%c, %w))",
+                      "2, 4, 8", "const %w: f32[16, 4] = ...\n"),
+            "Concat");
+}
+
+TEST(PaddingReaders, TheMaskHidesAlongItsAxes) {
+  const std::string column = "%column: f32[batch, seq, 1] = Unsqueeze(%mask) {axes = [2]}\n";
+  const std::string mean = "\n  %y: f32[batch, 8] = ReduceSum(%m) {axes = [1], keepdims = 0}";
+  EXPECT_EQ(reader_in(column + "%m: f32[batch, seq, 8] = Mul(%x, %column)" + mean), "");
+  EXPECT_EQ(reader_in(R"(%n: f32[batch, 1] = ReduceMean(%mask) {axes = [1], keepdims = 1}
+  %share: f32[batch, 1, 1] = Unsqueeze(%n) {axes = [2]}
+  %m: f32[batch, seq, 8] = Mul(%x, %share))" +
+                      mean),
+            "ReduceSum")
+      << "one number for all tokens";
+  const std::string tail = "[2, 3, 1] = Slice(%column) {axes = [1], starts = [";
+  const auto without_first = [&](const std::string& start) {
+    return reader_in(
+        "%column: f32[2, 4, 1] = Unsqueeze(%mask) {axes = [2]}\n"
+        "%a: f32[2, 3, 8] = Slice(%x) {axes = [1], starts = [1], steps = [1]}\n"
+        "%b: f32" +
+            tail + start +
+            "], steps = [1]}\n"
+            "%m: f32[2, 3, 8] = Mul(%a, %b)\n"
+            "%y: f32[2, 8] = ReduceSum(%m) {axes = [1], keepdims = 0}",
+        "2, 4, 8");
+  };
+  EXPECT_EQ(without_first("1"), "");
+  EXPECT_EQ(without_first("0"), "ReduceSum") << "the mask of other tokens";
+
+  const std::string attention = R"(%t: f32[batch, 8, seq] = Transpose(%x) {perm = [0, 2, 1]}
+  %s: f32[batch, seq, seq] = MatMul(%x, %t)
+  %keys: f32[batch, 1, seq] = Unsqueeze(%mask) {axes = [1]}
+  %h: f32[batch, seq, seq] = Add(%s, %keys)
+  %p: f32[batch, seq, seq] = Softmax(%h) {axis = -1}
+)";
+  EXPECT_EQ(reader_in(attention + "%y: f32[batch, seq, 8] = MatMul(%p, %x)"), "");
+  EXPECT_EQ(
+      reader_in(attention + "%y: f32[batch, seq] = ReduceMean(%p) {axes = [2], keepdims = 0}"), "");
+  EXPECT_EQ(
+      reader_in(attention + "%y: f32[batch, seq] = ReduceMean(%p) {axes = [1], keepdims = 0}"),
+      "ReduceMean")
+      << "of queries, which the mask of keys leaves";
+  EXPECT_EQ(reader_in(attention + R"(%c: f32[batch, seq, 8] = MatMul(%p, %x)
+  %y: f32[batch, 8] = ReduceMean(%c) {axes = [1], keepdims = 0})"),
+            "ReduceMean");
+}
+
+}  // namespace
+}  // namespace bertcl::passes
