@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stages and models of tokenizers, each on a few texts whose tokens can be told by hand.
 // tests/python/test_tokenizers.py compares whole tokenizers with Hugging Face's.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -204,6 +205,21 @@ TEST(Bpe, MergesByRankAndThenFromTheLeft) {
   EXPECT_THAT(error_of([&] { pipeline(model); }), HasSubstr("expected two tokens"));
   model["dropout"] = 0.1;
   EXPECT_THAT(error_of([&] { pipeline(model); }), HasSubstr("model.dropout is set"));
+}
+
+TEST(Bpe, BytesOfAffixesStayInTheirWord) {
+  json model = json::parse(R"({"type": "BPE", "merges": [], "byte_fallback": true,
+    "end_of_word_suffix": "</w>", "vocab": {"a": 0}})");
+  for (int byte = 0; byte < 256; ++byte) model["vocab"][fmt::format("<0x{:02X}>", byte)] = byte + 1;
+  const Encoding suffix = pipeline(model)->encode("aé");
+  EXPECT_THAT(suffix.ids, ElementsAre(0, 0xC4, 0xAA, '<' + 1, '/' + 1, 'w' + 1, '>' + 1));
+  EXPECT_THAT(suffix.spans, ElementsAre(Span{0, 1}, Span{1, 3}, Span{1, 3}, Span{1, 3}, Span{1, 3},
+                                        Span{1, 3}, Span{1, 3}));
+  model.erase("end_of_word_suffix");
+  model["continuing_subword_prefix"] = "##";
+  const Encoding prefix = pipeline(model)->encode("ab");
+  EXPECT_THAT(prefix.ids, ElementsAre(0, '#' + 1, '#' + 1, 'b' + 1));
+  EXPECT_THAT(prefix.spans, ElementsAre(Span{0, 1}, Span{1, 2}, Span{1, 2}, Span{1, 2}));
 }
 
 TEST(Unigram, TakesTheMostProbableTokens) {

@@ -98,12 +98,15 @@ class Word {
     }
   }
 
-  void give(std::vector<Token>& tokens) const {
+  /// Tokens of a word of `size` bytes. Bytes of a prefix or suffix count as bytes of the word, as
+  /// in Hugging Face's tokenizers; those past its end stand for its last byte.
+  void give(std::uint32_t size, std::vector<Token>& tokens) const {
     std::uint32_t begin = 0;
     for (const Symbol& symbol : symbols_) {
       if (symbol.length == 0) continue;
-      tokens.push_back({symbol.id, begin, begin + symbol.length});
-      begin += symbol.length;
+      const std::uint32_t end = begin + symbol.length;
+      tokens.push_back({symbol.id, std::min(begin, size - 1), std::min(end, size)});
+      begin = end;
     }
   }
 
@@ -202,7 +205,7 @@ class BpeModel : public Model {
     }
     close_unknown();
     symbols.merge_all();
-    symbols.give(tokens);
+    symbols.give(size, tokens);
   }
 
  private:
