@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "tasks/argmax.hpp"
@@ -30,7 +31,6 @@ std::string_view of(std::string_view text, const text::Span& span) {
 /// of others those without a space in front.
 bool continues_word(std::string_view text, const std::string& token, const text::Span& span,
                     bool word_pieces) {
-  if (token == "[UNK]" || token == "<unk>") return false;
   if (word_pieces) return text::count_code_points(token) != text::count_code_points(of(text, span));
   return span.begin > 0 && text[span.begin - 1] != ' ' &&
          (span.begin == text.size() || text[span.begin] != ' ');
@@ -39,10 +39,15 @@ bool continues_word(std::string_view text, const std::string& token, const text:
 std::vector<Token> tokens_of(std::string_view text, const text::Encoding& encoding, Scores scores,
                              const text::Tokenizer& tokenizer, std::size_t labels) {
   std::vector<Token> tokens;
-  for (std::size_t i = 0; i < encoding.ids.size(); ++i)
-    tokens.push_back({scores.subspan(i * labels, labels), encoding.spans[i], i,
-                      continues_word(text, tokenizer.token(encoding.ids[i]), encoding.spans[i],
-                                     tokenizer.spelling() == text::Spelling::word_pieces)});
+  const bool word_pieces = tokenizer.spelling() == text::Spelling::word_pieces;
+  const std::optional<std::int32_t> unknown = tokenizer.unknown_id();
+  for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
+    const std::int32_t id = encoding.ids[i];
+    const text::Span& span = encoding.spans[i];
+    const bool continues =
+        id != unknown && continues_word(text, tokenizer.token(id), span, word_pieces);
+    tokens.push_back({scores.subspan(i * labels, labels), span, i, continues});
+  }
   return tokens;
 }
 

@@ -196,6 +196,13 @@ std::int32_t Tokenizer::mask_id() const {
   return token_id("[MASK]");
 }
 
+std::optional<std::int32_t> Tokenizer::unknown_id() const {
+  if (!pipeline_) return unknown_;
+  if (const auto id = pipeline_->model->unknown()) return id;
+  const auto id = pipeline_->id_of("[UNK]");
+  return id ? id : pipeline_->id_of("<unk>");
+}
+
 std::size_t Tokenizer::vocabulary_size() const {
   return pipeline_ ? pipeline_->size() : tokens_.size();
 }

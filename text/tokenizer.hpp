@@ -110,6 +110,9 @@ class Tokenizer {
   /// Id of the token that hides another one: [MASK] or <mask>. Throws Error if there is none.
   std::int32_t mask_id() const;
 
+  /// Id of the token for what the vocabulary lacks: that of the model, else [UNK] or <unk>.
+  std::optional<std::int32_t> unknown_id() const;
+
   /// One more than the largest id.
   std::size_t vocabulary_size() const;
 

@@ -17,6 +17,8 @@ if importlib.util.find_spec("torch") is None:
 import torch
 import transformers
 from package import DEFAULT_MODEL, bertcl
+from tokenizer_makers import xlm_roberta
+from tokenizers import Tokenizer, decoders
 
 from support import BERTCL  # and finds tools/python
 from export_bert import spread_parameters
@@ -52,7 +54,7 @@ class Exported(torch.nn.Module):
 
 
 class PipelinesTest(unittest.TestCase):
-    def pipelines(self, task, **config):
+    def pipelines(self, task, tokenizer=None, **config):
         path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         torch.manual_seed(0)
         settings = transformers.BertConfig(
@@ -61,7 +63,7 @@ class PipelinesTest(unittest.TestCase):
         settings._attn_implementation = "eager"
         model = getattr(transformers, CLASSES[task])(settings).eval()
         spread_parameters(model, 6)
-        tokenizer = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))
+        tokenizer = tokenizer or transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))
         tokenizer.save_pretrained(path)
         (path / "config.json").write_text(json.dumps(settings.to_dict(), default=str))
         inputs = ["input_ids", "attention_mask", "token_type_ids"]
@@ -148,6 +150,27 @@ class PipelinesTest(unittest.TestCase):
                 self.assert_same([each["entities"] for each in of_command], expected)
         without_json = self.command("tag", given, "--aggregation", "max", "--vocab", DEFAULT_MODEL / "vocab.txt")
         self.assertEqual(without_json, of_command)
+
+    def test_unknown_tokens_of_unigram(self):
+        made = xlm_roberta(texts(200))
+        settings = json.loads(made.to_str())
+        for added in settings["added_tokens"]:
+            added["content"] = added["content"].replace("<unk>", "<unknown>")
+        settings["model"]["vocab"][settings["model"]["unk_id"]][0] = "<unknown>"
+        made = transformers.PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(settings)),
+                                                    unk_token="<unknown>", pad_token="<pad>")
+        made.backend_tokenizer.decoder = decoders.Metaspace()
+        given = [text.replace("the", "the\u4eac\u90fd\u3042was") for text in texts(100)]
+        self.assertIn(made.unk_token_id, made(given[0])["input_ids"])
+        ours, theirs = self.pipelines("token-classification", made)
+        for strategy in "first", "average", "max":
+            expected = theirs(given, aggregation_strategy=strategy)
+            self.assert_same(ours(given, aggregation_strategy=strategy), expected)
+            for text, entities in zip(given, expected):
+                for entity in entities:
+                    entity["word"] = text[entity["start"]:entity["end"]]
+            of_command = self.command("tag", given, "--aggregation", strategy)
+            self.assert_same([each["entities"] for each in of_command], expected)
 
     def test_fill_mask(self):
         ours, theirs = self.pipelines("fill-mask")

@@ -79,6 +79,19 @@ TEST(Entities, WordsAreLabelledAsAWhole) {
               ElementsAre(entity("PER", 4, 5)));
 }
 
+TEST(Entities, UnknownTokensBeginWordsWhateverTheirName) {
+  const text::Tokenizer tokenizer = [] {
+    const ScratchFile file(R"({"model": {"type": "Unigram", "unk_id": 0,
+                                "vocab": [["<unknown>", 0], ["a", -1], ["b", -1]]}})");
+    return text::Tokenizer::from_file(file.path());
+  }();
+  const text::Encoding encoding = tokenizer.encode_with_spans("aéb");
+  ASSERT_THAT(encoding.ids, ElementsAre(1, 0, 2));
+  EXPECT_THAT(find_entities("aéb", encoding, std::vector{0.1F, 0.9F, 0.8F, 0.2F, 0.3F, 0.7F},
+                            tokenizer, {"O", "B-PER"}, Aggregation::first),
+              ElementsAre(entity("PER", 0, 1, 0.9F)));
+}
+
 TEST(Entities, SpansCountBytes) {
   EXPECT_THAT(found_entities("\u00e9 a", {0, 1}, Aggregation::simple),
               ElementsAre(entity("PER", 3, 4)));

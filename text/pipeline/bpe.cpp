@@ -208,6 +208,8 @@ class BpeModel : public Model {
     symbols.give(size, tokens);
   }
 
+  std::optional<std::int32_t> unknown() const override { return unknown_; }
+
  private:
   void find_bytes() {
     for (int byte = 0; byte < 256; ++byte)

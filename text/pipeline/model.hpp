@@ -57,6 +57,8 @@ class Model {
   virtual ~Model() = default;
   /// Adds the tokens of a word, which is not empty.
   virtual void tokenize(std::string_view word, std::vector<Token>& tokens) const = 0;
+  /// Id of the token for what the vocabulary lacks.
+  virtual std::optional<std::int32_t> unknown() const = 0;
 };
 
 /// Greedy longest match (google-research/bert tokenization.py).

@@ -125,6 +125,8 @@ class UnigramModel : public Model {
     std::reverse(tokens.begin() + static_cast<std::ptrdiff_t>(before), tokens.end());
   }
 
+  std::optional<std::int32_t> unknown() const override { return options_.unknown; }
+
  private:
   /// The last token of the best way to a byte of the word.
   struct Step {

@@ -46,6 +46,8 @@ class WordPieceModel : public Model {
     tokens.push_back({unknown_, 0, size});
   }
 
+  std::optional<std::int32_t> unknown() const override { return unknown_; }
+
  private:
   const Vocabulary& vocabulary_;
   WordPieceOptions options_;

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Labels of the tokens or words of a text, or the entities that they mark."""
+import json
+
 import numpy as np
 
 from .base import Pipeline, softmax, texts_of
@@ -20,6 +22,7 @@ class TokenClassification(Pipeline):
         others = "feature-extraction", "fill-mask"
         self.logits = self.head("token-classification", "logits", form="[batch, seq, labels]",
                                 fits=lambda shape, task: len(shape) == 3 and task not in others)
+        self.unknown_id = _unknown_id(self.tokenizer)
 
     def __call__(self, texts, aggregation_strategy="none", ignore_labels=("O",)):
         if aggregation_strategy not in STRATEGIES:
@@ -35,13 +38,12 @@ class TokenClassification(Pipeline):
         return results[0] if one else results
 
     def _tokens(self, text, encoding, scores):
-        unknown = getattr(self.tokenizer.model, "unk_token", None)
         marked = getattr(self.tokenizer.model, "continuing_subword_prefix", None)  # "##" of WordPiece
         for i, token in enumerate(encoding.tokens):
             if encoding.special_tokens_mask[i]:
                 continue
             start, end = encoding.offsets[i]
-            if token == unknown:
+            if encoding.ids[i] == self.unknown_id:
                 token, continues = text[start:end], False
             elif marked:
                 continues = len(token) != end - start
@@ -85,6 +87,16 @@ class TokenClassification(Pipeline):
                  "score": float(np.mean([each["score"] for each in group])),
                  "word": self.decode_tokens([each["word"] for each in group]),
                  "start": group[0]["start"], "end": group[-1]["end"]} for group in groups]
+
+
+def _unknown_id(tokenizer):
+    """Id of the token for what the vocabulary lacks: that of the model, else [UNK] or <unk>. None: there is none."""
+    names = [getattr(tokenizer.model, "unk_token", None), "[UNK]", "<unk>"]
+    if not hasattr(tokenizer.model, "unk_token"):  # Unigram has an id instead, and no attribute for it
+        found = json.loads(tokenizer.to_str())["model"].get("unk_id")
+        if found is not None:
+            return found
+    return next((found for name in names if name and (found := tokenizer.token_to_id(name)) is not None), None)
 
 
 def _parts(label):
