@@ -150,6 +150,8 @@ struct OrtApi {
   OrtStatus* (*GetTensorData)(const OrtValue*, const void**) noexcept;
   OrtStatus* (*GetSessionOptionsConfigEntries)(const OrtSessionOptions*,
                                                OrtKeyValuePairs**) noexcept;
+  void* unused_380[10];
+  bool (*TensorTypeAndShape_HasShape)(const OrtTensorTypeAndShapeInfo*) noexcept;  // since 1.24
 };
 
 struct OrtApiBase {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,7 +53,7 @@ std::string lower(std::string_view text) {
 using Pairs = std::unique_ptr<OrtKeyValuePairs, decltype(OrtApi::ReleaseKeyValuePairs)>;
 
 struct Factory : OrtEpFactory {
-  Factory(const OrtApi& api, const OrtLogger* l);
+  Factory(const Ort& o, const OrtLogger* l);
 
   void list(const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** made, size_t most,
             size_t* made_count);
@@ -114,8 +115,7 @@ OrtEp* Factory::create(const OrtKeyValuePairs* const* metadata, size_t count,
   return make_provider(ort, session_logger, std::move(options));
 }
 
-Factory::Factory(const OrtApi& api, const OrtLogger* l)
-    : OrtEpFactory{}, ort{api, *api.GetEpApi()}, logger(l) {
+Factory::Factory(const Ort& o, const OrtLogger* l) : OrtEpFactory{}, ort(o), logger(l) {
   ort_version_supported = kOrtVersion;
   GetName = [](const OrtEpFactory*) noexcept { return kProvider; };
   GetVendor = [](const OrtEpFactory*) noexcept { return "bertcl"; };
@@ -182,8 +182,11 @@ __attribute__((visibility("default"))) OrtStatus* CreateEpFactories(
   const OrtEpApi* ep = api->GetEpApi();
   if (most < 1 || !ep)
     return api->CreateStatus(ORT_INVALID_ARGUMENT, "bertcl: there is no room for a factory");
-  return Ort{*api, *ep}.guard([&] {
-    factories[0] = std::make_unique<Factory>(*api, logger).release();
+  int minor = 0;
+  const bool is_24 = std::sscanf(base->GetVersionString(), "1.%d", &minor) == 1 && minor >= 24;
+  const Ort ort{*api, *ep, is_24};
+  return ort.guard([&] {
+    factories[0] = std::make_unique<Factory>(ort, logger).release();
     *count = 1;
   });
 }

@@ -44,6 +44,16 @@ const std::set<std::string>& known_operators() {
   return names;
 }
 
+/// Whether the rank is known. Without a shape it is reported as 0, which ONNX Runtime 1.23 does not
+/// tell from that of a scalar.
+bool has_rank(const Ort& ort, const OrtTensorTypeAndShapeInfo* info, std::size_t rank) {
+  if (rank > 0) return true;
+#if !defined(BERTCL_ORT_HEADERS) || ORT_API_VERSION >= 24
+  if (ort.is_24) return ort.api.TensorTypeAndShape_HasShape(info);
+#endif
+  return false;
+}
+
 void set_type(const Ort& ort, const OrtValueInfo* value, onnx::ValueInfoProto& proto) {
   const OrtTypeInfo* type = nullptr;
   ort.check(ort.api.GetValueInfoTypeInfo(value, &type));
@@ -55,6 +65,7 @@ void set_type(const Ort& ort, const OrtValueInfo* value, onnx::ValueInfoProto& p
   if (!names.empty()) ort.check(ort.api.GetSymbolicDimensions(info, names.data(), names.size()));
   auto& tensor = *proto.mutable_type()->mutable_tensor_type();
   tensor.set_elem_type(element);
+  if (!has_rank(ort, info, extents.size())) return;
   auto& shape = *tensor.mutable_shape();
   for (std::size_t i = 0; i < extents.size(); ++i) {
     auto& extent = *shape.add_dim();

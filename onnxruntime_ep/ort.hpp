@@ -26,6 +26,8 @@ inline constexpr const char* kProvider = "BertclExecutionProvider";
 struct Ort {
   const OrtApi& api;
   const OrtEpApi& ep;
+  /// Whether the table has what came with 1.24.
+  bool is_24 = false;
 
   /// Throws Error with the message of a failure.
   void check(OrtStatus* status) const {

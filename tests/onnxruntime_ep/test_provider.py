@@ -178,6 +178,30 @@ class Provider(unittest.TestCase):
             np.testing.assert_allclose(found, sign((x @ weight).T), rtol=1e-5, atol=1e-5)
         self.assertEqual(nodes_by_provider(path, {"x": x, "c": np.array(True)})[NAME], 1)
 
+    def test_unknown_rank(self):
+        """A value without a shape is no scalar: its node stays with ONNX Runtime, the others do not."""
+        value = helper.make_tensor_value_info
+        weight = np.random.default_rng(4).normal(size=(4, 4)).astype(np.float32)
+        random = np.random.default_rng(5)
+        inputs = {name: random.normal(size=(3, 4)).astype(np.float32) for name in "xz"}
+        inner = [helper.make_node("Sinh", ["z"], ["s"]), helper.make_node("MatMul", ["x", "w"], ["m"]),
+                 helper.make_node("Mul", ["m", "s"], ["y"])]
+        outer = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Mul", ["m", "z"], ["y"])]
+        for nodes, shape, factor, stays in (
+                (inner, None, np.sinh, 2), (outer, None, lambda z: z, 1),
+                # 1.23 does not tell scalars from values without a shape.
+                (outer, [], lambda z: z, 1 if onnxruntime.__version__.startswith("1.23.") else None)):
+            graph = helper.make_graph(nodes, "rank", [value("x", TensorProto.FLOAT, ["n", 4]),
+                                                      value("z", TensorProto.FLOAT, shape)],
+                                      [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(weight, "w")])
+            path = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+                             "rank.onnx")
+            given = inputs if shape is None else {**inputs, "z": np.array(3, np.float32)}
+            found = session(path).run(None, given)[0]
+            np.testing.assert_allclose(found, inputs["x"] @ weight * factor(given["z"]), rtol=1e-5, atol=1e-5)
+            counts = nodes_by_provider(path, given)
+            self.assertEqual((counts[NAME], counts.get("CPUExecutionProvider")), (1, stays))
+
     def test_bypass(self):
         """x -> MatMul -> Sinh -> MatMul -> Add with the first MatMul, around an operator that is not taken: not one node."""
         first, second = np.random.default_rng(2).normal(size=(2, 4, 4)).astype(np.float32)
