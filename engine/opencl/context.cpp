@@ -81,6 +81,7 @@ std::shared_ptr<Context> Context::beside() const {
 }
 
 std::shared_ptr<Context> Context::open(std::unique_ptr<State> state) {
+  refuse_fork();
   const DeviceInfo& info = state->device.info;
   const cl_context_properties properties[] = {
       CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(state->device.platform), 0};
@@ -93,6 +94,7 @@ std::shared_ptr<Context> Context::open(std::unique_ptr<State> state) {
 
 std::shared_ptr<Context> Context::wrap(_cl_context* context, _cl_device_id* device,
                                        QueueHandle queue) {
+  refuse_fork();
   check_disabled_capabilities();
   size_t bytes = 0;
   check(clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes),

@@ -10,6 +10,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/device_id.hpp"
+#include "opencl/exit_guard.hpp"
 #include "support/did_you_mean.hpp"
 
 namespace bertcl::opencl {
@@ -81,6 +82,7 @@ std::string listing(const std::vector<DeviceInfo>& devices) {
 }  // namespace
 
 std::vector<Device> find_devices() {
+  refuse_fork();
   std::vector<Device> found;
   cl_uint count = 0;
   // Without any platform the loader answers CL_PLATFORM_NOT_FOUND_KHR: the same as zero platforms.

@@ -1,19 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exit handler and its flag.
+// The exit handler with its flag, and the process that uses CL.
 #include "opencl/exit_guard.hpp"
+
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 
+#include "bertcl/error.hpp"
+
 namespace bertcl::opencl {
 namespace {
 std::atomic<bool> ending{false};
+
+bool is_forked() {
+  static const pid_t user = getpid();
+  return getpid() != user;
 }
+}  // namespace
 
 void watch_exit() {
   std::atexit([] { ending = true; });
 }
 
-bool process_is_ending() { return ending; }
+void refuse_fork() {
+  if (is_forked())
+    throw Error(
+        "this process was forked from one that had used OpenCL, whose drivers do not work in both; "
+        "start it anew (Python: multiprocessing.set_start_method(\"spawn\")), or fork before the "
+        "first use of bertcl",
+        ErrorCode::device);
+}
+
+bool process_is_ending() { return ending || is_forked(); }
 
 }  // namespace bertcl::opencl

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the process is running its exit handlers: CL compilers must not be used then.
+// Where CL must not be used: compilers while a process runs its exit handlers, nothing in a child
+// of fork().
 #pragma once
 
 namespace bertcl::opencl {
@@ -10,7 +11,12 @@ namespace bertcl::opencl {
 /// context that compiles after they are gone ends in a segmentation fault.
 void watch_exit();
 
-/// True from the moment that the latest handler of watch_exit() has run.
+/// Throws Error in a child that fork() made after the first call: it has the locks of a driver, but
+/// not its threads, and would wait for them for ever.
+void refuse_fork();
+
+/// True from the moment that the latest handler of watch_exit() has run, and where refuse_fork()
+/// throws.
 bool process_is_ending();
 
 }  // namespace bertcl::opencl

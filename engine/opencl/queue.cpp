@@ -67,6 +67,7 @@ Queue::~Queue() {
 
 void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
                    std::string_view label) {
+  refuse_fork();
   if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
   const bool driver_chooses = local == std::array<size_t, 3>{0, 0, 0};
   for (size_t i = 0; i < 3 && !driver_chooses; ++i)

@@ -79,6 +79,7 @@ void Session::State::check_tap() const {
 
 /// A request that is idle, or a new one. With a tap there is one run at a time.
 Request& Session::State::take(bool wait) {
+  opencl::refuse_fork();
   std::unique_lock lock(mutex);
   check_tap();
   const auto is_free = [&] { return in_use() < (tap ? 1 : most_requests); };

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default model on the device against the plain host interpreter of the same file.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "bertcl/error.hpp"
 #include "default_model.hpp"
@@ -177,6 +181,34 @@ TEST(Session, AccountsForEveryNodeOfTheFile) {
                                       passes::Status::size, passes::Status::absorbed})
     EXPECT_GT(counts[status], 0);
   for (const plan::Step& step : session.plan().steps) EXPECT_TRUE(step.kernel) << step.name;
+}
+
+TEST(Session, AForkedChildIsRefused) {
+  Session session = Session::load(model);
+  const Tensors inputs = batch_of({4}, 4, 6);
+  session.run(inputs);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);  // ends a child that waits for threads of its parent
+    const auto refused = [](auto&& work) {
+      try {
+        work();
+      } catch (const Error& e) {
+        return e.code() == ErrorCode::device &&
+               std::string(e.what()).find("fork") != std::string::npos;
+      }
+      return false;
+    };
+    const bool all =
+        refused([&] { session.run(inputs); }) && refused([&] { Session::load(model); });
+    { const Session gone = std::move(session); }
+    _exit(all ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  session.run(inputs);
 }
 
 TEST(Session, BadInputsAreNamed) {
