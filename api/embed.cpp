@@ -75,7 +75,9 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
     for (std::size_t i = 0; i < texts.size(); ++i)
       lengths.push_back(static_cast<std::size_t>(all.offsets[i + 1] - all.offsets[i]));
     std::vector<float> vectors(texts.size() * static_cast<std::size_t>(dimensions));
-    for (const auto& group : text::group_by_length(lengths, {options.batch_tokens, 256})) {
+    for (auto& group : text::group_by_length(lengths, {options.batch_tokens, 256})) {
+      std::erase_if(group, [&](std::size_t i) { return lengths[i] == 0; });  // their vectors are 0
+      if (group.empty()) continue;
       const Tensors outputs = session.run(gathered(all, group));
       const auto made = outputs.begin()->second.values<float>();
       for (std::size_t row = 0; row < group.size(); ++row)

@@ -69,7 +69,8 @@ class SentenceTransformer:
                normalize_embeddings: bool = False, truncate_dim: int | None = None):
         """float32 [sentences, dimensions], or [dimensions] of one string; a list of arrays without
         convert_to_numpy. Sentences of similar length run together, `batch_size` at most and batch_tokens tokens;
-        the vector of a sentence does not depend on those beside it."""
+        the vector of a sentence does not depend on those beside it. One without tokens, of a tokenizer that adds
+        none, is 0."""
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
         one, texts = texts_of(sentences)
@@ -78,8 +79,10 @@ class SentenceTransformer:
         vectors = np.zeros((len(texts), self.session.get_outputs()[0].shape[1]), np.float32)
         done = 0
         for batch in batches([len(each.ids) for each in encodings], batch_size, self.batch_tokens):
-            vectors[batch] = self.session.run_sequences([encodings[i].ids for i in batch],
-                                                        [encodings[i].type_ids for i in batch])[0]
+            filled = [i for i in batch if encodings[i].ids]
+            if filled:
+                vectors[filled] = self.session.run_sequences([encodings[i].ids for i in filled],
+                                                             [encodings[i].type_ids for i in filled])[0]
             done += len(batch)
             if show_progress_bar:
                 print(f"\rembedding {done}/{len(texts)}", end="" if done < len(texts) else "\n", file=sys.stderr)

@@ -81,6 +81,23 @@ TEST_F(ApiEmbed, TextsArePreparedAsSentenceTransformersDo) {
   EXPECT_EQ(vector_of("É", true), vector_of("é"));
 }
 
+TEST_F(ApiEmbed, ATextWithoutTokensIsZero) {
+  SessionOptions options;
+  options.pooling = Pooling{"mean", false, true, 0};
+  const Session session = load(options);
+  const tests::ScratchFile file(
+      R"({"model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": 1, "b": 2}}})", ".json");
+  const Tokenizer bare = Tokenizer::load(file.path());
+  const Tensor found = embed(session, bare, {"a", "", "b"});
+  const auto vectors = found.values<float>();
+  EXPECT_THAT(std::vector(vectors.begin() + 2, vectors.begin() + 4), ElementsAre(0, 0));
+  const Tensor last = embed(session, bare, {"b"});
+  EXPECT_EQ(std::memcmp(vectors.data() + 4, last.bytes().data(), 8), 0);
+  const Tensor none = embed(session, bare, {""});
+  EXPECT_THAT(std::vector(none.values<float>().begin(), none.values<float>().end()),
+              ElementsAre(0, 0));
+}
+
 TEST_F(ApiEmbed, TheCInterfaceGivesTheSameBits) {
   SessionOptions options;
   options.pooling = Pooling{"max", false, false, 1};

@@ -18,7 +18,7 @@ import torch
 import transformers
 from package import DEFAULT_MODEL, bertcl
 from tokenizer_makers import xlm_roberta
-from tokenizers import Tokenizer, decoders
+from tokenizers import Tokenizer, decoders, processors
 
 from support import BERTCL  # and finds tools/python
 from export_bert import spread_parameters
@@ -150,6 +150,20 @@ class PipelinesTest(unittest.TestCase):
                 self.assert_same([each["entities"] for each in of_command], expected)
         without_json = self.command("tag", given, "--aggregation", "max", "--vocab", DEFAULT_MODEL / "vocab.txt")
         self.assertEqual(without_json, of_command)
+
+    def test_texts_without_tokens(self):
+        given = ["london engine", "", "the"]
+        for task, found in ("feature-extraction", [[]]), ("token-classification", []):
+            ours, _ = self.pipelines(task)
+            ours.tokenizer.post_processor = processors.Sequence([])
+            made = ours(given)
+            self.assertEqual(made[1], found)
+            self.assertEqual(ours(""), found)
+            self.assert_same([made[0], made[2]], ours([given[0], given[2]]))
+        ours, _ = self.pipelines("text-classification")
+        ours.tokenizer.post_processor = processors.Sequence([])
+        with self.assertRaisesRegex(ValueError, r"texts\[1\] has no tokens"):
+            ours(given)
 
     def test_unknown_tokens_of_unigram(self):
         made = xlm_roberta(texts(200))

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 import transformers
 from package import bertcl
+from tokenizers import processors
 
 from support import BERTCL
 
@@ -83,6 +84,15 @@ class SentenceTransformerTest(unittest.TestCase):
         self.assertEqual(self.model.max_seq_length, 256)
         self.assertEqual(self.model.get_sentence_embedding_dimension(), 384)
         self.assertEqual(self.model.encode([]).shape, (0, 384))
+
+    def test_a_text_without_tokens_is_zero(self):
+        bare = bertcl.SentenceTransformer(self.folder)
+        bare.tokenizer.post_processor = processors.Sequence([])
+        vectors = bare.encode([TEXTS[0], "", TEXTS[1]], batch_size=2)
+        self.assertFalse(vectors[1].any())
+        self.assertFalse(bare.encode("").any())
+        for i, text in (0, TEXTS[0]), (2, TEXTS[1]):
+            np.testing.assert_array_equal(vectors[i], bare.encode(text))
 
     def test_the_command_gives_the_same(self):
         texts = [" ".join(text.split()) for text in TEXTS]

@@ -37,7 +37,13 @@ class Pipeline:
 
     def rows(self, encodings, *names):
         """For each encoding a tuple of its part of the outputs `names`: [tokens, ...], or [...] of an output that
-        has one row for a text. With [CLS] and [SEP] there are more tokens than texts."""
+        has one row for a text. With [CLS] and [SEP] there are more tokens than texts. ValueError: a text has no tokens,
+        and an output one row for a text."""
+        filled = self._filled_rows([each for each in encodings if each.ids], names)
+        for i, encoding in enumerate(encodings):
+            yield next(filled) if encoding.ids else tuple(self._no_rows(name, i) for name in names)
+
+    def _filled_rows(self, encodings, names):
         for batch in batches(encodings, self.batch_tokens):
             outputs = self.session.run_sequences([each.ids for each in batch], [each.type_ids for each in batch],
                                                  output_names=names)
@@ -45,6 +51,13 @@ class Pipeline:
             for i in range(len(batch)):
                 yield tuple(output[begins[i]:begins[i + 1]] if output.shape[0] == begins[-1] else output[i]
                             for output in outputs)
+
+    def _no_rows(self, name, text):
+        shape = next(port.shape for port in self.session.get_outputs() if port.name == name)
+        if len(shape) < 2 or shape[1] is not None:
+            raise ValueError(f"texts[{text}] has no tokens, and its tokenizer adds none: there is nothing to compute "
+                             f"'{name}' from")
+        return np.zeros((0, *shape[2:]), np.float32)
 
     def output(self, *wanted):
         """The first of these outputs that the model has, else its first one."""
