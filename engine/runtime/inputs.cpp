@@ -11,6 +11,8 @@
 #include <map>
 
 #include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
+#include "runtime/sequences.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -21,9 +23,14 @@ const plan::Port* find_port(const plan::Plan& plan, const std::string& name) {
   return found == plan.model_inputs.end() ? nullptr : &*found;
 }
 
-/// Token types and the mask have defaults, unless the shape of the batch is read off them.
-bool may_be_absent(const plan::Plan& plan, const std::string& name) {
-  bool has_default = false;
+/// Token types and the mask have defaults, unless the shape of the batch is read off them. Where no
+/// packing knows them, their names and the shape of the ids tell them.
+bool may_be_absent(const plan::Plan& plan, const plan::Port& port) {
+  const std::string& name = port.name;
+  const ir::InputRole role = ir::role_of_input(name);
+  const plan::Port* ids = find_ids(plan);
+  bool has_default = (role == ir::InputRole::mask || role == ir::InputRole::token_types) && ids &&
+                     port.type.shape == ids->type.shape;
   for (const plan::Input& in : plan.inputs) {
     if (in.source != name) continue;
     if (in.kind == plan::InputKind::packed_ids) return false;
@@ -69,7 +76,7 @@ void check_names(const plan::Plan& plan, const Tensors& inputs) {
   std::vector<std::string> known;
   for (const plan::Port& port : plan.model_inputs) {
     known.push_back(port.name);
-    if (!inputs.contains(port.name) && !may_be_absent(plan, port.name))
+    if (!inputs.contains(port.name) && !may_be_absent(plan, port))
       throw Error(fmt::format("input '{}' ({}) is missing", port.name, ir::str(port.type)));
   }
   for (const auto& [name, tensor] : inputs)

@@ -12,6 +12,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
+#include "ir/input_role.hpp"
 #include "opencl/queue.hpp"
 #include "ops/symbols.hpp"
 #include "plan/builder.hpp"
@@ -37,9 +38,11 @@ void Request::bind_packing(const ops::Packing& packing, ir::Bindings& sizes) con
 /// An absent mask or absent token types that a generic op reads.
 ir::Tensor Request::default_of(const plan::Input& in) const {
   const ir::Sizes shape = executor_.shape(in.slot);
+  const bool is_mask =
+      in.source == plan_.mask_input || ir::role_of_input(in.source) == ir::InputRole::mask;
   return ir::Tensor::of(
       shape, std::vector<std::int64_t>(static_cast<std::size_t>(ir::element_count(shape)),
-                                       in.source == plan_.mask_input ? 1 : 0));
+                                       is_mask ? 1 : 0));
 }
 
 void Request::upload(const Tensors& inputs, const ops::Packing* packing) {

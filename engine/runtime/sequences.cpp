@@ -27,15 +27,6 @@ std::int64_t longest(Offsets offsets) {
   return most;
 }
 
-const plan::Port* find_ids(const plan::Plan& plan) {
-  const auto& inputs = plan.model_inputs;
-  const auto found = std::ranges::find_if(inputs, [](const plan::Port& port) {
-    return ir::role_of_input(port.name) == ir::InputRole::ids && port.type.shape.size() == 2 &&
-           !ir::is_float(port.type.dtype);
-  });
-  return found == inputs.end() ? nullptr : &*found;
-}
-
 const plan::Port& ids_of(const plan::Plan& plan) {
   if (const plan::Port* ids = find_ids(plan)) return *ids;
   throw Error("the model has no input of token ids [batch, seq]; run it with tensors");
@@ -60,6 +51,15 @@ ir::Tensor pad(Offsets offsets, std::int64_t seq, const At& at) {
 }
 
 }  // namespace
+
+const plan::Port* find_ids(const plan::Plan& plan) {
+  const auto& inputs = plan.model_inputs;
+  const auto found = std::ranges::find_if(inputs, [](const plan::Port& port) {
+    return ir::role_of_input(port.name) == ir::InputRole::ids && port.type.shape.size() == 2 &&
+           !ir::is_float(port.type.dtype);
+  });
+  return found == inputs.end() ? nullptr : &*found;
+}
 
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
   if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != tokens)

@@ -17,6 +17,9 @@ void check(const Sequences& sequences);
 /// The same for offsets alone, of so many tokens.
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens);
 
+/// The model's input of token ids [batch, seq]; null: it has none.
+const plan::Port* find_ids(const plan::Plan& plan);
+
 /// True where a plan computes on packed tokens, and every input of the model is one of them or says
 /// how they are packed: token ids, segments, positions, a mask. Others take padded tensors.
 bool takes_packed(const plan::Plan& plan);

@@ -112,8 +112,9 @@ class BERTCL_API Session {
   std::int64_t run_bytes(std::int64_t batch, std::int64_t length) const;
 
   /// One batch. Integer inputs may be i32 or i64. Inputs that are left out are an Error, except
-  /// token types (zeros) and the mask (ones). Rows of padding in the outputs are 0 where the mask
-  /// of each sequence is a prefix of ones, and what the ONNX graph gives otherwise.
+  /// token types (zeros) and the mask (ones) that have the shape of the ids. Rows of padding in the
+  /// outputs are 0 where the mask of each sequence is a prefix of ones, and what the ONNX graph
+  /// gives otherwise.
   Tensors run(const Tensors& inputs, const RunOptions& options = {}) const;
   /// Sequences without padding, for models of token ids. An output [batch, seq, ...] becomes
   /// [tokens, ...] in the order of `sequences`; others stay. Where ModelInfo::takes_packed is false

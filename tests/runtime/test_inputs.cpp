@@ -46,6 +46,29 @@ TEST(Inputs, NamesOfAxesMeanNothingToPacking) {
   }
 }
 
+// Where packing leaves them alone, too, but only if they have the shape of the ids.
+TEST(Inputs, AMaskAndTypesOfPaddedPlansMayBeLeftOut) {
+  const auto compiled = [](const std::string& mask) {
+    return Session::compile(ir::parse("graph g(%input_ids: i64[batch, seq], %attention_mask: " +
+                                      mask + R"(, %token_type_ids: i64[batch, seq]) {
+  %i: f32[batch, seq] = Cast(%input_ids) {to = "f32"}
+  %m: f32[batch, seq] = Cast(%attention_mask) {to = "f32"}
+  %t: f32[batch, seq] = Cast(%token_type_ids) {to = "f32"}
+  %a: f32[batch, seq] = Mul(%i, %m)
+  %y: f32[batch, seq] = Sub(%a, %t)
+  return %y as y
+})"));
+  };
+  const Tensors ids = {{"input_ids", ir::Tensor::of<std::int64_t>({2, 2}, {5, 6, 7, 0})}};
+  for (const char* mask : {"i64[batch, seq]", "i32[batch, seq]"}) {
+    const Tensors outputs = compiled(mask).run(ids);
+    const auto y = outputs.at("y").as<float>();
+    EXPECT_EQ(std::vector(y.begin(), y.end()), (std::vector<float>{5, 6, 7, 0}));
+  }
+  Session other = compiled("f32[1, seq]");
+  EXPECT_THROW(other.run(ids), Error);
+}
+
 // The file asks for as many first keys as there are ones, wherever these are.
 TEST(Inputs, AMaskMayBeCounted) {
   const ir::Graph graph = masked_encoder("i64", "batch", "seq", true);
