@@ -123,6 +123,22 @@ ir::Sizes made_up_extents(const ir::Shape& shape, std::int64_t tokens, ir::Bindi
   return ir::evaluate(shape, sizes);
 }
 
+ir::Tensor without_loss(const ir::Tensor& given, ir::DType wanted, const std::string& name) {
+  if (ir::is_float(given.dtype()) && !ir::is_float(wanted))
+    throw Error(fmt::format("input '{}' is {}, expected {}", name, ir::name_of(given.dtype()),
+                            ir::name_of(wanted)));
+  ir::Tensor result = given.converted(wanted);
+  if (given.dtype() == wanted || ir::is_float(wanted)) return result;
+  // Changes of sign show in doubles, others beyond 53 bits in integers.
+  const auto doubles = given.to_doubles(), made_doubles = result.to_doubles();
+  const auto ints = given.to_ints(), made_ints = result.to_ints();
+  for (std::size_t i = 0; i < ints.size(); ++i)
+    if (ints[i] != made_ints[i] || doubles[i] != made_doubles[i])
+      throw Error(fmt::format("input '{}' holds {} at element {}, which {} cannot hold", name,
+                              ints[i], i, ir::name_of(wanted)));
+  return result;
+}
+
 std::vector<std::int64_t> integers_of(const plan::Plan& plan, const Tensors& inputs,
                                       const std::string& name) {
   const auto input = inputs.find(name);

@@ -30,6 +30,10 @@ ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs);
 /// those of the first axis as 1, others as `tokens`.
 ir::Sizes made_up_extents(const ir::Shape& shape, std::int64_t tokens, ir::Bindings& sizes);
 
+/// The values of an input in the model's type. Throws Error for floats in place of integers, and
+/// for integers that the type cannot hold.
+ir::Tensor without_loss(const ir::Tensor& given, ir::DType wanted, const std::string& name);
+
 /// Ids, token types or positions as integers; empty where the input is absent. An input that the
 /// file declares as float, because its graph casts or compares it, may hold whole numbers; anything
 /// else is an Error.

@@ -59,7 +59,7 @@ void Request::upload(const Tensors& inputs, const ops::Packing* packing) {
       case plan::InputKind::dense: {
         const ir::DType wanted = plan_.slots[static_cast<std::size_t>(in.slot)].type.dtype;
         const auto given = inputs.find(in.source);
-        const ir::Tensor t = given != inputs.end() ? given->second.converted(wanted)
+        const ir::Tensor t = given != inputs.end() ? without_loss(given->second, wanted, in.source)
                                                    : default_of(in).converted(wanted);
         stage(t.bytes());
         break;

@@ -111,8 +111,9 @@ class BERTCL_API Session {
   /// outputs too; nothing is allocated. Throws Error where run() would.
   std::int64_t run_bytes(std::int64_t batch, std::int64_t length) const;
 
-  /// One batch. Integer inputs may be i32 or i64. Inputs that are left out are an Error, except
-  /// token types (zeros) and the mask (ones) that have the shape of the ids. Rows of padding in the
+  /// One batch. Integers may have another integer type than the model's, which must hold them;
+  /// floats in place of integers are an Error. Inputs that are left out are an Error, except token
+  /// types (zeros) and the mask (ones) that have the shape of the ids. Rows of padding in the
   /// outputs are 0 where the mask of each sequence is a prefix of ones, and what the ONNX graph
   /// gives otherwise.
   Tensors run(const Tensors& inputs, const RunOptions& options = {}) const;

@@ -75,7 +75,8 @@ class Session:
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """One batch of padded sequences; outputs in the order of `output_names`, or all of them (None). Token types
-        may be left out (zeros), and so may the mask (ones). Rows of padding are 0 in the outputs."""
+        may be left out (zeros), and so may the mask (ones). Rows of padding are 0 in the outputs. Integers may have
+        another integer type than the model's, if it holds them; floats in their place are an Error."""
         names = self._names(output_names)
         made = self._session.run({name: _numbers(name, array) for name, array in input_feed.items()})
         return [made[name] for name in names]
@@ -89,7 +90,8 @@ class Session:
         np.cumsum([len(sequence) for sequence in ids], out=offsets[1:])
         if types is not None and [len(each) for each in types] != [len(each) for each in ids]:
             raise ValueError("run_sequences: types and ids differ in length")
-        made = self._session.run_sequences(_concat(ids), None if types is None else _concat(types), offsets)
+        made = self._session.run_sequences(_concat("ids", ids), None if types is None else _concat("types", types),
+                                           offsets)
         return [made[name] for name in names]
 
     def _names(self, wanted):
@@ -117,6 +119,10 @@ def _numbers(name, values):
     return array
 
 
-def _concat(sequences):
-    arrays = [np.asarray(sequence, np.int64).reshape(-1) for sequence in sequences]
+def _concat(name, sequences):
+    arrays = [np.asarray(sequence).reshape(-1) for sequence in sequences]
+    for i, array in enumerate(arrays):
+        if array.size and array.dtype.kind not in "biu":
+            raise _bertcl.Error(f"{name} of sequence {i} are of type {array.dtype}, expected integers")
+    arrays = [array.astype(np.int64, copy=False) for array in arrays]
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

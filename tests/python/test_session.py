@@ -126,6 +126,11 @@ class SessionTest(unittest.TestCase):
             self.session.run_sequences([[101, 40000, 102]])
         with self.assertRaisesRegex(ValueError, "differ"):
             self.session.run_sequences([[101, 102]], [[0]])
+        for values, found in ([101.0, 102.7], "float64"), (["a"], "<U1"), ([2**64], "object"):
+            with self.assertRaisesRegex(bertcl.Error, f"ids of sequence 1 are of type {found}, expected integers"):
+                self.session.run_sequences([[101, 102], values])
+        with self.assertRaisesRegex(bertcl.Error, "types of sequence 0 are of type float64"):
+            self.session.run_sequences([[101, 102]], [[0, 0.5]])
 
     def test_threads_get_the_bits_of_one_thread(self):
         work = [sequences(1 + seed % 3, seed) for seed in range(24)]

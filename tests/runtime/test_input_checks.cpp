@@ -59,6 +59,21 @@ TEST(InputChecks, NamesAreThoseOfTheModel) {
               HasSubstr("input 'ids' (i64[batch, seq]) is missing"));
 }
 
+TEST(InputChecks, NoValueIsChangedByItsType) {
+  const auto message = [](const ir::Tensor& given, ir::DType wanted) {
+    return error_of([&] { without_loss(given, wanted, "a"); });
+  };
+  EXPECT_EQ(message(floats({2}, 1.9f), ir::DType::i64), "input 'a' is f32, expected i64");
+  EXPECT_EQ(message(floats({2}), ir::DType::boolean), "input 'a' is f32, expected bool");
+  EXPECT_EQ(message(ir::Tensor::of<std::int64_t>({2}, {255, 300}), ir::DType::u8),
+            "input 'a' holds 300 at element 1, which u8 cannot hold");
+  EXPECT_THAT(message(integers({1}, -1), ir::DType::u64), HasSubstr("holds -1 at element 0"));
+  EXPECT_THAT(message(integers({1}, (1LL << 53) + 1), ir::DType::i32), HasSubstr("i32 cannot"));
+  EXPECT_THAT(message(integers({1}, 2), ir::DType::boolean), HasSubstr("bool cannot hold"));
+  EXPECT_THAT(without_loss(integers({2}, -7), ir::DType::i32, "a").to_ints(), ElementsAre(-7, -7));
+  EXPECT_THAT(without_loss(integers({1}, 3), ir::DType::f32, "a").to_doubles(), ElementsAre(3));
+}
+
 TEST(InputChecks, ShapesGiveTheSizes) {
   plan::Plan plan = encoder_plan();
   const auto sizes = [&](ir::Sizes ids, ir::Sizes x) {

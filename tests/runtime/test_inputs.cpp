@@ -65,6 +65,9 @@ TEST(Inputs, AMaskAndTypesOfPaddedPlansMayBeLeftOut) {
     const auto y = outputs.at("y").as<float>();
     EXPECT_EQ(std::vector(y.begin(), y.end()), (std::vector<float>{5, 6, 7, 0}));
   }
+  Tensors wrong = ids;
+  wrong["token_type_ids"] = ir::Tensor::of<float>({2, 2}, {0, 0.5f, 0, 0});
+  EXPECT_THROW(compiled("i64[batch, seq]").run(wrong), Error);
   Session other = compiled("f32[1, seq]");
   EXPECT_THROW(other.run(ids), Error);
 }
