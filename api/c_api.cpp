@@ -106,10 +106,12 @@ bool read_options(const bertcl_session_options* options, bertcl::SessionOptions&
     return false;
   if (given.device) all.device = given.device;
   all.precision = static_cast<bertcl::Precision>(given.precision);
-  if (given.requests > 0) all.requests = given.requests;
+  if (given.requests != 0) all.requests = given.requests;
   all.max_memory = given.max_memory;
   all.require_int8 = given.require_int8 != 0;
   all.allow_nonfinite = given.allow_nonfinite != 0;
+  if (!given.pooling && (given.normalize != 0 || given.dimensions != 0))
+    throw bertcl::Error("'normalize' and 'dimensions' are of vectors: they need 'pooling'");
   if (given.pooling)
     all.pooling = bertcl::Pooling{given.pooling, false, given.normalize != 0, given.dimensions};
   return true;

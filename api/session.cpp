@@ -2,6 +2,8 @@
 // The public session: a wrapper of the engine's, with information from its plan.
 #include "bertcl/session.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -9,10 +11,12 @@
 #include "api/boundary.hpp"
 #include "api/session_impl.hpp"
 #include "api/tensor_data.hpp"
+#include "bertcl/error.hpp"
 #include "bertcl/version.hpp"
 #include "onnx/model_path.hpp"
 #include "runtime/sequences.hpp"
 #include "runtime/task.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl {
 namespace {
@@ -75,6 +79,15 @@ runtime::Sequences to_runtime(const Sequences& sequences) {
 }  // namespace
 
 runtime::SessionOptions to_runtime(const SessionOptions& options) {
+  if (options.requests < 1)
+    throw Error(fmt::format("{} is {}, expected 1 or more runs in flight", option_name("requests"),
+                            options.requests));
+  if (options.max_memory < 0)
+    throw Error(fmt::format("{} is {}, expected bytes, or 0 for what the device has",
+                            option_name("max-memory"), options.max_memory));
+  if (options.pooling && options.pooling->dimensions < 0)
+    throw Error(fmt::format("{} is {}, expected a number of them, or 0 for all",
+                            option_name("dimensions"), options.pooling->dimensions));
   runtime::SessionOptions result;
   result.device = options.device;
   result.precision = type_of(options.precision);

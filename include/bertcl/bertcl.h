@@ -65,7 +65,7 @@ typedef enum bertcl_task {
   BERTCL_TASK_FEATURE_EXTRACTION
 } bertcl_task;
 
-/* All zeros but `size` are the defaults. */
+/* All zeros but `size` are the defaults; negative numbers are errors. */
 typedef struct bertcl_session_options {
   size_t size;
   const char* device;      /* part of a name, or "gpu", "cpu"; NULL: first GPU, else CPU */
@@ -75,7 +75,8 @@ typedef struct bertcl_session_options {
   int32_t require_int8;    /* error where a MatMul that the file quantizes runs in float */
   int32_t allow_nonfinite; /* weights may hold NaN and infinity */
   /* "mean", "max", "cls", "last", or "" of a model that pools itself: one output
-   * "sentence_embedding" [batch, dimensions] in place of the model's; NULL: none */
+   * "sentence_embedding" [batch, dimensions] in place of the model's; NULL: none, an error
+   * with `normalize` or `dimensions` */
   const char* pooling;
   int32_t normalize;  /* its vectors to L2 norm 1 */
   int64_t dimensions; /* the first so many; 0: all */

@@ -41,7 +41,7 @@ class Session:
 
     device: part of a name, or "gpu", "cpu"; by default the first GPU, else the CPU.
     precision: of float linears and attention: "fp32", "fp16" or "bf16".
-    requests: most runs in flight; further callers wait.
+    requests: most runs in flight, at least 1; further callers wait.
     max_memory: bytes of weights and values; 0: what the device has.
     require_int8: Error where a MatMul that the file quantizes would run in float.
     allow_nonfinite: weights may hold NaN and infinity.
@@ -55,7 +55,9 @@ class Session:
                  requests: int = 4, max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False,
                  pooling: str | None = None, normalize: bool = False, dimensions: int = 0, or_own: bool = False):
         _check_type(str, "a text", device=device, precision=precision)
-        _check_type(numbers.Integral, "a whole number", requests=requests, max_memory=max_memory)
+        _check_type(numbers.Integral, "a whole number", requests=requests, max_memory=max_memory, dimensions=dimensions)
+        if pooling is None and (normalize or dimensions):
+            raise ValueError("normalize and dimensions are of vectors: they need pooling")
         model = path if isinstance(path, bytes) else os.fspath(path)
         self.path = "" if isinstance(path, bytes) else model
         self._session = _bertcl.Session(model, device, precision, requests, max_memory, require_int8, allow_nonfinite,

@@ -183,6 +183,25 @@ TEST_F(CApi, NullAndEmptyStructsAreRefused) {
   bertcl_results_free(nullptr);
 }
 
+TEST_F(CApi, OptionsThatMeanNothingAreRefused) {
+  const auto error_of_options = [](auto change) -> std::string {
+    bertcl_session_options options{};
+    options.size = sizeof(options);
+    change(options);
+    bertcl_session* session = nullptr;
+    EXPECT_EQ(bertcl_session_load(kModel.c_str(), &options, &session), BERTCL_INVALID_ARGUMENT);
+    EXPECT_EQ(session, nullptr);
+    return bertcl_last_error();
+  };
+  EXPECT_THAT(error_of_options([](auto& o) { o.max_memory = -1; }),
+              HasSubstr("'max_memory' is -1"));
+  EXPECT_THAT(error_of_options([](auto& o) { o.requests = -5; }), HasSubstr("'requests' is -5"));
+  EXPECT_THAT(error_of_options([](auto& o) { o.normalize = 1; }), HasSubstr("need 'pooling'"));
+  EXPECT_THAT(error_of_options([](auto& o) { o.dimensions = 8; }), HasSubstr("need 'pooling'"));
+  EXPECT_THAT(error_of_options([](auto& o) { o.pooling = "mean", o.dimensions = -8; }),
+              HasSubstr("'dimensions' is -8"));
+}
+
 TEST_F(CApi, EachThreadHasItsOwnLastError) {
   bertcl_session* session = nullptr;
   ASSERT_EQ(bertcl_session_load("/nowhere/a.onnx", nullptr, &session), BERTCL_IO);

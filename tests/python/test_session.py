@@ -43,6 +43,15 @@ class SessionTest(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, f"^{message}$"):
                 bertcl.Session(MODEL, **options)
 
+    def test_options_that_mean_nothing_are_refused(self):
+        for options, message in (({"requests": 0}, "'requests' is 0"), ({"requests": -5}, "'requests' is -5"),
+                                 ({"max_memory": -1}, "'max_memory' is -1")):
+            with self.assertRaisesRegex(bertcl.Error, message):
+                bertcl.Session(MODEL, **options)
+        for options in {"normalize": True}, {"dimensions": 8}:
+            with self.assertRaisesRegex(ValueError, "they need pooling"):
+                bertcl.Session(MODEL, **options)
+
     def test_inputs_and_outputs_are_named_and_typed_as_onnxruntime_does(self):
         for ours, theirs in [(self.session.get_inputs(), self.reference.get_inputs()),
                              (self.session.get_outputs(), self.reference.get_outputs())]:
