@@ -68,8 +68,10 @@ class CrossEncoder(Pipeline):
     def rank(self, query: str, documents: Sequence[str], top_k: int | None = None, return_documents: bool = False,
              batch_size: int = 32, activation_fn: Callable[[np.ndarray], np.ndarray] | None = None,
              show_progress_bar: bool = False) -> list[dict]:
-        """{"corpus_id", "score"}, with return_documents also "text", of each document, the best first; equal ones
-        in their order."""
+        """{"corpus_id", "score"}, with return_documents also "text", of each document, or of top_k, the best first;
+        equal ones in their order."""
+        if top_k is not None and top_k < 0:
+            raise ValueError(f"top_k is {top_k}, expected 0 or more")
         if self.num_labels != 1:
             raise ValueError(f"rank() needs a model with one label, this one has {self.num_labels}; use predict()")
         if not is_list(documents):

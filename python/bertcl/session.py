@@ -59,6 +59,8 @@ class Session:
         if pooling is None and (normalize or dimensions):
             raise ValueError("normalize and dimensions are of vectors: they need pooling")
         model = path if isinstance(path, bytes) else os.fspath(path)
+        if isinstance(model, str) and "\0" in model:
+            raise ValueError(f"{model!r}: a path holds no zero byte")
         self.path = "" if isinstance(path, bytes) else model
         self._session = _bertcl.Session(model, device, precision, requests, max_memory, require_int8, allow_nonfinite,
                                         pooling, normalize, dimensions, or_own)
@@ -100,6 +102,7 @@ class Session:
         known = [output.name for output in self._outputs]
         if isinstance(wanted, str):
             raise TypeError(f"the names of outputs are a list, such as ['{wanted}']")
+        wanted = list(wanted or [])
         if not wanted:
             return known
         for name in wanted:
@@ -118,7 +121,9 @@ def _numbers(name, values):
     array = np.asarray(values, order="C")
     if array.dtype.kind not in "biufc":
         raise _bertcl.Error(f"input '{name}' is of type {array.dtype}, expected numbers")
-    return array
+    if array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8):
+        raise _bertcl.Error(f"input '{name}' is of type {array.dtype}, expected numbers of at most 64 bits")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _concat(name, sequences):

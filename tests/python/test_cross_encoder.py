@@ -78,6 +78,8 @@ class CrossEncoderTest(unittest.TestCase):
         self.assertAlmostEqual(float(one), float(expected[3]), delta=1e-6)
         self.assertEqual(model.predict([]).shape, (0,))
         self.assertEqual(model.rank("Who?", []), [])
+        with self.assertRaisesRegex(ValueError, "top_k is -1, expected 0 or more"):
+            model.rank("Who?", ["Ada."], top_k=-1)
         same = model.rank("Who?", ["Ada."] * 4)
         self.assertEqual([each["corpus_id"] for each in same], [0, 1, 2, 3])
 

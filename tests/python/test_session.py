@@ -89,6 +89,8 @@ class SessionTest(unittest.TestCase):
         swapped = self.session.run(["end_logits", "start_logits"], feeds)
         np.testing.assert_array_equal(swapped[0], end)
         np.testing.assert_array_equal(swapped[1], start)
+        only, = self.session.run((name for name in ["end_logits"]), feeds)
+        np.testing.assert_array_equal(only, end)
         self.assertFalse((start == end).all())
 
     def test_an_output_may_be_written_to(self):
@@ -100,7 +102,8 @@ class SessionTest(unittest.TestCase):
         expected = self.session.run(None, feeds)
         strided = {name: np.repeat(array, 2, axis=1)[:, ::2] for name, array in feeds.items()}
         narrow = {name: array.astype(np.int32) for name, array in feeds.items()}
-        for other in strided, narrow:
+        foreign = {name: array.astype(">i8") for name, array in feeds.items()}
+        for other in strided, narrow, foreign:
             for a, b in zip(expected, self.session.run(None, other)):
                 np.testing.assert_array_equal(a, b)
 
@@ -140,6 +143,10 @@ class SessionTest(unittest.TestCase):
                 self.session.run_sequences([[101, 102], values])
         with self.assertRaisesRegex(bertcl.Error, "types of sequence 0 are of type float64"):
             self.session.run_sequences([[101, 102]], [[0, 0.5]])
+        with self.assertRaisesRegex(bertcl.Error, "input_ids.*expected numbers of at most 64 bits"):
+            self.session.run(None, {"input_ids": np.ones((1, 3), np.longdouble)})
+        with self.assertRaisesRegex(ValueError, "a path holds no zero byte"):
+            bertcl.Session(f"{MODEL}\0x")
 
     def test_threads_get_the_bits_of_one_thread(self):
         work = [sequences(1 + seed % 3, seed) for seed in range(24)]
