@@ -11,6 +11,7 @@
 #include "onnx/model_path.hpp"
 #include "support/with_code.hpp"
 #include "text/model_tokenizer.hpp"
+#include "text/truncation.hpp"
 
 namespace bertcl {
 
@@ -22,8 +23,11 @@ void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::stri
   const auto special = static_cast<std::int64_t>(second ? around.pair_count() : around.count());
   if (max_length < special)
     throw Error("sequences of " + std::to_string(max_length) + " tokens leave no room for text");
-  while (static_cast<std::int64_t>(a.size() + b.size()) + special > max_length)
-    (a.size() > b.size() || !second ? a : b).pop_back();
+  const auto room = static_cast<std::size_t>(max_length - special);
+  const auto [kept_a, kept_b] = second ? text::kept_of_pair(a.size(), b.size(), room)
+                                       : std::pair{std::min(a.size(), room), std::size_t{0}};
+  a.resize(kept_a);
+  b.resize(kept_b);
   const auto append = [&](const std::vector<std::int32_t>& ids, std::int64_t type) {
     to.ids.insert(to.ids.end(), ids.begin(), ids.end());
     to.types.resize(to.ids.size(), type);

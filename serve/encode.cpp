@@ -7,6 +7,7 @@
 #include <span>
 
 #include "bertcl/error.hpp"
+#include "text/truncation.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -54,8 +55,7 @@ Sequence encode_pair(const text::Tokenizer& tokenizer, Pieces a, std::string_vie
   const std::size_t room = room_beside(special.pair_count(), limit);
   if (a.size() + b.size() > room && !truncation.truncate)
     throw TooLong{a.size() + b.size() + special.pair_count(), limit};
-  std::size_t kept_a = a.size(), kept_b = b.size();
-  while (kept_a + kept_b > room) --(kept_a > kept_b ? kept_a : kept_b);
+  const auto [kept_a, kept_b] = text::kept_of_pair(a.size(), b.size(), room);
   Sequence sequence;
   append(sequence, special.pair_before);
   append(sequence, kept(a, kept_a, truncation.side));

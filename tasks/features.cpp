@@ -11,6 +11,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/option_name.hpp"
+#include "text/truncation.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::tasks {
@@ -126,8 +127,7 @@ Sequence encode_pair(std::string_view first, std::string_view second,
   const Ids a = tokenizer.encode(first), b = tokenizer.encode(second);
   const text::SpecialTokens& special = tokenizer.special();
   const std::size_t fits = room(max_length, special.pair_count());
-  std::size_t kept_a = a.size(), kept_b = b.size();
-  while (kept_a + kept_b > fits) --(kept_a > kept_b ? kept_a : kept_b);
+  const auto [kept_a, kept_b] = text::kept_of_pair(a.size(), b.size(), fits);
   Sequence sequence;
   append(sequence.ids, special.pair_before);
   append(sequence.ids, std::span(a).first(kept_a));

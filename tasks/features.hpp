@@ -47,8 +47,8 @@ Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t par
 std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenizer& tokenizer,
                                      int max_length);
 
-/// Two texts; the longer one loses its last word piece until both fit (`_truncate_seq_pair` of
-/// google-research/bert run_classifier.py).
+/// Two texts; the longer one loses its last word pieces, and so does the other once they are equal
+/// (text::kept_of_pair).
 Sequence encode_pair(std::string_view first, std::string_view second,
                      const text::Tokenizer& tokenizer, int max_length);
 

@@ -44,6 +44,8 @@ TEST_F(ApiTokenizer, TheLongerOneIsTruncated) {
               ElementsAre("[CLS]", "a", "b", "[SEP]"));
   EXPECT_THAT(tokens(tokenizer_.encode_pairs({{"a b", "c d e f g h"}}, 8)),
               ElementsAre("[CLS]", "a", "b", "[SEP]", "c", "d", "e", "[SEP]"));
+  EXPECT_THAT(tokens(tokenizer_.encode_pairs({{"a b c", "d e f g h"}}, 8)),
+              ElementsAre("[CLS]", "a", "b", "[SEP]", "d", "e", "f", "[SEP]"));
   EXPECT_THAT([&] { tokenizer_.encode_texts({"a"}, 1); },
               ThrowsMessage<Error>(HasSubstr("no room")));
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "serve/encode.hpp"
 #include "serve/json_text.hpp"
 #include "tests/serve/models.hpp"
 
@@ -352,6 +353,15 @@ TEST(Routes, AKeyIsAskedFor) {
         200)
         << scheme;
   EXPECT_EQ(locked.call("GET", "/health").status, 200);
+}
+
+TEST(EncodePair, AnOddTokenIsTheLongerTexts) {
+  const auto tokenizer =
+      text::Tokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"});
+  EXPECT_EQ(encode_pair(tokenizer, "a a a", "b b b b", 8, {.truncate = true}).ids,
+            (std::vector<std::int64_t>{2, 4, 4, 3, 5, 5, 5, 3}));
+  EXPECT_EQ(encode_pair(tokenizer, "a a a a", "b b b", 8, {.truncate = true}).ids,
+            (std::vector<std::int64_t>{2, 4, 4, 4, 3, 5, 5, 3}));
 }
 
 }  // namespace

@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "tests/support/roberta_tokenizer.hpp"
 #include "tests/tasks/support.hpp"
+#include "text/truncation.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -75,9 +79,27 @@ TEST(EncodePair, TheLongerTextIsCut) {
   const Sequence first = encode_pair("abcd", "e", letter_tokenizer(), 6);
   EXPECT_THAT(first.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("e"), SEP));
   const Sequence equal = encode_pair("abc", "def", letter_tokenizer(), 6);
-  EXPECT_THAT(equal.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("d"), SEP))
-      << "of equal ones the second";
+  EXPECT_THAT(equal.ids, ElementsAre(CLS, id("a"), SEP, id("d"), id("##e"), SEP))
+      << "of equal ones the first";
   EXPECT_EQ(equal.cut, 3u);
+  const Sequence longer = encode_pair("abcd", "efg", letter_tokenizer(), 6);
+  EXPECT_THAT(longer.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("e"), SEP));
+}
+
+// The numbers are those of enable_truncation(room) of tokenizers 0.23.3.
+TEST(EncodePair, KeepsAsManyTokensAsHuggingFace) {
+  for (const auto& [first, second, room, kept] : std::vector<
+           std::tuple<std::size_t, std::size_t, std::size_t, std::pair<std::size_t, std::size_t>>>{
+           {6, 10, 9, {4, 5}},
+           {10, 6, 9, {5, 4}},
+           {7, 7, 9, {4, 5}},
+           {3, 10, 9, {3, 6}},
+           {10, 4, 9, {5, 4}},
+           {0, 10, 9, {0, 9}},
+           {5, 4, 9, {5, 4}},
+           {9, 9, 1, {0, 1}},
+           {9, 9, 0, {0, 0}}})
+    EXPECT_EQ(text::kept_of_pair(first, second, room), kept) << first << ", " << second;
 }
 
 TEST(EncodeWords, TheFirstPieceStandsForAWord) {
