@@ -2,7 +2,7 @@
 // The exit handler with its flag, and the process that uses CL.
 #include "opencl/exit_guard.hpp"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -11,12 +11,7 @@
 
 namespace bertcl::opencl {
 namespace {
-std::atomic<bool> ending{false};
-
-bool is_forked() {
-  static const pid_t user = getpid();
-  return getpid() != user;
-}
+std::atomic<bool> ending{false}, forked{false};
 }  // namespace
 
 void watch_exit() {
@@ -24,7 +19,8 @@ void watch_exit() {
 }
 
 void refuse_fork() {
-  if (is_forked())
+  static const int watched = pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  if (watched == 0 && forked)
     throw Error(
         "this process was forked from one that had used OpenCL, whose drivers do not work in both; "
         "start it anew (Python: multiprocessing.set_start_method(\"spawn\")), or fork before the "
@@ -32,6 +28,6 @@ void refuse_fork() {
         ErrorCode::device);
 }
 
-bool process_is_ending() { return ending || is_forked(); }
+bool process_is_ending() { return ending || forked; }
 
 }  // namespace bertcl::opencl
