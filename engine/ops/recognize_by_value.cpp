@@ -83,42 +83,6 @@ double place_in(const ir::Node& n, std::size_t operand, double number) {
   return cuts ? size : 0.0;
 }
 
-/// The sequences to try, the longest first: short ones, one for which every place the slice names
-/// makes a difference, and all of each table it reads. Those that are longer than the short ones
-/// may be too long for the graph. Empty if more than `longest` are needed.
-std::optional<std::vector<std::int64_t>> seqs_to_try(const Slice& slice, std::int64_t longest) {
-  std::int64_t place = 0;
-  std::set<std::int64_t, std::greater<>> seqs(std::begin(short_seqs), std::end(short_seqs));
-  for (const ir::Node* n : slice.nodes)
-    for (std::size_t i = 0; i < n->inputs.size(); ++i) {
-      const ir::Value* in = n->inputs[i];
-      if (!in || !in->is_constant()) continue;
-      const ir::Sizes& extents = in->constant->shape();
-      // Other vectors say how to reshape or to slice.
-      if (i == 0 || extents.size() > 1) seqs.insert(extents.begin(), extents.end());
-      if (in->constant->size() > 4) continue;
-      // A float beyond all places is what a mask adds, an integer may be the end of all axes.
-      const bool counts = compares(*n) || !ir::is_float(in->type.dtype);
-      for (const double number : in->constant->to_doubles()) {
-        const double at = place_in(*n, i, number);
-        if (at + 3.0 <= static_cast<double>(longest))
-          place = std::max(place, static_cast<std::int64_t>(at));
-        else if (counts && at <= max_inputs)
-          return std::nullopt;
-      }
-    }
-  std::erase_if(seqs, [](std::int64_t seq) { return seq < short_seqs[1]; });
-  if (*seqs.begin() > longest) return std::nullopt;
-  const std::int64_t table = *seqs.begin();
-  if (table == short_seqs[0]) {
-    if (place > 1) seqs.insert(place + 3);
-  } else if (place > 0) {  // no sequence is longer than a table, or than what is left of it
-    seqs.insert(std::min(place + 3, table));
-    if (table - place > short_seqs[0]) seqs.insert(table - place);
-  }
-  return std::vector<std::int64_t>(seqs.begin(), seqs.end());
-}
-
 /// Sizes for the symbols of the graph's inputs: the first axis is the batch, the second the
 /// sequence.
 ir::Bindings sizes_of(const ir::Graph& graph, std::int64_t seq) {
@@ -241,7 +205,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   ir::Value* input = only_mask(slice);
   if (!input) return std::nullopt;
   bool as_given = true, mask_is_length = true, in_rows_as_given = true;
-  auto seqs = seqs_to_try(*slice, max_mask_seq);
+  auto seqs = seqs_to_try(slice->nodes, max_mask_seq);
   if (input->type.shape[1].is_constant()) seqs = std::vector{short_seqs[0]};
   if (!seqs) return std::nullopt;
   // The longest trial comes first: it shows a window, which shorter ones may be within.
@@ -281,7 +245,7 @@ bool always(const ir::Graph& graph, ir::Value* value,
             const std::function<bool(const ir::Tensor&)>& holds) {
   const auto slice = slice_of(value);
   if (!slice || !slice->inputs.empty()) return false;
-  const auto seqs = seqs_to_try(*slice, max_vector_seq);
+  const auto seqs = seqs_to_try(slice->nodes, max_vector_seq);
   if (!seqs) return false;
   for (const std::int64_t seq : *seqs) {
     const ir::Bindings sizes = sizes_of(graph, seq);
@@ -294,6 +258,40 @@ bool always(const ir::Graph& graph, ir::Value* value,
 }
 
 }  // namespace
+
+std::optional<std::vector<std::int64_t>> seqs_to_try(const std::set<const ir::Node*>& nodes,
+                                                     std::int64_t longest) {
+  std::int64_t place = 0;
+  std::set<std::int64_t, std::greater<>> seqs(std::begin(short_seqs), std::end(short_seqs));
+  for (const ir::Node* n : nodes)
+    for (std::size_t i = 0; i < n->inputs.size(); ++i) {
+      const ir::Value* in = n->inputs[i];
+      if (!in || !in->is_constant()) continue;
+      const ir::Sizes& extents = in->constant->shape();
+      // Other vectors say how to reshape or to slice.
+      if (i == 0 || extents.size() > 1) seqs.insert(extents.begin(), extents.end());
+      if (in->constant->size() > 4) continue;
+      // A float beyond all places is what a mask adds, an integer may be the end of all axes.
+      const bool counts = compares(*n) || !ir::is_float(in->type.dtype);
+      for (const double number : in->constant->to_doubles()) {
+        const double at = place_in(*n, i, number);
+        if (at + 3.0 <= static_cast<double>(longest))
+          place = std::max(place, static_cast<std::int64_t>(at));
+        else if (counts && at <= max_inputs)
+          return std::nullopt;
+      }
+    }
+  std::erase_if(seqs, [](std::int64_t seq) { return seq < short_seqs[1]; });
+  if (*seqs.begin() > longest) return std::nullopt;
+  const std::int64_t table = *seqs.begin();
+  if (table == short_seqs[0]) {
+    if (place > 1) seqs.insert(place + 3);
+  } else if (place > 0) {  // no sequence is longer than a table, or than what is left of it
+    seqs.insert(std::min(place + 3, table));
+    if (table - place > short_seqs[0]) seqs.insert(table - place);
+  }
+  return std::vector<std::int64_t>(seqs.begin(), seqs.end());
+}
 
 std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* value) {
   return key_mask(graph, value,
@@ -312,7 +310,7 @@ ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {
   ir::Value* input = only_mask(slice);
   if (shape.size() != 3 || shape[2] != ir::Dim(1) || !input) return nullptr;
   if (input->type.shape != ir::Shape{shape[0], shape[1]}) return nullptr;
-  const auto seqs = seqs_to_try(*slice, short_seqs[0]);
+  const auto seqs = seqs_to_try(slice->nodes, short_seqs[0]);
   if (!seqs) return nullptr;
   for (const std::int64_t seq : *seqs) {
     const ir::Bindings sizes = sizes_of(graph, seq);

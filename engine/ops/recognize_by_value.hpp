@@ -4,11 +4,20 @@
 // Exporters spell a key mask or the numbers 0..seq-1 in dozens of ways (Cast, Sub, Mul -10000,
 // finfo.min, Where, Expand, Range, GreaterOrEqual, GatherND, ...). Only the result matters.
 #pragma once
+#include <cstdint>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "ir/graph.hpp"
 
 namespace bertcl::ops {
+
+/// Sequences with which to try what `nodes` compute, the longest first: short ones, one for which
+/// every place the nodes name makes a difference, and all of each table they read. Those that are
+/// longer than 4 may be too long for the graph. Empty if more than `longest` are needed.
+std::optional<std::vector<std::int64_t>> seqs_to_try(const std::set<const ir::Node*>& nodes,
+                                                     std::int64_t longest);
 
 /// How a graph interprets its input attention_mask, 1 for a token and 0 for padding.
 struct KeyMask {

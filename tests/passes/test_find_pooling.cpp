@@ -85,5 +85,39 @@ TEST(FindPooling, WhatOnlyLooksLikeItStays) {
   EXPECT_UNCHANGED(find_pooling(), encoder(kMean + kNormalized, "%other"));
 }
 
+TEST(FindPooling, WhatDiffersForLongTextsOrLargeNumbersStays) {
+  const std::string mean = kMean + "  %z: f32[batch, 4] = Div(%sum, %count)\n";
+  const std::string of_some = kMask + R"(  %xm: f32[batch, seq, 4] = Mul(%x, %m)
+  %sum: f32[batch, 4] = ReduceSum(%xm) {axes = [1], keepdims = 0}
+  %count: f32[batch, 4] = ReduceSum(%m) {axes = [1], keepdims = 0}
+  %y: f32[batch, 4] = Div(%sum, %count)
+)";
+  // The first eight positions; the first six tokens.
+  EXPECT_UNCHANGED(find_pooling(), encoder(R"(  %r: i64[seq] = Range() {start = 0, step = 1}
+  const %eight: i64[] = 8
+  %near: bool[seq] = Less(%r, %eight)
+  %near64: i64[seq] = Cast(%near) {to = "i64"}
+  %some: i64[batch, seq] = Mul(%mask, %near64)
+)" + replaced(of_some, "%mask", "%some")));
+  EXPECT_UNCHANGED(find_pooling(), encoder(R"(  const %axis: i64[] = 1
+  %number: i64[batch, seq] = CumSum(%mask, %axis)
+  const %six: i64[] = 6
+  %early: bool[batch, seq] = LessOrEqual(%number, %six)
+  %early64: i64[batch, seq] = Cast(%early) {to = "i64"}
+  %some: i64[batch, seq] = Mul(%mask, %early64)
+)" + replaced(of_some, "%mask", "%some")));
+  // A bound of the mean; -3 for minus infinity.
+  EXPECT_UNCHANGED(find_pooling(), encoder(mean + R"(  const %bound: f32[] = 2000
+  %y: f32[batch, 4] = Min(%z, %bound)
+)"));
+  EXPECT_UNCHANGED(find_pooling(), encoder(kMask + R"(  const %one: f32[] = 1
+  const %low: f32[] = -3
+  %gone: f32[batch, seq, 4] = Sub(%one, %m)
+  %far: f32[batch, seq, 4] = Mul(%gone, %low)
+  %kept: f32[batch, seq, 4] = Add(%x, %far)
+  %y: f32[batch, 4] = ReduceMax(%kept) {axes = [1], keepdims = 0}
+)"));
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -19,6 +19,7 @@
 #include "ops/interpret.hpp"
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
+#include "ops/recognize_by_value.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
@@ -27,7 +28,8 @@ namespace {
 
 constexpr std::size_t most_nodes = 40;  // twelve are usual; an encoder has more
 constexpr std::int64_t most_columns = 1 << 14;
-constexpr std::int64_t trial_batch = 2;
+constexpr std::int64_t trial_batch = 2, short_seq = 4;
+constexpr std::int64_t most_elements = 1 << 20;  // of a trial
 
 /// What lies between the hidden states and an output.
 struct Slice {
@@ -87,52 +89,78 @@ bool is_mask_of_encoder(const ir::Graph& g, const ir::Value* mask) {
   return embeddings <= 1 && attentions > 0;
 }
 
-/// Numbers between -1 and 1, the same in every run.
-std::vector<float> trial_values(std::size_t count) {
+/// Numbers up to `magnitude` and their negatives, the same in every run.
+std::vector<float> trial_values(std::size_t count, float magnitude) {
   std::vector<float> values(count);
   std::uint32_t state = 1;
   for (float& value : values) {
     state = state * 1664525u + 1013904223u;
-    value = static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1.0f;
+    value = magnitude * (static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1.0f);
   }
   return values;
 }
 
+/// True up to rounding, which grows with the numbers.
 bool is_near(const ir::Tensor& a, const ir::Tensor& b) {
   if (a.shape() != b.shape()) return false;
   const auto x = a.to_doubles(), y = b.to_doubles();
+  double largest = 0.0;
+  for (const double value : x) largest = std::max(largest, std::abs(value));
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (!(std::abs(x[i] - y[i]) <= 1e-5)) return false;
+    if (!(std::abs(x[i] - y[i]) <= 1e-5 * largest)) return false;
   return true;
 }
 
-/// The attributes of pool with which it gives what `v` gives, under masks of all kinds.
+/// Masks [trial_batch, seq]: full rows, a single token, holes, a first token that does not count.
+std::vector<ir::Tensor> trial_masks(std::int64_t seq, ir::DType dtype) {
+  std::vector<ir::Tensor> masks;
+  for (const unsigned bits : {0xffffffffu, 0x1u, 0x5u, 0x6u}) {
+    std::vector<std::int64_t> mask;
+    for (std::int64_t b = 0; b < trial_batch; ++b)
+      for (std::int64_t s = 0; s < seq; ++s)
+        mask.push_back((b == 0 ? bits : 0x3u) >> (s % 32) & 1u);
+    masks.push_back(ir::Tensor::of({trial_batch, seq}, mask).converted(dtype));
+  }
+  return masks;
+}
+
+/// pool of such hidden states and mask.
+ir::Tensor pooled(const Slice& slice, const ir::Type& type, const ir::Attributes& attributes,
+                  const ir::Tensor& x, const ir::Tensor& mask) {
+  ir::Graph g;
+  ir::Value* in = g.add_input("x", {ir::DType::f32, slice.x->type.shape});
+  ir::Value* m = g.add_input("mask", slice.mask->type);
+  g.add_output("y", g.add("pool", {in, m}, attributes, type));
+  return ops::interpret(g, {{"x", x}, {"mask", mask}})[0];
+}
+
+/// The attributes of pool with which it gives what `v` gives, under masks of all kinds, for all
+/// sequences that `v` may treat otherwise, and for numbers of all sizes: a bound, or a small number
+/// that stands for minus infinity, shows by large ones.
 std::optional<ir::Attributes> attributes_of(ir::Value* v, const Slice& slice) {
   const std::int64_t hidden = slice.x->type.shape[2].constant();
+  const auto seqs = ops::seqs_to_try({slice.nodes.begin(), slice.nodes.end()},
+                                     std::max(most_elements / (trial_batch * hidden), short_seq));
+  if (!seqs) return std::nullopt;
   std::vector<ir::Attributes> left;
   for (const char* kind : {"mean", "max"})
     for (const bool normalize : {false, true}) {
       left.push_back({{"kind", std::string(kind)}});
       if (normalize) left.back()["normalize"] = std::int64_t{1};
     }
-  for (const std::int64_t seq : {3, 4})
-    for (const unsigned bits : {0xfu, 0x1u, 0x5u, 0x6u}) {
-      std::vector<std::int64_t> mask;
-      for (std::int64_t s = 0; s < trial_batch * seq; ++s)
-        mask.push_back((s < seq ? bits : 0x3u) >> (s % seq) & 1u);
-      const ir::Tensor given =
-          ir::Tensor::of({trial_batch, seq}, mask).converted(slice.mask->type.dtype);
-      const ir::Tensor x =
-          ir::Tensor::of({trial_batch, seq, hidden},
-                         trial_values(static_cast<std::size_t>(trial_batch * seq * hidden)));
-      const ir::Tensor found = ops::evaluate_slice(v, {{slice.x, x}, {slice.mask, given}});
-      std::erase_if(left, [&](const ir::Attributes& attributes) {
-        ir::Graph g;
-        ir::Value* in = g.add_input("x", {ir::DType::f32, slice.x->type.shape});
-        ir::Value* m = g.add_input("mask", slice.mask->type);
-        g.add_output("y", g.add("pool", {in, m}, attributes, v->type));
-        return !is_near(ops::interpret(g, {{"x", x}, {"mask", given}})[0], found);
-      });
+  for (const std::int64_t seq : *seqs)
+    for (const float magnitude : {1.0f, 1e2f, 1e4f, 1e6f}) {
+      if (seq > short_seq && magnitude > 1.0f) break;  // of places, not of numbers
+      const ir::Tensor x = ir::Tensor::of(
+          {trial_batch, seq, hidden},
+          trial_values(static_cast<std::size_t>(trial_batch * seq * hidden), magnitude));
+      for (const ir::Tensor& mask : trial_masks(seq, slice.mask->type.dtype)) {
+        const ir::Tensor found = ops::evaluate_slice(v, {{slice.x, x}, {slice.mask, mask}});
+        std::erase_if(left, [&](const ir::Attributes& attributes) {
+          return !is_near(pooled(slice, v->type, attributes, x, mask), found);
+        });
+        if (left.empty()) return std::nullopt;
+      }
     }
   return left.size() == 1 ? std::optional(left[0]) : std::nullopt;
 }
