@@ -160,6 +160,40 @@ TEST(FindEmbedding, TokenTypesHaveTheShapeOfTheIdsAndTheirTableItsColumns) {
   %p: f32[seq, 8] = Add(%p0, %k))"));
 }
 
+TEST(FindEmbedding, ACastThatMayChangeAnIndexIsNotLeftOut) {
+  const auto by_casts = [](std::string_view type, std::string_view casts) {
+    return fmt::format(R"(graph g(%input_ids: i64[batch, seq], %token_type_ids: {}[batch, seq]) {{
+  const %word: f32[400, 8] = ...
+  %w: f32[batch, seq, 8] = Gather(%word, %input_ids) {{axis = 0}}
+  const %type: f32[5, 8] = ...
+{}
+  %t: f32[batch, seq, 8] = Gather(%type, %index) {{axis = 0}}
+  %r: i64[seq] = Range() {{start = 0, step = 1}}
+  const %position: f32[32, 8] = ...
+  %p: f32[seq, 8] = Gather(%position, %r) {{axis = 0}}
+  %a: f32[batch, seq, 8] = Add(%w, %t)
+  %b: f32[batch, seq, 8] = Add(%a, %p)
+  const %gamma: f32[8] = ...
+  %y: f32[batch, seq, 8] = LayerNormalization(%b, %gamma) {{axis = -1, epsilon = 0.5}}
+  return %y as y
+}})",
+                       type, casts);
+  };
+  const auto through = [&](std::string_view between) {
+    return by_casts(
+        "i64", fmt::format("  %cast: {0}[batch, seq] = Cast(%token_type_ids) {{to = \"{0}\"}}\n"
+                           "  %index: i64[batch, seq] = Cast(%cast) {{to = \"i64\"}}",
+                           between));
+  };
+  const std::string widened = "  %index: i64[batch, seq] = Cast(%token_type_ids) {to = \"i64\"}";
+  for (const std::string& text :
+       {through("i32"), by_casts("i32", widened), by_casts("u8", widened)})
+    EXPECT_NE(after(find_embedding(), text).find("embed_norm"), std::string::npos) << text;
+  EXPECT_UNCHANGED(find_embedding(), through("bool"));
+  EXPECT_UNCHANGED(find_embedding(), through("u8"));
+  EXPECT_UNCHANGED(find_embedding(), by_casts("bool", widened));
+}
+
 TEST(FindEmbedding, IdsOfOtherRowsThanThoseOfAttentionStayOutside) {
   const auto with_attention = [](std::string_view rows) {
     return fmt::format(R"(graph g(%input_ids: i64[batch, seq], %x: f32[{0}, 8]) {{

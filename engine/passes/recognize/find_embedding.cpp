@@ -41,10 +41,13 @@ void collect_terms(ir::Value* v, std::vector<ir::Value*>& terms, std::vector<ir:
   }
 }
 
-/// The graph input that gives an index operand, through Cast.
+/// The graph input of integers that gives an index operand, through Casts that keep every index:
+/// one to bool, or to 8 bits, may not.
 ir::Value* index_input(ir::Value* v) {
-  while (v->producer && v->producer->op == "Cast") v = v->producer->inputs[0];
-  return v->producer || v->is_constant() ? nullptr : v;
+  while (v->producer && v->producer->op == "Cast" && ops::types::indices.contains(v->type.dtype))
+    v = v->producer->inputs[0];
+  const bool is_input = !v->producer && !v->is_constant();
+  return is_input && ops::types::integers.contains(v->type.dtype) ? v : nullptr;
 }
 
 /// Takes a row of the type table that somebody folded, f32[1, 1, hidden], or the rows of the
