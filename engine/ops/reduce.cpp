@@ -140,8 +140,11 @@ std::vector<SymbolicElements> fold_elements(InferContext& context, const std::st
   const auto* in = context.elements(0);
   if (!in || in->empty() || context.shape(0).size() != 1) return {};
   ir::Dim result = in->front();
-  for (std::size_t i = 1; i < in->size(); ++i)
-    result = *context.values.apply(context.graph, op, result, (*in)[i]);
+  for (std::size_t i = 1; i < in->size(); ++i) {
+    const auto folded = context.values.apply(context.graph, op, result, (*in)[i]);
+    if (!folded) return {};
+    result = *folded;
+  }
   return {std::vector<ir::Dim>{result}};
 }
 std::vector<SymbolicElements> values_prod(InferContext& c) { return fold_elements(c, "Mul"); }

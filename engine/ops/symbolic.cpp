@@ -45,12 +45,25 @@ std::optional<ir::Dim> apply_numbers(const std::string& op, std::int64_t a, std:
   return std::nullopt;
 }
 
+/// The product of the symbols alone; and what it is multiplied by.
+ir::Dim bare(const ir::Dim& d) {
+  ir::Dim product(1);
+  for (const std::string& s : d.symbols()) product = product * ir::Dim::symbol(s);
+  return product;
+}
+std::int64_t coefficient(const ir::Dim& d) { return ir::Dim::divide(d, bare(d))->constant(); }
+
 /// -1, 0, 1 for a < b, a == b, a > b where that holds for every positive size of the symbols.
 std::optional<int> compare(const ir::Dim& a, const ir::Dim& b) {
   if (a == b) return 0;
-  // A symbol is at least 1: 12*seq > 0 and 12*seq > -1, but 12*seq > 5 is not decided here.
-  if (!a.is_constant() && b.is_constant() && b.constant() <= 0) return 1;
-  if (!b.is_constant() && a.is_constant() && a.constant() <= 0) return -1;
+  if (a.is_constant() && !b.is_constant()) {
+    const auto order = compare(b, a);
+    return order ? std::optional(-*order) : std::nullopt;
+  }
+  if (a.is_constant() || !b.is_constant()) return std::nullopt;
+  // A symbol is at least 1: 12*seq > 0 and -seq < 0, but 12*seq > 5 is not decided here.
+  if (coefficient(a) > 0 && b.constant() <= 0) return 1;
+  if (coefficient(a) < 0 && b.constant() >= 0) return -1;
   return std::nullopt;
 }
 
@@ -95,17 +108,11 @@ std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string
     if (b == zero) return a;
     if (op == "Sub" && a == b) return zero;
     if (op == "Add" && a == zero) return b;
-    // Like terms: 2*seq + 3*seq, 12*seq - seq. The ratio to the bare product is the coefficient.
-    const auto bare = [](const ir::Dim& d) {
-      ir::Dim product(1);
-      for (const std::string& s : d.symbols()) product = product * ir::Dim::symbol(s);
-      return product;
-    };
+    // Like terms: 2*seq + 3*seq, 12*seq - seq.
     if (a.symbols() == b.symbols()) {
-      const std::int64_t ca = ir::Dim::divide(a, bare(a))->constant();
-      const std::int64_t cb = ir::Dim::divide(b, bare(b))->constant();
       std::int64_t sum = 0;
-      if (op == "Add" ? __builtin_add_overflow(ca, cb, &sum) : __builtin_sub_overflow(ca, cb, &sum))
+      if (op == "Add" ? __builtin_add_overflow(coefficient(a), coefficient(b), &sum)
+                      : __builtin_sub_overflow(coefficient(a), coefficient(b), &sum))
         throw Error(fmt::format("the size {} {} {} overflows 64 bits", a.str(),
                                 op == "Add" ? '+' : '-', b.str()));
       return ir::Dim(sum) * bare(a);
@@ -113,6 +120,8 @@ std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string
   } else if (op != "Mod") {
     return std::nullopt;
   }
+  // A fresh symbol would count as positive.
+  if (op != "Add" && op != "Sub" && (coefficient(a) < 0 || coefficient(b) < 0)) return std::nullopt;
   const auto [it, fresh] = fresh_.try_emplace({op, a, b});
   if (fresh) it->second = graph.fresh_symbol();
   return it->second;

@@ -26,7 +26,8 @@ class SymbolicValues {
 
   /// The result of Add, Sub, Mul, Div, Min, Max, Equal, ... of two sizes: a size if it can be
   /// expressed as one, otherwise a fresh symbol, the same for the same operands. Empty for
-  /// comparisons that depend on the run.
+  /// comparisons that depend on the run, and for other operators than Add, Sub and Mul where the
+  /// result may be negative.
   std::optional<ir::Dim> apply(ir::Graph& graph, const std::string& op, const ir::Dim& a,
                                const ir::Dim& b);
 

@@ -92,6 +92,28 @@ TEST(Infer, DividesSizes) {
             "f32[batch*seq, 12, 64]");
 }
 
+TEST(Infer, ComparesNegativeSizes) {
+  const auto length = [](const std::string& of) {
+    return inferred(R"(graph g(%ids: i64[batch, seq]) {
+      const %minus: i64[1] = [-2]
+      const %least: i64[1] = [-3]
+      const %zero: i64[1] = [0]
+      const %number: f32[] = 0.0
+      %s: i64[] = Shape(%ids) {start = 1}
+      %n: i64[] = Mul(%s, %minus)
+)" + of + R"(
+      %y: f32[] = Expand(%number, %size)
+      return %y })");
+  };
+  EXPECT_EQ(length("%size: i64[] = Max(%n, %zero)"), "f32[0]");
+  EXPECT_EQ(length("%b: bool[] = Less(%n, %zero)\n%size: i64[] = Where(%b, %s, %zero)"),
+            "f32[seq]");
+  EXPECT_EQ(length("%b: bool[] = Less(%zero, %n)\n%size: i64[] = Where(%b, %zero, %s)"),
+            "f32[seq]");
+  // max(-2 seq, -3) is no size, nor is it positive: what it is compared with is not known.
+  EXPECT_EQ(length("%m: i64[] = Max(%n, %least)\n%size: i64[] = Max(%zero, %m)"), "f32[n0]");
+}
+
 TEST(Infer, UnderstandsTheExpandIdiom) {
   // Expand(m, Where(Equal(shape, -1), 1, shape)) with shape = [batch, -1, seq, seq]
   EXPECT_EQ(inferred(R"(graph g(%m: bool[batch, 1, 1, seq]) {

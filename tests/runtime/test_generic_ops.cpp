@@ -101,6 +101,22 @@ TEST(GenericOps, SliceThatStartsInFrontOfTheFirst) {
 })");
 }
 
+TEST(GenericOps, NegativeSizesAreCompared) {
+  expect_as_interpreted(R"(graph g(%x: f32[batch, seq]) {
+  const %minus: i64[1] = [-1]
+  const %least: i64[1] = [-3]
+  const %zero: i64[1] = [0]
+  %s: i64[1] = Shape(%x) {start = 1}
+  %n: i64[1] = Mul(%s, %minus)
+  %a: i64[1] = Max(%n, %least)
+  %b: i64[1] = Min(%least, %n)
+  %c: i64[1] = Max(%n, %zero)
+  %d: bool[1] = Less(%n, %zero)
+  %e: bool[1] = Less(%a, %zero)
+  return %a as a, %b as b, %c as c, %d as d, %e as e
+})");
+}
+
 TEST(GenericOps, Tile) {
   expect_as_interpreted(R"(graph g(%x: f32[batch, 2, 3], %ids: i64[1, seq]) {
   const %times: i64[3] = [2, 1, 3]
