@@ -26,6 +26,17 @@ TEST(FindAttention, BooleanMaskByWhere) {
                  expected);
 }
 
+TEST(FindAttention, HeadsThatNoKernelTakesStay) {
+  const auto of_heads = [](int size) {
+    std::string text = attention(additive, scaled_and_masked);
+    text = std::regex_replace(text, std::regex("seq, 8\\]"), fmt::format("seq, {}]", 2 * size));
+    text = std::regex_replace(text, std::regex(", 4\\]"), fmt::format(", {}]", size));
+    return std::regex_replace(text, std::regex("2, 4, seq"), fmt::format("2, {}, seq", size));
+  };
+  EXPECT_NE(after(find_attention(), of_heads(256)).find("= attention("), std::string::npos);
+  EXPECT_UNCHANGED(find_attention(), of_heads(257));
+}
+
 constexpr std::string_view by_count = R"(
   %n: i64[batch] = ReduceSum(%m) {axes = [1], keepdims = 0}
   %n4: i64[batch, 1, 1, 1] = Reshape(%n)

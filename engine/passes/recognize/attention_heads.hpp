@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heads of attention in their many spellings: rows split into heads, factors, rotary positions.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "ir/graph.hpp"
 
 namespace bertcl::passes {
+
+constexpr std::int64_t max_head_size = 256;  // columns that the attention kernels take: HEAD_MAX
 
 using Permutation = std::vector<std::int64_t>;
 

@@ -259,7 +259,8 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   if (f.q.count != f.k.count || f.q.count != f.v.count || f.q.size != f.k.size ||
       f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
     return false;
-  if (f.terms.bias && !f.terms.positions.empty()) return false;  // one of both
+  if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;  // no kernel
+  if (f.terms.bias && !f.terms.positions.empty()) return false;                     // one of both
   return is_one_kernel(f) && has_token_input(g, f);
 }
 

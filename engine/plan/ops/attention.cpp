@@ -10,6 +10,7 @@
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/recognize/attention_heads.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/precision.hpp"
 #include "plan/types.hpp"
@@ -22,8 +23,6 @@ namespace symbols = ops::symbols;
 
 using kernels::AttentionVariant;
 
-constexpr std::int32_t max_head_size = 256;  // HEAD_MAX of the kernels
-
 struct Geometry {
   std::int32_t heads, head_size;
   std::array<std::int32_t, 3> strides, offsets;
@@ -34,9 +33,9 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   g.heads = static_cast<std::int32_t>(node.int_attribute("heads"));
   const std::int64_t hidden = node.output()->type.shape.back().constant();
   g.head_size = static_cast<std::int32_t>(hidden / g.heads);
-  if (g.head_size > max_head_size)
+  if (g.head_size > passes::max_head_size)
     throw Error(fmt::format("{}: heads of {} columns; the attention kernels take at most {}",
-                            node.describe(), g.head_size, max_head_size));
+                            node.describe(), g.head_size, passes::max_head_size));
   for (std::size_t i = 0; i < 3; ++i) {
     g.strides[i] = static_cast<std::int32_t>(node.inputs[i]->type.shape.back().constant());
     if (node.has("offsets"))
