@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "onnx/importer.hpp"
+#include "ops/type_constraints.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -47,6 +48,24 @@ void import_clip(NodeImport& node) {
   if (ir::Value* low = bound("min", 1)) y = node.emit("Max", {y, low});
   if (ir::Value* high = bound("max", 2)) y = node.emit("Min", {y, high});
   node.bind(0, node.cast(y, dtype));
+}
+
+/// Sum, Mean, Max and Min of any number of operands, which broadcast, two at a time.
+void import_fold(NodeImport& node) {
+  const std::string& op = node.proto().op_type();
+  const bool adds = op == "Sum" || op == "Mean";
+  ir::Value* y = node.need(0);
+  const ir::DType dtype = y->type.dtype;
+  if (adds && !ops::types::floats.contains(dtype))
+    node.fail(fmt::format("operand '{}' is {}; {} expects {}", y->name, ir::name_of(dtype), op,
+                          ops::types::floats.str()));
+  const std::size_t count = node.input_count();
+  if (count == 1) return node.finish("Identity", {y});
+  const std::string step = adds ? "Add" : op;
+  for (std::size_t i = 1; i + 1 < count; ++i) y = node.emit(step, {y, node.need(i)});
+  if (op != "Mean") return node.finish(step, {y, node.need(count - 1)});
+  y = node.add(y, node.need(count - 1));
+  node.finish("Div", {y, node.scalar(static_cast<double>(count), dtype)});
 }
 
 /// alpha * A' x B' + beta * C as Transpose, MatMul, Mul and Add.
@@ -157,8 +176,9 @@ void import_is_inf(NodeImport& node) {
 
 Rules math_rules() {
   Rules rules;
-  for (const char* op : {"Identity", "IsNaN", "MatMul", "Mean", "Not", "Sum", "Where"})
+  for (const char* op : {"Identity", "IsNaN", "MatMul", "Not", "Where"})
     rules[op] = {import_same, {}};
+  for (const char* op : {"Sum", "Mean", "Max", "Min"}) rules[op] = {import_fold, {}};
   rules["Pow"] = {import_pow, {}};
   rules["IsInf"] = {import_is_inf, {"detect_negative", "detect_positive"}};
   rules["Dropout"] = {import_dropout, {"ratio", "seed"}};

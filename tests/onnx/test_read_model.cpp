@@ -99,6 +99,28 @@ TEST(ReadModel, GemmIsTakenApart) {
                         "  %1: f32[n, 2] = MatMul(%x, %0)\n"));
 }
 
+TEST(ReadModel, OperatorsOfManyOperandsTakeTwoAtATime) {
+  const auto of_three = [](const std::string& op) {
+    return imported(13,
+                    "node { op_type: '" + op +
+                        "' input: 'x' input: 'w' input: 'x' output: 'y' }"
+                        "initializer { name: 'w' data_type: 1 dims: 2 dims: 1 float_data: [1, 2] }",
+                    {"3"});
+  };
+  EXPECT_THAT(of_three("Sum"), HasSubstr("%0: f32[2, 3] = Add(%x, %c0)\n"
+                                         "  %1: f32[2, 3] = Add(%0, %x)\n"
+                                         "  return %1 as y"));
+  EXPECT_THAT(of_three("Max"), HasSubstr("%0: f32[2, 3] = Max(%x, %c0)\n"
+                                         "  %1: f32[2, 3] = Max(%0, %x)\n"
+                                         "  return %1 as y"));
+  EXPECT_THAT(of_three("Min"), HasSubstr("%1: f32[2, 3] = Min(%0, %x)"));
+  EXPECT_THAT(of_three("Mean"), HasSubstr("%1: f32[2, 3] = Add(%0, %x)\n"
+                                          "  const %c1: f32[] = 3.0\n"
+                                          "  %2: f32[2, 3] = Div(%1, %c1)\n"));
+  EXPECT_THAT(imported(13, "node { op_type: 'Mean' input: 'x' output: 'y' }", {"a", "3"}),
+              HasSubstr("Identity(%x)"));
+}
+
 TEST(ReadModel, QuantizationAlwaysHasAZeroPoint) {
   EXPECT_THAT(imported(13,
                        "node { op_type: 'QuantizeLinear' input: 'x' input: 's' output: 'y' }"
