@@ -16,7 +16,7 @@ namespace bertcl::passes {
 using MakePass = Pass();
 MakePass find_quantize, resolve_shapes, unmerge_axes, untile_matmul, gather_one_hot,
     split_qlinear_matmul, dequantize_tables, widen_halves, drop_identity, drop_requantize,
-    fold_weight_transpose, share_common, dead_code;
+    fold_weight_transpose, softmax_last, share_common, dead_code;
 Pass fold_constants(const ir::Limits& limits);
 MakePass find_layer_norm, find_rms_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear,
     find_linear_q, find_quantize_rows, split_linear, drop_row_mask, find_positions, find_embedding,
@@ -45,8 +45,8 @@ std::vector<Pass> pipeline(const Options& options) {
       // normalize: one spelling for each thing
       resolve_shapes(), split_qlinear_matmul(), fold_constants(options.limits), widen_halves(),
       untile_matmul(), find_quantize(), fold_constants(options.limits), gather_one_hot(),
-      dequantize_tables(), drop_identity(), drop_requantize(), unmerge_axes(), drop_identity(),
-      fold_weight_transpose(), share_common(), dead_code(),
+      softmax_last(), dequantize_tables(), drop_identity(), drop_requantize(), unmerge_axes(),
+      drop_identity(), fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op
       find_layer_norm(), find_rms_norm(), find_gelu(), fold_channel_factor(), lift_quantize(),
       share_common(), find_linear(), find_quantize_rows(), find_linear_q(), split_linear(),

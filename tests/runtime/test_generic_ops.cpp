@@ -117,6 +117,16 @@ TEST(GenericOps, NegativeSizesAreCompared) {
 })");
 }
 
+TEST(GenericOps, SoftmaxAlongEveryAxis) {
+  expect_as_interpreted(R"(graph g(%x: f32[batch, seq, 5], %scores: f32[batch, seq, 1]) {
+  %a: f32[batch, seq, 5] = Softmax(%x) {axis = 0}
+  %b: f32[batch, seq, 5] = LogSoftmax(%x) {axis = 1}
+  %c: f32[batch, seq, 1] = Softmax(%scores) {axis = 1}
+  %y: f32[batch, seq, 5] = Mul(%x, %c)
+  return %a as a, %b as b, %y as y
+})");
+}
+
 TEST(GenericOps, Tile) {
   expect_as_interpreted(R"(graph g(%x: f32[batch, 2, 3], %ids: i64[1, seq]) {
   const %times: i64[3] = [2, 1, 3]
