@@ -184,6 +184,14 @@ std::vector<ir::Tensor> evaluate_by_type(const EvaluateContext& context) {
   return {context.in(0).reshaped(context.result_sizes())};
 }
 
+/// Without axes, a size that is 1 in this run gives another shape than the type.
+std::vector<ir::Tensor> evaluate_squeeze(const EvaluateContext& context) {
+  if (context.node.has("axes")) return evaluate_by_type(context);
+  ir::Sizes sizes = context.in(0).shape();
+  std::erase(sizes, 1);
+  return {context.in(0).reshaped(sizes)};
+}
+
 /// Range(start, limit, step), or Range {start, step} whose length is that of its result type.
 std::vector<ir::Type> infer_range(InferContext& context) {
   if (context.node.inputs.empty()) return {context.node.output()->type};
@@ -279,7 +287,7 @@ std::vector<OpDef> shape_ops() {
        1,
        {{types::all}},
        infer_squeeze,
-       evaluate_by_type,
+       evaluate_squeeze,
        move_first,
        {.moves_elements = true}},
       {"Unsqueeze",

@@ -52,6 +52,23 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
        {{"batch", 2}, {"k", 1}},
        {{"batch", 2}, {"k", 2}},
        "the model requires 1 and k to be equal, the inputs give 1 and 2"},
+      {"an extent of 1 where all such axes are squeezed",
+       R"(graph g(%x: f32[batch, k, 1]) {
+  %y: f32[batch, k] = Squeeze(%x)
+  return %y as y
+})",
+       {{"batch", 2}, {"k", 3}},
+       {{"batch", 1}, {"k", 3}},
+       "the model requires 2 to be at most batch, the inputs give 2 and 1"},
+      {"an extent of 1 where there is no other",
+       R"(graph g(%x: f32[batch, k]) {
+  %y: f32[batch, k] = Squeeze(%x)
+  %z: f32[batch, k] = Neg(%y)
+  return %z as z
+})",
+       {{"batch", 2}, {"k", 3}},
+       {{"batch", 2}, {"k", 1}},
+       "the model requires 2 to be at most k, the inputs give 2 and 1"},
       {"a shape of fewer elements",
        R"(graph g(%x: f32[batch, k]) {
   const %to: i64[3] = [0, 3, 4]

@@ -15,6 +15,15 @@ void lower_view(Builder& b, const ir::Graph&, const ir::Node& node) {
   b.alias(node.output(), node.inputs[0]);
 }
 
+/// Without axes every extent of 1 is dropped: those that only the inputs tell must be others, as
+/// the result has them.
+void lower_squeeze(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+  if (!node.has("axes"))
+    for (const ir::Dim& d : node.inputs[0]->type.shape)
+      if (!d.is_constant()) b.limit(2, d);
+  lower_view(b, graph, node);
+}
+
 /// target[target_start + ...] = source[source_start + ...] over the extents of `view`.
 void copy(Builder& b, const ir::Node& node, const ir::Value* source, Argument target, View view,
           Argument source_start, Argument target_start) {
@@ -248,8 +257,8 @@ void lower_range(Builder& b, const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 void add_shape(LoweringTable& table) {
-  for (const char* op : {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
-    table[op] = lower_view;
+  for (const char* op : {"Reshape", "Unsqueeze", "Flatten", "Identity"}) table[op] = lower_view;
+  table["Squeeze"] = lower_squeeze;
   table["Transpose"] = lower_transpose;
   table["Expand"] = lower_expand;
   table["Tile"] = lower_tile;
