@@ -194,6 +194,33 @@ TEST(FindEmbedding, ACastThatMayChangeAnIndexIsNotLeftOut) {
   EXPECT_UNCHANGED(find_embedding(), by_casts("bool", widened));
 }
 
+TEST(FindEmbedding, ASecondEmbeddingStays) {
+  constexpr std::string_view graph =
+      R"(graph g(%input_ids: i64[batch, seq], %ids_b: i64[batch, seq]) {{
+  const %word: f32[100, 8] = ...
+  const %position: f32[32, 8] = ...
+  const %gamma: f32[8] = ...
+{}  %v: f32[batch, seq, 8] = Gather(%word, %ids_b) {{axis = 0}}
+  %r: i64[seq] = Range() {{start = 0, step = 1}}
+  %q: f32[seq, 8] = Gather(%position, %r) {{axis = 0}}
+  %c: f32[batch, seq, 8] = Add(%v, %q)
+  %z: f32[batch, seq, 8] = LayerNormalization(%c, %gamma) {{axis = -1, epsilon = 0.5}}
+  return %y as y, %z as z
+}})";
+  EXPECT_REWRITE(
+      find_embedding(),
+      fmt::format(graph, R"(  %w: f32[batch, seq, 8] = Gather(%word, %input_ids) {axis = 0}
+  %s: i64[seq] = Range() {start = 0, step = 1}
+  %p: f32[seq, 8] = Gather(%position, %s) {axis = 0}
+  %b: f32[batch, seq, 8] = Add(%w, %p)
+  %y: f32[batch, seq, 8] = LayerNormalization(%b, %gamma) {axis = -1, epsilon = 0.5}
+)"),
+      fmt::format(
+          graph,
+          "  %y: f32[batch, seq, 8] = embed_norm(%input_ids, _, _, %word, _, %position, %gamma, _)"
+          " {epsilon = 0.5}\n"));
+}
+
 TEST(FindEmbedding, IdsOfOtherRowsThanThoseOfAttentionStayOutside) {
   const auto with_attention = [](std::string_view rows) {
     return fmt::format(R"(graph g(%input_ids: i64[batch, seq], %x: f32[{0}, 8]) {{
@@ -213,6 +240,28 @@ TEST(FindEmbedding, IdsOfOtherRowsThanThoseOfAttentionStayOutside) {
   EXPECT_NE(after(find_embedding(), with_attention("batch, seq")).find("embed_norm"),
             std::string::npos);
   EXPECT_UNCHANGED(find_embedding(), with_attention("batch, k"));
+}
+
+TEST(FindEmbedding, IdsThatNoMaskedAttentionReadsStayOutside) {
+  const auto with_attention_of = [](std::string_view rows) {
+    return fmt::format(
+        R"(graph g(%input_ids: i64[batch, seq], %mask: i64[batch, seq], %x: f32[batch, seq, 8]) {{
+  const %word: f32[100, 8] = ...
+  %w: f32[batch, seq, 8] = Gather(%word, %input_ids) {{axis = 0}}
+  %r: i64[seq] = Range() {{start = 0, step = 1}}
+  const %position: f32[32, 8] = ...
+  %p: f32[seq, 8] = Gather(%position, %r) {{axis = 0}}
+  %b: f32[batch, seq, 8] = Add(%w, %p)
+  const %gamma: f32[8] = ...
+  %y: f32[batch, seq, 8] = LayerNormalization(%b, %gamma) {{axis = -1, epsilon = 0.5}}
+  %q: f32[batch, seq, 8] = Neg({0})
+  %a: f32[batch, seq, 8] = attention(%q, %x, %x, %mask) {{heads = 2, p_type = "f32", scale = 0.5}}
+  return %y as y, %a as a
+}})",
+        rows);
+  };
+  EXPECT_NE(after(find_embedding(), with_attention_of("%y")).find("embed_norm"), std::string::npos);
+  EXPECT_UNCHANGED(find_embedding(), with_attention_of("%x"));
 }
 
 }  // namespace

@@ -10,8 +10,10 @@
 // position_ids is absent where the positions are 0..seq-1, else the input that the caller gives;
 // word is f32[vocabulary, hidden]. input_ids is [batch, seq], and so are the other inputs;
 // attention of the graph has these rows, too, since tokens are packed for one batch of sequences.
+// For the same reason a second embedding of the graph, as that of a bi-encoder, stays as it is.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "ir/input_role.hpp"
 #include "ops/op.hpp"
@@ -147,8 +149,27 @@ bool is_encoder_of(const ir::Graph& g, const ir::Shape& ids) {
   });
 }
 
+/// False if tokens would be packed by the mask of others: there is attention under a mask, but none
+/// that reads `rows`, at any distance.
+bool is_packed_by_own_mask(const ir::Graph& g, const ir::Value* rows) {
+  const auto mixes_tokens = [](const auto& n) { return ops::traits(*n).mixes_tokens; };
+  if (std::ranges::none_of(g.nodes(), [&](const auto& n) {
+        return mixes_tokens(n) && n->input(ops::operands::attention::mask);
+      }))
+    return true;
+  std::set<const ir::Value*> reached{rows};
+  for (const auto& n : g.nodes()) {
+    if (std::ranges::none_of(n->inputs, [&](auto* in) { return reached.contains(in); })) continue;
+    if (mixes_tokens(n)) return true;
+    reached.insert(n->outputs.begin(), n->outputs.end());
+  }
+  return false;
+}
+
 bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
   if (norm.op != "LayerNormalization" || !normalizes_last_axis(norm)) return false;
+  if (std::ranges::any_of(g.nodes(), [](const auto& n) { return n->op == "embed_norm"; }))
+    return false;
   const ir::Shape& sum = norm.inputs[0]->type.shape;
   if (sum.size() != 3) return false;
   const ir::Shape ids{sum[0], sum[1]};
@@ -162,7 +183,7 @@ bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
   if (!e.ids || !e.position) return false;
   for (const ir::Value* input : {e.ids, e.types, e.positions})
     if (input && input->type.shape != ids) return false;
-  if (!is_encoder_of(g, ids)) return false;
+  if (!is_encoder_of(g, ids) || !is_packed_by_own_mask(g, norm.output())) return false;
   e.nodes.push_back(&norm);
   replace(g, &norm, e.nodes, "embed_norm",
           {e.ids, e.types, e.positions, e.word, e.type, e.position, norm.inputs[1], norm.input(2)},
