@@ -168,12 +168,6 @@ std::vector<ir::Tensor> evaluate_pow(const EvaluateContext& context) {
   })};
 }
 
-std::vector<ir::Tensor> evaluate_mean(const EvaluateContext& context) {
-  const ir::Tensor sum = evaluate_binary<Add>(context).front();
-  const auto n = ir::Tensor::scalar(static_cast<float>(context.inputs.size()));
-  return {zip(context, sum, n, sum.dtype(), [](auto a, auto b) { return a / b; })};
-}
-
 /// `code`: of elementwise_binary.cl.
 OpDef binary(const char* name, std::int32_t code, TypeSet types,
              std::vector<ir::Type> (*infer)(InferContext&),
@@ -206,8 +200,6 @@ std::vector<OpDef> binary_ops() {
       binary("And", 24, truth, compare, evaluate_comparison<And>),
       binary("Or", 25, truth, compare, evaluate_comparison<Or>),
       binary("Xor", 26, truth, compare, evaluate_comparison<Xor>, nullptr),
-      {"Sum", 1, any_number, {{types::floats, 'T'}}, infer_binary, evaluate_binary<Add>},
-      {"Mean", 1, any_number, {{types::floats, 'T'}}, infer_binary, evaluate_mean},
   };
   for (OpDef& op : ops)
     if (op.name == "Min" || op.name == "Max") op.min_inputs = 1, op.max_inputs = any_number;

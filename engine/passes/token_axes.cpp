@@ -115,7 +115,7 @@ bool is_among(const ir::Node& node, std::initializer_list<std::string_view> ops)
 bool works_by_element(const ir::Node& node) {
   const ops::Traits& traits = ops::traits(node);
   return traits.unary_code || traits.binary_code ||
-         is_among(node, {"Cast", "Where", "Sum", "Mean", "IsInf", "LeakyRelu", "Softplus", "Trilu",
+         is_among(node, {"Cast", "Where", "IsInf", "LeakyRelu", "Softplus", "Trilu",
                          "QuantizeLinear", "DequantizeLinear", "Expand", "DynamicQuantizeLinear"});
 }
 
