@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -72,9 +71,6 @@ void apply(const RangeOptions& options, const WeightOptions& weights, const Grap
            ChannelRanges& channels) {
   if (options.recalibrate_weights)
     std::erase_if(ranges, [&](const auto& entry) { return constants.contains(entry.first); });
-  if (options.fuse_qkv && !weights.per_channel && weights.scale == WeightScale::mse)
-    throw Error(fmt::format("{} gives Q, K and V scales of their own; it excludes {}",
-                            option_name("weight-scale", "mse"), option_name("fuse-qkv")));
   if (options.fuse_qkv) fuse_qkv(index, constants, structure, !weights.per_channel, ranges);
   if (options.clip_gelu) clip_gelu(structure, *options.clip_gelu, ranges);
   if (!options.symmetric) return;

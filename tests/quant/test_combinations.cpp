@@ -96,7 +96,6 @@ Options random_options(unsigned seed) {
   o.weights.as_float = pick(2) != 0;
   if (saturation_of(o.weights.scheme) == integers_of(o.weights.scheme.type) || !o.weights.as_float)
     o.weights.scale = pick(2) != 0 ? WeightScale::mse : WeightScale::max;
-  if (o.weights.scale == WeightScale::mse && !o.weights.per_channel) o.ranges.fuse_qkv = false;
   o.dedicated_pairs = pick(2) != 0;
   o.all_readers = pick(2) != 0;
   o.softmax = pick(2) != 0 ? Softmax::unnormalized : Softmax::plain;

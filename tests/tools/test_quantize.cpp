@@ -162,8 +162,6 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
               HasSubstr("--stride goes with --absolute"));
   EXPECT_THAT(refused({"--reduce-range", "--weight-bits", "4"}),
               HasSubstr("--reduce-range makes weights of 7 bits; it excludes --weight-bits 4"));
-  EXPECT_THAT(refused({"--fuse-qkv", "--per-tensor", "--weight-scale", "mse"}),
-              HasSubstr("--weight-scale mse gives Q, K and V scales of their own"));
   EXPECT_THAT(files(), testing::IsEmpty());
   const ProgramResult made = quantize(path("q.onnx"), {"--clip-gelu", "10"});
   EXPECT_EQ(made.code, 0) << made.err;
