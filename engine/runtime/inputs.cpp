@@ -70,6 +70,15 @@ void bind_shape(const plan::Port& port, const ir::Sizes& given, GivenSizes& size
   }
 }
 
+void check_at_most(const ir::Dim& size, const ir::Dim& limit, const ir::Bindings& sizes) {
+  const std::int64_t a = size.evaluate(sizes), b = limit.evaluate(sizes);
+  if (a <= b) return;
+  constexpr std::string_view kRequires = "the model requires {} to be at {} {}, the inputs give {}";
+  if (size.is_constant()) throw Error(fmt::format(kRequires, limit.str(), "least", a, b));
+  throw Error(fmt::format(kRequires, size.str(), "most", limit.str(), a) +
+              (limit.is_constant() ? "" : fmt::format(" and {}", b)));
+}
+
 }  // namespace
 
 void check_names(const plan::Plan& plan, const Tensors& inputs) {
@@ -108,11 +117,7 @@ ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs) {
     if (a.evaluate(given.sizes) != b.evaluate(given.sizes))
       throw Error(fmt::format("the model requires {} and {} to be equal, the inputs give {} and {}",
                               a.str(), b.str(), a.evaluate(given.sizes), b.evaluate(given.sizes)));
-  for (const auto& [size, limit] : plan.at_most)
-    if (size.evaluate(given.sizes) > limit.evaluate(given.sizes))
-      throw Error(fmt::format("the model requires {} to be at most {}, the inputs give {} and {}",
-                              size.str(), limit.str(), size.evaluate(given.sizes),
-                              limit.evaluate(given.sizes)));
+  for (const auto& [size, limit] : plan.at_most) check_at_most(size, limit, given.sizes);
   return std::move(given.sizes);
 }
 
