@@ -19,7 +19,7 @@ bool can_mask(const ir::Node& node) {
   return ops.contains(node.op);
 }
 
-bool is_product(const ir::Node& node) { return node.op == "MatMul" || node.op == "MatMulInteger"; }
+bool is_matmul(const ir::Node& node) { return node.op == "MatMul" || node.op == "MatMulInteger"; }
 
 class PaddingFollower {
  public:
@@ -64,9 +64,10 @@ class PaddingFollower {
       return true;
     }
     if (all([&](const ir::Value* v) { return is_of_sizes(v) || of_mask_.contains(v); })) {
-      for (std::size_t i = 0; i < n.inputs.size(); ++i)
-        for (const TokenAxis& t : followed(n, i, out, of_mask_).result) of_mask_[&out].push_back(t);
       of_mask_.try_emplace(&out);
+      // Sums of the mask so far are not zero for padding.
+      for (std::size_t i = 0; i < n.inputs.size() && n.op != "CumSum"; ++i)
+        for (const TokenAxis& t : followed(n, i, out, of_mask_).result) of_mask_[&out].push_back(t);
       return true;
     }
     const bool attends = attention_.contains(&n);
@@ -79,17 +80,20 @@ class PaddingFollower {
         if (!add(result, t, n.op == "Mul" || n.op == "And") && !attends) return false;
     }
     if (attends && out.type.shape.size() == 3) result = axis_of_tokens(out.type.shape);
-    if (can_mask(n)) hide(n, out, result);
+    // One branch of a Where must be other than padding, for the mask to choose it there.
+    const bool selects =
+        n.op == "Where" && padded_.contains(n.inputs[1]) && padded_.contains(n.inputs[2]);
+    if (can_mask(n) && !selects) hide(n, out, result);
     if (!result.empty() && !changed_.contains(&out)) padded_[&out] = result;
     return true;
   }
 
-  /// True if the other operand of a product is zero for rows of padding along the same axis, or
-  /// pooling reads the mask.
+  /// True if the other operand of a MatMul is masked along the same axis, which is taken for zero
+  /// there, or if pooling reads the mask.
   bool is_masked_in_sum(const ir::Node& n, std::size_t other, const ir::Value& out,
                         const TokenAxis& t) const {
     if (n.op == "pool") return other == 1 && of_mask_.contains(n.input(1));
-    if (!is_product(n) || other > 1) return false;
+    if (!is_matmul(n) || other > 1) return false;
     const auto masks = [&](const TokenAxis& o) {
       return o.extent == t.extent && o.order == t.order;
     };

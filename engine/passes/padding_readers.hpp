@@ -7,12 +7,11 @@
 
 namespace bertcl::passes {
 
-/// The first operator, besides the nodes of `attention`, that combines tokens of the values
-/// `changed` [batch, seq, ...] or of what is made of them, without the mask, takes them by their
-/// numbers, but for the first, or rearranges them so that they cannot be followed; null if there is
-/// none. What a value made of `mask` [batch, seq] alone is multiplied with, added to or selected by
-/// counts as masked along the axes of the mask, and so does what that is multiplied with. No mask:
-/// null.
+/// The first operator outside `attention` whose results for real tokens may depend on rows of
+/// padding of the values `changed` [batch, seq, ...]; null if there is none. It combines tokens
+/// without the mask, takes another token than the first by its number, or rearranges tokens so that
+/// they cannot be followed. What is computed from `mask` [batch, seq] alone (null: there is none)
+/// masks what it multiplies, is added to or selects, along its own axes.
 const ir::Node* reader_of_padding(const ir::Graph& graph, const ir::Value* mask,
                                   const std::set<const ir::Value*>& changed,
                                   const std::set<const ir::Node*>& attention);

@@ -52,7 +52,7 @@ struct AxisMap {
   bool has_own_places = false;                 // as Softmax, where what it combined were
 };
 
-/// Axes of the same number, `shift` more of them in front.
+/// Axes aligned at the end, as in broadcasting: those that `out` has more are in front.
 AxisMap aligned(const ir::Shape& in, const ir::Shape& out, std::set<std::size_t> combined = {}) {
   AxisMap map{std::move(combined), {}};
   for (std::size_t d = 0; d < in.size(); ++d) map.to.emplace_back(d + out.size() - in.size());
@@ -81,7 +81,7 @@ AxisMap reduced(const ir::Shape& in, const ir::Shape& out, std::set<std::size_t>
   return map;
 }
 
-/// Operand `i`, 0 or 1, of a product of matrices.
+/// Operand `i`, 0 or 1, of a MatMul.
 AxisMap multiplied(const ir::Node& node, std::size_t i, const ir::Shape& out) {
   const ir::Shape& in = node.inputs[i]->type.shape;
   const std::size_t rank = in.size();
@@ -91,8 +91,8 @@ AxisMap multiplied(const ir::Node& node, std::size_t i, const ir::Shape& out) {
   for (std::size_t d = 0; d < rank; ++d) {
     std::optional<std::size_t> to;
     // From the end of the result, where a vector leaves out an axis.
-    const std::size_t behind = rank - 1 - d;
-    if (d != summed) to = out.size() - 1 - (other_is_vector ? behind - (i == 0 ? 1 : 0) : behind);
+    const std::size_t after = rank - 1 - d;
+    if (d != summed) to = out.size() - 1 - (other_is_vector && after > 0 ? after - 1 : after);
     map.to.push_back(to);
   }
   return map;
@@ -222,7 +222,7 @@ class Follower {
         if (map.has_own_places) break;
         return;
       }
-    if (in_ == out_) return followed_.result.push_back(t), void();
+    if (in_ == out_ && node_.op != "Transpose") return followed_.result.push_back(t), void();
     const auto axis = axis_with(in_, t);
     if (!axis || !map.to[*axis]) return combine(t);
     put(t, *axis, *map.to[*axis]);
@@ -283,11 +283,12 @@ class Follower {
     }
     if (node_.op != "Slice") return fmt::format("[{}]", result_.name);
     const auto axes = ints("axes", 3), starts = ints("starts", 1), steps = ints("steps", 4);
-    if (!axes || !starts) return fmt::format("[{}]", result_.name);
-    for (std::size_t k = 0; k < axes->size() && k < starts->size(); ++k) {
+    if (!axes) return fmt::format("[{}]", result_.name);
+    for (std::size_t k = 0; k < axes->size(); ++k) {
       const std::int64_t a = (*axes)[k];
       if (static_cast<std::size_t>(a < 0 ? a + static_cast<std::int64_t>(in_.size()) : a) != axis)
         continue;
+      if (!starts || k >= starts->size()) return fmt::format("[{}]", result_.name);
       const bool has_steps = node_.has("steps") || node_.input(4);
       if (has_steps && (!steps || k >= steps->size())) return fmt::format("[{}]", result_.name);
       const std::int64_t step = has_steps ? (*steps)[k] : 1;

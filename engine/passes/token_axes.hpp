@@ -17,7 +17,8 @@ namespace bertcl::passes {
 /// Tokens in a dense tensor: element e is of token e / stride % extent.
 struct TokenAxis {
   ir::Dim stride, extent;
-  std::string order{};  ///< "": token i of a sequence at i; else another order, or part of them
+  std::string
+      order{};  ///< "": token i of a sequence at i; else another order, or a part of the tokens
   bool masked = false;  ///< what rows of padding hold does not matter here
 
   bool is_same_place(const TokenAxis& other) const {
@@ -26,7 +27,7 @@ struct TokenAxis {
 };
 using TokenAxes = std::vector<TokenAxis>;
 
-/// That of [batch, seq, ...].
+/// The token axis of a tensor [batch, seq, ...]; none if seq is 1.
 TokenAxes axis_of_tokens(const ir::Shape& rows);
 
 /// What becomes of the token axes of an operand.
@@ -37,7 +38,8 @@ struct FollowedAxes {
   TokenAxes combined{};
 };
 
-/// Those of operand `i` in a result of the node. `chooses(v)`: the indices v choose real tokens.
+/// Follows the token axes of operand `i` into a result of the node. `chooses(v)`: whether the
+/// indices `v` choose real tokens alone.
 FollowedAxes follow_tokens(const ir::Node& node, std::size_t i, const ir::Value& result,
                            const TokenAxes& axes,
                            const std::function<bool(const ir::Value*)>& chooses);

@@ -55,6 +55,11 @@ TEST(PaddingReaders, RowsOfSeveralTokens) {
                       "  %y: f32[2, 8, 3] = linear(%f, %w)",
                       x, "const %w: f32[4, 3] = ...\n"),
             "linear");
+  EXPECT_EQ(reader_in("%f: f32[2, 8, 8] = Transpose(%x) {perm = [0, 2, 1]}\n"
+                      "  %y: f32[2, 8, 3] = linear(%f, %w)",
+                      "2, 8, 8", "const %w: f32[8, 3] = ...\n"),
+            "linear")
+      << "of equal extents";
   EXPECT_EQ(reader_in("%y: f32[2, 3, 8] = MatMul(%w, %x)", x, "const %w: f32[3, 4] = ...\n"),
             "MatMul")
       << "of tokens, from the left";
@@ -117,6 +122,21 @@ TEST(PaddingReaders, TheMaskHidesAlongItsAxes) {
                       mean),
             "ReduceSum")
       << "one number for all tokens";
+  const std::string kept = column +
+                           "%c: bool[batch, seq, 1] = Cast(%column) {to = \"bool\"}\n"
+                           "%r: f32[batch, seq, 8] = Relu(%x)\n";
+  EXPECT_EQ(reader_in(kept + "%m: f32[batch, seq, 8] = Where(%c, %x, %zero)" + mean,
+                      "batch, seq, 8", "const %zero: f32[] = 0\n"),
+            "");
+  EXPECT_EQ(reader_in(kept + "%m: f32[batch, seq, 8] = Where(%c, %x, %r)" + mean), "ReduceSum")
+      << "padding either way";
+  EXPECT_EQ(
+      reader_in("%s: f32[batch, seq] = CumSum(%mask, %a)\n" +
+                    std::string("%column: f32[batch, seq, 1] = Unsqueeze(%s) {axes = [2]}\n") +
+                    "%m: f32[batch, seq, 8] = Mul(%x, %column)" + mean,
+                "batch, seq, 8", "const %a: i64[] = 1\n"),
+      "ReduceSum")
+      << "not zero for padding";
   const std::string tail = "[2, 3, 1] = Slice(%column) {axes = [1], starts = [";
   const auto without_first = [&](const std::string& start) {
     return reader_in(
@@ -145,6 +165,11 @@ TEST(PaddingReaders, TheMaskHidesAlongItsAxes) {
       reader_in(attention + "%y: f32[batch, seq] = ReduceMean(%p) {axes = [1], keepdims = 0}"),
       "ReduceMean")
       << "of queries, which the mask of keys leaves";
+  const std::string turned =
+      attention +
+      "%r: f32[batch, seq, seq] = Transpose(%p) {perm = [0, 2, 1]}\n  %y: f32[batch, seq] ";
+  EXPECT_EQ(reader_in(turned + "= ReduceMean(%r) {axes = [2], keepdims = 0}"), "ReduceMean");
+  EXPECT_EQ(reader_in(turned + "= ReduceMean(%r) {axes = [1], keepdims = 0}"), "");
   EXPECT_EQ(reader_in(attention + R"(%c: f32[batch, seq, 8] = MatMul(%p, %x)
   %y: f32[batch, 8] = ReduceMean(%c) {axes = [1], keepdims = 0})"),
             "ReduceMean");
