@@ -93,6 +93,7 @@ class Model {
   /// Takes external data into the message: those of attributes and branches stay there.
   void take_in(onnx::TensorProto& tensor) const;
   void take_in(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) const;
+  void take_in(onnx::GraphProto& branch) const;
 
   std::filesystem::path path_;
   onnx::ModelProto proto_;

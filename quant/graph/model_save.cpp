@@ -33,7 +33,14 @@ void Model::take_in(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) 
     for (auto& attribute : *node.mutable_attribute()) {
       if (attribute.has_t()) take_in(*attribute.mutable_t());
       for (auto& t : *attribute.mutable_tensors()) take_in(t);
+      if (attribute.has_g()) take_in(*attribute.mutable_g());
+      for (auto& g : *attribute.mutable_graphs()) take_in(g);
     }
+}
+
+void Model::take_in(onnx::GraphProto& branch) const {
+  for (auto& t : *branch.mutable_initializer()) take_in(t);
+  take_in(*branch.mutable_node());
 }
 
 std::int64_t Model::save(const std::filesystem::path& path, std::int64_t inline_limit) {
@@ -42,11 +49,7 @@ std::int64_t Model::save(const std::filesystem::path& path, std::int64_t inline_
     if (t.data_location() == onnx::TensorProto::EXTERNAL && !added_.contains(t.name()))
       added_[t.name()] = read(t.name());
 
-  for_each_graph(*proto_.mutable_graph(), [&](onnx::GraphProto& g) {
-    if (&g != proto_.mutable_graph())
-      for (auto& t : *g.mutable_initializer()) take_in(t);
-    take_in(*g.mutable_node());
-  });
+  take_in(*proto_.mutable_graph()->mutable_node());
   for (auto& function : *proto_.mutable_functions()) take_in(*function.mutable_node());
 
   PendingFile model(path);

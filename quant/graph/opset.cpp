@@ -138,7 +138,18 @@ void raise_functions(Model& model, std::int64_t to) {
       if ((!opset.domain().empty() && opset.domain() != "ai.onnx") || opset.version() >= to)
         continue;
       Raiser raiser(model, opset.version(), unknown, true);
-      for (auto& node : *function.mutable_node()) raiser.raise(node, to);
+      const auto raise_all = [&](onnx::GraphProto& branch) {
+        for_each_graph(branch, [&](onnx::GraphProto& graph) {
+          for (auto& node : *graph.mutable_node()) raiser.raise(node, to);
+        });
+      };
+      for (auto& node : *function.mutable_node()) {
+        raiser.raise(node, to);
+        for (auto& attribute : *node.mutable_attribute()) {
+          if (attribute.has_g()) raise_all(*attribute.mutable_g());
+          for (auto& branch : *attribute.mutable_graphs()) raise_all(branch);
+        }
+      }
       opset.set_version(to);
     }
 }
