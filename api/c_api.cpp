@@ -111,7 +111,7 @@ bool read_options(const bertcl_session_options* options, bertcl::SessionOptions&
   all.require_int8 = given.require_int8 != 0;
   all.allow_nonfinite = given.allow_nonfinite != 0;
   if (!given.pooling && (given.normalize != 0 || given.dimensions != 0))
-    throw bertcl::Error("'normalize' and 'dimensions' are of vectors: they need 'pooling'");
+    throw bertcl::Error("'normalize' and 'dimensions' need 'pooling'");
   if (given.pooling)
     all.pooling = bertcl::Pooling{given.pooling, false, given.normalize != 0, given.dimensions};
   return true;

@@ -57,10 +57,10 @@ class Session:
         _check_type(str, "a text", device=device, precision=precision)
         _check_type(numbers.Integral, "a whole number", requests=requests, max_memory=max_memory, dimensions=dimensions)
         if pooling is None and (normalize or dimensions):
-            raise ValueError("normalize and dimensions are of vectors: they need pooling")
+            raise ValueError("normalize and dimensions need pooling")
         model = path if isinstance(path, bytes) else os.fspath(path)
         if isinstance(model, str) and "\0" in model:
-            raise ValueError(f"{model!r}: a path holds no zero byte")
+            raise ValueError(f"{model!r}: the path contains a zero byte")
         self.path = "" if isinstance(path, bytes) else model
         self._session = _bertcl.Session(model, device, precision, requests, max_memory, require_int8, allow_nonfinite,
                                         pooling, normalize, dimensions, or_own)
@@ -102,7 +102,7 @@ class Session:
         known = [output.name for output in self._outputs]
         if isinstance(wanted, str):
             raise TypeError(f"the names of outputs are a list, such as ['{wanted}']")
-        wanted = list(wanted or [])
+        wanted = [] if wanted is None else list(wanted)
         if not wanted:
             return known
         for name in wanted:
@@ -131,5 +131,7 @@ def _concat(name, sequences):
     for i, array in enumerate(arrays):
         if array.size and array.dtype.kind not in "biu":
             raise _bertcl.Error(f"{name} of sequence {i} are of type {array.dtype}, expected integers")
+        if array.size and array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+            raise _bertcl.Error(f"{name} of sequence {i} hold {array.max()}, which int64 cannot")
     arrays = [array.astype(np.int64, copy=False) for array in arrays]
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

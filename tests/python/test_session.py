@@ -49,7 +49,7 @@ class SessionTest(unittest.TestCase):
             with self.assertRaisesRegex(bertcl.Error, message):
                 bertcl.Session(MODEL, **options)
         for options in {"normalize": True}, {"dimensions": 8}:
-            with self.assertRaisesRegex(ValueError, "they need pooling"):
+            with self.assertRaisesRegex(ValueError, "need pooling"):
                 bertcl.Session(MODEL, **options)
 
     def test_inputs_and_outputs_are_named_and_typed_as_onnxruntime_does(self):
@@ -89,6 +89,8 @@ class SessionTest(unittest.TestCase):
         swapped = self.session.run(["end_logits", "start_logits"], feeds)
         np.testing.assert_array_equal(swapped[0], end)
         np.testing.assert_array_equal(swapped[1], start)
+        both = self.session.run(np.array(["end_logits", "start_logits"]), feeds)
+        np.testing.assert_array_equal(both[0], end)
         only, = self.session.run((name for name in ["end_logits"]), feeds)
         np.testing.assert_array_equal(only, end)
         self.assertFalse((start == end).all())
@@ -145,7 +147,7 @@ class SessionTest(unittest.TestCase):
             self.session.run_sequences([[101, 102]], [[0, 0.5]])
         with self.assertRaisesRegex(bertcl.Error, "input_ids.*expected numbers of at most 64 bits"):
             self.session.run(None, {"input_ids": np.ones((1, 3), np.longdouble)})
-        with self.assertRaisesRegex(ValueError, "a path holds no zero byte"):
+        with self.assertRaisesRegex(ValueError, "the path contains a zero byte"):
             bertcl.Session(f"{MODEL}\0x")
 
     def test_threads_get_the_bits_of_one_thread(self):
