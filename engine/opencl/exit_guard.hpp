@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where CL must not be used: compilers while a process runs its exit handlers, nothing in a child
-// of fork().
+// Where CL must not be used: compilers while a process runs its exit handlers, any of it in a
+// child of fork().
 #pragma once
 
 namespace bertcl::opencl {

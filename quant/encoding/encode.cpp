@@ -98,7 +98,7 @@ class Encoder {
     if (rank < 2) throw Refusal{"its weight has no columns"};
     if (weight.axis >= 0 && weight.axis != rank - 1)
       throw Refusal{fmt::format(
-          "its weight has scales along axis {}; integer products are scaled by column, axis {}",
+          "its weight has scales along axis {}; an integer MatMul has scales per column, axis {}",
           weight.axis, rank - 1)};
   }
 

@@ -243,11 +243,12 @@ class Placer {
     if (wants(Place::layer_norm))
       outputs.insert(structure_.layer_norms.begin(), structure_.layer_norms.end());
     outputs.insert(by_operator_.begin(), by_operator_.end());
-    for (const auto& output : outputs)
-      if (const int n = index_.producer(output); !constants_.contains(output) &&
-                                                 !exclude_.find(index_.node(n)) &&
-                                                 (is_included(n) || included.contains(output)))
+    for (const auto& output : outputs) {
+      if (constants_.contains(output)) continue;
+      const int n = index_.producer(output);
+      if (!exclude_.find(index_.node(n)) && (is_included(n) || included.contains(output)))
         placement_.outputs.push_back(output);
+    }
     std::stable_sort(
         placement_.outputs.begin(), placement_.outputs.end(),
         [&](const auto& a, const auto& b) { return index_.producer(a) < index_.producer(b); });

@@ -65,7 +65,7 @@ void check_accuracy(const AskedAccuracy& asked, const Options& options, const Ra
                fmt::format("no {} is quantized; see {}", op, option_name("op-types")));
   if (source.dynamic && !asked.activations.empty())
     refuse(option_name(asked.activations),
-           option_name("dynamic") + " quantizes activations in each run, and MatMuls alone");
+           option_name("dynamic") + " quantizes only MatMuls, and activations at run time");
   const std::string reason = source.dynamic       ? option_name("dynamic") + " takes no samples"
                              : source.reads_table ? "a table of ranges has no samples"
                                                   : "";

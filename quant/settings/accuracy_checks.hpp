@@ -26,8 +26,8 @@ struct AskedAccuracy {
   bool add_channels = false, axes = false;
 };
 
-/// Of --smooth, --weight-rounding, --bias-correction, the options of methods and samples, and what
-/// is left to quantize by.
+/// Of --smooth, --weight-rounding, --bias-correction, the options of methods and samples, and
+/// those that need Q/DQ of activations.
 AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options);
 
 /// Throws Error where what was asked for stands beside an option that leaves nothing of it.
