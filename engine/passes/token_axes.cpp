@@ -191,10 +191,8 @@ class Follower {
         follow_map(t, *map);
       else if (node_.op == "Gather")
         gather(t);
-      else if (is_among(node_, {"Slice", "Split", "Concat", "Pad", "Tile"}) && i_ != 0 &&
-               node_.op != "Concat")
-        combine(t);
-      else if (is_among(node_, {"Slice", "Split", "Concat", "Pad", "Tile"}))
+      else if (node_.op == "Concat" ||
+               (i_ == 0 && is_among(node_, {"Slice", "Split", "Pad", "Tile"})))
         move(t);
       else if (is_among(node_, {"GatherElements", "GatherND"}) && i_ == 0 &&
                chooses_(node_.inputs[1]))
