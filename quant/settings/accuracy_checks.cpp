@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <initializer_list>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -25,6 +26,15 @@ std::string first_asked(const CLI::App& command, std::initializer_list<const cha
   return "";
 }
 
+/// The first option of calibration that was given; "" for none.
+std::string asked_calibration(const CLI::App& command, const Options& options) {
+  const std::optional<bool>& absolute = options.method_options.symmetric;
+  if (absolute && command.count("--two-sided") > 0) return *absolute ? "absolute" : "two-sided";
+  return first_asked(command, {"method", "percentile", "bins", "quantized-bins", "start-bin",
+                               "stride", "moving-average", "averaging-constant", "averaged-samples",
+                               "batch", "samples", "first-samples", "max-seq-length"});
+}
+
 }  // namespace
 
 AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options) {
@@ -32,10 +42,7 @@ AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options) {
       .smooth = options.accuracy.smooth && command.count("--smooth") > 0,
       .gptq = options.accuracy.gptq && command.count("--weight-rounding") > 0,
       .bias_correction = options.accuracy.bias_correction && command.count("--bias-correction") > 0,
-      .calibration = first_asked(
-          command, {"method", "percentile", "bins", "quantized-bins", "start-bin", "stride",
-                    "moving-average", "averaging-constant", "averaged-samples", "batch", "samples",
-                    "first-samples", "max-seq-length"}),
+      .calibration = asked_calibration(command, options),
       .activations =
           first_asked(command, {"symmetric-ranges", "minimum-range", "recalibrate-weights",
                                 "dedicated-pairs", "all-readers", "adds", "add-channels"}),

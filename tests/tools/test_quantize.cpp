@@ -142,6 +142,8 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
                                                 {"--first-samples"},
                                                 {"--max-seq-length", "64"},
                                                 {"--samples", "3"},
+                                                {"--two-sided"},
+                                                {"--absolute"},
                                                 {"--symmetric-ranges"},
                                                 {"--minimum-range", "0.5"},
                                                 {"--dedicated-pairs"},

@@ -9,7 +9,7 @@
 
 namespace bertcl::passes {
 
-constexpr std::int64_t max_head_size = 256;  // columns that the attention kernels take: HEAD_MAX
+inline constexpr std::int64_t max_head_size = 256;  // columns; HEAD_MAX of the attention kernels
 
 using Permutation = std::vector<std::int64_t>;
 

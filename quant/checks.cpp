@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/checks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "support/option_name.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+/// True for operators that make integers of activations, or compute on such.
+bool is_quantized_operator(const std::string& op) {
+  constexpr const char* kPrefixes[] = {"QuantizeLinear", "DynamicQuantize", "QLinear",
+                                       "QOrdered",       "QAttention",      "QGemm",
+                                       "QEmbed",         "MatMulInteger",   "ConvInteger"};
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](const char* prefix) { return op.starts_with(prefix); });
+}
+
+}  // namespace
+
+void check_types(const Options& options) {
+  if (options.activations.type == ir::DType::i8 && options.weights.scheme.type == ir::DType::u8)
+    throw Error(
+        "s8 activations with u8 weights are not supported (nor by onnxruntime's MatMulInteger); "
+        "use s8 weights or u8 activations");
+  const WeightOptions& weights = options.weights;
+  if (weights.scheme.steps == Steps::reduced && weights.scheme.bits != 8)
+    throw Error(fmt::format("{} makes weights of 7 bits; it excludes {}",
+                            option_name("reduce-range"),
+                            option_name("weight-bits", std::to_string(weights.scheme.bits))));
+  if (weights.scale == WeightScale::mse && weights.as_float &&
+      saturation_of(weights.scheme) != integers_of(weights.scheme.type))
+    throw Error(
+        "QuantizeLinear clips weights to 8 bits; for fewer bits, write them as integers, not as "
+        "float after Q -> DQ");
+}
+
+void check_float(const onnx::GraphProto& graph, const std::filesystem::path& path) {
+  std::map<std::string, int> counts;
+  bool quantized = false;
+  for (const auto& node : graph.node()) {
+    const bool one = is_quantized_operator(node.op_type());
+    quantized = quantized || one;
+    if (one || node.op_type() == "DequantizeLinear") ++counts[node.op_type()];
+  }
+  if (!quantized) return;
+  std::vector<std::string> found;
+  for (const auto& [op, count] : counts) found.push_back(fmt::format("{} {}", count, op));
+  throw Error(
+      fmt::format("{}: already quantized, it has {} nodes; give the float model it was made from",
+                  path.string(), fmt::join(found, " and ")));
+}
+
+void check_dynamic(const Options& options, ActivationScales scales) {
+  const PlacementOptions& placement = options.placement;
+  for (const std::string& op : placement.op_types)
+    if (op != "MatMul" && op != "Gather")
+      throw Error(
+          fmt::format("operator {} cannot be quantized dynamically (only MatMul and Gather can); "
+                      "calibrate instead",
+                      op));
+  if (!placement.output_op_types.empty() || !placement.places.empty())
+    throw Error(
+        "results cannot be quantized dynamically, only inputs of MatMuls; calibrate instead");
+  if (options.softmax == Softmax::unnormalized)
+    throw Error("MatMuls after an unnormalized Softmax cannot be quantized dynamically; use " +
+                option_name("softmax", "plain"));
+  const bool per_token = scales == ActivationScales::per_token;
+  if (!per_token && options.activations != Scheme{})
+    throw Error(
+        "DynamicQuantizeLinear makes asymmetric u8; use that for activations, or calibrate");
+  if (per_token && options.weights.scheme.type != ir::DType::i8)
+    throw Error("per-token activation scales need s8 weights");
+  if (options.weights.as_float || options.weights.transposed)
+    throw Error(
+        "dynamically quantized MatMuls read integer weights in MatMul's layout, not float or "
+        "transposed ones");
+}
+
+}  // namespace bertcl::quant
