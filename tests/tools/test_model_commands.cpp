@@ -273,6 +273,10 @@ TEST_F(AnswerTest, RefusesWhatItCannotUse) {
               HasSubstr("--question: invalid UTF-8 at byte 1 of 2; see bertcl answer --help"));
   EXPECT_THAT(refusal(run_bertcl({"answer", "-q", "Who?"}, {{"BERTCL_MODEL", path("m.onnx")}})),
               AllOf(HasSubstr("BERTCL_MODEL"), HasSubstr("m.onnx")));
+  std::filesystem::create_symlink("circle.onnx", path("circle.onnx"));
+  EXPECT_THAT(
+      refusal(run_bertcl({"answer", "-q", "Who?"}, {{"BERTCL_MODEL", path("circle.onnx")}})),
+      AllOf(HasSubstr("BERTCL_MODEL names"), HasSubstr("Too many levels")));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--context", path("absent.txt"), "-q", "Who?"})),
               HasSubstr("absent.txt"));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--context", write("empty.txt", " \n"), "-q", "Who?"})),

@@ -14,11 +14,14 @@ namespace bertcl::tools {
 namespace fs = std::filesystem;
 
 fs::path find_default_model() {
-  if (const char* named = std::getenv("BERTCL_MODEL"); named && *named) {
-    if (fs::exists(named)) return named;
-    throw Error(fmt::format("BERTCL_MODEL names {}, which does not exist", named));
-  }
   std::error_code failure;
+  if (const char* named = std::getenv("BERTCL_MODEL"); named && *named) {
+    const fs::file_status status = fs::status(named, failure);
+    if (fs::exists(status)) return named;
+    if (status.type() == fs::file_type::not_found)
+      throw Error(fmt::format("BERTCL_MODEL names {}, which does not exist", named));
+    throw Error(fmt::format("BERTCL_MODEL names {}: {}", named, failure.message()));
+  }
   const fs::path program = fs::read_symlink("/proc/self/exe", failure).parent_path();
   for (const fs::path& start : {program, fs::current_path(failure)}) {
     for (fs::path folder = start; !folder.empty(); folder = folder.parent_path()) {
