@@ -72,6 +72,10 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device) {
   return info;
 }
 
+bool is_older_than_1_2(const DeviceInfo& info) {
+  return info.version.starts_with("OpenCL 1.0") || info.version.starts_with("OpenCL 1.1");
+}
+
 std::string listing(const std::vector<DeviceInfo>& devices) {
   std::ostringstream out;
   for (const auto& d : devices)
@@ -84,6 +88,7 @@ std::string listing(const std::vector<DeviceInfo>& devices) {
 std::vector<Device> find_devices() {
   refuse_fork();
   std::vector<Device> found;
+  std::string old;
   cl_uint count = 0;
   // Without any platform the loader answers CL_PLATFORM_NOT_FOUND_KHR: the same as zero platforms.
   if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) count = 0;
@@ -99,10 +104,16 @@ std::vector<Device> find_devices() {
           "clGetDeviceIDs");
     for (cl_device_id id : ids) {
       Device device{describe(platform, id), id, platform};
+      if (is_older_than_1_2(device.info)) {  // its driver lacks functions that are called
+        old = device.info.name + " offers " + device.info.version;
+        continue;
+      }
       device.info.index = static_cast<int>(found.size());
       found.push_back(std::move(device));
     }
   }
+  if (found.empty() && !old.empty())
+    throw Error("no OpenCL device of version 1.2 or later found: " + old, ErrorCode::device);
   if (found.empty())
     throw Error("no OpenCL device found (platforms: " + std::to_string(platforms.size()) + "): " +
                     (platforms.empty() ? kInstallHint

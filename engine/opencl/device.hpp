@@ -36,7 +36,7 @@ struct DeviceInfo {
   bool is_intel_gpu() const { return type == "gpu" && vendor.find("Intel") != std::string::npos; }
 };
 
-/// All devices of all platforms; empty platforms are skipped. Throws Error that tells how to
+/// All devices of OpenCL 1.2 or later; empty platforms are skipped. Throws Error that tells how to
 /// install PoCL if there is no device at all.
 std::vector<DeviceInfo> list_devices();
 

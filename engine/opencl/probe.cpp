@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "opencl/binary.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/command_buffer.hpp"
 #include "opencl/persistent_kernel.hpp"
@@ -151,13 +152,7 @@ bool Prober::assembly_binary_probe() {
   cl_program program = nullptr;
   check(clGetKernelInfo(kernel.native(), CL_KERNEL_PROGRAM, sizeof(program), &program, nullptr),
         "clGetKernelInfo");
-  size_t bytes = 0;
-  check(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes, nullptr),
-        "size of a binary");
-  std::vector<unsigned char> binary(bytes);
-  unsigned char* data = binary.data();
-  check(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr), "a binary");
-  return bytes > 0;
+  return !binary_of(program, context_.native_device()).empty();
 }
 
 // Two merged steps by one work-group, by one for each unit, and by more than there are units.

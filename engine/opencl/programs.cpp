@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <exception>
 #include <span>
+#include <vector>
 
 #include "bertcl/error.hpp"
+#include "opencl/binary.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/ptx.hpp"
@@ -26,20 +28,6 @@ std::string build_log(cl_program program, cl_device_id device) {
   clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
   while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
   return log.empty() ? "(the driver gave no build log)" : log;
-}
-
-/// Empty if the driver gives none.
-std::string binary_of(cl_program program) {
-  size_t bytes = 0;
-  if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes, nullptr) !=
-          CL_SUCCESS ||
-      bytes == 0)
-    return "";
-  std::string binary(bytes, '\0');
-  auto* data = reinterpret_cast<unsigned char*>(binary.data());
-  if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr) != CL_SUCCESS)
-    return "";
-  return binary;
 }
 
 }  // namespace
@@ -189,7 +177,10 @@ ProgramHandle Programs::build_one(const Text& text) {
 
 // NVIDIA's driver gives the PTX of a program as its binary, and assembles PTX that it is given.
 ProgramHandle Programs::with_sm_90a(const Text& text, ProgramHandle program) {
-  std::string ptx = binary_of(program.get());
+  std::string ptx = binary_of(program.get(), device_);
+  if (ptx.empty())  // its sums would stay 0
+    throw Error(fmt::format("the driver of '{}' gave no PTX of '{}.cl'", info_.name, text.program),
+                ErrorCode::device);
   if (ptx.find(kSm90aComment) == std::string::npos) return program;
   ptx = ptx_for_sm_90a(std::move(ptx));
   const auto* bytes = reinterpret_cast<const unsigned char*>(ptx.data());
@@ -255,7 +246,7 @@ void Programs::store(double seconds, bool assembly) {
       continue;
     }
     const Stopwatch asking;
-    const std::string binary = binary_of(entry.program.get());
+    const std::string binary = binary_of(entry.program.get(), device_);
     if (binary.empty()) {
       cache_.report(entry.name, "not stored, the driver returned no binary");
       continue;

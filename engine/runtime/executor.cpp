@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
@@ -26,7 +27,7 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
                       : static_cast<std::int64_t>(plan.context->info().global_mem_bytes)),
       arenas_(arenas),
       // Steps of the persistent kernel find their values by address, in the arena.
-      has_arena_(plan.context->capabilities().overlapping_views || plan.persistent_kernel) {
+      has_views_(plan.context->capabilities().overlapping_views || plan.persistent_kernel) {
   find_lifetimes();
   if (plan.error_constant >= 0) {
     index_error_ = plan.context->allocate(sizeof(std::int32_t));
@@ -139,7 +140,10 @@ Executor::Places Executor::places_of(const ir::Bindings& sizes, std::int64_t oth
     places.arena_bytes += aligned(bytes_of(slot, sizes));
   }
   places.inputs_end = places.arena_bytes;
-  if (!has_arena_) {
+  // Where the arena is too large for one buffer, its values may fit in several.
+  const auto most_alloc = static_cast<std::int64_t>(plan_.context->info().max_alloc_bytes);
+  places.in_arena = has_views_ && (plan_.persistent_kernel || places.arena_bytes <= most_alloc);
+  if (!places.in_arena) {
     places.shared = plan::share_buffers(values);
     places.arena_bytes = 0;
     for (const std::int64_t bytes : places.shared.bytes) places.arena_bytes += aligned(bytes);
@@ -149,13 +153,19 @@ Executor::Places Executor::places_of(const ir::Bindings& sizes, std::int64_t oth
 }
 
 void Executor::place_slots() {
-  const std::int64_t before = allocated_bytes();
+  std::int64_t before = allocated_bytes();
   Places places = places_of(sizes_, arenas_ - before);
   memory_.slot_offsets = std::move(places.offsets);
   memory_.arena_bytes = places.arena_bytes;
   inputs_begin_ = places.inputs_begin;
   staging_.resize(static_cast<std::size_t>(places.inputs_end - places.inputs_begin));
-  if (!has_arena_) {
+  if (places.in_arena != in_arena_) {
+    memory_.arena = {};
+    memory_.values.clear();
+    arenas_ -= std::exchange(before, 0);
+    in_arena_ = places.in_arena;
+  }
+  if (!in_arena_) {
     value_of_ = std::move(places.shared.of);
     return allocate_values(places.shared.bytes);
   }
@@ -192,9 +202,9 @@ opencl::Buffer& Executor::buffer(int slot) {
   opencl::Buffer& view = buffers_[r];
   if (!view && lifetimes_[r].second >= lifetimes_[r].first)
     if (const std::int64_t bytes = bytes_of(r); bytes > 0)
-      view = has_arena_ ? memory_.arena.view(static_cast<std::size_t>(memory_.slot_offsets[r]),
-                                             static_cast<std::size_t>(bytes))
-                        : memory_.values[value_of_[r]].front(static_cast<std::size_t>(bytes));
+      view = in_arena_ ? memory_.arena.view(static_cast<std::size_t>(memory_.slot_offsets[r]),
+                                            static_cast<std::size_t>(bytes))
+                       : memory_.values[value_of_[r]].front(static_cast<std::size_t>(bytes));
   return view;
 }
 
@@ -207,7 +217,7 @@ std::span<std::byte> Executor::staging(int slot) {
 
 void Executor::upload() {
   settled_ = false;
-  if (has_arena_)
+  if (in_arena_)
     memory_.arena.write_async(staging_, static_cast<std::size_t>(inputs_begin_));
   else
     for (const plan::Input& in : plan_.inputs) buffer(in.slot).write_async(staging(in.slot));
@@ -233,7 +243,7 @@ void Executor::fill_tables() {
         if (table->values.empty()) host.push_back(0);
       }
   memory_.table_offsets.clear();
-  if (!has_arena_) return fill_tables(ranges);
+  if (!has_views_) return fill_tables(ranges);
   table_views_.clear();
   if (host.empty()) return;
   opencl::Buffer& tables = memory_.tables;

@@ -74,6 +74,7 @@ class Executor {
   struct Places {
     std::vector<std::int64_t> offsets;
     std::int64_t inputs_begin = 0, inputs_end = 0, arena_bytes = 0;
+    bool in_arena = true;
     plan::SharedBuffers shared = {};  // the replacement of the arena, if any
   };
   Places places_of(const ir::Bindings& sizes, std::int64_t others) const;
@@ -106,7 +107,8 @@ class Executor {
   std::set<const opencl::Kernel*> with_constants_;  // whose arguments that no size changes are set
   Memory memory_;
   opencl::Buffer index_error_;
-  const bool has_arena_;                 // else values share memory_.values
+  const bool has_views_;                 // values may share an arena, and tables a buffer
+  bool in_arena_ = true;                 // else values share memory_.values
   std::vector<std::size_t> value_of_;    // of those, by root slot
   std::int64_t inputs_begin_ = 0;        // in the arena, where they lie side by side
   std::vector<std::byte> staging_;       // of all inputs

@@ -4,17 +4,16 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "bertcl/error.hpp"
 
 namespace bertcl::runtime {
 
 std::int32_t as_int(std::int64_t size, const plan::Step& step) {
-  if (size > std::numeric_limits<std::int32_t>::max())
-    throw Error(fmt::format(
-        "{} '{}': a size of {} exceeds the kernels' limit of 2^31 - 1; use a smaller batch",
-        step.op, step.name, size));
+  if (size > kMostElements)
+    throw Error(
+        fmt::format("{} '{}': a size of {} exceeds the kernels' limit of {}; use a smaller "
+                    "batch",
+                    step.op, step.name, size, kMostElements));
   return static_cast<std::int32_t>(size);
 }
 

@@ -29,6 +29,9 @@ struct Memory {
   std::vector<std::size_t> table_offsets;  // in `tables`, in the order of the steps' arguments
 };
 
+/// Elements that kernels count in 32 bits: the ends of their chunks go beyond the last of them.
+inline constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1 - (1 << 16);
+
 /// A size as a kernel argument. Throws Error naming the step if it overflows an int.
 std::int32_t as_int(std::int64_t size, const plan::Step& step);
 

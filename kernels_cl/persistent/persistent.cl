@@ -53,6 +53,13 @@
 #define PAUSE()
 #endif
 
+#if __has_builtin(__atomic_thread_fence)
+// PoCL's mem_fence is empty: enough for the order of memory of x86, not for that of ARM.
+#define FENCE() __atomic_thread_fence(__ATOMIC_ACQ_REL)
+#else
+#define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+
 #define STEP(number, function) void function(__global const ulong*, int3, int3);
 STEPS
 #undef STEP
@@ -107,9 +114,9 @@ ONE_ITEM __kernel void persistent(__global const ulong* steps, __global int* sta
     const int items = items_of(step), before = item - (int)step[1], rest = items - before;
     const int taken = min(max(rest / (SHARES * groups), 1 + items / (LEAST * groups)), rest);
     if (atomic_cmpxchg(next, item, item + taken) != item) continue;
-    mem_fence(CLK_GLOBAL_MEM_FENCE);  // what the steps before have written is seen from here on
+    FENCE();  // what the steps before have written is seen from here on
     run_items(step, before, taken);
-    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    FENCE();
     atomic_add(done, taken);
   }
   if (atomic_inc(left) == groups - 1) *next = *done = *left = 0;

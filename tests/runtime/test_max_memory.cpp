@@ -58,6 +58,35 @@ TEST(MaxMemory, WhatNoDeviceHasIsRefusedWithoutALimit) {
         << rows;
 }
 
+TEST(MaxMemory, ValuesThatExceedTheLargestBufferTogetherHaveSeveral) {
+  SessionOptions of_any_size, options;
+  of_any_size.context = opencl::Context::create("");
+  const tests::ScopedVariable largest("OTHER_LARGEST", "65536");  // tests/support/other_device.cpp
+  options.context = opencl::Context::create("");
+  if (options.context.get()->info().max_alloc_bytes != 65536)
+    GTEST_SKIP() << "buffers may be larger; runs in test_runtime_gpu";
+  constexpr std::string_view text = R"(graph g(%x: f32[n, 64]) {
+  %a: f32[n, 64] = Softmax(%x) {axis = -1}
+  %b: f32[64, n] = Transpose(%a) {perm = [1, 0]}
+  %c: f32[n, n] = MatMul(%x, %b)
+  %y: f32[n, 64] = MatMul(%c, %a)
+  return %y as y
+})";
+  Session session = Session::compile(ir::parse(text), options);
+  Session expected = Session::compile(ir::parse(text), of_any_size);
+  for (const std::int64_t n : {100, 10, 90, 128, 1}) {
+    std::vector<float> values(static_cast<std::size_t>(64 * n));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7);
+    const Tensors inputs{{"x", ir::Tensor::of<float>({n, 64}, values)}};
+    EXPECT_EQ(session.arena_bytes({{"x", {n, 64}}}) > 65536, n >= 90) << n;
+    EXPECT_EQ(session.run(inputs), expected.run(inputs)) << n;
+  }
+  EXPECT_THAT(error_of([&] {
+                session.run({{"x", ir::Tensor::zeros(ir::DType::f32, {300, 64})}});
+              }),
+              HasSubstr("at most 65536 in one buffer"));
+}
+
 TEST(MaxMemory, WeightsCountAndTheEnvironmentSetsIt) {
   tests::ScopedVariable limit("BERTCL_MAX_MEMORY", "10000000");
   EXPECT_THAT(error_of([] { Session::load(model); }), HasSubstr("10000000"));

@@ -7,6 +7,8 @@
 //   OTHER_PTX=sm_90                 binaries are PTX for this target, with a comment for sm_90a
 //                                   where the source has one; from PTX for sm_90a in which it is
 //                                   open, the program is made with -DOPENED=1
+//   OTHER_DEVICES=2                 with OTHER_PTX: devices of the context. Binaries of programs
+//                                   are listed for each, this one's last
 //   OTHER_UNITS=64                  compute units
 //   OTHER_VERSION="OpenCL 2.0 x"    the version, and that of OpenCL C with it
 //   OTHER_HIDDEN=cl_khr_fp16,...    extensions that are not listed; of cl_khr_subgroups also the
@@ -17,6 +19,7 @@
 //   OTHER_KERNEL_GROUP=64           of every kernel, as where registers limit it: a launch of
 //                                   larger groups fails with CL_INVALID_WORK_GROUP_SIZE
 //   OTHER_LOCAL=16384               bytes of local memory
+//   OTHER_LARGEST=65536             bytes of the largest buffer
 //   OTHER_BUILD="-5 TEXT..."        programs whose source or options contain a TEXT are not built
 //   OTHER_LAUNCH="-5 NAME..."       launches of kernels of these names fail; of NAME:256 in groups
 //                                   of so many work-items, of NAME/-DA=1 only of programs with this
@@ -122,7 +125,8 @@ std::string options_of(cl_kernel kernel) {
   cl_device_id device = nullptr;
   char options[4096] = "";
   clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof(program), &program, nullptr);
-  clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof(device), &device, nullptr);
+  next<decltype(&::clGetProgramInfo)>("clGetProgramInfo")(program, CL_PROGRAM_DEVICES,
+                                                          sizeof(device), &device, nullptr);
   clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, sizeof(options), options,
                         nullptr);
   return std::string(options) + " ";
@@ -187,6 +191,9 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
   if (const std::size_t local = number("OTHER_LOCAL");
       local > 0 && what == CL_DEVICE_LOCAL_MEM_SIZE)
     *static_cast<cl_ulong*>(to) = local;
+  if (const std::size_t largest = number("OTHER_LARGEST");
+      largest > 0 && what == CL_DEVICE_MAX_MEM_ALLOC_SIZE)
+    *static_cast<cl_ulong*>(to) = largest;
   return status;
 }
 
@@ -227,12 +234,23 @@ cl_int clGetProgramInfo(cl_program program, cl_program_info what, size_t room, v
   static const auto real = next<decltype(&::clGetProgramInfo)>("clGetProgramInfo");
   if (setting("OTHER_PTX").empty()) return real(program, what, room, to, needed);
   const std::string ptx = ptx_of(program);
+  const std::size_t last = std::max<std::size_t>(1, number("OTHER_DEVICES")) - 1;
+  const auto list = [&](const auto& entries) {
+    return answer(entries.data(), entries.size() * sizeof(entries[0]), room, to, needed);
+  };
+  if (what == CL_PROGRAM_DEVICES) {
+    std::vector<cl_device_id> devices(last + 1, nullptr);
+    real(program, what, sizeof(cl_device_id), &devices[last], nullptr);
+    return list(devices);
+  }
   if (what == CL_PROGRAM_BINARY_SIZES) {
-    const size_t bytes = ptx.size();
-    return answer(&bytes, sizeof(bytes), room, to, needed);
+    std::vector<size_t> sizes(last + 1, 0);
+    sizes[last] = ptx.size();
+    return list(sizes);
   }
   if (what != CL_PROGRAM_BINARIES) return real(program, what, room, to, needed);
-  if (to) std::memcpy(*static_cast<void**>(to), ptx.data(), ptx.size());
+  if (to && room < (last + 1) * sizeof(void*)) return CL_INVALID_VALUE;
+  if (to) std::memcpy(static_cast<void**>(to)[last], ptx.data(), ptx.size());
   return CL_SUCCESS;
 }
 
