@@ -42,8 +42,6 @@ std::string Options::why_refused(std::string_view op, std::string_view variant) 
   return found == refused.end() ? "" : found->second;
 }
 
-bool Target::is_disabled(std::string_view variant) const { return options.is_disabled(variant); }
-
 int Builder::slot_of(const ir::Value* value) const {
   const auto it = slots_.find(value);
   if (it == slots_.end())
@@ -235,11 +233,8 @@ bool Builder::is_refused(const opencl::Kernel& kernel) const {
 void Builder::check_group_sizes() {
   if (context().info().type == "cpu") return;
   const auto check = [&](const opencl::Kernel& kernel, const std::array<std::size_t, 3>& local) {
-    const std::size_t items = local[0] * local[1] * local[2];
-    const std::size_t most = items > 1 ? context().queue().most_items(kernel) : items;
-    if (items <= most) return true;
-    const std::string reason = fmt::format(
-        "the device runs its kernel in work-groups of up to {}, it needs {}", most, items);
+    const std::string reason = target().why_not_in_groups(kernel, local);
+    if (reason.empty()) return true;
     refuse(kernel, reason, Error(reason, ErrorCode::device));
     return false;
   };

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the choice of a variant depends on, apart from the op.
 #pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "kernels/needs.hpp"
@@ -24,6 +28,10 @@ struct Target {
   kernels::Refusal why_not(const kernels::Needs& needs) const {
     return kernels::why_not(needs, context.info(), context.capabilities());
   }
+
+  /// Why a built kernel does not run in such work-groups; "" where it does.
+  std::string why_not_in_groups(const opencl::Kernel& kernel,
+                                const std::array<std::size_t, 3>& local) const;
 
   /// What the variant takes from the device.
   kernels::GemmVariant for_device(const kernels::GemmVariant& variant) const {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -99,6 +100,82 @@ opencl::Buffer transposed(const plan::Target& target, const opencl::Buffer& weig
   return result;
 }
 
+struct RefusedVariant {
+  std::string name, reason;
+};
+
+/// Launches the kernels of a GEMM for one row, which a GPU's driver may refuse: the first that it
+/// does refuse.
+std::optional<RefusedVariant> try_launches(opencl::Context& device, const plan::Target& target,
+                                           const plan::GemmS8& gemm,
+                                           const plan::PrepackedS8& prepacked) {
+  if (device.info().type == "cpu") return std::nullopt;
+  plan::Step step;
+  plan::set_variants(
+      step, gemm, kernels::activation_code(""), kernels::type_code(ir::DType::f32),
+      ir::Dim::symbol(kRows),
+      [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
+        return device.unbuilt_kernel(program, kernel, defines);
+      });
+  const auto n = static_cast<std::int32_t>(gemm.tunable.n),
+             k = static_cast<std::int32_t>(gemm.tunable.k);
+  const auto columns = static_cast<std::size_t>(n);
+  const opencl::Buffer a = device.allocate(static_cast<std::size_t>(k)),
+                       scale = device.allocate(columns * sizeof(float)),
+                       out = device.allocate(columns * sizeof(float));
+  const auto refusal_of = [&](opencl::Kernel kernel, const auto& global,
+                              const std::array<std::size_t, 3>& local) -> std::string {
+    try {
+      kernel.build();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::out_of_memory) throw;  // which may pass
+      const std::string message = error.what();
+      return "the driver refuses its kernel: " + message.substr(0, message.find('\n'));
+    }
+    if (std::string reason = target.why_not_in_groups(kernel, local); !reason.empty())
+      return reason;
+    kernels::set(kernel, kernels::GemmS8<opencl::KernelArgument>{
+                             .a = a,
+                             .b = prepacked.panels,
+                             .colsum = prepacked.column_sums,
+                             .scale = scale,
+                             .bias = nullptr,
+                             .out_inv_scale = nullptr,
+                             .out_zero_point = nullptr,
+                             .out = out,
+                             .M = 1,
+                             .N = n,
+                             .K = k,
+                             .zero_point = 0,
+                             .a_signed = 0,
+                             .has_bias = 0,
+                             .activation = kernels::activation_code(""),
+                             .out_type = kernels::type_code(ir::DType::f32),
+                             .x_scale = nullptr,
+                             .x_zero_point = nullptr,
+                             .row_sums = nullptr,
+                             .w_zero_point = nullptr,
+                             .row_scale = nullptr});
+    opencl::Grid grid{.local = local};
+    for (std::size_t d = 0; d < 3; ++d)
+      grid.global[d] = static_cast<std::size_t>(global[d].evaluate({{kRows, 1}}));
+    try {
+      device.queue().group_items(kernel, grid);
+      device.queue().launch(kernel, grid.global, grid.local, "GEMM");
+    } catch (const opencl::LaunchRefused& error) {
+      return fmt::format("the driver refuses its launch: {}", error.what());
+    }
+    device.queue().finish();
+    return "";
+  };
+  for (const plan::Alternative& other : step.alternatives)
+    if (std::string reason = refusal_of(other.kernel, other.global, other.local); !reason.empty())
+      return RefusedVariant{other.variant, std::move(reason)};
+  if (std::string reason = refusal_of(step.kernel, step.global, step.local); !reason.empty())
+    return RefusedVariant{step.variant, std::move(reason)};
+  return std::nullopt;
+}
+
 }  // namespace
 
 GemmContext::GemmContext(_cl_command_queue* queue, const std::string& disabled)
@@ -129,10 +206,24 @@ GemmWeights::GemmWeights(std::shared_ptr<const GemmContext> context, const GemmW
   for (const std::int32_t zero : zeros) check_zero_point(zero, ir::DType::i8, "weights");
   const bool has_zeros = std::ranges::any_of(zeros, [](std::int32_t z) { return z != 0; });
   plan::check_exact_sums(who, desc.k, has_zeros);
-  gemm_ = plan::choose_gemm_s8(context_->target(), who, desc.n, desc.k);
+  choose_variants(who, desc.n, desc.k);
   if (has_zeros) zero_points_ = upload(*context_->device(), zeros);
-  prepacked_ = plan::allocate_prepacked(*context_->device(), gemm_);
   prepack(desc);
+}
+
+void GemmWeights::choose_variants(const std::string& who, std::int64_t n, std::int64_t k) {
+  opencl::Context& device = *context_->device();
+  plan::Options options = context_->target().options;
+  const plan::Target target{device, options, context_->target().tuning};
+  for (;;) {
+    gemm_ = plan::choose_gemm_s8(target, who, n, k);
+    prepacked_ = plan::allocate_prepacked(device, gemm_);
+    const auto refused = try_launches(device, target, gemm_, prepacked_);
+    if (!refused) return;
+    if (!options.refused.emplace("linear_q:" + refused->name, refused->reason).second)
+      throw Error(fmt::format("{}: {}: {}", who, refused->name, refused->reason),
+                  ErrorCode::device);
+  }
 }
 
 void GemmWeights::prepack(const GemmWeightsDesc& desc) {
@@ -212,7 +303,8 @@ opencl::Buffer Gemm::queue_row_sums(const opencl::Buffer& a, const opencl::Buffe
   kernels::set(row_sums_, arguments);
   const auto items = static_cast<std::size_t>((std::int64_t{m} + target.rows_per_item() - 1) /
                                               target.rows_per_item());
-  opencl::launch(row_sums_, {items, 1, 1}, {1, 1, 1}, command);
+  const opencl::Grid grid = target.context.queue().grid_of(row_sums_, {items, 1, 1});
+  opencl::launch(row_sums_, grid.global, grid.local, command);
   arguments.a = arguments.x_zero_point = arguments.sums = nullptr;
   kernels::set(row_sums_, arguments);
   return sums;
@@ -245,9 +337,11 @@ void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
   const plan::Alternative* other =
       plan::alternative_for(step_, sizes, device->info().compute_units);
   opencl::Kernel kernel = other ? other->kernel : step_.kernel;  // a handle
-  std::array<std::size_t, 3> global{};
+  opencl::Grid grid{.local = other ? other->local : step_.local};
   for (std::size_t d = 0; d < 3; ++d)
-    global[d] = static_cast<std::size_t>((other ? other->global : step_.global)[d].evaluate(sizes));
+    grid.global[d] =
+        static_cast<std::size_t>((other ? other->global : step_.global)[d].evaluate(sizes));
+  device->queue().group_items(kernel, grid);
 
   opencl::Command last = command;
   opencl::EventHandle summed;
@@ -281,7 +375,7 @@ void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
       .w_zero_point = weights_->zero_points_,
       .row_scale = row_scales};
   kernels::set(kernel, arguments);
-  opencl::launch(kernel, global, other ? other->local : step_.local, last);
+  opencl::launch(kernel, grid.global, grid.local, last);
   // Of the caller's memory the kernel keeps nothing: views would hold buffers that he releases.
   arguments.a = arguments.out = arguments.x_scale = arguments.x_zero_point = arguments.row_sums =
       arguments.row_scale = nullptr;

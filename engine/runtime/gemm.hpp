@@ -60,6 +60,8 @@ class GemmWeights {
 
  private:
   friend class Gemm;
+  /// The fastest variants that the driver launches, and memory for what they read.
+  void choose_variants(const std::string& who, std::int64_t n, std::int64_t k);
   void prepack(const GemmWeightsDesc& desc);
 
   std::shared_ptr<const GemmContext> context_;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/api/gemm_case.hpp"
+#include "tests/support/environment.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -187,6 +188,23 @@ TEST(Gemm, TilesOfWorkGroupsFollowTheRows) {
     GemmCase all = c;
     all.m = m, all.a = rows.a;
     GemmCall(gemm.get(), all, callers_device().queue.get()).check(all);
+  }
+}
+
+/// Kernels that a GPU's driver does not run, as tests/support/other_device.cpp refuses them.
+TEST(Gemm, TakesTheNextVariantWhereTheDriverRefusesOne) {
+  cl_device_type type = 0;
+  clGetDeviceInfo(callers_device().device, CL_DEVICE_TYPE, sizeof(type), &type, nullptr);
+  if (type != CL_DEVICE_TYPE_GPU) GTEST_SKIP() << "there is no GPU; runs in test_api_gpu";
+  const GemmCase c = random_case(70, 130, 66, BERTCL_U8, BERTCL_I32, 0, 3);
+  for (const auto& [setting, value] : {std::pair{"OTHER_LAUNCH", "-54 gemm_s8:256"},
+                                       {"OTHER_BUILD", "-11 b_tile"},
+                                       {"OTHER_KERNEL_GROUP", "64"}}) {
+    const tests::ScopedVariable refused(setting, value);
+    const ContextPointer context = make_context(nullptr);
+    const WeightsPointer weights = make_weights(context, c);
+    const GemmPointer gemm = make_gemm(weights, c);
+    GemmCall(gemm.get(), c, callers_device().queue.get()).check(c);
   }
 }
 
