@@ -32,7 +32,7 @@ Answer read_answer(const JsonNode& node) {
 
 Question read_question(const JsonNode& node, std::size_t context, bool& version_2) {
   Question question;
-  question.id = node.at("id").string();
+  question.id = text::name_of(node.at("id"));
   question.text = node.at("question").string();
   question.context = context;
   node.at("answers").each(
@@ -69,7 +69,7 @@ Dataset parse_lines(const text::DataFile& file) {
   text::each_object(file, kLineForm, [&](const JsonNode& object, std::size_t line) {
     Question question;
     const auto id = object.find("id");
-    question.id = id ? id->string() : std::to_string(dataset.questions.size());
+    question.id = id ? text::name_of(*id) : std::to_string(dataset.questions.size());
     question.text = object.at("question").string();
     const std::string& context = object.at("context").string();
     if (dataset.contexts.empty() || dataset.contexts.back() != context)

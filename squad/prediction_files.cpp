@@ -35,7 +35,7 @@ void save_predictions(const std::filesystem::path& path, const Evaluation& evalu
 
 void save_null_odds(const std::filesystem::path& path, const Evaluation& evaluation) {
   save(path, evaluation,
-       [](const Prediction& prediction) { return json(prediction.null_odds.value_or(0.0)); });
+       [](const Prediction& prediction) { return json(prediction.null_odds.value()); });
 }
 
 void save_nbest(const std::filesystem::path& path, const Evaluation& evaluation) {

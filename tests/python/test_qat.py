@@ -201,6 +201,19 @@ class Windows(unittest.TestCase):
         self.assertEqual(sum(len(w.ids) for w in windows), spec["tokens"])
         self.assertGreater(len(windows), len(questions))
 
+    def test_text_is_normalized_as_the_configuration_says(self):
+        def tokens(**config):
+            pathlib.Path(folder, "tokenizer_config.json").write_text(json.dumps(config))
+            options = argparse.Namespace(vocab=None, cased=False)
+            return task_data.tokenizer_of(options, pathlib.Path(folder)).encode("Café 中国").tokens[1:-1]
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "vocab.txt").write_text("\n".join(
+                ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "café", "Café", "中", "国", "中国")))
+            self.assertEqual(tokens(), ["cafe", "中", "国"])
+            self.assertEqual(tokens(strip_accents=False), ["café", "中", "国"])
+            self.assertEqual(tokens(do_lower_case=False), ["Café", "中", "国"])
+            self.assertEqual(tokens(tokenize_chinese_chars=False), ["cafe", "中国"])
+
     def test_labels_and_best_windows(self):
         tokenizer = squad_data.load_tokenizer(VOCABULARY)
         text = "one two three four five six seven eight nine ten eleven twelve"
@@ -302,7 +315,9 @@ class Evaluation(Folder):
                                   "--json", "-").stdout)["models"][0]
         options = evaluate.argparse.Namespace(data=SAMPLE, limit=40, vocab=None, cased=False,
                                               max_length=384, stride=128, tokens=2048)
-        expected, _ = evaluate.evaluate(onnx_module.OnnxModule(DEFAULT), DEFAULT, options, "cpu")
+        model = onnx.load(DEFAULT)
+        model.graph.output.reverse()  # the end logits first
+        expected, _ = evaluate.evaluate(onnx_module.OnnxModule(model), DEFAULT, options, "cpu")
         self.assertEqual(expected["total"], found["total"])
         self.assertAlmostEqual(expected["f1"], found["f1"], delta=0.1)
 

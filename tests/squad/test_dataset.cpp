@@ -50,6 +50,10 @@ TEST(Dataset, KeepsOrderAndContexts) {
   EXPECT_EQ(dataset.context_of(dataset.questions[2]), "A dog.");
 }
 
+TEST(Dataset, IdsMayBeNumbers) {
+  EXPECT_EQ(parse_dataset(replaced(v1, R"("q3")", "73"), "file.json").questions[2].id, "73");
+}
+
 TEST(Dataset, IsImpossibleMakesVersion2) {
   const Dataset dataset =
       parse_dataset(replaced(v1, R"("answers": [{"text": "sat", "answer_start": 8}])",

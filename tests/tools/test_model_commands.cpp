@@ -51,6 +51,20 @@ TEST_F(EvalTest, ScoresAndFilesOfTheFirstQuestions) {
               AllOf(HasSubstr("12 questions"), HasSubstr("fp32"), HasSubstr("tokens/s")));
 }
 
+TEST_F(EvalTest, RefusesOptionsOfNullAnswersWhereEveryQuestionHasOne) {
+  const std::string data =
+      write("v1.jsonl", R"({"question": "Who sat?", "context": "The cat sat.",)"
+                        R"( "answers": {"text": ["The cat"], "answer_start": [0]}})");
+  for (const std::vector<std::string>& option :
+       {std::vector<std::string>{"--null-odds", path("o.json")}, {"--null-threshold", "-2"}}) {
+    std::vector<std::string> arguments = {"eval", kModel, "--data", data};
+    arguments.insert(arguments.end(), option.begin(), option.end());
+    EXPECT_THAT(refusal(run_bertcl(arguments)),
+                AllOf(HasSubstr("every question has an answer, so"), HasSubstr(option[0])));
+  }
+  EXPECT_THAT(files(), ElementsAre("v1.jsonl"));
+}
+
 TEST_F(EvalTest, PackingAndBatchesChangeNoAnswer) {
   const std::vector<std::string> common = {"eval", kModel, "--data", kData, "--limit", "10"};
   const auto predictions = [&](const char* name, std::vector<std::string> more) {

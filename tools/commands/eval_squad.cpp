@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "tools/commands/eval.hpp"
 #include "tools/models/qa_model.hpp"
 #include "tools/terminal/output.hpp"
@@ -94,6 +95,11 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
 Evaluator squad_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer) {
   const auto dataset =
       std::make_shared<const squad::Dataset>(squad::load_dataset(options.task.data));
+  if (!dataset->version_2 && !options.null_odds.empty())
+    throw Error(options.task.data + ": every question has an answer, so there are no --null-odds");
+  if (!dataset->version_2 && options.squad.predictions.null_score_diff_threshold != 0)
+    throw Error(options.task.data +
+                ": every question has an answer, so --null-threshold has no effect");
   return {[&options, &tokenizer, dataset](runtime::Session& session, bool first) {
             return evaluate_model(session, options, *dataset, tokenizer, first);
           },

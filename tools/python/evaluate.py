@@ -18,7 +18,7 @@ import onnx_module
 import squad_data
 import task_data
 import training
-from model_inputs import ModelInputs
+from model_inputs import ModelInputs, logits_of
 
 
 @torch.no_grad()
@@ -43,7 +43,7 @@ def evaluate(module, path, options, device):
     questions = squad_data.load_questions(options.data, options.limit)
     tokenizer = task_data.tokenizer_of(options, pathlib.Path(path).parent)
     windows = squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
-    logits = window_logits(lambda *encoded: list(module(inputs_of(*encoded)).values()), windows,
+    logits = window_logits(lambda *encoded: logits_of(module(inputs_of(*encoded))), windows,
                            options.tokens, device)
     return squad_data.evaluate(questions, windows, logits)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which input of a BERT graph is which."""
+"""Which input and output of a BERT graph is which."""
 import torch
 from onnx_operators import DTYPES
 
@@ -25,3 +25,13 @@ class ModelInputs:
         tensors = dict(ids=ids, mask=mask, types=types)
         tensors["positions"] = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
         return {name: tensors[role].to(dtype) for name, (role, dtype) in self._roles.items()}
+
+
+def logits_of(outputs):
+    """The tensors of `outputs` (name -> tensor); start logits come before end logits, as their names say."""
+    starts, ends = ([name for name in outputs if part in name] for part in ("start", "end"))
+    if len(outputs) == 2 and len(starts) == len(ends) == 1:
+        return [outputs[starts[0]], outputs[ends[0]]]
+    # "unstack:0" and "unstack:1" in any order; names that tell nothing in the order of the file.
+    in_order = sorted(outputs) if len({name[:-1] for name in outputs}) == 1 else outputs
+    return [outputs[name] for name in in_order]

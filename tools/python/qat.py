@@ -23,7 +23,7 @@ import torch
 import onnx_module
 import task_data
 import training
-from model_inputs import ModelInputs
+from model_inputs import ModelInputs, logits_of
 
 
 def parse(arguments):
@@ -87,7 +87,7 @@ class Distillation:
         found, share = self.student(self._student_inputs(*encoded)), self._options.labels
         loss = training.distillation_loss(found, self._wanted(encoded), encoded[1], self._options.temperature)
         if share > 0:
-            loss = (1 - share) * loss + share * training.label_loss(list(found.values()), encoded[1], batch)
+            loss = (1 - share) * loss + share * training.label_loss(logits_of(found), encoded[1], batch)
         return loss
 
     @torch.no_grad()

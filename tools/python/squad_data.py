@@ -38,8 +38,10 @@ class Question:
     answers: list  # (text, first character)
 
 
-def load_tokenizer(vocabulary, cased=False):
-    return BertWordPieceTokenizer(str(vocabulary), lowercase=not cased)
+def load_tokenizer(vocabulary, cased=False, strip_accents=None, split_chinese=True):
+    """`strip_accents` None: with lower case."""
+    return BertWordPieceTokenizer(str(vocabulary), lowercase=not cased, strip_accents=strip_accents,
+                                  handle_chinese_chars=split_chinese)
 
 
 def load_questions(path, limit=None):

@@ -36,10 +36,15 @@ def vocabulary_of(options, folder):
     return path
 
 
+def _config_of(vocabulary):
+    """The tokenizer_config.json beside a vocabulary."""
+    path = vocabulary.with_name("tokenizer_config.json")
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
 def lower_cases(vocabulary):
     """What the tokenizer_config.json beside a vocabulary says, as bertcl reads it."""
-    config = vocabulary.with_name("tokenizer_config.json")
-    return not config.is_file() or json.loads(config.read_text(encoding="utf-8")).get("do_lower_case", True)
+    return _config_of(vocabulary).get("do_lower_case", True)
 
 
 def keeps_case(options, folder):
@@ -47,7 +52,10 @@ def keeps_case(options, folder):
 
 
 def tokenizer_of(options, folder):
-    return squad_data.load_tokenizer(vocabulary_of(options, folder), keeps_case(options, folder))
+    vocabulary = vocabulary_of(options, folder)
+    config = _config_of(vocabulary)
+    return squad_data.load_tokenizer(vocabulary, keeps_case(options, folder), config.get("strip_accents"),
+                                     config.get("tokenize_chinese_chars", True))
 
 
 def load(options, folder):
