@@ -2,6 +2,8 @@
 // The OpenCL devices of this machine.
 #include "opencl/device.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -72,8 +74,15 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device) {
   return info;
 }
 
-bool is_older_than_1_2(const DeviceInfo& info) {
-  return info.version.starts_with("OpenCL 1.0") || info.version.starts_with("OpenCL 1.1");
+/// What a device lacks that every kernel takes for granted; "" for nothing. Devices of the embedded
+/// profile may round towards zero.
+std::string lack_of(cl_device_id device, const std::string& version) {
+  if (version.starts_with("OpenCL 1.0") || version.starts_with("OpenCL 1.1"))
+    return "it offers " + version + ", not 1.2 or later";
+  const auto floats = device_value<cl_device_fp_config>(device, CL_DEVICE_SINGLE_FP_CONFIG);
+  if (!(floats & CL_FP_ROUND_TO_NEAREST)) return "its floats are not rounded to nearest";
+  if (!(floats & CL_FP_INF_NAN)) return "its floats have no infinity and NaN";
+  return "";
 }
 
 std::string listing(const std::vector<DeviceInfo>& devices) {
@@ -88,7 +97,7 @@ std::string listing(const std::vector<DeviceInfo>& devices) {
 std::vector<Device> find_devices() {
   refuse_fork();
   std::vector<Device> found;
-  std::string old;
+  std::string unfit;
   cl_uint count = 0;
   // Without any platform the loader answers CL_PLATFORM_NOT_FOUND_KHR: the same as zero platforms.
   if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) count = 0;
@@ -104,16 +113,16 @@ std::vector<Device> find_devices() {
           "clGetDeviceIDs");
     for (cl_device_id id : ids) {
       Device device{describe(platform, id), id, platform};
-      if (is_older_than_1_2(device.info)) {  // its driver lacks functions that are called
-        old = device.info.name + " offers " + device.info.version;
+      if (const std::string lack = lack_of(id, device.info.version); !lack.empty()) {
+        unfit = fmt::format("{}: {}", device.info.name, lack);
         continue;
       }
       device.info.index = static_cast<int>(found.size());
       found.push_back(std::move(device));
     }
   }
-  if (found.empty() && !old.empty())
-    throw Error("no OpenCL device of version 1.2 or later found: " + old, ErrorCode::device);
+  if (found.empty() && !unfit.empty())
+    throw Error("no OpenCL device can be used; " + unfit, ErrorCode::device);
   if (found.empty())
     throw Error("no OpenCL device found (platforms: " + std::to_string(platforms.size()) + "): " +
                     (platforms.empty() ? kInstallHint

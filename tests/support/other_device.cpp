@@ -19,6 +19,7 @@
 //   OTHER_KERNEL_GROUP=64           of every kernel, as where registers limit it: a launch of
 //                                   larger groups fails with CL_INVALID_WORK_GROUP_SIZE
 //   OTHER_LOCAL=16384               bytes of local memory
+//   OTHER_FLOATS=8                  bits of CL_DEVICE_SINGLE_FP_CONFIG
 //   OTHER_LARGEST=65536             bytes of the largest buffer
 //   OTHER_BUILD="-5 TEXT..."        programs whose source or options contain a TEXT are not built
 //   OTHER_LAUNCH="-5 NAME..."       launches of kernels of these names fail; of NAME:256 in groups
@@ -191,6 +192,9 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
   if (const std::size_t local = number("OTHER_LOCAL");
       local > 0 && what == CL_DEVICE_LOCAL_MEM_SIZE)
     *static_cast<cl_ulong*>(to) = local;
+  if (const std::size_t floats = number("OTHER_FLOATS");
+      floats > 0 && what == CL_DEVICE_SINGLE_FP_CONFIG)
+    *static_cast<cl_device_fp_config*>(to) = floats;
   if (const std::size_t largest = number("OTHER_LARGEST");
       largest > 0 && what == CL_DEVICE_MAX_MEM_ALLOC_SIZE)
     *static_cast<cl_ulong*>(to) = largest;
