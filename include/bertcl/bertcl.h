@@ -208,7 +208,8 @@ BERTCL_API bertcl_status bertcl_session_run_bytes(const bertcl_session* session,
 BERTCL_API bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* inputs,
                                             size_t count, const bertcl_run_options* options,
                                             bertcl_results** results);
-/* Outputs [batch, seq, ...] become [tokens, ...] in the order of the sequences. */
+/* Outputs [batch, seq, ...] become [tokens, ...] in the order of the sequences; other axes of tokens
+   are as long as the longest. */
 BERTCL_API bertcl_status bertcl_session_run_sequences(bertcl_session* session,
                                                       const bertcl_sequences* sequences,
                                                       const bertcl_run_options* options,

@@ -118,8 +118,9 @@ class BERTCL_API Session {
   /// gives otherwise.
   Tensors run(const Tensors& inputs, const RunOptions& options = {}) const;
   /// Sequences without padding, for models of token ids. An output [batch, seq, ...] becomes
-  /// [tokens, ...] in the order of `sequences`; others stay. Where ModelInfo::takes_packed is false
-  /// they are padded for the model, which needs a mask for that.
+  /// [tokens, ...] in the order of `sequences`; others, and further axes of tokens, stay as for the
+  /// longest sequence. Where ModelInfo::takes_packed is false they are padded for the model, which
+  /// needs a mask for that.
   Tensors run(const Sequences& sequences, const RunOptions& options = {}) const;
 
   /// A run that is queued; its session outlives it. Without finish() its outputs are lost.

@@ -88,7 +88,8 @@ class Session:
     def run_sequences(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None, *,
                       output_names: Sequence[str] | None = None) -> list[np.ndarray]:
         """Sequences of token ids of any lengths, without padding. An output [batch, seq, ...] of the model is
-        [tokens, ...]: the rows of the first sequence, then those of the second, and so on."""
+        [tokens, ...]: the rows of the first sequence, then those of the second, and so on. Other axes of tokens, as
+        of attention [batch, heads, seq, seq], are as long as the longest sequence."""
         names = self._names(output_names)
         offsets = np.zeros(len(ids) + 1, np.int64)
         np.cumsum([len(sequence) for sequence in ids], out=offsets[1:])

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl run on texts: tokenized, run in batches of similar length, written in their order.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,8 +37,29 @@ constexpr std::size_t kAtOnce = 256;  // texts whose outputs are held at a time
 using FloatJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
                                        std::int64_t, std::uint64_t, float>;
 
-/// An output of one text: the values of its tokens, or of the text.
+using Extents = std::span<const std::int64_t>;
+
+std::size_t count_of(Extents shape) {
+  return static_cast<std::size_t>(
+      std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()));
+}
+
+/// Copies the part that two arrays of the same rank have in common: the beginning of each axis.
+void copy_common(const float* from, Extents from_shape, float* to, Extents to_shape) {
+  if (std::ranges::equal(from_shape, to_shape)) {
+    std::copy_n(from, count_of(from_shape), to);
+    return;
+  }
+  const Extents from_row = from_shape.subspan(1), to_row = to_shape.subspan(1);
+  const std::size_t from_step = count_of(from_row), to_step = count_of(to_row);
+  const auto rows = static_cast<std::size_t>(std::min(from_shape[0], to_shape[0]));
+  for (std::size_t i = 0; i < rows; ++i)
+    copy_common(from + i * from_step, from_row, to + i * to_step, to_row);
+}
+
+/// An output of one text.
 struct TextOutput {
+  explicit TextOutput(ir::Sizes sizes) : values(count_of(sizes)), shape(std::move(sizes)) {}
   std::vector<float> values;
   ir::Sizes shape;
 };
@@ -53,6 +77,17 @@ class TextRunner {
     max_length_ = max_length.value_or(limit);
     model_.check_length(max_length_);
     model_.bound(batches_);
+    for (const plan::Port& port : session_.inputs())
+      if (port.name == model_.ports().ids) ids_ = port.type.shape;
+    const auto padding_is_known = [&](const plan::Port& port) {
+      const ir::Shape& shape = port.type.shape;
+      for (std::size_t axis = 0; axis < shape.size(); ++axis)
+        if (axis == 0 ? shape[0] != ids_[0] : !shape[axis].is_constant() && shape[axis] != ids_[1])
+          return false;
+      return true;
+    };
+    // Sizes such as 2*seq do not tell what is padding; a batch of one text has none.
+    if (!std::ranges::all_of(session_.outputs(), padding_is_known)) batches_.max_batch = 1;
   }
 
   int max_length() const { return max_length_; }
@@ -76,45 +111,52 @@ class TextRunner {
       for (const std::size_t i : group) rows.push_back({sequences[i].ids, sequences[i].second});
       const text::Batch batch = text::make_batch(rows);
       const runtime::Tensors outputs = model_.run(batch);
-      for (const plan::Port& port : session_.outputs())
+      for (const plan::Port& port : session_.outputs()) {
+        const ir::Tensor output = outputs.find(port.name)->second.converted(ir::DType::f32);
+        if (output.shape().empty() || output.shape()[0] != model_.rows(batch))
+          throw Error(fmt::format(
+              "output '{}' is [{}] for {} texts: its first axis is not that of the texts; run the "
+              "model on tensors (--inputs X.npz)",
+              port.name, fmt::join(output.shape(), ", "), model_.rows(batch)));
         for (std::size_t row = 0; row < group.size(); ++row)
-          results[group[row]][port.name] =
-              take(outputs.find(port.name)->second, port, row, lengths[group[row]], batch);
+          results[group[row]].emplace(port.name, take(output, port, row, lengths[group[row]]));
+      }
     }
     return results;
   }
 
-  bool by_token(const plan::Port& port) const {
-    const ir::Shape& shape = port.type.shape;
-    if (shape.size() < 2) return false;
-    const std::int64_t fixed = fixed_extent(shape, 1);
-    return fixed == 0 || fixed == model_.ports().seq;
-  }
+  bool by_token(const plan::Port& port) const { return is_of_tokens(port.type.shape, 1); }
 
  private:
-  TextOutput take(const ir::Tensor& tensor, const plan::Port& port, std::size_t row,
-                  std::size_t length, const text::Batch& batch) const {
-    const ir::Tensor values = tensor.converted(ir::DType::f32);
-    ir::Sizes shape(values.shape().begin() + 1, values.shape().end());
-    const auto all = static_cast<std::size_t>(ir::element_count(shape));
-    if (by_token(port) && shape[0] == model_.columns(batch))
-      shape[0] = static_cast<std::int64_t>(length);
-    const auto own =
-        values.as<float>().subspan(row * all, static_cast<std::size_t>(ir::element_count(shape)));
-    return {{own.begin(), own.end()}, std::move(shape)};
+  /// A size that the file fixes may mean anything beyond the second axis.
+  bool is_of_tokens(const ir::Shape& shape, std::size_t axis) const {
+    return axis < shape.size() && shape[axis] == ids_[1] && (axis == 1 || !ids_[1].is_constant());
+  }
+
+  TextOutput take(const ir::Tensor& output, const plan::Port& port, std::size_t row,
+                  std::size_t length) const {
+    const Extents padded = Extents(output.shape()).subspan(1);
+    ir::Sizes shape(padded.begin(), padded.end());
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      if (is_of_tokens(port.type.shape, axis + 1)) shape[axis] = static_cast<std::int64_t>(length);
+    TextOutput own(std::move(shape));
+    copy_common(output.as<float>().data() + row * count_of(padded), padded, own.values.data(),
+                own.shape);
+    return own;
   }
 
   runtime::Session& session_;
   TextModel model_;
   const text::Tokenizer& tokenizer_;
+  ir::Shape ids_;
   text::BatchOptions batches_;
   int max_length_ = kLongestText;
 };
 
-FloatJson nested(std::span<const float> values, std::span<const std::int64_t> shape) {
+FloatJson nested(std::span<const float> values, Extents shape) {
   if (shape.empty()) return values[0];
   FloatJson list = FloatJson::array();
-  const std::size_t step = values.size() / static_cast<std::size_t>(shape[0]);
+  const std::size_t step = count_of(shape.subspan(1));
   for (std::size_t i = 0; i < static_cast<std::size_t>(shape[0]); ++i)
     list.push_back(nested(values.subspan(i * step, step), shape.subspan(1)));
   return list;
@@ -134,21 +176,18 @@ void write_line(const InputText& text, const tasks::Sequence& sequence, const Te
   write_output(line.dump(-1, ' ', false, FloatJson::error_handler_t::replace) + '\n');
 }
 
-/// [texts, ...], the axis of tokens filled up with zeros to the longest.
+/// [texts, ...], each axis filled up with zeros to the longest.
 ir::Tensor stacked(const std::vector<TextOutputs>& outputs, const std::string& name) {
   ir::Sizes shape = outputs.front().at(name).shape;
-  std::size_t longest = 0;
-  for (const TextOutputs& of_text : outputs) {
-    const TextOutput& output = of_text.at(name);
-    longest = std::max(longest, output.values.size());
-    if (!shape.empty()) shape[0] = std::max(shape[0], output.shape[0]);
+  for (const TextOutputs& of_text : outputs)
+    std::ranges::transform(shape, of_text.at(name).shape, shape.begin(), std::ranges::max);
+  const std::size_t row = count_of(shape);
+  std::vector<float> values(outputs.size() * row, 0.0F);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const TextOutput& own = outputs[i].at(name);
+    copy_common(own.values.data(), own.shape, values.data() + i * row, shape);
   }
   shape.insert(shape.begin(), static_cast<std::int64_t>(outputs.size()));
-  std::vector<float> values(outputs.size() * longest, 0.0F);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::vector<float>& own = outputs[i].at(name).values;
-    std::copy(own.begin(), own.end(), values.begin() + static_cast<std::ptrdiff_t>(i * longest));
-  }
   return ir::Tensor::of(std::move(shape), std::move(values));
 }
 
