@@ -153,6 +153,17 @@ TEST(Compare, FloatsByTolerance) {
   EXPECT_NEAR(difference.max_rel, 0.002, 1e-8);
 }
 
+TEST(Compare, NamesTheWorstOfTheValuesOutsideOfTheTolerance) {
+  tools::Tolerance tolerance;
+  tolerance.absolute = 0.1;
+  tolerance.relative = 0.002;
+  const auto difference = tools::compare("y", Tensor::of<float>({3}, {1001.95F, 2.0F, 3.5F}),
+                                         Tensor::of<float>({3}, {1000.0F, 0.5F, 3.0F}), tolerance);
+  EXPECT_NEAR(difference.max_abs, 1.95, 1e-3);
+  EXPECT_THAT(difference.message,
+              AllOf(HasSubstr("2 of 3 values differ"), HasSubstr("at [1]: 2 instead of 0.5")));
+}
+
 TEST(Compare, WhatIsNotFinite) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
@@ -193,6 +204,14 @@ TEST(Compare, IntegersAndShapes) {
   const Tensor words = Tensor::of<std::int32_t>({2}, {10, 20});
   EXPECT_FALSE(compare(Tensor::of<std::int32_t>({2}, {11, 20}), words).agrees);
   EXPECT_FALSE(compare(Tensor::of<std::int32_t>({1, 2}, {10, 20}), words).agrees);
+  const std::int64_t beyond_double = (std::int64_t{1} << 53) + 1;
+  const Tensor large = Tensor::of<std::int64_t>({2}, {0, beyond_double});
+  EXPECT_TRUE(compare(large, large).agrees);
+  const auto off = compare(Tensor::of<std::int64_t>({2}, {0, beyond_double - 1}), large);
+  EXPECT_THAT(off.message, HasSubstr("at [1]: 9007199254740992 instead of 9007199254740993"));
+  EXPECT_EQ(off.max_abs, 1.0);
+  const Tensor least = Tensor::of<std::int64_t>({1}, {std::numeric_limits<std::int64_t>::min()});
+  EXPECT_FALSE(compare(Tensor::of<std::int64_t>({1}, {1}), least).agrees);
   EXPECT_FALSE(compare(Tensor::of<float>({2}, {10, 20}), words).agrees);
 }
 

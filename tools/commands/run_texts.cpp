@@ -39,7 +39,7 @@ using FloatJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::
 
 using Extents = std::span<const std::int64_t>;
 
-std::size_t count_of(Extents shape) {
+std::size_t values_in(Extents shape) {
   return static_cast<std::size_t>(
       std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()));
 }
@@ -47,11 +47,11 @@ std::size_t count_of(Extents shape) {
 /// Copies the part that two arrays of the same rank have in common: the beginning of each axis.
 void copy_common(const float* from, Extents from_shape, float* to, Extents to_shape) {
   if (std::ranges::equal(from_shape, to_shape)) {
-    std::copy_n(from, count_of(from_shape), to);
+    std::copy_n(from, values_in(from_shape), to);
     return;
   }
   const Extents from_row = from_shape.subspan(1), to_row = to_shape.subspan(1);
-  const std::size_t from_step = count_of(from_row), to_step = count_of(to_row);
+  const std::size_t from_step = values_in(from_row), to_step = values_in(to_row);
   const auto rows = static_cast<std::size_t>(std::min(from_shape[0], to_shape[0]));
   for (std::size_t i = 0; i < rows; ++i)
     copy_common(from + i * from_step, from_row, to + i * to_step, to_row);
@@ -59,7 +59,7 @@ void copy_common(const float* from, Extents from_shape, float* to, Extents to_sh
 
 /// An output of one text.
 struct TextOutput {
-  explicit TextOutput(ir::Sizes sizes) : values(count_of(sizes)), shape(std::move(sizes)) {}
+  explicit TextOutput(ir::Sizes sizes) : values(values_in(sizes)), shape(std::move(sizes)) {}
   std::vector<float> values;
   ir::Sizes shape;
 };
@@ -140,7 +140,7 @@ class TextRunner {
     for (std::size_t axis = 0; axis < shape.size(); ++axis)
       if (is_of_tokens(port.type.shape, axis + 1)) shape[axis] = static_cast<std::int64_t>(length);
     TextOutput own(std::move(shape));
-    copy_common(output.as<float>().data() + row * count_of(padded), padded, own.values.data(),
+    copy_common(output.as<float>().data() + row * values_in(padded), padded, own.values.data(),
                 own.shape);
     return own;
   }
@@ -156,7 +156,7 @@ class TextRunner {
 FloatJson nested(std::span<const float> values, Extents shape) {
   if (shape.empty()) return values[0];
   FloatJson list = FloatJson::array();
-  const std::size_t step = count_of(shape.subspan(1));
+  const std::size_t step = values_in(shape.subspan(1));
   for (std::size_t i = 0; i < static_cast<std::size_t>(shape[0]); ++i)
     list.push_back(nested(values.subspan(i * step, step), shape.subspan(1)));
   return list;
@@ -181,7 +181,7 @@ ir::Tensor stacked(const std::vector<TextOutputs>& outputs, const std::string& n
   ir::Sizes shape = outputs.front().at(name).shape;
   for (const TextOutputs& of_text : outputs)
     std::ranges::transform(shape, of_text.at(name).shape, shape.begin(), std::ranges::max);
-  const std::size_t row = count_of(shape);
+  const std::size_t row = values_in(shape);
   std::vector<float> values(outputs.size() * row, 0.0F);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const TextOutput& own = outputs[i].at(name);

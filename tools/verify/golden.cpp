@@ -64,6 +64,46 @@ std::string place(std::size_t index, const ir::Sizes& shape) {
   return fmt::format("[{}]", fmt::join(position, ", "));
 }
 
+double distance(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0.0;
+  const double difference = std::abs(a - b);
+  return std::isfinite(difference) ? difference : std::numeric_limits<double>::infinity();
+}
+
+double distance(std::int64_t a, std::int64_t b) {
+  const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
+  return static_cast<double>(a > b ? x - y : y - x);
+}
+
+/// The values outside of a tolerance.
+struct Wrong {
+  std::size_t count = 0, worst = 0;
+  double max_abs = 0.0;  ///< of all values
+  std::string message;   ///< "at [1, 2]: 3 instead of 4", of the worst
+};
+
+template <class T>
+Wrong wrong_values(const std::vector<T>& found, const std::vector<T>& expected,
+                   const ir::Sizes& shape, double absolute, double relative) {
+  Wrong wrong;
+  double worst = 0.0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double difference = distance(found[i], expected[i]);
+    if (difference == 0.0) continue;
+    wrong.max_abs = std::max(wrong.max_abs, difference);
+    const double allowed = absolute + relative * std::abs(static_cast<double>(expected[i]));
+    if (std::isfinite(difference) && difference <= allowed) continue;
+    ++wrong.count;
+    if (difference <= worst) continue;
+    worst = difference;
+    wrong.worst = i;
+  }
+  if (wrong.count > 0)
+    wrong.message = fmt::format("at {}: {} instead of {}", place(wrong.worst, shape),
+                                found[wrong.worst], expected[wrong.worst]);
+  return wrong;
+}
+
 }  // namespace
 
 std::vector<fs::path> expand_golden(const fs::path& path) {
@@ -125,35 +165,28 @@ Difference compare(const std::string& name, const ir::Tensor& found, const ir::T
     return disagree(fmt::format("{}: type {}, expected {}", name, ir::name_of(found.dtype()),
                                 ir::name_of(expected.dtype())));
   }
-  const std::vector<double> a = found.to_doubles(), b = expected.to_doubles();
+  const std::vector<double> values = expected.to_doubles();
   double largest = 0.0;
-  for (const double value : b) {
+  for (const double value : values) {
     if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
   }
   const bool floats = ir::is_float(expected.dtype());
   const double absolute = !floats ? (ir::is_int8(expected.dtype()) ? 1.0 : 0.0)
                                   : tolerance.absolute.value_or(tolerance.share * largest);
-  const double relative = floats ? tolerance.relative : 0.0;
-  std::size_t wrong = 0, worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-    double difference = std::abs(a[i] - b[i]);
-    if (!std::isfinite(difference)) difference = std::numeric_limits<double>::infinity();
-    if (std::isinf(difference) || difference > absolute + relative * std::abs(b[i])) ++wrong;
-    if (difference > result.max_abs) {
-      result.max_abs = difference;
-      worst = i;
-    }
-  }
+  const Wrong wrong =
+      floats ? wrong_values(found.to_doubles(), values, found.shape(), absolute, tolerance.relative)
+             : wrong_values(found.to_ints(), expected.to_ints(), found.shape(), absolute,
+                            0.0);  // a double does not hold all of them
+  result.max_abs = wrong.max_abs;
   result.max_rel = result.max_abs == 0.0 ? 0.0 : result.max_abs / largest;
   constexpr double largest_step = 0.1;
   const bool ties_only =
       floats && result.max_rel <= largest_step &&
-      static_cast<double>(wrong) <= tolerance.ties * static_cast<double>(a.size());
-  if (wrong > 0 && !ties_only) {
-    return disagree(fmt::format("{}{}: {} of {} values differ, the most at {}: {} instead of {}",
-                                name, fmt::format(" [{}]", fmt::join(found.shape(), ", ")), wrong,
-                                a.size(), place(worst, found.shape()), a[worst], b[worst]));
+      static_cast<double>(wrong.count) <= tolerance.ties * static_cast<double>(values.size());
+  if (wrong.count > 0 && !ties_only) {
+    return disagree(fmt::format("{} [{}]: {} of {} values differ, the most {}", name,
+                                fmt::join(found.shape(), ", "), wrong.count, values.size(),
+                                wrong.message));
   }
   return result;
 }
