@@ -44,6 +44,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/measure/percentile.hpp"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -326,12 +328,9 @@ class Load {
   static nlohmann::ordered_json percentiles(std::vector<double>& seconds) {
     std::sort(seconds.begin(), seconds.end());
     nlohmann::ordered_json found = nlohmann::ordered_json::object();
-    for (const auto& [name, share] :
-         {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}, {"max", 1.0}})
-      if (!seconds.empty())
-        found[name] =
-            1000 *
-            seconds[static_cast<std::size_t>(share * static_cast<double>(seconds.size() - 1))];
+    for (const auto& [name, percent] :
+         {std::pair("p50", 50.0), {"p90", 90.0}, {"p99", 99.0}, {"max", 100.0}})
+      if (!seconds.empty()) found[name] = 1000 * bertcl::tools::percentile_of(seconds, percent);
     return found;
   }
 

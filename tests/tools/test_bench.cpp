@@ -7,6 +7,7 @@
 #include "onnx/proto.hpp"
 #include "program_runner.hpp"
 #include "tests/quant/tiny_bert.hpp"
+#include "tools/measure/request_load.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -54,6 +55,29 @@ TEST_F(BenchTest, JsonHasLatencyAndKernels) {
   const double linears = 32 * 2.0 * (6 * 12 * 384 * 384 + 2 * 384);
   const double attention = 6 * 2 * 4.0 * 16 * 16 * 384;
   EXPECT_NEAR(operations, linears + attention, 0.01 * linears);
+}
+
+TEST(Percentile, IsInterpolatedAsNumpyDoes) {
+  tools::LoadResult load;
+  const auto all = [&](std::vector<double> sorted) {
+    load.latencies = std::move(sorted);
+    return std::vector{load.percentile(0), load.percentile(50), load.percentile(95),
+                       load.percentile(100)};
+  };
+  using testing::DoubleEq;
+  // numpy.percentile(values, [0, 50, 95, 100]) of NumPy 2.
+  EXPECT_THAT(all({3}), ElementsAre(3, 3, 3, 3));
+  EXPECT_THAT(all({1, 2}), ElementsAre(1, 1.5, DoubleEq(1.95), 2));
+  EXPECT_THAT(all({1, 2, 7}), ElementsAre(1, 2, DoubleEq(6.5), 7));
+  EXPECT_THAT(all({1, 2, 4, 10}), ElementsAre(1, 3, DoubleEq(9.1), 10));
+}
+
+TEST_F(BenchTest, TheMedianOfTwoRunsIsTheirMean) {
+  const nlohmann::json latency =
+      json_of({"bench", kModel, "--batch", "1", "--seq", "16", "--runs", "2"})
+          .at("rows")[0]
+          .at("latency_ms");
+  EXPECT_NEAR(latency.at("p50").get<double>(), latency.at("mean").get<double>(), 1e-9);
 }
 
 /// The default model for sequences of one length alone.

@@ -3,13 +3,13 @@
 #include "tools/measure/request_load.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "support/stopwatch.hpp"
+#include "tools/measure/percentile.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -91,11 +91,7 @@ double LoadResult::mean() const {
          static_cast<double>(latencies.size());
 }
 
-double LoadResult::percentile(double percent) const {
-  const auto rank =
-      static_cast<std::size_t>(std::ceil(percent / 100.0 * static_cast<double>(latencies.size())));
-  return latencies[std::max<std::size_t>(rank, 1) - 1];
-}
+double LoadResult::percentile(double percent) const { return percentile_of(latencies, percent); }
 
 LoadResult measure_load(runtime::Session& session, const runtime::Tensors& inputs,
                         const LoadOptions& options,

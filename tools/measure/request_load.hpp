@@ -23,7 +23,7 @@ struct LoadResult {
 
   double runs_per_second() const;
   double mean() const;
-  /// The smallest latency that at least `percent` of the runs do not exceed.
+  /// Interpolated between two runs, as NumPy's: 50 is the median.
   double percentile(double percent) const;
 };
 
