@@ -5,8 +5,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
+import numpy as np
 from support import BERTCL, ROOT
 
 import make_bert
@@ -68,6 +70,43 @@ class JoinedResults(unittest.TestCase):
         self.older["versions"] = {"openvino": "1"}
         with self.assertRaisesRegex(SystemExit, "other versions \\(openvino\\)"):
             self.rows_of(result(versions={"openvino": "2"}), add_rounds=False)
+
+
+class Answers(unittest.TestCase):
+    """No time counts unless the answers of all engines agree."""
+
+    def difference(self, precision="fp32", **answers):
+        measurements = [types.SimpleNamespace(engine=engine, model="m.onnx", answers=lambda a=a: a)
+                        for engine, a in answers.items()]
+        return compare.check_answers(measurements, precision)
+
+    def setUp(self):
+        self.right = {"start": np.arange(4.0), "end": np.arange(4.0)}
+
+    def test_the_largest_difference_of_all_engines_is_told(self):
+        off = self.right | {"end": np.arange(4.0) + 0.0003}
+        self.assertEqual(self.difference(bertcl=self.right, onnxruntime=self.right), 0)
+        self.assertAlmostEqual(self.difference(onnxruntime=self.right, bertcl=self.right, torch=off), 1e-4)
+        self.assertIsNone(self.difference(bertcl=self.right))
+        self.assertIsNone(self.difference(onnxruntime=self.right))
+
+    def test_constant_outputs_have_no_range(self):
+        constant = {"start": np.full(4, 2.0)}
+        self.assertEqual(self.difference(bertcl=constant, onnxruntime=constant), 0)
+
+    def test_no_value_may_be_nan_or_infinite(self):
+        for value in np.nan, np.inf:
+            for output in "start", "end":
+                wrong = self.right | {output: np.array([0, 1, value, 3])}
+                for answers in ({"bertcl": wrong, "onnxruntime": self.right},
+                                {"bertcl": self.right, "onnxruntime": wrong}):
+                    with self.subTest(value=value, output=output), self.assertRaisesRegex(SystemExit, "answers differ"):
+                        self.difference(**answers)
+
+    def test_every_engine_is_compared(self):
+        wrong = self.right | {"start": 100 * np.arange(4.0)}
+        with self.assertRaisesRegex(SystemExit, "from openvino"):
+            self.difference(bertcl=self.right, onnxruntime=self.right, openvino=wrong)
 
 
 class Streams(unittest.TestCase):
