@@ -50,6 +50,7 @@ TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
   EXPECT_FALSE(models[0].contains("mean_cosine"));
   EXPECT_NEAR(models[1].at("least_cosine").get<double>(), 1.0, 1e-12);
   EXPECT_EQ(models[1].at("features"), 5) << "questions and paragraphs";
+  EXPECT_EQ(models[1].value("equal_answers", 0), 3) << "paragraphs are answers, not scores";
 
   const auto ranked = eval("reranking", {"--predictions", path("p.json")});
   ASSERT_EQ(ranked.code, 0) << ranked.err;

@@ -42,7 +42,7 @@ std::vector<ItemResult> items_of(const nlohmann::ordered_json& predictions) {
     ItemResult& item = items.emplace_back();
     item.id = id;
     item.prediction = value.is_string() ? value.get<std::string>() : dump(value);
-    if (value.is_number()) item.number = value.get<double>();
+    if (value.is_number_float()) item.number = value.get<double>();  // integers are indices
     if (value.is_array())
       for (const auto& part : value)
         item.parts.push_back(part.is_string() ? part.get<std::string>() : dump(part));

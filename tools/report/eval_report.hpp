@@ -29,9 +29,9 @@ std::string metric_title(const std::string& name);
 /// What a model made of one question or text, and what that is worth.
 struct ItemResult {
   std::string id;
-  std::string prediction;           ///< the answer, label or number; of a list its JSON
+  std::string prediction;           ///< the answer, label, index or score; of a list its JSON
   std::vector<std::string> parts;   ///< of a list
-  std::optional<double> number;     ///< of a number
+  std::optional<double> number;     ///< of a score
   std::optional<squad::Span> span;  ///< of an answer in its context
   std::optional<double> exact, f1;  ///< of an answer, in percent
 };
