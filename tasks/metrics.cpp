@@ -118,6 +118,8 @@ double pearson(std::span<const double> x, std::span<const double> y) {
 }
 
 std::vector<double> ranks(std::span<const double> values) {
+  if (std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); }))
+    return std::vector<double>(values.size(), std::numeric_limits<double>::quiet_NaN());
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(),

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <set>
 #include <tuple>
@@ -144,6 +145,15 @@ TEST(Correlation, IsUndefinedForConstants) {
   EXPECT_TRUE(std::isnan(spearman(Values{1, 2, 3}, Values{0.7, 0.7, 0.7})));
   EXPECT_THAT(error_of([] { pearson(Values{1}, Values{2}); }), HasSubstr("at least 2"));
   EXPECT_THAT(error_of([] { pearson(Values{1, 2}, Values{2}); }), HasSubstr("1 references"));
+}
+
+TEST(Correlation, IsUndefinedWithNaN) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Values& y : {Values{1, nan, 3}, Values{nan, nan, nan}, Values{nan, 2, 2}}) {
+    EXPECT_TRUE(std::isnan(spearman(Values{1, 2, 3}, y)));
+    EXPECT_TRUE(std::isnan(pearson(Values{1, 2, 3}, y)));
+    for (const double rank : ranks(y)) EXPECT_TRUE(std::isnan(rank));
+  }
 }
 
 std::vector<Entity> read(std::vector<std::string> tags) { return entities(tags); }
