@@ -19,7 +19,7 @@ void read_conll(const text::DataFile& file, std::vector<TaggedSentence>& sentenc
     }
     const std::size_t word_end = line.find_first_of(" \t");
     const std::string_view tag = line.substr(line.find_last_of(" \t") + 1);
-    const bool is_tag = tag == "O" || (tag.size() > 2 && tag[1] == '-' &&
+    const bool is_tag = tag == "O" || ((tag.size() == 1 || (tag.size() > 2 && tag[1] == '-')) &&
                                        std::string_view("BIES").find(tag[0]) != tag.npos);
     if (word_end == std::string_view::npos || !is_tag)
       text::fail_at(file, number,

@@ -38,12 +38,13 @@ struct Tag {
   std::string_view type;
 };
 
-/// "B-person" -> B, person. A tag without a type is a type of its own, inside: "person".
+/// "B-person" -> B, person; "B" -> B and seqeval's name of no type, "_". Any other tag is a type of
+/// its own, inside: "person".
 Tag parse_tag(std::string_view text) {
   if (text == "O") return {};
-  if (text.size() >= 2 && text[1] == '-' &&
-      std::string_view("BIES").find(text[0]) != std::string_view::npos)
-    return {text[0], text.substr(2)};
+  if (!text.empty() && std::string_view("BIES").find(text[0]) != std::string_view::npos &&
+      (text.size() == 1 || text[1] == '-'))
+    return {text[0], text.size() > 2 ? text.substr(2) : "_"};
   return {'I', text};
 }
 

@@ -174,6 +174,14 @@ TEST(Entities, AreThoseOfSeqeval) {
   EXPECT_THAT(read({}), IsEmpty());
 }
 
+TEST(Entities, TagsOfOneLetterArePlacesWithoutAType) {
+  EXPECT_THAT(read({"B", "I", "O", "B", "B", "I"}),
+              ElementsAre(Entity{"_", 0, 2}, Entity{"_", 3, 4}, Entity{"_", 4, 6}));
+  EXPECT_THAT(
+      read({"I", "E", "I", "S", "I-x", "x"}),
+      ElementsAre(Entity{"_", 0, 2}, Entity{"_", 2, 3}, Entity{"_", 3, 4}, Entity{"x", 4, 6}));
+}
+
 TEST(Entities, ScoresAreThoseOfSeqeval) {
   const std::array<const char*, 9> names = {"O",
                                             "O",

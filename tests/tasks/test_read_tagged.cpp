@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sentences without tokens, and tags without a type.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tasks/readers.hpp"
+#include "tests/support/files.hpp"
+#include "tests/tasks/support.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+TEST(ReadTagged, TagsWithoutAType) {
+  const ScratchFile file("deep\tB\nlearning\tI\n");
+  EXPECT_EQ(read_tagged(file.path()).at(0).tags, (std::vector<std::string>{"B", "I"}));
+}
+
+}  // namespace
+}  // namespace bertcl::tasks
