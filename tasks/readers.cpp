@@ -339,14 +339,15 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path, IdRul
         text::fail_at(file, number,
                       fmt::format("{} tokens and {} tags; expected one tag for each token",
                                   sentence.words.size(), sentence.tags.size()));
-      if (sentence.words.empty()) return;
       sentence.id = ids.of(object, number);
       sentences.push_back(std::move(sentence));
     });
   } else {
     read_conll(file, sentences);
   }
-  if (sentences.empty()) throw Error(file.name + ": holds no sentence");
+  if (std::all_of(sentences.begin(), sentences.end(),
+                  [](const TaggedSentence& sentence) { return sentence.words.empty(); }))
+    throw Error(file.name + ": holds no sentence");
   return sentences;
 }
 
