@@ -292,7 +292,7 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path, I
       texts.back().labels.emplace();
       several->each([&](const JsonNode& label) { texts.back().labels->push_back(name_of(label)); });
     });
-  } else if (path.extension() == ".csv") {
+  } else if (separator_of(path, file.content, '\t') == ',') {
     read_classified_table(file, ',', texts);
   } else {
     read_classified_lines(file, texts);
@@ -314,9 +314,7 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path, IdR
                        score ? score->number() : object.at("score").number()});
     });
   } else {
-    const std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
-    const bool tabs = path.extension() == ".tsv" || (path == "-" && head.find('\t') != head.npos);
-    read_scored_table(file, tabs ? '\t' : ',', pairs);
+    read_scored_table(file, separator_of(path, file.content, ','), pairs);
   }
   if (pairs.empty()) throw Error(file.name + ": contains no pair of texts");
   return pairs;

@@ -57,4 +57,13 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
   return table;
 }
 
+char separator_of(const std::filesystem::path& path, std::string_view content, char usual) {
+  if (path == "-")
+    return content.substr(0, content.find('\n')).find('\t') != content.npos ? '\t' : ',';
+  std::string extension = path.extension().string();
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return extension == ".csv" ? ',' : extension == ".tsv" ? '\t' : usual;
+}
+
 }  // namespace bertcl::tasks
