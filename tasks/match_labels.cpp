@@ -46,8 +46,8 @@ std::optional<ClassOf> match(const DataLabels& data, std::size_t classes, const 
 /// 0 for "0", "neg", "NEGATIVE", "LABEL_0"; 1 for their opposites; none for anything else.
 std::optional<std::size_t> polarity_of(const std::string& name) {
   const std::string label = lower(name);
-  if (label == "0" || label == "label_0" || label.starts_with("neg")) return 0;
-  if (label == "1" || label == "label_1" || label.starts_with("pos")) return 1;
+  if (label == "0" || label == "label_0" || label == "neg" || label == "negative") return 0;
+  if (label == "1" || label == "label_1" || label == "pos" || label == "positive") return 1;
   return std::nullopt;
 }
 
@@ -86,8 +86,9 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
       fmt::join(std::views::keys(unknown), ", "), fmt::join(names, ", "), option_name("labels")));
 }
 
-/// Without names of the model's classes.
-ClassOf match_numbers(const DataLabels& data) {
+/// Without names of the model's classes. `polar`: the labels name negative and positive, so that
+/// the model has two classes.
+ClassOf match_numbers(const DataLabels& data, bool& polar) {
   ClassOf class_of;
   const auto take = [&](const auto& index_of) {
     class_of.clear();
@@ -104,7 +105,9 @@ ClassOf match_numbers(const DataLabels& data) {
     }
     return true;
   };
-  if (take(number_of) || take(polarity_of)) return class_of;
+  if (take(number_of)) return class_of;
+  polar = take(polarity_of);
+  if (polar) return class_of;
   throw Error(fmt::format(
       "which class of the model stands for {} is not known; give the classes in the order of its "
       "output as {}, or put the model's config.json with id2label beside it",
@@ -120,17 +123,20 @@ std::string MatchedLabels::name_of(std::size_t index) const {
 MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels, std::size_t least) {
   MatchedLabels matched;
   matched.names = model_labels;
-  matched.class_of = model_labels.empty() ? match_numbers(data) : match_names(data, model_labels);
+  bool polar = false;
+  matched.class_of =
+      model_labels.empty() ? match_numbers(data, polar) : match_names(data, model_labels);
   Head& head = matched.head;
-  head.classes = std::max(least, model_labels.size());
-  head.or_more = model_labels.empty();
+  head.classes = polar ? 2 : std::max(least, model_labels.size());
+  head.or_more = model_labels.empty() && !polar;
   for (const auto& [label, index] : matched.class_of) {
     head.classes = std::max(head.classes, index + 1);
     if (matched.names.size() <= index) matched.names.resize(index + 1);
     matched.names[index] = label;  // predictions are named as the data name them
   }
   head.meaning = fmt::format("{} classes", head.classes);
-  if (!head.or_more) head.meaning += fmt::format(": {}", fmt::join(model_labels, ", "));
+  if (polar) head.meaning += ": negative, positive";
+  if (!model_labels.empty()) head.meaning += fmt::format(": {}", fmt::join(model_labels, ", "));
   return matched;
 }
 
