@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "tasks/append_prediction.hpp"
 #include "tasks/argmax.hpp"
 #include "tasks/class_sums.hpp"
 #include "tasks/match_labels.hpp"
@@ -59,7 +60,7 @@ class ClassifyResults : public ClassSums {
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (std::size_t i = 0; i < texts(); ++i)
-      json[task_.text(i).id] = task_.name_of(argmax(sums(i)));
+      append_prediction(json, task_.text(i).id, task_.name_of(argmax(sums(i))));
     return json;
   }
 

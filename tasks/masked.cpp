@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tasks/append_prediction.hpp"
 #include "tasks/argmax.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
@@ -38,7 +39,8 @@ class MaskedResults : public Results {
   }
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < tokens_.size(); ++i) json[key_of(texts_[i].id, i)] = tokens_[i];
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+      append_prediction(json, key_of(texts_[i].id, i), tokens_[i]);
     return json;
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "tasks/append_prediction.hpp"
 #include "tasks/class_sums.hpp"
 #include "tasks/match_labels.hpp"
 #include "tasks/metrics.hpp"
@@ -70,8 +71,9 @@ class MultiLabelResults : public ClassSums {
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (std::size_t i = 0; i < texts(); ++i) {
-      nlohmann::ordered_json& names = json[task_.text(i).id] = nlohmann::ordered_json::array();
+      nlohmann::ordered_json names = nlohmann::ordered_json::array();
       for (const std::size_t index : classes(i)) names.push_back(task_.name_of(index));
+      append_prediction(json, task_.text(i).id, std::move(names));
     }
     return json;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "tasks/append_prediction.hpp"
 #include "tasks/bm25.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/rank.hpp"
@@ -12,7 +13,6 @@
 
 namespace bertcl::tasks {
 namespace {
-
 
 class RerankingTask : public Task {
  public:
@@ -76,8 +76,9 @@ class RerankingResults : public Results {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (std::size_t item = 0; item < scores_.size(); ++item) {
       const auto best = std::max_element(scores_[item].begin(), scores_[item].end());
-      json[task_.data().questions[item].id] =
-          task_.candidates(item)[static_cast<std::size_t>(best - scores_[item].begin())];
+      append_prediction(
+          json, task_.data().questions[item].id,
+          task_.candidates(item)[static_cast<std::size_t>(best - scores_[item].begin())]);
     }
     return json;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "tasks/append_prediction.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
 #include "tasks/vector_similarity.hpp"
@@ -104,8 +105,8 @@ class RetrievalResults : public Results {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (std::size_t item = 0; item < questions_.size(); ++item) {
       const std::vector<double> cosines = paragraphs.similarities(questions_[item]);
-      json[data_.questions[item].id] =
-          std::max_element(cosines.begin(), cosines.end()) - cosines.begin();
+      append_prediction(json, data_.questions[item].id,
+                        std::max_element(cosines.begin(), cosines.end()) - cosines.begin());
     }
     return json;
   }

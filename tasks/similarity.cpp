@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tasks/append_prediction.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
 #include "tasks/vector_similarity.hpp"
@@ -30,7 +31,8 @@ class SimilarityResults : public Results {
   }
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < predicted_.size(); ++i) json[pairs_[i].id] = predicted_[i];
+    for (std::size_t i = 0; i < predicted_.size(); ++i)
+      append_prediction(json, pairs_[i].id, predicted_[i]);
     return json;
   }
 

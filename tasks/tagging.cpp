@@ -9,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/option_name.hpp"
+#include "tasks/append_prediction.hpp"
 #include "tasks/argmax.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
@@ -69,7 +70,8 @@ class TaggingResults : public Results {
   }
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < predicted_.size(); ++i) json[key_of(ids_[i], i)] = predicted_[i];
+    for (std::size_t i = 0; i < predicted_.size(); ++i)
+      append_prediction(json, key_of(ids_[i], i), predicted_[i]);
     return json;
   }
 

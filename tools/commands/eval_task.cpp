@@ -78,9 +78,12 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
         return tasks::evaluate(task, tokenizer, evaluate, std::ref(model), show, options.limit);
       },
       evaluate.origin);
-  if (first && !options.predictions.empty())
-    write_predictions(options.predictions, evaluation.results->predictions());
-  if (options.keeps_items()) row.items = items_of(evaluation.results->predictions());
+  const bool writes = first && !options.predictions.empty();
+  if (writes || options.keeps_items()) {
+    const nlohmann::ordered_json predictions = evaluation.results->predictions();
+    if (writes) write_predictions(options.predictions, predictions);
+    if (options.keeps_items()) row.items = items_of(predictions);
+  }
   for (const tasks::Metric& metric : evaluation.metrics) {
     row.scores.push_back(score_of(metric));
     row.metrics.emplace_back(metric.name, metric.value);

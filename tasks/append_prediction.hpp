@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds a prediction to an object without a search.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+namespace bertcl::tasks {
+
+/// Requires an id that `predictions`, an object, does not hold. operator[] of ordered_json compares
+/// every key for this, which takes minutes for a million items.
+inline void append_prediction(nlohmann::ordered_json& predictions, const std::string& id,
+                              nlohmann::ordered_json value) {
+  using Object = nlohmann::ordered_json::object_t;
+  static_cast<Object::Container&>(predictions.get_ref<Object&>())
+      .emplace_back(id, std::move(value));
+}
+
+}  // namespace bertcl::tasks
