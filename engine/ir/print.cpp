@@ -17,19 +17,18 @@ std::string float_text(double v) {
   return s;
 }
 
-std::string element_text(DType type, double v, std::int64_t i) {
-  if (!is_float(type)) return std::to_string(i);
+std::string element_text(DType type, double v) {
   return type == DType::f64 ? float_text(v)
                             : float_text(std::stod(fmt::format("{}", static_cast<float>(v))));
 }
 
 std::string constant_text(const Tensor& t, std::int64_t max_elements) {
   if (t.size() > max_elements) return "...";
-  const auto doubles = t.to_doubles();
-  const auto ints = t.to_ints();
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < doubles.size(); ++i)
-    parts.push_back(element_text(t.dtype(), doubles[i], ints[i]));
+  if (is_float(t.dtype()))
+    for (const double v : t.to_doubles()) parts.push_back(element_text(t.dtype(), v));
+  else
+    for (const std::int64_t v : t.to_ints()) parts.push_back(std::to_string(v));
   if (t.shape().empty()) return parts.front();
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }

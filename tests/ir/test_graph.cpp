@@ -12,7 +12,7 @@ constexpr std::string_view sample = R"(graph g(%ids: i64[batch, seq], %x: f32[12
   const %table: f32[100, 4] = ...
   %0: f32[batch, seq, 4] = Gather(%table, %ids) {axis = 0}
   const %one: i64[] = 1
-  const %half: f32[2] = [0.5, -3.0]
+  const %half: f32[3] = [0.5, -3.0, 1e+30]
   %1: f32[batch, seq, 2], %2: f32[batch, seq, 2] = Split(%0, _, %one, %half) {axis = -1, eps = 1e-12, mode = "a b", perm = [0, 2, 1], weights = f[1.0, 2.5]}
   return %1 as start, %2 as end
 }
