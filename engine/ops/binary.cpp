@@ -87,12 +87,6 @@ std::vector<SymbolicElements> values_mod(InferContext& context) {
   return values_binary(context);
 }
 
-/// Integer arithmetic wraps around.
-constexpr std::uint64_t modular(std::int64_t v) { return static_cast<std::uint64_t>(v); }
-constexpr std::uint64_t modular(std::uint64_t v) { return v; }
-constexpr float modular(float v) { return v; }
-constexpr double modular(double v) { return v; }
-
 #define BERTCL_BINARY(NAME, EXPRESSION) \
   struct NAME {                         \
     template <class T>                  \
@@ -100,9 +94,9 @@ constexpr double modular(double v) { return v; }
       return EXPRESSION;                \
     }                                   \
   }
-BERTCL_BINARY(Add, static_cast<T>(modular(x) + modular(y)));
-BERTCL_BINARY(Sub, static_cast<T>(modular(x) - modular(y)));
-BERTCL_BINARY(Mul, static_cast<T>(modular(x) * modular(y)));
+BERTCL_BINARY(Add, plus(x, y));
+BERTCL_BINARY(Sub, minus(x, y));
+BERTCL_BINARY(Mul, times(x, y));
 BERTCL_BINARY(Min, y < x ? y : x);
 BERTCL_BINARY(Max, x < y ? y : x);
 BERTCL_BINARY(Equal, x == y);
@@ -121,7 +115,7 @@ std::vector<ir::Tensor> evaluate_div(const EvaluateContext& context) {
     if constexpr (std::is_integral_v<T>) {  // truncates; -2^63 / -1 wraps
       if (b == 0) context.fail("integer division by zero");
       if constexpr (std::is_signed_v<T>)
-        if (b == -1) return static_cast<T>(0 - modular(a));
+        if (b == -1) return minus(T{}, a);
       return a / b;
     } else {
       return a / b;

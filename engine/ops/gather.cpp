@@ -138,6 +138,8 @@ std::vector<ir::Tensor> evaluate_gather_nd(const EvaluateContext& context) {
 std::vector<ir::Type> infer_one_hot(InferContext& context) {
   const auto* depth = context.elements(1);
   if (!depth || depth->size() != 1) context.fail("the depth must be a known size");
+  if (depth->front().is_constant() && depth->front().constant() < 0)
+    context.fail(fmt::format("the depth is {}", depth->front().str()));
   if (ir::element_count(context.shape(2)) != ir::Dim(2)) context.fail("values must be [off, on]");
   ir::Type type{context.type(2).dtype, context.shape(0)};
   const auto axis = context.axis("axis", -1, type.shape.size() + 1);
@@ -213,8 +215,8 @@ std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
         for (std::int64_t i = 0; i < n; ++i) {
           const std::int64_t k = at[0] + (reverse ? n - 1 - i : i) * step;
           const T value = in[k];
-          out[static_cast<std::size_t>(k)] = exclusive ? sum : sum + value;
-          sum += value;
+          out[static_cast<std::size_t>(k)] = exclusive ? sum : plus(sum, value);
+          sum = plus(sum, value);
         }
       });
     return std::vector{to_tensor<T>(x.shape(), std::move(out), x.dtype())};

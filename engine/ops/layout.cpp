@@ -259,10 +259,10 @@ std::vector<ir::Tensor> evaluate_pad(const EvaluateContext& context) {
       std::int64_t rest = n++, offset = 0;
       bool inside = true;
       for (std::size_t d = rank; d-- > 0;) {
-        const std::int64_t i = rest % sizes[d] - pads[d];
+        const std::int64_t i = minus(rest % sizes[d], pads[d]);  // outside where it wraps
         rest /= sizes[d];
         inside = inside && i >= 0 && i < x.shape()[d];
-        offset += i * in_strides[d];
+        if (inside) offset += i * in_strides[d];
       }
       out.push_back(inside ? in[offset] : fill);
     });

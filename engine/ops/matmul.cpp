@@ -56,7 +56,7 @@ std::pair<ir::Sizes, std::vector<Sum>> multiply(const EvaluateContext& context, 
             for (std::int64_t i = 0; i < m; ++i)
               for (std::int64_t p = 0; p < k; ++p)
                 for (std::int64_t j = 0; j < n; ++j)
-                  out[i * n + j] += pa[i * k + p] * pb[p * n + j];
+                  out[i * n + j] = plus(out[i * n + j], times(pa[i * k + p], pb[p * n + j]));
             out += m * n;
           });
   return {sizes, std::move(c)};

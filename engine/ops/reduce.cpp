@@ -45,15 +45,15 @@ std::vector<ir::Tensor> evaluate_reduce(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);
   const auto flags = reduced(context, x.shape().size());
   const bool keep = context.node.int_attribute("keepdims", 1) != 0;
-  ir::Sizes kept = x.shape(), sizes;
-  std::int64_t count = 1;
+  ir::Sizes kept = x.shape(), folded, sizes;
   for (std::size_t d = 0; d < flags.size(); ++d) {
     if (flags[d]) {
-      count *= kept[d];
+      folded.push_back(kept[d]);
       kept[d] = 1;
     }
     if (!flags[d] || keep) sizes.push_back(kept[d]);
   }
+  const std::int64_t count = ir::element_count(folded);
   return with_compute_type(x.dtype(), [&]<class T>(T) {
     using Sum = std::conditional_t<std::is_integral_v<T>, T, double>;
     const Elements<T> in(x);
@@ -81,7 +81,7 @@ struct Fold {
 struct Sum : Fold {
   template <class S>
   static S fold(S s, S v) {
-    return s + v;
+    return plus(s, v);
   }
 };
 struct Mean : Sum {
@@ -96,19 +96,19 @@ struct Mean : Sum {
 struct SumSquare : Fold {
   template <class S>
   static S fold(S s, S v) {
-    return s + v * v;
+    return plus(s, times(v, v));
   }
 };
 struct L2 : SumSquare {
   template <class S>
   static S finish(S s, S) {
-    return static_cast<S>(std::sqrt(s));
+    return static_cast<S>(std::sqrt(std::max(s, S{})));  // a sum that has wrapped has no root
   }
 };
 struct L1 : Fold {
   template <class S>
   static S fold(S s, S v) {
-    return s + magnitude(v);
+    return plus(s, magnitude(v));
   }
 };
 struct Prod : Fold {
@@ -116,7 +116,7 @@ struct Prod : Fold {
   static constexpr S start = S{1};
   template <class S>
   static S fold(S s, S v) {
-    return s * v;
+    return times(s, v);
   }
 };
 struct Max : Fold {

@@ -192,6 +192,13 @@ std::vector<ir::Tensor> evaluate_squeeze(const EvaluateContext& context) {
   return {context.in(0).reshaped(sizes)};
 }
 
+/// The number of elements of a Range.
+std::int64_t range_length(const auto& context, double start, double limit, double step) {
+  const double n = std::ceil((limit - start) / step);
+  if (!(std::abs(n) < 0x1p40)) context.fail("the number of elements is not finite");
+  return std::max<std::int64_t>(static_cast<std::int64_t>(n), 0);
+}
+
 /// Range(start, limit, step), or Range {start, step} whose length is that of its result type.
 std::vector<ir::Type> infer_range(InferContext& context) {
   if (context.node.inputs.empty()) return {context.node.output()->type};
@@ -206,9 +213,7 @@ std::vector<ir::Type> infer_range(InferContext& context) {
     const double start = context.node.inputs[0]->constant->to_doubles()[0];
     const double limit = context.node.inputs[1]->constant->to_doubles()[0];
     const double step = context.node.inputs[2]->constant->to_doubles()[0];
-    const double n = std::ceil((limit - start) / step);
-    if (!(std::abs(n) < 0x1p40)) context.fail("the number of elements is not finite");
-    return {{dtype, {std::max<std::int64_t>(static_cast<std::int64_t>(n), 0)}}};
+    return {{dtype, {range_length(context, start, limit, step)}}};
   }
   const auto* start = context.elements(0);
   const auto* limit = context.elements(1);
@@ -219,31 +224,33 @@ std::vector<ir::Type> infer_range(InferContext& context) {
     const ir::Dim delta = (*step)[0];
     if (delta == ir::Dim(0)) context.fail("the step is 0");
     if (length && length->is_constant() && delta.is_constant())
-      n = std::max<std::int64_t>(
-          static_cast<std::int64_t>(std::ceil(static_cast<double>(length->constant()) /
-                                              static_cast<double>(delta.constant()))),
-          0);
+      n = range_length(context, 0, static_cast<double>(length->constant()),
+                       static_cast<double>(delta.constant()));
     else if (length && delta == ir::Dim(1))
       n = *length;
   }
   return {{dtype, {n}}};
 }
 std::vector<ir::Tensor> evaluate_range(const EvaluateContext& context) {
-  double start = 0, step = 1;
-  std::int64_t n = 0;
-  if (context.inputs.empty()) {
-    start = static_cast<double>(context.node.int_attribute("start", 0));
-    step = static_cast<double>(context.node.int_attribute("step", 1));
-    n = context.result_sizes()[0];
-  } else {
-    start = context.in(0).to_doubles().at(0);
-    step = context.in(2).to_doubles().at(0);
-    n = static_cast<std::int64_t>(
-        std::max(std::ceil((context.in(1).to_doubles().at(0) - start) / step), 0.0));
-  }
-  std::vector<double> out(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = start + static_cast<double>(i) * step;
-  return {ir::Tensor::of<double>({n}, std::move(out)).converted(context.node.output()->type.dtype)};
+  const bool by_type = context.inputs.empty();
+  const std::int64_t n =
+      by_type ? context.result_sizes()[0]
+              : range_length(context, context.in(0).to_doubles().at(0),
+                             context.in(1).to_doubles().at(0), context.in(2).to_doubles().at(0));
+  const auto values = [&]<class T>(T) {
+    const auto number = [&](std::size_t i, std::string_view key, std::int64_t otherwise) {
+      return by_type ? static_cast<T>(context.node.int_attribute(key, otherwise))
+                     : Elements<T>(context.in(i))[0];
+    };
+    const T start = number(0, "start", 0), step = number(2, "step", 1);
+    std::vector<T> out(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = plus(start, times(static_cast<T>(i), step));
+    return to_tensor<T>({n}, std::move(out), context.node.output()->type.dtype);
+  };
+  // floats are rounded once
+  return {ir::is_float(context.node.output()->type.dtype) ? values(double{})
+                                                          : values(std::int64_t{})};
 }
 
 /// sizes {values = "[batch, 12*seq]"}: sizes of this run as integers, of the result's type.

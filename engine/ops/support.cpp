@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "bertcl/error.hpp"
+#include "ir/checked.hpp"
 
 namespace bertcl::ops {
 namespace {
@@ -104,7 +105,7 @@ ir::Sizes dense_strides(const ir::Sizes& sizes) {
   std::int64_t step = 1;
   for (std::size_t d = sizes.size(); d-- > 0;) {
     strides[d] = step;
-    step *= sizes[d];
+    step = ir::product(step, sizes[d], "a tensor");
   }
   return strides;
 }

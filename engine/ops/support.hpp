@@ -64,10 +64,27 @@ auto with_compute_type(ir::DType dtype, F&& f) {
   return f(std::int64_t{});
 }
 
+/// Integer arithmetic wraps around: of unsigned numbers, since overflow of others is undefined.
+constexpr std::uint64_t modular(std::int64_t v) { return static_cast<std::uint64_t>(v); }
+constexpr std::uint64_t modular(std::uint64_t v) { return v; }
+constexpr float modular(float v) { return v; }
+constexpr double modular(double v) { return v; }
+template <class T>
+constexpr T plus(T x, T y) {
+  return static_cast<T>(modular(x) + modular(y));
+}
+template <class T>
+constexpr T minus(T x, T y) {
+  return static_cast<T>(modular(x) - modular(y));
+}
+template <class T>
+constexpr T times(T x, T y) {
+  return static_cast<T>(modular(x) * modular(y));
+}
 template <class T>
 constexpr T magnitude(T x) {
-  if constexpr (std::is_unsigned_v<T>)
-    return x;
+  if constexpr (std::is_integral_v<T>)
+    return x < T{} ? minus(T{}, x) : x;
   else
     return std::abs(x);
 }

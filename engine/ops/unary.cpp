@@ -44,7 +44,7 @@ std::vector<ir::Type> infer_test(InferContext& context) {
       return EXPRESSION;               \
     }                                  \
   }
-BERTCL_UNARY(Neg, T{} - x);
+BERTCL_UNARY(Neg, minus(T{}, x));
 BERTCL_UNARY(Abs, magnitude(x));
 BERTCL_UNARY(Sign, static_cast<T>((x > T{}) - (x < T{})));
 BERTCL_UNARY(Floor, std::floor(x));
