@@ -182,8 +182,9 @@ std::optional<std::int64_t> only_integer(const ir::Node& node, std::string_view 
     const auto& all = node.ints_attribute(key);
     return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
   }
-  const auto value = scalar_value(node.input(operand));
-  return value ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
+  const ir::Value* value = node.input(operand);
+  if (!value || !value->is_constant() || value->constant->size() != 1) return std::nullopt;
+  return value->constant->to_ints().front();
 }
 
 }  // namespace bertcl::passes

@@ -131,9 +131,10 @@ std::set<std::size_t> combined_axes(const ir::Node& node, std::size_t rank) {
     return from(axis_attribute(node, "axis", -1, rank), rank);
   if (is_among(node, {"ArgMax", "ArgMin"})) return {axis_attribute(node, "axis", 0, rank)};
   if (node.op == "CumSum") {
-    const auto axis = scalar_value(node.input(1));
-    if (!axis) return from(0, rank);
-    return {static_cast<std::size_t>(*axis < 0 ? *axis + static_cast<double>(rank) : *axis)};
+    const auto axis = only_integer(node, "axis", 1);
+    const auto axes = static_cast<std::int64_t>(rank);
+    if (!axis || *axis < -axes || *axis >= axes) return from(0, rank);
+    return {static_cast<std::size_t>(*axis < 0 ? *axis + axes : *axis)};
   }
   std::set<std::size_t> axes;
   for (const std::int64_t axis : ops::traits(node).mixed_axes(node))

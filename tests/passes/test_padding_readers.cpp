@@ -30,6 +30,12 @@ TEST(PaddingReaders, SumsOverTokens) {
   EXPECT_EQ(reader_in("%y: f32[batch, seq, 8] = CumSum(%x, %a)", "batch, seq, 8",
                       "const %a: i64[] = 2\n"),
             "");
+  EXPECT_EQ(reader_in("%y: f32[batch, seq, 8] = CumSum(%x, %a)", "batch, seq, 8",
+                      "const %a: i64[] = -2\n"),
+            "CumSum");
+  EXPECT_EQ(reader_in("%y: f32[batch, seq, 8] = CumSum(%x, %a)", "batch, seq, 8",
+                      "const %a: i64[] = -5\n"),
+            "CumSum");  // no axis of %x, which is not noticed before
   EXPECT_EQ(reader_in(R"(%r: f32[batch*seq, 8] = Reshape(%x)
   %y: f32[1, 8] = ReduceMax(%r) {axes = [0], keepdims = 1})"),
             "ReduceMax");

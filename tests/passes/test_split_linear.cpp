@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "check.hpp"
+#include "passes/match.hpp"
 
 namespace bertcl::passes {
 
@@ -67,6 +70,17 @@ TEST(SplitLinear, WeightsWithAScaleForEachColumn) {
           "  %w1: f32[1, 16] = DequantizeLinear(%q1, %s1, %z1) {axis = 1}\n"
           "  %b: f32[batch, seq, 16] = linear(%x, %w1)\n"
           "  return %a as a, %b as b\n}");
+}
+
+TEST(SplitLinear, AStartMayBeAnyInteger) {
+  ir::Graph g = ir::parse(R"(graph g(%x: f32[batch, n], %ends: i64[1]) {
+  const %start: i64[1] = [0]
+  %y: f32[batch, m] = Slice(%x, %start, %ends)
+  return %y
+})");
+  constexpr std::int64_t end_of_axis = std::numeric_limits<std::int64_t>::max();  // no double
+  g.find_value("start")->constant = ir::Tensor::of<std::int64_t>({1}, {end_of_axis});
+  EXPECT_EQ(only_integer(*g.find_value("y")->producer, "starts", 1), end_of_axis);
 }
 
 TEST(SplitLinear, FewColumnsAndOtherReadersKeepItWhole) {
