@@ -101,7 +101,7 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   add_term(o::terms[1], arguments.residual, arguments.residual_type, arguments.residual_scale,
            arguments.residual_zero_point);
   arguments.gamma = b.in(node.inputs[o::gamma]);
-  arguments.beta = b.in(node.inputs[o::beta]);
+  arguments.beta = b.in(node.input(o::beta));
   arguments.eps = static_cast<float>(node.float_attribute("epsilon"));
   arguments.rms = static_cast<std::int32_t>(node.int_attribute("rms", 0));
   if (ops::first_quantized_result(node) > 1) arguments.sum = b.out(node.outputs[1]);
