@@ -53,7 +53,7 @@
 #define PAUSE()
 #endif
 
-#if __has_builtin(__atomic_thread_fence)
+#if __has_builtin(__atomic_thread_fence) && !defined(__NVPTX__)  // whose LLVM has no fence
 // PoCL's mem_fence is empty: enough for the order of memory of x86, not for that of ARM.
 #define FENCE() __atomic_thread_fence(__ATOMIC_ACQ_REL)
 #else
