@@ -36,8 +36,9 @@ struct DeviceInfo {
   bool is_intel_gpu() const { return type == "gpu" && vendor.find("Intel") != std::string::npos; }
 };
 
-/// All devices that kernels run on: of OpenCL 1.2 or later, with floats rounded to nearest. Throws
-/// Error that tells how to install PoCL if there is no device at all.
+/// All devices that kernels run on: of OpenCL 1.2 or later, whose floats are rounded to nearest and
+/// have infinity and NaN. Throws Error if there is none, with what is missing or how to install
+/// PoCL.
 std::vector<DeviceInfo> list_devices();
 
 /// The device that `selector` names: an index, "cpu", "gpu" or "accelerator" (the first of that

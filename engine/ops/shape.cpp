@@ -192,11 +192,31 @@ std::vector<ir::Tensor> evaluate_squeeze(const EvaluateContext& context) {
   return {context.in(0).reshaped(sizes)};
 }
 
-/// The number of elements of a Range.
+/// The number of elements of a Range of floats.
 std::int64_t range_length(const auto& context, double start, double limit, double step) {
   const double n = std::ceil((limit - start) / step);
-  if (!(std::abs(n) < 0x1p40)) context.fail("the number of elements is not finite");
-  return std::max<std::int64_t>(static_cast<std::int64_t>(n), 0);
+  if (!(n < 0x1p40)) context.fail("it has too many elements");  // or NaN
+  return static_cast<std::int64_t>(std::max(n, 0.0));
+}
+
+/// The same of integers, whose differences a double may not hold.
+std::int64_t range_length(const auto& context, std::int64_t start, std::int64_t limit,
+                          std::int64_t step) {
+  if (step == 0) context.fail("the step is 0");
+  if (step > 0 ? limit <= start : limit >= start) return 0;
+  const auto bits = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  const std::uint64_t way = step > 0 ? bits(limit) - bits(start) : bits(start) - bits(limit);
+  const std::uint64_t n = (way - 1) / (step > 0 ? bits(step) : 0 - bits(step)) + 1;
+  if (n >= std::uint64_t{1} << 40) context.fail("it has too many elements");
+  return static_cast<std::int64_t>(n);
+}
+
+std::int64_t range_length(const auto& context, const ir::Tensor& start, const ir::Tensor& limit,
+                          const ir::Tensor& step) {
+  if (ir::is_float(start.dtype()))
+    return range_length(context, start.to_doubles().at(0), limit.to_doubles().at(0),
+                        step.to_doubles().at(0));
+  return range_length(context, start.to_ints().at(0), limit.to_ints().at(0), step.to_ints().at(0));
 }
 
 /// Range(start, limit, step), or Range {start, step} whose length is that of its result type.
@@ -210,10 +230,10 @@ std::vector<ir::Type> infer_range(InferContext& context) {
   bool constant = true;
   for (const ir::Value* in : context.node.inputs) constant = constant && in->is_constant();
   if (constant) {
-    const double start = context.node.inputs[0]->constant->to_doubles()[0];
-    const double limit = context.node.inputs[1]->constant->to_doubles()[0];
-    const double step = context.node.inputs[2]->constant->to_doubles()[0];
-    return {{dtype, {range_length(context, start, limit, step)}}};
+    const auto& operands = context.node.inputs;
+    return {{dtype,
+             {range_length(context, *operands[0]->constant, *operands[1]->constant,
+                           *operands[2]->constant)}}};
   }
   const auto* start = context.elements(0);
   const auto* limit = context.elements(1);
@@ -224,8 +244,7 @@ std::vector<ir::Type> infer_range(InferContext& context) {
     const ir::Dim delta = (*step)[0];
     if (delta == ir::Dim(0)) context.fail("the step is 0");
     if (length && length->is_constant() && delta.is_constant())
-      n = range_length(context, 0, static_cast<double>(length->constant()),
-                       static_cast<double>(delta.constant()));
+      n = range_length(context, std::int64_t{0}, length->constant(), delta.constant());
     else if (length && delta == ir::Dim(1))
       n = *length;
   }
@@ -233,10 +252,9 @@ std::vector<ir::Type> infer_range(InferContext& context) {
 }
 std::vector<ir::Tensor> evaluate_range(const EvaluateContext& context) {
   const bool by_type = context.inputs.empty();
-  const std::int64_t n =
-      by_type ? context.result_sizes()[0]
-              : range_length(context, context.in(0).to_doubles().at(0),
-                             context.in(1).to_doubles().at(0), context.in(2).to_doubles().at(0));
+  const std::int64_t n = by_type
+                             ? context.result_sizes()[0]
+                             : range_length(context, context.in(0), context.in(1), context.in(2));
   const auto values = [&]<class T>(T) {
     const auto number = [&](std::size_t i, std::string_view key, std::int64_t otherwise) {
       return by_type ? static_cast<T>(context.node.int_attribute(key, otherwise))

@@ -103,11 +103,16 @@ std::int64_t Executor::bytes_of(std::size_t slot, const ir::Bindings& sizes) con
                      static_cast<std::int64_t>(ir::size_of(type.dtype)), "a value");
 }
 
+std::int64_t Executor::constant_bytes() const {
+  std::int64_t bytes = 0;
+  for (const opencl::Buffer& buffer : plan_.constants)
+    bytes += static_cast<std::int64_t>(buffer.size());
+  return bytes;
+}
+
 void Executor::check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes,
                             std::int64_t others) const {
-  std::int64_t constants = 0;
-  for (const opencl::Buffer& buffer : plan_.constants)
-    constants += static_cast<std::int64_t>(buffer.size());
+  const std::int64_t constants = constant_bytes();
   const auto largest = std::ranges::max_element(values, {}, &plan::Lifetime::bytes);
   if (largest == values.end() ||
       std::max(arena_bytes, largest->bytes) <= most_bytes_ - constants - others)
@@ -185,6 +190,17 @@ std::int64_t Executor::allocated_bytes() const {
 }
 
 void Executor::allocate_values(const std::vector<std::int64_t>& bytes) {
+  // Buffers of earlier sizes may each be larger than now, and exceed the limit together.
+  std::int64_t held = 0;
+  for (std::size_t i = 0; i < std::max(bytes.size(), memory_.values.size()); ++i)
+    held += std::max(
+        i < bytes.size() ? bytes[i] : 0,
+        i < memory_.values.size() ? static_cast<std::int64_t>(memory_.values[i].size()) : 0);
+  if (const std::int64_t before = allocated_bytes();
+      held > most_bytes_ - constant_bytes() - (arenas_ - before)) {
+    memory_.values.clear();
+    arenas_ -= before;
+  }
   memory_.values.resize(std::max(memory_.values.size(), bytes.size()));
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     opencl::Buffer& buffer = memory_.values[i];

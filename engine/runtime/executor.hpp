@@ -83,6 +83,7 @@ class Executor {
   void place_slots();
   void allocate_values(const std::vector<std::int64_t>& bytes);
   std::int64_t allocated_bytes() const;
+  std::int64_t constant_bytes() const;
   void fill_tables();
   /// As buffers of their own: where in tables_ they begin, and their bytes.
   void fill_tables(const std::vector<std::pair<std::size_t, std::size_t>>& ranges);

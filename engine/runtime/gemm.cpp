@@ -216,6 +216,7 @@ void GemmWeights::choose_variants(const std::string& who, std::int64_t n, std::i
   plan::Options options = context_->target().options;
   const plan::Target target{device, options, context_->target().tuning};
   for (;;) {
+    prepacked_ = {};  // of a refused variant
     gemm_ = plan::choose_gemm_s8(target, who, n, k);
     prepacked_ = plan::allocate_prepacked(device, gemm_);
     const auto refused = try_launches(device, target, gemm_, prepacked_);

@@ -92,6 +92,9 @@ TEST(Integers, RangeIsExact) {
   const std::int64_t beyond_doubles = (std::int64_t{1} << 53) + 1;
   EXPECT_THAT(range(beyond_doubles, beyond_doubles + 3, 2),
               ElementsAre(beyond_doubles, beyond_doubles + 2));
+  EXPECT_EQ(range(beyond_doubles, beyond_doubles + 3, 1).size(), 3u);
+  EXPECT_EQ(range(beyond_doubles + 3, beyond_doubles, -1).size(), 3u);
+  EXPECT_THAT(range(5, low / 2, 1), ElementsAre());
   EXPECT_THAT(range(high, 0, low / 2), ElementsAre(high, high / 2));
   EXPECT_THAT(range(5, 5, 1), ElementsAre());
   EXPECT_THROW(range(0, 1, 0), Error);

@@ -87,6 +87,23 @@ TEST(MaxMemory, ValuesThatExceedTheLargestBufferTogetherHaveSeveral) {
               HasSubstr("at most 65536 in one buffer"));
 }
 
+TEST(MaxMemory, BuffersOfEarlierSizesCount) {
+  SessionOptions options;
+  options.max_memory = 1020 * 256;
+  Session session = Session::compile(ir::parse(R"(graph g(%a: f32[n, 64], %b: f32[m, 64]) {
+  %c: f32[n, 64] = Relu(%a)
+  %d: f32[m, 64] = Relu(%b)
+  return %c as c, %d as d
+})"),
+                                     options);
+  const std::size_t before = session.context().allocated_bytes();
+  for (const auto& [n, m] : {std::pair{400, 100}, {250, 250}, {100, 400}}) {
+    session.run({{"a", ir::Tensor::zeros(ir::DType::f32, {n, 64})},
+                 {"b", ir::Tensor::zeros(ir::DType::f32, {m, 64})}});
+    EXPECT_LE(session.context().allocated_bytes(), before + 1020 * 256) << n;
+  }
+}
+
 TEST(MaxMemory, WeightsCountAndTheEnvironmentSetsIt) {
   tests::ScopedVariable limit("BERTCL_MAX_MEMORY", "10000000");
   EXPECT_THAT(error_of([] { Session::load(model); }), HasSubstr("10000000"));
