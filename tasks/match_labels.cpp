@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <optional>
 #include <ranges>
@@ -15,17 +14,13 @@
 
 #include "bertcl/error.hpp"
 #include "support/option_name.hpp"
+#include "text/unicode.hpp"
 
 namespace bertcl::tasks {
 namespace {
 
 using Labels = std::vector<std::string>;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
+using text::lower_ascii;
 
 /// The classes of a model that stand for labels of the data.
 using ClassOf = std::map<std::string, std::size_t>;
@@ -45,7 +40,7 @@ std::optional<ClassOf> match(const DataLabels& data, std::size_t classes, const 
 
 /// 0 for "0", "neg", "NEGATIVE", "LABEL_0"; 1 for their opposites; none for anything else.
 std::optional<std::size_t> polarity_of(const std::string& name) {
-  const std::string label = lower(name);
+  const std::string label = lower_ascii(name);
   if (label == "0" || label == "label_0" || label == "neg" || label == "negative") return 0;
   if (label == "1" || label == "label_1" || label == "pos" || label == "positive") return 1;
   return std::nullopt;
@@ -65,8 +60,9 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
   const std::size_t classes = names.size();
   if (auto same = match(data, classes, [&](auto& label, auto at) { return label == names[at]; }))
     return *same;
-  if (auto same = match(data, classes,
-                        [&](auto& label, auto at) { return lower(label) == lower(names[at]); }))
+  if (auto same = match(data, classes, [&](auto& label, auto at) {
+        return lower_ascii(label) == lower_ascii(names[at]);
+      }))
     return *same;
   if (classes == 2 && polarity_of(names[0]) && polarity_of(names[1]) &&
       polarity_of(names[0]) != polarity_of(names[1])) {
@@ -86,32 +82,32 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
       fmt::join(std::views::keys(unknown), ", "), fmt::join(names, ", "), option_name("labels")));
 }
 
-/// Without names of the model's classes. `polar`: the labels name negative and positive, so that
-/// the model has two classes.
-ClassOf match_numbers(const DataLabels& data, bool& polar) {
+/// True if the labels name negative and positive, not only their numbers.
+bool are_polar(const DataLabels& data) {
+  const auto labels = std::views::keys(data);
+  return std::ranges::all_of(labels, [](auto& label) { return polarity_of(label).has_value(); }) &&
+         !std::ranges::all_of(labels, [](auto& label) { return number_of(label).has_value(); });
+}
+
+/// Without names of the model's classes: numbers count them.
+ClassOf match_numbers(const DataLabels& data) {
   ClassOf class_of;
-  const auto take = [&](const auto& index_of) {
-    class_of.clear();
-    for (const auto& [label, line] : data) {
-      const auto index = index_of(label);
-      if (!index) return false;
-      if (*index >= kMostClasses)
-        throw Error(fmt::format(
-            "{}the label {} counts classes from 0, and a model has {} at most; if it is a name, "
-            "give the classes in the order of the model's output as {}",
-            line > 0 ? fmt::format("line {}: ", line) : "", label, kMostClasses,
-            option_name("labels")));
-      class_of[label] = *index;
-    }
-    return true;
-  };
-  if (take(number_of)) return class_of;
-  polar = take(polarity_of);
-  if (polar) return class_of;
-  throw Error(fmt::format(
-      "which class of the model stands for {} is not known; give the classes in the order of its "
-      "output as {}, or put the model's config.json with id2label beside it",
-      fmt::join(std::views::keys(data), ", "), option_name("labels")));
+  for (const auto& [label, line] : data) {
+    const auto number = number_of(label);
+    if (!number)
+      throw Error(fmt::format(
+          "which class of the model stands for {} is not known; give the classes in the order of "
+          "its output as {}, or put the model's config.json with id2label beside it",
+          fmt::join(std::views::keys(data), ", "), option_name("labels")));
+    if (*number >= kMostClasses)
+      throw Error(fmt::format(
+          "{}the label {} counts classes from 0, and a model has {} at most; if it is a name, "
+          "give the classes in the order of the model's output as {}",
+          line > 0 ? fmt::format("line {}: ", line) : "", label, kMostClasses,
+          option_name("labels")));
+    class_of[label] = *number;
+  }
+  return class_of;
 }
 
 }  // namespace
@@ -122,21 +118,21 @@ std::string MatchedLabels::name_of(std::size_t index) const {
 
 MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels, std::size_t least) {
   MatchedLabels matched;
-  matched.names = model_labels;
-  bool polar = false;
-  matched.class_of =
-      model_labels.empty() ? match_numbers(data, polar) : match_names(data, model_labels);
+  // Where the model does not name its classes, data may say that there are two.
+  const bool polar = model_labels.empty() && are_polar(data);
+  const Labels names = polar ? Labels{"negative", "positive"} : model_labels;
+  matched.names = names;
+  matched.class_of = names.empty() ? match_numbers(data) : match_names(data, names);
   Head& head = matched.head;
-  head.classes = polar ? 2 : std::max(least, model_labels.size());
-  head.or_more = model_labels.empty() && !polar;
+  head.classes = std::max(least, names.size());
+  head.or_more = names.empty();
   for (const auto& [label, index] : matched.class_of) {
     head.classes = std::max(head.classes, index + 1);
     if (matched.names.size() <= index) matched.names.resize(index + 1);
     matched.names[index] = label;  // predictions are named as the data name them
   }
   head.meaning = fmt::format("{} classes", head.classes);
-  if (polar) head.meaning += ": negative, positive";
-  if (!model_labels.empty()) head.meaning += fmt::format(": {}", fmt::join(model_labels, ", "));
+  if (!names.empty()) head.meaning += fmt::format(": {}", fmt::join(names, ", "));
   return matched;
 }
 

@@ -8,6 +8,7 @@
 
 #include "bertcl/error.hpp"
 #include "text/data_file.hpp"
+#include "text/unicode.hpp"
 
 namespace bertcl::tasks {
 
@@ -60,9 +61,7 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
 char separator_of(const std::filesystem::path& path, std::string_view content, char usual) {
   if (path == "-")
     return content.substr(0, content.find('\n')).find('\t') != content.npos ? '\t' : ',';
-  std::string extension = path.extension().string();
-  for (char& c : extension)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string extension = text::lower_ascii(path.extension().string());
   return extension == ".csv" ? ',' : extension == ".tsv" ? '\t' : usual;
 }
 

@@ -22,6 +22,8 @@ icu::UnicodeString to_utf16(std::string_view text) {
   return icu::UnicodeString::fromUTF8({text.data(), static_cast<std::int32_t>(text.size())});
 }
 
+}  // namespace
+
 std::string lower_ascii(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -29,8 +31,6 @@ std::string lower_ascii(std::string_view text) {
   }
   return result;
 }
-
-}  // namespace
 
 char32_t next_code_point(std::string_view text, std::size_t& position) {
   const auto first = static_cast<unsigned char>(text[position]);

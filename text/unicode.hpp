@@ -8,6 +8,9 @@
 
 namespace bertcl::text {
 
+/// A..Z as a..z; other characters stay.
+std::string lower_ascii(std::string_view text);
+
 /// Decodes the code point at byte `position` of UTF-8 `text` and moves `position` after it.
 /// An ill-formed sequence gives U+FFFD. Requires position < text.size().
 char32_t next_code_point(std::string_view text, std::size_t& position);
