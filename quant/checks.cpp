@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Refusals of options and models, before any work.
 #include "quant/checks.hpp"
 
 #include <fmt/format.h>

@@ -196,8 +196,8 @@ def own_precision(precision):
 
 
 def check_answers(measurements, precision):
-    """Mean difference of the logits, relative to their range, from the other engine and of the output where it is
-    largest. Any NaN or infinity ends the program."""
+    """The largest mean difference of an output's logits from those of another engine, relative to their range.
+    Differences beyond the limit, NaN and infinity end the program."""
     others = [m for m in measurements if m.engine != "bertcl"]
     own = next((m for m in measurements if m.engine == "bertcl"), None)
     if not others or not own:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Binaries of programs, which belong to each device of a context.
 #include "opencl/binary.hpp"
 
 #include <algorithm>
@@ -19,8 +20,7 @@ std::vector<T> program_list(cl_program program, cl_program_info name) {
 
 }  // namespace
 
-// A program made of source belongs to each device of its context, and has a place for the binary
-// of each.
+// A program made of source has a place for the binary of each device of its context.
 std::string binary_of(cl_program program, cl_device_id device) {
   const auto devices = program_list<cl_device_id>(program, CL_PROGRAM_DEVICES);
   const auto sizes = program_list<size_t>(program, CL_PROGRAM_BINARY_SIZES);

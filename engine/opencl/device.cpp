@@ -80,6 +80,7 @@ std::string lack_of(cl_device_id device, const std::string& version) {
   if (version.starts_with("OpenCL 1.0") || version.starts_with("OpenCL 1.1"))
     return "it offers " + version + ", not 1.2 or later";
   const auto floats = device_value<cl_device_fp_config>(device, CL_DEVICE_SINGLE_FP_CONFIG);
+  if (floats == 0) return "";  // the driver does not tell
   if (!(floats & CL_FP_ROUND_TO_NEAREST)) return "its floats are not rounded to nearest";
   if (!(floats & CL_FP_INF_NAN)) return "its floats have no infinity and NaN";
   return "";
@@ -114,7 +115,7 @@ std::vector<Device> find_devices() {
     for (cl_device_id id : ids) {
       Device device{describe(platform, id), id, platform};
       if (const std::string lack = lack_of(id, device.info.version); !lack.empty()) {
-        unfit = fmt::format("{}: {}", device.info.name, lack);
+        unfit += fmt::format("; {}: {}", device.info.name, lack);
         continue;
       }
       device.info.index = static_cast<int>(found.size());
@@ -122,7 +123,7 @@ std::vector<Device> find_devices() {
     }
   }
   if (found.empty() && !unfit.empty())
-    throw Error("no OpenCL device can be used; " + unfit, ErrorCode::device);
+    throw Error("no OpenCL device can be used" + unfit, ErrorCode::device);
   if (found.empty())
     throw Error("no OpenCL device found (platforms: " + std::to_string(platforms.size()) + "): " +
                     (platforms.empty() ? kInstallHint

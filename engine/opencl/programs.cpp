@@ -178,7 +178,7 @@ ProgramHandle Programs::build_one(const Text& text) {
 // NVIDIA's driver gives the PTX of a program as its binary, and assembles PTX that it is given.
 ProgramHandle Programs::with_sm_90a(const Text& text, ProgramHandle program) {
   std::string ptx = binary_of(program.get(), device_);
-  if (ptx.empty())  // its sums would stay 0
+  if (ptx.empty())  // without it the sums of wgmma stay 0
     throw Error(fmt::format("the driver of '{}' gave no PTX of '{}.cl'", info_.name, text.program),
                 ErrorCode::device);
   if (ptx.find(kSm90aComment) == std::string::npos) return program;

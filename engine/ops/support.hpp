@@ -64,7 +64,7 @@ auto with_compute_type(ir::DType dtype, F&& f) {
   return f(std::int64_t{});
 }
 
-/// Integer arithmetic wraps around: of unsigned numbers, since overflow of others is undefined.
+/// Integer arithmetic wraps around. It is done unsigned, since signed overflow is undefined.
 constexpr std::uint64_t modular(std::int64_t v) { return static_cast<std::uint64_t>(v); }
 constexpr std::uint64_t modular(std::uint64_t v) { return v; }
 constexpr float modular(float v) { return v; }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a device, or its user, excludes.
 #include "plan/target.hpp"
 
 #include <fmt/format.h>
