@@ -190,18 +190,18 @@ std::int64_t Executor::allocated_bytes() const {
 }
 
 void Executor::allocate_values(const std::vector<std::int64_t>& bytes) {
+  const std::int64_t before = allocated_bytes();
+  memory_.values.resize(std::max(memory_.values.size(), bytes.size()));
   // Buffers of earlier sizes may each be larger than now, and exceed the limit together.
-  std::int64_t held = 0;
-  for (std::size_t i = 0; i < std::max(bytes.size(), memory_.values.size()); ++i)
-    held += std::max(
-        i < bytes.size() ? bytes[i] : 0,
-        i < memory_.values.size() ? static_cast<std::int64_t>(memory_.values[i].size()) : 0);
-  if (const std::int64_t before = allocated_bytes();
-      held > most_bytes_ - constant_bytes() - (arenas_ - before)) {
+  std::int64_t held = before;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    held +=
+        std::max<std::int64_t>(bytes[i] - static_cast<std::int64_t>(memory_.values[i].size()), 0);
+  if (held > most_bytes_ - constant_bytes() - (arenas_ - before)) {
     memory_.values.clear();
+    memory_.values.resize(bytes.size());
     arenas_ -= before;
   }
-  memory_.values.resize(std::max(memory_.values.size(), bytes.size()));
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     opencl::Buffer& buffer = memory_.values[i];
     if (static_cast<std::int64_t>(buffer.size()) >= bytes[i]) continue;

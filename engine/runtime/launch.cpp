@@ -11,8 +11,7 @@ namespace bertcl::runtime {
 std::int32_t as_int(std::int64_t size, const plan::Step& step) {
   if (size > kMostElements)
     throw Error(
-        fmt::format("{} '{}': a size of {} exceeds the kernels' limit of {}; use a smaller "
-                    "batch",
+        fmt::format("{} '{}': a size of {} exceeds the kernels' limit of {}; use a smaller batch",
                     step.op, step.name, size, kMostElements));
   return static_cast<std::int32_t>(size);
 }

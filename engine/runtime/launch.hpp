@@ -29,7 +29,7 @@ struct Memory {
   std::vector<std::size_t> table_offsets;  // in `tables`, in the order of the steps' arguments
 };
 
-/// Elements that kernels count in 32 bits: the ends of their chunks go beyond the last of them.
+/// The most elements of a kernel: the end of its last chunk, beyond them, has to be an int, too.
 inline constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1 - (1 << 16);
 
 /// A size as a kernel argument. Throws Error naming the step if it overflows an int.
