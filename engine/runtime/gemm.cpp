@@ -104,8 +104,8 @@ struct RefusedVariant {
   std::string name, reason;
 };
 
-/// Launches the kernels of a GEMM for one row, which a GPU's driver may refuse: the first that it
-/// does refuse.
+/// The first kernel of a GEMM that a GPU's driver refuses. Launches them for one row, over operands
+/// that hold anything.
 std::optional<RefusedVariant> try_launches(opencl::Context& device, const plan::Target& target,
                                            const plan::GemmS8& gemm,
                                            const plan::PrepackedS8& prepacked) {
@@ -128,7 +128,7 @@ std::optional<RefusedVariant> try_launches(opencl::Context& device, const plan::
     try {
       kernel.build();
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::out_of_memory) throw;  // which may pass
+      if (error.code() == ErrorCode::out_of_memory) throw;  // may be temporary
       const std::string message = error.what();
       return "the driver refuses its kernel: " + message.substr(0, message.find('\n'));
     }
@@ -139,9 +139,6 @@ std::optional<RefusedVariant> try_launches(opencl::Context& device, const plan::
                              .b = prepacked.panels,
                              .colsum = prepacked.column_sums,
                              .scale = scale,
-                             .bias = nullptr,
-                             .out_inv_scale = nullptr,
-                             .out_zero_point = nullptr,
                              .out = out,
                              .M = 1,
                              .N = n,
@@ -150,12 +147,7 @@ std::optional<RefusedVariant> try_launches(opencl::Context& device, const plan::
                              .a_signed = 0,
                              .has_bias = 0,
                              .activation = kernels::activation_code(""),
-                             .out_type = kernels::type_code(ir::DType::f32),
-                             .x_scale = nullptr,
-                             .x_zero_point = nullptr,
-                             .row_sums = nullptr,
-                             .w_zero_point = nullptr,
-                             .row_scale = nullptr});
+                             .out_type = kernels::type_code(ir::DType::f32)});
     opencl::Grid grid{.local = local};
     for (std::size_t d = 0; d < 3; ++d)
       grid.global[d] = static_cast<std::size_t>(global[d].evaluate({{kRows, 1}}));

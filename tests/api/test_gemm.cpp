@@ -195,7 +195,8 @@ TEST(Gemm, TilesOfWorkGroupsFollowTheRows) {
 TEST(Gemm, TakesTheNextVariantWhereTheDriverRefusesOne) {
   cl_device_type type = 0;
   clGetDeviceInfo(callers_device().device, CL_DEVICE_TYPE, sizeof(type), &type, nullptr);
-  if (type != CL_DEVICE_TYPE_GPU) GTEST_SKIP() << "there is no GPU; runs in test_api_gpu";
+  if (type != CL_DEVICE_TYPE_GPU)
+    GTEST_SKIP() << "drivers of CPUs refuse nothing; runs in test_api_gpu";
   const GemmCase c = random_case(70, 130, 66, BERTCL_U8, BERTCL_I32, 0, 3);
   for (const auto& [setting, value] : {std::pair{"OTHER_LAUNCH", "-54 gemm_s8:256"},
                                        {"OTHER_BUILD", "-11 b_tile"},
@@ -205,6 +206,14 @@ TEST(Gemm, TakesTheNextVariantWhereTheDriverRefusesOne) {
     const WeightsPointer weights = make_weights(context, c);
     const GemmPointer gemm = make_gemm(weights, c);
     GemmCall(gemm.get(), c, callers_device().queue.get()).check(c);
+    bertcl_gemm_info info{};
+    info.size = sizeof(info);
+    ASSERT_EQ(bertcl_gemm_get_info(gemm.get(), c.m, &info), BERTCL_OK);
+    EXPECT_STREQ(info.variant, "ref") << value;
+    EXPECT_THAT(info.why_not_faster,
+                testing::AnyOf(testing::HasSubstr("the driver refuses its"),
+                               testing::HasSubstr("in work-groups of up to 64")))
+        << value;
   }
 }
 

@@ -64,7 +64,7 @@ TEST(MaxMemory, ValuesThatExceedTheLargestBufferTogetherHaveSeveral) {
   const tests::ScopedVariable largest("OTHER_LARGEST", "65536");  // tests/support/other_device.cpp
   options.context = opencl::Context::create("");
   if (options.context.get()->info().max_alloc_bytes != 65536)
-    GTEST_SKIP() << "buffers may be larger; runs in test_runtime_gpu";
+    GTEST_SKIP() << "the device has larger buffers; runs in test_runtime_gpu, which limits them";
   constexpr std::string_view text = R"(graph g(%x: f32[n, 64]) {
   %a: f32[n, 64] = Softmax(%x) {axis = -1}
   %b: f32[64, n] = Transpose(%a) {perm = [1, 0]}
