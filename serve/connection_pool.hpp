@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that serve connections, and a bounded queue of connections without one.
+// Threads that serve connections, started as they are needed, and a bounded queue of connections
+// without one.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -7,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,22 +18,20 @@ namespace bertcl::serve {
 class ConnectionPool {
  public:
   /// `no_thread` is called for each connection that has to wait for a thread.
-  ConnectionPool(std::size_t threads, std::size_t most_waiting, std::function<void()> no_thread)
-      : most_waiting_(most_waiting),
-        no_thread_(std::move(no_thread)),
-        free_(std::max<std::size_t>(threads, 1)) {
-    const std::size_t count = free_;  // threads change it
-    for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
-  }
+  ConnectionPool(std::size_t most_threads, std::size_t most_waiting,
+                 std::function<void()> no_thread)
+      : most_threads_(std::max<std::size_t>(most_threads, 1)),
+        most_waiting_(most_waiting),
+        no_thread_(std::move(no_thread)) {}
   ~ConnectionPool() { shutdown(); }
 
   /// Waits for room: until then the system keeps further connections, and refuses them in the end.
   void enqueue(std::function<void()> serve) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closed_ || waiting_.size() < most_waiting_; });
+    taken_.wait(lock, [&] { return closed_ || waiting_.size() < most_waiting_; });
     waiting_.push_back(std::move(serve));
-    changed_.notify_all();
-    if (waiting_.size() > free_) no_thread_();
+    if (waiting_.size() > free_ && !start_thread()) no_thread_();
+    added_.notify_one();
   }
 
   /// Serves all that wait, then ends the threads.
@@ -40,7 +40,8 @@ class ConnectionPool {
       const std::lock_guard lock(mutex_);
       closed_ = true;
     }
-    changed_.notify_all();
+    added_.notify_all();
+    taken_.notify_one();
     for (std::thread& thread : threads_)
       if (thread.joinable()) thread.join();
   }
@@ -52,28 +53,42 @@ class ConnectionPool {
   }
 
  private:
+  /// False if there are as many as allowed, by the caller or by the system.
+  bool start_thread() {
+    if (threads_.size() >= most_threads_) return false;
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      if (threads_.empty()) throw;
+      return false;
+    }
+    ++free_;
+    return true;
+  }
+
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
+      added_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
       const std::function<void()> serve = std::move(waiting_.front());
       waiting_.pop_front();
       --free_;
       lock.unlock();
-      changed_.notify_all();
+      taken_.notify_one();
       serve();
       lock.lock();
       ++free_;
     }
   }
 
-  const std::size_t most_waiting_;
+  const std::size_t most_threads_, most_waiting_;
   const std::function<void()> no_thread_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable added_;  // threads without a connection wait for it
+  std::condition_variable taken_;  // a connection has got a thread
   std::deque<std::function<void()>> waiting_;
-  std::size_t free_;  // threads without a connection
+  std::size_t free_ = 0;  // threads without a connection
   bool closed_ = false;
   std::vector<std::thread> threads_;
 };

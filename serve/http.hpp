@@ -19,20 +19,26 @@ struct Call {
   std::function<bool()> hung_up = [] { return false; };
 };
 
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
 struct Reply {
   int status = 200;
   std::string body = {};
   std::string type = "application/json";
-  std::vector<std::pair<std::string, std::string>> headers = {};
+  Headers headers = {};
 };
 
 /// An answer with an error; `type` is one of text-embeddings-inference: "Validation", "Tokenizer",
 /// "Empty", "Backend", "Overloaded", "Unhealthy".
 struct HttpError : std::runtime_error {
-  HttpError(int code, std::string kind, const std::string& message)
-      : std::runtime_error(message), status(code), type(std::move(kind)) {}
+  HttpError(int code, std::string kind, const std::string& message, Headers added = {})
+      : std::runtime_error(message),
+        status(code),
+        type(std::move(kind)),
+        headers(std::move(added)) {}
   int status;
   std::string type;
+  Headers headers;
 };
 
 /// Nobody reads the answer: the client has gone.

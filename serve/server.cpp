@@ -31,6 +31,10 @@ namespace {
 /// Bodies unpack to so many times the limit before their connection is given up.
 constexpr std::size_t kMostDiscarded = 16;
 
+/// A client that has just been answered may be sending its next request: ending the connection
+/// would lose it, and clients do not send a POST again.
+constexpr std::chrono::seconds kNotYetIdle{1};
+
 /// cpp-httplib's interface of a pool; what enqueue() returns differs between its releases.
 class PoolAdapter : public httplib::TaskQueue {
  public:
@@ -192,15 +196,17 @@ struct Server::Impl {
   /// for a thread.
   void wait_for_request(Connection connection) {
     using std::chrono::steady_clock;
-    const auto end = steady_clock::now() + std::chrono::seconds(options.keep_alive_seconds);
-    for (;;) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now());
-      const auto wake = connection.wait(std::max(left, std::chrono::milliseconds(0)),
-                                        {stopping.get(), thread_wanted.get()});
+    const auto answered = steady_clock::now(), idle = answered + kNotYetIdle,
+               end = answered + std::chrono::seconds(options.keep_alive_seconds);
+    for (auto now = answered; now < end && !stopped; now = steady_clock::now()) {
+      const bool is_idle = now >= idle;
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>((is_idle ? end : std::min(idle, end)) - now);
+      const auto wake = connection.wait(left, {stopping.get(), is_idle ? thread_wanted.get() : -1});
       if (wake == Connection::Wake::client) return;
-      const bool is_wanted = thread_wanted.take() && pool.is_full();
-      if (wake == Connection::Wake::time || stopped || is_wanted) return connection.close();
+      if (is_idle && thread_wanted.take() && pool.is_full()) break;
     }
+    connection.close();
   }
 
   void read_and_answer(const httplib::Request& request, httplib::Response& response,
@@ -285,6 +291,8 @@ struct Server::Impl {
 
   void reply(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
              Reply made, RequestRecord record) {
+    // The library would cut any reply to it, also one to POST (RFC 9110, 14.2).
+    const_cast<httplib::Request&>(request).ranges.clear();
     response.status = made.status;
     for (const auto& [name, value] : made.headers) response.set_header(name, value);
     response.set_content(std::move(made.body), content_type(made.type));

@@ -12,8 +12,10 @@ namespace bertcl::serve {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  int port = 8080;                        ///< 0: any that is free
-  std::size_t threads = 64;               ///< connections that are served at a time
+  int port = 8080;  ///< 0: any that is free
+  /// Connections that are served at a time. A request keeps its thread while it is queued: with
+  /// fewer threads than the queues have places, health is not answered under full load.
+  std::size_t threads = 1024;
   std::size_t waiting_connections = 256;  ///< accepted, without a thread
   std::size_t payload_limit = 2'000'000;  ///< bytes of a request's body, unpacked
   int keep_alive_seconds = 5;             ///< until an idle connection is closed

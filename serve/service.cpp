@@ -259,9 +259,10 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
   }
   if (!found && methods.empty())
     throw HttpError(404, "Validation", fmt::format("there is no {}", call.path));
-  if (!found)
-    throw HttpError(405, "Validation",
-                    fmt::format("{} takes {}", call.path, fmt::join(methods, ", ")));
+  if (!found) {
+    const std::string allowed = fmt::format("{}", fmt::join(methods, ", "));
+    throw HttpError(405, "Validation", call.path + " takes " + allowed, {{"Allow", allowed}});
+  }
   if (state_ != State::ready && !found->when_down)
     throw HttpError(
         503, "Unhealthy",
@@ -281,7 +282,9 @@ Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
   try {
     return dispatch(call, record);
   } catch (const HttpError& error) {
-    return failed(error.status, error.type, error.what());
+    Reply reply = failed(error.status, error.type, error.what());
+    reply.headers.insert(reply.headers.end(), error.headers.begin(), error.headers.end());
+    return reply;
   } catch (const QueueFull& error) {
     return failed(429, "Overloaded", error.what());
   } catch (const Draining& error) {

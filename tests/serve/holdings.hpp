@@ -40,7 +40,9 @@ inline std::ptrdiff_t entries(const char* folder) {
 /// What a server holds while nobody asks for anything.
 class Holdings {
  public:
-  explicit Holdings(TestServer& server) : server_(server) {}
+  /// `server_threads`: that the server may start for connections.
+  Holdings(TestServer& server, std::ptrdiff_t server_threads)
+      : server_(server), threads_(entries("/proc/self/task") + server_threads) {}
   /// Fails the test if there is more than at first.
   void check() const {
     const Batcher& batcher = server_.service().models().front()->batcher();
@@ -55,7 +57,7 @@ class Holdings {
 
  private:
   TestServer& server_;
-  std::ptrdiff_t files_ = entries("/proc/self/fd"), threads_ = entries("/proc/self/task");
+  std::ptrdiff_t files_ = entries("/proc/self/fd"), threads_;
   double memory_ = allocated_mb();
 };
 

@@ -155,7 +155,7 @@ TEST(Malformed, NoRequestRunsInABodyThatIsRefused) {
 }
 
 TEST(Malformed, AThousandLeaveNothing) {
-  TestServer server({.server = {.keep_alive_seconds = 1, .io_seconds = 1}});
+  TestServer server({.server = {.threads = 64, .keep_alive_seconds = 1, .io_seconds = 1}});
   const std::string body = body_of(text_of(40)), expected = answer(server, body);
   std::vector<std::string> requests = bad_heads();
   for (const std::string& chunks : bad_chunks()) requests.push_back(kChunked + chunks);
@@ -175,7 +175,7 @@ TEST(Malformed, AThousandLeaveNothing) {
     }
   };
   send_all(2 * requests.size());
-  const Holdings before(server);
+  const Holdings before(server, 64);
   send_all(1000);
   EXPECT_EQ(answer(server, body), expected);
   const auto health = server.client().Get("/health");

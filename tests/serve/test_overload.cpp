@@ -15,6 +15,7 @@
 namespace bertcl::serve {
 namespace {
 
+using testing::HasSubstr;
 using tests::allocated_mb;
 using tests::answer;
 using tests::body_of;
@@ -35,10 +36,10 @@ const std::string& large_request() {
 }
 
 TEST(Overload, AThousandClientsHangUp) {
-  TestServer server({.batcher = {.max_queue_requests = 2000}});
+  TestServer server({.server = {.threads = 64}, .batcher = {.max_queue_requests = 2000}});
   const std::string body = body_of(text_of(40)), expected = answer(server, body);
   EXPECT_THAT(expected, testing::StartsWith("200 "));
-  const Holdings before(server);
+  const Holdings before(server, 64);
   for (int i = 0; i < 700; ++i) {
     RawConnection client(server.port());
     switch (i % 7) {
@@ -62,7 +63,7 @@ TEST(Overload, AThousandClientsHangUp) {
         break;
       default:  // in the middle of the reply
         client.post("/embed", body);
-        EXPECT_THAT(client.receive(), testing::HasSubstr(" 200 "));
+        EXPECT_THAT(client.receive(), HasSubstr(" 200 "));
     }
   }
   {
@@ -107,7 +108,7 @@ TEST(Overload, SlowReadersHoldNobodyUp) {
       EXPECT_LT(reader.all().size(), 4 * whole->body.size()) << "given up after io_seconds";
   };
   stall();  // each thread has had a large reply, whose memory it keeps
-  const Holdings before(server);
+  const Holdings before(server, 16);
   stall();
   EXPECT_EQ(answer(server, body), expected);
   before.check();
@@ -156,7 +157,7 @@ TEST(Overload, IdleConnectionsKeepNothingOfTheirReplies) {
   for (int i = 0; i < kClients; ++i) {
     clients.emplace_back(server.port());
     clients.back().post("/embed", body);
-    EXPECT_THAT(clients.back().reply(), testing::HasSubstr(" 200 "));
+    EXPECT_THAT(clients.back().reply(), HasSubstr(" 200 "));
   }
   const double before = allocated_mb();
   for (const RawConnection& client : clients) {
@@ -168,8 +169,26 @@ TEST(Overload, IdleConnectionsKeepNothingOfTheirReplies) {
       << allocated_mb() << " MB, " << before << " MB before replies of " << replies_mb << " MB";
   for (const RawConnection& client : clients) {
     client.post("/embed", body);
-    EXPECT_THAT(client.reply(), testing::HasSubstr(" 200 ")) << "it was idle, not closed";
+    EXPECT_THAT(client.reply(), HasSubstr(" 200 ")) << "it was idle, not closed";
   }
+}
+
+TEST(Overload, HealthIsAnsweredWhileTheQueueIsFull) {
+  TestServer server;
+  const std::string body = body_of("a");
+  const Batcher& batcher = server.service().models().front()->batcher();
+  const std::size_t places = batcher.options().max_queue_requests;
+  std::vector<RawConnection> clients;
+  HeldModel held(server);
+  while (clients.size() < places) {
+    clients.emplace_back(server.port());
+    clients.back().post("/embed", body);
+  }
+  ASSERT_TRUE(eventually([&] { return batcher.depth().requests == places; }));
+  EXPECT_EQ(server.client().Post("/embed", body, kJson)->status, 429);
+  EXPECT_EQ(server.client().Get("/health")->status, 200);
+  held.release();
+  for (const RawConnection& client : clients) EXPECT_THAT(client.reply(), HasSubstr(" 200 "));
 }
 
 TEST(Overload, ThreeTimesTheCapacityIsRefusedAndForgotten) {
@@ -205,7 +224,7 @@ TEST(Overload, ThreeTimesTheCapacityIsRefusedAndForgotten) {
     EXPECT_EQ(answer(server, body), expected) << "the next one is answered";
   };
   overload();
-  const Holdings before(server);
+  const Holdings before(server, 32);
   for (int round = 0; round < 25; ++round) overload();
   before.check();
 }

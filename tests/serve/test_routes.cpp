@@ -314,8 +314,11 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
   const Reply get = shared().call("GET", "/embed");
   EXPECT_EQ(get.status, 405);
   EXPECT_THAT(get.body, HasSubstr("takes POST"));
+  EXPECT_THAT(get.headers, testing::Contains(testing::Pair("Allow", "POST")));
   const json many = {{"inputs", std::vector<std::string>(33, "a")}};
   EXPECT_EQ(shared().status("/embed", many), 413);
+  TestService qa_first({.models = {"qa", "vectors"}});
+  EXPECT_EQ(qa_first.status("/", {{"inputs", "a"}}), 200);
   TestService vectors_only;
   EXPECT_EQ(vectors_only.status("/predict", {{"inputs", "a"}}), 424);
   EXPECT_EQ(vectors_only.status("/rerank", {{"query", "a"}, {"texts", {"b"}}}), 424);
