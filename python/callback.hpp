@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bertcl/bertcl.hpp"
+#include "lock.hpp"
 
 /// Calls a function of Python from a thread that has released the lock. What it raises, or an
 /// interrupt, ends the work and is raised once that has ended.
@@ -16,7 +17,7 @@ class Callback {
 
   template <class... Arguments>
   bool operator()(const Arguments&... arguments) {
-    nanobind::gil_scoped_acquire locked;
+    LockTaken locked;
     try {
       if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
       if (!function_.is_none()) function_(arguments...);
@@ -31,7 +32,7 @@ class Callback {
   template <class Work>
   auto around(const Work& work) {
     try {
-      nanobind::gil_scoped_release others_run;
+      LockReleased others_run;
       return work();
     } catch (const bertcl::Error&) {
       if (raised_) throw nanobind::python_error(std::move(*raised_));

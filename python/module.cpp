@@ -16,6 +16,7 @@
 
 #include "bertcl/bertcl.hpp"
 #include "evaluation.hpp"
+#include "lock.hpp"
 #include "quantization.hpp"
 
 namespace nb = nanobind;
@@ -118,7 +119,7 @@ void load(bertcl::Session* session, const Model& model, const std::string& devic
   bertcl::ModelBytes content;
   const auto* bytes = std::get_if<nb::bytes>(&model);
   if (bytes) content.bytes = {static_cast<const std::byte*>(bytes->data()), bytes->size()};
-  nb::gil_scoped_release others_run;
+  LockReleased others_run;
   new (session)
       bertcl::Session(bytes ? bertcl::Session::load(content, options)
                             : bertcl::Session::load(std::get<std::string>(model), options));
@@ -128,7 +129,7 @@ nb::dict run(const bertcl::Session& session, const std::map<std::string, Array>&
   bertcl::Tensors inputs, outputs;
   for (const auto& [name, array] : feeds) inputs.emplace(name, tensor_of(name, array));
   {
-    nb::gil_scoped_release others_run;
+    LockReleased others_run;
     outputs = session.run(inputs);
   }
   return arrays_of(outputs);
@@ -144,7 +145,7 @@ nb::dict run_sequences(const bertcl::Session& session, const Ids& ids,
   if (types) sequences.types = numbers(*types);
   bertcl::Tensors outputs;
   {
-    nb::gil_scoped_release others_run;
+    LockReleased others_run;
     outputs = session.run(sequences);
   }
   return arrays_of(outputs);

@@ -14,6 +14,7 @@
 
 #include "bertcl/bertcl.hpp"
 #include "callback.hpp"
+#include "lock.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -29,7 +30,7 @@ bertcl::Sequences read_samples(const std::string& data, const bertcl::Tokenizer&
   options.first = first_samples;
   options.max_length = max_seq_length;
   options.max_query_length = max_query_length;
-  nb::gil_scoped_release others_run;
+  LockReleased others_run;
   return bertcl::read_samples(data, tokenizer, options);
 }
 

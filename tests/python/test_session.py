@@ -1,13 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """bertcl.Session beside onnxruntime.InferenceSession, in one process."""
+import subprocess
+import sys
 import threading
 import unittest
 
 import numpy as np
 import onnxruntime
-from package import DEFAULT_MODEL, bertcl
+from package import DEFAULT_MODEL, PACKAGE, bertcl
 
 MODEL = DEFAULT_MODEL / "model.onnx"
+
+
+# Threads that run when the interpreter ends.
+ENDS_AT_ONCE = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+import bertcl
+session = bertcl.Session(sys.argv[2], device="cpu")
+running = threading.Semaphore(0)
+
+def work():
+    while True:
+        session.run_sequences([[101, 2040, 102]])
+        running.release()
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+for _ in range(6):
+    running.acquire()
+"""
 
 
 def padded(sequences):
@@ -167,6 +189,11 @@ class SessionTest(unittest.TestCase):
         for ours, alone in zip(made, expected):
             for a, b in zip(ours, alone):
                 np.testing.assert_array_equal(a, b)
+
+    def test_a_program_ends_while_threads_run(self):
+        done = subprocess.run([sys.executable, "-c", ENDS_AT_ONCE, PACKAGE, MODEL], capture_output=True, text=True,
+                              timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":
