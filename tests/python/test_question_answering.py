@@ -3,9 +3,11 @@
 import json
 import pathlib
 import re
+import subprocess
+import tempfile
 import unittest
 
-from package import DEFAULT_MODEL, ROOT, bertcl
+from package import DEFAULT_MODEL, PACKAGE, ROOT, bertcl
 
 DATA = ROOT.parent / "shared" / "data" / "squad" / "dev-v1.1.json"
 GOLDEN = pathlib.Path(__file__).with_name("qa_golden.json")
@@ -41,6 +43,37 @@ class QuestionAnsweringTest(unittest.TestCase):
         self.assertEqual(self.answers(both), one)
         self.assertEqual(self.answers(question, context), one)
         self.assertEqual(self.answers([both, both]), [one, one])
+
+    def test_long_questions_are_truncated_as_by_the_program(self):
+        fact = "The engine was made by Ada Lovelace in London."
+        for question, context in (("who " * 378, fact), ("who " * 600, fact), ("who " * 253, " ".join([fact] * 50)),
+                                  ("Who made the engine? " + "In which town? " * 80, fact),
+                                  ("unaffable " * 63 + "Who made it?", fact)):  # the limit is inside of a word
+            with self.subTest(question=question[:30], words=len(question.split())):
+                made, expected = self.answers(question=question, context=context), self.of_program(question, context)
+                self.assertEqual((made["answer"], made["start"]), (expected["answer"], expected["answer_start"]))
+        whole = self.answers(question="Who made the engine? " * 20, context=fact, max_question_len=5)
+        self.assertEqual(whole, self.answers(question="Who made the engine?", context=fact))
+
+    def of_program(self, question, context):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(context)
+            file.flush()
+            done = subprocess.run([PACKAGE / "bertcl" / "bertcl-program", "answer", DEFAULT_MODEL / "model.onnx",
+                                   "--context", file.name, "-q", question, "--json", "-"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_what_leaves_no_room_for_the_context_is_named(self):
+        given = {"question": "Who made the engine?", "context": "The engine was made by Ada Lovelace. " * 20}
+        for options, message in (({"doc_stride": 400}, "doc_stride is 400, expected less than the 376 tokens"),
+                                 ({"doc_stride": -1}, "doc_stride is -1"),
+                                 ({"max_seq_len": 20, "doc_stride": 12}, "doc_stride is 12, .* the 12 tokens"),
+                                 ({"max_seq_len": 8}, "max_seq_len 8 leaves no room"),
+                                 ({"max_question_len": -1}, "max_question_len is -1")):
+            with self.subTest(options), self.assertRaisesRegex(ValueError, message):
+                self.answers(given, **options)
+        self.assertIn("Ada Lovelace", self.answers(given, max_seq_len=20)["answer"])
 
     def test_bad_input_is_named(self):
         with self.assertRaisesRegex(ValueError, "context"):

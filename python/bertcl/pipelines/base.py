@@ -29,11 +29,17 @@ class Pipeline:
         self.max_length = self.session.info.max_length or 512
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 
-    def encode(self, inputs, max_length=None, **truncation):
+    def encode(self, inputs):
         """Encodings of texts, or of pairs of them."""
         with self._lock:
-            self.tokenizer.enable_truncation(max_length or self.max_length, **truncation)
+            self.tokenizer.enable_truncation(self.max_length)
             return self.tokenizer.encode_batch(inputs)
+
+    def encode_whole(self, pair):
+        """The encoding of a pair of texts, of any length."""
+        with self._lock:
+            self.tokenizer.no_truncation()
+            return self.tokenizer.encode(*pair)
 
     def rows(self, encodings, *names):
         """For each encoding a tuple of its part of the outputs `names`: [tokens, ...], or [...] of an output that
