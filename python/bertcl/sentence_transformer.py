@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import _bertcl
-from .pipelines.base import load_tokenizer, texts_of
+from .pipelines.base import load_tokenizer, texts_of, truncate
 from .session import Session
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
@@ -119,7 +119,7 @@ class SentenceTransformer:
     def _encodings(self, texts):
         texts = [text.strip() for text in texts]
         with self._lock:
-            self.tokenizer.enable_truncation(self.max_seq_length)
+            truncate(self.tokenizer, self.max_seq_length)
             return self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)
 
     def _prompt_named(self, name):

@@ -107,6 +107,8 @@ class CrossEncoderTest(unittest.TestCase):
             self.models["three labels"].rank("Who?", ["Ada."])
         with self.assertRaisesRegex(ValueError, "batch_size"):
             self.models["one label"].predict(pairs(), batch_size=0)
+        with self.assertRaisesRegex(ValueError, "maximum of 2 tokens is less than the 3 special ones of a pair"):
+            bertcl.CrossEncoder(self.paths["one label"], max_length=2).predict([("a b", "c d")])
         with self.assertRaisesRegex(ValueError, "start_logits|end_logits"):
             bertcl.CrossEncoder(DEFAULT_MODEL)
         (self.paths["one label"] / "config_sentence_transformers.json").write_text('{"activation_fn": "mine.Softplus"}')

@@ -175,6 +175,13 @@ class SentenceTransformerTest(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, f"batch_size is {size}"):
                 self.model.encode(TEXTS, batch_size=size)
 
+    def test_a_maximum_leaves_room_for_special_tokens(self):
+        model = bertcl.SentenceTransformer(self.folder)
+        for length in 1, 0, -1:
+            model.max_seq_length = length
+            with self.assertRaisesRegex(ValueError, f"maximum of {length} tokens is less than the 2 special ones"):
+                model.encode("a b c")
+
     def test_pooling_has_to_be_known(self):
         with tempfile.TemporaryDirectory() as folder:
             bare = pathlib.Path(folder)

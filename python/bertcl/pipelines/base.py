@@ -31,8 +31,9 @@ class Pipeline:
 
     def encode(self, inputs):
         """Encodings of texts, or of pairs of them."""
+        pairs = any(isinstance(each, tuple) for each in inputs)
         with self._lock:
-            self.tokenizer.enable_truncation(self.max_length)
+            truncate(self.tokenizer, self.max_length, pairs)
             return self.tokenizer.encode_batch(inputs)
 
     def encode_whole(self, pair):
@@ -131,6 +132,16 @@ def sigmoid(logits):
 
 def read_json(path):
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def truncate(tokenizer, length, pairs=False):
+    """Truncates texts, or pairs of them, to `length` tokens; tokenizers leaves those whole of which it would have to
+    drop special tokens. ValueError: `length` is less than these."""
+    special = tokenizer.num_special_tokens_to_add(pairs)
+    if length < special:
+        raise ValueError(f"the maximum of {length} tokens is less than the {special} special ones of a "
+                         f"{'pair' if pairs else 'text'}")
+    tokenizer.enable_truncation(length)
 
 
 def load_tokenizer(folder):
