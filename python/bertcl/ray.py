@@ -94,32 +94,56 @@ def deployment(model: str, task: str = "embed", *, replicas: int = 1, cpus: floa
     """
     if task not in TASKS:
         raise ValueError(f"unknown task '{task}' (choose from {', '.join(TASKS)})")
+    worker = TASKS[task]
 
     @serve.deployment(name=f"bertcl-{task}", num_replicas=replicas, max_ongoing_requests=2 * max_batch_size,
                       max_queued_requests=max_queued_requests, ray_actor_options={"num_cpus": cpus, "num_gpus": gpus})
     class Deployment:
         def __init__(self):
-            self.worker = TASKS[task](model, **options)
+            self.worker = worker(model, **options)
 
         @serve.batch(max_batch_size=max_batch_size, batch_wait_timeout_s=wait_seconds)
-        async def infer(self, requests: list[list]) -> list[list]:
-            flat = [each for inputs in requests for each in inputs]
-            outputs = await asyncio.to_thread(self.worker.apply, flat) if flat else []
-            ends = np.cumsum([len(inputs) for inputs in requests])
-            return [outputs[end - len(inputs):end] for inputs, end in zip(requests, ends)]
+        async def together(self, requests: list[list]) -> list:
+            return await asyncio.to_thread(_outcomes, self.worker.apply, requests)
+
+        async def infer(self, inputs: list) -> list:
+            outcome = await self.together(inputs)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
 
         async def __call__(self, request):
             from starlette.responses import JSONResponse
 
             try:
-                inputs = _checked((await request.json())["inputs"], task)
-            except (ValueError, KeyError, TypeError) as error:
-                reason = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else str(error)
-                return JSONResponse({"error": reason}, status_code=422)
-            outputs = await self.infer(inputs)
+                outputs = await self.infer(_inputs(await request.json(), task))
+            except ValueError as error:
+                return JSONResponse({"error": str(error)}, status_code=422)
             return {"outputs": outputs.tolist() if isinstance(outputs, np.ndarray) else outputs}
 
     return Deployment.bind()
+
+
+def _outcomes(apply, requests):
+    """For each request its outputs, or the Exception that it raises. One request may be the reason why a batch fails:
+    each runs again by itself."""
+    try:
+        flat = [each for inputs in requests for each in inputs]
+        outputs = apply(flat) if flat else []
+        ends = np.cumsum([len(inputs) for inputs in requests])
+        return [outputs[end - len(inputs):end] for inputs, end in zip(requests, ends)]
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # panics of tokenizers are no Exceptions, and would end Ray's loop of batches
+        if len(requests) == 1:
+            return [error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")]
+    return [outcome for inputs in requests for outcome in _outcomes(apply, [inputs])]
+
+
+def _inputs(body, task):
+    if not isinstance(body, dict) or "inputs" not in body:
+        raise ValueError("'inputs' is missing")
+    return _checked(body["inputs"], task)
 
 
 def _checked(inputs, task):

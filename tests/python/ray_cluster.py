@@ -6,6 +6,7 @@ import os
 import pathlib
 import sys
 import time
+import unittest.mock
 import urllib.error
 import urllib.request
 
@@ -20,6 +21,24 @@ import bertcl.ray
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QA_MODEL = str(ROOT / "models" / "minilm-l6-squad")
 URL = "http://127.0.0.1:8000/"
+
+
+class Panic(BaseException):
+    """As those of tokenizers: no Exception."""
+
+
+class Picky:
+    """Refuses some of its texts, and with them the batch."""
+
+    def __init__(self, model):
+        pass
+
+    def apply(self, texts):
+        if "bad" in texts:
+            raise ValueError("a bad text")
+        if "panic" in texts:
+            raise Panic("a panic")
+        return [text.upper() for text in texts]
 
 
 class SlowAnswer(bertcl.ray.Answer):
@@ -90,6 +109,7 @@ def post(body):
 
 def serve_answers(rows):
     questions = [{key: row[key] for key in ("question", "context")} for row in rows[:6]]
+    questions.append({"question": "who " * 378, "context": "The engine was made by Ada Lovelace in London."})
     expected = bertcl.ray.Answer(QA_MODEL).apply(questions)
     handle = serve.run(bertcl.ray.deployment(QA_MODEL, "answer", replicas=2))
     served = {"expected": expected, "by_handle": handle.infer.remote(questions).result(),
@@ -100,6 +120,18 @@ def serve_answers(rows):
     refused = {body: post(body) for body in bad}
     serve.shutdown()
     return served, refused
+
+
+def serve_picky_worker():
+    """What each of some requests gets that run as one batch, and then one by HTTP."""
+    texts = ["a", "bad", "b", "panic", "c"]
+    with unittest.mock.patch.dict(bertcl.ray.TASKS, picky=Picky):
+        handle = serve.run(bertcl.ray.deployment("", "picky", max_batch_size=len(texts), wait_seconds=1))
+    made = [handle.infer.remote([text]) for text in texts]
+    found = {"together": [error_of(each.result) or each.result() for each in made],
+             "by_http": post(json.dumps({"inputs": ["bad"]})), "afterwards": handle.infer.remote(["d"]).result()}
+    serve.shutdown()
+    return found
 
 
 def error_of(action):
@@ -118,6 +150,7 @@ def main(encoder, results):
     rows = question_rows()
     found = {"answers": lose_a_node(cluster, victim, rows), "vectors": embed(encoder, rows)}
     found["served"], found["refused"] = serve_answers(rows)
+    found["picky"] = serve_picky_worker()
     found["errors"] = {
         "task": error_of(lambda: bertcl.ray.deployment(QA_MODEL, "classfy")),
         "batch_size": error_of(lambda: bertcl.ray.map_texts(None, bertcl.ray.Embed, batch_size=0)),

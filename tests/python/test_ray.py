@@ -50,6 +50,14 @@ class RayTest(unittest.TestCase):
         self.assertEqual(served["by_http"], [200, {"outputs": served["expected"]}])
         self.assertEqual(served["together"], [[answer] for answer in served["expected"]])
 
+    def test_an_error_reaches_only_the_request_that_causes_it(self):
+        found = self.seen["picky"]
+        self.assertEqual([found["together"][i] for i in (0, 2, 4)], [["A"], ["B"], ["C"]])
+        self.assertIn("a bad text", found["together"][1])
+        self.assertIn("Panic: a panic", found["together"][3])
+        self.assertEqual(found["by_http"], [422, "a bad text"])
+        self.assertEqual(found["afterwards"], ["D"])
+
     def test_bad_requests_are_answered_by_422(self):
         for body, (status, error) in self.seen["refused"].items():
             self.assertEqual(status, 422, body)
