@@ -23,17 +23,18 @@ const plan::Port* find_port(const plan::Plan& plan, const std::string& name) {
   return found == plan.model_inputs.end() ? nullptr : &*found;
 }
 
-/// Token types and the mask have defaults, unless the shape of the batch is read off them. Where no
-/// packing knows them, their names and the shape of the ids tell them.
+/// Token types and the mask have defaults. Where no packing knows them, or the shape of the batch
+/// is read off them, their names and the shape of the ids tell them.
 bool may_be_absent(const plan::Plan& plan, const plan::Port& port) {
   const std::string& name = port.name;
   const ir::InputRole role = ir::role_of_input(name);
   const plan::Port* ids = find_ids(plan);
-  bool has_default = (role == ir::InputRole::mask || role == ir::InputRole::token_types) && ids &&
-                     port.type.shape == ids->type.shape;
+  const bool is_like_ids = (role == ir::InputRole::mask || role == ir::InputRole::token_types) &&
+                           ids && port.type.shape == ids->type.shape;
+  bool has_default = is_like_ids;
   for (const plan::Input& in : plan.inputs) {
     if (in.source != name) continue;
-    if (in.kind == plan::InputKind::packed_ids) return false;
+    if (in.kind == plan::InputKind::packed_ids) return is_like_ids;
     has_default |= in.kind == plan::InputKind::packed_types || in.kind == plan::InputKind::key_mask;
   }
   return has_default;
@@ -108,6 +109,15 @@ Shapes shapes_of(const Tensors& inputs) {
   Shapes shapes;
   for (const auto& [name, tensor] : inputs) shapes.emplace(name, tensor.shape());
   return shapes;
+}
+
+const ir::Sizes& batch_shape(const plan::Plan& plan, const Shapes& inputs,
+                             const std::string& source) {
+  auto given = inputs.find(source);
+  const plan::Port* ids = find_ids(plan);
+  if (given == inputs.end() && ids) given = inputs.find(ids->name);
+  if (given == inputs.end()) throw Error(fmt::format("input '{}' is missing", source));
+  return given->second;
 }
 
 ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs) {

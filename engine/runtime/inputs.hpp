@@ -22,6 +22,10 @@ void check_names(const plan::Plan& plan, const Tensors& inputs);
 /// Throws Error if the model has no output of one of these names.
 void check_outputs(const plan::Plan& plan, const OutputNames& names);
 
+/// [batch, seq] of `source`, which packing reads; of the ids where it is left out.
+const ir::Sizes& batch_shape(const plan::Plan& plan, const Shapes& inputs,
+                             const std::string& source);
+
 /// Gives every symbol of the input shapes its size. Throws Error where a shape is another than the
 /// model's, or two inputs disagree. The names have to be checked.
 ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs);

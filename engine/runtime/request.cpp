@@ -35,14 +35,9 @@ void Request::bind_packing(const ops::Packing& packing, ir::Bindings& sizes) con
   sizes[symbols::attention_rows] = std::max<std::int64_t>(32, (rows + 31) / 32 * 32);
 }
 
-/// An absent mask or absent token types that a generic op reads.
-ir::Tensor Request::default_of(const plan::Input& in) const {
-  const ir::Sizes shape = executor_.shape(in.slot);
-  const bool is_mask =
-      in.source == plan_.mask_input || ir::role_of_input(in.source) == ir::InputRole::mask;
-  return ir::Tensor::of(
-      shape, std::vector<std::int64_t>(static_cast<std::size_t>(ir::element_count(shape)),
-                                       is_mask ? 1 : 0));
+/// Of each element of an input that is left out.
+std::int64_t Request::default_of(const std::string& name) const {
+  return name == plan_.mask_input || ir::role_of_input(name) == ir::InputRole::mask ? 1 : 0;
 }
 
 void Request::upload(const Tensors& inputs, const ops::Packing* packing) {
@@ -59,8 +54,13 @@ void Request::upload(const Tensors& inputs, const ops::Packing* packing) {
       case plan::InputKind::dense: {
         const ir::DType wanted = plan_.slots[static_cast<std::size_t>(in.slot)].type.dtype;
         const auto given = inputs.find(in.source);
-        const ir::Tensor t = given != inputs.end() ? without_loss(given->second, wanted, in.source)
-                                                   : default_of(in).converted(wanted);
+        const auto absent = [&] {
+          const ir::Sizes shape = executor_.shape(in.slot);
+          const auto count = static_cast<std::size_t>(ir::element_count(shape));
+          return ir::Tensor::of(shape, std::vector(count, default_of(in.source))).converted(wanted);
+        };
+        const ir::Tensor t =
+            given != inputs.end() ? without_loss(given->second, wanted, in.source) : absent();
         stage(t.bytes());
         break;
       }
@@ -83,11 +83,12 @@ void Request::upload(const Tensors& inputs, const ops::Packing* packing) {
   executor_.upload();
 }
 
-/// Values [batch, seq] of an input; zeros where it is absent.
+/// Values [batch, seq] of an input; their default where it is absent.
 std::vector<std::int64_t> Request::packed_source(const Tensors& inputs,
                                                  const std::string& name) const {
   if (inputs.contains(name)) return integers_of(plan_, inputs, name);
-  return std::vector<std::int64_t>(static_cast<std::size_t>(statistics_.batch * statistics_.seq));
+  return std::vector(static_cast<std::size_t>(statistics_.batch * statistics_.seq),
+                     default_of(name));
 }
 
 /// Ids or segments at their places in device memory, without a copy between. What 32 bits do not
@@ -172,10 +173,11 @@ void Request::start(const Tensors& inputs, const OutputNames& wanted, const Tap&
 
 void Request::bind_and_upload(const Tensors& inputs) {
   check_names(plan_, inputs);
-  ir::Bindings sizes = bind_shapes(plan_, shapes_of(inputs));
+  const Shapes shapes = shapes_of(inputs);
+  ir::Bindings sizes = bind_shapes(plan_, shapes);
   std::optional<ops::Packing> packing;
   if (const plan::Input* ids = packed_ids()) {
-    const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
+    const ir::Sizes& shape = batch_shape(plan_, shapes, ids->source);
     packing = ops::make_packing(shape[0], shape[1], mask_of(plan_, inputs),
                                 drop_padding_ && plan_.keeps_padding.empty(), plan_.mask_is_length);
     check_length(plan_, *packing);
@@ -218,11 +220,10 @@ const plan::Input* Request::packed_ids() const {
 std::int64_t Request::arena_bytes(const Shapes& inputs) const {
   ir::Bindings sizes = bind_shapes(plan_, inputs);
   if (const plan::Input* ids = packed_ids()) {
-    const auto shape = inputs.find(ids->source);
-    if (shape == inputs.end()) throw Error(fmt::format("input '{}' is missing", ids->source));
+    const ir::Sizes& shape = batch_shape(plan_, inputs, ids->source);
     ops::Packing packing;  // of full sequences
-    packing.batch = shape->second[0];
-    packing.seq = packing.longest = shape->second[1];
+    packing.batch = shape[0];
+    packing.seq = packing.longest = shape[1];
     const std::int64_t tokens = ir::product(packing.batch, packing.seq, "a batch");
     if (tokens > std::numeric_limits<std::int32_t>::max())
       throw Error(fmt::format("a batch of {} tokens is too large", tokens),

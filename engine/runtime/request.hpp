@@ -54,7 +54,7 @@ class Request {
 
  private:
   std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
-  ir::Tensor default_of(const plan::Input& in) const;
+  std::int64_t default_of(const std::string& name) const;
   void bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const;
   const plan::Input* packed_ids() const;  // null where the model does not pack
   void begin(const OutputNames& wanted);

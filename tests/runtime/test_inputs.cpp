@@ -72,6 +72,47 @@ TEST(Inputs, AMaskAndTypesOfPaddedPlansMayBeLeftOut) {
   EXPECT_THROW(other.run(ids), Error);
 }
 
+// Nor where packing reads the shape of the batch off the mask, since the ids do not only go into a
+// table.
+TEST(Inputs, AMaskThatGivesTheBatchMayBeLeftOut) {
+  const auto compiled = [] {
+    return Session::compile(
+        ir::parse(R"(graph g(%input_ids: i64[batch, seq], %attention_mask: i64[batch, seq]) {
+  %i: f32[batch, seq] = Cast(%input_ids) {to = "f32"}
+  %x: f32[batch, seq, 1] = Unsqueeze(%i) {axes = [2]}
+  %0: f32[batch, seq, 1, 1] = Reshape(%x)
+  %q: f32[batch, 1, seq, 1] = Transpose(%0) {perm = [0, 2, 1, 3]}
+  %k: f32[batch, 1, 1, seq] = Transpose(%0) {perm = [0, 2, 3, 1]}
+  %v: f32[batch, 1, seq, 1] = Transpose(%0) {perm = [0, 2, 1, 3]}
+  %1: f32[batch, 1, seq, seq] = MatMul(%q, %k)
+  const %low: f32[] = -10000
+  const %one: f32[] = 1
+  %2: i64[batch, 1, 1, seq] = Unsqueeze(%attention_mask) {axes = [1, 2]}
+  %3: f32[batch, 1, 1, seq] = Cast(%2) {to = "f32"}
+  %4: f32[batch, 1, 1, seq] = Sub(%one, %3)
+  %5: f32[batch, 1, 1, seq] = Mul(%4, %low)
+  %6: f32[batch, 1, seq, seq] = Add(%1, %5)
+  %p: f32[batch, 1, seq, seq] = Softmax(%6) {axis = -1}
+  %7: f32[batch, 1, seq, 1] = MatMul(%p, %v)
+  %8: f32[batch, seq, 1, 1] = Transpose(%7) {perm = [0, 2, 1, 3]}
+  %y: f32[batch, seq, 1] = Reshape(%8)
+  return %y as y
+})"));
+  };
+  Session session = compiled();
+  const auto reads_mask = [](const plan::Input& in) {
+    return in.kind == plan::InputKind::packed_ids && in.source == "attention_mask";
+  };
+  ASSERT_TRUE(std::ranges::any_of(session.plan().inputs, reads_mask));
+  Tensors inputs = {{"input_ids", ir::Tensor::of<std::int64_t>({2, 3}, {1, 2, 0, 1, 1, 2})}};
+  const Tensors found = session.run(inputs);
+  inputs["attention_mask"] = ir::Tensor::of<std::int64_t>({2, 3}, {1, 1, 1, 1, 1, 1});
+  const Tensors expected = session.run(inputs);
+  EXPECT_TRUE(std::ranges::equal(found.at("y").as<float>(), expected.at("y").as<float>()));
+  inputs.erase("input_ids");
+  EXPECT_THROW(session.run(inputs), Error);
+}
+
 // The file asks for as many first keys as there are ones, wherever these are.
 TEST(Inputs, AMaskMayBeCounted) {
   const ir::Graph graph = masked_encoder("i64", "batch", "seq", true);
