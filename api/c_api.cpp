@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface over the C++ one.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -78,6 +79,10 @@ bertcl_status give(const bertcl_results& results, std::size_t index, bertcl_tens
                           output.bytes().size()};
   return write(all, tensor) ? BERTCL_OK : refuse("the tensor's size is not set");
 }
+
+/// The size of a tensor in version 0.1, with all that a run needs: sizeof(bertcl_tensor) grows.
+constexpr std::size_t kFirstTensorSize =
+    offsetof(bertcl_tensor, bytes) + sizeof(bertcl_tensor::bytes);
 
 bertcl::Tensor tensor_of(const bertcl_tensor& given) {
   if (given.type < BERTCL_F32 || given.type > BERTCL_BOOL)
@@ -213,13 +218,17 @@ bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* i
   *results = nullptr;
   // Inputs lie one after the other by the size that the caller's header gives a tensor.
   const std::size_t stride = count > 0 ? inputs->size : 0;
-  if (count > 0 && stride < sizeof(bertcl_tensor)) return refuse("a tensor's size is not set");
+  const auto input_at = [&](std::size_t i) {
+    return reinterpret_cast<const bertcl_tensor*>(reinterpret_cast<const std::byte*>(inputs) +
+                                                  i * stride);
+  };
+  if (count > 0 && stride < kFirstTensorSize) return refuse("a tensor's size is not set");
   for (std::size_t i = 0; i < count; ++i) {
-    const auto* input = reinterpret_cast<const bertcl_tensor*>(
-        reinterpret_cast<const std::byte*>(inputs) + i * stride);
-    if (input->size != stride) return refuse("the tensors are of different sizes");
-    if (!input->name || input->rank < 0 || (!input->shape && input->rank > 0) ||
-        (!input->data && input->bytes > 0))
+    bertcl_tensor input{};
+    if (input_at(i)->size != stride) return refuse("the tensors are of different sizes");
+    if (!read(input_at(i), input)) return refuse("a tensor's size is not set");
+    if (!input.name || input.rank < 0 || (!input.shape && input.rank > 0) ||
+        (!input.data && input.bytes > 0))
       return refuse("a tensor lacks name, shape or data");
   }
   bool known = true;
@@ -229,8 +238,8 @@ bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* i
     if (!known) return;
     bertcl::Tensors tensors;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto& input = *reinterpret_cast<const bertcl_tensor*>(
-          reinterpret_cast<const std::byte*>(inputs) + i * stride);
+      bertcl_tensor input{};
+      read(input_at(i), input);
       if (!tensors.emplace(input.name, tensor_of(input)).second)
         throw bertcl::Error(std::string("duplicate input '") + input.name + "'");
     }

@@ -160,6 +160,29 @@ TEST_F(CApi, ShorterStructsAreFilledUpWithDefaults) {
   EXPECT_EQ(session, nullptr);
 }
 
+// Callers with a newer header, whose tensors are longer: inputs lie one after the other by their
+// size.
+TEST_F(CApi, LongerTensorsAreRead) {
+  struct Longer {
+    bertcl_tensor tensor;
+    const void* added;
+  };
+  const std::int64_t shape[] = {1, 3}, ids[] = {101, 2040, 102}, types[] = {0, 1, 1};
+  Longer inputs[] = {
+      {{sizeof(Longer), "input_ids", BERTCL_I64, 2, shape, ids, sizeof(ids)}, nullptr},
+      {{sizeof(Longer), "token_type_ids", BERTCL_I64, 2, shape, types, sizeof(types)}, nullptr}};
+  bertcl_results* results = nullptr;
+  ASSERT_EQ(bertcl_session_run(session_, &inputs[0].tensor, 2, nullptr, &results), BERTCL_OK)
+      << bertcl_last_error();
+  bertcl_results_free(results);
+  for (const std::size_t size : {offsetof(bertcl_tensor, bytes), 1000 * sizeof(bertcl_tensor)}) {
+    inputs[0].tensor.size = size;
+    EXPECT_EQ(bertcl_session_run(session_, &inputs[0].tensor, 1, nullptr, &results),
+              BERTCL_INVALID_ARGUMENT);
+    EXPECT_STREQ(bertcl_last_error(), "a tensor's size is not set");
+  }
+}
+
 TEST_F(CApi, NullAndEmptyStructsAreRefused) {
   bertcl_results* results = nullptr;
   bertcl_session* session = nullptr;
