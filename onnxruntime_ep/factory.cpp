@@ -106,6 +106,11 @@ OrtEp* Factory::create(const OrtKeyValuePairs* const* metadata, size_t count,
   std::map<std::string, std::string> given;
   for (size_t i = 0; i < entry_count; ++i) {
     const std::string key = keys[i];
+    if (key == "ep.context_enable" && std::string_view(values[i]) == "1")
+      throw Error(
+          "bertcl writes no EPContext models: leave out ModelCompiler and the session option "
+          "ep.context_enable",
+          ErrorCode::unsupported);
     if (key.starts_with(prefix)) given.emplace(key.substr(prefix.size()), values[i]);
   }
   runtime::SessionOptions options = read_options(given);

@@ -202,6 +202,18 @@ class Provider(unittest.TestCase):
             counts = nodes_by_provider(path, given)
             self.assertEqual((counts[NAME], counts.get("CPUExecutionProvider")), (1, stays))
 
+    def test_context_models(self):
+        settings = onnxruntime.SessionOptions()
+        settings.log_severity_level = 3
+        settings.add_provider_for_devices(devices()[:1], {})
+        refusal = "bertcl writes no EPContext models"
+        with self.assertRaisesRegex(Exception, refusal):
+            onnxruntime.ModelCompiler(settings, str(MODEL)).compile_to_file(str(self.folder / "context.onnx"))
+        settings.add_session_config_entry("ep.context_enable", "1")
+        settings.add_session_config_entry("ep.context_file_path", str(self.folder / "context.onnx"))
+        with self.assertRaisesRegex(Exception, refusal):
+            onnxruntime.InferenceSession(MODEL, settings, enable_fallback=0)
+
     def test_bypass(self):
         """x -> MatMul -> Sinh -> MatMul -> Add with the first MatMul, around an operator that is not taken: not one node."""
         first, second = np.random.default_rng(2).normal(size=(2, 4, 4)).astype(np.float32)
