@@ -168,6 +168,7 @@ Node Graph::read_node(const OrtNode* node) {
     result.refusal = "is not supported by bertcl";
   if (!result.refusal.empty()) return result;
   try {
+    check_types(proto);
     for (const OrtOpAttr* attribute :
          list(ort_, node, api.Node_GetNumAttributes, api.Node_GetAttributes))
       if (attribute) read_attribute(attribute, proto);
@@ -175,6 +176,19 @@ Node Graph::read_node(const OrtNode* node) {
     result.refusal = error.what();
   }
   return result;
+}
+
+/// Throws Error where an operand or a result is of a type that the importer does not know.
+void Graph::check_types(const onnx::NodeProto& node) const {
+  const auto check = [&](const std::string& name) {
+    if (name.empty()) return;
+    onnx::ValueInfoProto value;
+    value.set_name(name);
+    set_type(ort_, values_.at(name), value);
+    onnx_io::element_type(value.type().tensor_type().elem_type(), name);
+  };
+  std::ranges::for_each(node.input(), check);
+  std::ranges::for_each(node.output(), check);
 }
 
 void Graph::read_attribute(const OrtOpAttr* attribute, onnx::NodeProto& node) const {
@@ -245,6 +259,17 @@ NodeSet Graph::all() const {
   NodeSet result(nodes_.size());
   std::iota(result.begin(), result.end(), std::size_t{0});
   return result;
+}
+
+bool Graph::refuse(const NodeSet& part, const std::vector<std::string>& names,
+                   const std::string& why) {
+  bool any = false;
+  for (const std::size_t i : part) {
+    if (std::ranges::find(names, nodes_[i].name()) == names.end()) continue;
+    nodes_[i].refusal = why;
+    any = true;
+  }
+  return any;
 }
 
 std::vector<std::string> Graph::outputs_of(const NodeSet& part) const {

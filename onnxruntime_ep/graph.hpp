@@ -21,6 +21,11 @@ struct Node {
   const OrtNode* node = nullptr;
   onnx::NodeProto proto;
   std::string refusal;  // why it cannot be taken; empty: it may be
+
+  /// As ir::SourceNode::name.
+  const std::string& name() const {
+    return proto.name().empty() && proto.output_size() > 0 ? proto.output(0) : proto.name();
+  }
 };
 
 /// Nodes by their places in Graph::nodes, ascending.
@@ -30,12 +35,14 @@ using NodeSet = std::vector<std::size_t>;
 class Graph {
  public:
   /// Nodes that are no part of ONNX's text (subgraphs, other providers' nodes), or whose operator
-  /// the importer does not know, have a refusal.
+  /// or types the importer does not know, have a refusal.
   Graph(const Ort& ort, const OrtGraph* graph);
 
   /// In topological order.
   const std::vector<Node>& nodes() const { return nodes_; }
   NodeSet all() const;
+  /// Gives a refusal to the nodes of `part` with one of these names. False: there are none.
+  bool refuse(const NodeSet& part, const std::vector<std::string>& names, const std::string& why);
   bool is_constant(const std::string& value) const { return constants_.contains(value); }
   /// Results of the part that others use, or the graph gives.
   std::vector<std::string> outputs_of(const NodeSet& part) const;
@@ -46,6 +53,7 @@ class Graph {
  private:
   std::string note(const OrtValueInfo* value);
   Node read_node(const OrtNode* node);
+  void check_types(const onnx::NodeProto& node) const;
   void read_attribute(const OrtOpAttr* attribute, onnx::NodeProto& proto) const;
 
   const Ort& ort_;

@@ -9,10 +9,12 @@
 #include <optional>
 #include <string_view>
 
+#include "ir/node_error.hpp"
+
 namespace bertcl::onnxruntime_ep {
 namespace {
 
-constexpr int kMostFailures = 16;  // nodes that the importer may refuse before all stay
+constexpr int kMostSearches = 16;  // for nodes that the importer refuses without a name
 
 bool multiplies(const Node& node) {
   const std::string_view op = node.proto.op_type();
@@ -20,33 +22,37 @@ bool multiplies(const Node& node) {
          op == "Einsum";
 }
 
-/// The error of an import; none: it succeeds.
-std::optional<std::string> failure(const Graph& graph, const NodeSet& part) {
+/// The error of an import, with the nodes that it names; none: it succeeds.
+std::optional<ir::NodeError> failure(const Graph& graph, const NodeSet& part) {
   try {
     graph.import(part, false);
     return std::nullopt;
+  } catch (const ir::NodeError& error) {
+    return error;
   } catch (const Error& error) {
-    return error.what();
+    return ir::NodeError({}, error.what(), error.code());
   }
 }
 
 /// The last node of the shortest beginning of `part` that the importer refuses, which is the cause:
 /// it goes through a graph from the first node to the last.
-std::size_t culprit(const Graph& graph, const NodeSet& part) {
+std::string culprit(const Graph& graph, const NodeSet& part) {
   std::size_t good = 0, bad = part.size();
   while (bad - good > 1) {
     const std::size_t middle = (good + bad) / 2;
     const NodeSet beginning(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(middle));
     (failure(graph, beginning) ? bad : good) = middle;
   }
-  return part[bad - 1];
+  return graph.nodes()[part[bad - 1]].name();
 }
 
 /// The largest of the parts that nodes with refusals divide a graph into. A node's level is how
 /// often a path to it can leave what is supported and come back, so nodes of one level are never on
 /// both sides of one that is not; a node that only later levels use moves up to them.
-NodeSet largest_part(const Graph& graph, const std::vector<char>& supported) {
+NodeSet largest_part(const Graph& graph) {
   const auto& nodes = graph.nodes();
+  std::vector<char> supported;
+  for (const Node& node : nodes) supported.push_back(node.refusal.empty() ? 1 : 0);
   std::map<std::string, std::size_t> producer;
   std::vector<int> level(nodes.size(), 0);
   std::vector<std::vector<std::size_t>> users(nodes.size());
@@ -82,30 +88,23 @@ NodeSet largest_part(const Graph& graph, const std::vector<char>& supported) {
 
 }  // namespace
 
-Partition choose(const Graph& graph) {
-  Partition result;
-  const auto& nodes = graph.nodes();
-  std::vector<char> supported;
-  const auto refuse = [&](const Node& node, const std::string& why) {
-    result.reasons.push_back(
-        fmt::format("{} '{}': {}", node.proto.op_type(), node.proto.name(), why));
-  };
-  for (const Node& node : nodes) {
-    supported.push_back(node.refusal.empty() ? 1 : 0);
-    if (!node.refusal.empty()) refuse(node, node.refusal);
-  }
-  for (int failures = 0; failures < kMostFailures; ++failures) {
-    const NodeSet part = largest_part(graph, supported);
-    if (part.empty()) return result;
+NodeSet choose(Graph& graph) {
+  for (int searches = 0;;) {
+    const NodeSet part = largest_part(graph);
+    if (part.empty()) return {};
     const auto error = failure(graph, part);
-    if (!error) {
-      result.nodes = part;
-      return result;
-    }
-    const std::size_t cause = culprit(graph, part);
-    supported[cause] = 0;
-    refuse(nodes[cause], *error);
+    if (!error) return part;
+    if (graph.refuse(part, error->sources, error->what())) continue;
+    if (++searches > kMostSearches) return {};
+    graph.refuse(part, {culprit(graph, part)}, error->what());
   }
+}
+
+std::vector<std::string> reasons(const Graph& graph) {
+  std::vector<std::string> result;
+  for (const Node& node : graph.nodes())
+    if (!node.refusal.empty())
+      result.push_back(fmt::format("{} '{}': {}", node.proto.op_type(), node.name(), node.refusal));
   return result;
 }
 

@@ -8,13 +8,12 @@
 
 namespace bertcl::onnxruntime_ep {
 
-struct Partition {
-  NodeSet nodes;                     // empty: none is taken
-  std::vector<std::string> reasons;  // why others are not
-};
-
 /// The whole graph where the importer takes it, else the part with most matrix multiplications that
-/// can be one node: no path leaves it and comes back.
-Partition choose(const Graph& graph);
+/// can be one node: no path leaves it and comes back. Empty: none is taken. Nodes with a refusal
+/// are left out; those that the importer refuses get one.
+NodeSet choose(Graph& graph);
+
+/// Why nodes are not taken: "Sinh 's': is not supported by bertcl".
+std::vector<std::string> reasons(const Graph& graph);
 
 }  // namespace bertcl::onnxruntime_ep

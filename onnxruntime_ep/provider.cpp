@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/node_error.hpp"
 #include "onnx/tensors.hpp"
 #include "onnxruntime_ep/graph.hpp"
 #include "onnxruntime_ep/partition.hpp"
@@ -20,6 +21,7 @@ namespace bertcl::onnxruntime_ep {
 namespace {
 
 constexpr std::size_t kMostReasons = 5;  // that a message lists
+constexpr int kMostLoads = 16;           // each without the nodes that the planner refused before
 
 /// A name of the model and its place among the operands of the node.
 using Places = std::vector<std::pair<std::string, std::size_t>>;
@@ -99,13 +101,14 @@ struct Provider : OrtEp {
   std::unique_ptr<Computation> compile(const OrtNode* fused);
 
  private:
-  std::optional<runtime::Session> load(const Graph& graph, const Partition& part);
+  runtime::Session load(const Graph& graph, const NodeSet& part) const;
+  std::optional<runtime::Session> load_what_fits(Graph& graph, NodeSet& part);
   std::vector<std::string> names(const OrtNode* node, bool outputs) const;
 
   const Ort& ort_;
   const OrtLogger* logger_;
   runtime::SessionOptions options_;
-  std::optional<Error> error_;                                   // of load(), for compile()
+  std::optional<Error> error_;  // of load_what_fits(), for compile()
   std::map<std::vector<std::string>, runtime::Session> loaded_;  // by the outputs of the part
 };
 
@@ -122,28 +125,43 @@ std::string describe(const std::vector<std::string>& reasons) {
   return fmt::format("{}{}", fmt::join(shown, "; "), reasons.size() > kMostReasons ? "; ..." : "");
 }
 
-std::optional<runtime::Session> Provider::load(const Graph& graph, const Partition& part) {
+runtime::Session Provider::load(const Graph& graph, const NodeSet& part) const {
   runtime::SessionOptions options = options_;
   options.self_check = true;  // which compile() leaves to its caller
   // The nodes that follow may read rows of padding.
-  if (part.nodes.size() < graph.nodes().size()) options.drop_padding = false;
+  if (part.size() < graph.nodes().size()) options.drop_padding = false;
   options.context = opencl::ContextFuture::open(options.device);
-  try {
-    onnx_io::ReadOptions reading;
-    reading.limits.memory = options.max_memory;
-    return runtime::Session::compile(graph.import(part.nodes, true, reading), options,
-                                     "graph of ONNX Runtime");
-  } catch (const Error& error) {
-    const bool refused =
-        error.code() == ErrorCode::unsupported || error.code() == ErrorCode::invalid_file;
-    if (!refused || options.require_int8) {
-      // ONNX Runtime goes on without the provider where this call fails: compile() tells.
-      error_ = error;
+  onnx_io::ReadOptions reading;
+  reading.limits.memory = options.max_memory;
+  return runtime::Session::compile(graph.import(part, true, reading), options,
+                                   "graph of ONNX Runtime");
+}
+
+/// Loads the part that the importer takes, or what is left of it without the nodes that the planner
+/// refuses. Nothing: `part` is empty, or error_ tells why.
+std::optional<runtime::Session> Provider::load_what_fits(Graph& graph, NodeSet& part) {
+  for (int loads = 1;; ++loads) {
+    part = choose(graph);
+    if (part.empty()) return std::nullopt;
+    try {
+      return load(graph, part);
+    } catch (const Error& error) {
+      const bool refused =
+          error.code() == ErrorCode::unsupported || error.code() == ErrorCode::invalid_file;
+      // Damaged weights are no matter of one node.
+      const auto* node = dynamic_cast<const ir::NodeError*>(&error);
+      if (node && error.code() == ErrorCode::unsupported && loads < kMostLoads &&
+          graph.refuse(part, node->sources, error.what()))
+        continue;
+      if (!refused || options_.require_int8) {
+        // ONNX Runtime goes on without the provider where this call fails: compile() tells.
+        error_ = error;
+        return std::nullopt;
+      }
+      ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
+               fmt::format("bertcl takes no node: {}", error.what()));
       return std::nullopt;
     }
-    ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
-             fmt::format("bertcl takes no node: {}", error.what()));
-    return std::nullopt;
   }
 }
 
@@ -151,30 +169,30 @@ void Provider::take(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   const OrtNode* parent = nullptr;
   ort_.check(ort_.api.Graph_GetParentNode(graph, &parent));
   if (parent) return;  // a branch may use values of the graph around it
-  const Graph read(ort_, graph);
-  const Partition part = choose(read);
-  if (part.nodes.empty()) {
+  Graph read(ort_, graph);
+  NodeSet part;
+  auto session = load_what_fits(read, part);
+  const std::vector<std::string> why = reasons(read);
+  if (part.empty()) {
     if (!read.nodes().empty())
       ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
-               part.reasons.empty()
-                   ? "bertcl takes no node: the graph has no matrix multiplication"
-                   : fmt::format("bertcl takes no node: {}", describe(part.reasons)));
+               why.empty() ? "bertcl takes no node: the graph has no matrix multiplication"
+                           : fmt::format("bertcl takes no node: {}", describe(why)));
     return;
   }
-  auto session = load(read, part);
   if (!session && !error_) return;
-  if (!part.reasons.empty())
+  if (!why.empty())
     ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
-             fmt::format("bertcl takes {} of {} nodes: {}", part.nodes.size(), read.nodes().size(),
-                         describe(part.reasons)));
+             fmt::format("bertcl takes {} of {} nodes: {}", part.size(), read.nodes().size(),
+                         describe(why)));
   std::vector<const OrtNode*> nodes;
-  for (const std::size_t i : part.nodes) nodes.push_back(read.nodes()[i].node);
+  for (const std::size_t i : part) nodes.push_back(read.nodes()[i].node);
   OrtNodeFusionOptions fusion{};
   fusion.ort_version_supported = kOrtVersion;
   fusion.drop_constant_initializers = true;
   ort_.check(
       ort_.ep.EpGraphSupportInfo_AddNodesToFuse(support, nodes.data(), nodes.size(), &fusion));
-  if (session) loaded_.insert_or_assign(sorted(read.outputs_of(part.nodes)), std::move(*session));
+  if (session) loaded_.insert_or_assign(sorted(read.outputs_of(part)), std::move(*session));
 }
 
 std::vector<std::string> Provider::names(const OrtNode* node, bool outputs) const {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "bertcl/error.hpp"
+#include "ir/node_error.hpp"
 #include "onnx/inputs.hpp"
 #include "ops/op.hpp"
 #include "support/did_you_mean.hpp"
@@ -23,6 +24,11 @@ constexpr std::int64_t oldest_opset = 7;
 /// "Add", or "com.microsoft::Gelu" outside the default domain.
 std::string full_name(const std::string& domain, const std::string& op) {
   return domain.empty() || domain == "ai.onnx" ? op : fmt::format("{}::{}", domain, op);
+}
+
+/// As SourceNode::name.
+const std::string& source_name(const onnx::NodeProto& node) {
+  return node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
 }
 
 /// The node with the attributes of a function's call in place of references to them.
@@ -160,9 +166,7 @@ void Importer::fail(const std::string& what, ErrorCode code) const {
   throw Error(fmt::format("{}: {}", file_, what), code);
 }
 std::string Importer::describe(const onnx::NodeProto& node) const {
-  std::string name = node.name();
-  if (name.empty() && node.output_size() > 0) name = node.output(0);
-  return fmt::format("node '{}' ({})", name, full_name(node.domain(), node.op_type()));
+  return fmt::format("node '{}' ({})", source_name(node), full_name(node.domain(), node.op_type()));
 }
 
 ir::Value* Importer::lookup(const std::string& name, const std::string& user) const {
@@ -229,7 +233,13 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
     if (!used_.contains(t.name())) continue;
     define(t.name(), graph_.add_constant(t.name(), initializer(i)));
   }
-  for (const auto* node : sorted(graph.node())) import_node(*node);
+  for (const auto* node : sorted(graph.node())) {
+    try {
+      import_node(*node);
+    } catch (const Error& e) {
+      throw ir::NodeError({source_name(*node)}, e.what(), e.code());
+    }
+  }
   for (const auto& out : graph.output()) {
     if (out.name().empty()) fail("an output has no name");
     graph_.add_output(out.name(), lookup(out.name(), "the output list"));
@@ -263,17 +273,15 @@ void Importer::import_node(const onnx::NodeProto& node) {
     fail(fmt::format("node '{}': operator {} of domain '{}' ({}) is not supported{}; "
                      "docs/operators.md lists "
                      "the supported operators",
-                     node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(),
-                     node.op_type(), standard ? "ai.onnx" : node.domain(), version,
-                     did_you_mean(name, supported_operators())),
+                     source_name(node), node.op_type(), standard ? "ai.onnx" : node.domain(),
+                     version, did_you_mean(name, supported_operators())),
          ErrorCode::unsupported);
   for (const auto& a : node.attribute())
     if (!rule->second.attributes.contains(a.name()))
       fail(fmt::format("{}: attribute '{}' is not supported (supported: {})", describe(node),
                        a.name(), fmt::join(rule->second.attributes, ", ")),
            ErrorCode::unsupported);
-  graph_.source_nodes.push_back(
-      {node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(), name});
+  graph_.source_nodes.push_back({source_name(node), name});
   NodeImport import(*this, node, opset == opsets_.end() ? 1 : opset->second);
   try {
     rule->second.import(import);

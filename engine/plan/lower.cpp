@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include "ir/node_error.hpp"
 #include "kernels/variants.hpp"
 #include "ops/op.hpp"
 #include "ops/symbols.hpp"
@@ -107,10 +108,12 @@ void check_sizes(const ir::Node& node, const KnownSizes& known) {
   for (const ir::Value* out : node.outputs)
     for (const ir::Dim& d : out->type.shape)
       if (const std::string* symbol = known.unknown(d))
-        throw Error(
+        throw ir::NodeError(
+            node.sources,
             fmt::format("{}: the size '{}' of its result '{}' ({}) does not follow from the shapes "
                         "of the inputs; kernels need sizes that do",
-                        node.describe(), *symbol, out->name, ir::str(out->type)));
+                        node.describe(), *symbol, out->name, ir::str(out->type)),
+            ErrorCode::unsupported);
 }
 
 /// Why an operator that the compiler has not made runs alone, where quantization around it is the
@@ -139,7 +142,9 @@ std::string why_not_fused(const ir::Node& node) {
 void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
   const Lowering* lowering = find_lowering(node.op);
   if (!lowering)
-    throw Error(fmt::format("{}: this operator has no OpenCL kernel", node.describe()));
+    throw ir::NodeError(node.sources,
+                        fmt::format("{}: this operator has no OpenCL kernel", node.describe()),
+                        ErrorCode::unsupported);
   const std::size_t first = builder.plan().steps.size();
   builder.begin(node);
   try {
@@ -147,10 +152,15 @@ void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
     for (std::size_t i = first; i < builder.plan().steps.size(); ++i)
       if (std::string& reason = builder.plan().steps[i].why_not_faster; reason.empty())
         reason = why_not_fused(node);
+  } catch (const VariantRefused&) {
+    throw;
   } catch (const Error& e) {
     const std::string message = e.what();
-    if (message.find(node.describe()) != std::string::npos) throw;
-    throw Error(fmt::format("{}: {}", node.describe(), message), e.code());
+    // With a code, since with_code() would replace the error by one without nodes.
+    const bool is_named = message.find(node.describe()) != std::string::npos;
+    throw ir::NodeError(
+        node.sources, is_named ? message : fmt::format("{}: {}", node.describe(), message),
+        e.code() == ErrorCode::invalid_argument ? ErrorCode::unsupported : e.code());
   }
 }
 

@@ -202,6 +202,56 @@ class Provider(unittest.TestCase):
             counts = nodes_by_provider(path, given)
             self.assertEqual((counts[NAME], counts.get("CPUExecutionProvider")), (1, stays))
 
+    def test_planner_refuses(self):
+        """A size that only a run knows: its node stays with ONNX Runtime, the others do not."""
+        value = helper.make_tensor_value_info
+        weight = np.random.default_rng(6).normal(size=(4, 4)).astype(np.float32)
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Greater", ["y", "zero"], ["above"]),
+             helper.make_node("NonZero", ["above"], ["hits"]), helper.make_node("NonZero", ["above"], ["again"])],
+            "sizes", [value("x", TensorProto.FLOAT, ["n", 4])],
+            [value("y", TensorProto.FLOAT, ["n", 4]), value("hits", TensorProto.INT64, [2, None]),
+             value("again", TensorProto.INT64, [2, None])],
+            [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.zeros(1, np.float32), "zero")])
+        path = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+                         "sizes.onnx")
+        x = np.random.default_rng(7).normal(size=(5, 4)).astype(np.float32)
+        found = run(session(path, without="CommonSubexpressionElimination"), {"x": x})
+        np.testing.assert_allclose(found["y"], x @ weight, rtol=1e-5, atol=1e-5)
+        for name in ("hits", "again"):
+            np.testing.assert_array_equal(found[name], np.stack(np.nonzero(found["y"] > 0)))
+        self.assertEqual(nodes_by_provider(path, {"x": x})[NAME], 1)
+
+    def test_many_refused(self):
+        """However many nodes stay with ONNX Runtime, the largest part between them does not."""
+        value = helper.make_tensor_value_info
+        weight = (np.random.default_rng(8).normal(size=(4, 4)) / 2).astype(np.float32)
+
+        def strings(before, after):  # a type that bertcl lacks
+            return [helper.make_node("Cast", [before], ["s" + after], to=TensorProto.STRING),
+                    helper.make_node("Cast", ["s" + after], [after], to=TensorProto.FLOAT)]
+
+        def edges(before, after):  # a mode that bertcl lacks
+            return [helper.make_node("Pad", [before, "pads"], [after], mode="edge")]
+
+        for refused in (strings, edges):
+            nodes, last = [], "x"
+            for i in range(20):
+                nodes += [helper.make_node("MatMul", [last, "w"], [f"m{i}"]), *refused(f"m{i}", f"f{i}")]
+                last = f"f{i}"
+            for i in range(5):
+                nodes.append(helper.make_node("MatMul", [last, "w"], [f"k{i}"]))
+                last = f"k{i}"
+            graph = helper.make_graph(
+                nodes, "many", [value("x", TensorProto.FLOAT, ["n", 4])],
+                [value(last, TensorProto.FLOAT, ["n", 4])],
+                [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.array([0, 1, 0, -1]), "pads")])
+            path = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+                             "many.onnx")
+            counts = nodes_by_provider(path, {"x": np.ones((2, 4), np.float32)})
+            self.assertEqual(counts[NAME], 1)
+            self.assertEqual(counts["CPUExecutionProvider"], sum(n.op_type != "MatMul" for n in nodes) + 20)
+
     def test_context_models(self):
         settings = onnxruntime.SessionOptions()
         settings.log_severity_level = 3
