@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "opencl/context.hpp"
+#include "tests/serve/clients.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/tools/program_runner.hpp"
 
@@ -123,6 +125,25 @@ TEST_F(ServeCommand, BatchesOnACpuGrowWithItsCores) {
     EXPECT_EQ(json::parse(client.Get("/info")->body)["max_batch_tokens"], expected);
   };
   EXPECT_EQ(serve({"tiny=" + tests::folders().path("classes")}, SIGTERM, ask), 0);
+}
+
+TEST_F(ServeCommand, HasDescriptorsForItsConnections) {
+  rlimit own{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &own), 0);
+  ASSERT_GE(own.rlim_max, 512u);
+  rlimit few = own;
+  few.rlim_cur = 128;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);  // the program inherits it
+  const auto ask = [&](httplib::Client& client, const json& ready) {
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &own), 0);
+    std::vector<tests::RawConnection> idle;
+    for (int i = 0; i < 200; ++i) idle.emplace_back(ready["port"].get<int>());
+    const auto health = client.Get("/health");
+    ASSERT_TRUE(health);
+    EXPECT_EQ(health->status, 200);
+  };
+  EXPECT_EQ(
+      serve({"tiny=" + tests::folders().path("classes"), "--keep-alive", "600"}, SIGTERM, ask), 0);
 }
 
 TEST_F(ServeCommand, EndsAtOnceWhileModelsAreLoaded) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl serve: serves models over HTTP until a signal ends it.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -118,6 +119,17 @@ class Event {
   bool set_ = false;
 };
 
+/// Each connection is a descriptor; many systems let a process have 1024 unless it asks for more,
+/// and a driver that opens a file needs one, too.
+void allow_descriptors(const serve::ServerOptions& server) {
+  constexpr rlim_t others = 1024;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = server.threads + server.waiting_connections + others;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(wanted, limit.rlim_max));
+  setrlimit(RLIMIT_NOFILE, &limit);  // a refusal leaves the limit as it was
+}
+
 std::vector<NamedModel> named_models(const ServeOptions& options) {
   if (options.models.empty()) return {parse_named_model(find_default_model().string())};
   std::vector<NamedModel> models;
@@ -192,6 +204,7 @@ int serve_models(ServeOptions options) {
   options.service.timeout = std::chrono::seconds(options.timeout);
   options.service.threads = options.server.threads;
   options.service.max_concurrent_requests = options.batcher.max_queue_requests;
+  allow_descriptors(options.server);
   serve::RequestLog log(options.json_logs, options.log_level);
   serve::Metrics metrics;
   serve::Service service(options.service, metrics);
