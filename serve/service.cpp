@@ -253,10 +253,9 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
     break;
   }
   if (!options_.api_key.empty() && (!found || !found->is_public) &&
-      !same_key(call.header("Authorization"), options_.api_key)) {
-    HttpError refused(401, "Validation", "the key is missing or wrong: Authorization: Bearer KEY");
-    throw refused;
-  }
+      !same_key(call.header("Authorization"), options_.api_key))
+    throw HttpError(401, "Validation", "the key is missing or wrong: Authorization: Bearer KEY",
+                    {{"WWW-Authenticate", "Bearer"}});
   if (!found && methods.empty())
     throw HttpError(404, "Validation", fmt::format("there is no {}", call.path));
   if (!found) {
@@ -275,7 +274,6 @@ Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
   const auto failed = [&](int status, const std::string& type, const std::string& message) {
     Reply reply{status, error_body(call.path, status, type, message)};
     record.error = message;
-    if (status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
     if (status == 429 || status == 503) reply.headers.emplace_back("Retry-After", "1");
     return reply;
   };

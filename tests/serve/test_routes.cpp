@@ -344,7 +344,9 @@ TEST(Routes, WhatIsServedIsTold) {
 TEST(Routes, AKeyIsAskedFor) {
   TestService locked({.models = {"vectors"}, .service = {.api_key = "secret"}});
   const std::string body = R"({"inputs": "a"})";
-  EXPECT_EQ(locked.call("POST", "/embed", body).status, 401);
+  const Reply refused = locked.call("POST", "/embed", body);
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_THAT(refused.headers, testing::Contains(testing::Pair("WWW-Authenticate", "Bearer")));
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "Bearer secre"}}).status, 401);
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "secret"}}).status, 401);
   EXPECT_EQ(locked.call("GET", "/nothing").status, 401) << "no word of what is there";
