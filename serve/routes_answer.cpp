@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /answer: a question about a text, with the result of Hugging Face's pipeline.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -66,6 +68,11 @@ squad::AskedQuestion ask(const AskRequest& request, const text::Tokenizer& token
     return squad::ask_question(request.question, request.context, tokenizer, request.options);
   } catch (const squad::TooManyWindows& error) {
     throw HttpError(413, "Validation", error.what());
+  } catch (const squad::NoRoomForContext&) {
+    throw HttpError(422, "Validation",
+                    fmt::format("max_seq_len {} leaves no room for the context beside the "
+                                "question; raise it or lower max_question_len",
+                                request.options.features.max_seq_length));
   }
 }
 

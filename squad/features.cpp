@@ -109,7 +109,7 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
   const auto room = static_cast<std::int64_t>(options.max_seq_length) -
                     static_cast<std::int64_t>(query.size() + special.pair_count());
   if (room < 1) {
-    throw Error(
+    throw NoRoomForContext(
         fmt::format("max_seq_length {} leaves no room for the context beside a question of {} word "
                     "pieces and {} special tokens; raise it or lower max_query_length",
                     options.max_seq_length, query.size(), special.pair_count()));

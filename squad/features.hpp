@@ -17,6 +17,11 @@ struct TooManyWindows : Error {
   using Error::Error;
 };
 
+/// FeatureOptions::max_seq_length that the question fills.
+struct NoRoomForContext : Error {
+  using Error::Error;
+};
+
 struct FeatureOptions {
   int max_seq_length = 384;     ///< tokens of a window with [CLS] and both [SEP]
   int doc_stride = 128;         ///< step between windows (Hugging Face: their overlap)
@@ -62,7 +67,7 @@ Document make_document(std::string_view context, const text::Tokenizer& tokenize
 
 /// Windows over `document` for one question, as `convert_example_to_features` of
 /// NVIDIA/TensorRT demo/BERT data_processing.py. A document without word pieces has none.
-/// Throws Error on options that leave no room for the document, TooManyWindows on too long a one.
+/// Throws NoRoomForContext, TooManyWindows, and Error on other options.
 std::vector<Feature> make_features(const Document& document, std::string_view question,
                                    const text::Tokenizer& tokenizer, const FeatureOptions& options,
                                    std::size_t example_index = 0);

@@ -325,6 +325,15 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
   EXPECT_EQ(vectors_only.status("/answer", {{"question", "a"}, {"context", "b"}}), 424);
 }
 
+TEST(Routes, ErrorsOfAnswersNameTheOptionsOfTheRequest) {
+  const Reply reply = shared().call(
+      "POST", "/answer", R"({"question": "a b c d e", "context": "f", "max_seq_len": 6})");
+  EXPECT_EQ(reply.status, 422);
+  EXPECT_THAT(reply.body,
+              testing::AllOf(HasSubstr("max_seq_len 6 leaves no room"),
+                             HasSubstr("max_question_len"), testing::Not(HasSubstr("length"))));
+}
+
 TEST(Routes, WhatIsServedIsTold) {
   const json info = json::parse(shared().call("GET", "/info").body);
   EXPECT_EQ(info["served_model_name"], "vectors");
