@@ -4,18 +4,14 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
-#include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
-#include <iterator>
 #include <limits>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -23,6 +19,7 @@
 #include "serve/connection.hpp"
 #include "serve/connection_pool.hpp"
 #include "serve/metrics.hpp"
+#include "serve/request_head.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::serve {
@@ -59,41 +56,6 @@ class HttpServer : public httplib::Server {
 
 Connection connection_of(const httplib::Request& request) {
   return {request.remote_addr, request.remote_port, request.local_port};
-}
-
-/// What the head of a request says of its body.
-enum class BodyOf { none, announced, chunked, unclear };
-
-/// A body whose end is not clear could hide a second request from a proxy (RFC 9112, 6.3).
-BodyOf body_of(const httplib::Request& request, std::size_t& length) {
-  const std::size_t lengths = request.get_header_value_count("Content-Length");
-  const std::size_t encodings = request.get_header_value_count("Transfer-Encoding");
-  if (lengths + encodings == 0) return BodyOf::none;
-  if (lengths + encodings > 1) return BodyOf::unclear;
-  if (encodings == 1) {
-    const std::string coding = request.get_header_value("Transfer-Encoding");
-    return strcasecmp(coding.c_str(), "chunked") == 0 ? BodyOf::chunked : BodyOf::unclear;
-  }
-  const std::string text = request.get_header_value("Content-Length");
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
-  if (error != std::errc{} || end != text.data() + text.size()) return BodyOf::unclear;
-  return BodyOf::announced;
-}
-
-/// True if the body can be decoded. cpp-httplib compares codings in lower case only, ignores
-/// unknown ones, and reads the header together with the body.
-bool set_coding(httplib::Headers& headers) {
-  const auto [begin, end] = headers.equal_range("Content-Encoding");
-  if (begin == end) return true;
-  std::string& coding = begin->second;
-  if (std::next(begin) != end) return false;
-  if (strcasecmp(coding.c_str(), "x-gzip") == 0) coding = "gzip";  // RFC 9110, 8.4.1.3
-  for (const char* known : {"gzip", "deflate", "br", "identity", ""})
-    if (strcasecmp(coding.c_str(), known) == 0) {
-      coding = known;
-      return true;
-    }
-  return false;
 }
 
 /// True if the library keeps the connection after a reply.
@@ -156,6 +118,10 @@ struct Server::Impl {
     // What is larger is read by read_and_answer(), which bounds the time that it takes.
     http.set_payload_max_length(kMostDiscarded * options.payload_limit);
     http.set_tcp_nodelay(true);
+    http.set_pre_routing_handler([](const httplib::Request& request, httplib::Response&) {
+      correct(const_cast<httplib::Request&>(request));
+      return httplib::Server::HandlerResponse::Unhandled;
+    });
     const auto with_body = [this](const httplib::Request& request, httplib::Response& response,
                                   const httplib::ContentReader& reader) {
       read_and_answer(request, response, reader);
@@ -177,6 +143,7 @@ struct Server::Impl {
       refuse(request, response, Stopwatch(), response.status,
              response.status == 413   ? "the request's body is too large"
              : response.status == 414 ? "the path is too long"
+             : response.status == 416 ? "the header Range is malformed"
                                       : "the request is malformed");
       close_after(request, response);
       return httplib::Server::HandlerResponse::Handled;
@@ -291,14 +258,15 @@ struct Server::Impl {
 
   void reply(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
              Reply made, RequestRecord record) {
-    // The library would cut any reply to it, also one to POST (RFC 9110, 14.2).
-    const_cast<httplib::Request&>(request).ranges.clear();
     response.status = made.status;
     for (const auto& [name, value] : made.headers) response.set_header(name, value);
     response.set_content(std::move(made.body), content_type(made.type));
     // Others wait for a thread, or the server ends: an idle connection would hold it.
-    if (pool.is_full() || service.state() == Service::State::draining) closes_connection = true;
-    if (closes_connection) response.set_header("Connection", "close");
+    if (pool.is_full() || service.state() == Service::State::draining || asks_to_close(request))
+      closes_connection = true;
+    if (closes_connection && request.get_header_value("Connection") != "close")
+      response.set_header("Connection", "close");  // else the library does
+    if (request.method == "HEAD") response.set_header("Accept-Ranges", "none");
     const double seconds = clock.seconds();
     service.metrics().count_request(record, made.status, seconds);
     if (log)

@@ -259,6 +259,7 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
   if (!found && methods.empty())
     throw HttpError(404, "Validation", fmt::format("there is no {}", call.path));
   if (!found) {
+    if (std::ranges::count(methods, "GET") > 0) methods.emplace_back("HEAD");
     const std::string allowed = fmt::format("{}", fmt::join(methods, ", "));
     throw HttpError(405, "Validation", call.path + " takes " + allowed, {{"Allow", allowed}});
   }

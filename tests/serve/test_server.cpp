@@ -324,17 +324,6 @@ TEST(Server, HealthFollowsItsLife) {
   drained.get();
 }
 
-TEST(Server, RangesAreIgnored) {
-  TestServer server;
-  for (const char* range : {"bytes=0-9", "bytes=99999-"}) {
-    const auto whole = server.client().Post("/embed", body_of("a"), kJson);
-    const auto reply = server.client().Post("/embed", {{"Range", range}}, body_of("a"), kJson);
-    ASSERT_TRUE(reply);
-    EXPECT_EQ(reply->status, 200) << range;
-    EXPECT_EQ(reply->body, whole->body) << range;
-  }
-}
-
 TEST(Server, APortThatIsTakenIsAnError) {
   TestServer server;
   Metrics metrics;

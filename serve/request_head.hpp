@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the head of a request says, where the HTTP library does not tell or reads it in another way.
+#pragma once
+#include <httplib.h>
+#include <strings.h>
+
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <system_error>
+
+namespace bertcl::serve {
+
+/// What the head of a request says of its body.
+enum class BodyOf { none, announced, chunked, unclear };
+
+/// A body whose end is not clear could hide a second request from a proxy (RFC 9112, 6.3).
+inline BodyOf body_of(const httplib::Request& request, std::size_t& length) {
+  const std::size_t lengths = request.get_header_value_count("Content-Length");
+  const std::size_t encodings = request.get_header_value_count("Transfer-Encoding");
+  if (lengths + encodings == 0) return BodyOf::none;
+  if (lengths + encodings > 1) return BodyOf::unclear;
+  if (encodings == 1) {
+    const std::string coding = request.get_header_value("Transfer-Encoding");
+    return strcasecmp(coding.c_str(), "chunked") == 0 ? BodyOf::chunked : BodyOf::unclear;
+  }
+  const std::string text = request.get_header_value("Content-Length");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+  if (error != std::errc{} || end != text.data() + text.size()) return BodyOf::unclear;
+  return BodyOf::announced;
+}
+
+/// True if the body can be decoded. cpp-httplib compares codings in lower case only, ignores
+/// unknown ones, and reads the header together with the body.
+inline bool set_coding(httplib::Headers& headers) {
+  const auto [begin, end] = headers.equal_range("Content-Encoding");
+  if (begin == end) return true;
+  std::string& coding = begin->second;
+  if (std::next(begin) != end) return false;
+  if (strcasecmp(coding.c_str(), "x-gzip") == 0) coding = "gzip";  // RFC 9110, 8.4.1.3
+  for (const char* known : {"gzip", "deflate", "br", "identity", ""})
+    if (strcasecmp(coding.c_str(), known) == 0) {
+      coding = known;
+      return true;
+    }
+  return false;
+}
+
+/// True if the client wants no further reply, in a spelling that the library does not know: it
+/// takes the header's whole value, in lower case (RFC 9110, 7.6.1 and 9112, 9.3).
+inline bool asks_to_close(const httplib::Request& request) {
+  const auto [begin, end] = request.headers.equal_range("Connection");
+  for (auto header = begin; header != end; ++header) {
+    std::istringstream options(header->second);
+    for (std::string option; std::getline(options, option, ',');) {
+      const std::size_t first = option.find_first_not_of(" \t");
+      if (first == option.npos) continue;
+      option = option.substr(first, option.find_last_not_of(" \t") + 1 - first);
+      if (strcasecmp(option.c_str(), "close") == 0) return true;
+    }
+  }
+  return false;
+}
+
+/// What the library reads in another way than RFC 9110 and 9112.
+inline void correct(httplib::Request& request) {
+  request.ranges.clear();  // no route has parts (9110, 14.2): it would cut any answer
+  std::string& path = request.path;
+  for (const char* scheme : {"http://", "https://"}) {  // an absolute form (9112, 3.2.2)
+    if (strncasecmp(path.c_str(), scheme, std::strlen(scheme)) != 0) continue;
+    const std::size_t begin = path.find('/', std::strlen(scheme));
+    path = begin == path.npos ? "/" : path.substr(begin);
+  }
+}
+
+}  // namespace bertcl::serve

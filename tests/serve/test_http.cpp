@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What RFC 9110 and 9112 ask of a server, where the HTTP library does something else.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/serve/clients.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using tests::body_of;
+using tests::kJson;
+using tests::RawConnection;
+using tests::TestServer;
+
+/// All that comes until the server closes the connection, which it otherwise keeps for an hour.
+std::string answer_to_head(const TestServer& server, const std::string& head) {
+  RawConnection client(server.port());
+  client.send(head + "\r\n\r\n");
+  return client.all();
+}
+
+TEST(ServerHttp, RangesAreIgnored) {
+  TestServer server;
+  const auto whole = server.client().Post("/embed", body_of("a"), kJson);
+  ASSERT_TRUE(whole);
+  ASSERT_EQ(whole->status, 200);
+  for (const char* range : {"bytes=0-9", "bytes=9999-", "bytes=0-1,3-4", "bytes=-1"}) {
+    const auto part = server.client().Post("/embed", {{"Range", range}}, body_of("a"), kJson);
+    ASSERT_TRUE(part) << range;
+    EXPECT_EQ(part->status, 200) << range;
+    EXPECT_EQ(part->body, whole->body) << range;
+    EXPECT_FALSE(part->has_header("Content-Range")) << range;
+    const auto refused = server.client().Post("/embed", {{"Range", range}}, "{}", kJson);
+    ASSERT_TRUE(refused) << range;
+    EXPECT_EQ(refused->status, 422) << range;
+    EXPECT_THAT(refused->body, AllOf(HasSubstr("inputs"), EndsWith("}"))) << range;
+  }
+  const auto head = server.client().Head("/metrics");
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->get_header_value("Accept-Ranges"), "none");
+}
+
+TEST(ServerHttp, AClientMayAskToCloseInAnySpelling) {
+  TestServer server({.server = {.keep_alive_seconds = 3600}});
+  for (const char* header : {"Connection: close", "Connection: Close", "Connection: CLOSE",
+                             "Connection: keep-alive, close", "connection: close,TE",
+                             "Connection: keep-alive\r\nConnection: \tClose "}) {
+    const std::string all =
+        answer_to_head(server, std::string("GET /health HTTP/1.1\r\nHost: x\r\n") + header);
+    EXPECT_THAT(all, AllOf(HasSubstr(" 200 "), HasSubstr("\r\nConnection: close\r\n"))) << header;
+    EXPECT_EQ(all.find("Connection: close"), all.rfind("Connection: close")) << header;
+  }
+  RawConnection kept(server.port());
+  for (const char* header : {"Connection: keep-alive", "Connection: closed", "X: close"}) {
+    kept.send(std::string("GET /health HTTP/1.1\r\nHost: x\r\n") + header + "\r\n\r\n");
+    EXPECT_THAT(kept.reply(), AllOf(HasSubstr(" 200 "), Not(HasSubstr("Connection: close"))))
+        << header;
+  }
+}
+
+TEST(ServerHttp, AnAbsoluteFormIsServed) {
+  TestServer server;
+  for (const char* target : {"http://x/health", "HTTP://x:8080/health?a=b", "https://x/health"})
+    EXPECT_THAT(answer_to_head(server, std::string("GET ") + target +
+                                           " HTTP/1.1\r\nHost: x\r\nConnection: close"),
+                HasSubstr(" 200 "))
+        << target;
+  EXPECT_THAT(answer_to_head(server, "GET http://x HTTP/1.1\r\nHost: x\r\nConnection: close"),
+              HasSubstr("<!DOCTYPE html>"));
+  EXPECT_THAT(answer_to_head(server, "GET ftp://x/health HTTP/1.1\r\nHost: x\r\nConnection: close"),
+              HasSubstr(" 404 "));
+}
+
+TEST(ServerHttp, AnotherMethodIsToldWhichAreAllowed) {
+  TestServer server;
+  EXPECT_EQ(server.client().Get("/embed")->get_header_value("Allow"), "POST");
+  const auto health = server.client().Post("/health", "{}", kJson);
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->status, 405);
+  EXPECT_EQ(health->get_header_value("Allow"), "GET, HEAD");
+  const auto root = server.client().Delete("/");
+  ASSERT_TRUE(root);
+  const std::string allowed = root->get_header_value("Allow");
+  EXPECT_THAT(allowed, AllOf(HasSubstr("GET"), HasSubstr("HEAD"), HasSubstr("POST")));
+}
+
+}  // namespace
+}  // namespace bertcl::serve
