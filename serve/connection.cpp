@@ -2,10 +2,12 @@
 // Sockets of this process by the addresses of both ends.
 #include "serve/connection.hpp"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <filesystem>
@@ -43,6 +45,18 @@ class End {
   socklen_t size_ = sizeof(storage_);
 };
 
+/// Calls visit(descriptor) for those that are open, until it returns true.
+template <class Visit>
+void visit_descriptors(const Visit& visit) {
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", gone)) {
+    const std::string name = entry.path().filename().string();
+    int descriptor = -1;
+    std::from_chars(name.data(), name.data() + name.size(), descriptor);
+    if (visit(descriptor)) return;
+  }
+}
+
 }  // namespace
 
 bool Connection::is_mine(int descriptor) const {
@@ -60,16 +74,11 @@ int Connection::socket() {
   // A connection keeps its thread: look through all descriptors for its first request only.
   static thread_local int last = -1;
   if (last >= 0 && is_mine(last)) return *(socket_ = last);
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", gone)) {
-    const std::string name = entry.path().filename().string();
-    int descriptor = -1;
-    std::from_chars(name.data(), name.data() + name.size(), descriptor);
-    if (is_mine(descriptor)) {
-      socket_ = last = descriptor;
-      break;
-    }
-  }
+  visit_descriptors([&](int descriptor) {
+    if (!is_mine(descriptor)) return false;
+    socket_ = last = descriptor;
+    return true;
+  });
   return *socket_;
 }
 
@@ -96,6 +105,34 @@ Connection::Wake Connection::wait(std::chrono::milliseconds most, std::array<int
   const int ready = poll(ends, std::size(ends), static_cast<int>(most.count()));
   if (ready == 0) return Wake::time;
   return ready < 0 || ends[0].revents != 0 ? Wake::client : Wake::event;
+}
+
+void RequestsInWork::add(const std::string& remote_address, int remote_port) {
+  const std::lock_guard lock(mutex_);
+  remotes_.emplace(remote_address, remote_port);
+}
+
+void RequestsInWork::remove(const std::string& remote_address, int remote_port) {
+  const std::lock_guard lock(mutex_);
+  remotes_.erase({remote_address, remote_port});
+}
+
+void RequestsInWork::stop_reading_others(int local_port) {
+  const std::lock_guard lock(mutex_);  // what has been read in full meanwhile waits in add()
+  const auto is_other = [&](int descriptor) {
+    if (End(descriptor, getsockname).port() != local_port) return false;
+    End remote(descriptor, getpeername);
+    return remote.port() >= 0 && !remotes_.contains({remote.host(), remote.port()});
+  };
+  visit_descriptors([&](int descriptor) {
+    if (!is_other(descriptor)) return false;
+    // Its thread may close it, and its number be that of another file then: look at a duplicate.
+    const int duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (duplicate < 0) return false;
+    if (is_other(duplicate)) shutdown(duplicate, SHUT_RD);
+    ::close(duplicate);
+    return false;
+  });
 }
 
 }  // namespace bertcl::serve

@@ -3,8 +3,11 @@
 #pragma once
 #include <array>
 #include <chrono>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace bertcl::serve {
 
@@ -34,6 +37,20 @@ class Connection {
   std::string remote_address_;
   int remote_port_, local_port_;
   std::optional<int> socket_;  // -1: there is none
+};
+
+/// The connections whose requests have been read in full and are not answered yet.
+class RequestsInWork {
+ public:
+  void add(const std::string& remote_address, int remote_port);
+  void remove(const std::string& remote_address, int remote_port);
+  /// Lets all others of the server's port read the end of what their clients send. Replies could
+  /// not be written then: the library looks whether the client has gone.
+  void stop_reading_others(int local_port);
+
+ private:
+  std::mutex mutex_;
+  std::set<std::pair<std::string, int>> remotes_;
 };
 
 }  // namespace bertcl::serve

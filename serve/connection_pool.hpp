@@ -3,6 +3,7 @@
 // without one.
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -32,6 +33,16 @@ class ConnectionPool {
     waiting_.push_back(std::move(serve));
     if (waiting_.size() > free_ && !start_thread()) no_thread_();
     added_.notify_one();
+  }
+
+  /// Takes no further connections; true if all that it has end within `grace`.
+  bool close(std::chrono::milliseconds grace) {
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    added_.notify_all();
+    taken_.notify_one();
+    return ended_.wait_for(lock, grace,
+                           [&] { return waiting_.empty() && free_ == threads_.size(); });
   }
 
   /// Serves all that wait, then ends the threads.
@@ -79,6 +90,7 @@ class ConnectionPool {
       serve();
       lock.lock();
       ++free_;
+      if (closed_) ended_.notify_all();
     }
   }
 
@@ -87,6 +99,7 @@ class ConnectionPool {
   mutable std::mutex mutex_;
   std::condition_variable added_;  // threads without a connection wait for it
   std::condition_variable taken_;  // a connection has got a thread
+  std::condition_variable ended_;  // a connection has ended, once no others come
   std::deque<std::function<void()>> waiting_;
   std::size_t free_ = 0;  // threads without a connection
   bool closed_ = false;

@@ -32,19 +32,27 @@ constexpr std::size_t kMostDiscarded = 16;
 /// would lose it, and clients do not send a POST again.
 constexpr std::chrono::seconds kNotYetIdle{1};
 
+/// For clients that are sending a request when the server stops; containers are given 10 s for all.
+constexpr std::chrono::milliseconds kGrace{2000};
+
 /// cpp-httplib's interface of a pool; what enqueue() returns differs between its releases.
 class PoolAdapter : public httplib::TaskQueue {
  public:
-  explicit PoolAdapter(ConnectionPool& pool) : pool_(pool) {}
+  PoolAdapter(ConnectionPool& pool, std::function<void()> stop_reading)
+      : pool_(pool), stop_reading_(std::move(stop_reading)) {}
   using Enqueued = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
   Enqueued enqueue(std::function<void()> serve) override {
     pool_.enqueue(std::move(serve));
     return Enqueued(true);
   }
-  void shutdown() override { pool_.shutdown(); }
+  void shutdown() override {
+    if (!pool_.close(kGrace)) stop_reading_();
+    pool_.shutdown();
+  }
 
  private:
   ConnectionPool& pool_;
+  std::function<void()> stop_reading_;
 };
 
 /// The library lets five connections wait for accept(); more that come at once would be dropped,
@@ -102,7 +110,9 @@ struct Server::Impl {
   std::function<void(const Answered&)> log;
   Event stopping, thread_wanted;
   ConnectionPool pool;
+  RequestsInWork in_work;
   HttpServer http;
+  int port = -1;
   std::atomic<bool> started = false, stopped = false, ended = false;
 
   Impl(Service& served, ServerOptions chosen, std::function<void(const Answered&)> logger)
@@ -110,7 +120,9 @@ struct Server::Impl {
         options(std::move(chosen)),
         log(std::move(logger)),
         pool(options.threads, options.waiting_connections, [this] { thread_wanted.set(); }) {
-    http.new_task_queue = [this] { return new PoolAdapter(pool); };
+    http.new_task_queue = [this] {
+      return new PoolAdapter(pool, [this] { in_work.stop_reading_others(port); });
+    };
     http.set_keep_alive_max_count(std::numeric_limits<std::size_t>::max());
     http.set_keep_alive_timeout(options.keep_alive_seconds);
     http.set_read_timeout(options.io_seconds);
@@ -150,6 +162,7 @@ struct Server::Impl {
     };
     http.set_error_handler(on_error);
     http.set_logger([this](const httplib::Request& request, const httplib::Response& response) {
+      in_work.remove(request.remote_addr, request.remote_port);
       if (std::exchange(closes_connection, false)) return connection_of(request).close();
       if (!keeps_connection(request, response)) return;
       // It has been written. The library's object is not const, and would keep it meanwhile.
@@ -242,6 +255,7 @@ struct Server::Impl {
 
   void answer(const httplib::Request& request, httplib::Response& response, std::string body) {
     const Stopwatch clock;
+    in_work.add(request.remote_addr, request.remote_port);
     Connection connection = connection_of(request);
     Call call{request.method, request.path, std::move(body)};
     call.header = [&](const std::string& name) { return request.get_header_value(name); };
@@ -262,7 +276,8 @@ struct Server::Impl {
     for (const auto& [name, value] : made.headers) response.set_header(name, value);
     response.set_content(std::move(made.body), content_type(made.type));
     // Others wait for a thread, or the server ends: an idle connection would hold it.
-    if (pool.is_full() || service.state() == Service::State::draining || asks_to_close(request))
+    if (pool.is_full() || stopped || service.state() == Service::State::draining ||
+        asks_to_close(request))
       closes_connection = true;
     if (closes_connection && request.get_header_value("Connection") != "close")
       response.set_header("Connection", "close");  // else the library does
@@ -296,7 +311,7 @@ int Server::bind() {
                             options.host, options.port),
                 ErrorCode::io);
   impl_->http.lengthen_backlog();
-  return port;
+  return impl_->port = port;
 }
 
 void Server::listen() {
