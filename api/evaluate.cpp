@@ -9,27 +9,13 @@
 
 #include "api/boundary.hpp"
 #include "api/evaluation.hpp"
+#include "api/session_impl.hpp"
 #include "api/tokenizer_impl.hpp"
+#include "squad/logit_outputs.hpp"
 #include "squad/pipeline.hpp"
 
 namespace bertcl {
 namespace {
-
-/// Outputs of start and end logits; the same name twice where one output has both.
-std::pair<std::string, std::string> logits_of(const ModelInfo& info) {
-  std::vector<std::string> rows;
-  std::string start, end, both;
-  for (const Port& port : info.outputs) {
-    if (port.shape.size() == 3 && port.shape[2] == 2) both = port.name;
-    if (port.shape.size() != 2) continue;
-    rows.push_back(port.name);
-    if (port.name.find("start") != std::string::npos) start = port.name;
-    if (port.name.find("end") != std::string::npos) end = port.name;
-  }
-  if (!start.empty() && !end.empty()) return {start, end};
-  std::ranges::sort(rows);  // "unstack:0" and "unstack:1"
-  return rows.size() == 2 ? std::pair{rows[0], rows[1]} : std::pair{both, both};
-}
 
 /// Every `step`-th value of [tokens, step] from `first`, at its place in [batch, seq].
 std::vector<float> padded(const Tensor& tensor, std::size_t first, const squad::Batch& batch) {
@@ -96,12 +82,13 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
                            const SquadProgress& progress) {
   return at_boundary([&] {
     check_model(session.info(), tokenizer, options);
-    const auto [start, end] = logits_of(session.info());
+    const squad::LogitOutputs found = squad::find_logits(SessionAccess::of(session).outputs());
+    const bool joint = !found.both.empty();
+    const std::string &start = joint ? found.both : found.start, &end = joint ? start : found.end;
     const RunOptions wanted{{start, end}};
     const auto model = [&](const squad::Batch& batch) -> squad::Logits {
       const Tensors outputs = session.run(unpadded(batch, session.info()), wanted);
-      return {padded(outputs.at(start), 0, batch),
-              padded(outputs.at(end), start == end ? 1 : 0, batch)};
+      return {padded(outputs.at(start), 0, batch), padded(outputs.at(end), joint ? 1 : 0, batch)};
     };
     const auto tell = [&](const squad::Progress& now) {
       if (progress && !progress(now.questions, now.questions_total))

@@ -9,35 +9,28 @@
 #include "api/tensor_data.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
-#include "onnx/read_model.hpp"
 #include "runtime/pooling.hpp"
-#include "squad/dataset.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
+#include "tasks/load.hpp"
 #include "tasks/model_config.hpp"
-#include "tasks/question_paragraphs.hpp"
-#include "tasks/readers.hpp"
 #include "text/companion_files.hpp"
 
 namespace bertcl {
 namespace {
 
-/// What the session's file says where the options do not; nothing of a model in memory.
-TaskOptions completed(TaskOptions options, const Session& session) {
+/// The options, with what the session's file says where they do not; nothing of a model in memory.
+tasks::TaskData data_of(std::string_view task, const std::filesystem::path& data,
+                        const TaskOptions& options, const Session& session) {
+  tasks::TaskData all{std::string(task), data, options.labels, options.multi_label};
   const std::filesystem::path model = SessionAccess::of(session).path();
-  if (!std::filesystem::exists(model)) return options;
-  const tasks::ModelConfig config =
-      tasks::read_model_config(text::companion_file(model, "config.json"));
-  if (!options.multi_label) options.multi_label = config.multi_label;
-  if (!options.labels.empty()) return options;
-  const auto metadata = onnx_io::read_metadata(model);
-  const auto classes = metadata.find(tasks::kClassNamesKey);
-  options.labels = classes == metadata.end()
-                       ? config.labels
-                       : tasks::parse_class_names(classes->second,
-                                                  model.string() + ": " + tasks::kClassNamesKey);
-  return options;
+  if (!std::filesystem::exists(model)) return all;
+  if (all.labels.empty()) all.labels = tasks::find_class_names(model).names;
+  if (!all.multi_label)
+    all.multi_label =
+        tasks::read_model_config(text::companion_file(model, "config.json")).multi_label;
+  return all;
 }
 
 /// What is known of a session that gives vectors of texts.
@@ -56,54 +49,22 @@ Embedding embedding_of(const Session& session) {
   return embedding;
 }
 
-std::unique_ptr<tasks::Task> load_items(std::string_view task, const std::filesystem::path& data,
-                                        const TaskOptions& options, const Tokenizer& tokenizer,
+std::unique_ptr<tasks::Task> load_items(tasks::TaskData data, const Tokenizer& tokenizer,
                                         const Embedding& embedding) {
-  if (task == "classify")
-    return tasks::classify_task(tasks::read_classified(data),
-                                tasks::holds_movie_reviews(data) ? "reviews" : "texts",
-                                options.labels, options.multi_label);
-  if (task == "tag") {
-    tasks::check_tags_are_known(options.labels);
-    return tasks::tagging_task(tasks::read_tagged(data), options.labels);
-  }
-  if (task == "fill-mask")
-    return tasks::masked_task(data.extension() == ".json"
-                                  ? tasks::without_ids(squad::load_dataset(data).contexts)
-                                  : tasks::read_named_texts(data),
-                              static_cast<std::size_t>(tokenizer.size()));
-  if (task == "similarity")
-    return tasks::similarity_task(tasks::read_scored_pairs(data), embedding.pooled);
-  if (task == "retrieval") {
-    if (!embedding.pooled)
-      throw Error(
-          "retrieval compares vectors of texts: load the session with "
-          "SessionOptions::pooling");
-    return tasks::retrieval_task(tasks::answered_questions(squad::load_dataset(data)),
-                                 embedding.files.retrieval_prompts());
-  }
-  if (task == "reranking")
-    return tasks::reranking_task(tasks::answered_questions(squad::load_dataset(data)));
-  throw Error("unknown task '" + std::string(task) +
-              "' (choose from classify, tag, fill-mask, similarity, retrieval, reranking; "
-              "for questions use evaluate_squad())");
+  if (data.name == tasks::kQuestionAnswering)
+    throw Error("evaluate_task() does not score questions; use evaluate_squad()");
+  if (data.name == tasks::kTag) tasks::check_tags_are_known(data.labels);
+  if (data.name == tasks::kRetrieval && !embedding.pooled)
+    throw Error(
+        "retrieval compares vectors of texts: load the session with SessionOptions::pooling");
+  data.embeds = embedding.pooled;
+  data.prompts = embedding.files.retrieval_prompts();
+  return tasks::load_task(data, static_cast<std::size_t>(tokenizer.size()));
 }
 
-std::string output_of(const ModelInfo& info, const tasks::Head& head) {
-  std::vector<tasks::ModelOutput> outputs;
-  for (const Port& port : info.outputs) {
-    tasks::ModelOutput& output = outputs.emplace_back();
-    output.name = port.name;
-    output.is_float = ir::is_float(to_runtime(port.type));
-    std::string extents;
-    for (const std::int64_t extent : port.shape) {
-      output.shape.push_back(std::max<std::int64_t>(0, extent));
-      extents += (extents.empty() ? "" : ", ") + (extent < 0 ? "?" : std::to_string(extent));
-    }
-    output.description = port.name + " " + std::string(name_of(port.type)) + "[" + extents + "]";
-  }
+std::string output_of(const Session& session, const tasks::Head& head) {
   try {
-    return tasks::find_output(outputs, head);
+    return tasks::find_output(SessionAccess::of(session).outputs(), head);
   } catch (const Error& error) {
     throw Error(error.what(), ErrorCode::unsupported);
   }
@@ -164,9 +125,9 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
   return at_boundary([&] {
     const ModelInfo& info = session.info();
     const Embedding embedding = embedding_of(session);
-    const auto items = load_items(task, data, completed(options, session), tokenizer, embedding);
+    const auto items = load_items(data_of(task, data, options, session), tokenizer, embedding);
     const tasks::Head& head = items->head();
-    const RunOptions wanted{{output_of(info, head)}};
+    const RunOptions wanted{{output_of(session, head)}};
     tasks::EvaluateOptions all;
     all.encode = {options.max_length > 0
                       ? options.max_length

@@ -12,32 +12,35 @@
 namespace bertcl::tasks {
 namespace {
 
-bool fits(const std::vector<std::int64_t>& shape, const Head& head) {
-  const std::size_t rank = head.by_token ? 3 : 2;
-  if (!head.by_token && head.classes == 1 && shape.size() == 1) return true;  // [batch]
-  if (shape.size() != rank) return false;
-  const auto classes = static_cast<std::size_t>(shape.back());
+/// 0 where their number is free.
+std::size_t classes_of(const plan::Port& output) {
+  const ir::Shape& shape = output.type.shape;
+  const bool known = !shape.empty() && shape.back().is_constant();
+  return known ? static_cast<std::size_t>(shape.back().constant()) : 0;
+}
+
+bool fits(const plan::Port& output, const Head& head) {
+  const std::size_t rank = output.type.shape.size(), classes = classes_of(output);
+  if (!ir::is_float(output.type.dtype)) return false;
+  if (!head.by_token && head.classes == 1 && rank == 1) return true;  // [batch]
+  if (rank != (head.by_token ? 3 : 2)) return false;
   return head.or_more ? classes >= head.classes : classes == head.classes;
 }
 
 }  // namespace
 
-std::string find_output(const std::vector<ModelOutput>& outputs, const Head& head) {
+std::string find_output(const std::vector<plan::Port>& outputs, const Head& head) {
   // Of several the logits, else that with the fewest classes: hidden states have many.
-  const auto rank = [](const ModelOutput& output) {
-    return std::pair(output.name.find("logits") == std::string::npos, output.shape.back());
+  const auto rank = [](const plan::Port& output) {
+    return std::pair(output.name.find("logits") == std::string::npos, classes_of(output));
   };
-  const ModelOutput* found = nullptr;
-  std::vector<std::string> descriptions;
-  for (const ModelOutput& output : outputs) {
-    descriptions.push_back(output.description);
-    if (output.is_float && fits(output.shape, head) && (!found || rank(output) < rank(*found)))
-      found = &output;
-  }
+  const plan::Port* found = nullptr;
+  for (const plan::Port& output : outputs)
+    if (fits(output, head) && (!found || rank(output) < rank(*found))) found = &output;
   if (found) return found->name;
   throw Error(fmt::format("the outputs are {}; the task needs [batch, {}{}{}], with {}",
-                          fmt::join(descriptions, ", "), head.by_token ? "seq, " : "", head.classes,
-                          head.or_more ? " or more" : "", head.meaning));
+                          fmt::join(plan::describe(outputs), ", "), head.by_token ? "seq, " : "",
+                          head.classes, head.or_more ? " or more" : "", head.meaning));
 }
 
 text::BatchOptions usual_batches(const Head& head) {

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
+#include "text/companion_files.hpp"
 #include "text/json_file.hpp"
 
 namespace bertcl::tasks {
@@ -28,6 +32,17 @@ std::vector<std::string> labels_of(const nlohmann::json& names, const std::strin
   return std::all_of(labels.begin(), labels.end(), made_up) ? std::vector<std::string>() : labels;
 }
 
+/// ["O", "B-person"], which finetune.py writes into the metadata of a model.
+std::vector<std::string> parse_class_names(std::string_view json, const std::string& place) {
+  const nlohmann::json names = text::parse_json(json, place);
+  const auto is_name = [](const nlohmann::json& name) { return name.is_string(); };
+  if (!names.is_array() || !std::all_of(names.begin(), names.end(), is_name))
+    throw Error(place + R"( must be a list ["..", ..] of the names of all classes)");
+  return names.get<std::vector<std::string>>();
+}
+
+constexpr const char* kClassNamesKey = "bertcl.classes";  // of a model's metadata
+
 }  // namespace
 
 ModelConfig read_model_config(const std::filesystem::path& path) {
@@ -43,12 +58,16 @@ ModelConfig read_model_config(const std::filesystem::path& path) {
   return config;
 }
 
-std::vector<std::string> parse_class_names(std::string_view json, const std::string& place) {
-  const nlohmann::json names = text::parse_json(json, place);
-  const auto is_name = [](const nlohmann::json& name) { return name.is_string(); };
-  if (!names.is_array() || !std::all_of(names.begin(), names.end(), is_name))
-    throw Error(place + R"( must be a list ["..", ..] of the names of all classes)");
-  return names.get<std::vector<std::string>>();
+ClassNames find_class_names(const std::filesystem::path& model) {
+  const auto metadata = onnx_io::read_metadata(model);
+  const auto found = metadata.find(kClassNamesKey);
+  if (found != metadata.end()) {
+    const std::string place = model.string() + ": " + kClassNamesKey + " in the metadata";
+    auto names = parse_class_names(found->second, place);
+    if (!names.empty()) return {std::move(names), model};
+  }
+  const std::filesystem::path config = text::companion_file(model, "config.json");
+  return {read_model_config(config).labels, config};
 }
 
 }  // namespace bertcl::tasks

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace bertcl::tasks {
@@ -21,11 +20,13 @@ struct ModelConfig {
 /// Empty if there is no such file. Throws Error that names it if it is damaged.
 ModelConfig read_model_config(const std::filesystem::path& path);
 
-/// ["O", "B-person"], which finetune.py writes into the metadata of a model. Throws Error that
-/// begins with `place` if it is anything else.
-std::vector<std::string> parse_class_names(std::string_view json, const std::string& place);
+struct ClassNames {
+  std::vector<std::string> names;  ///< in their order; may be empty
+  std::filesystem::path origin;    ///< the file that has them
+};
 
-/// Where they stand in the metadata.
-inline constexpr const char* kClassNamesKey = "bertcl.classes";
+/// Of the classes of the model in this file: those of its metadata, else the labels of the
+/// config.json beside it. Throws Error if either is damaged.
+ClassNames find_class_names(const std::filesystem::path& model);
 
 }  // namespace bertcl::tasks

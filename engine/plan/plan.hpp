@@ -20,6 +20,7 @@
 #include "ir/graph.hpp"
 #include "opencl/context.hpp"
 #include "opencl/kernel.hpp"
+#include "plan/port.hpp"
 
 namespace bertcl::plan {
 
@@ -130,12 +131,6 @@ struct Output {
   int slot = 0;  // -1 where the output is a constant
   ir::Tensor constant;
   int packed_slot = -1;  // its rows [tokens, ...] before they were unpacked, if it is made so
-};
-
-/// A tensor that the user passes in or gets back.
-struct Port {
-  std::string name;
-  ir::Type type;
 };
 
 /// A value observed by calibration: read after step `after`.

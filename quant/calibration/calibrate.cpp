@@ -74,10 +74,10 @@ std::map<std::string, ir::Shape, std::less<>> observed_shapes(
 
 }  // namespace
 
-std::vector<std::size_t> spread(std::size_t total, std::size_t wanted) {
+std::vector<std::size_t> spread(std::size_t total, std::size_t wanted, bool first) {
   if (wanted == 0 || wanted > total) wanted = total;
   std::vector<std::size_t> indices(wanted);
-  for (std::size_t i = 0; i < wanted; ++i) indices[i] = i * total / wanted;
+  for (std::size_t i = 0; i < wanted; ++i) indices[i] = first ? i : i * total / wanted;
   return indices;
 }
 

@@ -22,8 +22,8 @@ using SampleSource = std::function<std::optional<Sample>()>;
 inline constexpr std::size_t kDefaultSamples = 128;
 
 /// Which of `total` samples to calibrate with: `wanted` indices in equal steps from 0, the same at
-/// each call, so that all articles of a file have their share. All of them if `wanted` is 0 or more
-/// than there are.
-std::vector<std::size_t> spread(std::size_t total, std::size_t wanted);
+/// each call, so that all articles of a file have their share; or the `first` ones. All of them if
+/// `wanted` is 0 or more than there are.
+std::vector<std::size_t> spread(std::size_t total, std::size_t wanted, bool first = false);
 
 }  // namespace bertcl::quant

@@ -320,6 +320,7 @@ TEST(Inputs, FixedShapesPadAndRefuseWhatIsLonger) {
 
 TEST(Spread, TakesEqualStepsFromTheFirst) {
   EXPECT_EQ(spread(10, 4), (std::vector<std::size_t>{0, 2, 5, 7}));
+  EXPECT_EQ(spread(10, 4, true), (std::vector<std::size_t>{0, 1, 2, 3}));
   EXPECT_EQ(spread(3, 128), (std::vector<std::size_t>{0, 1, 2}));
   EXPECT_EQ(spread(2, 0), (std::vector<std::size_t>{0, 1}));
   EXPECT_TRUE(spread(0, 5).empty());

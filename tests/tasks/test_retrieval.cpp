@@ -10,8 +10,8 @@
 #include "tasks/bm25.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/evaluate.hpp"
+#include "tasks/load.hpp"
 #include "tasks/metrics.hpp"
-#include "tasks/question_paragraphs.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {

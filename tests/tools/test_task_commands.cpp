@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks other than SQuAD and options of vocabularies: which output is taken, labels, refusals.
+// Tasks other than SQuAD and options of vocabularies: labels, refusals.
 // Scores of models are compared with ONNX Runtime's in tests/python/test_tasks.py.
 #include <gmock/gmock.h>
 
@@ -12,7 +12,6 @@
 #include "tasks_model.hpp"
 #include "tests/onnx/text_model.hpp"
 #include "tests/support/error_of.hpp"
-#include "tools/models/task_model.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/options/vocabulary_options.hpp"
 
@@ -29,41 +28,6 @@ using tests::error_of;
 using tests::refusal;
 using tests::run_bertcl;
 using tests::source_file;
-
-plan::Port output(const std::string& name, ir::Shape shape) {
-  return {name, {ir::DType::f32, std::move(shape)}};
-}
-const ir::Dim kBatch = ir::Dim::symbol("batch"), kSeq = ir::Dim::symbol("seq");
-
-TEST(TaskOutput, IsTheOneOfTheShape) {
-  const tasks::Head two{false, 2, false, "2 classes"}, one{false, 1, false, "1 score"};
-  const tasks::Head tags{true, 5, false, "5 tags"}, words{true, 100, true, "100 tokens"};
-  EXPECT_EQ(find_task_output({output("pooled", {kBatch, 768}), output("y", {kBatch, 2})}, two),
-            "y");
-  EXPECT_EQ(
-      find_task_output(
-          {output("a", {kBatch, 2}), output("logits", {kBatch, 2}), output("z", {kBatch, 2})}, two),
-      "logits");
-  EXPECT_EQ(find_task_output({output("score", {kBatch})}, one), "score");
-  EXPECT_EQ(find_task_output({output("score", {kBatch, 1})}, one), "score");
-  EXPECT_EQ(find_task_output({output("hidden", {kBatch, kSeq, 32}), output("y", {4, 64, 5})}, tags),
-            "y");
-  EXPECT_EQ(find_task_output({output("y", {kBatch, kSeq, 104})}, words), "y") << "padded";
-}
-
-TEST(TaskOutput, AnotherHeadIsRefusedWithAllOutputs) {
-  const tasks::Head two{false, 2, false, "2 classes"}, words{true, 100, true, "100 tokens"};
-  EXPECT_THAT(
-      error_of([&] {
-        find_task_output({output("logits", {kBatch, 3}), output("start", {kBatch, kSeq})}, two);
-      }),
-      AllOf(HasSubstr("logits f32[batch, 3], start f32[batch, seq]"),
-            HasSubstr("the task needs [batch, 2], with 2 classes")));
-  EXPECT_THAT(error_of([&] {
-                find_task_output({output("y", {kBatch, kSeq, 99})}, words);
-              }),
-              HasSubstr("[batch, seq, 100 or more]"));
-}
 
 /// An ONNX file with this metadata.
 std::string model_bytes(const std::map<std::string, std::string>& metadata) {

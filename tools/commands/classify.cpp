@@ -60,7 +60,7 @@ tasks::Head head_of(const runtime::Session& session, const std::vector<std::stri
     throw Error(fmt::format(
         "{}: the outputs are {}, none of them logits [batch, classes]; if one is, name its classes "
         "with --labels",
-        session.path().string(), fmt::join(describe(session.outputs()), ", ")));
+        session.path().string(), fmt::join(plan::describe(session.outputs()), ", ")));
   return {false, 1, true, "1 class or more"};
 }
 

@@ -101,8 +101,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
 
 Evaluator task_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer,
                          const std::vector<std::filesystem::path>& models) {
-  const std::shared_ptr<const tasks::Task> task = load_task(
-      options.task, find_labels(options.task, models), find_multi_label(models), tokenizer);
+  const std::shared_ptr<const tasks::Task> task = load_task(options.task, models, tokenizer);
   return {[&options, &tokenizer, task](runtime::Session& session, bool first) {
             return evaluate_model(session, options, *task, tokenizer, first);
           },

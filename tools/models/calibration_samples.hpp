@@ -2,8 +2,6 @@
 // Calibration samples from the data of any task.
 #pragma once
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "quant/calibration/samples.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
+#include "tasks/load.hpp"
 #include "text/tokenizer.hpp"
 #include "tools/options/task_options.hpp"
 
@@ -22,8 +21,7 @@ struct SampleOptions {
   squad::FeatureOptions features;  ///< max_seq_length is for all tasks
 };
 
-/// One sequence of each chosen question or text, made when it is asked for: the first window of a
-/// question, the beginning of a text.
+/// tasks::FirstSequences of the chosen items, each made when it is asked for.
 class CalibrationSamples {
  public:
   /// Reads the data. Throws Error if they are not those of the task. The tokenizer must live as
@@ -35,16 +33,14 @@ class CalibrationSamples {
 
   std::size_t size() const { return chosen_.size(); }
   const std::vector<std::size_t>& chosen() const { return chosen_; }  ///< indices in the data
-  const std::string& unit() const { return unit_; }                   ///< "questions", "pairs"
+  const std::string& unit() const { return data_.unit; }              ///< "questions", "pairs"
   /// The data of question answering; else null.
-  const squad::Dataset* dataset() const { return dataset_.get(); }
+  const squad::Dataset* dataset() const { return data_.dataset.get(); }
 
  private:
-  std::shared_ptr<const squad::Dataset> dataset_;
-  std::function<std::optional<quant::Sample>(std::size_t)> sample_of_;  // none: it has no words
+  tasks::FirstSequences data_;
   std::vector<std::size_t> chosen_;
   std::size_t next_ = 0;
-  std::string unit_;
 };
 
 }  // namespace bertcl::tools

@@ -2,47 +2,17 @@
 // Wraps a session of a question-answering model as the function that squad/ calls.
 #include "tools/models/qa_model.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "bertcl/error.hpp"
 
 namespace bertcl::tools {
-QaPorts find_qa_ports(const std::vector<plan::Port>& inputs,
-                      const std::vector<plan::Port>& outputs) {
-  QaPorts ports{find_input_ports(inputs), {}, {}, {}};
-  std::vector<std::string> rows;  // outputs [batch, seq]
-  for (const plan::Port& port : outputs) {
-    const std::size_t rank = port.type.shape.size();
-    if (!ir::is_float(port.type.dtype)) continue;
-    if (rank == 3 && fixed_extent(port.type.shape, 2) == 2) ports.both = port.name;
-    if (rank != 2) continue;
-    rows.push_back(port.name);
-    if (port.name.find("start") != std::string::npos) ports.start = port.name;
-    if (port.name.find("end") != std::string::npos) ports.end = port.name;
-  }
-  if (ports.start.empty() && ports.end.empty() && rows.size() == 2) {
-    // "unstack:0" and "unstack:1" in any order; names that tell nothing in the order of the file.
-    const auto stem = [](const std::string& name) { return name.substr(0, name.size() - 1); };
-    if (stem(rows[0]) == stem(rows[1])) std::sort(rows.begin(), rows.end());
-    ports.start = rows[0];
-    ports.end = rows[1];
-  }
-  if (!ports.start.empty() && !ports.end.empty()) {
-    ports.both.clear();
-  } else if (ports.both.empty()) {
-    throw Error(fmt::format(
-        "no start and end logits among the outputs {}; expected a question-answering head",
-        fmt::join(describe(outputs), ", ")));
-  }
-  return ports;
-}
 
 QaModel::QaModel(runtime::Session& session) : model_(session) {
   try {
-    ports_ = find_qa_ports(session.inputs(), session.outputs());
+    outputs_ = squad::find_logits(session.outputs());
   } catch (const Error& error) {
     throw Error(session.path().string() + ": " + error.what());
   }
@@ -70,8 +40,8 @@ squad::Logits QaModel::operator()(const squad::Batch& batch) {
     }
     return result;
   };
-  if (!ports_.both.empty()) return {take(ports_.both, 0, 2), take(ports_.both, 1, 2)};
-  return {take(ports_.start, 0, 1), take(ports_.end, 0, 1)};
+  if (!outputs_.both.empty()) return {take(outputs_.both, 0, 2), take(outputs_.both, 1, 2)};
+  return {take(outputs_.start, 0, 1), take(outputs_.end, 0, 1)};
 }
 
 void QaModel::warm_up() { (*this)(model_.small_batch()); }

@@ -9,11 +9,11 @@
 #include "bertcl/error.hpp"
 #include "onnx/model_path.hpp"
 #include "runtime/task.hpp"
+#include "squad/logit_outputs.hpp"
 #include "tasks/embedding_files.hpp"
+#include "tasks/head_output.hpp"
 #include "tasks/rank.hpp"
 #include "tools/models/activation.hpp"
-#include "tools/models/qa_model.hpp"
-#include "tools/models/task_model.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/terminal/output.hpp"
@@ -62,18 +62,18 @@ void set_head(serve::ModelSetup& setup) {
   const runtime::Session& session = *setup.session;
   const auto output = [&](const tasks::Head& head) -> std::string {
     try {
-      return find_task_output(session.outputs(), head);
+      return tasks::find_output(session.outputs(), head);
     } catch (const Error&) {
       return "";
     }
   };
   switch (runtime::task_of(session.plan())) {
     case runtime::Task::question_answering: {
-      const QaPorts ports = find_qa_ports(session.inputs(), session.outputs());
+      const squad::LogitOutputs found = squad::find_logits(session.outputs());
       setup.kind = serve::Kind::question_answering;
       setup.head.by_token = true;
       setup.head.outputs =
-          ports.both.empty() ? std::vector{ports.start, ports.end} : std::vector{ports.both};
+          found.both.empty() ? std::vector{found.start, found.end} : std::vector{found.both};
       auto& features = setup.answer.features;
       features.max_seq_length =
           std::min(features.max_seq_length, static_cast<int>(setup.max_length));

@@ -7,23 +7,10 @@
 
 namespace bertcl::tools {
 
-std::string find_task_output(const std::vector<plan::Port>& outputs, const tasks::Head& head) {
-  std::vector<tasks::ModelOutput> all;
-  for (const plan::Port& port : outputs) {
-    tasks::ModelOutput& output = all.emplace_back();
-    output.name = port.name;
-    for (std::size_t axis = 0; axis < port.type.shape.size(); ++axis)
-      output.shape.push_back(fixed_extent(port.type.shape, axis));
-    output.is_float = ir::is_float(port.type.dtype);
-    output.description = describe({port}).front();
-  }
-  return tasks::find_output(all, head);
-}
-
 TaskModel::TaskModel(runtime::Session& session, const tasks::Head& head)
     : model_(session), by_token_(head.by_token) {
   try {
-    output_ = find_task_output(session.outputs(), head);
+    output_ = tasks::find_output(session.outputs(), head);
   } catch (const Error& error) {
     throw Error(session.path().string() + ": " + error.what());
   }

@@ -11,9 +11,6 @@
 
 namespace bertcl::tools {
 
-/// tasks::find_output() of a session's outputs.
-std::string find_task_output(const std::vector<plan::Port>& outputs, const tasks::Head& head);
-
 /// Refers to the session, which must outlive it.
 class TaskModel {
  public:

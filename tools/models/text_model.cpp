@@ -31,17 +31,10 @@ std::vector<std::int64_t> pad(const std::vector<std::int64_t>& values, std::int6
   return result;
 }
 
+/// 0 where it is free.
+std::int64_t fixed_extent(const ir::Dim& dim) { return dim.is_constant() ? dim.constant() : 0; }
+
 }  // namespace
-
-std::vector<std::string> describe(const std::vector<plan::Port>& ports) {
-  std::vector<std::string> texts;
-  for (const plan::Port& port : ports) texts.push_back(port.name + " " + ir::str(port.type));
-  return texts;
-}
-
-std::int64_t fixed_extent(const ir::Shape& shape, std::size_t axis) {
-  return axis < shape.size() && shape[axis].is_constant() ? shape[axis].constant() : 0;
-}
 
 InputPorts find_input_ports(const std::vector<plan::Port>& inputs) {
   InputPorts ports;
@@ -58,18 +51,18 @@ InputPorts find_input_ports(const std::vector<plan::Port>& inputs) {
       ports.positions = name;
     } else if (ports.ids.empty() && port.type.shape.size() == 2 && !ir::is_float(port.type.dtype)) {
       ports.ids = name;
-      ports.batch = fixed_extent(port.type.shape, 0);
-      ports.seq = fixed_extent(port.type.shape, 1);
+      ports.batch = fixed_extent(port.type.shape[0]);
+      ports.seq = fixed_extent(port.type.shape[1]);
     } else {
       throw Error(
           fmt::format("unknown input '{}'; text models take input_ids, attention_mask and "
                       "token_type_ids, this one takes {}",
-                      name, fmt::join(describe(inputs), ", ")));
+                      name, fmt::join(plan::describe(inputs), ", ")));
     }
   }
   if (ports.ids.empty()) {
     throw Error(fmt::format("no input for token ids [batch, seq] among {}",
-                            fmt::join(describe(inputs), ", ")));
+                            fmt::join(plan::describe(inputs), ", ")));
   }
   return ports;
 }

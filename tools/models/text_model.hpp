@@ -22,12 +22,6 @@ struct InputPorts {
 /// ids, or an input of another meaning.
 InputPorts find_input_ports(const std::vector<plan::Port>& inputs);
 
-/// "logits f32[batch, 2]" for each port.
-std::vector<std::string> describe(const std::vector<plan::Port>& ports);
-
-/// The extent of an axis, if it is a number; else 0.
-std::int64_t fixed_extent(const ir::Shape& shape, std::size_t axis);
-
 /// Runs batches. Refers to the session, which must outlive it.
 class TextModel {
  public:

@@ -43,16 +43,15 @@ quant::Sensitivity measure(const quant::CalibratedModel& model,
 ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& data,
                      const OpChoiceOptions& options) {
   const bool same = options.drop_data.empty();
-  const ItemChoice others = [&](std::size_t total) {
+  const tasks::ItemChoice others = [&](std::size_t total) {
     return other_items(total, same ? data.chosen : std::vector<std::size_t>{}, options.drop_limit);
   };
   TaskOptions task = data.task;
   if (!same) task.data = options.drop_data;
   if (!task.is_squad())
     return {quantizer.model, quantizer.device,
-            task_measure(load_task(task, find_labels(task, {quantizer.model}),
-                                   find_multi_label({quantizer.model}), data.tokenizer, others),
-                         data.tokenizer, data.features.max_seq_length, task.data)};
+            task_measure(load_task(task, {quantizer.model}, data.tokenizer, others), data.tokenizer,
+                         data.features.max_seq_length, task.data)};
   const squad::Dataset& questions = same ? *data.dataset : squad::load_dataset(task.data);
   return {quantizer.model, quantizer.device,
           squad_measure(some_questions(questions, others(questions.questions.size())),

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The task of a command's data, and how it is created.
 #pragma once
-#include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tasks/readers.hpp"
+#include "tasks/load.hpp"
 #include "tasks/task.hpp"
 #include "text/tokenizer.hpp"
 
@@ -20,15 +18,14 @@ class Option;
 
 namespace bertcl::tools {
 
-// Names of tasks.
-inline constexpr const char* kQuestionAnswering = "question-answering";
-inline constexpr const char* kClassify = "classify";
-inline constexpr const char* kTag = "tag";
-inline constexpr const char* kFillMask = "fill-mask";
-inline constexpr const char* kSimilarity = "similarity";
-inline constexpr const char* kRetrieval = "retrieval";
-inline constexpr const char* kReranking = "reranking";
-inline constexpr const char* kText = "text";  // any texts, to calibrate on
+using tasks::kClassify;
+using tasks::kFillMask;
+using tasks::kQuestionAnswering;
+using tasks::kReranking;
+using tasks::kRetrieval;
+using tasks::kSimilarity;
+using tasks::kTag;
+using tasks::kText;
 
 struct TaskOptions {
   std::string name = kQuestionAnswering;
@@ -67,20 +64,10 @@ std::optional<bool> find_multi_label(const std::vector<std::filesystem::path>& m
 void check_labels_are_known(const TaskOptions& options,
                             const std::vector<std::filesystem::path>& models);
 
-/// Indices of the items to take, of so many.
-using ItemChoice = std::function<std::vector<std::size_t>(std::size_t total)>;
-
-/// The data of a task other than question answering, all or those of the choice. `labels` as of
-/// find_labels(), `multi_label` of find_multi_label().
+/// tasks::load_task() with what the models say of their classes.
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
-                                       const std::vector<std::string>& labels,
-                                       std::optional<bool> multi_label,
+                                       const std::vector<std::filesystem::path>& models,
                                        const text::Tokenizer& tokenizer,
-                                       const ItemChoice& choice = {},
-                                       tasks::IdRule rule = tasks::IdRule::unique);
-
-/// The same where only the texts count, not what the model's classes mean, nor ids.
-std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
-                                        const text::Tokenizer& tokenizer);
+                                       const tasks::ItemChoice& choice = {});
 
 }  // namespace bertcl::tools

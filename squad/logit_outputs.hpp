@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which outputs of a model are the logits of an answer's start and end.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plan/port.hpp"
+
+namespace bertcl::squad {
+
+struct LogitOutputs {
+  std::string start, end;  ///< [batch, seq]
+  std::string both;        ///< or one output [batch, seq, 2]; the others are empty then
+};
+
+/// By their names: start_logits, output_start_logits, unstack:0, ... Throws Error with all outputs
+/// if there are no such logits.
+LogitOutputs find_logits(const std::vector<plan::Port>& outputs);
+
+}  // namespace bertcl::squad

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks by their names, from data files.
+#include "tasks/load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "support/did_you_mean.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+/// Texts of any kind: the contexts of a SQuAD file, or those of another.
+std::vector<NamedText> read_any_texts(const std::filesystem::path& path, IdRule rule) {
+  if (path.extension() != ".json") return read_named_texts(path, rule);
+  return without_ids(squad::load_dataset(path).contexts);
+}
+
+std::vector<TextOrPair> read_any_pairs(const std::filesystem::path& path) {
+  if (path.extension() != ".json") return read_texts_or_pairs(path);
+  std::vector<TextOrPair> texts;
+  for (std::string& context : squad::load_dataset(path).contexts)
+    texts.push_back({std::move(context), std::nullopt});
+  return texts;
+}
+
+/// Of a SQuAD file.
+QuestionParagraphs read_questions(const std::filesystem::path& path) {
+  QuestionParagraphs data = answered_questions(squad::load_dataset(path));
+  if (data.questions.empty()) throw Error(path.string() + ": holds no question with an answer");
+  return data;
+}
+
+template <class Item>
+std::vector<Item> chosen(std::vector<Item> items, const ItemChoice& choice) {
+  if (!choice) return items;
+  std::vector<Item> some;
+  for (const std::size_t i : choice(items.size())) some.push_back(std::move(items[i]));
+  return some;
+}
+
+/// The labels of the data, in any order.
+std::vector<std::string> labels_in(const std::string& task, const std::filesystem::path& path) {
+  std::set<std::string> labels;
+  if (task == kTag)
+    for (const TaggedSentence& sentence : read_tagged(path, IdRule::any))
+      labels.insert(sentence.tags.begin(), sentence.tags.end());
+  if (task == kClassify)
+    for (const ClassifiedText& text : read_classified(path, IdRule::any)) {
+      if (text.labels)
+        labels.insert(text.labels->begin(), text.labels->end());
+      else
+        labels.insert(text.label);
+    }
+  return {labels.begin(), labels.end()};
+}
+
+FirstSequences of_questions(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
+                            const squad::FeatureOptions& features) {
+  auto dataset = std::make_shared<const squad::Dataset>(squad::load_dataset(path));
+  const auto sequence = [dataset, &tokenizer,
+                         features](std::size_t item) -> std::optional<Sequence> {
+    const squad::Question& question = dataset->questions[item];
+    const auto document = squad::make_document(dataset->context_of(question), tokenizer);
+    auto windows = squad::make_features(document, question.text, tokenizer, features);
+    if (windows.empty()) return std::nullopt;
+    Sequence first;
+    first.ids = std::move(windows.front().input_ids);
+    first.second = windows.front().second;
+    return first;
+  };
+  return {dataset->questions.size(), "questions", sequence, dataset};
+}
+
+FirstSequences of_texts(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
+                        int length) {
+  auto texts = std::make_shared<const std::vector<TextOrPair>>(read_any_pairs(path));
+  const auto sequence = [texts, &tokenizer, length](std::size_t item) {
+    const TextOrPair& text = (*texts)[item];
+    return std::optional(text.second ? encode_pair(text.text, *text.second, tokenizer, length)
+                                     : encode_text(text.text, tokenizer, length));
+  };
+  return {texts->size(), "texts", sequence, nullptr};
+}
+
+}  // namespace
+
+std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
+                                const ItemChoice& choice, IdRule rule) {
+  const std::string& name = data.name;
+  const std::filesystem::path& path = data.path;
+  if (name == kClassify)
+    return classify_task(chosen(read_classified(path, rule), choice),
+                         holds_movie_reviews(path) ? "reviews" : "texts", data.labels,
+                         data.multi_label);
+  if (name == kTag) return tagging_task(chosen(read_tagged(path, rule), choice), data.labels);
+  if (name == kFillMask) return masked_task(chosen(read_any_texts(path, rule), choice), vocabulary);
+  if (name == kSimilarity)
+    return similarity_task(chosen(read_scored_pairs(path, rule), choice), data.embeds);
+  if (name == kRetrieval) return retrieval_task(read_questions(path), data.prompts);
+  if (name == kReranking) return reranking_task(read_questions(path));
+  throw Error(fmt::format(
+      "unknown task '{}'{}", name,
+      suggestion(name, {kClassify, kTag, kFillMask, kSimilarity, kRetrieval, kReranking})));
+}
+
+QuestionParagraphs answered_questions(const squad::Dataset& dataset) {
+  QuestionParagraphs data;
+  data.paragraphs = dataset.contexts;
+  for (const squad::Question& question : dataset.questions)
+    if (!question.is_impossible && !question.answers.empty())
+      data.questions.push_back({question.id, question.text, question.context});
+  return data;
+}
+
+FirstSequences read_first_sequences(const std::string& task, const std::filesystem::path& path,
+                                    const text::Tokenizer& tokenizer,
+                                    const squad::FeatureOptions& features) {
+  if (task == kQuestionAnswering) return of_questions(path, tokenizer, features);
+  if (task == kText) return of_texts(path, tokenizer, features.max_seq_length);
+  const std::vector<std::string> others = {kClassify, kTag, kFillMask, kSimilarity};
+  if (std::ranges::find(others, task) == others.end())
+    throw Error(fmt::format(
+        "unknown task '{}'{}", task,
+        suggestion(task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText})));
+  const std::shared_ptr<const Task> items =
+      load_task({task, path, labels_in(task, path)}, tokenizer.vocabulary_size(), {}, IdRule::any);
+  const EncodeOptions encode{features.max_seq_length, false};
+  const auto sequence = [items, &tokenizer, encode](std::size_t item) -> std::optional<Sequence> {
+    auto sequences = items->encode(item, tokenizer, encode);
+    if (sequences.empty()) return std::nullopt;
+    return std::move(sequences.front());
+  };
+  return {items->size(), items->unit(), sequence, nullptr};
+}
+
+}  // namespace bertcl::tasks

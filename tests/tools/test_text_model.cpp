@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which input of a model that reads texts means what.
+#include "tools/models/text_model.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/error_of.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tests::error_of;
+
+plan::Port port(const std::string& name, ir::DType dtype, ir::Shape shape) {
+  return {name, {dtype, std::move(shape)}};
+}
+plan::Port ids(const std::string& name) {
+  return port(name, ir::DType::i64, {ir::Dim::symbol("batch"), ir::Dim::symbol("seq")});
+}
+
+TEST(InputPorts, NamesOfHuggingFace) {
+  const InputPorts ports =
+      find_input_ports({ids("input_ids"), ids("attention_mask"), ids("token_type_ids")});
+  EXPECT_EQ(ports.ids, "input_ids");
+  EXPECT_EQ(ports.mask, "attention_mask");
+  EXPECT_EQ(ports.types, "token_type_ids");
+  EXPECT_EQ(ports.batch, 0);
+}
+
+TEST(InputPorts, NamesOfTensorFlow) {
+  const InputPorts ports = find_input_ports(
+      {port("unique_ids_raw_output___9:0", ir::DType::i64, {ir::Dim::symbol("batch")}),
+       ids("segment_ids:0"), ids("input_mask:0"), ids("input_ids:0")});
+  EXPECT_EQ(ports.ids, "input_ids:0");
+  EXPECT_EQ(ports.mask, "input_mask:0");
+  EXPECT_EQ(ports.types, "segment_ids:0");
+  EXPECT_THAT(ports.unused, ElementsAre("unique_ids_raw_output___9:0"));
+}
+
+TEST(InputPorts, FixedShapes) {
+  const InputPorts ports = find_input_ports({port("input", ir::DType::i32, {1, 384})});
+  EXPECT_EQ(ports.batch, 1);
+  EXPECT_EQ(ports.seq, 384);
+}
+
+TEST(InputPorts, OtherModelsAreRefusedWithTheirInputs) {
+  const auto refusal = [](const std::vector<plan::Port>& inputs) {
+    return error_of([&] { find_input_ports(inputs); });
+  };
+  EXPECT_THAT(refusal({port("pixels", ir::DType::f32, {1, 3, 224, 224})}), HasSubstr("'pixels'"));
+  EXPECT_THAT(refusal({ids("attention_mask")}), HasSubstr("no input for token ids"));
+}
+
+}  // namespace
+}  // namespace bertcl::tools
