@@ -1,49 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_threads [MODEL [THREADS [RUNS]]]: threads that run one session with sequences of mixed
 // lengths. Fails where an answer is not that of one thread, bit for bit, or memory grows.
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "bertcl/bertcl.hpp"
+#include "mixed_load.hpp"
 
 namespace {
 
 using namespace bertcl;
 
-constexpr std::size_t kInputs = 32;          // different ones
-constexpr double kAllowedGrowth = 16 << 20;  // bytes of all runs but the first tenth
-
-Sequences random_sequences(std::mt19937& random, std::int64_t vocabulary) {
-  std::uniform_int_distribution<std::int64_t> id(0, vocabulary - 1), count(1, 4), length(1, 64);
-  Sequences s;
-  for (std::int64_t i = count(random); i > 0; --i) {
-    for (std::int64_t token = length(random); token > 0; --token) s.ids.push_back(id(random));
-    s.offsets.push_back(static_cast<std::int64_t>(s.ids.size()));
-  }
-  return s;
-}
+constexpr std::size_t kInputs = 32;    // different ones
+constexpr double kAllowedGrowth = 16;  // MiB of all runs but the first tenth
 
 bool same_bits(const Tensors& a, const Tensors& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
     return x.first == y.first && std::ranges::equal(x.second.bytes(), y.second.bytes());
   });
-}
-
-double resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  double all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
 int run(const std::string& model, std::size_t threads, std::size_t runs) {
@@ -52,8 +32,7 @@ int run(const std::string& model, std::size_t threads, std::size_t runs) {
   std::vector<Sequences> inputs;
   std::vector<Tensors> expected;
   for (std::size_t i = 0; i < kInputs; ++i) {
-    inputs.push_back(
-        random_sequences(random, std::max<std::int64_t>(1000, session.info().vocabulary)));
+    inputs.push_back(bench::random_sequences(random, session));
     expected.push_back(session.run(inputs.back()));
   }
   std::atomic<std::size_t> wrong = 0, done = 0;
@@ -66,12 +45,12 @@ int run(const std::string& model, std::size_t threads, std::size_t runs) {
       for (std::size_t i = 0; i < runs; ++i) {
         const std::size_t chosen = order() % kInputs;
         if (!same_bits(session.run(inputs[chosen]), expected[chosen])) ++wrong;
-        if (++done == threads * runs / 10) early = resident_bytes();
+        if (++done == threads * runs / 10) early = bench::resident_mib();
       }
     });
   for (std::thread& worker : workers) worker.join();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  const double growth = resident_bytes() - early;
+  const double growth = bench::resident_mib() - early;
   const MemoryUse memory = session.memory();
   std::printf(
       "%s: %zu threads x %zu runs in %.1f s, %.0f runs/s\n"
@@ -79,8 +58,8 @@ int run(const std::string& model, std::size_t threads, std::size_t runs) {
       "resident: %.1f MiB after a tenth, %+.1f MiB until the end\n"
       "weights %.1f MiB, values of %d requests %.1f MiB\n",
       session.info().device.c_str(), threads, runs, seconds.count(),
-      static_cast<double>(threads * runs) / seconds.count(), wrong.load(), early.load() / (1 << 20),
-      growth / (1 << 20), static_cast<double>(memory.weights) / (1 << 20), memory.requests,
+      static_cast<double>(threads * runs) / seconds.count(), wrong.load(), early.load(), growth,
+      static_cast<double>(memory.weights) / (1 << 20), memory.requests,
       static_cast<double>(memory.runs) / (1 << 20));
   return wrong == 0 && growth < kAllowedGrowth ? 0 : 1;
 }
