@@ -5,11 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <iostream>
 #include <map>
-#include <set>
-#include <sstream>
 
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
@@ -17,27 +14,10 @@
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/interop.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
-
-/// Files of the manifest with the golden file of each, empty where there is none.
-std::map<std::string, std::string> manifest() {
-  std::map<std::string, std::string> files;
-  std::ifstream table(tests::shared_file("interop/goldens_status.tsv"));
-  std::string line;
-  std::getline(table, line);
-  while (std::getline(table, line)) {
-    if (line.ends_with('\r')) line.pop_back();
-    std::istringstream row(line);
-    std::string file, status, golden;
-    std::getline(row, file, '\t');
-    std::getline(row, status, '\t');
-    std::getline(row, golden, '\t');
-    files[file] = golden;
-  }
-  return files;
-}
 
 /// The first difference beyond the tolerance as text, empty if there is none. Integers may differ
 /// by one where a rounding tie falls the other way.
@@ -64,13 +44,6 @@ std::string difference(const ir::Tensor& got, ir::Tensor expected) {
   return fmt::format("element {} of {} is {}, {} was expected; largest difference {}", first,
                      a.size(), a[first], b[first], largest);
 }
-
-/// Files whose goldens come from a machine without VNNI: ONNX Runtime's u8 x s8 GEMM by
-/// vpmaddubsw saturates sums of two products at 16 bits there, which ONNX does not ask for.
-const std::set<std::string> saturated_goldens = {
-    "C_quantized/onnxruntime-qnn/dynamic_quantize_matmul_int8_bias.onnx",
-    "C_quantized/onnxruntime-qnn/matmul_integer_to_float_int8.onnx",
-    "C_quantized/onnxruntime-qnn/matmul_integer_to_float_int8_bias.onnx"};
 
 /// "pass", "refused: why", "fail: why" or "loads" for one file.
 std::string check(const std::string& file, const std::string& golden) {
@@ -108,10 +81,10 @@ TEST(Interop, EveryFileLoadsOrIsRefusedAndComputesTheGoldens) {
   BERTCL_NEEDS("interop/goldens_status.tsv");
   std::map<std::string, int> counts;
   const bool verbose = std::getenv("BERTCL_VERBOSE") != nullptr;
-  for (const auto& [file, golden] : manifest()) {
+  for (const auto& [file, golden] : tests::interop_models()) {
     const std::string result = check(file, golden);
     ++counts[result.substr(0, result.find(':'))];
-    EXPECT_EQ(result.starts_with("fail"), saturated_goldens.contains(file))
+    EXPECT_EQ(result.starts_with("fail"), tests::saturated_goldens.contains(file))
         << file << ": " << result;
     if (verbose) std::cout << file << ": " << result.substr(0, 400) << "\n";
     if (file.starts_with("N_negative") && golden.empty()) {

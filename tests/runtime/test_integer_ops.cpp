@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "as_interpreted.hpp"
 #include "npz/npz.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/interop.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -163,29 +162,16 @@ TEST(IntegerOps, CumSum) {
                           type, axis, exclusive, reverse));
 }
 
-/// Files whose stored outputs are wrong: ONNX Runtime made them where u8 x s8 products saturate at
-/// 16 bits (vpmaddubsw), which ONNX does not ask for.
-const std::set<std::string> saturated = {
-    "C_quantized/onnxruntime-qnn/dynamic_quantize_matmul_int8_bias.onnx",
-    "C_quantized/onnxruntime-qnn/matmul_integer_to_float_int8.onnx",
-    "C_quantized/onnxruntime-qnn/matmul_integer_to_float_int8_bias.onnx"};
-
 TEST(IntegerOps, FilesOfOtherProjectsGiveTheirOutputs) {
   BERTCL_NEEDS("interop/goldens_status.tsv");
-  std::ifstream table(tests::shared_file("interop/goldens_status.tsv"));
   int checked = 0;
-  for (std::string line; std::getline(table, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    std::istringstream row(line);
-    std::string file, status, golden;
-    std::getline(row, file, '\t');
-    std::getline(row, status, '\t');
-    std::getline(row, golden, '\t');
+  for (const auto& [file, golden] : tests::interop_models()) {
     const bool integer = file.find("matmul_int") != std::string::npos ||
                          file.find("matmulinteger") != std::string::npos ||
                          file.find("dynamic") != std::string::npos ||
                          file.find("qlinear") != std::string::npos;
-    if (!file.starts_with("C_quantized") || golden.empty() || !integer || saturated.contains(file))
+    if (!file.starts_with("C_quantized") || golden.empty() || !integer ||
+        tests::saturated_goldens.contains(file))
       continue;
     SCOPED_TRACE(file);
     Session session = Session::load(tests::shared_file("interop/" + file));
