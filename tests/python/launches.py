@@ -17,11 +17,10 @@ import tempfile
 import onnx
 import onnxruntime
 import questions
-from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic,
-                                      quantize_static)
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 from onnxruntime.transformers import optimizer
-from support import ROOT, Reference, bertcl, bertcl_run, inspect
+from support import ROOT, Batches, Reference, bertcl, bertcl_run, inspect, optimize
 from test_onnxruntime import MODEL, Closeness
 
 SAMPLE = ROOT / "data" / "sample-v2.0.json"
@@ -33,14 +32,6 @@ MATMULS = dict(op_types_to_quantize=["MatMul"])
 INPUTS_ONLY = dict(OpTypesToExcludeOutputQuantization=["MatMul"])
 # Tells the quantizers the type of what the operators of com.microsoft give
 FLOAT = dict(DefaultTensorType=onnx.TensorProto.FLOAT)
-
-
-class Samples(CalibrationDataReader):
-    def __init__(self, examples):
-        self._batches = iter([inputs for inputs, _ in questions.batches(examples, 4)])
-
-    def get_next(self):
-        return next(self._batches, None)
 
 
 class Spellings:
@@ -55,11 +46,7 @@ class Spellings:
         return self.folder / (name.replace(" ", "_") + ".onnx")
 
     def _optimized_by_runtime(self, source, name, level):
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = level
-        options.optimized_model_filepath = str(self.path(name))
-        options.log_severity_level = 3
-        onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        optimize(source, self.path(name), level)
         return self.path(name)
 
     def own(self):
@@ -79,9 +66,10 @@ class Spellings:
         return self.path("fused")
 
     def static(self, name, source=None, activations=U8, per_channel=True, options=None, **settings):
-        quantize_static(source or self.source, self.path(name), Samples(self.examples),
-                        quant_format=QuantFormat.QDQ, activation_type=activations, weight_type=S8,
-                        per_channel=per_channel, extra_options=options or {}, **settings)
+        samples = Batches(inputs for inputs, _ in questions.batches(self.examples, 4))
+        quantize_static(source or self.source, self.path(name), samples, quant_format=QuantFormat.QDQ,
+                        activation_type=activations, weight_type=S8, per_channel=per_channel,
+                        extra_options=options or {}, **settings)
         return self.path(name)
 
     def matmuls(self, name, dedicated=False, **settings):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of a model by bertcl and by ONNX Runtime on the same inputs."""
+"""Runs of a model by bertcl and by ONNX Runtime on the same inputs, and what makes such models."""
+import importlib.util
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import unittest
 
 import numpy as np
 import onnx
@@ -16,6 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
 BERTCL = pathlib.Path(os.environ.get("BERTCL_BUILD_DIR", ROOT / "build")) / "bertcl"
 sys.path.insert(0, str(ROOT / "tools" / "python"))
+
+
+def needs(*packages):
+    """Skips the test file that calls it where one of these packages of torch's environment is absent."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise unittest.SkipTest(f"{package} is not installed: tools/python/make_venv build/venv-torch "
+                                    "tools/python/requirements-torch.txt")
 
 
 def bertcl(*arguments, expect=0):
@@ -61,6 +71,25 @@ class Reference:
 
     def run(self, inputs):
         return dict(zip(self.outputs, self._session.run(self.outputs, inputs)))
+
+
+def optimize(source, target, level):
+    """Writes the file as a session of ONNX Runtime optimizes it."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level
+    options.optimized_model_filepath = str(target)
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+class Batches:
+    """What ONNX Runtime's calibrators read: the inputs of one run after the other."""
+
+    def __init__(self, batches):
+        self._batches = iter(batches)
+
+    def get_next(self):
+        return next(self._batches, None)
 
 
 def worst(expected, found, mask):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoders of other architectures than BERT, as both exporters of torch write them, against ONNX Runtime: results,
 numbers of launches, and MatMuls in int8, with scales of each run and with calibrated ones."""
-import importlib.util
 import logging
 import pathlib
 import tempfile
@@ -9,12 +8,9 @@ import unittest
 
 import numpy as np
 from c_session import Session
-from support import Reference, bertcl, bertcl_run, inspect
+from support import Reference, bertcl, bertcl_run, inspect, needs
 
-for package in "torch", "transformers", "onnxscript":
-    if importlib.util.find_spec(package) is None:
-        raise unittest.SkipTest(f"{package} is not installed: tools/python/make_venv build/venv-torch "
-                                "tools/python/requirements-torch.txt")
+needs("torch", "transformers", "onnxscript")
 
 from architecture_models import ARCHITECTURES, Architecture, calibration
 

@@ -16,7 +16,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationMethod
 from onnxruntime.quantization.calibrate import create_calibrator
-from support import BERTCL, ROOT, bertcl
+from support import BERTCL, ROOT, Batches, bertcl
 
 MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
 VOCABULARY = MODEL.parent / "vocab.txt"
@@ -91,14 +91,6 @@ def bertcl_ranges(model, questions, *options):
             if t["role"] == "activation"}
 
 
-class Once:
-    def __init__(self, feeds):
-        self._feeds = iter(feeds)
-
-    def get_next(self):
-        return next(self._feeds, None)
-
-
 def onnxruntime_ranges(model, questions, method, inputs, together=1, **options):
     """The same by onnxruntime: one call of collect_data for every `together` samples."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
@@ -106,7 +98,7 @@ def onnxruntime_ranges(model, questions, method, inputs, together=1, **options):
                                        method, extra_options=options)
         feeds = list(questions.feeds(inputs))
         for first in range(0, len(feeds), together):
-            calibrator.collect_data(Once(feeds[first:first + together]))
+            calibrator.collect_data(Batches(feeds[first:first + together]))
         data = calibrator.compute_data().data
     return {name: tuple(float(np.ravel(end)[0]) for end in value.range_value)
             for name, value in data.items()}

@@ -12,7 +12,7 @@ from c_session import Session
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from support import Reference, inspect, worst
-from test_spellings import FUSED_INT8, LENGTHS, Samples, batch, inputs_only, operators
+from test_spellings import FUSED_INT8, LENGTHS, batch, inputs_only, operators, samples
 
 import make_bert
 
@@ -136,7 +136,7 @@ class Channels(unittest.TestCase):
 
     def quantize(self, graph):
         source, path = graph.save(self.folder / "smoothed.onnx"), self.folder / "quantized.onnx"
-        quantize_static(source, path, Samples(self.SPEC), quant_format=QuantFormat.QDQ,
+        quantize_static(source, path, samples(self.SPEC), quant_format=QuantFormat.QDQ,
                         per_channel=True, activation_type=QuantType.QUInt8,
                         weight_type=QuantType.QInt8, **inputs_only("MatMul"))
         return Graph(make_bert.onnx.load(path))

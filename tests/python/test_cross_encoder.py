@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """bertcl.CrossEncoder and `bertcl rerank` against stored numbers of sentence-transformers
 (make_cross_encoder_golden.py)."""
-import importlib.util
 import json
 import pathlib
 import re
 import tempfile
 import unittest
 
-if importlib.util.find_spec("torch") is None:
-    raise unittest.SkipTest("torch is not installed: "
-                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+from support import bertcl as run_bertcl
+from support import needs
+
+needs("torch")
 
 import numpy as np
 import torch
 import transformers
 from cross_encoder_model import CASES, DOCUMENTS, QUERIES, make_model, pairs
 from package import DEFAULT_MODEL, bertcl
-
-from support import bertcl as run_bertcl
-from transformer_models import Outputs
+from transformer_models import export_outputs
 
 torch.set_num_threads(1)
 GOLDEN = json.loads(pathlib.Path(__file__).with_name("cross_encoder_golden.json").read_text())["cases"]
@@ -38,11 +36,7 @@ class CrossEncoderTest(unittest.TestCase):
         model = make_model(**case)
         transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL)).save_pretrained(path)
         model.config.save_pretrained(path)
-        inputs = ["input_ids", "attention_mask", "token_type_ids"]
-        axes = {name: {0: "batch", 1: "sequence"} for name in inputs}
-        torch.onnx.export(Outputs(model, inputs, ["logits"]).eval(), (torch.ones(2, 6, dtype=torch.int64),) * 3,
-                          str(path / "model.onnx"), dynamo=False, opset_version=17, input_names=inputs,
-                          output_names=["logits"], dynamic_axes={**axes, "logits": {0: "batch"}})
+        export_outputs(model, path / "model.onnx", by_text=["logits"])
         return path
 
     def assert_ranked(self, ours, theirs):

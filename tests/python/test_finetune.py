@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """finetune.py: a small encoder learns a task, and what is written answers as torch does."""
 import contextlib
-import importlib.util
 import io
 import json
 import pathlib
@@ -11,13 +10,11 @@ import unittest
 
 import numpy as np
 import onnx
-from support import ROOT, Reference, bertcl, bertcl_run, worst
+from support import ROOT, Reference, bertcl, bertcl_run, needs, worst
 
 import make_bert
 
-if importlib.util.find_spec("torch") is None:
-    raise unittest.SkipTest("torch is not installed: "
-                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+needs("torch")
 
 import torch
 

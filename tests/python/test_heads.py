@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every head of BERT and its relatives, as torch exports them and as ONNX Runtime quantizes that,
 against ONNX Runtime."""
-import importlib.util
 import logging
 import pathlib
 import tempfile
@@ -10,27 +9,16 @@ import unittest
 import numpy as np
 import onnx
 from c_session import Session
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from support import Reference, inspect
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+from support import Batches, Reference, inspect, needs
 
-for package in "torch", "transformers", "onnxscript":
-    if importlib.util.find_spec(package) is None:
-        raise unittest.SkipTest(f"{package} is not installed: tools/python/make_venv build/venv-torch "
-                                "tools/python/requirements-torch.txt")
+needs("torch", "transformers", "onnxscript")
 
 from transformer_models import FAMILIES, HEADS, Model
 
 OPSETS = (11, 13, 17, 23)  # the last by the exporter that captures the program
 RELATIVE = 1e-4  # of the largest value
 ROWS = 400  # decisions of a head, at least: one in a hundred may differ
-
-
-class Samples(CalibrationDataReader):
-    def __init__(self, model):
-        self._batches = iter([model.batch(4, seed=seed) for seed in range(1, 6)])
-
-    def get_next(self):
-        return next(self._batches, None)
 
 
 def values_of(model, name, array, mask):
@@ -52,7 +40,8 @@ class Heads(unittest.TestCase):
 
     def quantize(self, model, path, opset):
         made = self.folder / "quantized.onnx"
-        quantize_static(path, made, Samples(model), quant_format=QuantFormat.QDQ,
+        samples = Batches(model.batch(4, seed=seed) for seed in range(1, 6))
+        quantize_static(path, made, samples, quant_format=QuantFormat.QDQ,
                         per_channel=opset >= 13,  # DequantizeLinear had no axis before
                         activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
                         op_types_to_quantize=["MatMul", "Gemm"],

@@ -14,7 +14,7 @@ import onnx
 import onnxruntime
 from c_session import Session
 from onnxruntime.transformers import fusion_options, optimizer
-from support import BERTCL, ROOT, Reference, bertcl, inspect
+from support import BERTCL, ROOT, Reference, bertcl, inspect, optimize
 
 PYTHON = BERTCL.parent / "venv-optimum" / "bin" / "python"
 if not (PYTHON.parents[1] / "requirements.txt").exists():
@@ -139,12 +139,9 @@ class Optimum(unittest.TestCase):
     def optimized(self, path):
         """The file after the optimization of a session, and after that of transformers with an operator for the
         attention after its projections."""
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-        options.optimized_model_filepath = str(self.folder / "session.onnx")
-        options.log_severity_level = 3
-        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        yield options.optimized_model_filepath
+        made = self.folder / "session.onnx"
+        optimize(path, made, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED)
+        yield made
         fusion = fusion_options.FusionOptions("bert")
         fusion.use_multi_head_attention = True
         fusion.use_raw_attention_mask()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines of transformers and of bertcl, and the commands for the same, on one model with random weights, 200 texts
 each."""
-import importlib.util
 import json
 import pathlib
 import random
@@ -10,17 +9,17 @@ import subprocess
 import tempfile
 import unittest
 
-if importlib.util.find_spec("torch") is None:
-    raise unittest.SkipTest("torch is not installed: "
-                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+from support import BERTCL, needs
+
+needs("torch")
 
 import torch
 import transformers
 from package import DEFAULT_MODEL, bertcl
 from tokenizer_makers import xlm_roberta
 from tokenizers import Tokenizer, decoders, processors
+from transformer_models import export_outputs
 
-from support import BERTCL  # and finds tools/python
 from export_bert import spread_parameters
 
 torch.set_num_threads(1)
@@ -43,16 +42,6 @@ def texts(count, mask=None):
     return [" ".join(text) for text in made]
 
 
-class Exported(torch.nn.Module):
-    def __init__(self, model, output):
-        super().__init__()
-        self.model, self.output = model, output
-
-    def forward(self, ids, mask, types):
-        made = self.model(input_ids=ids, attention_mask=mask, token_type_ids=types)
-        return made[self.output]
-
-
 class PipelinesTest(unittest.TestCase):
     def pipelines(self, task, tokenizer=None, **config):
         path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -66,14 +55,9 @@ class PipelinesTest(unittest.TestCase):
         tokenizer = tokenizer or transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))
         tokenizer.save_pretrained(path)
         (path / "config.json").write_text(json.dumps(settings.to_dict(), default=str))
-        inputs = ["input_ids", "attention_mask", "token_type_ids"]
-        output = OUTPUTS.get(task, "logits")
-        axes = {name: {0: "batch", 1: "sequence"} for name in inputs}
-        axes[output] = {0: "batch"} if task == "text-classification" else {0: "batch", 1: "sequence"}
-        example = torch.ones(2, 6, dtype=torch.int64)
-        torch.onnx.export(Exported(model, output).eval(), (example,) * 3, str(path / "model.onnx"), dynamo=False,
-                          opset_version=17, input_names=inputs, output_names=[output], dynamic_axes=axes)
         self.model = path / "model.onnx"
+        rows = "by_text" if task == "text-classification" else "by_token"
+        export_outputs(model, self.model, **{rows: [OUTPUTS.get(task, "logits")]})
         return (bertcl.pipeline(task, model=path),
                 transformers.pipeline(task, model=model, tokenizer=tokenizer))
 

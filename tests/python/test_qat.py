@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training in torch: the module made of an ONNX graph, fake quantizers, and qat.py as a whole."""
 import argparse
-import importlib.util
 import json
 import pathlib
 import tempfile
@@ -9,13 +8,11 @@ import unittest
 
 import numpy as np
 import onnx
-from support import ROOT, Reference, bertcl, bertcl_run, inspect, worst
+from support import ROOT, Reference, bertcl, bertcl_run, inspect, needs, worst
 
 import make_bert
 
-if importlib.util.find_spec("torch") is None:
-    raise unittest.SkipTest("torch is not installed: "
-                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+needs("torch")
 
 import torch
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """BERT quantized as Hugging Face's QDQBERT was: fake quantization in the modules of torch, exported by torch with
 float weights after QuantizeLinear. The launches are those of bertcl's own quantized files."""
-import importlib.util
 import logging
 import pathlib
 import tempfile
@@ -9,13 +8,10 @@ import unittest
 from unittest import mock
 
 from c_session import Session
-from support import Reference, inspect
+from support import Reference, inspect, needs
 from test_spellings import operators
 
-for package in "torch", "transformers", "onnxscript":
-    if importlib.util.find_spec(package) is None:
-        raise unittest.SkipTest(f"{package} is not installed: tools/python/make_venv build/venv-torch "
-                                "tools/python/requirements-torch.txt")
+needs("torch", "transformers", "onnxscript")
 
 import numpy as np
 import onnx

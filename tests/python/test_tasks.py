@@ -2,32 +2,24 @@
 """`bertcl eval --task` and `bertcl quantize --task` on real data against ONNX Runtime, the tokenizer of
 Hugging Face, and metrics written out here; models have random weights and a cased vocabulary."""
 import collections
-import contextlib
 import csv
-import importlib.util
-import io
 import json
 import logging
 import pathlib
 import tempfile
 import unittest
-import warnings
 import zipfile
 
 import numpy as np
-from support import SHARED, Reference, bertcl, inspect
+from support import SHARED, Reference, bertcl, inspect, needs
 
-for package in "torch", "transformers", "tokenizers":
-    if importlib.util.find_spec(package) is None:
-        raise unittest.SkipTest(f"{package} is not installed: tools/python/make_venv build/venv-torch "
-                                "tools/python/requirements-torch.txt")
+needs("torch", "transformers", "tokenizers")
 
 import tokenizers
 import torch
 import transformers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
-
-from transformer_models import Outputs
+from transformer_models import export_outputs
 
 DATA = SHARED / "data" / "tasks"
 LONGEST = 128
@@ -145,16 +137,8 @@ class Tasks(unittest.TestCase):
                     parameter += 0.1 * torch.randn_like(parameter)
                 else:
                     parameter *= 10
-        inputs = ["input_ids", "attention_mask", "token_type_ids"]
-        axes = {name: {0: "batch", 1: "sequence"} for name in inputs + ["logits"]}
-        if head == "SequenceClassification":
-            axes["logits"] = {0: "batch"}
-        example = (torch.ones(2, 12, dtype=torch.int64),) * 3
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            torch.onnx.export(Outputs(made, inputs, ["logits"]).eval(), example, str(path), dynamo=False,
-                              opset_version=17, dynamic_axes=axes, input_names=inputs,
-                              output_names=["logits"])
+        rows = "by_text" if head == "SequenceClassification" else "by_token"
+        export_outputs(made, path, **{rows: ["logits"]})
         return path
 
     @staticmethod

@@ -2,7 +2,6 @@
 """BERT as torch quantizes it, exported by both of torch's exporters, against ONNX Runtime: the operators of
 torch.export's quantization, fake quantization, and both written out as arithmetic."""
 import collections
-import importlib.util
 import logging
 import pathlib
 import tempfile
@@ -10,12 +9,9 @@ import unittest
 
 import numpy as np
 from c_session import Session
-from support import Reference, inspect
+from support import Reference, inspect, needs
 
-for package in "torch", "transformers", "onnxscript":
-    if importlib.util.find_spec(package) is None:
-        raise unittest.SkipTest(f"{package} is not installed: tools/python/make_venv build/venv-torch "
-                                "tools/python/requirements-torch.txt")
+needs("torch", "transformers", "onnxscript")
 
 import torch
 import torch.ao.quantization.fx._decomposed  # makes the operators known

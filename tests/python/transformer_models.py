@@ -93,6 +93,14 @@ def export_module(module, example, path, opset, captured, inputs, by_token, by_t
                               dynamic_shapes=(shapes,), external_data=False, **names)
 
 
+def export_outputs(model, path, by_token=(), by_text=()):
+    """`model` with these fields of its results as outputs, by the classic exporter."""
+    inputs = ["input_ids", "attention_mask", "token_type_ids"]
+    example = (torch.ones(2, 6, dtype=torch.int64),) * len(inputs)
+    module = Outputs(model, inputs, [*by_token, *by_text]).eval()
+    export_module(module, example, path, 17, False, inputs, by_token, by_text)
+
+
 class Model:
     """A head of a family: `module`, names of inputs, of outputs by token and by text. `types`: whether token
     types are an input, where not as usual in the family."""
