@@ -4,7 +4,8 @@ import dataclasses
 import zlib
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+from support import model_of
 
 TYPES = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8, "u8": np.uint8,
          "i16": np.int16, "u16": np.uint16, "i32": np.int32, "u32": np.uint32, "i64": np.int64,
@@ -46,14 +47,8 @@ class Case:
         if bf16:
             nodes += [helper.make_node("Cast", [m], [o], to=TensorProto.FLOAT)
                       for m, o in zip(made, outputs)]
-        graph = helper.make_graph(
-            nodes, "g",
-            [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-             for n, x in self.given().items()],
-            [helper.make_empty_tensor_value_info(o) for o in outputs],
-            [numpy_helper.from_array(self.inputs[i], f"x{i}") for i in self.constants])
-        imports = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
-        return helper.make_model(graph, opset_imports=imports, ir_version=10)
+        constants = {f"x{i}": self.inputs[i] for i in self.constants}
+        return model_of(nodes, self.given(), outputs, constants, self.opset)
 
     def folded(self):
         """The same with all inputs in the file: what the host makes of it."""

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from exact_gemms import with_exact_gemms
+from onnx import helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
@@ -90,6 +91,18 @@ class Batches:
 
     def get_next(self):
         return next(self._batches, None)
+
+
+def model_of(nodes, inputs, outputs, constants=None, opset=17):
+    """A model of nodes of ONNX and of com.microsoft; `inputs` and `constants`: arrays by name."""
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+         for name, x in inputs.items()],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [numpy_helper.from_array(x, name) for name, x in (constants or {}).items()])
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
 def worst(expected, found, mask):

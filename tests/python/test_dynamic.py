@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that are quantized dynamically, by ONNX Runtime or by bertcl, and ONNX Runtime's fused integer
-operators: both runtimes on both quantizers' files."""
+"""Models that are quantized dynamically, by ONNX Runtime or by bertcl: both runtimes on both quantizers' files."""
 import functools
 import pathlib
 import tempfile
@@ -13,7 +12,7 @@ import questions
 from c_session import Session
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
-from support import ROOT, Reference, bertcl, bertcl_run, inspect
+from support import ROOT, Reference, bertcl, bertcl_run, inspect, model_of, optimize
 
 MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
 SAMPLE = ROOT / "data" / "sample-v2.0.json"
@@ -21,15 +20,6 @@ QUESTIONS = 10
 EIGHT_BITS = {"i8": dict(weight_type=QuantType.QInt8),
               "i8 per column": dict(weight_type=QuantType.QInt8, per_channel=True),
               "u8": dict(weight_type=QuantType.QUInt8)}
-
-
-def fold_weights(source, target):
-    """The same model with Cast and Transpose of weights folded: quantize_dynamic takes initializers
-    only."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.optimized_model_filepath = str(target)
-    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
 def with_inner_outputs(source, target, count):
@@ -64,7 +54,8 @@ class DynamicallyQuantizedModel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        fold_weights(MODEL, cls.folder / "folded.onnx")
+        # Cast and Transpose of weights folded: quantize_dynamic takes initializers only.
+        optimize(MODEL, cls.folder / "folded.onnx", onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC)
         vocabulary = questions.Vocabulary(MODEL.parent / "vocab.txt")
         cls.examples = questions.load(SAMPLE, QUESTIONS, vocabulary, max_length=200)
 
@@ -177,79 +168,6 @@ class DynamicallyQuantizedModel(unittest.TestCase):
         self.assertGreaterEqual(np.mean(peer), 0.9)
 
 
-def constant(name, values, dtype):
-    return numpy_helper.from_array(np.asarray(values, dtype), name)
-
-
-class FusedOperators(unittest.TestCase):
-    """Operators of com.microsoft alone in a model, with random operands."""
-
-    def check(self, node, inputs, constants, output_type, tolerance):
-        kinds = {np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int8): TensorProto.INT8,
-                 np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int32): TensorProto.INT32}
-        graph = helper.make_graph(
-            [node], "g",
-            [helper.make_tensor_value_info(n, kinds[v.dtype], v.shape) for n, v in inputs.items()],
-            [helper.make_tensor_value_info("y", output_type, None)], constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17),
-                                                        helper.make_opsetid("com.microsoft", 1)])
-        model.ir_version = 8
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "m.onnx"
-            onnx.save(model, path)
-            expected = Reference(path).run(inputs)["y"]
-            found = Session(path).run(inputs)["y"]
-        self.assertEqual(expected.shape, found.shape)
-        difference = np.abs(expected.astype(float) - found.astype(float)).max()
-        self.assertLessEqual(difference, tolerance, node.op_type)
-        self.assertGreater(np.ptp(expected.astype(float)), 20 * tolerance)
-
-    def test_qlinear_add_and_mul(self):
-        random = np.random.default_rng(1)
-        for dtype, kind in ((np.uint8, TensorProto.UINT8), (np.int8, TensorProto.INT8)):
-            span = np.iinfo(dtype)
-            inputs = {"a": random.integers(span.min, span.max + 1, (3, 5, 8)).astype(dtype),
-                      "b": random.integers(span.min, span.max + 1, (8,)).astype(dtype)}
-            constants = [constant("as", 0.05, np.float32), constant("az", 7, dtype),
-                         constant("bs", 0.03, np.float32), constant("bz", 99, dtype),
-                         constant("ys", 0.11, np.float32), constant("yz", 40, dtype)]
-            for op in ("QLinearAdd", "QLinearMul"):
-                node = helper.make_node(op, ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["y"],
-                                        domain="com.microsoft")
-                self.check(node, inputs, constants, kind, 1)
-
-    def test_dynamic_quantize_matmul(self):
-        random = np.random.default_rng(3)
-        inputs = {"a": random.normal(size=(3, 5, 32)).astype(np.float32)}
-        for weights, zero in ((np.int8, 0), (np.uint8, 131)):
-            span = np.iinfo(weights)
-            for columns in (), (16,):  # one scale of the weights, or one for each column
-                constants = [constant("b", random.integers(span.min // 2, span.max // 2, (32, 16)), weights),
-                             constant("bs", random.uniform(0.01, 0.02, columns), np.float32),
-                             constant("bz", np.full(columns, zero), weights),
-                             constant("bias", random.normal(size=16), np.float32)]
-                node = helper.make_node("DynamicQuantizeMatMul", ["a", "b", "bs", "bz", "bias"], ["y"],
-                                        domain="com.microsoft")
-                self.check(node, inputs, constants, TensorProto.FLOAT, 1e-4)
-
-    def test_qattention(self):
-        random = np.random.default_rng(2)
-        hidden, heads, batch, seq = 32, 4, 2, 7
-        for weights, zero in ((np.int8, 0), (np.uint8, 131)):
-            span = np.iinfo(weights)
-            inputs = {"x": random.integers(0, 256, (batch, seq, hidden)).astype(np.uint8),
-                      "mask": np.array([seq, 4], np.int32)}
-            constants = [
-                constant("w", random.integers(span.min // 2, span.max // 2, (hidden, 3 * hidden)),
-                         weights),
-                constant("b", random.normal(size=3 * hidden), np.float32),
-                constant("xs", 0.02, np.float32), constant("ws", 0.01, np.float32),
-                constant("xz", 113, np.uint8), constant("wz", zero, weights)]
-            node = helper.make_node("QAttention", ["x", "w", "b", "xs", "ws", "mask", "xz", "wz"],
-                                    ["y"], domain="com.microsoft", num_heads=heads)
-            self.check(node, inputs, constants, TensorProto.FLOAT, 1e-4)
-
-
 class FusedAttention(unittest.TestCase):
     """Attention in one operator, which the quantizer expands: its file and the float one, in ONNX Runtime."""
 
@@ -269,15 +187,8 @@ class FusedAttention(unittest.TestCase):
                     inputs = {"x": x} if mask is None else {"x": x, "mask": mask.astype(np.int32)}
                     node = helper.make_node("Attention", ["x", "w", "b", "" if mask is None else "mask"], ["y"],
                                             domain="com.microsoft", num_heads=heads, unidirectional=causal)
-                    graph = helper.make_graph(
-                        [node], "g",
-                        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
-                         for n, v in inputs.items()],
-                        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-                        [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(bias, "b")])
                     source, made = (pathlib.Path(folder) / n for n in ("source.onnx", "int8.onnx"))
-                    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[
-                        helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]), source)
+                    onnx.save(model_of([node], inputs, ["y"], {"w": weight, "b": bias}), source)
                     bertcl("quantize", source, "-o", made, "--dynamic", "--per-token", "--model-only")
                     ops = [n.op_type for n in onnx.load(made).graph.node]
                     self.assertEqual(ops.count("MatMulInteger"), 3)

@@ -7,14 +7,9 @@ import unittest
 import numpy as np
 import onnx
 from c_session import Session
-from onnx import TensorProto, helper
+from onnx import helper
 from onnx.reference import ReferenceEvaluator
-from support import Reference, bertcl_run
-
-ELEMENT = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): TensorProto.FLOAT16,
-           np.dtype(np.int64): TensorProto.INT64, np.dtype(np.int32): TensorProto.INT32,
-           np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8,
-           np.dtype(bool): TensorProto.BOOL}
+from support import Reference, bertcl_run, model_of
 
 
 class Operators(unittest.TestCase):
@@ -25,23 +20,19 @@ class Operators(unittest.TestCase):
     def floats(self, *shape, scale=1.0):
         return (scale * self.random.standard_normal(shape)).astype(np.float32)
 
+    def integers(self, dtype, *shape):
+        span = np.iinfo(dtype)
+        return self.random.integers(span.min, span.max + 1, shape).astype(dtype)
+
     def check(self, operator, inputs, outputs=("y",), opset=21, domain="", share=1e-5, constants=(),
               by_onnx=False, **attributes):
         """One node on named inputs ("" is an absent one); what is in `constants` is in the file. `by_onnx`:
         compared with ONNX's reference implementation instead of ONNX Runtime."""
-        names = list(inputs)
-        node = helper.make_node(operator, [n if inputs[n] is not None else "" for n in names],
+        node = helper.make_node(operator, [n if x is not None else "" for n, x in inputs.items()],
                                 list(outputs), domain=domain, **attributes)
-        present = {n: x for n, x in inputs.items() if x is not None}
-        graph = helper.make_graph(
-            [node], "g",
-            [helper.make_tensor_value_info(n, ELEMENT[x.dtype], x.shape) for n, x in present.items()
-             if n not in constants],
-            [helper.make_empty_tensor_value_info(n) for n in outputs if n],
-            [onnx.numpy_helper.from_array(present[n], n) for n in constants])
-        imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-        onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), self.path)
-        given = {n: x for n, x in present.items() if n not in constants}
+        given = {n: x for n, x in inputs.items() if x is not None and n not in constants}
+        held = {n: inputs[n] for n in constants}
+        onnx.save(model_of([node], given, [n for n in outputs if n], held, opset), self.path)
         if by_onnx:
             expected = dict(zip(outputs, ReferenceEvaluator(onnx.load(self.path)).run(None, given)))
         else:
@@ -55,6 +46,7 @@ class Operators(unittest.TestCase):
             bound = 1 if found[name].dtype.itemsize == 1 else share * max(np.abs(e[e > -1e30]).max(), 1e-3)
             difference = np.where(e == f, 0, np.abs(e - f))
             self.assertLessEqual(difference.max(), bound, f"{operator} {attributes} {name}")
+            self.assertGreater(np.ptp(e), 20 * bound, "a result of any values would pass")
 
     def test_attention(self):
         q, k, v = (self.floats(2, 3, n, 4) for n in (5, 2, 2))
@@ -118,12 +110,11 @@ class Operators(unittest.TestCase):
     def test_blocked_quantization(self):
         for axis, block, shape, scales in (1, 3, (2, 5, 2), (2, 2, 2)), (0, 2, (4, 3), (2, 3)):
             scale = np.abs(self.floats(*scales, scale=0.1)) + 0.01
-            for dtype, low in (np.int8, -128), (np.uint8, 0):
-                zero = self.random.integers(low, low + 256, scales).astype(dtype)
+            for dtype in np.int8, np.uint8:
+                zero = self.integers(dtype, *scales)
                 settings = dict(axis=axis, block_size=block)
                 self.check("QuantizeLinear", dict(x=self.floats(*shape, scale=4), s=scale, z=zero), **settings)
-                q = self.random.integers(low, low + 256, shape).astype(dtype)
-                self.check("DequantizeLinear", dict(x=q, s=scale, z=zero), **settings)
+                self.check("DequantizeLinear", dict(x=self.integers(dtype, *shape), s=scale, z=zero), **settings)
 
     def test_convolutions(self):
         for settings in (dict(), dict(strides=[2, 3], pads=[1, 0, 2, 1]), dict(dilations=[2, 1]),
@@ -150,6 +141,34 @@ class Operators(unittest.TestCase):
             yz=np.uint8(100), b=integers(-999, 999, 3).astype(np.int32)),
             constants=("xs", "xz", "w", "ws", "wz", "ys", "yz", "b"), by_onnx=True)
 
+    def test_quantized_addition_and_multiplication(self):
+        for dtype in np.uint8, np.int8:
+            for operator in "QLinearAdd", "QLinearMul":
+                self.check(operator, {
+                    "a": self.integers(dtype, 3, 5, 8), "as": np.float32(0.05), "az": dtype(7),
+                    "b": self.integers(dtype, 8), "bs": np.float32(0.03), "bz": dtype(99),
+                    "ys": np.float32(0.11), "yz": dtype(40)},
+                    domain="com.microsoft", opset=17, constants=("as", "az", "bs", "bz", "ys", "yz"))
+
+    def test_dynamic_quantize_matmul(self):
+        for dtype, zero in (np.int8, 0), (np.uint8, 131):
+            for columns in (), (16,):  # one scale of the weights, or one for each column
+                self.check("DynamicQuantizeMatMul", dict(
+                    a=self.floats(3, 5, 32), b=self.integers(dtype, 32, 16) // 2,
+                    bs=self.random.uniform(0.01, 0.02, columns).astype(np.float32),
+                    bz=np.full(columns, zero, dtype), bias=self.floats(16)),
+                    domain="com.microsoft", opset=17, constants=("b", "bs", "bz", "bias"), share=4e-6)
+
+    def test_quantized_attention(self):
+        hidden, heads, batch, seq = 32, 4, 2, 7
+        for dtype, zero in (np.int8, 0), (np.uint8, 131):
+            self.check("QAttention", dict(
+                x=self.integers(np.uint8, batch, seq, hidden), w=self.integers(dtype, hidden, 3 * hidden) // 2,
+                b=self.floats(3 * hidden), xs=np.float32(0.02), ws=np.float32(0.01),
+                mask=np.array([seq, 4], np.int32), xz=np.uint8(113), wz=dtype(zero)),
+                domain="com.microsoft", opset=17, constants=("w", "b", "xs", "ws", "xz", "wz"), share=4e-6,
+                num_heads=heads)
+
     def test_gather_nd(self):
         for shape, batch in ((2, 2, 3), 0), ((2, 4, 1), 1), ((3, 1), 0):
             indices = self.random.integers(-2, 2, shape)
@@ -167,9 +186,9 @@ class Operators(unittest.TestCase):
                        opset=17, constants=("b",))
 
     def test_matmul_integer_to_float(self):
-        a = self.random.integers(0, 256, (3, 5, 16)).astype(np.uint8)
+        a = self.integers(np.uint8, 3, 5, 16)
         for dtype, zero in (np.int8, 0), (np.int8, 9), (np.uint8, 131):
-            b = self.random.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, (16, 6)).astype(dtype)
+            b = self.integers(dtype, 16, 6)
             for columns in (), (6,):
                 operands = dict(a=a, b=b, a_scale=np.float32(0.02),
                                 b_scale=np.abs(self.floats(*columns)).astype(np.float32) + np.float32(0.1),
@@ -185,17 +204,13 @@ class Operators(unittest.TestCase):
 
     def test_columns_of_the_left_operand_with_scales_of_their_own(self):
         """MatMulIntegerToFloat takes them, of which no provider of the reference has a kernel."""
-        a = self.random.integers(-128, 128, (4, 3)).astype(np.int8)
-        b = self.random.integers(-128, 128, (3, 2)).astype(np.int8)
+        a = self.integers(np.int8, 4, 3)
+        b = self.integers(np.int8, 3, 2)
         a_scale, b_scale = np.abs(self.floats(3)), np.abs(self.floats(2))
-        names = ["a", "b", "a_scale", "b_scale"]
-        graph = helper.make_graph(
-            [helper.make_node("MatMulIntegerToFloat", names, ["y"], domain="com.microsoft")], "g",
-            [helper.make_tensor_value_info(n, ELEMENT[x.dtype], x.shape)
-             for n, x in zip(names, (a, b, a_scale, b_scale))], [helper.make_empty_tensor_value_info("y")])
-        imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-        onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), self.path)
-        found = bertcl_run(self.path, dict(a=a, b=b, a_scale=a_scale, b_scale=b_scale))["y"]
+        inputs = dict(a=a, b=b, a_scale=a_scale, b_scale=b_scale)
+        node = helper.make_node("MatMulIntegerToFloat", list(inputs), ["y"], domain="com.microsoft")
+        onnx.save(model_of([node], inputs, ["y"]), self.path)
+        found = bertcl_run(self.path, inputs)["y"]
         np.testing.assert_allclose(found, (a * a_scale) @ (b * b_scale), rtol=1e-4, atol=1e-2)
 
 
