@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which class a text is of: any number of classes, texts and pairs.
+// Which class a text is of, or which classes: any number of them, texts and pairs.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -15,15 +16,10 @@
 namespace bertcl::tasks {
 namespace {
 
-class ClassifyTask : public Task {
+class LabelTask : public Task {
  public:
-  ClassifyTask(std::vector<ClassifiedText> texts, std::string unit,
-               const std::vector<std::string>& model_labels)
-      : texts_(std::move(texts)), unit_(std::move(unit)) {
-    DataLabels labels;
-    for (const ClassifiedText& text : texts_) labels.try_emplace(text.label, text.line);
-    matched_ = match_labels(labels, model_labels, 2);
-  }
+  LabelTask(std::vector<ClassifiedText> texts, std::string unit)
+      : texts_(std::move(texts)), unit_(std::move(unit)) {}
 
   std::size_t size() const override { return texts_.size(); }
   std::string unit() const override { return unit_; }
@@ -32,16 +28,31 @@ class ClassifyTask : public Task {
                                const EncodeOptions& options) const override {
     return encode_classified(texts_[item], tokenizer, options);
   }
-  std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override;
 
   const ClassifiedText& text(std::size_t item) const { return texts_[item]; }
-  std::size_t class_of(std::size_t item) const { return matched_.class_of.at(texts_[item].label); }
   std::string name_of(std::size_t index) const { return matched_.name_of(index); }
 
- private:
+ protected:
   std::vector<ClassifiedText> texts_;
-  std::string unit_;
   MatchedLabels matched_;
+
+ private:
+  std::string unit_;
+};
+
+class ClassifyTask : public LabelTask {
+ public:
+  ClassifyTask(std::vector<ClassifiedText> texts, std::string unit,
+               const std::vector<std::string>& model_labels)
+      : LabelTask(std::move(texts), std::move(unit)) {
+    DataLabels labels;
+    for (const ClassifiedText& text : texts_) labels.try_emplace(text.label, text.line);
+    matched_ = match_labels(labels, model_labels, 2);
+  }
+
+  std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override;
+
+  std::size_t class_of(std::size_t item) const { return matched_.class_of.at(texts_[item].label); }
 };
 
 class ClassifyResults : public ClassSums {
@@ -72,6 +83,73 @@ std::unique_ptr<Results> ClassifyTask::results(std::size_t count, const text::To
   return std::make_unique<ClassifyResults>(*this, count);
 }
 
+class MultiLabelTask : public LabelTask {
+ public:
+  MultiLabelTask(std::vector<ClassifiedText> texts, std::string unit,
+                 const std::vector<std::string>& model_labels)
+      : LabelTask(std::move(texts), std::move(unit)) {
+    DataLabels labels;
+    for (ClassifiedText& text : texts_) {
+      if (!text.labels) text.labels = split_labels(text.label);
+      for (const std::string& label : *text.labels) labels.try_emplace(label, text.line);
+    }
+    if (labels.contains("")) throw Error("the data contain an empty label; check for stray commas");
+    matched_ = match_labels(labels, model_labels, 1);
+    for (const ClassifiedText& text : texts_) {
+      std::set<std::size_t> classes;
+      for (const std::string& label : *text.labels) classes.insert(matched_.class_of.at(label));
+      references_.emplace_back(classes.begin(), classes.end());
+    }
+  }
+
+  std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override;
+
+  const LabelSets& references() const { return references_; }
+
+ private:
+  LabelSets references_;
+};
+
+class MultiLabelResults : public ClassSums {
+ public:
+  MultiLabelResults(const MultiLabelTask& task, std::size_t count)
+      : ClassSums(count), task_(task) {}
+
+  std::vector<Metric> metrics() const override {
+    LabelSets predicted, reference = task_.references();
+    reference.resize(texts());
+    for (std::size_t i = 0; i < texts(); ++i) predicted.push_back(classes(i));
+    const LabelScores scores = label_scores(predicted, reference);
+    return {{"micro_f1", scores.micro_f1},
+            {"macro_f1", scores.macro_f1},
+            {"accuracy", scores.accuracy}};
+  }
+  nlohmann::ordered_json predictions() const override {
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < texts(); ++i) {
+      nlohmann::ordered_json names = nlohmann::ordered_json::array();
+      for (const std::size_t index : classes(i)) names.push_back(task_.name_of(index));
+      append_prediction(json, task_.text(i).id, std::move(names));
+    }
+    return json;
+  }
+
+ private:
+  std::vector<std::size_t> classes(std::size_t text) const {
+    const std::span<const double> logits = sums(text);
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      if (logits[i] > 0) found.push_back(i);
+    return found;
+  }
+
+  const MultiLabelTask& task_;
+};
+
+std::unique_ptr<Results> MultiLabelTask::results(std::size_t count, const text::Tokenizer&) const {
+  return std::make_unique<MultiLabelResults>(*this, count);
+}
+
 }  // namespace
 
 std::unique_ptr<Task> classify_task(std::vector<ClassifiedText> texts, std::string unit,
@@ -85,7 +163,7 @@ std::unique_ptr<Task> classify_task(std::vector<ClassifiedText> texts, std::stri
         "the data list several labels for a text, but problem_type in the model's config.json, or "
         "TaskOptions::multi_label in C++, says that a text has one");
   if (multi_label.value_or(lists))
-    return multi_label_task(std::move(texts), std::move(unit), model_labels);
+    return std::make_unique<MultiLabelTask>(std::move(texts), std::move(unit), model_labels);
   return std::make_unique<ClassifyTask>(std::move(texts), std::move(unit), model_labels);
 }
 

@@ -71,19 +71,18 @@ class Task {
 /// model's classes, or empty. A label of the data is a class by its name, case aside; or, for two
 /// classes that are negative and positive, by any of their names (0, neg, NEGATIVE); or else it is
 /// a number that counts the classes from 0. Predictions are named as the data name them. Logits of
-/// windows are averaged. With `multi_label`, or where it is not set and the data have lists of
-/// labels, the task is multi_label_task(). Throws Error if a label of the data has no class, or if
-/// it is false and the data have lists.
+/// windows are averaged.
+///
+/// With `multi_label`, or where it is not set and the data have lists of labels, a text is of any
+/// number of classes, each with a logit above 0, as its sigmoid is above 0.5 then: micro and macro
+/// F1 over the classes, and the accuracy of whole sets. Labels are then those of
+/// ClassifiedText::labels, else of the label between its commas.
+///
+/// Throws Error if a label of the data has no class, or if `multi_label` is false and the data have
+/// lists.
 std::unique_ptr<Task> classify_task(std::vector<ClassifiedText> texts, std::string unit,
                                     const std::vector<std::string>& model_labels,
                                     std::optional<bool> multi_label = {});
-
-/// Which classes a text, or a pair, is of: any number of them, each with a logit above 0, as its
-/// sigmoid is above 0.5 then. Micro and macro F1 over the classes, and the accuracy of whole sets.
-/// Labels are those of ClassifiedText::labels, else of the label between its commas; what they
-/// stand for is as in classify_task().
-std::unique_ptr<Task> multi_label_task(std::vector<ClassifiedText> texts, std::string unit,
-                                       const std::vector<std::string>& model_labels);
 
 /// Semantic similarity of two texts; Pearson's and Spearman's correlation. `embeds`: of a model
 /// that gives a vector for each text, by the cosine of both; else of one that scores a pair.
