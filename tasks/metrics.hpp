@@ -43,6 +43,16 @@ std::vector<double> ranks(std::span<const double> values);
 /// Results of a search that count.
 inline constexpr std::size_t kSearchDepth = 10;
 
+/// The rank of the right result by its score, from 1: equal ones come in their order; NaN, which is
+/// neither less nor equal, before it.
+template <class T>
+std::size_t rank_of(const std::vector<T>& scores, std::size_t right) {
+  std::size_t rank = 1;
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    rank += i != right && !(scores[i] < scores[right] || (scores[i] == scores[right] && i > right));
+  return rank;
+}
+
 /// Scores of searches, each for one right result, in percent.
 struct SearchScores {
   double ndcg = 0.0;    ///< normalized discounted cumulative gain: mean of 1 / log2(1 + rank)

@@ -65,7 +65,7 @@ class RerankingResults : public Results {
           std::find(candidates.begin(), candidates.end(), task_.data().questions[item].paragraph) -
           candidates.begin());
       before.push_back(at + 1);  // beyond all candidates where it is none of them
-      ranks.push_back(at == candidates.size() ? at + 1 : rank_of(item, at));
+      ranks.push_back(at == candidates.size() ? at + 1 : rank_of(scores_[item], at));
     }
     return {{"mrr_at_10", search_scores(ranks, kSearchDepth).mrr},
             {"bm25_mrr_at_10", search_scores(before, kSearchDepth).mrr},
@@ -84,15 +84,6 @@ class RerankingResults : public Results {
   }
 
  private:
-  /// From 1; equal scores in BM25's order, NaN before the right one.
-  std::size_t rank_of(std::size_t item, std::size_t at) const {
-    const std::vector<float>& scores = scores_[item];
-    std::size_t rank = 1;
-    for (std::size_t i = 0; i < scores.size(); ++i)
-      rank += i != at && !(scores[i] < scores[at] || (scores[i] == scores[at] && i > at));
-    return rank;
-  }
-
   const RerankingTask& task_;
   std::vector<std::vector<float>> scores_;  // [items][candidates]
 };

@@ -17,11 +17,6 @@ namespace {
 /// Parts of an item: its question, and its paragraph where no earlier question has the same.
 constexpr std::size_t kQuestionPart = 0, kParagraphPart = 1;
 
-/// Equal ones come in their order; NaN, which is neither less nor equal, before the right one.
-bool comes_after(double one, std::size_t i, double right, std::size_t at) {
-  return one < right || (one == right && i > at);
-}
-
 class RetrievalTask : public Task {
  public:
   RetrievalTask(QuestionParagraphs data, RetrievalPrompts prompts)
@@ -87,14 +82,9 @@ class RetrievalResults : public Results {
   std::vector<Metric> metrics() const override {
     const ComparedVectors paragraphs = compared_paragraphs();
     std::vector<std::size_t> ranks;
-    for (std::size_t item = 0; item < questions_.size(); ++item) {
-      const std::vector<double> cosines = paragraphs.similarities(questions_[item]);
-      const std::size_t right = data_.questions[item].paragraph;
-      std::size_t rank = 1;
-      for (std::size_t i = 0; i < cosines.size(); ++i)
-        rank += i != right && !comes_after(cosines[i], i, cosines[right], right);
-      ranks.push_back(rank);
-    }
+    for (std::size_t item = 0; item < questions_.size(); ++item)
+      ranks.push_back(
+          rank_of(paragraphs.similarities(questions_[item]), data_.questions[item].paragraph));
     const SearchScores scores = search_scores(ranks, kSearchDepth);
     return {
         {"ndcg_at_10", scores.ndcg}, {"mrr_at_10", scores.mrr}, {"recall_at_10", scores.recall}};
