@@ -127,15 +127,23 @@ constexpr const char* wrong_session_options =
 constexpr const char* wrong_run_options =
     "the options' size is not set, or they lack names of outputs";
 
-bertcl_status load(const auto& model, const bertcl_session_options* options,
-                   bertcl_session** session) {
+/// guarded() of work(All) where the options can be read, which may throw, else refuse(wrong).
+template <class All>
+bertcl_status guarded_with(const auto* options, const char* wrong, const auto& work) {
   bool known = true;
   const bertcl_status status = guarded([&] {
-    bertcl::SessionOptions all;
+    All all;
     known = read_options(options, all);
-    if (known) *session = new bertcl_session{bertcl::Session::load(model, all)};
+    if (known) work(all);
   });
-  return known ? status : refuse(wrong_session_options);
+  return known ? status : refuse(wrong);
+}
+
+bertcl_status load(const auto& model, const bertcl_session_options* options,
+                   bertcl_session** session) {
+  return guarded_with<bertcl::SessionOptions>(options, wrong_session_options, [&](const auto& all) {
+    *session = new bertcl_session{bertcl::Session::load(model, all)};
+  });
 }
 
 bertcl_results* results_of(bertcl::Tensors tensors) {
@@ -231,11 +239,7 @@ bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* i
         (!input.data && input.bytes > 0))
       return refuse("a tensor lacks name, shape or data");
   }
-  bool known = true;
-  const bertcl_status status = guarded([&] {
-    bertcl::RunOptions wanted;
-    known = read_options(options, wanted);
-    if (!known) return;
+  return guarded_with<bertcl::RunOptions>(options, wrong_run_options, [&](const auto& all) {
     bertcl::Tensors tensors;
     for (std::size_t i = 0; i < count; ++i) {
       bertcl_tensor input{};
@@ -243,9 +247,8 @@ bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* i
       if (!tensors.emplace(input.name, tensor_of(input)).second)
         throw bertcl::Error(std::string("duplicate input '") + input.name + "'");
     }
-    *results = results_of(session->session.run(tensors, wanted));
+    *results = results_of(session->session.run(tensors, all));
   });
-  return known ? status : refuse(wrong_run_options);
 }
 
 bertcl_status bertcl_session_run_sequences(bertcl_session* session,
@@ -254,14 +257,9 @@ bertcl_status bertcl_session_run_sequences(bertcl_session* session,
                                            bertcl_results** results) {
   if (!session || !results) return refuse("session and results must not be NULL");
   *results = nullptr;
-  bool known = true;
-  const bertcl_status status = guarded([&] {
-    bertcl::RunOptions wanted;
-    known = read_options(options, wanted);
-    if (!known) return;
-    *results = results_of(session->session.run(bertcl::c::sequences_of(sequences), wanted));
+  return guarded_with<bertcl::RunOptions>(options, wrong_run_options, [&](const auto& all) {
+    *results = results_of(session->session.run(bertcl::c::sequences_of(sequences), all));
   });
-  return known ? status : refuse(wrong_run_options);
 }
 
 size_t bertcl_results_count(const bertcl_results* results) {
