@@ -85,6 +85,10 @@ class Provider(unittest.TestCase):
         onnx.save(model, path)
         return path
 
+    def save_graph(self, graph):
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return self.save(model, f"{graph.name}.onnx")
+
     def check_equal(self, model, inputs):
         """Equal to what bertcl itself gives, bit for bit."""
         found, expected = run(session(model), inputs), bertcl_run(model, inputs)
@@ -149,8 +153,7 @@ class Provider(unittest.TestCase):
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
         y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])
         graph = helper.make_graph([helper.make_node("Sinh", ["x"], ["y"])], "none", [x], [y])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-        path = self.save(model, "none.onnx")
+        path = self.save_graph(graph)
         inputs = {"x": np.ones((2, 4), np.float32)}
         self.assertEqual(nodes_by_provider(path, inputs), {"CPUExecutionProvider": 1})
 
@@ -169,8 +172,7 @@ class Provider(unittest.TestCase):
             nodes, "branch", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4]),
                               helper.make_tensor_value_info("c", TensorProto.BOOL, [])],
             [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, "n"])])
-        path = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
-                                           ir_version=8), "branch.onnx")
+        path = self.save_graph(graph)
         x = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
         runner = session(path)
         for condition, sign in ((True, lambda v: -v), (False, np.abs)):
@@ -194,8 +196,7 @@ class Provider(unittest.TestCase):
             graph = helper.make_graph(nodes, "rank", [value("x", TensorProto.FLOAT, ["n", 4]),
                                                       value("z", TensorProto.FLOAT, shape)],
                                       [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(weight, "w")])
-            path = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-                             "rank.onnx")
+            path = self.save_graph(graph)
             given = inputs if shape is None else {**inputs, "z": np.array(3, np.float32)}
             found = session(path).run(None, given)[0]
             np.testing.assert_allclose(found, inputs["x"] @ weight * factor(given["z"]), rtol=1e-5, atol=1e-5)
@@ -213,8 +214,7 @@ class Provider(unittest.TestCase):
             [value("y", TensorProto.FLOAT, ["n", 4]), value("hits", TensorProto.INT64, [2, None]),
              value("again", TensorProto.INT64, [2, None])],
             [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.zeros(1, np.float32), "zero")])
-        path = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-                         "sizes.onnx")
+        path = self.save_graph(graph)
         x = np.random.default_rng(7).normal(size=(5, 4)).astype(np.float32)
         found = run(session(path, without="CommonSubexpressionElimination"), {"x": x})
         np.testing.assert_allclose(found["y"], x @ weight, rtol=1e-5, atol=1e-5)
@@ -246,8 +246,7 @@ class Provider(unittest.TestCase):
                 nodes, "many", [value("x", TensorProto.FLOAT, ["n", 4])],
                 [value(last, TensorProto.FLOAT, ["n", 4])],
                 [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.array([0, 1, 0, -1]), "pads")])
-            path = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-                             "many.onnx")
+            path = self.save_graph(graph)
             counts = nodes_by_provider(path, {"x": np.ones((2, 4), np.float32)})
             self.assertEqual(counts[NAME], 1)
             self.assertEqual(counts["CPUExecutionProvider"], sum(n.op_type != "MatMul" for n in nodes) + 20)
@@ -273,8 +272,7 @@ class Provider(unittest.TestCase):
             "bypass", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
             [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])],
             [numpy_helper.from_array(first, "first"), numpy_helper.from_array(second, "second")])
-        path = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-                         "bypass.onnx")
+        path = self.save_graph(graph)
         x = np.random.default_rng(3).normal(size=(5, 4)).astype(np.float32)
         found = session(path).run(None, {"x": x})[0]
         np.testing.assert_allclose(found, x @ first + np.sinh(x @ first) @ second, rtol=1e-4, atol=1e-4)
