@@ -12,7 +12,6 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
-#include <sstream>
 #include <vector>
 
 #include "opencl/context.hpp"
@@ -55,13 +54,10 @@ TEST_F(ServeCommand, GivesTheBitsOfOtherCommands) {
   const std::vector<std::string> texts = {"Who maintains OpenCL?", "The Khronos Group.", "short"};
   std::string lines;
   for (const std::string& text : texts) lines += text + "\n";
-  const auto embedded =
-      run_bertcl({"embed", encoder, write("texts.txt", lines), "--pooling", "mean"});
-  ASSERT_EQ(embedded.code, 0) << embedded.err;
   Vectors vectors;
-  std::istringstream stream(embedded.out);
-  for (std::string line; std::getline(stream, line);)
-    vectors.push_back(json::parse(line)["embedding"].get<std::vector<float>>());
+  for (const json& line : bertcl::tests::json_lines(
+           run_bertcl({"embed", encoder, write("texts.txt", lines), "--pooling", "mean"})))
+    vectors.push_back(line.at("embedding").get<std::vector<float>>());
   const std::string context =
       "OpenCL is maintained by the Khronos Group. It is a standard of 2008.";
   const auto answered =

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 namespace bertcl::tests {
 
@@ -121,12 +122,29 @@ std::vector<std::string> FolderTest::files() const {
   return names;
 }
 
+std::vector<nlohmann::json> json_lines(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(nlohmann::json::parse(line, nullptr, false));
+  return lines;
+}
+
+nlohmann::json json_of(const ProgramResult& result) {
+  EXPECT_EQ(result.code, 0) << result.err;
+  return nlohmann::json::parse(result.out, nullptr, false);
+}
+
+std::vector<nlohmann::json> json_lines(const ProgramResult& result) {
+  EXPECT_EQ(result.code, 0) << result.err;
+  return json_lines(result.out);
+}
+
 nlohmann::json json_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--json", "-"});
   const ProgramResult result = run_bertcl(arguments);
-  EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  return nlohmann::json::parse(result.out, nullptr, false);
+  return json_of(result);
 }
 
 std::string refusal(const ProgramResult& result) {

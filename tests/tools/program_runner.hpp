@@ -53,6 +53,13 @@ class FolderTest : public testing::Test {
   const ScratchFolder folder_;
 };
 
+/// The JSON of each line.
+std::vector<nlohmann::json> json_lines(const std::string& text);
+
+/// The JSON that a command printed, or that of each line; it has to have succeeded.
+nlohmann::json json_of(const ProgramResult& result);
+std::vector<nlohmann::json> json_lines(const ProgramResult& result);
+
 /// The JSON that a command prints, which has to be all that it prints.
 nlohmann::json json_of(std::vector<std::string> arguments);
 

@@ -47,9 +47,7 @@ class TasksModelTest : public FolderTest {
   nlohmann::json json(const std::string& command, const std::string& input,
                       std::vector<std::string> more = {}) const {
     more.insert(more.end(), {"--json", "-"});
-    const ProgramResult result = run(command, input, more);
-    EXPECT_EQ(result.code, 0) << result.err;
-    return nlohmann::json::parse(result.out, nullptr, false);
+    return json_of(run(command, input, more));
   }
 
   const std::string model_ = write("m.onnx", model_of_tasks());

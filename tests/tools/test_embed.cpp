@@ -45,21 +45,16 @@ class EmbedTest : public tests::FolderTest {
   }
   static Vectors lines(const std::string& text) {
     Vectors all;
-    std::istringstream stream(text);
-    for (std::string line; std::getline(stream, line);)
-      all.push_back(nlohmann::json::parse(line).at("embedding").get<std::vector<float>>());
+    for (const nlohmann::json& line : tests::json_lines(text))
+      all.push_back(line.at("embedding").get<std::vector<float>>());
     return all;
   }
   /// What `run` gives for each token of each text.
   std::vector<Vectors> hidden_states() const {
-    const tests::ProgramResult result =
-        run_bertcl({"run", model_, "--texts", texts_, "--vocab", tests::kVocabulary});
-    EXPECT_EQ(result.code, 0) << result.err;
     std::vector<Vectors> all;
-    std::istringstream stream(result.out);
-    for (std::string line; std::getline(stream, line);)
-      all.push_back(
-          nlohmann::json::parse(line).at("outputs").at("/qa_outputs/Add_output_0").get<Vectors>());
+    for (const nlohmann::json& line :
+         json_lines(run_bertcl({"run", model_, "--texts", texts_, "--vocab", tests::kVocabulary})))
+      all.push_back(line.at("outputs").at("/qa_outputs/Add_output_0").get<Vectors>());
     return all;
   }
   std::string model_, texts_;
@@ -242,14 +237,9 @@ TEST_F(EmbedTest, IdsMayBeNumbers) {
                                              "\n"
                                              R"({"text": "b", "id": "x"})"
                                              "\n");
-  const auto result = embed({"--pooling", "mean"}, texts);
-  ASSERT_EQ(result.code, 0) << result.err;
-  std::istringstream stream(result.out);
-  std::string first, second;
-  std::getline(stream, first);
-  std::getline(stream, second);
-  EXPECT_EQ(nlohmann::json::parse(first).at("id"), "7");
-  EXPECT_EQ(nlohmann::json::parse(second).at("id"), "x");
+  const auto lines = json_lines(embed({"--pooling", "mean"}, texts));
+  EXPECT_EQ(lines.at(0).at("id"), "7");
+  EXPECT_EQ(lines.at(1).at("id"), "x");
   EXPECT_THAT(
       refusal(embed({"--pooling", "mean"}, write("t.jsonl", "{\"text\": \"a\", \"id\": 1.5}\n"))),
       HasSubstr("t.jsonl:1: id is 1.5, expected a string or a whole number"));

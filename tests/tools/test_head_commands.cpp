@@ -3,8 +3,6 @@
 // results are compared with Hugging Face's in tests/python/test_pipelines.py.
 #include <gmock/gmock.h>
 
-#include <sstream>
-
 #include "tasks_model.hpp"
 
 namespace bertcl::tests {
@@ -110,12 +108,7 @@ TEST_F(HeadCommandTest, EachLineHasItsResult) {
     EXPECT_THAT(texts_of(json(command, lines("Oslo"), {"--labels", "O,B-x"}).at("results")),
                 all("Oslo"))
         << command;
-  const ProgramResult run = run_bertcl({"run", model_, "--vocab", kVocabulary}, {}, lines("Oslo"));
-  std::vector<nlohmann::json> outputs;
-  std::istringstream stream(run.out);
-  for (std::string line; std::getline(stream, line);)
-    outputs.push_back(nlohmann::json::parse(line, nullptr, false));
-  EXPECT_THAT(texts_of(outputs), all("Oslo")) << run.err;
+  EXPECT_THAT(texts_of(json_lines(run("run", lines("Oslo")))), all("Oslo"));
 }
 
 TEST_F(HeadCommandTest, LongTextsAreTruncatedWithAWarning) {

@@ -4,7 +4,6 @@
 
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
@@ -62,9 +61,7 @@ class JsonTest : public FolderTest {
   nlohmann::json report_of(const std::string& command, std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), command);
     arguments.insert(arguments.end(), {"--json", "-"});
-    const ProgramResult result = run_bertcl(arguments, {{"BERTCL_TUNING", path("tuning")}});
-    EXPECT_EQ(result.code, 0) << command << ": " << result.err;
-    return nlohmann::json::parse(result.out, nullptr, false);
+    return json_of(run_bertcl(arguments, {{"BERTCL_TUNING", path("tuning")}}));
   }
 };
 

@@ -206,8 +206,8 @@ TEST_F(DevicesTest, JsonToAnOpenFileFollowsTheTable) {
 }
 
 TEST_F(DevicesTest, HiddenCapabilitiesAreNamed) {
-  const ProgramResult result = run_bertcl({"devices", "--json", "-"}, {{"BERTCL_DISABLE", "fp64"}});
-  const nlohmann::json device = nlohmann::json::parse(result.out).at("devices").at(0);
+  const auto result = run_bertcl({"devices", "--json", "-"}, {{"BERTCL_DISABLE", "fp64"}});
+  const nlohmann::json device = json_of(result).at("devices").at(0);
   EXPECT_EQ(device.at("capabilities").at("fp64"), false);
   EXPECT_EQ(device.at("notes").at("fp64"), "hidden by BERTCL_DISABLE");
 }

@@ -36,11 +36,8 @@ TEST_F(QuantizeTest, WritesAModelThatRunsInIntegers) {
   EXPECT_EQ(report.at("method"), "minmax");
   EXPECT_FALSE(report.at("tensors").empty());
 
-  const ProgramResult inspected =
-      run_bertcl({"inspect", path("q.onnx"), "--require", "int8", "--json", "-"});
-  EXPECT_EQ(inspected.code, 0) << inspected.err;
   std::size_t integer = 0;
-  const nlohmann::json plan = nlohmann::json::parse(inspected.out);
+  const nlohmann::json plan = json_of({"inspect", path("q.onnx"), "--require", "int8"});
   for (const auto& op : plan.at("ops")) {
     if (op.at("op") == "linear_q" || op.at("op") == "attention_q") {
       EXPECT_EQ(op.at("type"), "int8") << op;
@@ -49,11 +46,9 @@ TEST_F(QuantizeTest, WritesAModelThatRunsInIntegers) {
   }
   EXPECT_EQ(integer, 6u * 5 + 1) << "QKV, attention, three linears a layer; the head";
 
-  const ProgramResult evaluated =
-      run_bertcl({"eval", path("q.onnx"), "--compare", kModel, "--data",
-                  source_file("data/sample-v2.0.json"), "--limit", "16", "--json", "-"});
-  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
-  const nlohmann::json models = nlohmann::json::parse(evaluated.out).at("models");
+  const nlohmann::json models =
+      json_of({"eval", path("q.onnx"), "--compare", kModel, "--data", kData, "--limit", "16"})
+          .at("models");
   EXPECT_EQ(models[0].at("precision"), "int8");
   EXPECT_EQ(models[1].at("precision"), "fp32");
   EXPECT_GT(models[0].at("HasAns_f1"), models[1].at("HasAns_f1").get<double>() - 15);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "npz/npz.hpp"
 #include "tasks_model.hpp"
@@ -43,12 +42,9 @@ TEST_F(RerankTest, LogitsAreThoseOfTheModelForEachPair) {
   std::string pairs;
   for (const std::string& text : kPassages)
     pairs += nlohmann::json({{"text", "Who maintains OpenCL?"}, {"text_pair", text}}).dump() + "\n";
-  const ProgramResult run = run_bertcl({"run", model_, "--vocab", kVocabulary}, {}, pairs);
-  ASSERT_EQ(run.code, 0) << run.err;
-  std::istringstream stream(run.out);
   std::vector<double> expected;
-  for (std::string line; std::getline(stream, line);)
-    expected.push_back(nlohmann::json::parse(line)["outputs"]["score"][0]);
+  for (const nlohmann::json& line : json_lines(run("run", pairs)))
+    expected.push_back(line.at("outputs").at("score").at(0));
   double last = INFINITY;
   for (const nlohmann::json& result : results) {
     const std::size_t index = result.at("index");

@@ -22,9 +22,8 @@ using testing::HasSubstr;
 using Damage = std::function<void(std::string& weights, std::size_t columns)>;
 
 TEST(SelfCheck, KernelsOfThisDeviceAgreeWithTheReference) {
-  const ProgramResult result = run_bertcl({"verify", "--self", kModel, "--json", "-"});
-  EXPECT_EQ(result.code, 0) << result.out << result.err;
-  const auto sequences = nlohmann::json::parse(result.out).at("sequences");
+  const auto sequences =
+      json_of(run_bertcl({"verify", "--self", kModel, "--json", "-"})).at("sequences");
   ASSERT_EQ(sequences.size(), 6u);
   EXPECT_EQ(sequences.back().at("tokens"), 129);
   for (const auto& sequence : sequences) EXPECT_EQ(sequence.at("status"), "pass");

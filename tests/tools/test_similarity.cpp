@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "npz/npy.hpp"
 #include "npz/npz.hpp"
@@ -61,19 +60,14 @@ class SimilarityTest : public FolderTest {
   nlohmann::json report(std::vector<std::string> more,
                         const std::vector<std::string>& texts = kTexts) const {
     more.insert(more.end(), {"--json", "-"});
-    const ProgramResult result = similarity_of(more, texts);
-    EXPECT_EQ(result.code, 0) << result.err;
-    return nlohmann::json::parse(result.out, nullptr, false);
+    return json_of(similarity_of(more, texts));
   }
   /// Of `bertcl embed`.
   std::vector<Vector> vectors(const std::vector<std::string>& texts,
                               const std::vector<std::string>& more = {}) const {
-    const ProgramResult result = run("embed", more, texts);
-    EXPECT_EQ(result.code, 0) << result.err;
     std::vector<Vector> all;
-    std::istringstream stream(result.out);
-    for (std::string line; std::getline(stream, line);)
-      all.push_back(nlohmann::json::parse(line).at("embedding").get<Vector>());
+    for (const nlohmann::json& line : json_lines(run("embed", more, texts)))
+      all.push_back(line.at("embedding").get<Vector>());
     return all;
   }
   void files_say(const std::string& config) const {

@@ -2,8 +2,6 @@
 // Texts, questions and data from standard input: lines, and JSON lines.
 #include <gmock/gmock.h>
 
-#include <sstream>
-
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
 
@@ -22,10 +20,8 @@ TEST_F(StandardInputTest, HoldsDataToEvaluate) {
       R"({"id": "a", "question": "Who lives in Oslo?", "context": "Ada lives in Oslo.",)"
       R"( "answers": {"text": ["Ada"], "answer_start": [0]}})"
       "\n";
-  const ProgramResult result = run_bertcl(
-      {"eval", kModel, "--data", "-", "--predictions", path("p.json"), "--json", "-"}, {}, lines);
-  ASSERT_EQ(result.code, 0) << result.err;
-  const nlohmann::json json = nlohmann::json::parse(result.out);
+  const nlohmann::json json = json_of(run_bertcl(
+      {"eval", kModel, "--data", "-", "--predictions", path("p.json"), "--json", "-"}, {}, lines));
   EXPECT_EQ(json.at("models").at(0).at("exact_match"), 100.0);
   EXPECT_EQ(read_json(path("p.json")), nlohmann::json({{"a", "Ada"}}));
   EXPECT_THAT(refusal(run_bertcl({"eval", kModel, "--data", "-"}, {}, lines + "{}\n")),
@@ -41,11 +37,7 @@ TEST_F(StandardInputTest, HoldsTextsToRun) {
       "{\"text\": \"Who?\"}\n"
       R"({"text": "Who lives in Oslo?", "text_pair": "Ada does.", "id": "x"})"
       "\n";
-  const ProgramResult result = run_bertcl({"run", kModel}, {}, objects);
-  ASSERT_EQ(result.code, 0) << result.err;
-  std::istringstream stream(result.out);
-  std::vector<nlohmann::json> found;
-  for (std::string line; std::getline(stream, line);) found.push_back(nlohmann::json::parse(line));
+  const auto found = json_lines(run_bertcl({"run", kModel}, {}, objects));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_FALSE(found[0].contains("id"));
   EXPECT_EQ(found[1].at("id"), "x");
@@ -62,11 +54,9 @@ TEST_F(StandardInputTest, HoldsTextsToRun) {
     EXPECT_NEAR(found[0]["outputs"]["start_logits"][i].get<float>(), expected.as<float>()[i], 1e-3);
 
   // Plain lines, and arrays that are filled up.
-  const ProgramResult arrays =
-      run_bertcl({"run", kModel, write("t.txt", "Who?\nWho lives in Oslo?\n"), "--outputs",
-                  path("z.npz"), "--json", "-"});
-  ASSERT_EQ(arrays.code, 0) << arrays.err;
-  const nlohmann::json json = nlohmann::json::parse(arrays.out);
+  const nlohmann::json json =
+      json_of(run_bertcl({"run", kModel, write("t.txt", "Who?\nWho lives in Oslo?\n"), "--outputs",
+                          path("z.npz"), "--json", "-"}));
   EXPECT_EQ(json.at("texts"), 2);
   EXPECT_EQ(json.at("tokens"), 4 + 7);
   EXPECT_EQ(json.at("outputs").at(0).at("shape"), nlohmann::json({2, 7}));
@@ -99,7 +89,7 @@ TEST_F(StandardInputTest, LongQuestionsAreTruncatedWithAWarning) {
   EXPECT_EQ(run_bertcl({"answer", "-q", question}).err, "bertcl: " + warning);
   const ProgramResult lines = run_bertcl({"answer", "--json", "-"}, {}, "Who?\n" + question + "\n");
   EXPECT_EQ(lines.err, "bertcl: standard input:2: " + warning);
-  const nlohmann::json answers = nlohmann::json::parse(lines.out).at("answers");
+  const nlohmann::json answers = json_of(lines).at("answers");
   EXPECT_EQ(answers.at(0).at("question_truncated"), false);
   EXPECT_EQ(answers.at(1).at("question_truncated"), true);
 }
@@ -113,9 +103,9 @@ TEST_F(StandardInputTest, HoldsQuestions) {
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(text.out, AllOf(HasSubstr("? Who maintains OpenCL?\nKhronos Group\n"),
                               HasSubstr("? Where does she live?\nOslo\n")));
-  const ProgramResult json = run_bertcl({"answer", "--json", "-"}, {}, lines);
-  const nlohmann::json answers = nlohmann::json::parse(json.out).at("answers");
-  ASSERT_EQ(answers.size(), 2u) << json.err;
+  const nlohmann::json answers =
+      json_of(run_bertcl({"answer", "--json", "-"}, {}, lines)).at("answers");
+  ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].at("answer"), "Khronos Group");
   EXPECT_EQ(answers[1].at("answer"), "Oslo");
   EXPECT_EQ(answers[1].at("answer_start"), 13);
@@ -137,10 +127,10 @@ TEST_F(StandardInputTest, HoldsQuestions) {
 }
 
 TEST_F(StandardInputTest, MarksOfWindowsAreNoPartOfAQuestion) {
-  const ProgramResult json =
-      run_bertcl({"answer", "--json", "-"}, {}, "\xEF\xBB\xBFWho maintains OpenCL?\r\nWhat?\r\n");
-  const nlohmann::json answers = nlohmann::json::parse(json.out).at("answers");
-  ASSERT_EQ(answers.size(), 2u) << json.err;
+  const std::string lines = "\xEF\xBB\xBFWho maintains OpenCL?\r\nWhat?\r\n";
+  const nlohmann::json answers =
+      json_of(run_bertcl({"answer", "--json", "-"}, {}, lines)).at("answers");
+  ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].at("question"), "Who maintains OpenCL?");
   EXPECT_EQ(answers[1].at("question"), "What?");
 }

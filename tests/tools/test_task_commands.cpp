@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
@@ -230,19 +229,17 @@ TEST_F(TaskTest, SeveralLabelsWhereTheConfigurationOrTheDataSaySo) {
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("micro F1"), HasSubstr("macro F1"), HasSubstr("accuracy")));
   const nlohmann::json scores = read_json(path("r.json")).at("models")[0];
-  const auto run =
-      run_bertcl({"run", model, "--vocab", tests::kVocabulary}, {}, "It is so.\nOslo\nGo!\n");
-  std::istringstream stream(run.out);
+  const auto outputs = json_lines(
+      run_bertcl({"run", model, "--vocab", tests::kVocabulary}, {}, "It is so.\nOslo\nGo!\n"));
+  ASSERT_EQ(outputs.size(), 3u);
   const nlohmann::json predicted = read_json(path("p.json"));
-  std::size_t index = 0;
-  for (std::string line; std::getline(stream, line); ++index) {
-    const nlohmann::json logits = nlohmann::json::parse(line)["outputs"]["classes"];
+  for (std::size_t index = 0; index < 3; ++index) {
+    const nlohmann::json& logits = outputs[index].at("outputs").at("classes");
     nlohmann::json expected = nlohmann::json::array();
     for (std::size_t i = 0; i < 2; ++i)
       if (logits[i] > 0.0) expected.push_back(i == 0 ? "A" : "B");
     EXPECT_EQ(predicted.at(std::to_string(index)), expected);
   }
-  EXPECT_EQ(index, 3u);
   EXPECT_TRUE(scores.contains("micro_f1") && scores.contains("macro_f1"));
   write("config.json", "{}");
   const std::string objects = write("t.jsonl", R"({"text": "Oslo", "labels": ["B"]})"
