@@ -69,10 +69,7 @@ int sample_length(const QuantizeOptions& options, const text::Tokenizer& tokeniz
   runtime::Session session = load_model(options.model, session_options);
   const TextModel model(session);
   model.check_vocabulary(tokenizer.vocabulary_size());
-  if (options.max_length) model.check_length(*options.max_length);
-  const int usual = options.samples.features.max_seq_length;
-  const auto longest = static_cast<int>(model.longest());
-  return options.max_length.value_or(longest > 0 ? std::min(usual, longest) : usual);
+  return model.max_length(options.max_length, options.samples.features.max_seq_length);
 }
 
 /// Calibrates on the questions or texts of the data file.

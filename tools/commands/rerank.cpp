@@ -33,8 +33,6 @@
 namespace bertcl::tools {
 namespace {
 
-constexpr int kLongestPair = 512;  // tokens, for a model that sets no limit
-
 struct RerankOptions : ModelOptions {
   std::string model, query, passages;
   std::optional<bool> logits;
@@ -100,9 +98,7 @@ int run_rerank(const RerankOptions& options) {
   if (!meets_requirement(session, options)) return kCheckFailed;
   TaskModel model(session, tasks::rank_head());
   model.model().check_vocabulary(tokenizer.vocabulary_size());
-  const int longest = static_cast<int>(model.model().longest());
-  rank.max_length = options.max_length.value_or(longest > 0 ? longest : kLongestPair);
-  model.model().check_length(rank.max_length);
+  rank.max_length = model.model().max_length(options.max_length);
   model.model().bound(rank.batches);
   model.warm_up();
 

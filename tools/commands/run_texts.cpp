@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -30,7 +29,6 @@
 namespace bertcl::tools {
 namespace {
 
-constexpr int kLongestText = 512;     // tokens, for a model that sets no limit
 constexpr std::size_t kAtOnce = 256;  // texts whose outputs are held at a time
 
 /// Numbers as short as tells floats apart.
@@ -71,11 +69,7 @@ class TextRunner {
              std::optional<int> max_length)
       : session_(session), model_(session), tokenizer_(tokenizer) {
     model_.check_vocabulary(tokenizer.vocabulary_size());
-    const int longest = static_cast<int>(model_.longest());
-    const int limit = std::min(longest > 0 ? longest : kLongestText,
-                               tokenizer.longest().value_or(std::numeric_limits<int>::max()));
-    max_length_ = max_length.value_or(limit);
-    model_.check_length(max_length_);
+    max_length_ = model_.max_length(max_length, tokenizer.longest());
     model_.bound(batches_);
     for (const plan::Port& port : session_.inputs())
       if (port.name == model_.ports().ids) ids_ = port.type.shape;
@@ -150,7 +144,7 @@ class TextRunner {
   const text::Tokenizer& tokenizer_;
   ir::Shape ids_;
   text::BatchOptions batches_;
-  int max_length_ = kLongestText;
+  int max_length_ = 0;
 };
 
 FloatJson nested(std::span<const float> values, Extents shape) {

@@ -23,8 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLongestServed = 512;  // tokens, for a model that sets no limit
-
 bool has_vector(const runtime::Session& session) {
   return std::ranges::any_of(session.outputs(), [](const plan::Port& port) {
     return port.type.shape.size() == 2 && ir::is_float(port.type.dtype);
@@ -147,12 +145,7 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   }
   const TextModel reader(*setup.session);
   reader.check_vocabulary(setup.tokenizer->vocabulary_size());
-  const auto longest = static_cast<std::size_t>(std::max<std::int64_t>(reader.longest(), 0));
-  setup.max_length = longest > 0 ? longest : kLongestServed;
-  if (options.max_length) {
-    setup.max_length = static_cast<std::size_t>(*options.max_length);
-    reader.check_length(*options.max_length);
-  }
+  setup.max_length = static_cast<std::size_t>(reader.max_length(options.max_length));
   setup.fixed_batch = reader.ports().batch;
   // Pooling hides the table of some models.
   const std::int64_t rows = setup.session->plan().word_rows;

@@ -19,6 +19,8 @@ namespace {
 /// used. Vocabularies of different models are further apart.
 constexpr std::int64_t kMostSpareRows = 1023;
 
+constexpr int kUsualLongest = 512;  // tokens, for a model that sets no limit
+
 /// [rows, columns] of `values`, filled up to [to_rows, to_columns]: rows by the last one, columns
 /// by zeros.
 std::vector<std::int64_t> pad(const std::vector<std::int64_t>& values, std::int64_t rows,
@@ -98,6 +100,12 @@ void TextModel::check_length(int max_length) const {
   throw Error(fmt::format(
       "{}: sequences of {} tokens exceed the model's maximum of {}; use --max-seq-length {}",
       session_.path().string(), max_length, longest(), longest()));
+}
+
+int TextModel::max_length(std::optional<int> asked, std::optional<int> most) const {
+  if (asked) check_length(*asked);
+  const int limit = longest() > 0 ? static_cast<int>(longest()) : kUsualLongest;
+  return asked.value_or(std::min(limit, most.value_or(limit)));
 }
 
 void TextModel::bound(text::BatchOptions& batches) const {

@@ -2,6 +2,7 @@
 // A session of a model that reads token sequences: the roles of its inputs, and runs of batches.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ class TextModel {
   std::int64_t longest() const;
   /// Throws Error if sequences of `max_length` tokens are too long for the model.
   void check_length(int max_length) const;
+  /// Tokens of a sequence: as many as are `asked` for, which check_length() has to take; else as
+  /// many as the model takes, or 512, and no more than `most`.
+  int max_length(std::optional<int> asked, std::optional<int> most = std::nullopt) const;
   /// Applies the file's bounds to a batch.
   void bound(text::BatchOptions& batches) const;
 

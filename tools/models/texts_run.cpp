@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -21,21 +19,6 @@
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
-namespace {
-
-constexpr int kLongestText = 512;  // tokens, for a model that sets no limit
-
-int max_length_of(const TextsOptions& options, const TextModel& model,
-                  const text::Tokenizer& tokenizer) {
-  const int longest = static_cast<int>(model.longest());
-  const int limit = std::min(longest > 0 ? longest : kLongestText,
-                             tokenizer.longest().value_or(std::numeric_limits<int>::max()));
-  const int max_length = options.max_length.value_or(limit);
-  model.check_length(max_length);
-  return max_length;
-}
-
-}  // namespace
 
 TextsRun::TextsRun(const TextsOptions& options, bool with_spans)
     : options_(options),
@@ -50,7 +33,7 @@ TextsRun::TextsRun(const TextsOptions& options, bool with_spans)
 void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks::VisitFn& visit) {
   TaskModel model(session_, head);
   model.model().check_vocabulary(tokenizer().vocabulary_size());
-  const int max_length = max_length_of(options_, model.model(), tokenizer());
+  const int max_length = model.model().max_length(options_.max_length, tokenizer().longest());
   text::BatchOptions batches = tasks::usual_batches(head);
   model.model().bound(batches);
   std::vector<tasks::Sequence> sequences;
