@@ -168,8 +168,8 @@ OpDef binary(const char* name, std::int32_t code, TypeSet types,
              std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
              std::vector<SymbolicElements> (*values)(InferContext&) = values_binary,
              std::vector<std::string> onnx_attributes = {}) {
-  return {name,  2,        2,      {{types, 'T'}},
-          infer, evaluate, values, {.binary_code = code, .onnx_attributes = onnx_attributes}};
+  return op(name, 2, 2, {{types, 'T'}}, infer, evaluate, values,
+            {.binary_code = code, .onnx_attributes = onnx_attributes});
 }
 
 }  // namespace

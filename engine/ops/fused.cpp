@@ -16,15 +16,10 @@ OpDef own_op(const char* name, std::vector<OperandConstraint> types,
              std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&), Traits traits) {
   const auto optional = [](std::string_view operand) { return operand.ends_with('?'); };
   const auto required = std::find_if(operands.begin(), operands.end(), optional);
-  return {name,
-          static_cast<std::size_t>(required - operands.begin()),
-          operands.size(),
-          std::move(types),
-          infer,
-          evaluate,
-          nullptr,
-          traits,
-          operands};
+  OpDef def = op(name, static_cast<std::size_t>(required - operands.begin()), operands.size(),
+                 std::move(types), infer, evaluate, nullptr, std::move(traits));
+  def.operands = operands;
+  return def;
 }
 
 void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.hpp"
@@ -76,6 +77,16 @@ struct OpDef {
 
   bool is_own() const { return !operands.empty(); }
 };
+
+/// A definition from its members. In a braced list clang-format would give each a line.
+inline OpDef op(std::string name, std::size_t min_inputs, std::size_t max_inputs,
+                std::vector<OperandConstraint> types, std::vector<ir::Type> (*infer)(InferContext&),
+                std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
+                std::vector<SymbolicElements> (*values)(InferContext&) = nullptr,
+                Traits traits = {}) {
+  return {std::move(name), min_inputs, max_inputs, std::move(types),
+          infer,           evaluate,   values,     std::move(traits)};
+}
 
 inline constexpr std::size_t any_number = 1u << 20;
 

@@ -133,10 +133,8 @@ std::vector<SymbolicElements> values_cast(InferContext& context) {
 OpDef unary(const char* name, std::optional<std::int32_t> code, TypeSet types,
             std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
             std::vector<std::string> onnx_attributes = {}) {
-  return {name,       1,
-          1,          {{types}},
-          infer_same, evaluate,
-          nullptr,    {.row_wise = true, .unary_code = code, .onnx_attributes = onnx_attributes}};
+  return op(name, 1, 1, {{types}}, infer_same, evaluate, nullptr,
+            {.row_wise = true, .unary_code = code, .onnx_attributes = onnx_attributes});
 }
 
 }  // namespace
@@ -162,18 +160,13 @@ std::vector<OpDef> unary_ops() {
       unary("Sigmoid", 7, types::floats, evaluate_unary<Sigmoid>),
       unary("LeakyRelu", std::nullopt, types::floats, evaluate_leaky_relu, {"alpha"}),
       unary("Gelu", 9, types::floats, evaluate_gelu, {"approximate"}),
-      {"Not", 1, 1, {{types::truth}}, infer_test, evaluate_test<Not>, nullptr, {.unary_code = 18}},
-      {"IsNaN",
-       1,
-       1,
-       {{types::floats}},
-       infer_test,
-       evaluate_test<IsNaN>,
-       nullptr,
-       {.unary_code = 19}},
-      {"IsInf", 1, 1, {{types::floats}}, infer_test, evaluate_test<IsInf>},
-      {"Identity", 1, 1, {{types::all}}, infer_same, evaluate_identity, move_first},
-      {"Cast", 1, 1, {{types::all}}, infer_cast, evaluate_cast, values_cast},
+      op("Not", 1, 1, {{types::truth}}, infer_test, evaluate_test<Not>, nullptr,
+         {.unary_code = 18}),
+      op("IsNaN", 1, 1, {{types::floats}}, infer_test, evaluate_test<IsNaN>, nullptr,
+         {.unary_code = 19}),
+      op("IsInf", 1, 1, {{types::floats}}, infer_test, evaluate_test<IsInf>),
+      op("Identity", 1, 1, {{types::all}}, infer_same, evaluate_identity, move_first),
+      op("Cast", 1, 1, {{types::all}}, infer_cast, evaluate_cast, values_cast),
   };
 }
 
