@@ -25,9 +25,8 @@ namespace bertcl::plan {
 
 // The files of plan/ops.
 using Lowerings = void(LoweringTable&);
-Lowerings add_attention, add_cast, add_cumsum, add_dynamic_quantize, add_elementwise, add_gather,
-    add_gated, add_gather_elements, add_gather_nd, add_linear, add_linear_q, add_matmul,
-    add_matmul_integer, add_norm, add_packing, add_pool, add_position_scores, add_quantize,
+Lowerings add_attention, add_dynamic_quantize, add_elementwise, add_gated, add_gather, add_linear,
+    add_linear_q, add_matmul, add_norm, add_packing, add_pool, add_position_scores, add_quantize,
     add_reduce, add_rotary, add_shape;
 
 namespace {
@@ -37,27 +36,10 @@ namespace symbols = ops::symbols;
 const LoweringTable& lowerings() {
   static const LoweringTable table = [] {
     LoweringTable t;
-    for (const auto add : {add_attention,
-                           add_cast,
-                           add_cumsum,
-                           add_dynamic_quantize,
-                           add_elementwise,
-                           add_gated,
-                           add_gather,
-                           add_gather_elements,
-                           add_gather_nd,
-                           add_linear,
-                           add_linear_q,
-                           add_matmul,
-                           add_matmul_integer,
-                           add_norm,
-                           add_packing,
-                           add_pool,
-                           add_position_scores,
-                           add_quantize,
-                           add_reduce,
-                           add_rotary,
-                           add_shape})
+    for (Lowerings* add :
+         {add_attention, add_dynamic_quantize, add_elementwise, add_gated, add_gather, add_linear,
+          add_linear_q, add_matmul, add_norm, add_packing, add_pool, add_position_scores,
+          add_quantize, add_reduce, add_rotary, add_shape})
       add(t);
     return t;
   }();

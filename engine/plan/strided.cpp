@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided views of tensors for the generic kernels.
+// Views of tensors for the generic kernels.
 #include "plan/strided.hpp"
 
 #include <algorithm>
 
 namespace bertcl::plan {
+
+std::size_t axis_of(const ir::Node& node, std::int64_t otherwise, std::size_t rank) {
+  const std::int64_t axis = node.int_attribute("axis", otherwise);
+  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
+}
+
+std::array<ir::Dim, 3> split(const ir::Shape& shape, std::size_t first, std::size_t count) {
+  std::array<ir::Dim, 3> view{1, 1, 1};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    ir::Dim& part = view[d < first ? 0 : d < first + count ? 1 : 2];
+    part = part * shape[d];
+  }
+  return view;
+}
 
 Strides row_major(const ir::Shape& shape) {
   Strides strides(shape.size(), ir::Dim(1));

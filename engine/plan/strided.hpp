@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided views of tensors for the generic kernels: extents and strides that may be symbolic.
+// Views of tensors for the generic kernels: extents and strides that may be symbolic.
 #pragma once
+#include <array>
 #include <vector>
 
 #include "ir/dim.hpp"
 #include "plan/plan.hpp"
 
 namespace bertcl::plan {
+
+/// The attribute `axis` of a node, counted from the end of `rank` axes if it is negative.
+std::size_t axis_of(const ir::Node& node, std::int64_t otherwise, std::size_t rank);
+
+/// A shape as [outer, size, inner] around `count` axes.
+std::array<ir::Dim, 3> split(const ir::Shape& shape, std::size_t first, std::size_t count = 1);
 
 using Strides = std::vector<ir::Dim>;
 

@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization parameters and sizes as kernel arguments.
+// Types, quantization parameters and sizes as kernel arguments.
 #include "plan/types.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <string_view>
+
+#include "bertcl/error.hpp"
 
 namespace bertcl::plan {
+
+std::string supported_type(const ir::Node& node, ir::DType type,
+                           std::initializer_list<ir::DType> supported) {
+  const std::string name(ir::name_of(type));
+  if (std::ranges::find(supported, type) != supported.end()) return name;
+  std::vector<std::string_view> names;
+  for (const ir::DType t : supported) names.push_back(ir::name_of(t));
+  throw Error(fmt::format("{}: no kernel for element type {} (supported: {})", node.describe(),
+                          name, fmt::join(names, ", ")));
+}
 
 float scalar_or(const ir::Value* value, float otherwise) {
   return value ? static_cast<float>(value->constant->to_doubles().front()) : otherwise;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization parameters and sizes as kernel arguments.
+// Types, quantization parameters and sizes as kernel arguments.
 #pragma once
+#include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "ir/graph.hpp"
@@ -12,6 +14,11 @@ using kernels::activation_code;
 using kernels::type_code;
 using kernels::unary_code;
 namespace unary = kernels::unary;
+
+/// The name of `type`, as those of kernels end. Throws bertcl::Error naming the node unless it is
+/// one of `supported`.
+std::string supported_type(const ir::Node& node, ir::DType type,
+                           std::initializer_list<ir::DType> supported);
 
 /// The only element of a constant; `otherwise` if the operand is absent.
 float scalar_or(const ir::Value* value, float otherwise);

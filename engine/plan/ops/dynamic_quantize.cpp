@@ -3,6 +3,7 @@
 // quantize_rows, which needs one.
 #include "kernels/contracts/quantize.hpp"
 #include "kernels/contracts/rows.hpp"
+#include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
@@ -23,15 +24,14 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
   range.why_not_faster =
       "its scale covers the whole tensor: one launch finds the range, another quantizes. A "
       "calibrated model needs neither";
-  b.launch(node, "fp32 <> int8", "elements", b.kernel("dynamic_quantize", "dynamic_quantize"),
-           kernels::DynamicQuantize<Argument>{.x = b.in(node.inputs[0]),
-                                              .ranges = Builder::read(ranges),
-                                              .y = b.out(node.outputs[0]),
-                                              .scale_out = b.out(node.outputs[1]),
-                                              .zero_point_out = b.out(node.outputs[2]),
-                                              .count = Size{count},
-                                              .chunk = b.vector_chunk()},
-           {Size{count, b.vector_chunk()}, Size{}, Size{}});
+  launch_elements(b, node, "fp32 <> int8", "elements",
+                  b.kernel("dynamic_quantize", "dynamic_quantize"),
+                  kernels::DynamicQuantize<Argument>{.x = b.in(node.inputs[0]),
+                                                     .ranges = Builder::read(ranges),
+                                                     .y = b.out(node.outputs[0]),
+                                                     .scale_out = b.out(node.outputs[1]),
+                                                     .zero_point_out = b.out(node.outputs[2])},
+                  count, b.vector_chunk());
 }
 
 void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of elementwise operators with broadcasting.
+// Launch steps of elementwise operators, with broadcasting, and of Cast.
 #include "kernels/contracts/elementwise.hpp"
 #include "ops/op.hpp"
+#include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
-#include "plan/strided.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -11,21 +11,19 @@ namespace {
 
 constexpr std::int32_t fmod_code = 8;  // of elementwise_binary.cl
 
-std::string kernel_suffix(ir::DType type, const ir::Node& node) {
-  switch (type) {
-    case ir::DType::f32:
-      return "f32";
-    case ir::DType::i32:
-      return "i32";
-    case ir::DType::i64:
-      return "i64";
-    case ir::DType::boolean:
-      return "bool";
-    default:
-      break;
-  }
-  throw Error(fmt::format("{}: no kernel for element type {} (supported: f32, i32, i64, bool)",
-                          node.describe(), ir::name_of(type)));
+std::string operand_type(const ir::Node& node) {
+  using enum ir::DType;
+  return supported_type(node, node.inputs[0]->type.dtype, {f32, i32, i64, boolean});
+}
+
+void lower_cast(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Type &from = node.inputs[0]->type, &to = node.output()->type;
+  launch_elements(b, node, std::string(ir::name_of(to.dtype)), "elements", b.kernel("cast", "cast"),
+                  kernels::Cast<Argument>{.x = b.in(node.inputs[0]),
+                                          .from = type_code(from.dtype),
+                                          .y = b.out(node.output()),
+                                          .to = type_code(to.dtype)},
+                  element_count(to.shape), b.chunk());
 }
 
 void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -38,19 +36,13 @@ void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
                                 broadcast(node.inputs[1]->type.shape, shape)}});
   std::int32_t code = *ops::traits(node).binary_code;
   if (node.op == "Mod" && node.int_attribute("fmod", 0) != 0) code = fmod_code;
-  const ir::Dim count = element_count(shape);
-  const std::string kernel = "binary_" + kernel_suffix(node.inputs[0]->type.dtype, node);
-  b.launch(node, std::string(ir::name_of(node.inputs[0]->type.dtype)), "elements",
-           b.kernel("elementwise_binary", kernel),
-           kernels::Binary<Argument>{.a = b.in(node.inputs[0]),
-                                     .b = b.in(node.inputs[1]),
-                                     .out = b.out(node.output()),
-                                     .op = code,
-                                     .shape = table_of(view),
-                                     .rank = static_cast<std::int32_t>(view.extents.size()),
-                                     .count = Size{count},
-                                     .chunk = b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+  const std::string type = operand_type(node);
+  launch_strided(b, node, type, "elements", b.kernel("elementwise_binary", "binary_" + type),
+                 kernels::Binary<Argument>{.a = b.in(node.inputs[0]),
+                                           .b = b.in(node.inputs[1]),
+                                           .out = b.out(node.output()),
+                                           .op = code},
+                 view);
 }
 
 void lower_unary(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -58,16 +50,11 @@ void lower_unary(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.op == "Gelu" && node.has("approximate") &&
       node.string_attribute("approximate") == "tanh")
     code = unary::gelu_tanh;
-  const ir::Dim count = element_count(node.output()->type.shape);
-  const std::string kernel = "unary_" + kernel_suffix(node.inputs[0]->type.dtype, node);
-  b.launch(node, std::string(ir::name_of(node.inputs[0]->type.dtype)), "elements",
-           b.kernel("elementwise_unary", kernel),
-           kernels::Unary<Argument>{.x = b.in(node.inputs[0]),
-                                    .out = b.out(node.output()),
-                                    .op = code,
-                                    .count = Size{count},
-                                    .chunk = b.vector_chunk()},
-           {Size{count, b.vector_chunk()}, Size{}, Size{}});
+  const std::string type = operand_type(node);
+  launch_elements(
+      b, node, type, "elements", b.kernel("elementwise_unary", "unary_" + type),
+      kernels::Unary<Argument>{.x = b.in(node.inputs[0]), .out = b.out(node.output()), .op = code},
+      element_count(node.output()->type.shape), b.vector_chunk());
 }
 
 void lower_where(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -75,19 +62,13 @@ void lower_where(Builder& b, const ir::Graph&, const ir::Node& node) {
   View view{type.shape, {}};
   for (const ir::Value* in : node.inputs)
     view.strides.push_back(broadcast(in->type.shape, type.shape));
-  view = coalesced(std::move(view));
-  const ir::Dim count = element_count(type.shape);
-  b.launch(node, std::string(ir::name_of(type.dtype)), "elements",
-           b.kernel("where", fmt::format("where_{}", ir::size_of(type.dtype))),
-           kernels::Where<Argument>{.condition = b.in(node.inputs[0]),
-                                    .a = b.in(node.inputs[1]),
-                                    .b = b.in(node.inputs[2]),
-                                    .out = b.out(node.output()),
-                                    .shape = table_of(view),
-                                    .rank = static_cast<std::int32_t>(view.extents.size()),
-                                    .count = Size{count},
-                                    .chunk = b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+  launch_strided(b, node, std::string(ir::name_of(type.dtype)), "elements",
+                 b.kernel("where", fmt::format("where_{}", ir::size_of(type.dtype))),
+                 kernels::Where<Argument>{.condition = b.in(node.inputs[0]),
+                                          .a = b.in(node.inputs[1]),
+                                          .b = b.in(node.inputs[2]),
+                                          .out = b.out(node.output())},
+                 coalesced(std::move(view)));
 }
 
 }  // namespace
@@ -98,6 +79,7 @@ void add_elementwise(LoweringTable& table) {
     if (traits.binary_code) table[op] = lower_binary;
     if (traits.unary_code) table[op] = lower_unary;
   }
+  table["Cast"] = lower_cast;
   table["Where"] = lower_where;
 }
 

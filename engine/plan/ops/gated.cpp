@@ -4,6 +4,7 @@
 #include "kernels/types.hpp"
 #include "ops/operands.hpp"
 #include "plan/ops/columns.hpp"
+#include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -13,7 +14,6 @@ namespace {
 void lower_gated(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::gated;
   const ir::Type& type = node.output()->type;
-  const ir::Dim count = element_count(type.shape);
   kernels::Gated<Argument> arguments;
   arguments.gate = b.in(node.inputs[o::gate]);
   arguments.up = b.in(node.inputs[o::up]);
@@ -24,11 +24,10 @@ void lower_gated(Builder& b, const ir::Graph&, const ir::Node& node) {
                                      type.shape.back().constant());
   arguments.out_inv_scale = out.inv_scale;
   arguments.out_zero_point = out.zero_point;
-  arguments.count = Size{count};
   arguments.columns = Size{type.shape.back()};
-  arguments.chunk = b.vector_chunk();
-  b.launch(node, ir::is_int8(type.dtype) ? "fp32 > int8" : "fp32", "elements",
-           b.kernel("gated", "gated"), arguments, {Size{count, b.vector_chunk()}, Size{}, Size{}});
+  launch_elements(b, node, ir::is_int8(type.dtype) ? "fp32 > int8" : "fp32", "elements",
+                  b.kernel("gated", "gated"), arguments, element_count(type.shape),
+                  b.vector_chunk());
 }
 
 }  // namespace

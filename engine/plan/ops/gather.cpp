@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch step of Gather: rows of a [outer][axis][inner] view.
+// Launch steps of Gather: rows of a [outer][axis][inner] view; of GatherElements and of GatherND.
 #include <algorithm>
+#include <utility>
 
 #include "ir/input_role.hpp"
 #include "kernels/contracts/move.hpp"
+#include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -23,36 +25,84 @@ void note_vocabulary(Plan& plan, const ir::Node& gather, const ir::Dim& axis) {
   plan.word_rows = plan.word_rows > 0 ? std::min(plan.word_rows, rows) : rows;
 }
 
+/// The arguments that all three kernels take.
+template <class Contract>
+Contract gather_arguments(Builder& b, const ir::Node& node) {
+  Contract arguments;
+  arguments.data = b.in(node.inputs[0]);
+  arguments.indices = b.in(node.inputs[1]);
+  arguments.index_type = type_code(node.inputs[1]->type.dtype);
+  arguments.out = b.out(node.output());
+  arguments.error = b.error_flag();
+  return arguments;
+}
+
+/// The kernel of `program` for the size of an element.
+opencl::Kernel gather_kernel(Builder& b, const ir::Node& node, const char* program) {
+  return b.kernel(program, fmt::format("{}_{}", program, ir::size_of(node.output()->type.dtype)));
+}
+
+std::string gather_type(const ir::Node& node) {
+  return std::string(ir::name_of(node.output()->type.dtype));
+}
+
+void lower_gather(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Shape& data = node.inputs[0]->type.shape;
+  const auto [outer, axis, inner] = split(data, axis_of(node, 0, data.size()));
+  note_vocabulary(b.plan(), node, axis);
+  const ir::Dim count = element_count(node.inputs[1]->type.shape);
+  auto arguments = gather_arguments<kernels::Gather<Argument>>(b, node);
+  arguments.outer = Size{outer};
+  arguments.axis = Size{axis};
+  arguments.inner = Size{inner};
+  arguments.index_count = Size{count};
+  arguments.rows_per_item = b.rows_per_item();
+  b.launch(node, gather_type(node), "rows", gather_kernel(b, node, "gather"), arguments,
+           {Size{outer * count, b.rows_per_item()}, Size{}, Size{}});
+}
+
+void lower_gather_elements(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Shape& data = node.inputs[0]->type.shape;
+  const ir::Shape& indices = node.inputs[1]->type.shape;
+  const std::size_t axis = axis_of(node, 0, data.size());
+  for (std::size_t d = 0; d < data.size(); ++d)
+    if (d != axis) b.limit(indices[d], data[d]);
+  Strides strides = row_major(data);
+  auto arguments = gather_arguments<kernels::GatherElements<Argument>>(b, node);
+  arguments.extent = Size{data[axis]};
+  arguments.axis_stride = Size{std::exchange(strides[axis], ir::Dim(0))};
+  launch_strided(b, node, gather_type(node), "elements", gather_kernel(b, node, "gather_elements"),
+                 arguments, coalesced({indices, {strides, row_major(indices)}}));
+}
+
+void lower_gather_nd(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Shape& data = node.inputs[0]->type.shape;
+  const ir::Shape& indices = node.inputs[1]->type.shape;
+  const auto batch_dims = static_cast<std::size_t>(node.int_attribute("batch_dims", 0));
+  const auto depth = static_cast<std::size_t>(indices.back().constant());
+  const auto [batches, chosen, inner] = split(data, batch_dims, depth);
+  Table extents;
+  for (std::size_t d = batch_dims; d < batch_dims + depth; ++d)
+    extents.values.push_back(Size{data[d]});
+  ir::Dim tuples(1);
+  for (std::size_t d = batch_dims; d + 1 < indices.size(); ++d) tuples = tuples * indices[d];
+  auto arguments = gather_arguments<kernels::GatherND<Argument>>(b, node);
+  arguments.batches = Size{batches};
+  arguments.tuples = Size{tuples};
+  arguments.depth = static_cast<std::int32_t>(depth);
+  arguments.extents = extents;
+  arguments.inner = Size{inner};
+  arguments.rows_per_item = b.rows_per_item();
+  b.launch(node, gather_type(node), "rows", gather_kernel(b, node, "gather_nd"), arguments,
+           {Size{batches * tuples, b.rows_per_item()}, Size{}, Size{}});
+}
+
 }  // namespace
 
 void add_gather(LoweringTable& table) {
-  table["Gather"] = [](Builder& b, const ir::Graph&, const ir::Node& node) {
-    const ir::Shape& data = node.inputs[0]->type.shape;
-    const ir::Type& indices = node.inputs[1]->type;
-    std::int64_t axis = node.int_attribute("axis", 0);
-    if (axis < 0) axis += static_cast<std::int64_t>(data.size());
-    ir::Dim outer(1), inner(1);
-    for (std::size_t d = 0; d < data.size(); ++d) {
-      if (static_cast<std::int64_t>(d) < axis) outer = outer * data[d];
-      if (static_cast<std::int64_t>(d) > axis) inner = inner * data[d];
-    }
-    note_vocabulary(b.plan(), node, data[static_cast<std::size_t>(axis)]);
-    const ir::Dim count = element_count(indices.shape);
-    const ir::DType dtype = node.output()->type.dtype;
-    b.launch(node, std::string(ir::name_of(dtype)), "rows",
-             b.kernel("gather", fmt::format("gather_{}", ir::size_of(dtype))),
-             kernels::Gather<Argument>{.data = b.in(node.inputs[0]),
-                                       .indices = b.in(node.inputs[1]),
-                                       .index_type = type_code(indices.dtype),
-                                       .out = b.out(node.output()),
-                                       .outer = Size{outer},
-                                       .axis = Size{data[static_cast<std::size_t>(axis)]},
-                                       .inner = Size{inner},
-                                       .index_count = Size{count},
-                                       .error = b.error_flag(),
-                                       .rows_per_item = b.rows_per_item()},
-             {Size{outer * count, b.rows_per_item()}, Size{}, Size{}});
-  };
+  table["Gather"] = lower_gather;
+  table["GatherElements"] = lower_gather_elements;
+  table["GatherND"] = lower_gather_nd;
 }
 
 }  // namespace bertcl::plan

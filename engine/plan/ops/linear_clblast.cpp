@@ -8,9 +8,9 @@
 #include "kernels/contracts/move.hpp"
 #include "opencl/blas.hpp"
 #include "ops/operands.hpp"
+#include "plan/ops/elements.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/precision.hpp"
-#include "plan/strided.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -20,14 +20,12 @@ namespace {
 /// One launch of cast.cl between float types.
 void cast(Builder& b, const ir::Node& node, Argument from, ir::DType from_type, Argument to,
           ir::DType to_type, const ir::Dim& count) {
-  b.launch(node, std::string(ir::name_of(to_type)), "elements", b.kernel("cast", "cast"),
-           kernels::Cast<Argument>{.x = std::move(from),
-                                   .from = type_code(from_type),
-                                   .y = std::move(to),
-                                   .to = type_code(to_type),
-                                   .count = Size{count},
-                                   .chunk = b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+  launch_elements(b, node, std::string(ir::name_of(to_type)), "elements", b.kernel("cast", "cast"),
+                  kernels::Cast<Argument>{.x = std::move(from),
+                                          .from = type_code(from_type),
+                                          .y = std::move(to),
+                                          .to = type_code(to_type)},
+                  count, b.chunk());
 }
 
 }  // namespace
@@ -55,17 +53,14 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
   const ir::Value* bias = node.input(o::bias);
   if (bias) {
     const View view{{rows, shape.back()}, {{ir::Dim(0), ir::Dim(1)}, {shape.back(), ir::Dim(1)}}};
-    b.launch(node, "copy", "strided",
-             b.kernel("copy_strided", fmt::format("copy_strided_{}", ir::size_of(type))),
-             kernels::CopyStrided<Argument>{.source = b.constant(bias->constant->converted(type)),
-                                            .target = gemm_out,
-                                            .source_start = 0,
-                                            .target_start = 0,
-                                            .shape = table_of(view),
-                                            .rank = 2,
-                                            .count = Size{count},
-                                            .chunk = b.chunk()},
-             {Size{count, b.chunk()}, Size{}, Size{}});
+    launch_strided(
+        b, node, "copy", "strided",
+        b.kernel("copy_strided", fmt::format("copy_strided_{}", ir::size_of(type))),
+        kernels::CopyStrided<Argument>{.source = b.constant(bias->constant->converted(type)),
+                                       .target = gemm_out,
+                                       .source_start = 0,
+                                       .target_start = 0},
+        view);
   }
   opencl::Context* context = &b.context();
   const auto call = [=](std::span<opencl::Buffer* const> buffers, const ir::Bindings& sizes) {
@@ -85,13 +80,10 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
   if (half) cast(b, node, Builder::read(gemm_out), type, y, ir::DType::f32, count);
   const std::string activation = activation_of(node);
   if (activation.empty()) return;
-  b.launch(node, "fp32", "elements", b.kernel("elementwise_unary", "unary_f32"),
-           kernels::Unary<Argument>{.x = Builder::read(y),
-                                    .out = y,
-                                    .op = unary_code(activation),
-                                    .count = Size{count},
-                                    .chunk = b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+  launch_elements(
+      b, node, "fp32", "elements", b.kernel("elementwise_unary", "unary_f32"),
+      kernels::Unary<Argument>{.x = Builder::read(y), .out = y, .op = unary_code(activation)},
+      count, b.chunk());
 }
 
 }  // namespace bertcl::plan

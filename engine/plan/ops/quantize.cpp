@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/contracts/quantize.hpp"
+#include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -53,23 +54,16 @@ void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = x->type.shape;
   ir::Dim axis_size(1), inner = element_count(shape);
   if (element_count(node.inputs[1]->type.shape) != ir::Dim(1)) {
-    auto axis = node.int_attribute("axis", 1);
-    if (axis < 0) axis += static_cast<std::int64_t>(shape.size());
-    axis_size = shape.at(static_cast<std::size_t>(axis));
-    inner = ir::Dim(1);
-    for (auto i = static_cast<std::size_t>(axis) + 1; i < shape.size(); ++i)
-      inner = inner * shape[i];
+    const auto parts = split(shape, axis_of(node, 1, shape.size()));
+    axis_size = parts[1], inner = parts[2];
   }
-  const ir::Dim count = element_count(shape);
   const auto launch = [&](const char* kernel, auto arguments) {
     arguments.scales = b.in(node.inputs[1]);
     arguments.zero_points = zero_points(b, node);
-    arguments.count = Size{count};
     arguments.axis = Size{axis_size};
     arguments.inner = Size{inner};
-    arguments.chunk = b.vector_chunk();
-    b.launch(node, "fp32 <> int8", "elements", b.kernel("quantize", kernel), arguments,
-             {Size{count, b.vector_chunk()}, Size{}, Size{}})
+    launch_elements(b, node, "fp32 <> int8", "elements", b.kernel("quantize", kernel), arguments,
+                    element_count(shape), b.vector_chunk())
         .why_not_faster = why_alone(node);
   };
   const std::int32_t code = type_code(quantized->type.dtype);

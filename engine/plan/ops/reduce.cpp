@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of reductions and of Softmax.
+// Launch steps of reductions, of CumSum along an axis that is known, and of Softmax.
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "kernels/contracts/reduce.hpp"
 #include "kernels/contracts/rows.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
+#include "plan/strided.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -16,68 +19,70 @@ const std::map<std::string, std::int32_t, std::less<>> codes{{"ReduceSum", 0},  
                                                              {"ReduceMax", 2},  {"ReduceMin", 3},
                                                              {"ReduceProd", 4}, {"ReduceL2", 5}};
 
-/// outer, size, inner of a reduction over neighbouring axes.
-std::array<ir::Dim, 3> split(const ir::Node& node, const ir::Shape& shape,
-                             std::vector<std::int64_t> axes) {
-  const auto rank = static_cast<std::int64_t>(shape.size());
-  if (axes.empty())
-    for (std::int64_t d = 0; d < rank; ++d) axes.push_back(d);
-  for (std::int64_t& a : axes) a += a < 0 ? rank : 0;
+/// outer, size, inner of a reduction over adjacent axes.
+std::array<ir::Dim, 3> reduced(const ir::Node& node, const ir::Shape& shape,
+                               std::vector<std::int64_t> axes) {
+  if (axes.empty()) return split(shape, 0, shape.size());
+  for (std::int64_t& a : axes) a += a < 0 ? static_cast<std::int64_t>(shape.size()) : 0;
   std::sort(axes.begin(), axes.end());
-  if (!axes.empty() && axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size()))
+  if (axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size()))
     throw Error(fmt::format("{}: kernels reduce adjacent axes only", node.describe()));
-  std::array<ir::Dim, 3> view{ir::Dim(1), ir::Dim(1), ir::Dim(1)};
-  for (std::int64_t d = 0; d < rank; ++d) {
-    const std::size_t part = axes.empty() || d < axes.front() ? 0 : d <= axes.back() ? 1 : 2;
-    view[part] = view[part] * shape[static_cast<std::size_t>(d)];
-  }
-  return view;
+  return split(shape, static_cast<std::size_t>(axes.front()), axes.size());
+}
+
+/// Launches a kernel along the middle axis of `view`.
+void launch_along(Builder& b, const ir::Node& node, const std::string& type, const char* variant,
+                  opencl::Kernel kernel, const std::array<ir::Dim, 3>& view, auto arguments) {
+  const auto& [outer, size, inner] = view;
+  const std::int32_t chunk = b.rows_per_item();
+  arguments.x = b.in(node.inputs[0]);
+  arguments.out = b.out(node.output());
+  arguments.outer = Size{outer};
+  arguments.size = Size{size};
+  arguments.inner = Size{inner};
+  arguments.chunk = chunk;
+  b.launch(node, type, variant, std::move(kernel), arguments,
+           {Size{outer * inner, chunk}, Size{}, Size{}});
 }
 
 void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
-  const ir::Type& type = node.inputs[0]->type;
+  using enum ir::DType;
+  const ir::Type& of = node.inputs[0]->type;
   std::vector<std::int64_t> axes;
   if (node.has("axes")) axes = node.ints_attribute("axes");
-  const auto [outer, size, inner] = split(node, type.shape, axes);
-  const char* kernel = type.dtype == ir::DType::f32   ? "reduce_f32"
-                       : type.dtype == ir::DType::i32 ? "reduce_i32"
-                       : type.dtype == ir::DType::i64 ? "reduce_i64"
-                                                      : nullptr;
-  if (!kernel)
-    throw Error(fmt::format("{}: no kernel for element type {} (supported: f32, i32, i64)",
-                            node.describe(), ir::name_of(type.dtype)));
-  if (node.op == "ReduceL2" && type.dtype != ir::DType::f32)
-    throw Error(fmt::format("{}: no kernel for element type {} (supported: f32)", node.describe(),
-                            ir::name_of(type.dtype)));
-  const std::int32_t chunk = b.rows_per_item();
-  b.launch(node, std::string(ir::name_of(type.dtype)), "rows", b.kernel("reduce", kernel),
-           kernels::Reduce<Argument>{.x = b.in(node.inputs[0]),
-                                     .out = b.out(node.output()),
-                                     .op = codes.find(node.op)->second,
-                                     .outer = Size{outer},
-                                     .size = Size{size},
-                                     .inner = Size{inner},
-                                     .chunk = chunk},
-           {Size{outer * inner, chunk}, Size{}, Size{}});
+  const std::array<ir::Dim, 3> view = reduced(node, of.shape, axes);
+  const std::string type = supported_type(node, of.dtype, {f32, i32, i64});
+  if (node.op == "ReduceL2") supported_type(node, of.dtype, {f32});
+  launch_along(b, node, type, "rows", b.kernel("reduce", "reduce_" + type), view,
+               kernels::Reduce<Argument>{.op = codes.find(node.op)->second});
 }
 
 void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
-  if (node.inputs[0]->type.dtype != ir::DType::f32)
-    throw Error(fmt::format("{}: no kernel for element type {} (supported: f32)", node.describe(),
-                            ir::name_of(node.inputs[0]->type.dtype)));
-  const auto [outer, size, inner] =
-      split(node, node.inputs[0]->type.shape, {node.int_attribute("axis", 0)});
-  const std::int32_t chunk = b.rows_per_item();
-  b.launch(node, "f32", "rows", b.kernel("reduce", "argmax_f32"),
-           kernels::ArgMax<Argument>{
-               .x = b.in(node.inputs[0]),
-               .out = b.out(node.output()),
-               .outer = Size{outer},
-               .size = Size{size},
-               .inner = Size{inner},
-               .take_last = static_cast<std::int32_t>(node.int_attribute("select_last_index", 0)),
-               .chunk = chunk},
-           {Size{outer * inner, chunk}, Size{}, Size{}});
+  const ir::Type& of = node.inputs[0]->type;
+  const std::string type = supported_type(node, of.dtype, {ir::DType::f32});
+  launch_along(b, node, type, "rows", b.kernel("reduce", "argmax_f32"),
+               split(of.shape, axis_of(node, 0, of.shape.size())),
+               kernels::ArgMax<Argument>{.take_last = static_cast<std::int32_t>(
+                                             node.int_attribute("select_last_index", 0))});
+}
+
+void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
+  using enum ir::DType;
+  const ir::Value* axis_operand = node.inputs[1];
+  if (!axis_operand->is_constant())
+    throw Error(fmt::format("{}: axis '{}' is not constant", node.describe(), axis_operand->name));
+  const ir::Type& of = node.output()->type;
+  const auto rank = static_cast<std::int64_t>(of.shape.size());
+  std::int64_t axis = axis_operand->constant->to_ints().at(0);
+  if (axis < -rank || axis >= rank)
+    throw Error(
+        fmt::format("{}: axis {} is out of range for rank {}", node.describe(), axis, rank));
+  const std::string type = supported_type(node, of.dtype, {f32, i32, i64});
+  launch_along(b, node, type, "lines", b.kernel("cumsum", "cumsum_" + type),
+               split(of.shape, static_cast<std::size_t>(axis < 0 ? axis + rank : axis)),
+               kernels::CumSum<Argument>{
+                   .exclusive = static_cast<std::int32_t>(node.int_attribute("exclusive", 0)),
+                   .reverse = static_cast<std::int32_t>(node.int_attribute("reverse", 0))});
 }
 
 void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -104,6 +109,7 @@ void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
 void add_reduce(LoweringTable& table) {
   for (const auto& [op, code] : codes) table[op] = lower_reduce;
   table["ArgMax"] = lower_argmax;
+  table["CumSum"] = lower_cumsum;
   table["Softmax"] = lower_softmax;
   table["LogSoftmax"] = lower_softmax;
 }

@@ -4,8 +4,8 @@
 
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/contracts/move.hpp"
+#include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
-#include "plan/strided.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -27,19 +27,14 @@ void lower_squeeze(Builder& b, const ir::Graph& graph, const ir::Node& node) {
 /// target[target_start + ...] = source[source_start + ...] over the extents of `view`.
 void copy(Builder& b, const ir::Node& node, const ir::Value* source, Argument target, View view,
           Argument source_start, Argument target_start) {
-  const ir::Dim count = element_count(view.extents);
-  view = coalesced(std::move(view));
   const std::size_t bytes = ir::size_of(source->type.dtype);
-  b.launch(node, "copy", "strided", b.kernel("copy_strided", fmt::format("copy_strided_{}", bytes)),
-           kernels::CopyStrided<Argument>{.source = b.in(source),
-                                          .target = std::move(target),
-                                          .source_start = std::move(source_start),
-                                          .target_start = std::move(target_start),
-                                          .shape = table_of(view),
-                                          .rank = static_cast<std::int32_t>(view.extents.size()),
-                                          .count = Size{count},
-                                          .chunk = b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+  launch_strided(b, node, "copy", "strided",
+                 b.kernel("copy_strided", fmt::format("copy_strided_{}", bytes)),
+                 kernels::CopyStrided<Argument>{.source = b.in(source),
+                                                .target = std::move(target),
+                                                .source_start = std::move(source_start),
+                                                .target_start = std::move(target_start)},
+                 coalesced(std::move(view)));
 }
 
 void lower_transpose(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -134,12 +129,6 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
   copy(b, node, node.inputs[0], b.out(node.output()), {to, {strides, row_major(to)}}, start, 0);
 }
 
-std::size_t axis_of(const ir::Node& node, std::int64_t otherwise) {
-  std::int64_t axis = node.int_attribute("axis", otherwise);
-  if (axis < 0) axis += static_cast<std::int64_t>(node.output()->type.shape.size());
-  return static_cast<std::size_t>(axis);
-}
-
 /// Offset of a part after `before` elements of `axis`; throws if it is not a product of sizes.
 Size part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stride) {
   if (!before.is_constant())
@@ -159,7 +148,7 @@ ir::Dim part_sum(const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
 
 void lower_split(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const ir::Shape& from = node.inputs[0]->type.shape;
-  const std::size_t axis = axis_of(node, 0);
+  const std::size_t axis = axis_of(node, 0, from.size());
   const Strides strides = row_major(from);
   ir::Dim before(0);
   for (const ir::Value* out : node.outputs) {
@@ -173,8 +162,8 @@ void lower_split(Builder& b, const ir::Graph& graph, const ir::Node& node) {
 }
 
 void lower_concat(Builder& b, const ir::Graph&, const ir::Node& node) {
-  const std::size_t axis = axis_of(node, 0);
   const Strides strides = row_major(node.output()->type.shape);
+  const std::size_t axis = axis_of(node, 0, strides.size());
   const Argument out = b.out(node.output());
   ir::Dim before(0);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -201,20 +190,15 @@ void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
     start = pads[d] == 0 ? start : part_sum(node, start, ir::Dim(pads[d]) * strides[d]);
   }
   const Argument out = b.out(node.output());
-  const ir::Dim count = element_count(type.shape);
   const std::size_t bytes = ir::size_of(type.dtype);
   const ir::Value* value = node.input(1);
-  const View all = coalesced({type.shape, {strides, strides}});
-  b.launch(node, "fill", "strided", b.kernel("copy_strided", fmt::format("fill_strided_{}", bytes)),
-           kernels::FillStrided<Argument>{
-               .value = value ? b.in(value) : b.constant(ir::Tensor::zeros(type.dtype, {})),
-               .target = out,
-               .target_start = 0,
-               .shape = table_of(all),
-               .rank = static_cast<std::int32_t>(all.extents.size()),
-               .count = Size{count},
-               .chunk = b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+  launch_strided(b, node, "fill", "strided",
+                 b.kernel("copy_strided", fmt::format("fill_strided_{}", bytes)),
+                 kernels::FillStrided<Argument>{
+                     .value = value ? b.in(value) : b.constant(ir::Tensor::zeros(type.dtype, {})),
+                     .target = out,
+                     .target_start = 0},
+                 coalesced({type.shape, {strides, strides}}));
   copy(b, node, x, out, {x->type.shape, {row_major(x->type.shape), strides}}, 0, Size{start});
 }
 
@@ -243,15 +227,12 @@ void lower_range(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto scalar = [&](std::string_view key, std::int64_t otherwise) {
     return b.constant(ir::Tensor::scalar(node.int_attribute(key, otherwise)).converted(type.dtype));
   };
-  const ir::Dim count = element_count(type.shape);
-  b.launch(node, std::string(ir::name_of(type.dtype)), "elements",
-           b.kernel("range", type.dtype == ir::DType::i64 ? "range_i64" : "range_i32"),
-           kernels::Range<Argument>{.start = scalar("start", 0),
-                                    .delta = scalar("step", 1),
-                                    .out = b.out(node.output()),
-                                    .count = Size{count},
-                                    .chunk = b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+  const std::string name(ir::name_of(type.dtype));
+  launch_elements(
+      b, node, name, "elements", b.kernel("range", "range_" + name),
+      kernels::Range<Argument>{
+          .start = scalar("start", 0), .delta = scalar("step", 1), .out = b.out(node.output())},
+      element_count(type.shape), b.chunk());
 }
 
 }  // namespace
