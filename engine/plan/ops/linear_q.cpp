@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/contracts/gemm.hpp"
+#include "kernels/same_arguments.hpp"
 #include "ops/operands.hpp"
 #include "plan/gemm_parts.hpp"
 #include "plan/gemm_s8.hpp"
@@ -63,39 +64,15 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
   const Argument sums = b.partial_sums();
   Step& partial = b.launch(
       node, "int8", kMmaParts, b.kernel(variant.program, "gemm_s8_partial", defines),
-      kernels::GemmS8Partial<Argument>{.a = of.a,
-                                       .b = of.b,
-                                       .partials = sums,
-                                       .M = of.M,
-                                       .N = of.N,
-                                       .K = of.K,
-                                       .a_signed = of.a_signed,
-                                       .parts = parts.parts},
+      kernels::with_same_arguments(
+          kernels::GemmS8Partial<Argument>{.partials = sums, .parts = parts.parts}, of),
       {Size{ir::Dim(items * parts.parts)}, Size{rows, kPartRows}, Size{ir::Dim(n), kPartColumns}});
   partial.local[0] = static_cast<std::size_t>(items);
   limit(partial);
   const opencl::Defines known{{"ACTIVATION", std::get<std::int32_t>(of.activation)},
                               {"OUT_TYPE", std::get<std::int32_t>(of.out_type)}};
-  const kernels::GemmS8Finish<Argument> rest{.partials = sums,
-                                             .colsum = of.colsum,
-                                             .scale = of.scale,
-                                             .bias = of.bias,
-                                             .out_inv_scale = of.out_inv_scale,
-                                             .out_zero_point = of.out_zero_point,
-                                             .out = of.out,
-                                             .M = of.M,
-                                             .N = of.N,
-                                             .zero_point = of.zero_point,
-                                             .a_signed = of.a_signed,
-                                             .has_bias = of.has_bias,
-                                             .activation = of.activation,
-                                             .out_type = of.out_type,
-                                             .x_scale = of.x_scale,
-                                             .x_zero_point = of.x_zero_point,
-                                             .row_sums = of.row_sums,
-                                             .w_zero_point = of.w_zero_point,
-                                             .row_scale = of.row_scale,
-                                             .parts = parts.parts};
+  const auto rest = kernels::with_same_arguments(
+      kernels::GemmS8Finish<Argument>{.partials = sums, .parts = parts.parts}, of);
   const auto finish = [=, &b, &node] {
     limit(b.launch(node, "int8", kMmaFinish, b.kernel("gemm_s8_finish", "gemm_s8_finish", known),
                    rest, {Size{ir::Dim(n), 4}, Size{rows}, Size{}}));

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/contracts/rows.hpp"
+#include "kernels/same_arguments.hpp"
 #include "ops/norm.hpp"
 #include "ops/operands.hpp"
 #include "plan/gemm_parts.hpp"
@@ -47,37 +48,19 @@ void add_norm_of_parts(Builder& b, const ir::Node& node, const PartialGemm& gemm
                        const RowGroup& group, const kernels::AddNorm<Argument>& norm,
                        std::int64_t hidden) {
   const kernels::GemmS8Finish<Argument>& of = gemm.arguments;
-  Step& step =
-      b.launch(node, "int8 > " + std::string(type_of(node)), kMmaNorm,
-               b.kernel("add_norm_parts_group", "add_norm_parts", group.defines),
-               kernels::AddNormParts<Argument>{.partials = of.partials,
-                                               .colsum = of.colsum,
-                                               .scale = of.scale,
-                                               .bias = of.bias,
-                                               .zero_point = of.zero_point,
-                                               .a_signed = of.a_signed,
-                                               .parts = of.parts,
-                                               .residual = norm.residual,
-                                               .residual_type = norm.residual_type,
-                                               .residual_scale = norm.residual_scale,
-                                               .residual_zero_point = norm.residual_zero_point,
-                                               .gamma = norm.gamma,
-                                               .beta = norm.beta,
-                                               .eps = norm.eps,
-                                               .rms = norm.rms,
-                                               .sum = norm.sum,
-                                               .out = norm.out,
-                                               .q = norm.q,
-                                               .q_type = norm.q_type,
-                                               .q_inv_scale = norm.q_inv_scale,
-                                               .q_zero_point = norm.q_zero_point,
-                                               .r = norm.r,
-                                               .r_type = norm.r_type,
-                                               .r_inv_scale = norm.r_inv_scale,
-                                               .r_zero_point = norm.r_zero_point,
-                                               .rows = norm.rows,
-                                               .hidden = static_cast<std::int32_t>(hidden)},
-               {Size{gemm.rows * ir::Dim(group.items)}, Size{}, Size{}});
+  auto arguments =
+      kernels::with_same_arguments(kernels::AddNormParts<Argument>{.partials = of.partials,
+                                                                   .colsum = of.colsum,
+                                                                   .scale = of.scale,
+                                                                   .bias = of.bias,
+                                                                   .zero_point = of.zero_point,
+                                                                   .a_signed = of.a_signed,
+                                                                   .parts = of.parts},
+                                   norm);
+  arguments.hidden = static_cast<std::int32_t>(hidden);
+  Step& step = b.launch(node, "int8 > " + std::string(type_of(node)), kMmaNorm,
+                        b.kernel("add_norm_parts_group", "add_norm_parts", group.defines),
+                        arguments, {Size{gemm.rows * ir::Dim(group.items)}, Size{}, Size{}});
   step.local[0] = static_cast<std::size_t>(group.items);
   step.unit = gemm.rows;
   step.up_to_rows = gemm.up_to_rows;

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments that two kernels have in common.
+#pragma once
+
+namespace bertcl::kernels {
+
+/// `to` with the arguments of `from` that have the names of its own.
+template <template <class> class To, template <class> class From, class A>
+To<A> with_same_arguments(To<A> to, const From<A>& from) {
+  for (const auto& field : To<A>::fields)
+    for (const auto& same : From<A>::fields)
+      if (field.name == same.name) to.*field.member = from.*same.member;
+  return to;
+}
+
+}  // namespace bertcl::kernels
