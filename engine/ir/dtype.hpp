@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 namespace bertcl::ir {
 
@@ -40,50 +41,18 @@ constexpr bool is_int8(DType t) { return t == DType::i8 || t == DType::u8; }
 
 /// The DType of a C++ arithmetic type; f16 and bf16 have none.
 template <class T>
-constexpr DType dtype_of();
-template <>
-constexpr DType dtype_of<float>() {
-  return DType::f32;
-}
-template <>
-constexpr DType dtype_of<double>() {
-  return DType::f64;
-}
-template <>
-constexpr DType dtype_of<std::int8_t>() {
-  return DType::i8;
-}
-template <>
-constexpr DType dtype_of<std::uint8_t>() {
-  return DType::u8;
-}
-template <>
-constexpr DType dtype_of<std::int16_t>() {
-  return DType::i16;
-}
-template <>
-constexpr DType dtype_of<std::uint16_t>() {
-  return DType::u16;
-}
-template <>
-constexpr DType dtype_of<std::int32_t>() {
-  return DType::i32;
-}
-template <>
-constexpr DType dtype_of<std::uint32_t>() {
-  return DType::u32;
-}
-template <>
-constexpr DType dtype_of<std::int64_t>() {
-  return DType::i64;
-}
-template <>
-constexpr DType dtype_of<std::uint64_t>() {
-  return DType::u64;
-}
-template <>
-constexpr DType dtype_of<bool>() {
-  return DType::boolean;
+consteval DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return DType::f32;
+  if constexpr (std::is_same_v<T, double>) return DType::f64;
+  if constexpr (std::is_same_v<T, std::int8_t>) return DType::i8;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return DType::u8;
+  if constexpr (std::is_same_v<T, std::int16_t>) return DType::i16;
+  if constexpr (std::is_same_v<T, std::uint16_t>) return DType::u16;
+  if constexpr (std::is_same_v<T, std::int32_t>) return DType::i32;
+  if constexpr (std::is_same_v<T, std::uint32_t>) return DType::u32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return DType::i64;
+  if constexpr (std::is_same_v<T, std::uint64_t>) return DType::u64;
+  if constexpr (std::is_same_v<T, bool>) return DType::boolean;
 }
 
 }  // namespace bertcl::ir

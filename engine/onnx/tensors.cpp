@@ -94,36 +94,11 @@ std::uint64_t number(const std::string& text, const std::string& where) {
 }  // namespace
 
 ir::DType element_type(std::int32_t onnx_type, const std::string& where) {
-  switch (onnx_type) {
-    case 1:
-      return DType::f32;
-    case 2:
-      return DType::u8;
-    case 3:
-      return DType::i8;
-    case 4:
-      return DType::u16;
-    case 5:
-      return DType::i16;
-    case 6:
-      return DType::i32;
-    case 7:
-      return DType::i64;
-    case 9:
-      return DType::boolean;
-    case 10:
-      return DType::f16;
-    case 11:
-      return DType::f64;
-    case 12:
-      return DType::u32;
-    case 13:
-      return DType::u64;
-    case 16:
-      return DType::bf16;
-    default:
-      break;
-  }
+  static const std::map<std::int32_t, DType> types = {
+      {1, DType::f32},  {2, DType::u8},   {3, DType::i8},      {4, DType::u16},  {5, DType::i16},
+      {6, DType::i32},  {7, DType::i64},  {9, DType::boolean}, {10, DType::f16}, {11, DType::f64},
+      {12, DType::u32}, {13, DType::u64}, {16, DType::bf16}};
+  if (const auto known = types.find(onnx_type); known != types.end()) return known->second;
   static const std::map<std::int32_t, const char*> others = {
       {0, "undefined"},     {8, "string"},          {14, "complex64"},  {15, "complex128"},
       {17, "float8e4m3fn"}, {18, "float8e4m3fnuz"}, {19, "float8e5m2"}, {20, "float8e5m2fnuz"},
