@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <functional>
 #include <limits>
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "support/number_in.hpp"
 
 namespace bertcl::onnxruntime_ep {
 namespace {
@@ -22,12 +22,10 @@ using Text = const std::string&;
 }
 
 std::int64_t number(Text name, Text value, std::int64_t least, std::int64_t most) {
-  std::int64_t result = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, result);
-  if (error != std::errc() || stop != end || result < least || result > most)
+  const auto result = number_in<std::int64_t>(value);
+  if (!result || *result < least || *result > most)
     refuse(name, value, fmt::format("a number from {} to {}", least, most));
-  return result;
+  return *result;
 }
 
 bool yes_or_no(Text name, Text value) {

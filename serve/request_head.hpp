@@ -4,13 +4,13 @@
 #include <httplib.h>
 #include <strings.h>
 
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <sstream>
 #include <string>
-#include <system_error>
+
+#include "support/number_in.hpp"
 
 namespace bertcl::serve {
 
@@ -27,9 +27,9 @@ inline BodyOf body_of(const httplib::Request& request, std::size_t& length) {
     const std::string coding = request.get_header_value("Transfer-Encoding");
     return strcasecmp(coding.c_str(), "chunked") == 0 ? BodyOf::chunked : BodyOf::unclear;
   }
-  const std::string text = request.get_header_value("Content-Length");
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
-  if (error != std::errc{} || end != text.data() + text.size()) return BodyOf::unclear;
+  const auto announced = number_in<std::size_t>(request.get_header_value("Content-Length"));
+  if (!announced) return BodyOf::unclear;
+  length = *announced;
   return BodyOf::announced;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Open Inference Protocol, version 2, with its binary extension: tensors in, tensors out.
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "serve/json_text.hpp"
 #include "serve/routes.hpp"
 #include "serve/tensors.hpp"
+#include "support/number_in.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -155,12 +155,11 @@ Reply results(const ModelSetup& setup, const Inference& inference,
 std::size_t header_length(const Call& call) {
   const std::string text = call.header(kHeaderLength);
   if (text.empty()) return call.body.size();
-  std::size_t length = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
-  if (error != std::errc{} || end != text.data() + text.size() || length > call.body.size())
+  const auto length = number_in<std::size_t>(text);
+  if (!length || *length > call.body.size())
     throw Error(std::string(kHeaderLength) + " is '" + text + "', the body has " +
                 std::to_string(call.body.size()) + " bytes");
-  return length;
+  return *length;
 }
 
 Inference read_call(Context& context, const runtime::Session& session) {

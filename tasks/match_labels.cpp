@@ -6,13 +6,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <ranges>
-#include <system_error>
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/number_in.hpp"
 #include "support/option_name.hpp"
 #include "text/unicode.hpp"
 
@@ -46,14 +45,6 @@ std::optional<std::size_t> polarity_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// The class that a label counts, from 0.
-std::optional<std::size_t> number_of(const std::string& label) {
-  std::size_t number = 0;
-  const auto [rest, error] = std::from_chars(label.data(), label.data() + label.size(), number);
-  if (error != std::errc{} || rest != label.data() + label.size()) return std::nullopt;
-  return number;
-}
-
 /// Labels by the names of the model's classes; negative and positive by any of their names;
 /// numbers count the classes.
 ClassOf match_names(const DataLabels& data, const Labels& names) {
@@ -71,8 +62,8 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
         }))
       return *polar;
   }
-  if (auto numbers =
-          match(data, classes, [](auto& label, auto at) { return number_of(label) == at; }))
+  if (auto numbers = match(
+          data, classes, [](auto& label, auto at) { return number_in<std::size_t>(label) == at; }))
     return *numbers;
   DataLabels unknown = data;
   for (const std::string& name : names) unknown.erase(name);
@@ -86,14 +77,15 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
 bool are_polar(const DataLabels& data) {
   const auto labels = std::views::keys(data);
   return std::ranges::all_of(labels, [](auto& label) { return polarity_of(label).has_value(); }) &&
-         !std::ranges::all_of(labels, [](auto& label) { return number_of(label).has_value(); });
+         !std::ranges::all_of(
+             labels, [](auto& label) { return number_in<std::size_t>(label).has_value(); });
 }
 
 /// Without names of the model's classes: numbers count them.
 ClassOf match_numbers(const DataLabels& data) {
   ClassOf class_of;
   for (const auto& [label, line] : data) {
-    const auto number = number_of(label);
+    const auto number = number_in<std::size_t>(label);
     if (!number)
       throw Error(fmt::format(
           "which class of the model stands for {} is not known; give the classes in the order of "

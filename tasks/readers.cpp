@@ -6,16 +6,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/number_in.hpp"
 #include "tasks/conll.hpp"
 #include "tasks/table.hpp"
 #include "text/data_file.hpp"
@@ -27,12 +26,8 @@ using text::JsonNode;
 using text::name_of;
 
 std::optional<double> parse_number(std::string_view text) {
-  text = text::trimmed(text);
-  double value = 0.0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || rest != text.data() + text.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
+  const auto value = number_in<double>(text::trimmed(text));
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 /// "1 column", "3 columns"

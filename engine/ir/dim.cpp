@@ -6,11 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
+#include "support/number_in.hpp"
 
 namespace bertcl::ir {
 
@@ -26,10 +26,9 @@ std::optional<Dim> Dim::parse(std::string_view text) {
     const auto star = text.find('*');
     const std::string_view factor = text.substr(0, star);
     if (factor.empty()) return std::nullopt;
-    if (std::int64_t n = 0; factor[0] == '-' || (factor[0] >= '0' && factor[0] <= '9')) {
-      const auto [end, error] = std::from_chars(factor.data(), factor.data() + factor.size(), n);
-      if (error != std::errc() || end != factor.data() + factor.size()) return std::nullopt;
-      if (__builtin_mul_overflow(d.coefficient_, n, &d.coefficient_)) return std::nullopt;
+    if (factor[0] == '-' || (factor[0] >= '0' && factor[0] <= '9')) {
+      const auto n = number_in<std::int64_t>(factor);
+      if (!n || __builtin_mul_overflow(d.coefficient_, *n, &d.coefficient_)) return std::nullopt;
     } else {
       d.symbols_.emplace_back(factor);
     }

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstring>
 #include <set>
 
 #include "bertcl/error.hpp"
 #include "onnx/proto.hpp"
+#include "support/number_in.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -84,11 +84,8 @@ ir::Tensor typed_tensor(const onnx::TensorProto& p, DType dtype, ir::Sizes sizes
 }
 
 std::uint64_t number(const std::string& text, const std::string& where) {
-  std::uint64_t v = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw Error(fmt::format("{}: '{}' in external_data is not a number", where, text));
-  return v;
+  if (const auto number = number_in<std::uint64_t>(text)) return *number;
+  throw Error(fmt::format("{}: '{}' in external_data is not a number", where, text));
 }
 
 }  // namespace

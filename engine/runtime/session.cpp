@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -25,6 +23,7 @@
 #include "plan/precision.hpp"
 #include "runtime/request.hpp"
 #include "runtime/self_check.hpp"
+#include "support/number_in.hpp"
 #include "support/option_name.hpp"
 #include "support/stopwatch.hpp"
 #include "support/with_code.hpp"
@@ -151,11 +150,10 @@ namespace {
 std::int64_t memory_limit(const SessionOptions& options) {
   const char* text = std::getenv("BERTCL_MAX_MEMORY");
   if (options.max_memory > 0 || !text || !*text) return options.max_memory;
-  std::int64_t bytes = 0;
-  const char* end = text + std::strlen(text);
-  if (std::from_chars(text, end, bytes).ptr != end || bytes <= 0)
+  const auto bytes = number_in<std::int64_t>(text);
+  if (!bytes || *bytes <= 0)
     throw Error(fmt::format("BERTCL_MAX_MEMORY: '{}' is not a number of bytes", text));
-  return bytes;
+  return *bytes;
 }
 
 /// Before any of it is brought to the device.

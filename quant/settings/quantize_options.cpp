@@ -7,9 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <limits>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "quant/presets.hpp"
 #include "quant/settings/method_options.hpp"
 #include "quant/settings/option_checks.hpp"
+#include "support/number_in.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -82,17 +81,14 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, Set set, const
 void set_axis(Options& options, const std::string& text) {
   const auto equals = std::min(text.find('='), text.size());
   const std::string op = text.substr(0, equals);
-  const char* end = text.data() + text.size();
-  int axis = 0;
-  const auto [rest, error] =
-      std::from_chars(text.data() + std::min(equals + 1, text.size()), end, axis);
-  if (op.empty() || error != std::errc{} || rest != end)
+  const auto axis = number_in<int>(text.substr(std::min(equals + 1, text.size())));
+  if (op.empty() || !axis)
     throw CLI::ValidationError("--axis", "'" + text + "' is not OPERATOR=AXIS, such as MatMul=1");
   if (const auto known = weight_operators();
       std::find(known.begin(), known.end(), op) == known.end())
     throw CLI::ValidationError(
         "--axis", fmt::format("'{}' has no weights (choose from {})", op, fmt::join(known, ", ")));
-  options.weights.axes[op] = axis;
+  options.weights.axes[op] = *axis;
 }
 
 void add_placement_options(CLI::App& command, PlacementOptions& placement) {
@@ -260,12 +256,9 @@ void add_accuracy_options(CLI::App& command, AccuracyOptions& options) {
             options.smooth = text != "off";
             options.alpha.reset();
             if (text == "off" || text == "auto") return;
-            double alpha = 0.0;
-            const char* end = text.data() + text.size();
-            const auto [rest, error] = std::from_chars(text.data(), end, alpha);
-            if (error != std::errc{} || rest != end || !(alpha >= 0.0 && alpha <= 1.0))
+            options.alpha = number_in<double>(text);
+            if (!options.alpha || !(*options.alpha >= 0.0 && *options.alpha <= 1.0))
               throw CLI::ValidationError("--smooth", "'" + text + "' is not auto, off or 0 .. 1");
-            options.alpha = alpha;
           },
           "Move scale from MatMul input channels to the rows of their weights: auto: with "
           "the\nformula of least error for each (default), off, or ALPHA as in SmoothQuant")

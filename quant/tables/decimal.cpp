@@ -4,9 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "bertcl/error.hpp"
+#include "support/number_in.hpp"
 
 namespace bertcl::quant {
 
@@ -17,11 +16,9 @@ std::string decimal(float value) {
 }
 
 float parse_decimal(std::string_view text, const std::string& tensor) {
-  double value = 0.0;  // widened floats are written: their shortest text is one of doubles
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw Error(fmt::format("tensor '{}': '{:.60}' is not a number", tensor, text));
-  return static_cast<float>(value);
+  // Widened floats are written: their shortest text is one of doubles.
+  if (const auto value = number_in<double>(text)) return static_cast<float>(*value);
+  throw Error(fmt::format("tensor '{}': '{:.60}' is not a number", tensor, text));
 }
 
 }  // namespace bertcl::quant
