@@ -75,7 +75,7 @@ constexpr std::array<std::array<int, 2>, 10> kShapes = {{{768, 768},
                                                          {384, 1536},
                                                          {2, 384},
                                                          {2, 768}}};
-constexpr int kGelu = 1, kOutF32 = 0, kOutU8 = 1;
+constexpr int kGelu = 1, kOutU8 = 1;
 
 std::shared_ptr<Context> context;
 
