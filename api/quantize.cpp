@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "api/boundary.hpp"
 #include "api/evaluation.hpp"
 #include "bertcl/version.hpp"
 #include "onnx/model_path.hpp"
+#include "onnx/read_model.hpp"
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "quant/settings/accuracy_checks.hpp"
@@ -48,12 +50,24 @@ quant::Options to_quant(const QuantizeOptions& options) {
 /// Throws Error unless there is one source of ranges.
 void check_source(const QuantizeOptions& options, const Sequences& samples) {
   if (options.per_token && !options.dynamic) throw Error("per_token goes with dynamic");
+  if (!options.table_format.empty() && options.write_table.empty())
+    throw Error("table_format goes with write_table");
   if (options.dynamic && !(options.read_table.empty() && options.write_table.empty()))
     throw Error("dynamic excludes tables: each run finds the ranges of its activations");
   const bool needs_samples = !options.dynamic && options.read_table.empty();
   if (!needs_samples && samples.count() > 0)
     throw Error("samples and another source of ranges exclude each other");
   if (needs_samples) runtime::check({samples.ids, samples.types, samples.offsets});
+}
+
+/// Throws Error if an output is a file of the model that is read.
+void check_outputs(const quant::Options& all, const std::filesystem::path& table) {
+  std::vector<std::filesystem::path> read = onnx_io::external_files(all.model);
+  read.push_back(all.model);
+  for (const std::filesystem::path& made : {all.output, table})
+    for (const std::filesystem::path& file : read)
+      if (std::error_code absent; std::filesystem::equivalent(file, made, absent))
+        throw Error(made.string() + " would overwrite the model that is read; give another file");
 }
 
 /// Refuses a model that cannot run. What needs no samples would write a file of it otherwise.
@@ -139,8 +153,7 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
     quant::Options all = to_quant(options);
     all.model = onnx_io::find_model(model);
     all.output = output;
-    if (std::error_code absent; std::filesystem::equivalent(all.model, output, absent))
-      throw Error(output.string() + " would overwrite the model that is read; give another file");
+    check_outputs(all, options.write_table);
     const std::vector<std::string> left_out = quant::leave_out_by_table(all, range_source(options));
     const quant::TableFormat* format =
         options.write_table.empty()

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -131,15 +132,22 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
 
 /// The model at an opset that knows per-axis Q/DQ.
 Model Quantization::load() {
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  if (std::filesystem::equivalent(options_.model, options_.output, ignored))
+  if (fs::equivalent(options_.model, options_.output, ignored))
     throw Error(fmt::format("{}: the model would overwrite itself; give another output",
                             options_.output.string()));
+  // The second is written where the weights are beyond protobuf's limit.
+  for (const auto& made : {options_.output, fs::path(options_.output.string() + ".data")})
+    for (const auto& weights : onnx_io::external_files(options_.model))
+      if (fs::equivalent(weights, made, ignored))
+        throw Error(fmt::format("{} would overwrite weights of {}; give another output",
+                                made.string(), options_.model.string()));
   if (is_special_file(options_.output))
     throw Error(fmt::format("{}: it is a device or a pipe; name a file for the model",
                             options_.output.string()));
   const auto folder = options_.output.parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder))
+  if (!folder.empty() && !fs::is_directory(folder))
     throw Error(fmt::format("{}: its folder does not exist", options_.output.string()));
   Model model = workspace_.model().copy();
   check_float(model.graph(), model.path());

@@ -99,20 +99,26 @@ std::map<std::string, std::string> read_metadata(const std::filesystem::path& pa
   return metadata;
 }
 
-std::uintmax_t model_bytes(const std::filesystem::path& path) {
-  std::error_code absent;
-  std::uintmax_t bytes = std::filesystem::file_size(path, absent);
-  if (absent) return 0;
+std::vector<std::filesystem::path> external_files(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return {};
   const ModelFile opened = open_model(path);
   std::set<std::string> locations;
   for (const onnx::TensorProto& tensor : opened.model.graph().initializer())
     if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
       for (const auto& entry : tensor.external_data())
         if (entry.key() == "location") locations.insert(entry.value());
-  for (const std::string& location : locations)
-    if (const auto size = std::filesystem::file_size(path.parent_path() / location, absent);
-        !absent)
-      bytes += size;
+  std::vector<std::filesystem::path> files;
+  for (const std::string& location : locations) files.push_back(path.parent_path() / location);
+  return files;
+}
+
+std::uintmax_t model_bytes(const std::filesystem::path& path) {
+  std::error_code absent;
+  std::uintmax_t bytes = std::filesystem::file_size(path, absent);
+  if (absent) return 0;
+  for (const std::filesystem::path& file : external_files(path))
+    if (const auto size = std::filesystem::file_size(file, absent); !absent) bytes += size;
   return bytes;
 }
 

@@ -58,6 +58,10 @@ ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::pat
 /// metadata_props of a model. Throws as read_model() does.
 std::map<std::string, std::string> read_metadata(const std::filesystem::path& path);
 
+/// The files beside a model that hold its weights, whether they are there or not; none of a missing
+/// file. Throws as read_model() does if `path` is not a model.
+std::vector<std::filesystem::path> external_files(const std::filesystem::path& path);
+
 /// Size in bytes of a model file and its external data; a missing file counts 0. Throws as
 /// read_model() does if `path` is not a model.
 std::uintmax_t model_bytes(const std::filesystem::path& path);

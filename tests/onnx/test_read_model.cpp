@@ -16,7 +16,9 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Pair;
+using testing::UnorderedElementsAre;
 using tests::f32;
 using tests::failure;
 using tests::i64;
@@ -297,6 +299,7 @@ TEST(ModelBytes, CountEachFileOfExternalDataOnce) {
   const tests::ScratchFolder folder;
   const auto path = folder / "m.onnx";
   EXPECT_EQ(model_bytes(path), 0u);
+  EXPECT_THAT(external_files(path), IsEmpty());
   std::string initializers;
   for (const char* location : {"w.bin", "w.bin", "bias", "absent"})
     initializers += std::string(
@@ -309,6 +312,8 @@ TEST(ModelBytes, CountEachFileOfExternalDataOnce) {
   std::ofstream(folder / "bias") << "12";
   std::ofstream(folder / "m.onnx.data") << "of another model";
   EXPECT_EQ(model_bytes(path), file.size() + 8 + 2);
+  EXPECT_THAT(external_files(path),
+              UnorderedElementsAre(folder / "w.bin", folder / "bias", folder / "absent"));
   std::ofstream(path) << "words";
   EXPECT_THROW(model_bytes(path), Error);
 }

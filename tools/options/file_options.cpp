@@ -10,10 +10,12 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
 #include "onnx/model_path.hpp"
+#include "onnx/read_model.hpp"
 #include "support/pending_file.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -24,6 +26,7 @@ namespace fs = std::filesystem;
 
 // Validators of these names mark the options.
 constexpr const char* kInput = "input file";
+constexpr const char* kModel = "model file";  // kInput, too
 constexpr const char* kOutput = "output file";
 constexpr const char* kData = "data file";      // kOutput, too
 constexpr const char* kReport = "report file";  // kOutput, too
@@ -52,6 +55,17 @@ std::vector<NamedFile> files_of(CLI::App& command, const char* mark) {
       if (path != "-") files.push_back({option->get_name(), path});
   }
   return files;
+}
+
+/// Adds the external data of the models. What is wrong with a model is said by who reads it.
+void add_weights(CLI::App& command, std::vector<NamedFile>& files) {
+  for (const NamedFile& model : files_of(command, kModel)) {
+    try {
+      for (fs::path& file : onnx_io::external_files(model.path))
+        files.push_back({model.option, std::move(file)});
+    } catch (const Error&) {
+    }
+  }
 }
 
 /// True for a report as JSON, with any blanks, or as HTML.
@@ -132,6 +146,7 @@ CLI::Option* model_file(CLI::Option* option) {
       return error.what();
     }
   };
+  option->check(CLI::Validator([](const std::string&) { return ""; }, "", kModel));
   return input_file(option)->transform(CLI::Validator(find, ""));
 }
 
@@ -167,12 +182,14 @@ void check_files(CLI::App& command) {
       if (same_file(written[i].path, written[k].path))
         throw Error(fmt::format("{} and {} would both write {}; give each its own file",
                                 written[k].option, written[i].option, written[i].path.string()));
-  for (const NamedFile& read : files_of(command, kInput))
+  std::vector<NamedFile> read = files_of(command, kInput);
+  if (!written.empty()) add_weights(command, read);
+  for (const NamedFile& source : read)
     for (const char* suffix : {"", ".data", "_data"})
       for (const NamedFile& file : written)
-        if (same_file(read.path.string() + suffix, file.path))
+        if (same_file(source.path.string() + suffix, file.path))
           throw Error(fmt::format("{} would overwrite {}, which is read as {}; give another file",
-                                  file.option, file.path.string(), read.option));
+                                  file.option, file.path.string(), source.option));
   check_replaced(command);
 }
 
