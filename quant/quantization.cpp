@@ -125,6 +125,7 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
   report_.method = options.method;
   report_.activations = options.activations;
   report_.weights = options.weights;
+  if (options.weights.per_channel) report_.weights.scheme.symmetric = true;  // as encoded
   report_.expanded_nodes = workspace.expanded().count;
   report_.source_bytes = model_.weight_bytes();
   report_.float_bytes = model_.weight_bytes_as_f32();

@@ -30,9 +30,10 @@ std::string first_asked(const CLI::App& command, std::initializer_list<const cha
 std::string asked_calibration(const CLI::App& command, const Options& options) {
   const std::optional<bool>& absolute = options.method_options.symmetric;
   if (absolute && command.count("--two-sided") > 0) return *absolute ? "absolute" : "two-sided";
-  return first_asked(command, {"method", "percentile", "bins", "quantized-bins", "start-bin",
-                               "stride", "moving-average", "averaging-constant", "averaged-samples",
-                               "batch", "samples", "first-samples", "max-seq-length"});
+  return first_asked(
+      command, {"method", "percentile", "bins", "quantized-bins", "start-bin", "stride",
+                "moving-average", "averaging-constant", "averaged-samples", "batch", "samples",
+                "first-samples", "max-seq-length", "max-query-length"});
 }
 
 }  // namespace

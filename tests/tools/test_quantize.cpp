@@ -202,6 +202,11 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
     EXPECT_THAT(refused({option, "1"}),
                 HasSubstr(option + std::string(" has no effect without --moving-average")));
   EXPECT_THAT(refused({"--activations", "s4"}), HasSubstr("s4"));
+  EXPECT_THAT(refused({"--task", "text", "--max-query-length", "8"}),
+              HasSubstr("--max-query-length is for --task question-answering, not text"));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", kModel, "-o", path("q.onnx"), "--dynamic",
+                                  "--max-query-length", "8"})),
+              HasSubstr("--max-query-length has no effect here: --dynamic takes no samples"));
   EXPECT_THAT(refused({"--json", path("none/q.json")}),
               AllOf(HasSubstr("--json"), HasSubstr("none: No such file")));
   EXPECT_THAT(refusal(quantize(path("none/q.onnx"))), HasSubstr("none"));

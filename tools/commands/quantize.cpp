@@ -204,6 +204,9 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
 int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   check_readable(options.model);
   check_source(options);
+  if (command.count("--max-query-length") > 0 && !options.task.is_squad())
+    throw Error(fmt::format("--max-query-length is for --task {}, not {}", kQuestionAnswering,
+                            options.task.name));
   check_table_options(options.table);
   check_op_choice_options(options.ops, options.task, options.model);
   quant::Options& quantizer = options.quantizer;
@@ -259,8 +262,9 @@ void add_quantize(CLI::App& program, Action& action) {
       "Calibrate a float model and write an int8 model (ONNX with Q/DQ)\n\n"
       "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly\n"
       "over the file, and observes the inputs of its MatMuls on the device. The file that\n"
-      "is written is ordinary ONNX: any runtime that knows QuantizeLinear and DequantizeLinear\n"
-      "gives the same answers. Vocabulary, tokenizer and config.json of the model are copied\n"
+      "is written is ordinary ONNX, for any runtime that knows QuantizeLinear and\n"
+      "DequantizeLinear; on CPUs without VNNI, ONNX Runtime's sums of 8 bits saturate unless\n"
+      "--reduce-range is given. Vocabulary, tokenizer and config.json of the model are copied\n"
       "beside it.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
