@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import pathlib
 
 from . import _bertcl
+from .arguments import asked, check_counts, check_flags, check_type, load_tokenizer
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
@@ -23,12 +25,14 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
              progress: bool | Progress = True, **options) -> dict:
     """Scores of one or several models on `data`, side by side: EM and F1 of a SQuAD file, or those of task="classify"
     and others. A model is a file or a bertcl.Session. `options` are those of `bertcl eval` (limit=200, vocab=...,
-    labels=["no", "yes"], ...). Returns its report, as --json gives it. Other threads run meanwhile. progress: draw it
-    on a terminal or in a notebook, by tqdm where that is installed; or a function of (what, done, total, unit).
-    Raises bertcl.Error."""
+    labels=["no", "yes"], lower_case=False, ...). Returns its report, as --json gives it; how many answers and vectors
+    of two models are the same it says only of files with compare=. Other threads run meanwhile. progress: draw it on a
+    terminal or in a notebook, by tqdm where that is installed; or a function of (what, done, total, unit). Raises
+    bertcl.Error."""
     if not models:
         raise TypeError("evaluate: no model is given")
-    options = {name: value for name, value in options.items() if value is not None and value is not False}
+    options = asked(options)
+    _check(options)
     others = _unknown_to_library(models, options, os.fspath(data))
     if others and any(isinstance(model, Session) for model in models):
         raise ValueError(f"evaluate: {', '.join(others)}: not for a session; give the file of the model")
@@ -38,10 +42,19 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
             options["labels"] = ",".join(labels)
         return report_of("eval", models, progress, {"data": data, **options})
     task = options.pop("task", SQUAD)
-    tokenizer = _bertcl.Tokenizer(os.fspath(options.pop("vocab", "")), [_path_of(model) for model in models])
+    tokenizer = load_tokenizer(os.fspath(options.pop("vocab", "")), [_path_of(model) for model in models])
     draw = drawer(progress)
     reports = [_scores(model, tokenizer, task, os.fspath(data), draw, dict(options)) for model in models]
     return {**reports[0], "models": [report["models"][0] for report in reports]}
+
+
+def _check(options):
+    check_flags({"windows", "allow_nonfinite"}, options)
+    check_counts({"limit"}, 0, options)
+    check_counts({"max_seq_length", "batch_tokens", "doc_stride", "max_query_length", "max_answer_length", "n_best"}, 1,
+                 options)
+    if "null_threshold" in options:
+        check_type(numbers.Real, "a number", null_threshold=options["null_threshold"])
 
 
 def _unknown_to_library(models, options, data):

@@ -30,7 +30,7 @@ def report_of(command, positionals, progress, options):
         elif isinstance(value, (list, tuple)):
             for each in value:
                 arguments += [option, str(each)]
-        elif value is not None and value is not False:
+        elif value is not None:
             arguments += [option, value if isinstance(value, str) else
                           os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
     with tempfile.TemporaryDirectory() as folder:

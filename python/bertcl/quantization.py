@@ -6,13 +6,15 @@ import json
 import os
 
 from . import _bertcl
+from .arguments import asked, check_counts, check_flags, check_type, load_tokenizer
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
 
 # What the library takes beside the options of the quantizer, which it knows by name.
-SAMPLE_OPTIONS = {"samples", "first_samples", "max_query_length"}
+SAMPLE_OPTIONS = {"samples", "first_samples", "max_seq_length", "max_query_length"}
 FILE_OPTIONS = {"preset", "device", "dynamic", "per_token", "read_table", "write_table", "table_format", "model_only"}
+FILES = {"read_table", "write_table", "overrides", "vocab"}
 # What only the program has: the choice of ops by their cost, and other readings of a vocabulary.
 PROGRAM_OPTIONS = {"sensitivity", "sensitivity_plot", "sensitivity_samples", "max_drop", "max_error", "drop_data",
                    "drop_limit", "labels", "lower_case", "no_lower_case", "cased", "strip_accents",
@@ -25,28 +27,35 @@ def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
              data: str | os.PathLike[str] | None = None, *, progress: bool | Progress = True, **options) -> dict:
     """Calibrates the float `model` on the SQuAD file `data`, or that of another `task`, and writes the int8 model
     `output` (ONNX with Q/DQ). `options` are those of `bertcl quantize` (preset="fast", samples=64, dynamic=True,
-    exclude=["*query*"], ...); force=True replaces an output that exists. Returns its report, as --json gives it. Other
-    threads run meanwhile. progress: draw it on a terminal or in a notebook, by tqdm where that is installed; or a
-    function of (what, done, total, unit). Raises bertcl.Error."""
-    options = {name: value for name, value in options.items() if value is not None and value is not False}
+    exclude=["*query*"], head=False, ...); force=True replaces an output that exists. Returns its report, as --json
+    gives it. Other threads run meanwhile. progress: draw it on a terminal or in a notebook, by tqdm where that is
+    installed; or a function of (what, done, total, unit). Raises bertcl.Error."""
+    options = asked(options)
+    check_flags({"force", "first_samples", "dynamic", "per_token", "model_only"}, options)
+    check_counts({"samples"}, 0, options)
+    check_counts({"max_seq_length", "max_query_length"}, 1, options)
+    for name in FILES & options.keys():
+        check_type((str, os.PathLike), "the name of a file", **{name: options[name]})
     if PROGRAM_OPTIONS & options.keys():
         return report_of("quantize", [model], progress, {"output": output, "data": data, **options})
     model, output = os.fspath(model), os.fspath(output)
     task = options.pop("task", SQUAD)
     vocab = os.fspath(options.pop("vocab", ""))
     force = options.pop("force", False)
-    longest = options.pop("max_seq_length", None)
     ways = {name: options.pop(name) for name in SAMPLE_OPTIONS & options.keys()}
     files = {name: _text(value) if not isinstance(value, bool) else value
              for name, value in ((name, options.pop(name)) for name in FILE_OPTIONS & options.keys())}
     settings = [(name, "" if each is True else _text(each))
                 for name, value in options.items() for each in (value if isinstance(value, (list, tuple)) else [value])]
-    _check_files(output, data, files, force)
+    _check_source(data, ways, files, task)
+    _check_files({"output": output, "write_table": files.get("write_table", "")},
+                 {"data": data, "read_table": files.get("read_table"), "overrides": options.get("overrides"),
+                  "vocab": vocab}, force)
     samples = _bertcl.Samples()
     if data is not None:
-        tokenizer = _bertcl.Tokenizer(vocab, [model])
-        length = _sample_length(model, tokenizer, longest, files.get("device", ""))
-        samples = _bertcl.read_samples(os.fspath(data), tokenizer, task, max_seq_length=length, **ways)
+        tokenizer = load_tokenizer(vocab, [model])
+        ways["max_seq_length"] = _sample_length(model, tokenizer, ways.get("max_seq_length"), files.get("device", ""))
+        samples = _bertcl.read_samples(os.fspath(data), tokenizer, task, **ways)
     draw, total = drawer(progress), len(samples)
     unit = "questions" if task == SQUAD else "texts"
     tell = None if draw is None else lambda what, done: draw(what, done, total, unit)
@@ -58,8 +67,8 @@ def _text(value):
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
-def _check_files(output, data, files, force):
-    """Refuses two sources of ranges, none, and outputs that exist."""
+def _check_source(data, ways, files, task):
+    """Refuses two sources of ranges, none, and what says how to sample where nothing is."""
     table, dynamic = files.get("read_table"), files.get("dynamic")
     if dynamic and (data is not None or table or files.get("write_table")):
         raise _bertcl.Error("'dynamic' excludes 'data' and tables: each run finds the ranges of its activations")
@@ -68,12 +77,30 @@ def _check_files(output, data, files, force):
                             "or 'dynamic' to find them in each run")
     if data is not None and table:
         raise _bertcl.Error("'data' and 'read_table' exclude each other: ranges are either found by calibration or read")
-    made = {"output": output, "write_table": files.get("write_table", "")}
+    if ways and data is None:
+        reason = "'dynamic' takes no samples" if dynamic else "a table of ranges has no samples"
+        raise _bertcl.Error(f"'{min(ways)}' has no effect here: {reason}")
+    if "max_query_length" in ways and task != SQUAD:
+        raise _bertcl.Error(f"'max_query_length' is for task='{SQUAD}', not '{task}'")
+
+
+def _check_files(made, read, force):
+    """Refuses outputs that are there, that are one file, or that are read."""
     for name, path in made.items():
+        for other, source in read.items():
+            if path and source and _is_same(path, source):
+                raise _bertcl.Error(f"'{name}' would overwrite {path}, which is read as '{other}'; give another file")
         if os.path.isfile(path) and not force:
             raise _bertcl.Error(f"'{name}': {path} already exists; name another file, or replace it with 'force'")
-    if made["write_table"] and os.path.abspath(made["write_table"]) == os.path.abspath(output):
+    output, table = made.values()
+    if table and _is_same(table, output):
         raise _bertcl.Error(f"'write_table' and 'output' name the same file {output}")
+
+
+def _is_same(one, other):
+    if os.path.isfile(one) and os.path.isfile(other):
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _sample_length(model, tokenizer, wanted, device):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _bertcl
+from .arguments import check_type
 
 
 class NodeArg(NamedTuple):
@@ -54,8 +55,8 @@ class Session:
     def __init__(self, path: str | os.PathLike[str] | bytes, *, device: str = "", precision: str = "fp32",
                  requests: int = 4, max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False,
                  pooling: str | None = None, normalize: bool = False, dimensions: int = 0, or_own: bool = False):
-        _check_type(str, "a text", device=device, precision=precision)
-        _check_type(numbers.Integral, "a whole number", requests=requests, max_memory=max_memory, dimensions=dimensions)
+        check_type(str, "a text", device=device, precision=precision)
+        check_type(numbers.Integral, "a whole number", requests=requests, max_memory=max_memory, dimensions=dimensions)
         if pooling is None and (normalize or dimensions):
             raise ValueError("normalize and dimensions need pooling")
         model = path if isinstance(path, bytes) else os.fspath(path)
@@ -110,12 +111,6 @@ class Session:
             if name not in known:
                 raise ValueError(f"unknown output '{name}' (choose from {', '.join(known)})")
         return wanted
-
-
-def _check_type(wanted, words, **options):
-    for name, value in options.items():
-        if not isinstance(value, wanted):
-            raise TypeError(f"{name} is {value!r}, expected {words}")
 
 
 def _numbers(name, values):

@@ -88,7 +88,8 @@ class EvaluationTest(Scratch):
             bertcl.evaluate(session, data=data, html=self.path / "page.html")
         with self.assertRaisesRegex(ValueError, "precision"):
             bertcl.evaluate(session, data=data, precision="fp16")
-        with self.assertRaisesRegex(bertcl.Error, "no vocabulary"):
+        (self.path / "vocab.txt").write_bytes((DEFAULT_MODEL / "vocab.txt").read_bytes())
+        with contextlib.chdir(self.path), self.assertRaisesRegex(bertcl.Error, "no vocabulary.*'vocab'"):
             bertcl.evaluate(bertcl.Session(MODEL.read_bytes()), data=data)
 
     def test_a_file_pools_as_the_files_beside_it_say(self):
@@ -139,10 +140,27 @@ class EvaluationTest(Scratch):
             bertcl.evaluate(MODEL, data="/nowhere.json", progress=False)
         with self.assertRaisesRegex(bertcl.Error, "/nowhere.onnx"):
             bertcl.evaluate("/nowhere.onnx", data=self.squad(), vocab=DEFAULT_MODEL / "vocab.txt", progress=False)
+        with self.assertRaisesRegex(bertcl.Error, "/nowhere.onnx: no such file"):
+            bertcl.evaluate("/nowhere.onnx", data=self.squad(), progress=False)
         with self.assertRaisesRegex(bertcl.Error, "model.onnx: sequences of 600"):
             bertcl.evaluate(MODEL, data=self.squad(), max_seq_length=600, progress=False)
         with self.assertRaisesRegex(TypeError, "no model"):
             bertcl.evaluate(data=self.squad())
+        for options, kind, message in (({"limit": "4"}, TypeError, "limit is '4', expected a whole number"),
+                                       ({"windows": "no"}, TypeError, "windows is 'no', expected True or False"),
+                                       ({"null_threshold": "1"}, TypeError, "null_threshold is '1', expected a number"),
+                                       ({"max_seq_length": 0}, bertcl.Error, "0 is not a whole number above 0"),
+                                       ({"html": False}, TypeError, "html is False, but is not a flag")):
+            with self.subTest(options), self.assertRaisesRegex(kind, message):
+                bertcl.evaluate(MODEL, data=self.squad(), **options)
+
+    def test_false_is_the_negation_of_a_flag(self):
+        data = self.squad()
+        usual, cased, other = (without_times(bertcl.evaluate(MODEL, data=data, progress=False, **options))["models"][0]
+                               for options in ({"allow_nonfinite": False}, {"no_lower_case": True},
+                                               {"lower_case": False}))
+        self.assertEqual(other, cased)
+        self.assertNotEqual(other["tokens"], usual["tokens"])
 
 
 class ProgressTest(Scratch):

@@ -3,13 +3,16 @@
 import json
 import pathlib
 import re
+import subprocess
 import threading
 import unittest
 
+import numpy as np
 import onnx
 from package import DEFAULT_MODEL, bertcl
 from test_evaluation import MODEL, Scratch
 
+import bertcl.arguments
 import bertcl.program
 
 QUICK = {"smooth": "off", "weight_rounding": "nearest", "progress": False}
@@ -119,6 +122,96 @@ class QuantizationTest(Scratch):
                 self.assertFalse(output.exists())
         with self.without_program(), self.assertRaisesRegex(bertcl.Error, "/nowhere.onnx"):
             bertcl.quantize("/nowhere.onnx", output, data, vocab=DEFAULT_MODEL / "vocab.txt", **QUICK)
+
+    def test_false_is_the_negation_of_a_flag(self):
+        output = self.path / "q.onnx"
+
+        def report(**options):
+            with self.without_program():
+                return bertcl.quantize(MODEL, output, dynamic=True, model_only=True, force=True, **options)
+
+        usual = report(first_samples=False, fuse_qkv=False, per_tensor=False)
+        self.assertTrue(usual["weights"]["per_channel"])
+        self.assertFalse(report(per_channel=False)["weights"]["per_channel"])
+        self.assertTrue(report(per_tensor=np.False_)["weights"]["per_channel"])
+        self.assertTrue(report(weights="u8")["weights"]["symmetric"])  # per channel always
+        self.assertFalse(report(weights="u8", per_channel=False)["weights"]["symmetric"])
+        self.assertEqual(report(head=False)["quantized_nodes"], usual["quantized_nodes"] - 1)
+        for name in "smooth", "exclude", "json", "activation":
+            with self.subTest(name), self.assertRaisesRegex(TypeError, f"{name} is False, but is not a flag"):
+                report(**{name: False})
+
+    def test_flags_are_those_of_the_program(self):
+        script = subprocess.run([bertcl.program.PROGRAM, "completion", "bash"], capture_output=True, text=True,
+                                check=True).stdout
+        flags = set()
+        for command in "quantize", "eval":
+            words = set(re.search(rf"'{command}'\) words='([^']*)'", script)[1].split())
+            flags |= words - set(re.findall(rf"{command}:(--[a-z-]+)", script)) - {"--help", "--help-all"}
+        known = bertcl.arguments.FLAGS | bertcl.arguments.NEGATIONS.keys()
+        self.assertEqual({flag[2:].replace("-", "_") for flag in flags}, known)
+
+    def test_files_that_are_read_are_not_written(self):
+        files = {"data": self.squad(), "overrides": self.write("overrides.json", "{}"), "read_table":
+                 self.write("ranges.json", "{}"), "vocab": self.write("vocab.txt", "[UNK]\n")}
+        link = self.path / "link.json"
+        link.symlink_to(files["data"])
+        for name, file in {**files, "link": link}.items():
+            content = file.read_bytes()
+            read = {"data": files["data"]} if name == "link" else {"data": files["data"], name: file}
+            if name == "read_table":
+                del read["data"]
+            for made in {"output": file}, {"output": self.path / "q.onnx", "write_table": file}:
+                wanted = {"data": None, **read, **made}
+                with self.subTest(name=name, made=made), self.without_program(), \
+                     self.assertRaisesRegex(bertcl.Error, f"'{list(made)[-1]}' would overwrite .*; give another file"):
+                    bertcl.quantize(MODEL, wanted.pop("output"), wanted.pop("data"), force=True, **wanted)
+                self.assertEqual(file.read_bytes(), content)
+
+    def test_weights_beside_a_model_are_not_written(self):
+        source, data = self.path / "source", self.squad()
+        source.mkdir()
+        onnx.save(onnx.load(MODEL), source / "model.onnx", save_as_external_data=True, location="int8.onnx.data",
+                  size_threshold=0)
+        weights = source / "int8.onnx.data"
+        content = weights.read_bytes()
+        options = {**QUICK, "vocab": DEFAULT_MODEL / "vocab.txt", "force": True, "model_only": True}
+        for made in ({"output": weights}, {"output": self.path / "q.onnx", "write_table": weights},
+                     {"output": source / "int8.onnx"}):
+            with self.subTest(made):
+                with self.assertRaisesRegex(bertcl.Error, "would overwrite (the model|weights)"):
+                    wanted = {**options, **made}
+                    bertcl.quantize(source / "model.onnx", wanted.pop("output"), data, **wanted)
+                wanted = {**options, "data": data, **made}
+                wanted.pop("progress")
+                with self.assertRaisesRegex(bertcl.Error, "would overwrite"):
+                    bertcl.program.report_of("quantize", [source / "model.onnx"], False, wanted)
+                self.assertEqual(weights.read_bytes(), content)
+
+    def test_a_missing_model_is_named_before_its_vocabulary(self):
+        with self.assertRaisesRegex(bertcl.Error, "/nowhere.onnx: no such file"):
+            bertcl.quantize("/nowhere.onnx", self.path / "q.onnx", self.squad(), **QUICK)
+
+    def test_options_without_effect_and_of_other_types_are_refused(self):
+        data, table = self.squad(), self.write("ranges.json", "{}")
+        sampling = {"samples": 3, "first_samples": True, "max_seq_length": 8, "max_query_length": 8}
+        for name, value in sampling.items():
+            for source, reason in ({"dynamic": True}, "'dynamic'"), ({"read_table": table}, "a table of ranges"):
+                with self.subTest(name=name, source=source), \
+                     self.assertRaisesRegex(bertcl.Error, f"'{name}' has no effect here: {reason}"):
+                    bertcl.quantize(MODEL, self.path / "q.onnx", **source, **{name: value})
+        cases = [(bertcl.Error, "'max_seq_length': 0 is not a whole number above 0", {"max_seq_length": 0}),
+                 (bertcl.Error, "'samples': -1 is not a whole number, 0 or more", {"samples": -1}),
+                 (bertcl.Error, "table_format goes with write_table", {"table_format": "cache"}),
+                 (bertcl.Error, "'max_query_length' is for", {"max_query_length": 8, "task": "text"}),
+                 (TypeError, "samples is '3', expected a whole number", {"samples": "3"}),
+                 (TypeError, "max_seq_length is '5', expected a whole number", {"max_seq_length": "5"}),
+                 (TypeError, "first_samples is 'no', expected True or False", {"first_samples": "no"}),
+                 (TypeError, "overrides is {}, expected the name of a file", {"overrides": {}})]
+        for kind, message, options in cases:
+            with self.subTest(message), self.assertRaisesRegex(kind, message):
+                bertcl.quantize(MODEL, self.path / "q.onnx", data, **{**QUICK, **options})
+        self.assertFalse((self.path / "q.onnx").exists())
 
     def test_progress_is_told_and_may_raise(self):
         seen, output = [], self.path / "q.onnx"

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of quantize() and evaluate(): options of the program's commands, and files."""
+from __future__ import annotations
+
+import numbers
+import os
+
+import numpy as np
+
+from . import _bertcl
+
+# Flags that undo each other, in pairs: False of the one is the other.
+_PAIRS = {"residual": "no_residual", "add_channels": "no_add_channels", "head": "no_head", "two_sided": "absolute",
+          "per_channel": "per_tensor", "full_range": "narrow_range", "bias_correction": "no_bias_correction",
+          "weights_qdq": "weights_int8", "weights_transposed": "weights_plain", "dedicated_pairs": "shared_pairs",
+          "all_readers": "quantized_readers", "lower_case": "no_lower_case", "strip_accents": "no_strip_accents"}
+NEGATIONS = {**_PAIRS, **{negation: name for name, negation in _PAIRS.items()}, "cased": "lower_case"}
+# Flags that are off by default.
+FLAGS = {"force", "model_only", "first_samples", "dynamic", "per_token", "moving_average", "fuse_qkv",
+         "recalibrate_weights", "symmetric_ranges", "reduce_range", "sensitivity", "windows", "allow_nonfinite",
+         "keep_padding", "command_buffer"}
+
+
+def asked(options):
+    """The options that are not None. False of a flag is its negation, or no option where it has none."""
+    made = {}
+    for name, value in options.items():
+        if value is None:
+            continue
+        if name in FLAGS | NEGATIONS.keys() and isinstance(value, (numbers.Integral, np.bool_)):
+            value = bool(value)
+        if value is not False:
+            made[name] = value
+        elif name in NEGATIONS:
+            made[NEGATIONS[name]] = True
+        elif name not in FLAGS:
+            raise TypeError(f"{name} is False, but is not a flag; leave it out for its default")
+    return made
+
+
+def check_type(wanted, words, **options):
+    for name, value in options.items():
+        if not isinstance(value, wanted):
+            raise TypeError(f"{name} is {value!r}, expected {words}")
+
+
+def check_flags(names, options):
+    check_type(bool, "True or False", **{name: options[name] for name in names & options.keys()})
+
+
+def check_counts(names, least, options):
+    """Whole numbers, `least` (0 or 1) or more."""
+    for name in names & options.keys():
+        check_type(numbers.Integral, "a whole number", **{name: options[name]})
+        if options[name] < least:
+            raise _bertcl.Error(f"'{name}': {options[name]} is not a whole number"
+                                f"{', 0 or more' if least == 0 else ' above 0'}")
+
+
+def load_tokenizer(vocab, models):
+    """That of the file `vocab`, or else the first beside a model; "" is a model in memory."""
+    files = [model for model in models if model]
+    for model in files:  # before what it lacks beside it
+        if not os.path.exists(model):
+            raise _bertcl.Error(f"{model}: no such file")
+    if not vocab and not files:
+        raise _bertcl.Error("no vocabulary beside a model in memory; name its file as 'vocab'")
+    return _bertcl.Tokenizer(vocab, files)
