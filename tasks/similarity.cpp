@@ -84,7 +84,8 @@ class SimilarityTask : public Task {
  private:
   std::vector<ScoredPair> pairs_;
   bool embeds_;
-  Head score_{false, 1, false, "1 score"}, vector_{false, 1, true, "a vector"};
+  Head score_{false, 1, false, "1 score, or vectors and modules.json beside the model"},
+      vector_{false, 1, true, "a vector"};
 };
 
 }  // namespace
