@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -35,7 +37,14 @@ OutputError::OutputError(const std::filesystem::path& model, const opencl::Conte
     throw Error(fmt::format("{}: no output is float, so none can be compared", model.string()));
   for (const Sample& sample : samples) {
     const auto outputs = session.run(inputs_of(session.inputs(), sample));
-    for (auto& [name, values] : expected_) values.push_back(floats_of(outputs.find(name)->second));
+    for (auto& [name, values] : expected_) {
+      values.push_back(floats_of(outputs.find(name)->second));
+      if (std::ranges::any_of(values.back(), [](float f) { return std::isnan(f); }))
+        throw Error(
+            fmt::format("{}: output '{}' holds NaN on these samples, so no error can be measured; "
+                        "correct the model or the samples",
+                        model.string(), name));
+    }
   }
 }
 
@@ -57,7 +66,11 @@ double OutputError::operator()(const Model& model) const {
                                 model.path().string(), name));
       Sum& sum = sums[name];
       for (std::size_t i = 0; i < values.size(); ++i) {
-        const double f = expected[s][i], difference = values[i] - f;
+        const double f = expected[s][i], y = values[i], difference = y - f;
+        if (!std::isfinite(f) || !std::isfinite(y)) {
+          if (y != f) sum.difference = std::numeric_limits<double>::infinity();
+          continue;
+        }
         sum.difference += difference * difference;
         sum.expected += f * f;
       }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "bertcl/error.hpp"
@@ -97,6 +98,63 @@ TEST_F(Sensitivities, TheReportNamesWhatStayedInFloat) {
   EXPECT_EQ(left->node, name);
   for (const TensorReport& tensor : report.tensors)
     EXPECT_EQ(std::count(tensor.nodes.begin(), tensor.nodes.end(), name), 0) << tensor.tensor;
+}
+
+class OutputErrors : public PlantedTest {
+ protected:
+  static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+  /// Puts value * factor in the place of the start logits of the first sample's first token.
+  void replace_logit(float value, float factor = 1.0f) {
+    tests::TinyBert bert;
+    tests::GraphBuilder& g = bert.builder();
+    for (auto& node : *g.graph().mutable_node())
+      if (node.output(0) == "start_logits") node.set_output(0, "start_raw");
+    g.node("Equal", {"input_ids", g.ints("chosen", {samples_[0].ids[0]})}, "is_chosen");
+    g.node("Where", {"is_chosen", g.weight("value", {}, {value}), "start_raw"}, "replaced");
+    g.node("Where", {"is_chosen", g.weight("factor", {}, {factor}), g.weight("same", {}, {1.0f})},
+           "factors");
+    g.node("Mul", {"replaced", "factors"}, "start_logits");
+    Model::of(std::move(g.model()), "bert").save(options_.model);
+  }
+  OutputError error_of_model() const {
+    return {options_.model, opencl::ContextFuture::open(""), samples_};
+  }
+  std::set<std::size_t> all_of(const CalibratedModel& model) const {
+    std::set<std::size_t> all;
+    for (std::size_t i = 0; i < model.ops().size(); ++i) all.insert(i);
+    return all;
+  }
+};
+
+TEST_F(OutputErrors, InfinitiesOfBothModelsAreNone) {
+  replace_logit(0.0f);
+  const CalibratedModel plain = calibrated();
+  const double expected = error_of_model()(plain.part(all_of(plain)));
+  EXPECT_GT(expected, 0.0);
+  replace_logit(-kInfinity);
+  const CalibratedModel masked = calibrated();
+  EXPECT_EQ(error_of_model()(masked.part(all_of(masked))), expected);
+}
+
+TEST_F(OutputErrors, OfOneModelAreInfinite) {
+  const OutputError plain = error_of_model();
+  for (const float factor : {1.0f, 0.0f}) {  // infinity and NaN
+    replace_logit(kInfinity, factor);
+    EXPECT_EQ(plain(Model::load(options_.model)), kInfinity);
+  }
+  replace_logit(kInfinity);
+  const OutputError infinite = error_of_model();
+  for (const float value : {0.0f, -kInfinity}) {
+    replace_logit(value);
+    EXPECT_EQ(infinite(Model::load(options_.model)), kInfinity);
+  }
+}
+
+TEST_F(OutputErrors, RefusesNaNOfTheFloatModel) {
+  replace_logit(kInfinity, 0.0f);
+  EXPECT_THAT([&] { error_of_model(); },
+              ThrowsMessage<Error>(HasSubstr("output 'start_logits' holds NaN")));
 }
 
 TEST_F(Sensitivities, RefusesNoSamples) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -17,6 +18,7 @@ std::string percent(double part) { return fmt::format("{:.3f} %", 100.0 * part);
 
 /// What an op's error is of the sum of all, in squares, which add up.
 double share(const quant::OpGroup& op, const quant::Sensitivity& sensitivity) {
+  if (std::isinf(op.cost.alone)) return 1.0;
   double sum = 0.0;
   for (const quant::OpGroup& other : sensitivity.ops) sum += other.cost.alone * other.cost.alone;
   return sum > 0.0 ? op.cost.alone * op.cost.alone / sum : 0.0;

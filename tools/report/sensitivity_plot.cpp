@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <vector>
 
@@ -62,7 +63,8 @@ class Picture {
 
   void bar(const std::string& name, const quant::Cost& cost, std::string_view color) {
     y_ += kRow;
-    const double length = (kBarRight - kBarLeft) * cost.alone / largest_;
+    const double part = std::min(1.0, cost.alone / largest_);  // 1 of an infinite error
+    const double length = (kBarRight - kBarLeft) * part;
     body_ += fmt::format(
         "<g><title>{}</title><text x='{}' y='{}' class='end'>{}</text>"
         "<rect x='{}' y='{}' width='{:.1f}' height='{}' fill='{}'/>"
@@ -100,7 +102,8 @@ std::string sensitivity_svg(const quant::Sensitivity& sensitivity,
                             const std::vector<quant::QuantizedOp>& ops, const std::string& title) {
   double largest = 0.0;
   for (const auto* groups : {&sensitivity.kinds, &sensitivity.layers, &sensitivity.ops})
-    for (const quant::OpGroup& group : *groups) largest = std::max(largest, group.cost.alone);
+    for (const quant::OpGroup& group : *groups)
+      if (std::isfinite(group.cost.alone)) largest = std::max(largest, group.cost.alone);
   // A kind has one color, among the ops too.
   const auto color = [&](const std::string& kind) {
     const auto it = std::find_if(sensitivity.kinds.begin(), sensitivity.kinds.end(),
