@@ -105,12 +105,25 @@ class Placer {
                             first.op, first.reason));
   }
 
-  /// Where other Adds are quantized, too, or the results of these, onnxruntime would fuse an Add
-  /// with the quantization around it, and refuse more than one scale.
-  bool has_channels(int n) const {
+  /// onnxruntime fuses a quantized node with the quantization of its result, and refuses more than
+  /// one scale there: so do Adds where others are quantized, too, or the results of these, and the
+  /// MatMul of a layer without biases.
+  bool has_channels(int n, const std::string& tensor) const {
     return options_.add_channels && options_.adds != Adds::all &&
            !options_.places.contains(Place::sum) && !options_.output_op_types.contains("Add") &&
-           structure_.is_residual(n);
+           structure_.is_residual(n) && !chosen(producer_through_copies(tensor));
+  }
+
+  /// Of the value: nodes that copy it are removed before others are fused.
+  int producer_through_copies(const std::string& tensor) const {
+    int producer = index_.producer(tensor);
+    while (producer >= 0 && copies(index_.node(producer)))
+      producer = index_.producer(index_.node(producer).input(0));
+    return producer;
+  }
+
+  static bool copies(const onnx::NodeProto& node) {
+    return is_op(node, "Cast") || is_op(node, "Identity") || is_op(node, "Dropout");
   }
 
   bool may_be_float(const std::string& tensor) const {
@@ -185,10 +198,10 @@ class Placer {
         reason = fmt::format("input '{}' is disabled by '{}'", tensor, *disabled);
       else
         operands.push_back({i, tensor,
-                            weight            ? Role::weight
-                            : constant        ? Role::constant
-                            : has_channels(n) ? Role::channels
-                                              : Role::activation});
+                            weight                    ? Role::weight
+                            : constant                ? Role::constant
+                            : has_channels(n, tensor) ? Role::channels
+                                                      : Role::activation});
     }
     if (!varies)
       return leave(operands, "its operands are constant or follow from the sizes of the inputs");
@@ -204,9 +217,8 @@ class Placer {
     while (!structure_.normalized.contains(tensor)) {
       const int producer = index_.producer(tensor);
       if (producer < 0) return false;
-      const onnx::NodeProto& node = index_.node(producer);
-      if (!is_op(node, "Cast") && !is_op(node, "Identity") && !is_op(node, "Dropout")) return false;
-      tensor = node.input(0);
+      if (!copies(index_.node(producer))) return false;
+      tensor = index_.node(producer).input(0);
     }
     return true;
   }

@@ -40,7 +40,8 @@ struct PlacementOptions {
   std::set<std::string> op_types{"MatMul"};
   Adds adds = Adds::layer_norm;
   /// One scale per index of the last axis for inputs of Adds before a LayerNorm: no MatMul sums
-  /// over it, so finer scales cost nothing. Not with Adds::all, nor if their results are quantized.
+  /// over it, so finer scales cost nothing. Not with Adds::all, nor if their results are quantized,
+  /// nor for the result of a quantized node, as of a MatMul without bias.
   bool add_channels = false;
   /// Quantize the MatMuls with no MatMul after them: the head of the model.
   bool head = true;

@@ -70,10 +70,10 @@ class Architectures(unittest.TestCase):
             differences.append(max(np.abs(found[name] - expected[name]).max() for name in model.outputs))
         self.assertLess(min(differences), bound, differences)  # some inputs meet no tie
 
-    def test_the_preset_fast_needs_no_more_launches(self):
+    def test_the_preset_fast_needs_no_more_launches_and_runs_in_onnxruntime(self):
         for name in NORM_FIRST:
             with self.subTest(name):
-                _, path = self.export(name, False)
+                model, path = self.export(name, False)
                 options = calibration(self.folder, texts=4, words=20)
                 launches = {}
                 for preset in "default", "fast":
@@ -83,6 +83,12 @@ class Architectures(unittest.TestCase):
                     self.assertNotIn("QuantizeLinear", [op["op"] for op in report["ops"]])
                     launches[preset] = report["launches"]
                 self.assertEqual(launches["fast"], launches["default"])
+                inputs = model.batch(1, 24)
+                found, expected = Session(made).run(inputs), Reference(made, optimized=True).run(inputs)
+                of_floats = Reference(path).run(inputs)
+                for output in model.outputs:
+                    error, noise = found[output] - expected[output], of_floats[output] - expected[output]
+                    self.assertLess(np.sqrt(np.mean(error ** 2)), np.sqrt(np.mean(noise ** 2)), output)
 
     def test_every_architecture(self):
         for name in ARCHITECTURES:

@@ -233,6 +233,36 @@ TEST(Placement, WhatANormReadsStaysFloatUpToTheNextSum) {
   }
 }
 
+/// x -> MatMul [-> copy] -> + x -> LayerNorm -> out, without a bias.
+GraphBuilder no_bias(const std::string& copy) {
+  GraphBuilder g;
+  g.input("x", {1, 3, 4});
+  g.node("MatMul", {"x", g.weight("w", {4, 4}, kSixteen)}, "linear");
+  const std::string result = copy.empty() ? "linear" : g.node(copy, {"linear"}, "copied");
+  if (copy == "Cast") g.set("to", std::int64_t{1});
+  g.node("Add", {result, "x"}, "sum");
+  g.output(g.node("LayerNormalization", {"sum", g.weight("gamma", {4}, {1, 1, 1, 1})}, "out"));
+  return g;
+}
+
+TEST(Placement, ResultsOfQuantizedNodesHaveOneScale) {
+  for (const char* copy : {"", "Cast", "Identity"}) {
+    const auto roles = [&](PlacementOptions options) {
+      Analysed a(no_bias(copy));
+      options.add_channels = true;
+      const Placement p = place(a, options);
+      std::vector<Role> found;
+      for (const Operand& operand : p.sites.back().operands) found.push_back(operand.role);
+      return found;
+    };
+    EXPECT_THAT(roles(kResidual), ElementsAre(Role::activation, Role::channels)) << copy;
+    EXPECT_THAT(roles({.op_types = {"Add"}}), ElementsAre(Role::channels, Role::channels)) << copy;
+    PlacementOptions without = kResidual;
+    without.exclude = {"linear_node"};
+    EXPECT_THAT(roles(without), ElementsAre(Role::channels, Role::channels)) << copy;
+  }
+}
+
 TEST(Placement, HeadByOption) {
   Analysed a(block(Norm::whole));
   const Placement p = place(a, {.head = false});

@@ -176,11 +176,12 @@ TEST(Encode, AConstantOfAnAddTakesTheActivationType) {
   EXPECT_EQ(producer(a.model.graph(), "sum")->input(1), "c_DequantizeLinear_Output");
 }
 
-/// x W + x -> LayerNorm.
+/// x W + b + x -> LayerNorm.
 GraphBuilder residual() {
   GraphBuilder g;
   g.input("x", {2, 4});
-  g.node("MatMul", {"x", g.weight("w", {4, 4}, std::vector<float>(16, 0.5f))}, "h");
+  g.node("MatMul", {"x", g.weight("w", {4, 4}, std::vector<float>(16, 0.5f))}, "linear");
+  g.node("Add", {"linear", g.weight("b", {4}, {1, 2, 3, 4})}, "h");
   g.node("Add", {"h", "x"}, "sum");
   g.node("LayerNormalization", {"sum", g.weight("gamma", {4}, {1, 1, 1, 1})}, "out");
   g.output("out");
@@ -209,7 +210,7 @@ TEST(Rewrite, GivesAddsAScaleForEachChannel) {
 
   // x is read by the MatMul with one scale and by the Add with four.
   const auto& graph = a.model.graph();
-  const auto& matmul = *producer(graph, producer(graph, "h")->input(0));
+  const auto& matmul = *producer(graph, producer(graph, "linear")->input(0));
   EXPECT_TRUE(a.model.read(matmul.input(1)).shape().empty());
   const auto& add = *producer(graph, "sum");
   for (const int i : {0, 1}) {
