@@ -42,7 +42,7 @@ class DynamicMatMuls {
     matmul.set_input(0, x.integers);
     matmul.set_input(1, weight.input(0));
     matmul.add_input(x.zero_point);
-    if (needs_zero_point(weight)) matmul.add_input(weight.input(2));
+    if (weight.input_size() > 2) matmul.add_input(weight.input(2));
     matmul.set_output(0, sums);
 
     auto& following = added_[node];
@@ -63,13 +63,6 @@ class DynamicMatMuls {
   }
 
  private:
-  /// ONNX Runtime takes a vector of zero points for matrices alone, and zeros go without saying.
-  bool needs_zero_point(const onnx::NodeProto& weight) const {
-    if (model_.initializer(weight.input(0))->dims_size() <= 2) return true;
-    const auto zeros = model_.read(weight.input(2)).to_ints();
-    return std::ranges::any_of(zeros, [](std::int64_t zero) { return zero != 0; });
-  }
-
   struct Quantized {
     std::string integers, scale, zero_point;  // zero_point empty: 0
   };

@@ -2,6 +2,7 @@
 // Writes Q/DQ into an ONNX graph.
 #include "quant/writing/rewrite.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -72,7 +73,7 @@ class Rewriter {
 
  private:
   struct Named {
-    std::string scale, zero_point;
+    std::string scale, zero_point;  // zero_point empty: 0
   };
 
   onnx::NodeProto* node(int n) { return model_.proto().mutable_graph()->mutable_node(n); }
@@ -87,11 +88,24 @@ class Rewriter {
     const ir::Sizes shape =
         axis_of(e) ? ir::Sizes{static_cast<std::int64_t>(scales.size())} : ir::Sizes{};
     it->second = {
-        model_.add(model_.fresh_name(tensor + "_scale"), ir::Tensor::of<float>(shape, scales)),
-        model_.add(model_.fresh_name(tensor + "_zero_point"),
-                   ir::Tensor::of<std::int32_t>(shape, zero_points)
-                       .converted(e.type))};  // zero points have the type of the integers
+        model_.add(model_.fresh_name(tensor + "_scale"), ir::Tensor::of<float>(shape, scales)), ""};
+    if (needs_zero_point(tensor, e))
+      it->second.zero_point =
+          model_.add(model_.fresh_name(tensor + "_zero_point"),
+                     ir::Tensor::of<std::int32_t>(shape, zero_points)
+                         .converted(e.type));  // zero points have the type of the integers
     return it->second;
+  }
+
+  /// ONNX Runtime's integer MatMul takes a vector of zero points for matrices alone, and zeros go
+  /// without saying. Without zero points QuantizeLinear would make u8.
+  bool needs_zero_point(const std::string& tensor, const Encoding& e) const {
+    const auto is_zero = [](std::int32_t zero_point) { return zero_point == 0; };
+    return e.role != Role::weight || options_.float_weights ||
+           e.constant.values.shape().size() <= 2 ||
+           !std::ranges::all_of(e.constant.zero_points, is_zero) ||
+           std::ranges::none_of(index_.uses(tensor),
+                                [&](Use use) { return is_op(index_.node(use.node), "MatMul"); });
   }
 
   /// Adds the nodes of a tensor. Returns the name of the dequantized tensor.
@@ -158,7 +172,7 @@ class Rewriter {
     n.set_name(model_.fresh_name(tensor + "_" + op + suffix));
     n.add_input(input);
     n.add_input(named.scale);
-    n.add_input(named.zero_point);
+    if (!named.zero_point.empty()) n.add_input(named.zero_point);
     n.add_output(model_.fresh_name(tensor + "_" + op + "_Output" + suffix));
     if (axis) {
       auto* a = n.add_attribute();

@@ -9,6 +9,7 @@ import unittest
 import numpy as np
 import onnx
 from c_session import Session
+from onnx import TensorProto, helper, numpy_helper
 from support import ROOT, Reference, bertcl, inspect, worst
 
 import make_bert
@@ -72,6 +73,35 @@ class QuantizeOptions(unittest.TestCase):
                 report = self.check("--preset", preset)
                 if preset != "qordered":
                     self.assertEqual(report["notes"], [])
+
+    def test_layers_without_biases_and_weights_of_three_dimensions(self):
+        """ONNX Runtime fuses such a MatMul with the quantization after it, and with no vector of zero points."""
+        width, inner, random_values = 16, 32, np.random.default_rng(1).standard_normal
+        weights = {"table": (30522, width), "gamma": (width,), "beta": (width,), "w1": (width, inner),
+                   "w2": (inner, width), "w3": (1, width, 8)}
+        nodes = [("Gather", "table input_ids", "x"), ("LayerNormalization", "x gamma beta", "h"),
+                 ("MatMul", "h w1", "a"), ("Relu", "a", "r"), ("MatMul", "r w2", "c"), ("Add", "x c", "sum"),
+                 ("LayerNormalization", "sum gamma beta", "z"), ("MatMul", "z w3", "y")]
+        axes = ["batch", "seq"]
+        graph = helper.make_graph(
+            [helper.make_node(op, operands.split(), [result]) for op, operands, result in nodes], "g",
+            [helper.make_tensor_value_info("input_ids", TensorProto.INT64, axes)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [*axes, 8])],
+            [numpy_helper.from_array(random_values(shape).astype(np.float32), name)
+             for name, shape in weights.items()])
+        source, path = self.folder / "no-bias.onnx", self.folder / "no-bias-int8.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), source)
+        texts = self.folder / "texts.txt"
+        texts.write_text("a first text\nand another one\n")
+        inputs = {"input_ids": self.inputs["input_ids"]}
+        expected, extent = Reference(source).run(inputs)["y"], np.abs(Reference(source).run(inputs)["y"]).max()
+        for preset in PRESETS:
+            if preset in ("ort-tensorrt", "ort-migraphx"):
+                continue  # their QuantizeLinear of weights needs zero points to make s8
+            with self.subTest(preset):
+                bertcl("quantize", source, "-o", path, "--force", "--task", "text", "--data", texts, "--preset", preset)
+                for run in Reference(path, optimized=True).run, Session(path).run:
+                    self.assertLess(np.abs(run(inputs)["y"] - expected).max(), 0.3 * extent)
 
     def test_random_options(self):
         for seed in range(16):

@@ -129,6 +129,28 @@ TEST(Rewrite, TakesANewNameWhereOneIsTaken) {
   EXPECT_EQ(a.model.read("x_scale"), ir::Tensor::of<float>({1}, {7}));
 }
 
+TEST(Rewrite, LeavesTheZerosOfBatchedWeightsToTheRuntime) {
+  const auto zero_point_of = [](Scheme scheme, bool as_float) {
+    GraphBuilder g;
+    g.input("x", {2, 4});
+    g.node("MatMul", {"x", g.weight("w", {1, 4, 2}, {1, 2, 3, 4, 5, 6, -8, 1})}, "h");
+    g.output("h");
+    Analysed a(std::move(g));
+    Placement p = place(a);
+    EncodeOptions how;
+    how.weights.scheme = scheme;
+    const Encodings e = encode(p, a.index, a.constants, kRanges, how);
+    rewrite(a.model, p, e, a.index, a.constants, {as_float});
+    const auto& dq = *producer(a.model.graph(), "w_DequantizeLinear_Output");
+    EXPECT_EQ(has_initializer(a.model, "w_zero_point"), dq.input_size() == 3);
+    return dq.input_size() == 3;
+  };
+  const Scheme s8{ir::DType::i8, true};
+  EXPECT_FALSE(zero_point_of(s8, false));
+  EXPECT_TRUE(zero_point_of(s8, true)) << "QuantizeLinear would make u8";
+  EXPECT_TRUE(zero_point_of({ir::DType::u8, false}, false)) << "it is 128";
+}
+
 TEST(Encode, NamesTheTensorWithoutRange) {
   Analysed a(two_matmuls());
   Placement p = place(a);
