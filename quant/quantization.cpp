@@ -16,6 +16,7 @@
 #include "quant/checks.hpp"
 #include "quant/graph/graph_edit.hpp"
 #include "quant/graph/opset.hpp"
+#include "quant/placement/nested_matmuls.hpp"
 #include "quant/transforms/round_weights.hpp"
 #include "quant/transforms/smooth_model.hpp"
 #include "quant/writing/rewrite.hpp"
@@ -117,7 +118,7 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
             const ir::Type* type = workspace_.type_of(tensor);
             return type ? std::optional(type->dtype) : std::nullopt;
           },
-          workspace.expanded().whole)),
+          workspace.expanded().whole, nested_matmuls(model_.proto()))),
       unnormalized_(options.softmax == Softmax::unnormalized ? unnormalizable()
                                                              : std::set<std::string>()) {
   check_types(options);

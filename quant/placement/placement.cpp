@@ -57,7 +57,8 @@ std::unordered_set<std::string> tensors_of_data(const GraphIndex& index) {
 class Placer {
  public:
   Placer(const GraphIndex& index, Constants& constants, const Structure& structure,
-         const PlacementOptions& options, const TypeOf& type_of, const WholeNodes& whole)
+         const PlacementOptions& options, const TypeOf& type_of, const WholeNodes& whole,
+         std::vector<SkippedNode> nested)
       : index_(index),
         constants_(constants),
         structure_(structure),
@@ -70,7 +71,8 @@ class Placer {
         include_(options.include, "quantize"),
         exclude_(options.exclude, "exclude"),
         keywords_(options.disable_keywords, options.disable_layer_modules,
-                  options.enable_layer_modules) {
+                  options.enable_layer_modules),
+        placement_{{}, {}, std::move(nested)} {
     for (const auto* ops : {&options.op_types, &options.output_op_types})
       for (const auto& op : *ops)
         if (const auto known = quantizable_operators();
@@ -372,8 +374,9 @@ const char* name_of(Role role) {
 }
 
 Placement place(const GraphIndex& index, Constants& constants, const Structure& structure,
-                const PlacementOptions& options, const TypeOf& type_of, const WholeNodes& whole) {
-  return Placer(index, constants, structure, options, type_of, whole).place();
+                const PlacementOptions& options, const TypeOf& type_of, const WholeNodes& whole,
+                std::vector<SkippedNode> nested) {
+  return Placer(index, constants, structure, options, type_of, whole, std::move(nested)).place();
 }
 
 }  // namespace bertcl::quant

@@ -277,17 +277,17 @@ TEST_F(Quantizer, SaysWhatIsWrong) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "nothing half written is left";
 }
 
-plan::Port port(const std::string& name, const ir::Shape& shape) {
+plan::Port input_port(const std::string& name, const ir::Shape& shape) {
   return {name, {ir::DType::i64, shape}};
 }
 
 TEST(Inputs, AreFoundByTheirNames) {
   const Sample s{{101, 7, 102}, {0, 0, 1}};
   const ir::Shape shape{ir::Dim::symbol("batch"), ir::Dim::symbol("seq")};
-  const auto in = inputs_of(
-      {port("unique_ids_raw_output___9:0", {ir::Dim::symbol("batch")}), port("input_mask", shape),
-       port("segment_ids", shape), port("position_ids", shape), port("input_ids", shape)},
-      s);
+  const auto in = inputs_of({input_port("unique_ids_raw_output___9:0", {ir::Dim::symbol("batch")}),
+                             input_port("input_mask", shape), input_port("segment_ids", shape),
+                             input_port("position_ids", shape), input_port("input_ids", shape)},
+                            s);
   EXPECT_EQ(in.at("input_ids").to_ints(), s.ids);
   EXPECT_EQ(in.at("segment_ids").to_ints(), s.types);
   EXPECT_EQ(in.at("position_ids").to_ints(), (std::vector<std::int64_t>{0, 1, 2}));
@@ -296,23 +296,24 @@ TEST(Inputs, AreFoundByTheirNames) {
   EXPECT_EQ(in.at("unique_ids_raw_output___9:0").shape(), ir::Sizes{1});
   EXPECT_THAT(
       [&] {
-        inputs_of({port("input_ids", shape), port("pixels", shape)}, s);
+        inputs_of({input_port("input_ids", shape), input_port("pixels", shape)}, s);
       },
       ThrowsMessage<Error>(HasSubstr("'pixels'")));
-  EXPECT_THAT([&] { inputs_of({port("attention_mask", shape)}, s); },
+  EXPECT_THAT([&] { inputs_of({input_port("attention_mask", shape)}, s); },
               ThrowsMessage<Error>(HasSubstr("token ids")));
 }
 
 TEST(Inputs, FixedShapesPadAndRefuseWhatIsLonger) {
   const Sample s{{101, 7, 102}, {0, 0, 1}};
-  const auto in = inputs_of({port("input_ids", {2, 5}), port("attention_mask", {2, 5})}, s);
+  const auto in =
+      inputs_of({input_port("input_ids", {2, 5}), input_port("attention_mask", {2, 5})}, s);
   EXPECT_EQ(in.at("input_ids").to_ints(),
             (std::vector<std::int64_t>{101, 7, 102, 0, 0, 101, 7, 102, 0, 0}));
   EXPECT_EQ(in.at("attention_mask").to_ints(),
             (std::vector<std::int64_t>{1, 1, 1, 0, 0, 1, 1, 1, 0, 0}));
   EXPECT_THAT(
       [&] {
-        inputs_of({port("input_ids", {1, 2})}, s);
+        inputs_of({input_port("input_ids", {1, 2})}, s);
       },
       ThrowsMessage<Error>(testing::AllOf(HasSubstr("3 tokens"), HasSubstr("'input_ids' takes 2"),
                                           HasSubstr("'max_seq_length=2'"))));
