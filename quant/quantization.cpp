@@ -192,7 +192,7 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
   }
   encodings_ = quant::encode(placement_, index_, constants_, ranges,
                              {options_.activations, options_.weights, std::move(channels),
-                              options_.overrides, scales_ != ActivationScales::calibrated});
+                              options_.overrides, largest_activation});
   if (options_.accuracy.gptq && !options_.weights.as_float && !samples.empty())
     rounded_ =
         round_weights(encodings_, placement_, index_, constants_, workspace_, samples, progress);
@@ -200,6 +200,9 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
 
 void Quantization::correct_biases(std::span<const Sample> samples, const PassProgress& progress) {
   corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, structure_,
+  const std::int64_t largest_activation = scales_ == ActivationScales::calibrated  ? 0
+                                          : scales_ == ActivationScales::per_token ? 127
+                                                                                   : 255;
                                        workspace_, samples, progress);
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "bertcl/error.hpp"
@@ -100,6 +101,17 @@ class Encoder {
       throw Refusal{fmt::format(
           "its weight has scales along axis {}; an integer MatMul has scales per column, axis {}",
           weight.axis, rank - 1)};
+  }
+
+  static void check_sums(const QuantizedConstant& weight, std::int64_t largest_activation) {
+    const bool within_128 = weight.values.dtype() == ir::DType::i8 &&
+                            std::ranges::all_of(weight.zero_points, [](auto z) { return z == 0; });
+    const std::int64_t rows = weight.values.shape()[weight.values.shape().size() - 2];
+    const std::int64_t most =
+        std::numeric_limits<std::int32_t>::max() / (largest_activation * (within_128 ? 128 : 255));
+    if (rows > most)
+      throw Refusal{fmt::format(
+          "its weight has {} rows; an int32 holds the sum of {} products at most", rows, most)};
   }
 
   Encoding activation(const std::string& tensor, const onnx::NodeProto& node) const {
@@ -244,7 +256,10 @@ class Encoder {
         throw Refusal{error.what()};
       }
     }
-    if (options_.of_columns && operand.role == Role::weight) check_columns(e.constant);
+    if (options_.largest_activation > 0 && operand.role == Role::weight) {
+      check_columns(e.constant);
+      check_sums(e.constant, options_.largest_activation);
+    }
     e.type = e.constant.values.dtype();
     if (!e.constant.scales.empty())
       e.parameters = {e.constant.scales.front(), e.constant.zero_points.front()};

@@ -30,7 +30,10 @@ struct EncodeOptions {
   WeightOptions weights;
   ChannelRanges channels{};  ///< of operands in that role
   Overrides overrides{};
-  bool of_columns = false;  ///< weights have one scale, or one for each column, else stay in float
+  /// Weights of integer MatMuls: they stay in float unless they have one scale, or one for each
+  /// column, and an int32 holds their sums with activations of this magnitude, zero points
+  /// subtracted; 0: weights of any form.
+  std::int64_t largest_activation = 0;
 };
 
 /// A tensor and what it becomes.

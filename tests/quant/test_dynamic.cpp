@@ -150,6 +150,28 @@ TEST_F(Dynamic, ColumnsOfBatchedWeightsHaveNoZeroPoints) {
 }
 
 TEST_F(Dynamic, AttentionStaysInFloat) {
+TEST_F(Dynamic, SumsThatAnInt32MayNotHoldStayInFloat) {
+  const auto reason = [&](std::int64_t rows) {
+    GraphBuilder g = two_readers();
+    const auto ones = std::vector<float>(static_cast<std::size_t>(rows), 1.0f);
+    g.node("MatMul", {g.input("long", {2, rows}), g.weight("u", {rows, 1}, ones)}, "dots");
+    g.output("dots", {2, 1});
+    quantized(g);
+    return report_.skipped.empty() ? "" : report_.skipped.back().reason;
+  };
+  EXPECT_EQ(reason(65'793), "");
+  EXPECT_EQ(reason(65'794),
+            "its weight has 65794 rows; an int32 holds the sum of 65793 products at most");
+  scales_ = ActivationScales::per_token;
+  EXPECT_EQ(reason(132'104), "");
+  EXPECT_THAT(reason(132'105), HasSubstr("132104 products"));
+  scales_ = ActivationScales::per_tensor;
+  options_.weights.per_channel = false;
+  options_.weights.scheme = {ir::DType::u8, false};
+  EXPECT_EQ(reason(33'025), "");
+  EXPECT_THAT(reason(33'026), HasSubstr("33025 products"));
+}
+
   const Model m = quantized_bert();
   EXPECT_EQ(count(m, "MatMulInteger"), 7);  // q, k, v, three more, the head
   EXPECT_EQ(count(m, "MatMul"), 2);
