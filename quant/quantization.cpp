@@ -248,6 +248,19 @@ std::vector<std::string> Quantization::replace_biases(Model& model, const Placem
     model.proto().mutable_graph()->mutable_node(c.node)->set_input(
         c.input, model.add(model.fresh_name(c.tensor + "_corrected"), c.bias));
     before.push_back(c.tensor);
+std::vector<std::string> Quantization::without_column_scales(const Placement& part) const {
+  std::vector<std::string> nodes;
+  for (const Site& site : part.sites)
+    for (const Operand& operand : site.operands) {
+      const auto& node = index_.node(site.node);
+      if (operand.role != Role::weight || !is_op(node, "MatMul")) continue;
+      const QuantizedConstant& weight = encodings_.at({operand.tensor, operand.role}).constant;
+      const auto columns = static_cast<int>(weight.values.shape().size()) - 1;
+      if (weight.axis >= 0 && weight.axis != columns) nodes.push_back(label_of(node));
+    }
+  return nodes;
+}
+
   }
   return before;
 }
@@ -294,6 +307,7 @@ Report Quantization::write(const Placement& part, bool unnormalize) {
 std::int64_t Report::count(Role role) const {
   return std::count_if(tensors.begin(), tensors.end(),
                        [&](const TensorReport& t) { return t.role == role; });
+  report_.without_column_scales = without_column_scales(part);
 }
 
 Report quantize_dynamic(const Options& options, ActivationScales scales) {

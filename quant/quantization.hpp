@@ -66,6 +66,7 @@ class Quantization {
   std::vector<std::string> replace_biases(Model& model, const Placement& part) const;
 
   const Stopwatch clock_;
+  std::vector<std::string> without_column_scales(const Placement& part) const;
   const Options& options_;
   Workspace& workspace_;
   const ActivationScales scales_;

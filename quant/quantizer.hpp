@@ -87,6 +87,8 @@ struct Report {
   std::string data_sha256;
   std::vector<TensorReport> tensors;  ///< by name
   std::vector<SkippedNode> skipped;   ///< left in float, and why
+  /// MatMuls with scales along another axis of the weights than the columns: no integer GEMM.
+  std::vector<std::string> without_column_scales;
   std::vector<Smoothing> smoothings;  ///< by tensor
   std::string not_smoothed;           ///< why_not_smoothed()
   std::int64_t gptq_weights = 0;      ///< rounded by GPTQ

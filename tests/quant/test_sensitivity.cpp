@@ -163,5 +163,13 @@ TEST_F(Sensitivities, RefusesNoSamples) {
               ThrowsMessage<Error>(HasSubstr("no samples")));
 }
 
+TEST_F(Sensitivities, TheReportNamesScalesThatNoIntegerGemmTakes) {
+  EXPECT_THAT(calibrated().write().without_column_scales, testing::IsEmpty());
+  options_.weights.axes = {{"MatMul", 0}};
+  const std::vector<std::string> nodes = calibrated().write().without_column_scales;
+  EXPECT_EQ(nodes.size(), 7u) << "those with weights";
+  EXPECT_THAT(nodes, testing::Contains(kOutlier));
+}
+
 }  // namespace
 }  // namespace bertcl::quant

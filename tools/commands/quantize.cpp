@@ -192,6 +192,11 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
     print_text("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));
   if (report.corrected_biases > 0)
     print_text("{} corrected\n", counted(report.corrected_biases, "biases"));
+  if (const auto& nodes = report.without_column_scales; !nodes.empty())
+    print_text(
+        "no int8 GEMM: {}{}: weights have scales along another axis than their columns; bertcl "
+        "computes them in float, ONNX Runtime runs the file only without graph optimizations\n",
+        nodes.front(), nodes.size() == 1 ? "" : fmt::format(" and {} more", nodes.size() - 1));
   // Nodes by reason: a deep model has many that share one. All names are in the JSON.
   std::map<std::string, std::vector<std::string>> reasons;
   for (const quant::SkippedNode& node : report.skipped) reasons[node.reason].push_back(node.node);
