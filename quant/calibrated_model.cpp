@@ -2,13 +2,18 @@
 // A calibrated model, from which files with any part left in float are made.
 #include "quant/calibrated_model.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <optional>
 #include <utility>
 
 #include "quant/calibration/calibrate.hpp"
 #include "quant/calibration/channel_pass.hpp"
+#include "quant/calibration/nonfinite_tensor.hpp"
 #include "quant/graph/workspace.hpp"
 #include "quant/quantization.hpp"
+#include "support/option_name.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::quant {
@@ -36,6 +41,18 @@ PassProgress pass(const Progress& progress, std::string_view name) {
   return [&progress, name](std::int64_t samples) {
     if (progress) progress(name, samples);
   };
+}
+
+/// Names the nodes to exclude where a tensor of the step is not finite.
+template <class Step>
+auto naming_nodes(const Quantization& quantization, const Step& step) {
+  try {
+    return step();
+  } catch (const NonfiniteTensor& error) {
+    throw Error(fmt::format("{}; exclude '{}' ({}) or correct the model", error.what(),
+                            fmt::join(quantization.nodes_quantizing(error.tensor()), "', '"),
+                            option_name("exclude")));
+  }
 }
 
 ChannelRanges find_channel_ranges(const Quantization& quantization, const Workspace& workspace,
@@ -93,7 +110,9 @@ struct CalibratedModel::State {
       by_passes(Samples(source), progress);
     } else {
       quantization.emplace(options, workspace, ActivationScales::calibrated, clock);
-      quantization->encode(find_ranges(*quantization, options, workspace, source, progress));
+      quantization->encode(naming_nodes(*quantization, [&] {
+        return find_ranges(*quantization, options, workspace, source, progress);
+      }));
     }
     ops = quantization->ops();
   }
@@ -104,16 +123,21 @@ struct CalibratedModel::State {
     const std::string not_smoothed = why_not_smoothed(options);
     if (options.accuracy.smooth && not_smoothed.empty()) {
       Quantization original(options, workspace);
-      auto chosen = original.smooth(samples.all(), pass(progress, "smooth"));
+      auto chosen = naming_nodes(
+          original, [&] { return original.smooth(samples.all(), pass(progress, "smooth")); });
       if (!chosen.empty()) {
         source_report = original.report();
         source_report->smoothings = std::move(chosen);
       }
     }
     quantization.emplace(options, workspace, ActivationScales::calibrated, clock);
-    Ranges ranges = find_ranges(*quantization, options, workspace, samples.source(), progress);
+    Ranges ranges = naming_nodes(*quantization, [&] {
+      return find_ranges(*quantization, options, workspace, samples.source(), progress);
+    });
     quantization->report().not_smoothed = not_smoothed;
-    ChannelRanges channels = find_channel_ranges(*quantization, workspace, samples, progress);
+    ChannelRanges channels = naming_nodes(*quantization, [&] {
+      return find_channel_ranges(*quantization, workspace, samples, progress);
+    });
     if (source_report) {
       Report& report = quantization->report();
       report.smoothings = std::move(source_report->smoothings);
@@ -121,8 +145,10 @@ struct CalibratedModel::State {
       report.source_bytes = source_report->source_bytes;
       report.float_bytes = source_report->float_bytes;
     }
-    quantization->encode(std::move(ranges), std::move(channels), samples.all(),
-                         pass(progress, "round weights"));
+    naming_nodes(*quantization, [&] {
+      quantization->encode(std::move(ranges), std::move(channels), samples.all(),
+                           pass(progress, "round weights"));
+    });
     if (options.accuracy.bias_correction)
       quantization->correct_biases(samples.all(), pass(progress, "correct biases"));
   }

@@ -170,6 +170,16 @@ std::set<std::string> Quantization::activations() const {
   return tensors;
 }
 
+std::vector<std::string> Quantization::nodes_quantizing(const std::string& tensor) const {
+  std::vector<std::string> nodes;
+  for (const Site& site : placement_.sites)
+    if (std::ranges::any_of(site.operands, [&](const Operand& o) { return o.tensor == tensor; }))
+      nodes.push_back(label_of(index_.node(site.node)));
+  if (std::ranges::find(placement_.outputs, tensor) != placement_.outputs.end())
+    nodes.push_back(label_of(index_.node(index_.producer(tensor))));
+  return nodes;
+}
+
 std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
                                             const PassProgress& progress) {
   const AccuracyOptions& accuracy = options_.accuracy;
@@ -190,6 +200,9 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
       throw Error(fmt::format("{}: an unnormalized Softmax has a known range; overrides need {}",
                               it->second.place, option_name("softmax", "plain")));
   }
+  const std::int64_t largest_activation = scales_ == ActivationScales::calibrated  ? 0
+                                          : scales_ == ActivationScales::per_token ? 127
+                                                                                   : 255;
   encodings_ = quant::encode(placement_, index_, constants_, ranges,
                              {options_.activations, options_.weights, std::move(channels),
                               options_.overrides, largest_activation});
@@ -200,9 +213,6 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
 
 void Quantization::correct_biases(std::span<const Sample> samples, const PassProgress& progress) {
   corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, structure_,
-  const std::int64_t largest_activation = scales_ == ActivationScales::calibrated  ? 0
-                                          : scales_ == ActivationScales::per_token ? 127
-                                                                                   : 255;
                                        workspace_, samples, progress);
 }
 
@@ -238,16 +248,6 @@ Encodings Quantization::encodings_of(const Placement& part,
   return used;
 }
 
-/// Gives the part's MatMuls their corrected biases. Returns the biases of before.
-std::vector<std::string> Quantization::replace_biases(Model& model, const Placement& part) const {
-  std::vector<std::string> before;
-  for (const Site& site : part.sites) {
-    const auto it = corrections_.find(site.node);
-    if (it == corrections_.end()) continue;
-    const BiasCorrection& c = it->second;
-    model.proto().mutable_graph()->mutable_node(c.node)->set_input(
-        c.input, model.add(model.fresh_name(c.tensor + "_corrected"), c.bias));
-    before.push_back(c.tensor);
 std::vector<std::string> Quantization::without_column_scales(const Placement& part) const {
   std::vector<std::string> nodes;
   for (const Site& site : part.sites)
@@ -261,6 +261,16 @@ std::vector<std::string> Quantization::without_column_scales(const Placement& pa
   return nodes;
 }
 
+/// Gives the part's MatMuls their corrected biases. Returns the biases of before.
+std::vector<std::string> Quantization::replace_biases(Model& model, const Placement& part) const {
+  std::vector<std::string> before;
+  for (const Site& site : part.sites) {
+    const auto it = corrections_.find(site.node);
+    if (it == corrections_.end()) continue;
+    const BiasCorrection& c = it->second;
+    model.proto().mutable_graph()->mutable_node(c.node)->set_input(
+        c.input, model.add(model.fresh_name(c.tensor + "_corrected"), c.bias));
+    before.push_back(c.tensor);
   }
   return before;
 }
@@ -297,6 +307,7 @@ Report Quantization::write(const Placement& part, bool unnormalize) {
     report_.gptq_weights += encoding.role == Role::weight && rounded_.contains(key.first);
   }
   report_.skipped = part.skipped;
+  report_.without_column_scales = without_column_scales(part);
   report_.quantized_nodes = static_cast<std::int64_t>(part.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(part.outputs.size());
   report_.written_bytes = quantized(part, unnormalize).save(options_.output);
@@ -307,7 +318,6 @@ Report Quantization::write(const Placement& part, bool unnormalize) {
 std::int64_t Report::count(Role role) const {
   return std::count_if(tensors.begin(), tensors.end(),
                        [&](const TensorReport& t) { return t.role == role; });
-  report_.without_column_scales = without_column_scales(part);
 }
 
 Report quantize_dynamic(const Options& options, ActivationScales scales) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "ir/graph.hpp"
 #include "quant/calibration/sample_pass.hpp"
@@ -39,6 +40,8 @@ class Quantization {
   std::set<std::string> activations() const;
   /// The tensors that need per-channel ranges.
   std::set<std::string> channel_tensors() const;
+  /// The nodes to exclude so that the tensor needs none.
+  std::vector<std::string> nodes_quantizing(const std::string& tensor) const;
   /// Smooths the model of the workspace, if that reduces the error. Ends the use of this object.
   std::vector<Smoothing> smooth(std::span<const Sample> samples, const PassProgress& progress);
   /// Encodes the placement with these ranges; weights are rounded with `samples` if the options say
@@ -63,10 +66,10 @@ class Quantization {
   std::set<std::string> unnormalizable();
   std::set<std::string> unnormalized_of(const Placement& part, bool unnormalize);
   Encodings encodings_of(const Placement& part, const std::set<std::string>& unnormalized) const;
+  std::vector<std::string> without_column_scales(const Placement& part) const;
   std::vector<std::string> replace_biases(Model& model, const Placement& part) const;
 
   const Stopwatch clock_;
-  std::vector<std::string> without_column_scales(const Placement& part) const;
   const Options& options_;
   Workspace& workspace_;
   const ActivationScales scales_;

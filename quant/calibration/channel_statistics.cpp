@@ -10,6 +10,7 @@
 #include "bertcl/error.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
+#include "quant/calibration/nonfinite_tensor.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -41,10 +42,9 @@ void check_channels(const std::string& tensor, std::int64_t before, std::int64_t
 
 void check_finite(const std::string& tensor, float value) {
   if (!std::isfinite(value))
-    throw Error(fmt::format(
-        "tensor '{}' held NaN, an infinite or a huge value during calibration; exclude its node "
-        "or correct the model",
-        tensor));
+    throw NonfiniteTensor(
+        fmt::format("tensor '{}' held NaN, an infinite or a huge value during calibration", tensor),
+        tensor);
 }
 
 }  // namespace

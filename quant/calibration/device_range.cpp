@@ -13,6 +13,7 @@
 #include "bertcl/error.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
+#include "quant/calibration/nonfinite_tensor.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -113,10 +114,9 @@ Extent DeviceRange::read() const {
 
 Extent DeviceRange::checked(std::span<const float, 4> state) const {
   if (state[3] != 0.0f || !std::isfinite(state[0]) || !std::isfinite(state[1]))
-    throw Error(
-        fmt::format("tensor '{}' has no range: calibration met {} in it; exclude its node "
-                    "or correct the model",
-                    tensor_, state[3] != 0.0f ? "NaN" : "an infinite value"));
+    throw NonfiniteTensor(fmt::format("tensor '{}' has no range: calibration met {} in it", tensor_,
+                                      state[3] != 0.0f ? "NaN" : "an infinite value"),
+                          tensor_);
   return {state[0], state[1], state[2]};
 }
 
