@@ -26,6 +26,14 @@ bool is_quantized_operator(const std::string& op) {
                      [&](const char* prefix) { return op.starts_with(prefix); });
 }
 
+/// The one that makes activations other than usual.
+std::string option_of(const Scheme& activations) {
+  const Scheme usual;
+  if (activations.type != usual.type || activations.symmetric != usual.symmetric)
+    return option_name("activations");
+  return option_name(activations.steps != usual.steps ? "full-range" : "minimum-range");
+}
+
 }  // namespace
 
 void check_types(const Options& options) {
@@ -77,10 +85,13 @@ void check_dynamic(const Options& options, ActivationScales scales) {
                 option_name("softmax", "plain"));
   const bool per_token = scales == ActivationScales::per_token;
   if (!per_token && options.activations != Scheme{})
-    throw Error(
-        "DynamicQuantizeLinear makes asymmetric u8; use that for activations, or calibrate");
+    throw Error(fmt::format(
+        "DynamicQuantizeLinear makes asymmetric u8 of activations, in steps of its own; quantize "
+        "without {}, or calibrate",
+        option_of(options.activations)));
   if (per_token && options.weights.scheme.type != ir::DType::i8)
-    throw Error("per-token activation scales need s8 weights");
+    throw Error(fmt::format("{} needs s8 weights; quantize without {}", option_name("per-token"),
+                            option_name("weights", "u8")));
   if (options.weights.as_float || options.weights.transposed)
     throw Error(
         "dynamically quantized MatMuls read integer weights in MatMul's layout, not float or "

@@ -124,6 +124,9 @@ class DynamicMatMuls {
 }  // namespace
 
 void keep_dynamic(Placement& placement, const GraphIndex& index) {
+  const char* reason = "only MatMuls of an activation and a weight can be quantized dynamically";
+  for (SkippedNode& node : placement.skipped)
+    if (node.op == "Add") node.reason = reason;  // not that an option would quantize it
   std::erase_if(placement.sites, [&](Site& site) {
     if (reads(site, 0, Role::activation) && reads(site, 1, Role::weight)) {
       std::erase_if(site.operands,
@@ -134,9 +137,7 @@ void keep_dynamic(Placement& placement, const GraphIndex& index) {
                     [](const Operand& operand) { return operand.role == Role::constant; }))
       return false;
     const auto& node = index.node(site.node);
-    placement.skipped.push_back(
-        {label_of(node), node.op_type(),
-         "only MatMuls of an activation and a weight can be quantized dynamically"});
+    placement.skipped.push_back({label_of(node), node.op_type(), reason});
     return true;
   });
 }
