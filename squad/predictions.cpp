@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "bertcl/error.hpp"
+#include "support/nonfinite_output.hpp"
 #include "support/option_name.hpp"
 #include "text/unicode.hpp"
 
@@ -41,10 +42,11 @@ void check(const WindowLogits& window, bool allow_nonfinite) {
   const auto is_finite = [](float value) { return std::isfinite(value); };
   if (!std::all_of(window.start.begin(), window.start.end(), is_finite) ||
       !std::all_of(window.end.begin(), window.end.end(), is_finite)) {
-    throw Error(
+    throw NonfiniteOutput(
         fmt::format("the model returned NaN or infinite logits for a window of {} tokens (question "
                     "{} of the data, counted from 0); {} continues",
-                    length, window.feature->example_index, option_name("allow-nonfinite")));
+                    length, window.feature->example_index, option_name("allow-nonfinite")),
+        window.feature->example_index);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -20,6 +21,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class OpChoiceTest : public FolderTest {
@@ -161,6 +163,30 @@ TEST_F(OpChoiceTest, AScoreThatIsNotDefinedIsRefused) {
   };
   EXPECT_THAT(drop("similarity", write("d.csv", "a,b,1\nc,d,1\ne,f,1\n")),
               AllOf(HasSubstr("tasks.onnx"), HasSubstr("its Pearson is undefined")));
+}
+
+/// An embedding so large that its norm is NaN.
+std::string model_without_an_embedding_of(std::int64_t token) {
+  onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromString(model_of_tasks()));
+  for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
+    if (tensor.name() != "bert.embeddings.word_embeddings.weight") continue;
+    const float large = 3e38f;
+    std::memcpy(tensor.mutable_raw_data()->data() + token * tensor.dims(1) * sizeof(float), &large,
+                sizeof(float));
+  }
+  return model.SerializeAsString();
+}
+
+TEST_F(OpChoiceTest, AnItemWithoutAScoreIsNamedByItsPlaceInTheFile) {
+  const std::string model = write("tasks.onnx", model_without_an_embedding_of(29145));  // zebra
+  std::string texts;
+  for (int i = 0; i < 12; ++i) texts += i == 7 ? "a zebra\t1\n" : "a horse\t0\n";
+  const std::string data = write("d.tsv", texts);
+  EXPECT_THAT(refusal(run_bertcl({"quantize", model, "-o", path("q.onnx"), "--task", "classify",
+                                  "--data", data, "--samples", "4", "--max-drop", "1"})),
+              AllOf(HasSubstr(data + ": the float model returned NaN"),
+                    HasSubstr("number 7 of the texts"), Not(HasSubstr("--allow-nonfinite"))));
 }
 
 TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {

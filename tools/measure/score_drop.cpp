@@ -11,6 +11,7 @@
 #include "bertcl/error.hpp"
 #include "quant/calibration/samples.hpp"
 #include "squad/pipeline.hpp"
+#include "support/nonfinite_output.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tools/models/qa_model.hpp"
@@ -87,6 +88,24 @@ ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::T
     return {metric_title(metric.name), metric.value * (metric.is_correlation ? 100.0 : 1.0)};
   };
   return {task->size(), task->unit(), measure};
+}
+
+ScoreMeasure naming_items(ScoreMeasure measure, const std::string& origin,
+                          std::vector<std::size_t> items) {
+  const auto named = [inner = std::move(measure.measure), unit = measure.unit, origin,
+                      items = std::move(items)](runtime::Session& session,
+                                                const std::string& what) -> TaskScore {
+    try {
+      return inner(session, what);
+    } catch (const NonfiniteOutput& error) {
+      throw Error(
+          fmt::format("{}: the {} returned NaN or infinite values for number {} of the {}, counted "
+                      "from 0, so no drop can be measured; correct the model, or give other data "
+                      "with --drop-data FILE",
+                      origin, what, items.at(error.item()), unit));
+    }
+  };
+  return {measure.items, measure.unit, named};
 }
 
 ScoreDrop::ScoreDrop(const std::filesystem::path& model, const std::string& device,

@@ -48,6 +48,11 @@ ScoreMeasure squad_measure(squad::Dataset dataset, const text::Tokenizer& tokeni
 ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::Tokenizer& tokenizer,
                           int max_length, const std::string& origin);
 
+/// The same where items are those of the file `origin` at these indices: its message names the item
+/// whose output is not finite.
+ScoreMeasure naming_items(ScoreMeasure measure, const std::string& origin,
+                          std::vector<std::size_t> items);
+
 class ScoreDrop {
  public:
   /// Measures `model`, the float one. Throws Error if it has no head of the task, or if the score

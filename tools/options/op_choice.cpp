@@ -43,19 +43,24 @@ quant::Sensitivity measure(const quant::CalibratedModel& model,
 ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& data,
                      const OpChoiceOptions& options) {
   const bool same = options.drop_data.empty();
+  std::vector<std::size_t> items;
   const tasks::ItemChoice others = [&](std::size_t total) {
-    return other_items(total, same ? data.chosen : std::vector<std::size_t>{}, options.drop_limit);
+    items = other_items(total, same ? data.chosen : std::vector<std::size_t>{}, options.drop_limit);
+    return items;
   };
   TaskOptions task = data.task;
   if (!same) task.data = options.drop_data;
-  if (!task.is_squad())
-    return {quantizer.model, quantizer.device,
-            task_measure(load_task(task, {quantizer.model}, data.tokenizer, others), data.tokenizer,
-                         data.features.max_seq_length, task.data)};
-  const squad::Dataset& questions = same ? *data.dataset : squad::load_dataset(task.data);
+  std::optional<ScoreMeasure> measure;
+  if (task.is_squad()) {
+    const squad::Dataset& questions = same ? *data.dataset : squad::load_dataset(task.data);
+    measure = squad_measure(some_questions(questions, others(questions.questions.size())),
+                            data.tokenizer, data.features);
+  } else {
+    measure = task_measure(load_task(task, {quantizer.model}, data.tokenizer, others),
+                           data.tokenizer, data.features.max_seq_length, task.data);
+  }
   return {quantizer.model, quantizer.device,
-          squad_measure(some_questions(questions, others(questions.questions.size())),
-                        data.tokenizer, data.features)};
+          naming_items(std::move(*measure), task.data, std::move(items))};
 }
 
 }  // namespace
