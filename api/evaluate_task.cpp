@@ -58,7 +58,7 @@ std::unique_ptr<tasks::Task> load_items(tasks::TaskData data, const Tokenizer& t
     throw Error(
         "retrieval compares vectors of texts: load the session with SessionOptions::pooling");
   data.embeds = embedding.pooled;
-  data.prompts = embedding.files.retrieval_prompts();
+  if (data.name == tasks::kRetrieval) data.prompts = embedding.files.retrieval_prompts();
   return tasks::load_task(data, static_cast<std::size_t>(tokenizer.size()));
 }
 

@@ -192,6 +192,16 @@ TEST_F(EvaluateTask, QuestionsFindTheirParagraphsByVectors) {
   EXPECT_NEAR(
       std::stod(evaluate_task(session, tokenizer_, "similarity", pairs).predictions.at("0")),
       cosine(0, 3), 1e-5);
+  // Prompts are those of retrieval alone, and so is their refusal.
+  std::filesystem::create_directory(folder_ / "1_Pooling");
+  write("1_Pooling/config.json", R"({"pooling_mode_mean_tokens": true, "include_prompt": false})");
+  write("modules.json",
+        R"([{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
+      {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])");
+  write("config_sentence_transformers.json", R"({"prompts": {"query": "q: "}})");
+  EXPECT_EQ(evaluate_task(session, tokenizer_, "similarity", pairs).items, 2u);
+  EXPECT_THAT(error_of([&] { evaluate_task(session, tokenizer_, "retrieval", data); }),
+              HasSubstr("include_prompt"));
 }
 
 }  // namespace
