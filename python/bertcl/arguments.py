@@ -57,12 +57,16 @@ def check_counts(names, least, options):
                                 f"{', 0 or more' if least == 0 else ' above 0'}")
 
 
+def check_exist(models):
+    """Before what they lack beside them is missed."""
+    for model in models:
+        if not os.path.exists(model):
+            raise _bertcl.Error(f"{model}: no such file")
+
+
 def load_tokenizer(vocab, models):
     """That of the file `vocab`, or else the first beside a model; "" is a model in memory."""
     files = [model for model in models if model]
-    for model in files:  # before what it lacks beside it
-        if not os.path.exists(model):
-            raise _bertcl.Error(f"{model}: no such file")
     if not vocab and not files:
         raise _bertcl.Error("no vocabulary beside a model in memory; name its file as 'vocab'")
     return _bertcl.Tokenizer(vocab, files)

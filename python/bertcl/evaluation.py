@@ -8,7 +8,7 @@ import os
 import pathlib
 
 from . import _bertcl
-from .arguments import asked, check_counts, check_flags, check_type, load_tokenizer
+from .arguments import asked, check_counts, check_exist, check_flags, check_type, load_tokenizer
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
@@ -25,8 +25,8 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
              progress: bool | Progress = True, **options) -> dict:
     """Scores of one or several models on `data`, side by side: EM and F1 of a SQuAD file, or those of task="classify"
     and others. A model is a file or a bertcl.Session. `options` are those of `bertcl eval` (limit=200, vocab=...,
-    labels=["no", "yes"], lower_case=False, ...). Returns its report, as --json gives it; how many answers and vectors
-    of two models are the same it says only of files with compare=. Other threads run meanwhile. progress: draw it on a
+    labels=["no", "yes"], lower_case=False, ...). Returns its report, as --json gives it; only with compare=, of
+    files, does it count equal answers and compare vectors. Other threads run meanwhile. progress: draw it on a
     terminal or in a notebook, by tqdm where that is installed; or a function of (what, done, total, unit). Raises
     bertcl.Error."""
     if not models:
@@ -42,6 +42,7 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
             options["labels"] = ",".join(labels)
         return report_of("eval", models, progress, {"data": data, **options})
     task = options.pop("task", SQUAD)
+    check_exist(os.fspath(model) for model in models if not isinstance(model, Session))
     tokenizer = load_tokenizer(os.fspath(options.pop("vocab", "")), [_path_of(model) for model in models])
     draw = drawer(progress)
     reports = [_scores(model, tokenizer, task, os.fspath(data), draw, dict(options)) for model in models]

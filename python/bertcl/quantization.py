@@ -6,7 +6,7 @@ import json
 import os
 
 from . import _bertcl
-from .arguments import asked, check_counts, check_flags, check_type, load_tokenizer
+from .arguments import asked, check_counts, check_exist, check_flags, check_type, load_tokenizer
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
@@ -53,6 +53,7 @@ def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
                   "vocab": vocab}, force)
     samples = _bertcl.Samples()
     if data is not None:
+        check_exist([model])
         tokenizer = load_tokenizer(vocab, [model])
         ways["max_seq_length"] = _sample_length(model, tokenizer, ways.get("max_seq_length"), files.get("device", ""))
         samples = _bertcl.read_samples(os.fspath(data), tokenizer, task, **ways)
