@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -35,6 +34,10 @@ QuestionParagraphs read_questions(const std::filesystem::path& path) {
   return data;
 }
 
+const char* unit_of_texts(const std::filesystem::path& path) {
+  return holds_movie_reviews(path) ? "reviews" : "texts";
+}
+
 template <class Item>
 std::vector<Item> chosen(std::vector<Item> items, const ItemChoice& choice) {
   if (!choice) return items;
@@ -43,20 +46,32 @@ std::vector<Item> chosen(std::vector<Item> items, const ItemChoice& choice) {
   return some;
 }
 
-/// The labels of the data, in any order.
-std::vector<std::string> labels_in(const std::string& task, const std::filesystem::path& path) {
+/// The items of a task; their labels count only among themselves.
+std::unique_ptr<Task> load_items(const std::string& task, const std::filesystem::path& path,
+                                 std::size_t vocabulary) {
   std::set<std::string> labels;
-  if (task == kTag)
-    for (const TaggedSentence& sentence : read_tagged(path, IdRule::any))
+  const auto names = [&] { return std::vector<std::string>(labels.begin(), labels.end()); };
+  if (task == kTag) {
+    auto sentences = read_tagged(path, IdRule::any);
+    for (const TaggedSentence& sentence : sentences)
       labels.insert(sentence.tags.begin(), sentence.tags.end());
-  if (task == kClassify)
-    for (const ClassifiedText& text : read_classified(path, IdRule::any)) {
+    return tagging_task(std::move(sentences), names());
+  }
+  if (task == kClassify) {
+    auto texts = read_classified(path, IdRule::any);
+    for (const ClassifiedText& text : texts) {
       if (text.labels)
         labels.insert(text.labels->begin(), text.labels->end());
       else
         labels.insert(text.label);
     }
-  return {labels.begin(), labels.end()};
+    return classify_task(std::move(texts), unit_of_texts(path), names());
+  }
+  if (task == kFillMask || task == kSimilarity)
+    return load_task({task, path}, vocabulary, {}, IdRule::any);
+  throw Error(fmt::format(
+      "unknown task '{}'{}", task,
+      suggestion(task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText})));
 }
 
 FirstSequences of_questions(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
@@ -94,9 +109,8 @@ std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
   const std::string& name = data.name;
   const std::filesystem::path& path = data.path;
   if (name == kClassify)
-    return classify_task(chosen(read_classified(path, rule), choice),
-                         holds_movie_reviews(path) ? "reviews" : "texts", data.labels,
-                         data.multi_label);
+    return classify_task(chosen(read_classified(path, rule), choice), unit_of_texts(path),
+                         data.labels, data.multi_label);
   if (name == kTag) return tagging_task(chosen(read_tagged(path, rule), choice), data.labels);
   if (name == kFillMask) return masked_task(chosen(read_any_texts(path, rule), choice), vocabulary);
   if (name == kSimilarity)
@@ -122,13 +136,7 @@ FirstSequences read_first_sequences(const std::string& task, const std::filesyst
                                     const squad::FeatureOptions& features) {
   if (task == kQuestionAnswering) return of_questions(path, tokenizer, features);
   if (task == kText) return of_texts(path, tokenizer, features.max_seq_length);
-  const std::vector<std::string> others = {kClassify, kTag, kFillMask, kSimilarity};
-  if (std::ranges::find(others, task) == others.end())
-    throw Error(fmt::format(
-        "unknown task '{}'{}", task,
-        suggestion(task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText})));
-  const std::shared_ptr<const Task> items =
-      load_task({task, path, labels_in(task, path)}, tokenizer.vocabulary_size(), {}, IdRule::any);
+  const std::shared_ptr<const Task> items = load_items(task, path, tokenizer.vocabulary_size());
   const EncodeOptions encode{features.max_seq_length, false};
   const auto sequence = [items, &tokenizer, encode](std::size_t item) -> std::optional<Sequence> {
     auto sequences = items->encode(item, tokenizer, encode);

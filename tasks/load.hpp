@@ -40,8 +40,9 @@ struct TaskData {
 /// Indices of the items to take, of so many.
 using ItemChoice = std::function<std::vector<std::size_t>(std::size_t total)>;
 
-/// The task with all of its data, or those of the choice; `vocabulary` is the number of tokens of
-/// the model's. Throws Error as the readers do, and on an unknown name.
+/// The task with all of its data, or those of the choice (retrieval and reranking: with all);
+/// `vocabulary` is the number of tokens of the model's. Throws Error as the readers do, and on an
+/// unknown name.
 std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
                                 const ItemChoice& choice = {}, IdRule rule = IdRule::unique);
 

@@ -84,7 +84,9 @@ class SimilarityTask : public Task {
  private:
   std::vector<ScoredPair> pairs_;
   bool embeds_;
-  Head score_{false, 1, false, "1 score, or vectors and modules.json beside the model"},
+  Head score_{
+      false, 1, false,
+      "1 score; vectors need pooling (modules.json beside the model, options of a session)"},
       vector_{false, 1, true, "a vector"};
 };
 

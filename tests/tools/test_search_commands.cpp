@@ -63,7 +63,7 @@ TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
               HasSubstr("[batch, 1]"));
   EXPECT_THAT(refusal(run_bertcl({"eval", tests::kModel, "--task", "similarity", "--data",
                                   write("pairs.csv", "one,two,3\nthree,four,1\n")})),
-              HasSubstr("[batch, 1], with 1 score, or vectors and modules.json beside the model"));
+              HasSubstr("[batch, 1], with 1 score; vectors need pooling (modules.json"));
   const std::string none = write("none.json", R"({"version": "v2.0", "data": []})");
   EXPECT_THAT(
       refusal(run_bertcl(
