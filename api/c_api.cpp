@@ -127,7 +127,7 @@ constexpr const char* wrong_session_options =
 constexpr const char* wrong_run_options =
     "the options' size is not set, or they lack names of outputs";
 
-/// guarded() of work(All) where the options can be read, which may throw, else refuse(wrong).
+/// Runs work(options) in guarded(); refuses with `wrong` if the options cannot be read.
 template <class All>
 bertcl_status guarded_with(const auto* options, const char* wrong, const auto& work) {
   bool known = true;

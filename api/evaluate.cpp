@@ -2,9 +2,7 @@
 // Evaluation of the public interface: a session as the function that squad/ calls.
 #include "bertcl/evaluate.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
 #include <vector>
 
 #include "api/boundary.hpp"

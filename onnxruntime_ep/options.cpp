@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "support/number_in.hpp"
+#include "support/parse_number.hpp"
 
 namespace bertcl::onnxruntime_ep {
 namespace {
@@ -22,7 +22,7 @@ using Text = const std::string&;
 }
 
 std::int64_t number(Text name, Text value, std::int64_t least, std::int64_t most) {
-  const auto result = number_in<std::int64_t>(value);
+  const auto result = parse_number<std::int64_t>(value);
   if (!result || *result < least || *result > most)
     refuse(name, value, fmt::format("a number from {} to {}", least, most));
   return *result;

@@ -26,12 +26,13 @@ bool is_quantized_operator(const std::string& op) {
                      [&](const char* prefix) { return op.starts_with(prefix); });
 }
 
-/// The one that makes activations other than usual.
-std::string option_of(const Scheme& activations) {
+/// What makes activations as usual, where they are not.
+std::string usual_option(const Scheme& activations) {
   const Scheme usual;
   if (activations.type != usual.type || activations.symmetric != usual.symmetric)
-    return option_name("activations");
-  return option_name(activations.steps != usual.steps ? "full-range" : "minimum-range");
+    return option_name("activations", "u8");
+  return activations.steps != usual.steps ? option_name("narrow-range")
+                                          : option_name("minimum-range", "0");
 }
 
 }  // namespace
@@ -86,12 +87,12 @@ void check_dynamic(const Options& options, ActivationScales scales) {
   const bool per_token = scales == ActivationScales::per_token;
   if (!per_token && options.activations != Scheme{})
     throw Error(fmt::format(
-        "DynamicQuantizeLinear makes asymmetric u8 of activations, in steps of its own; quantize "
-        "without {}, or calibrate",
-        option_of(options.activations)));
+        "DynamicQuantizeLinear makes asymmetric u8 of activations, in steps of its own; use {}, or "
+        "calibrate",
+        usual_option(options.activations)));
   if (per_token && options.weights.scheme.type != ir::DType::i8)
-    throw Error(fmt::format("{} needs s8 weights; quantize without {}", option_name("per-token"),
-                            option_name("weights", "u8")));
+    throw Error(fmt::format("{} needs s8 weights; use {}", option_name("per-token"),
+                            option_name("weights", "s8")));
   if (options.weights.as_float || options.weights.transposed)
     throw Error(
         "dynamically quantized MatMuls read integer weights in MatMul's layout, not float or "

@@ -141,7 +141,7 @@ Model Quantization::load() {
                             options_.output.string()));
   // The second is written where the weights are beyond protobuf's limit.
   for (const auto& made : {options_.output, fs::path(options_.output.string() + ".data")})
-    for (const auto& weights : onnx_io::external_files(options_.model))
+    for (const auto& weights : workspace_.weight_files())
       if (fs::equivalent(weights, made, ignored))
         throw Error(fmt::format("{} would overwrite weights of {}; give another output",
                                 made.string(), options_.model.string()));
@@ -172,11 +172,13 @@ std::set<std::string> Quantization::activations() const {
 
 std::vector<std::string> Quantization::nodes_quantizing(const std::string& tensor) const {
   std::vector<std::string> nodes;
+  const auto has = [&](const auto& tensors) {
+    return std::ranges::find(tensors, tensor) != tensors.end();
+  };
   for (const Site& site : placement_.sites)
-    if (std::ranges::any_of(site.operands, [&](const Operand& o) { return o.tensor == tensor; }))
-      nodes.push_back(label_of(index_.node(site.node)));
-  if (std::ranges::find(placement_.outputs, tensor) != placement_.outputs.end())
-    nodes.push_back(label_of(index_.node(index_.producer(tensor))));
+    if (const onnx::NodeProto& node = index_.node(site.node); has(node.input()))
+      nodes.push_back(label_of(node));
+  if (has(placement_.outputs)) nodes.push_back(label_of(index_.node(index_.producer(tensor))));
   return nodes;
 }
 

@@ -44,8 +44,8 @@ class RequestsInWork {
  public:
   void add(const std::string& remote_address, int remote_port);
   void remove(const std::string& remote_address, int remote_port);
-  /// Lets all others of the server's port read the end of what their clients send. Replies could
-  /// not be written then: the library looks whether the client has gone.
+  /// Ends reading on all other connections of the server's port. They get no reply: the library
+  /// takes their clients for gone.
   void stop_reading_others(int local_port);
 
  private:

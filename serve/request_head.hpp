@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "support/number_in.hpp"
+#include "support/parse_number.hpp"
 
 namespace bertcl::serve {
 
@@ -27,7 +27,7 @@ inline BodyOf body_of(const httplib::Request& request, std::size_t& length) {
     const std::string coding = request.get_header_value("Transfer-Encoding");
     return strcasecmp(coding.c_str(), "chunked") == 0 ? BodyOf::chunked : BodyOf::unclear;
   }
-  const auto announced = number_in<std::size_t>(request.get_header_value("Content-Length"));
+  const auto announced = parse_number<std::size_t>(request.get_header_value("Content-Length"));
   if (!announced) return BodyOf::unclear;
   length = *announced;
   return BodyOf::announced;
@@ -66,7 +66,7 @@ inline bool asks_to_close(const httplib::Request& request) {
 }
 
 /// What the library reads in another way than RFC 9110 and 9112.
-inline void correct(httplib::Request& request) {
+inline void normalize(httplib::Request& request) {
   request.ranges.clear();  // no route has parts (9110, 14.2): it would cut any answer
   std::string& path = request.path;
   for (const char* scheme : {"http://", "https://"}) {  // an absolute form (9112, 3.2.2)

@@ -8,7 +8,7 @@
 #include "serve/json_text.hpp"
 #include "serve/routes.hpp"
 #include "serve/tensors.hpp"
-#include "support/number_in.hpp"
+#include "support/parse_number.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -155,7 +155,7 @@ Reply results(const ModelSetup& setup, const Inference& inference,
 std::size_t header_length(const Call& call) {
   const std::string text = call.header(kHeaderLength);
   if (text.empty()) return call.body.size();
-  const auto length = number_in<std::size_t>(text);
+  const auto length = parse_number<std::size_t>(text);
   if (!length || *length > call.body.size())
     throw Error(std::string(kHeaderLength) + " is '" + text + "', the body has " +
                 std::to_string(call.body.size()) + " bytes");

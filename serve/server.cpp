@@ -131,7 +131,7 @@ struct Server::Impl {
     http.set_payload_max_length(kMostDiscarded * options.payload_limit);
     http.set_tcp_nodelay(true);
     http.set_pre_routing_handler([](const httplib::Request& request, httplib::Response&) {
-      correct(const_cast<httplib::Request&>(request));
+      normalize(const_cast<httplib::Request&>(request));
       return httplib::Server::HandlerResponse::Unhandled;
     });
     const auto with_body = [this](const httplib::Request& request, httplib::Response& response,

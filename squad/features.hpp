@@ -17,7 +17,7 @@ struct TooManyWindows : Error {
   using Error::Error;
 };
 
-/// FeatureOptions::max_seq_length that the question fills.
+/// The question leaves no room for the context within FeatureOptions::max_seq_length.
 struct NoRoomForContext : Error {
   using Error::Error;
 };

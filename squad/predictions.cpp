@@ -11,7 +11,7 @@
 #include <unordered_set>
 
 #include "bertcl/error.hpp"
-#include "support/nonfinite_output.hpp"
+#include "squad/nonfinite_output.hpp"
 #include "support/option_name.hpp"
 #include "text/unicode.hpp"
 

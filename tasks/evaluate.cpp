@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "support/nonfinite_output.hpp"
+#include "squad/nonfinite_output.hpp"
 #include "support/option_name.hpp"
 #include "support/stopwatch.hpp"
 
@@ -59,7 +59,7 @@ Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
 
   const auto take = [&](std::size_t index, std::span<const float> output) {
     if (!options.allow_nonfinite && !all_finite(output))
-      throw NonfiniteOutput(
+      throw squad::NonfiniteOutput(
           fmt::format("the model returned NaN or infinite values for item {} of the data, "
                       "counted from 0; {} continues",
                       encoded.items[index], option_name("allow-nonfinite")),

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "support/number_in.hpp"
 #include "support/option_name.hpp"
+#include "support/parse_number.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::tasks {
@@ -62,8 +62,9 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
         }))
       return *polar;
   }
-  if (auto numbers = match(
-          data, classes, [](auto& label, auto at) { return number_in<std::size_t>(label) == at; }))
+  if (auto numbers = match(data, classes, [](auto& label, auto at) {
+        return parse_number<std::size_t>(label) == at;
+      }))
     return *numbers;
   DataLabels unknown = data;
   for (const std::string& name : names) unknown.erase(name);
@@ -78,14 +79,14 @@ bool are_polar(const DataLabels& data) {
   const auto labels = std::views::keys(data);
   return std::ranges::all_of(labels, [](auto& label) { return polarity_of(label).has_value(); }) &&
          !std::ranges::all_of(
-             labels, [](auto& label) { return number_in<std::size_t>(label).has_value(); });
+             labels, [](auto& label) { return parse_number<std::size_t>(label).has_value(); });
 }
 
 /// Without names of the model's classes: numbers count them.
 ClassOf match_numbers(const DataLabels& data) {
   ClassOf class_of;
   for (const auto& [label, line] : data) {
-    const auto number = number_in<std::size_t>(label);
+    const auto number = parse_number<std::size_t>(label);
     if (!number)
       throw Error(fmt::format(
           "which class of the model stands for {} is not known; give the classes in the order of "

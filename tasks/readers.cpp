@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "support/number_in.hpp"
+#include "support/parse_number.hpp"
 #include "tasks/conll.hpp"
 #include "tasks/table.hpp"
 #include "text/data_file.hpp"
@@ -25,8 +25,8 @@ namespace {
 using text::JsonNode;
 using text::name_of;
 
-std::optional<double> parse_number(std::string_view text) {
-  const auto value = number_in<double>(text::trimmed(text));
+std::optional<double> parse_score(std::string_view text) {
+  const auto value = parse_number<double>(text::trimmed(text));
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
@@ -79,7 +79,7 @@ void read_scored_table(const text::DataFile& file, char separator, std::vector<S
                       columns.header ? "as the header has" +
                                            extra_columns_hint(row.size(), columns.count, separator)
                                      : fmt::format("two texts and a score{}", kPairHeader)));
-    const auto score = parse_number(row[columns.score]);
+    const auto score = parse_score(row[columns.score]);
     if (!score)
       text::fail_at(file, table.lines[i],
                     fmt::format("the score is '{}', expected a number{}",

@@ -10,7 +10,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
-#include "support/number_in.hpp"
+#include "support/parse_number.hpp"
 
 namespace bertcl::ir {
 
@@ -27,7 +27,7 @@ std::optional<Dim> Dim::parse(std::string_view text) {
     const std::string_view factor = text.substr(0, star);
     if (factor.empty()) return std::nullopt;
     if (factor[0] == '-' || (factor[0] >= '0' && factor[0] <= '9')) {
-      const auto n = number_in<std::int64_t>(factor);
+      const auto n = parse_number<std::int64_t>(factor);
       if (!n || __builtin_mul_overflow(d.coefficient_, *n, &d.coefficient_)) return std::nullopt;
     } else {
       d.symbols_.emplace_back(factor);

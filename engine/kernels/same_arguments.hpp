@@ -4,7 +4,7 @@
 
 namespace bertcl::kernels {
 
-/// `to` with the arguments of `from` that have the names of its own.
+/// `to` with each argument that `from` has by the same name; it replaces what `to` has there.
 template <template <class> class To, template <class> class From, class A>
 To<A> with_same_arguments(To<A> to, const From<A>& from) {
   for (const auto& field : To<A>::fields)

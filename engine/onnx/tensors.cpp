@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <set>
+#include <map>
 
 #include "bertcl/error.hpp"
 #include "onnx/proto.hpp"
-#include "support/number_in.hpp"
+#include "support/parse_number.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -84,7 +84,7 @@ ir::Tensor typed_tensor(const onnx::TensorProto& p, DType dtype, ir::Sizes sizes
 }
 
 std::uint64_t number(const std::string& text, const std::string& where) {
-  if (const auto number = number_in<std::uint64_t>(text)) return *number;
+  if (const auto number = parse_number<std::uint64_t>(text)) return *number;
   throw Error(fmt::format("{}: '{}' in external_data is not a number", where, text));
 }
 

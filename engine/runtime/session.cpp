@@ -23,8 +23,8 @@
 #include "plan/precision.hpp"
 #include "runtime/request.hpp"
 #include "runtime/self_check.hpp"
-#include "support/number_in.hpp"
 #include "support/option_name.hpp"
+#include "support/parse_number.hpp"
 #include "support/stopwatch.hpp"
 #include "support/with_code.hpp"
 
@@ -150,7 +150,7 @@ namespace {
 std::int64_t memory_limit(const SessionOptions& options) {
   const char* text = std::getenv("BERTCL_MAX_MEMORY");
   if (options.max_memory > 0 || !text || !*text) return options.max_memory;
-  const auto bytes = number_in<std::int64_t>(text);
+  const auto bytes = parse_number<std::int64_t>(text);
   if (!bytes || *bytes <= 0)
     throw Error(fmt::format("BERTCL_MAX_MEMORY: '{}' is not a number of bytes", text));
   return *bytes;

@@ -8,7 +8,7 @@
 
 namespace bertcl::quant {
 
-/// Which nodes read the tensor, and can be excluded, is known to the caller.
+/// The caller knows which nodes read the tensor and can be excluded.
 class NonfiniteTensor : public Error {
  public:
   NonfiniteTensor(const std::string& message, std::string tensor)

@@ -111,7 +111,7 @@ class Encoder {
         std::numeric_limits<std::int32_t>::max() / (largest_activation * (within_128 ? 128 : 255));
     if (rows > most)
       throw Refusal{fmt::format(
-          "its weight has {} rows; an int32 holds the sum of {} products at most", rows, most)};
+          "its weight has K = {}; an int32 holds the sum of at most {} products", rows, most)};
   }
 
   Encoding activation(const std::string& tensor, const onnx::NodeProto& node) const {

@@ -4,14 +4,20 @@
 
 #include <utility>
 
+#include "onnx/read_model.hpp"
+
 namespace bertcl::quant {
 
 Workspace::Workspace(const std::filesystem::path& model, FusedOperators fused)
     : model_(Model::load(model)),
-      expanded_(fused == FusedOperators::expanded ? expand_fused(model_) : Expanded{}) {}
+      expanded_(fused == FusedOperators::expanded ? expand_fused(model_) : Expanded{}),
+      weight_files_(onnx_io::external_files(model)) {}
 
 Workspace::Workspace(const std::filesystem::path& model, opencl::ContextFuture device)
-    : model_(Model::load(model)), expanded_(expand_fused(model_)), device_(std::move(device)) {}
+    : model_(Model::load(model)),
+      expanded_(expand_fused(model_)),
+      weight_files_(onnx_io::external_files(model)),
+      device_(std::move(device)) {}
 
 void Workspace::replace(Model model) {
   model_ = std::move(model);

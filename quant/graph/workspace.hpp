@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "opencl/context_future.hpp"
 #include "quant/graph/expand_fused.hpp"
@@ -29,6 +30,8 @@ class Workspace {
   const Model& model() const { return model_; }
   /// What the file held, whatever replace() has made of it since.
   const Expanded& expanded() const { return expanded_; }
+  /// Those beside the file that hold its weights.
+  const std::vector<std::filesystem::path>& weight_files() const { return weight_files_; }
   const opencl::ContextFuture& device() const { return device_; }
   /// Takes another model in place of it.
   void replace(Model model);
@@ -45,6 +48,7 @@ class Workspace {
  private:
   Model model_;
   const Expanded expanded_;
+  const std::vector<std::filesystem::path> weight_files_;
   opencl::ContextFuture device_;
   mutable std::optional<ir::Graph> graph_;  // for its types
 };

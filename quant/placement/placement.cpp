@@ -108,7 +108,7 @@ class Placer {
   }
 
   /// onnxruntime fuses a quantized node with the quantization of its result, and refuses more than
-  /// one scale there: so do Adds where others are quantized, too, or the results of these, and the
+  /// one scale there. Such nodes are Adds where others or their results are quantized, and the
   /// MatMul of a layer without biases.
   bool has_channels(int n, const std::string& tensor) const {
     return options_.add_channels && options_.adds != Adds::all &&
@@ -116,7 +116,7 @@ class Placer {
            structure_.is_residual(n) && !chosen(producer_through_copies(tensor));
   }
 
-  /// Of the value: nodes that copy it are removed before others are fused.
+  /// The node that computes the value, past those that copy it, which are removed before fusion.
   int producer_through_copies(const std::string& tensor) const {
     int producer = index_.producer(tensor);
     while (producer >= 0 && copies(index_.node(producer)))

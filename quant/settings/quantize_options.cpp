@@ -15,7 +15,7 @@
 #include "quant/presets.hpp"
 #include "quant/settings/method_options.hpp"
 #include "quant/settings/option_checks.hpp"
-#include "support/number_in.hpp"
+#include "support/parse_number.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -81,7 +81,7 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, Set set, const
 void set_axis(Options& options, const std::string& text) {
   const auto equals = std::min(text.find('='), text.size());
   const std::string op = text.substr(0, equals);
-  const auto axis = number_in<int>(text.substr(std::min(equals + 1, text.size())));
+  const auto axis = parse_number<int>(text.substr(std::min(equals + 1, text.size())));
   if (op.empty() || !axis)
     throw CLI::ValidationError("--axis", "'" + text + "' is not OPERATOR=AXIS, such as MatMul=1");
   if (const auto known = weight_operators();
@@ -256,7 +256,7 @@ void add_accuracy_options(CLI::App& command, AccuracyOptions& options) {
             options.smooth = text != "off";
             options.alpha.reset();
             if (text == "off" || text == "auto") return;
-            options.alpha = number_in<double>(text);
+            options.alpha = parse_number<double>(text);
             if (!options.alpha || !(*options.alpha >= 0.0 && *options.alpha <= 1.0))
               throw CLI::ValidationError("--smooth", "'" + text + "' is not auto, off or 0 .. 1");
           },

@@ -161,7 +161,7 @@ TEST_F(Dynamic, SumsThatAnInt32MayNotHoldStayInFloat) {
   };
   EXPECT_EQ(reason(65'793), "");
   EXPECT_EQ(reason(65'794),
-            "its weight has 65794 rows; an int32 holds the sum of 65793 products at most");
+            "its weight has K = 65794; an int32 holds the sum of at most 65793 products");
   scales_ = ActivationScales::per_token;
   EXPECT_EQ(reason(132'104), "");
   EXPECT_THAT(reason(132'105), HasSubstr("132104 products"));
@@ -262,11 +262,11 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
   EXPECT_THAT(refusal([](Options& o) {
                 o.activations = {ir::DType::i8, true};
               }),
-              AllOf(HasSubstr("makes asymmetric u8"), HasSubstr("without 'activations'")));
+              AllOf(HasSubstr("makes asymmetric u8"), HasSubstr("use 'activations=u8'")));
   EXPECT_THAT(refusal([](Options& o) { o.activations.steps = Steps::full; }),
-              HasSubstr("without 'full_range'"));
+              HasSubstr("use 'narrow_range'"));
   EXPECT_THAT(refusal([](Options& o) { o.activations.shortest_range = 1.0f; }),
-              HasSubstr("without 'minimum_range'"));
+              HasSubstr("use 'minimum_range=0'"));
   EXPECT_THAT(refusal([](Options& o) { o.weights.as_float = true; }),
               HasSubstr("read integer weights"));
   EXPECT_THAT(refusal([](Options& o) { o.softmax = Softmax::unnormalized; }), HasSubstr("Softmax"));
@@ -274,7 +274,7 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
   EXPECT_THAT(refusal([](Options& o) {
                 o.weights.scheme = {ir::DType::u8, false};
               }),
-              HasSubstr("'per_token' needs s8 weights"));
+              HasSubstr("'per_token' needs s8 weights; use 'weights=s8'"));
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "bertcl/error.hpp"
 #include "quant/calibrated_model.hpp"
 #include "tests/quant/planted.hpp"
@@ -12,7 +10,6 @@
 namespace bertcl::quant {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "tests/support/error_of.hpp"
 
 namespace bertcl::squad {

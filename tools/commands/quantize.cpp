@@ -195,7 +195,8 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   if (const auto& nodes = report.without_column_scales; !nodes.empty())
     print_text(
         "no int8 GEMM: {}{}: weights have scales along another axis than their columns; bertcl "
-        "computes them in float, ONNX Runtime runs the file only without graph optimizations\n",
+        "computes these MatMuls in float; with graph optimizations ONNX Runtime fails or returns "
+        "wrong results\n",
         nodes.front(), nodes.size() == 1 ? "" : fmt::format(" and {} more", nodes.size() - 1));
   // Nodes by reason: a deep model has many that share one. All names are in the JSON.
   std::map<std::string, std::vector<std::string>> reasons;
@@ -268,7 +269,8 @@ void add_quantize(CLI::App& program, Action& action) {
       "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly\n"
       "over the file, and observes the inputs of its MatMuls on the device. The file that\n"
       "is written is ordinary ONNX, for any runtime that knows QuantizeLinear and\n"
-      "DequantizeLinear; on CPUs without VNNI, ONNX Runtime's sums of 8 bits saturate unless\n"
+      "DequantizeLinear; on CPUs without VNNI, ONNX Runtime's sums of 8-bit products saturate "
+      "unless\n"
       "--reduce-range is given. Vocabulary, tokenizer and config.json of the model are copied\n"
       "beside it.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",

@@ -10,8 +10,8 @@
 
 #include "bertcl/error.hpp"
 #include "quant/calibration/samples.hpp"
+#include "squad/nonfinite_output.hpp"
 #include "squad/pipeline.hpp"
-#include "support/nonfinite_output.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tools/models/qa_model.hpp"
@@ -97,11 +97,11 @@ ScoreMeasure naming_items(ScoreMeasure measure, const std::string& origin,
                                                 const std::string& what) -> TaskScore {
     try {
       return inner(session, what);
-    } catch (const NonfiniteOutput& error) {
+    } catch (const squad::NonfiniteOutput& error) {
       throw Error(
           fmt::format("{}: the {} returned NaN or infinite values for number {} of the {}, counted "
-                      "from 0, so no drop can be measured; correct the model, or give other data "
-                      "with --drop-data FILE",
+                      "from 0, so no drop can be measured; exclude nodes (--exclude), correct the "
+                      "model, or give other data with --drop-data FILE",
                       origin, what, items.at(error.item()), unit));
     }
   };

@@ -13,6 +13,10 @@
 namespace bertcl::tools {
 namespace {
 
+std::string percent(double error) {
+  return std::isinf(error) ? "infinite" : fmt::format("{:.3f} %", 100.0 * error);
+}
+
 // Places in pixels.
 constexpr int kWidth = 980, kMargin = 24, kBarLeft = 400, kBarRight = 780, kRow = 18;
 constexpr std::size_t kLongestName = 56;
@@ -68,11 +72,11 @@ class Picture {
     body_ += fmt::format(
         "<g><title>{}</title><text x='{}' y='{}' class='end'>{}</text>"
         "<rect x='{}' y='{}' width='{:.1f}' height='{}' fill='{}'/>"
-        "<text x='{:.1f}' y='{}'>{:.3f} %</text>"
-        "<text x='{}' y='{}' class='end{}'>{:.3f} %</text></g>\n",
+        "<text x='{:.1f}' y='{}'>{}</text>"
+        "<text x='{}' y='{}' class='end{}'>{}</text></g>\n",
         escaped(name), kBarLeft - 8, y_, escaped(shortened(name)), kBarLeft, y_ - kRow + 7, length,
-        kRow - 5, color, kBarLeft + length + 6, y_, 100.0 * cost.alone, kWidth - kMargin, y_,
-        cost.rest < all_ ? " less" : "", 100.0 * cost.rest);
+        kRow - 5, color, kBarLeft + length + 6, y_, percent(cost.alone), kWidth - kMargin, y_,
+        cost.rest < all_ ? " less" : "", percent(cost.rest));
   }
 
   std::string str() const {

@@ -4,6 +4,7 @@
 #include "ops/op.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/strided.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {

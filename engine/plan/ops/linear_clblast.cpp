@@ -11,6 +11,7 @@
 #include "plan/ops/elements.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/precision.hpp"
+#include "plan/strided.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {

@@ -49,7 +49,7 @@ Step& launch_matmul(Builder& b, const ir::Node& node, const char* type, const st
   return step;
 }
 
-void count_products(Step& step, const MatMulShape& p) {
+void count_operations(Step& step, const MatMulShape& p) {
   step.operations_per_unit = 2;
   step.unit = p.batches * p.m * p.n * p.k;
 }
@@ -64,7 +64,7 @@ void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {
           ? lower_clblast(b, node, p)
           : launch_matmul(b, node, "fp32", "f32", p,
                           kernels::MatMulF32<Argument>{.a = b.in(x), .b = b.in(w), .alpha = 1.0f});
-  count_products(step, p);
+  count_operations(step, p);
 }
 
 /// 0: one zero point for all, 1: one for each row or column.
@@ -84,7 +84,7 @@ void lower_matmul_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
                                                .b_type = type_code(w->type.dtype),
                                                .b_zero_point = b.in(w_zero),
                                                .b_zero_step = step_of(w_zero)};
-  count_products(launch_matmul(b, node, "int8", "s32", p, arguments), p);
+  count_operations(launch_matmul(b, node, "int8", "s32", p, arguments), p);
 }
 
 }  // namespace

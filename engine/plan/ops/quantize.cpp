@@ -8,6 +8,7 @@
 #include "kernels/contracts/quantize.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/strided.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {

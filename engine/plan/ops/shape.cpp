@@ -6,6 +6,7 @@
 #include "kernels/contracts/move.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/strided.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {

@@ -8,9 +8,9 @@
 
 namespace bertcl {
 
-/// The number that the whole text is, in decimal; none if it is not one, or is out of T's range.
+/// The whole text as a decimal number; none if it is not one, or is out of T's range.
 template <class T>
-std::optional<T> number_in(std::string_view text) {
+std::optional<T> parse_number(std::string_view text) {
   T value{};
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);

@@ -6,9 +6,9 @@
 
 #include "bertcl/error.hpp"
 
-namespace bertcl {
+namespace bertcl::squad {
 
-/// For callers that name the item otherwise: it is counted among those that were evaluated.
+/// item(): its index among the evaluated ones, for callers that know its place in the file.
 class NonfiniteOutput : public Error {
  public:
   NonfiniteOutput(const std::string& message, std::size_t item) : Error(message), item_(item) {}
@@ -19,4 +19,4 @@ class NonfiniteOutput : public Error {
   std::size_t item_;
 };
 
-}  // namespace bertcl
+}  // namespace bertcl::squad
