@@ -8,7 +8,7 @@
 
 namespace bertcl::quant {
 
-/// The MatMuls inside of functions that the model calls and of graphs inside of nodes (branches of
+/// The MatMuls inside functions that the model calls and graphs inside nodes (branches of
 /// If, bodies of loops), each once, and why they stay in float.
 std::vector<SkippedNode> nested_matmuls(const onnx::ModelProto& model);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMuls in functions and in graphs inside of nodes are reported.
+// MatMuls in functions and in graphs inside nodes are reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of MatMuls that are not a linear: in float both operands are computed (attention
-// that stayed unfused).
+// Launch steps of MatMuls that are not a linear: both operands are computed (attention that stayed
+// unfused), or the integer sums are read.
 #include "kernels/contracts/gemm.hpp"
 #include "opencl/blas.hpp"
 #include "plan/matmul_kernel.hpp"
