@@ -9,10 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <filesystem>
 #include <iterator>
 #include <system_error>
+
+#include "support/parse_number.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -50,10 +51,8 @@ template <class Visit>
 void visit_descriptors(const Visit& visit) {
   std::error_code gone;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", gone)) {
-    const std::string name = entry.path().filename().string();
-    int descriptor = -1;
-    std::from_chars(name.data(), name.data() + name.size(), descriptor);
-    if (visit(descriptor)) return;
+    const auto descriptor = parse_number<int>(entry.path().filename().string());
+    if (descriptor && visit(*descriptor)) return;
   }
 }
 

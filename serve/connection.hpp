@@ -45,7 +45,7 @@ class RequestsInWork {
   void add(const std::string& remote_address, int remote_port);
   void remove(const std::string& remote_address, int remote_port);
   /// Ends reading on all other connections of the server's port. They get no reply: the library
-  /// takes their clients for gone.
+  /// treats their clients as gone.
   void stop_reading_others(int local_port);
 
  private:

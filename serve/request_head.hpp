@@ -11,6 +11,7 @@
 #include <string>
 
 #include "support/parse_number.hpp"
+#include "text/data_file.hpp"
 
 namespace bertcl::serve {
 
@@ -56,10 +57,7 @@ inline bool asks_to_close(const httplib::Request& request) {
   for (auto header = begin; header != end; ++header) {
     std::istringstream options(header->second);
     for (std::string option; std::getline(options, option, ',');) {
-      const std::size_t first = option.find_first_not_of(" \t");
-      if (first == option.npos) continue;
-      option = option.substr(first, option.find_last_not_of(" \t") + 1 - first);
-      if (strcasecmp(option.c_str(), "close") == 0) return true;
+      if (strcasecmp(std::string(text::trimmed(option)).c_str(), "close") == 0) return true;
     }
   }
   return false;
