@@ -8,7 +8,8 @@
 
 The engines take turns, round by round, each in a process of its own; a figure is the median over
 the rounds of each round's median, a ratio the median over the rounds of the ratio in each. No time
-counts unless the answers agree. The result goes to bench/results with CPU, versions and date, as
+counts unless the answers agree: on a CPU without VNNI, where sums of the other engines saturate, the
+Q/DQ twin that is made has weights of 7 bits. The result goes to bench/results with CPU, versions and date, as
 JSON and as a plot; where the file of this machine and day is there already, the cases of this call
 are added to it; with --add-rounds its rounds follow those of the same cases, which otherwise are replaced.
 """
@@ -101,13 +102,16 @@ def models(options):
         print(f"making {fp32}", file=sys.stderr)
         run([sys.executable, ROOT / "tools/python/make_bert.py", fp32, "--size", options.size,
              "--vocabulary", len(VOCABULARY.read_text(encoding="utf-8").splitlines())])
-    int8 = options.int8 or folder / f"{'default' if fp32 == DEFAULT / 'model.onnx' else fp32.stem}-int8.onnx"
+    # Without VNNI the products of the other engines saturate, and their answers differ.
+    reduced = not any("vnni" in flag for flag in cpu_name()[1])
+    stem = "default" if fp32 == DEFAULT / "model.onnx" else fp32.stem
+    int8 = options.int8 or folder / f"{stem}-int8{'-reduced-range' if reduced else ''}.onnx"
     # One that an older program has made, or of an older model, is made anew.
     newest = max(path.stat().st_mtime for path in (BERTCL, fp32))
     if "int8" in options.precisions and not options.int8 and not (int8.exists() and int8.stat().st_mtime > newest):
         print(f"making {int8}", file=sys.stderr)
         run([BERTCL, "quantize", fp32, "-o", int8, "--force", "--data", ROOT / "data/calibration.json",
-             "--vocab", VOCABULARY, "--samples", "16"])
+             "--vocab", VOCABULARY, "--samples", "16", *(["--reduce-range"] if reduced else [])])
     files = {"fp32": fp32, "bf16": fp32, "int8": int8}
     return {precision: files[precision] for precision in options.precisions}
 

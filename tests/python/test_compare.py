@@ -7,6 +7,7 @@ import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 import numpy as np
 from support import BERTCL, ROOT
@@ -70,6 +71,20 @@ class JoinedResults(unittest.TestCase):
         self.older["versions"] = {"openvino": "1"}
         with self.assertRaisesRegex(SystemExit, "other versions \\(openvino\\)"):
             self.rows_of(result(versions={"openvino": "2"}), add_rounds=False)
+
+
+class Models(unittest.TestCase):
+    def test_weights_have_7_bits_where_sums_of_other_engines_saturate(self):
+        for flags, reduced in (["avx2"], True), (["avx2", "avx_vnni"], False), (["avx512_vnni"], False):
+            with self.subTest(flags=flags), tempfile.TemporaryDirectory() as folder:
+                options = types.SimpleNamespace(size="default", fp32=None, int8=None, precisions=["int8"])
+                with mock.patch.multiple(compare, ROOT=pathlib.Path(folder), run=mock.DEFAULT,
+                                         cpu_name=lambda: ("a cpu", flags)) as patched:
+                    files = compare.models(options)
+                command = patched["run"].call_args.args[0]
+                self.assertIn(files["int8"], command)
+                self.assertEqual("--reduce-range" in command, reduced)
+                self.assertEqual("reduced" in files["int8"].name, reduced)
 
 
 class Answers(unittest.TestCase):
