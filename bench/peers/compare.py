@@ -290,6 +290,13 @@ def add_ratios(rows):
             row["ratio"] = [statistics.median(ratios), min(ratios), max(ratios)]
 
 
+def text_of(result):
+    """JSON with one line for each key, and for each row."""
+    rows = ",\n  ".join(json.dumps(row) for row in result["rows"])
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in result.items() if key != "rows"]
+    return ",\n".join([*lines, f' "rows": [\n  {rows}\n ]']).join(["{\n", "\n}\n"])
+
+
 def report(rows, options, files):
     add_ratios(rows)
     cpu, flags = cpu_name()
@@ -313,7 +320,7 @@ def report(rows, options, files):
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.exists():
         result = joined(json.loads(out.read_text()), result, out, options.add_rounds)
-    out.write_text(json.dumps(result, indent=1) + "\n")
+    out.write_text(text_of(result))
     plot.draw(out)
     print(f"written to {out} and {out.with_suffix('.svg').name}")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How bench/compare joins the cases of a call with those that its file has already."""
+import io
 import json
 import pathlib
 import subprocess
@@ -73,7 +74,16 @@ class JoinedResults(unittest.TestCase):
             self.rows_of(result(versions={"openvino": "2"}), add_rounds=False)
 
 
+class Text(unittest.TestCase):
+    def test_a_row_is_a_line(self):
+        written = result(row("1x16", "bertcl", 1.0), row("1x16", "openvino", 2.0))
+        text = compare.text_of(written)
+        self.assertEqual(json.loads(text), written)
+        self.assertEqual(text.count("\n"), len(written) + 2 + len(written["rows"]) + 1)
+
+
 class Models(unittest.TestCase):
+    @mock.patch("sys.stderr", io.StringIO())  # "making ..."
     def test_weights_have_7_bits_where_sums_of_other_engines_saturate(self):
         for flags, reduced in (["avx2"], True), (["avx2", "avx_vnni"], False), (["avx512_vnni"], False):
             with self.subTest(flags=flags), tempfile.TemporaryDirectory() as folder:
