@@ -127,7 +127,6 @@ def make_folder(folder):
                          ("data/calibration.json", "calibration.json"),
                          ("data/sample-v2.0.json", "sample-v2.0.json")):
         (folder / name).write_text(tiny(source, 2), encoding="utf-8")
-    (folder / "my-int8").mkdir()
     for name in ("my-model", "build/minilm-l6-squad-int8"):
         (folder / name).mkdir()
         for file in (ROOT / DEFAULT).iterdir():
