@@ -75,9 +75,12 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
   ir::Value* x = pooling.kind.empty() ? nullptr : find_hidden_states(graph);
   const bool pooled = !x && (pooling.kind.empty() || pooling.or_own);
   if (pooled) x = find_own(graph);
-  if (!x)
-    fail(graph, pooled ? "no output is a vector [batch, hidden]"
-                       : "no output holds hidden states [batch, seq, hidden] to pool");
+  if (!x && pooled)
+    fail(graph,
+         find_hidden_states(graph)
+             ? "no output is a vector [batch, hidden]"
+             : "no output is a vector [batch, hidden] or holds hidden states [batch, seq, hidden]");
+  if (!x) fail(graph, "no output holds hidden states [batch, seq, hidden] to pool");
   const ir::Dim& hidden = x->type.shape.back();
   if (!hidden.is_constant()) fail(graph, "the width of the hidden states is not constant");
   if (pooling.columns < 0 || pooling.columns > hidden.constant())

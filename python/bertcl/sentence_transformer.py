@@ -40,10 +40,11 @@ class SentenceTransformer:
             self.session = Session(model, device=device or "", pooling=told, normalize=self.normalize,
                                    or_own=pooling is None, **session)
         except _bertcl.Error as error:
-            if told or "no output is a vector" not in str(error):
+            if told or "no output is a vector [batch, hidden];" not in str(error):
                 raise
-            raise _bertcl.Error(f"{error}; no modules.json beside the model names a pooling mode: use "
-                                "pooling='mean', 'cls', 'max' or 'last'") from None
+            raise _bertcl.Error(f"{error}; no modules.json beside the model names a pooling mode: copy modules.json "
+                                "and 1_Pooling of sentence-transformers there, or use pooling='mean', 'cls', 'max' or "
+                                "'last'") from None
         folder = model.parent
         if not any((folder / name).exists() for name in ("tokenizer.json", "vocab.txt")):
             folder = folder.parent

@@ -18,6 +18,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using tests::refusal;
 using tests::run_bertcl;
 
@@ -294,13 +295,17 @@ TEST_F(EmbedTest, TheFilesOfAFolderAboveAreFoundByAllCommands) {
 }
 
 TEST_F(EmbedTest, WhatCannotBePooledIsRefused) {
-  EXPECT_THAT(refusal(embed({}, texts_)), AllOf(HasSubstr("no output is a vector [batch, hidden]"),
-                                                HasSubstr("--pooling mean")));
+  EXPECT_THAT(refusal(embed({}, texts_)),
+              AllOf(HasSubstr("no output is a vector [batch, hidden]"),
+                    HasSubstr("copy modules.json and 1_Pooling"), HasSubstr("--pooling mean")));
   EXPECT_THAT(refusal(embed({"--pooling", "mean", "--dimensions", "3"}, texts_)),
               HasSubstr("3 dimensions requested, but the model has 2"));
   EXPECT_THAT(refusal(embed({"--pooling", "sum"}, texts_)), HasSubstr("unknown 'sum'"));
   EXPECT_THAT(refusal(run_bertcl({"embed", tests::kModel, texts_, "--pooling", "mean"})),
               HasSubstr("no output holds hidden states [batch, seq, hidden]"));
+  EXPECT_THAT(
+      refusal(run_bertcl({"embed", tests::kModel, texts_})),
+      AllOf(HasSubstr("or holds hidden states [batch, seq, hidden]"), Not(HasSubstr("--pooling"))));
   EXPECT_THAT(refusal(embed({"--pooling", "mean", "--json", "-"}, texts_)), HasSubstr("-o FILE"));
   EXPECT_THAT(refusal(embed({"--pooling", "mean"}, write("empty.txt", ""))),
               HasSubstr("contains no text"));
