@@ -238,7 +238,7 @@ void add_answer(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "answer",
       "Ask a question about a text and see the answer in it\n\n"
-      "Without -q, questions are read from standard input, one a line; a line may also be JSON,\n"
+      "Without -q, questions are read from standard input, one per line; a line may also be JSON,\n"
       "{\"question\": \"..\", \"context\": \"..\"}, with a text of its own. The text may have any\n"
       "length and form; without --context a short one about OpenCL is asked. The score is the sum\n"
       "of the start and end logits, the probability that among the n-best answers.",
@@ -247,7 +247,7 @@ void add_answer(CLI::App& program, Action& action) {
                                  "ONNX model with a question-answering head; by default "
                                  "BERTCL_MODEL,\nelse the bundled one (models/minilm-l6-squad)"))
       ->type_name("");
-  input_file(command->add_option("--context", options->context, "Text file, UTF-8"))
+  input_file(command->add_option("--context", options->context, "The text, a UTF-8 file"))
       ->type_name("FILE");
   text_option(command->add_option("-q,--question", options->question, "The question"),
               "the question is empty; without -q questions are read from standard input");

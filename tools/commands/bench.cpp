@@ -109,10 +109,10 @@ std::string streams_text(const BenchOptions& options) {
 void print_row(const BenchRow& row, const runtime::Session& session, const BenchOptions& options) {
   const LoadResult& load = row.load;
   print_text(
-      "{} runs{}, latency in ms: min {:.3f}, p50 {:.3f}, p95 {:.3f}, p99 {:.3f}, "
+      "{}{}, latency in ms: min {:.3f}, p50 {:.3f}, p95 {:.3f}, p99 {:.3f}, "
       "mean {:.3f}\n",
-      load.latencies.size(), streams_text(options), load.latencies.front(), load.percentile(50),
-      load.percentile(95), load.percentile(99), load.mean());
+      counted(std::ssize(load.latencies), "runs"), streams_text(options), load.latencies.front(),
+      load.percentile(50), load.percentile(95), load.percentile(99), load.mean());
   print_text("{:.1f} sequences/s, {} tokens/s\n", row.sequences_per_second(),
              grouped(std::llround(row.tokens_per_second())));
   print_text("loaded in {:.0f} ms, first run {:.1f} ms\n", session.load_times().total(),

@@ -135,8 +135,7 @@ void add_rerank(CLI::App& program, Action& action) {
       "The model is a cross-encoder: it reads query and passage together and gives one score, as\n"
       "those of sentence-transformers do. Passages are the lines of PASSAGES or of standard\n"
       "input, or JSON lines {\"text\": \"..\"} with id. A line may also be a pair,\n"
-      "{\"query\": \"..\", \"passage\": \"..\"}; the passages of each query are ordered by "
-      "themselves.",
+      "{\"query\": \"..\", \"passage\": \"..\"}; the passages of each query are ranked separately.",
       "bertcl rerank model.onnx passages.txt -q \"Who maintains OpenCL?\" --top-k 5", *options);
   model_file(command->add_option("MODEL", options->model, "ONNX model with one logit per pair"))
       ->required()

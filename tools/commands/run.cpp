@@ -74,7 +74,7 @@ void add_run(CLI::App& program, Action& action) {
       "text_pair for two texts, and id. Each gives a line of JSON with its tokens and the outputs\n"
       "of the model; --outputs writes them as arrays [texts, ..] instead, filled up with zeros.\n"
       "In JSON, null stands for NaN and infinity.\n\n"
-      "The arrays of --inputs bear the names of the model's inputs; integers may be of any width.\n"
+      "The arrays of --inputs are named like the model's inputs; integers may have any width.\n"
       "A mask and token types that are left out are all ones and all zeros. With the mask a "
       "prefix\n"
       "of ones in each row, padding is not computed and outputs are 0 there.",

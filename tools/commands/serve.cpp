@@ -243,16 +243,14 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
           [](const std::string& key) { return key.empty() ? "the key is empty" : ""; }, ""))
       ->type_name("KEY");
   input_file(command.add_option("--config", options.config,
-                                "Options from a file, by their long names: port = 8081; those of "
-                                "the command\nline go first"))
+                                "Options from a file, by their long names: port = 8081; the "
+                                "command line\ntakes precedence"))
       ->type_name("FILE");
-  positive(command, "--threads", server.threads, "Connections that are served at a time")
-      ->group(group);
+  positive(command, "--threads", server.threads, "Concurrent connections")->group(group);
   in_range(command, "--payload-limit", server.payload_limit, 1, std::size_t{1} << 40,
-           "Bytes of a request at most")
+           "Maximum bytes of a request")
       ->group(group);
-  positive(command, "--timeout", options.timeout,
-           "Seconds until a request that has no result is given up")
+  positive(command, "--timeout", options.timeout, "Seconds until a request without a result fails")
       ->group(group);
   in_range(command, "--keep-alive", server.keep_alive_seconds, 1, 86400,
            "Seconds until an idle connection is closed")
@@ -261,7 +259,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       .add_flag("--json-logs", options.json_logs,
                 "A line of JSON for each request on standard error")
       ->group(group);
-  one_of(command.add_option("--log", options.log_level, "Requests that are logged"),
+  one_of(command.add_option("--log", options.log_level, "Requests to log"),
          {"all", "errors", "none"})
       ->group(group);
 }
@@ -270,27 +268,28 @@ void add_batch_options(CLI::App& command, ServeOptions& options) {
   serve::BatcherOptions& batcher = options.batcher;
   const char* group = "Batches";
   positive(command, "--max-batch-tokens", options.max_batch_tokens,
-           "Tokens of a batch at most; by default 16384, on a CPU no more than 512 for each core")
+           "Maximum tokens of a batch; by default 16384, on a CPU at most 512 for each core")
       ->group(group);
   not_negative(
       command, "--max-wait-ms", options.max_wait_ms,
       "Milliseconds that a request waits for others; 0: what has gathered while the\ndevice "
-      "was at work runs at once")
+      "was busy runs at once")
       ->group(group);
   positive(command, "--max-queue", batcher.max_queue_requests,
-           "Requests that wait at most; further ones get 429")
+           "Maximum waiting requests; further ones get 429")
       ->group(group);
   positive(command, "--max-queue-tokens", batcher.max_queue_tokens,
-           "Tokens of all requests that wait at most")
+           "Maximum tokens of all waiting requests")
       ->group(group);
   positive(command, "--max-client-batch", options.service.max_client_batch,
-           "Texts of a request at most")
+           "Maximum texts of a request")
       ->group(group);
-  positive(command, "--executors", batcher.executors, "Batches of a model in flight")->group(group);
+  positive(command, "--executors", batcher.executors, "Concurrent batches of a model")
+      ->group(group);
   command
       .add_flag("--auto-truncate", options.service.auto_truncate,
-                "Cut texts that are too long where a request does not say so, instead of "
-                "refusing\nthem")
+                "Truncate texts that are too long instead of refusing them, unless the "
+                "request says\notherwise")
       ->group(group);
 }
 
@@ -303,13 +302,11 @@ void add_serve(CLI::App& program, Action& action) {
       "Answer HTTP requests with models\n\n"
       "Requests of many clients run together in packed batches. The routes are those of OpenAI\n"
       "(/v1/embeddings), text-embeddings-inference (/embed, /rerank, /predict, ...) and the Open\n"
-      "Inference Protocol (/v2/models/NAME/infer), and /answer for questions about a text; "
-      "/health\n"
-      "and /metrics tell how it does. SIGTERM and SIGINT end it when all that has come is "
-      "answered.\n\n"
-      "What a model does follows from its outputs and the files beside it, as for embed, rerank "
-      "and\n"
-      "answer. --json FILE tells the address once requests are answered.",
+      "Inference Protocol (/v2/models/NAME/infer), and /answer for questions about a text;\n"
+      "/health and /metrics report its state. On SIGTERM or SIGINT it answers what it has\n"
+      "received, then exits.\n\n"
+      "What a model does follows from its outputs and the files beside it, as for embed, rerank\n"
+      "and answer. --json FILE writes the address once the server is ready.",
       "bertcl serve minilm=models/minilm-l6-squad/model.onnx --port 8080", *options);
   input_file(command->add_option("MODEL", options->models,
                                  "ONNX models, NAME=PATH or PATH; by default BERTCL_MODEL, else "

@@ -29,7 +29,7 @@ CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
 CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {
   return input_file(command.add_option(
                         "--labels", options.labels,
-                        "What the classes of the model stand for, in their order; or a file with "
+                        "Names of the model's classes, in the order of its output; or a file with "
                         "one on\n"
                         "each line. By default as finetune.py wrote them into the model, or "
                         "id2label of\n"
