@@ -25,8 +25,8 @@ std::string join(const bertcl::Tokenizer& tokenizer, std::span<const std::int64_
 
 std::string answer(const std::filesystem::path& folder, const std::string& question,
                    const std::string& text) {
-  const auto tokenizer = bertcl::Tokenizer::load(folder / "vocab.txt");
-  const auto session = bertcl::Session::load(folder / "model.onnx");
+  const auto tokenizer = bertcl::Tokenizer::load_beside(folder);  // WordPiece, for join()
+  const auto session = bertcl::Session::load(folder);
   const bertcl::Sequences pair = tokenizer.encode_pairs({{question, text}}, 384);
   const bertcl::Tensors logits = session.run(pair);
   const auto start = logits.at("start_logits").values<float>();
