@@ -140,12 +140,17 @@ class Placer {
     const std::string* included = include_.find(node);
     if (excluded) return fmt::format("excluded by '{}'", *excluded);
     if (!include_.empty() && !included) return "not among the nodes to include";
-    if (!options_.op_types.contains(node.op_type()))
-      return structure_.is_residual(n)
-                 ? fmt::format("residual Adds stay float (use {} to quantize them)",
-                               option_name("residual"))
-                 : fmt::format("operator {} is not among those to quantize ({})", node.op_type(),
-                               fmt::join(options_.op_types, " and "));
+    if (!options_.op_types.contains(node.op_type())) {
+      if (structure_.is_residual(n))
+        return fmt::format("residual Adds stay float (use {} to quantize them)",
+                           option_name("residual"));
+      const std::string types = fmt::format("{}", fmt::join(options_.op_types, ","));
+      if (!find_operator(node))
+        return fmt::format("operator {} is not among those to quantize ({})", node.op_type(),
+                           types);
+      return fmt::format("operator {} stays float (use {} to quantize it)", node.op_type(),
+                         option_name("op-types", types + "," + node.op_type()));
+    }
     if (is_op(node, "Add") && options_.adds == Adds::encoder && !matmuls_.before(n))
       return fmt::format("the sum of the embeddings stays float (use {} to quantize it)",
                          option_name("adds", "layer-norm"));

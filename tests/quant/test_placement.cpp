@@ -366,6 +366,7 @@ TEST(Placement, OtherMatMulsAreReported) {
   Analysed a(std::move(g));
   const Placement p = place(a);
   EXPECT_EQ(p.skipped.at(0).op, "Gemm");
+  EXPECT_THAT(p.skipped.at(0).reason, HasSubstr("'op_types=MatMul,Gemm'"));
 }
 
 TEST(Constants, AreEvaluatedThroughTheNodesInFrontOfWeights) {
