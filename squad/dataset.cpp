@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 #include "text/data_file.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
@@ -88,10 +89,20 @@ Dataset parse_lines(const text::DataFile& file) {
   return dataset;
 }
 
+/// Texts and tables are data of other tasks.
+void check_is_json(std::string_view text, const std::string& origin) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (first == text.npos || text[first] == '{' || text[first] == '[') return;
+  throw Error(fmt::format("{}: not JSON; {}; other data need the name of their task ({})", origin,
+                          kForm, option_name("task")),
+              ErrorCode::invalid_file);
+}
+
 }  // namespace
 
 Dataset parse_dataset(std::string_view text, const std::string& origin) {
   if (text::is_json_lines(text)) return parse_lines({origin, std::string(text)});
+  check_is_json(text, origin);
   const nlohmann::json document = text::parse_json(text, origin);
   Dataset dataset;
   std::unordered_map<std::string, std::string> path_of_id;

@@ -101,6 +101,12 @@ TEST(Dataset, BrokenJsonIsNamedWithLineColumnAndByte) {
   EXPECT_THAT(error_for(replaced(v1, "dog", "d\xFFg")), HasSubstr("UTF-8"));
 }
 
+TEST(Dataset, DataOfAnotherTaskNeedItsName) {
+  for (const char* text : {"a fine film\t1\n", "\xEF\xBB\xBFsentence,label\n", " 3"})
+    EXPECT_THAT(error_for(text), AllOf(HasSubstr("file.json: not JSON"), HasSubstr("'task'"),
+                                       HasSubstr("a SQuAD file is {\"data\"")));
+}
+
 TEST(Dataset, SemanticFaultsAreNamed) {
   EXPECT_THAT(error_for(replaced(v1, R"("q3")", R"("q1")")),
               AllOf(HasSubstr("data[1].paragraphs[0].qas[0].id \"q1\""),
