@@ -52,6 +52,11 @@ class Links(unittest.TestCase):
             self.assertEqual(len(re.findall(rf"[ -]{re.escape(page.name)}$", navigation, re.MULTILINE)), 1,
                              f"{page.name} must be in the nav of mkdocs.yml once")
 
+    def test_every_page_is_in_the_index(self):
+        index = ROOT / "docs" / "index.md"
+        linked = {target.partition("#")[0] for target in LINK.findall(prose(index))}
+        self.assertEqual({page.name for page in PAGES[1:]} - linked - {index.name}, set())
+
 
 if __name__ == "__main__":
     unittest.main()
