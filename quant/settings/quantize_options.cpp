@@ -171,7 +171,7 @@ void add_calibration_options(CLI::App& command, Options& options) {
   command
       .add_flag("--fuse-qkv", options.ranges.fuse_qkv,
                 "One range for Q, K and V of an attention, and for their per-tensor weights, "
-                "which\n--weight-scale leaves so")
+                "whatever\n--weight-scale says")
       ->group(group);
   positive(command, "--clip-gelu", options.ranges.clip_gelu,
            "Clip GELU results that MatMuls read at N")

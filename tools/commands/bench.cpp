@@ -250,7 +250,7 @@ void add_bench(CLI::App& program, Action& action) {
                 "Tokens of a sequence; 128, or as the model fixes it. Every batch is measured\n"
                 "with every length");
   CLI::Option* runs =
-      positive(*command, "--runs", options->load.runs, "Runs that are measured, of all streams");
+      positive(*command, "--runs", options->load.runs, "Measured runs, of all streams together");
   positive(*command, "--duration", options->load.seconds,
            "Seconds to measure each shape for, in place of --runs", "S")
       ->excludes(runs);
