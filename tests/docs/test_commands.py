@@ -10,11 +10,12 @@ import subprocess
 import tempfile
 import unittest
 
+import onnx
 from pages import BUILD, PAGES, ROOT, blocks, commands, spans
 
 BERTCL = BUILD / "bertcl"
 RUN = {"README.md", "json.md", "index.md", "own-model.md", "quantization-guide.md", "devices.md", "deploy.md",
-       "environment.md"}
+       "environment.md", "embeddings.md"}
 OURS = ("tools", "bench", "tests", "examples")  # folders of scripts
 DEFAULT = "models/minilm-l6-squad"
 
@@ -133,12 +134,34 @@ def make_folder(folder):
             (folder / name / file.name).symlink_to(file)
 
 
+def make_vectors(folder):
+    """What embeddings.md calls minilm, and its data: the encoder of the default model."""
+    minilm = folder / "minilm"
+    (minilm / "1_Pooling").mkdir(parents=True)
+    model = onnx.load(ROOT / DEFAULT / "model.onnx")
+    nodes = model.graph.node
+    head = next(i for i, node in enumerate(nodes) if "qa_outputs" in node.output[0])
+    hidden = onnx.helper.make_tensor_value_info(nodes[head].input[0], onnx.TensorProto.FLOAT, ["batch", "seq", 384])
+    del nodes[head:], model.graph.output[:]
+    model.graph.output.append(hidden)
+    onnx.save(model, minilm / "model.onnx")
+    (minilm / "vocab.txt").symlink_to(ROOT / DEFAULT / "vocab.txt")
+    (minilm / "modules.json").write_text(json.dumps([
+        {"path": path, "type": f"sentence_transformers.models.{kind}"}
+        for path, kind in (("", "Transformer"), ("1_Pooling", "Pooling"))]))
+    (minilm / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    (folder / "texts.txt").write_text("A cat sleeps.\nStocks fell.\n")
+    (folder / "stsb-en-test.csv").write_text("A cat sleeps.,A cat rests.,4\nA cat sleeps.,Stocks fell.,0\n")
+
+
 def run_page(page):
     """Runs the blocks of a page in their order; the page's failure, or None."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         make_folder(folder)
-        script = ["set -euo pipefail", "optimum-cli() { :; }"]  # my-model is there already
+        if page.name == "embeddings.md":
+            make_vectors(folder)
+        script = ["set -euo pipefail", "optimum-cli() { :; }; hf() { :; }"]  # their models are there already
         for block in blocks(page):
             for number, line in commands(block) if not block.not_run else ():
                 script += [f"echo '{page.name}:{number}' >&2", line]
