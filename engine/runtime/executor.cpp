@@ -147,7 +147,7 @@ Executor::Places Executor::places_of(const ir::Bindings& sizes, std::int64_t oth
   places.inputs_end = places.arena_bytes;
   // Where the arena is too large for one buffer, its values may fit in several.
   const auto most_alloc = static_cast<std::int64_t>(plan_.context->info().max_alloc_bytes);
-  places.in_arena = has_views_ && (plan_.persistent_kernel || places.arena_bytes <= most_alloc);
+  places.in_arena = has_views_ && places.arena_bytes <= most_alloc;
   if (!places.in_arena) {
     places.shared = plan::share_buffers(values);
     places.arena_bytes = 0;

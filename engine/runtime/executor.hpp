@@ -41,7 +41,7 @@ class Executor {
   ir::Sizes shape(int slot) const;
   /// Does what enqueue() may have to wait for the device for.
   void prepare() {
-    if (persistent_kernel_ && !persistent_kernel_->is_bound())
+    if (merges_steps() && !persistent_kernel_->is_bound())
       persistent_kernel_->bind(launches_, memory_, sizes_);
   }
   /// Launches every kernel that a run of any size may take, for the sizes that are bound. Takes
@@ -63,6 +63,8 @@ class Executor {
   }
 
  private:
+  /// Merged steps find their values in the arena; without one each step is a launch.
+  bool merges_steps() const { return persistent_kernel_ && in_arena_; }
   int root(int slot) const { return plan_.slots[static_cast<std::size_t>(slot)].root; }
   void find_lifetimes();
   opencl::Kernel& own(const opencl::Kernel& kernel);

@@ -136,7 +136,7 @@ void Executor::enqueue(const Tap& tap) {
   const auto held = plan_.context->queue().hold();
   const bool by_step = tap || plan_.context->queue().profiling();
   if (record_ && !by_step) return enqueue_recorded();
-  if (persistent_kernel_ && !by_step) return enqueue_segments();
+  if (merges_steps() && !by_step) return enqueue_segments();
   const auto run_taps = [&](int after) {
     if (!tap) return;
     for (const plan::Tap& t : plan_.taps)

@@ -5,6 +5,7 @@
 
 #include "default_model.hpp"
 #include "ir/text.hpp"
+#include "opencl/capabilities.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/error_of.hpp"
 
@@ -85,6 +86,29 @@ TEST(MaxMemory, ValuesThatExceedTheLargestBufferTogetherHaveSeveral) {
                 session.run({{"x", ir::Tensor::zeros(ir::DType::f32, {300, 64})}});
               }),
               HasSubstr("at most 65536 in one buffer"));
+}
+
+TEST(MaxMemory, StepsAreNotMergedWhereTheirArenaExceedsTheLargestBuffer) {
+  const tests::ScopedVariable type("OTHER_TYPE", ""), groups("OTHER_ONE_ITEM", "");
+  SessionOptions of_any_size, options;
+  of_any_size.context = opencl::Context::create("");
+  const tests::ScopedVariable largest("OTHER_LARGEST", "3000000");
+  options.context = opencl::Context::create("");
+  if (options.context.get()->info().max_alloc_bytes != 3000000)
+    GTEST_SKIP() << "the device has larger buffers; runs in test_runtime_gpu, which limits them";
+  if (!options.context.get()->capabilities().persistent_kernel)
+    GTEST_SKIP() << "the device has no persistent kernel";
+  Session session = Session::load(model, options);
+  Session expected = Session::load(model, of_any_size);
+  EXPECT_TRUE(session.plan().persistent_kernel);
+  for (const std::int64_t tokens : {16, 400, 30, 400, 410, 16}) {
+    const Tensors inputs = batch_of({tokens}, tokens, 1);
+    const ir::Sizes shape{1, tokens};
+    const std::int64_t bytes = session.arena_bytes(
+        {{"input_ids", shape}, {"attention_mask", shape}, {"token_type_ids", shape}});
+    EXPECT_EQ(bytes > 3000000, tokens >= 400) << tokens;
+    EXPECT_EQ(session.run(inputs), expected.run(inputs)) << tokens;
+  }
 }
 
 TEST(MaxMemory, BuffersOfEarlierSizesCount) {
