@@ -90,7 +90,7 @@ std::string ProgramCache::key(std::string_view source, std::string_view options)
 }
 
 void ProgramCache::report(std::string_view name, std::string_view what) const {
-  if (debug_) fmt::print(stderr, "program cache: {}: {}\n", name, what);
+  if (debug_) std::fputs(fmt::format("program cache: {}: {}\n", name, what).c_str(), stderr);
 }
 
 std::optional<std::vector<std::byte>> ProgramCache::load(const std::string& key,

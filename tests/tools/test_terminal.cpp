@@ -2,8 +2,10 @@
 // What reaches a terminal: nothing that steers it; what does not reach a file: an error.
 #include "tools/terminal/terminal.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -97,6 +99,37 @@ TEST_F(FullDevice, FailsEveryCommandThatWritesToIt) {
     EXPECT_EQ(WEXITSTATUS(status), 2) << arguments;
     EXPECT_THAT(read(path("err")), HasSubstr("bertcl: standard output: cannot write")) << arguments;
   }
+}
+
+// Above 128: a signal ended the program.
+int code_of(const std::string& arguments) {
+  const int status =
+      std::system(fmt::format("{} {}", tests::built_file("bertcl").string(), arguments).c_str());
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+TEST(ClosedStreams, AreNoCrashWhereAMessageIsDue) {
+  for (const std::string to : {"2>&-", "2>/dev/full", ">&- 2>&-", "<&- >&- 2>&-"}) {
+    EXPECT_EQ(code_of("inspect absent.onnx " + to), 2) << to;
+    EXPECT_EQ(code_of("no_such_command " + to), 2) << to;
+    EXPECT_EQ(code_of("devices " + to), to.starts_with("2") ? 0 : 2) << to;
+  }
+}
+
+TEST(ClosedStreams, AreNotTheNumbersOfFilesThatAreOpenedLater) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(stream);
+    open_standard_streams();
+    char byte = 'x';
+    const bool fail = read(STDIN_FILENO, &byte, 1) < 0 && write(STDOUT_FILENO, &byte, 1) < 0 &&
+                      write(STDERR_FILENO, &byte, 1) < 0;
+    _exit(fail && open("/dev/null", O_RDONLY) > STDERR_FILENO ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

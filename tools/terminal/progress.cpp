@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -44,15 +45,15 @@ void Progress::update(std::size_t done, std::size_t total, const std::string& no
   if (lines_) {
     const nlohmann::ordered_json line = {
         {"progress", task_}, {"done", done}, {"total", total}, {"unit", unit_}};
-    fmt::print(stderr, "{}\n",
-               line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    write_to_stderr(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                    "\n");
     return;
   }
   winsize size{};
   const std::size_t columns =
       ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  fmt::print(stderr, "\r{}\033[K", line(done, total, seconds, note, columns - 1));
+  write_to_stderr(fmt::format("\r{}\033[K", line(done, total, seconds, note, columns - 1)));
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -2,6 +2,9 @@
 // Output of the program on standard output and standard error.
 #include "tools/terminal/terminal.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -70,7 +73,17 @@ void finish_output() {
 }
 
 void write_error(const std::string& message) {
-  fmt::print(stderr, "bertcl: {}\n", printable(message, kLongestError));
+  write_to_stderr(fmt::format("bertcl: {}\n", printable(message, kLongestError)));
+}
+
+void write_to_stderr(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      static_cast<void>(::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
 }
 
 }  // namespace bertcl::tools

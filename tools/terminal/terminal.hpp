@@ -24,6 +24,13 @@ void finish_output();
 /// "bertcl: MESSAGE" on standard error, lines cut at 1,000 characters.
 void write_error(const std::string& message);
 
+/// To standard error as it is. Where it cannot be written, nobody could be told.
+void write_to_stderr(std::string_view text);
+
+/// Streams that the caller has closed become ones that fail; else the next file that is opened
+/// takes their number, and what is printed goes into it. For the start of the program.
+void open_standard_streams();
+
 /// Prints to standard output, printable. Throws Error if it cannot be written.
 template <typename... T>
 void print_text(fmt::format_string<T...> format, T&&... values) {
