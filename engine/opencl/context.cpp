@@ -243,6 +243,10 @@ Kernel Context::kernel_from_source(std::string_view program, const std::string& 
 
 const Capabilities& Context::capabilities() {
   std::lock_guard lock(state_->capabilities_mutex);
+ProgramHandle Context::rebuilt(const ProgramHandle& program) {
+  return state_->programs->rebuilt(program);
+}
+
   if (!state_->capabilities) {
     Capabilities found = stored_or_probed(*this, state_->programs->cache());
     if (const char* hidden = std::getenv("BERTCL_DISABLE")) hide(found, hidden);

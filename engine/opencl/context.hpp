@@ -80,6 +80,10 @@ class Context : public std::enable_shared_from_this<Context> {
   Kernel kernel_from_source(std::string_view program, const std::string& source,
                             std::string_view kernel_name, const Defines& defines = {});
 
+  /// For a kernel that `program` lacks: the same from source, where that came from the program
+  /// cache; else null.
+  ProgramHandle rebuilt(const ProgramHandle& program);
+
   /// Writes the binaries of programs that were built from source to the program cache, until
   /// `seconds` have passed; the destructor calls it. Call it after the first launches: the binary
   /// then holds what the driver compiled for them.

@@ -36,7 +36,17 @@ struct Kernel::State {
 
 void Kernel::State::build() {
   cl_int status = CL_SUCCESS;
-  KernelHandle made = adopt(clCreateKernel(program.get().get(), kernel_name.c_str(), &status));
+  const auto make = [&] {
+    return adopt(clCreateKernel(program.get().get(), kernel_name.c_str(), &status));
+  };
+  KernelHandle made = make();
+  if (status == CL_INVALID_KERNEL_NAME && context)
+    if (ProgramHandle from_source = context->rebuilt(program.get())) {
+      std::promise<ProgramHandle> ready;
+      ready.set_value(std::move(from_source));
+      program = ready.get_future().share();  // also for duplicates
+      made = make();
+    }
   check(status, fmt::format("kernel '{}' of program '{}'", kernel_name, program_name));
   cl_uint arguments = 0;
   check(clGetKernelInfo(made.get(), CL_KERNEL_NUM_ARGS, sizeof(arguments), &arguments, nullptr),

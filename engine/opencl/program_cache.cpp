@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint32_t kFormat = 1;  // raise when the header or the meaning of a payload changes
+constexpr uint32_t kFormat = 2;  // raise when the header or the meaning of a payload changes
 constexpr std::array<char, 8> kMagic = {'B', 'E', 'R', 'T', 'C', 'L', 'P', 'C'};
 using Digest = std::array<unsigned char, 32>;
 
@@ -43,6 +44,31 @@ Digest sha256(const void* data, size_t bytes) {
   if (EVP_Digest(data, bytes, digest.data(), &length, EVP_sha256(), nullptr) != 1)
     throw Error("OpenSSL cannot compute SHA-256");
   return digest;
+}
+
+/// Of the key, too: a file of another program under this name is as good as damaged.
+Digest digest_of(const std::string& key, std::span<const std::byte> payload) {
+  std::string text = key;
+  text.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+  return sha256(text.data(), text.size());
+}
+
+/// Removes what processes that were killed in store() have left. It is an hour old: others may be
+/// writing now.
+void remove_leftovers(const fs::path& folder) {
+  constexpr size_t key = 2 * sizeof(Digest);
+  const auto hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.find_first_not_of("0123456789abcdef") != key || name[key] != '.' ||
+        !name.ends_with(".tmp"))
+      continue;
+    std::error_code ignored;
+    if (fs::last_write_time(entry->path(), ignored) < hour_ago && !ignored)
+      fs::remove(entry->path(), ignored);
+  }
 }
 
 std::string variable(const char* name) {
@@ -117,8 +143,7 @@ std::optional<std::vector<std::byte>> ProgramCache::load(const std::string& key,
   if (!stream.read(reinterpret_cast<char*>(payload.data()),
                    static_cast<std::streamsize>(payload.size())))
     return absent("miss, the file cannot be read");
-  if (sha256(payload.data(), payload.size()) != header.digest)
-    return absent("miss, the checksum is wrong");
+  if (digest_of(key, payload) != header.digest) return absent("miss, the checksum is wrong");
   report(name, "hit");
   return payload;
 }
@@ -129,10 +154,10 @@ void ProgramCache::store(const std::string& key, std::string_view name,
   static std::atomic<unsigned> counter{0};
   std::error_code error;
   fs::create_directories(folder_, error);
+  remove_leftovers(folder_);
   const fs::path temporary =
       folder_ / fmt::format("{}.{}.{}.tmp", key, static_cast<long>(getpid()), counter++);
-  Header header{kMagic, kFormat, sizeof(Header), payload.size(),
-                sha256(payload.data(), payload.size())};
+  Header header{kMagic, kFormat, sizeof(Header), payload.size(), digest_of(key, payload)};
   {
     std::ofstream stream(temporary, std::ios::binary);
     stream.write(reinterpret_cast<const char*>(&header), sizeof(header));

@@ -13,8 +13,8 @@
 
 namespace bertcl::opencl {
 
-/// A folder of files `<key>.clbin`: a header (magic, format version, payload length, SHA-256 of the
-/// payload), then the payload. Many processes may use one folder at once.
+/// A folder of files `<key>.clbin`: a header (magic, format version, payload length, SHA-256 of key
+/// and payload), then the payload. Many processes may use one folder at once.
 ///
 /// The cache never makes a program fail: unreadable entries count as absent, unwritable ones are
 /// dropped.

@@ -135,18 +135,41 @@ ProgramHandle Programs::load(std::string_view program, const std::string& key,
   return nullptr;
 }
 
-ProgramHandle Programs::build(const std::string& name, const std::vector<Text>& parts) {
-  std::string key;
-  if (cache_.enabled()) {
-    Text all = parts.front();
-    for (const Text& part : std::span(parts).subspan(1)) {
-      all.source +=
-          fmt::format("\n#line 1 \"part, {} bytes\"\n{}", part.source.size(), part.source);
-      all.options += "; " + part.options;
-    }
-    key = cache_.key(all.source, all.options);
-    if (ProgramHandle loaded = load(name, key, parts.front().options)) return loaded;
+std::string Programs::key_of(const std::vector<Text>& parts) const {
+  Text all = parts.front();
+  for (const Text& part : std::span(parts).subspan(1)) {
+    all.source += fmt::format("\n#line 1 \"part, {} bytes\"\n{}", part.source.size(), part.source);
+    all.options += "; " + part.options;
   }
+  return cache_.key(all.source, all.options);
+}
+
+ProgramHandle Programs::build(const std::string& name, const std::vector<Text>& parts) {
+  if (cache_.enabled())
+    if (ProgramHandle loaded = load(name, key_of(parts), parts.front().options)) {
+      std::lock_guard lock(mutex_);
+      loaded_[loaded] = {name, &parts, nullptr};
+      return loaded;
+    }
+  return build_from_source(name, parts);
+}
+
+ProgramHandle Programs::rebuilt(const ProgramHandle& program) {
+  std::unique_lock lock(mutex_);
+  const auto found = loaded_.find(program);
+  if (found == loaded_.end()) return nullptr;
+  Loaded& loaded = found->second;
+  if (!loaded.rebuilt) {
+    lock.unlock();
+    cache_.report(loaded.name, "its binary lacks a kernel");
+    ProgramHandle built = build_from_source(loaded.name, *loaded.parts);
+    lock.lock();
+    loaded.rebuilt = std::move(built);
+  }
+  return loaded.rebuilt;
+}
+
+ProgramHandle Programs::build_from_source(const std::string& name, const std::vector<Text>& parts) {
   const Stopwatch clock;
   ProgramHandle built = parts.size() == 1 ? build_one(parts.front()) : link(name, parts);
   if (cache_.enabled()) {
@@ -161,7 +184,8 @@ ProgramHandle Programs::build(const std::string& name, const std::vector<Text>& 
     // Sources spell assembly that PoCL compiles in this way.
     const bool assembly = contains("__asm__"), barriers = contains("barrier(");
     // What a probe finds is stored itself: its program is not wanted again.
-    if (!name.starts_with("probe_")) unstored_.push_back({built, key, name, assembly, barriers});
+    if (!name.starts_with("probe_"))
+      unstored_.push_back({built, key_of(parts), name, assembly, barriers});
   }
   return built;
 }

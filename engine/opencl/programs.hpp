@@ -29,6 +29,10 @@ class Programs {
   std::shared_future<ProgramHandle> get_linked(std::string_view name,
                                                const std::vector<LinkedPart>& parts);
 
+  /// For a kernel that `program` lacks: the same from source, where that came from the cache; else
+  /// null.
+  ProgramHandle rebuilt(const ProgramHandle& program);
+
   /// See Context::store_programs(); `assembly`: also of programs with inline assembly.
   void store(double seconds, bool assembly);
 
@@ -50,10 +54,18 @@ class Programs {
     std::string program, source, options;
     auto operator<=>(const Text&) const = default;
   };
+  /// A program from the cache.
+  struct Loaded {
+    std::string name;
+    const std::vector<Text>* parts;  // in programs_
+    ProgramHandle rebuilt;           // null before that was asked for
+  };
   const std::string& source_of(std::string_view program);
   std::shared_future<ProgramHandle> get(std::string_view name, std::vector<Text> parts);
   /// From the cache, or linked from its parts.
   ProgramHandle build(const std::string& name, const std::vector<Text>& parts);
+  ProgramHandle build_from_source(const std::string& name, const std::vector<Text>& parts);
+  std::string key_of(const std::vector<Text>& parts) const;
   ProgramHandle create(const Text& text);
   /// Throws Error with options and build log; `program` may be null.
   void check_build(int status, const char* doing, const Text& text, _cl_program* program) const;
@@ -72,6 +84,7 @@ class Programs {
   // A future, so that two threads never build the same program.
   std::map<std::vector<Text>, std::shared_future<ProgramHandle>> programs_;
   std::map<std::string, std::string, std::less<>> sources_;  // final sources by program
+  std::map<ProgramHandle, Loaded> loaded_;
   std::vector<Unstored> unstored_;  // built from source, binary not yet on disk
 };
 

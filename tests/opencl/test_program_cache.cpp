@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -161,6 +162,72 @@ TEST_F(ProgramCacheTest, BinaryRefusedByTheDriverMeansRebuild) {
 }
 
 TEST_F(ProgramCacheTest, ReadOnlyFolderStoresNothing) {
+TEST_F(ProgramCacheTest, AFileOfAnotherProgramMeansRebuild) {
+  run(31);
+  const fs::path other = files().at(0);
+  const fs::path kept = scratch_ / "kept";
+  fs::rename(other, kept);
+  run(32);
+  fs::copy_file(kept, files().at(0), fs::copy_options::overwrite_existing);
+  const auto repaired = run(32);
+  EXPECT_EQ(repaired.first, 32);
+  EXPECT_THAT(repaired.second, HasSubstr("checksum"));
+  EXPECT_THAT(run(32).second, HasSubstr("hit"));
+}
+
+// As of a driver that gave less than it was asked for.
+TEST_F(ProgramCacheTest, ABinaryThatLacksAKernelMeansRebuild) {
+  const auto add = [&](const std::string& name) {
+    const std::string source = "__kernel void " + name + "(__global int* out) { out[0] += 5; }";
+    ::testing::internal::CaptureStderr();
+    int result = 0;
+    {
+      auto context = Context::create("cpu");
+      Buffer out = context->allocate(sizeof(int));
+      out.fill(0);
+      const Kernel first = context->kernel_from_source("cached", source, name);
+      for (Kernel kernel : {first, first.duplicate()}) {
+        kernel.args(out);
+        context->queue().launch(kernel, {1, 1, 1}, {1, 1, 1}, "cached");
+      }
+      result = out.download<int>()[0];
+    }
+    return std::pair(result, ::testing::internal::GetCapturedStderr());
+  };
+  const ProgramCache cache(select_device("cpu"));
+  add("g");
+  const fs::path of_g = files().at(0);
+  const auto binary = cache.load(of_g.stem().string(), "g");
+  ASSERT_TRUE(binary);
+  fs::remove(of_g);
+  add("h");
+  cache.store(files().at(0).stem().string(), "h", *binary);
+  const auto repaired = add("h");
+  EXPECT_EQ(repaired.first, 10);
+  EXPECT_THAT(repaired.second, HasSubstr("its binary lacks a kernel"));
+  const auto warm = add("h");
+  EXPECT_EQ(warm.first, 10);
+  EXPECT_THAT(warm.second, Not(HasSubstr("lacks")));
+}
+
+TEST_F(ProgramCacheTest, WhatKilledWritersHaveLeftIsRemoved) {
+  run(33);
+  const std::string key(64, 'a');
+  const auto touch = [&](const std::string& name, int hours) {
+    std::ofstream(folder_ / name) << "x";
+    fs::last_write_time(folder_ / name,
+                        fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  touch(key + ".123.0.tmp", 2);
+  touch(key + ".124.0.tmp", 0);  // which another process may be writing
+  touch(key + ".clbin", 2);
+  touch("notes.tmp", 2);
+  touch(key.substr(1) + ".123.0.tmp", 2);
+  run(34);
+  EXPECT_FALSE(fs::exists(folder_ / (key + ".123.0.tmp")));
+  EXPECT_EQ(files().size(), 6u);
+}
+
   fs::create_directories(folder_);
   fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
   if (access(folder_.c_str(), W_OK) == 0) {
