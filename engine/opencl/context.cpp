@@ -68,6 +68,7 @@ void Context::store_programs(double seconds) {
 
 std::shared_ptr<Context> Context::create(const std::string& selector) {
   check_disabled_capabilities();
+  check_kernel_folder();
   auto state = std::make_unique<State>();
   state->device = find_device(selector);
   return open(std::move(state));
@@ -96,6 +97,7 @@ std::shared_ptr<Context> Context::wrap(_cl_context* context, _cl_device_id* devi
                                        QueueHandle queue) {
   refuse_fork();
   check_disabled_capabilities();
+  check_kernel_folder();
   size_t bytes = 0;
   check(clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes),
         "the devices of the given context");
@@ -241,12 +243,12 @@ Kernel Context::kernel_from_source(std::string_view program, const std::string& 
       .build();
 }
 
-const Capabilities& Context::capabilities() {
-  std::lock_guard lock(state_->capabilities_mutex);
 ProgramHandle Context::rebuilt(const ProgramHandle& program) {
   return state_->programs->rebuilt(program);
 }
 
+const Capabilities& Context::capabilities() {
+  std::lock_guard lock(state_->capabilities_mutex);
   if (!state_->capabilities) {
     Capabilities found = stored_or_probed(*this, state_->programs->cache());
     if (const char* hidden = std::getenv("BERTCL_DISABLE")) hide(found, hidden);

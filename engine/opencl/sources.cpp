@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <system_error>
 
 #include "bertcl/error.hpp"
 
@@ -75,6 +76,13 @@ std::string path_of(const std::string& stem) {
 }
 
 }  // namespace
+
+void check_kernel_folder() {
+  const char* folder = std::getenv("BERTCL_KERNELS");
+  std::error_code ignored;
+  if (folder && *folder && !std::filesystem::is_directory(folder, ignored))
+    throw Error("BERTCL_KERNELS names '" + std::string(folder) + "', which is not a folder");
+}
 
 std::vector<std::string> program_names() {
   std::vector<std::string> names;

@@ -26,4 +26,7 @@ std::vector<std::string> program_names();
 /// embedded ones. Throws Error if a file is missing.
 std::string final_source(std::string_view stem);
 
+/// Throws Error where BERTCL_KERNELS names anything but a folder.
+void check_kernel_folder();
+
 }  // namespace bertcl::opencl

@@ -41,6 +41,12 @@ TunedGemm tuned_gemm_of(const ordered_json& json) {
   return gemm;
 }
 
+/// Null where the file is that of the cache.
+const char* named_by_user() {
+  const char* wanted = std::getenv("BERTCL_TUNING");
+  return wanted && *wanted ? wanted : nullptr;
+}
+
 }  // namespace
 
 double TunedGemm::gain() const {
@@ -106,8 +112,7 @@ void write_tuning(const std::filesystem::path& path, const Tuning& tuning) {
 }
 
 std::filesystem::path tuning_file(const opencl::Context& context) {
-  const char* wanted = std::getenv("BERTCL_TUNING");
-  if (wanted && *wanted) return std::string_view(wanted) == "off" ? "" : wanted;
+  if (const char* wanted = named_by_user()) return std::string_view(wanted) == "off" ? "" : wanted;
   return context.cache_file("tuning", kernels::gemm_programs());
 }
 
@@ -115,13 +120,22 @@ Tuning stored_tuning(const opencl::Context& context, std::string& note) {
   const std::filesystem::path path = tuning_file(context);
   std::error_code absent;
   const auto status = std::filesystem::status(path, absent);
-  if (path.empty() || !std::filesystem::exists(status)) return {};
+  if (path.empty()) return {};
+  if (!std::filesystem::exists(status)) {
+    if (named_by_user())
+      note = fmt::format("BERTCL_TUNING names {}, which does not exist; `bertcl tune` writes it",
+                         path.string());
+    return {};
+  }
   if (!std::filesystem::is_regular_file(status)) {  // a pipe would be waited for
     note = fmt::format("{} is not used: it is not a regular file", path.string());
     return {};
   }
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) return {};
+  if (!stream) {
+    note = fmt::format("{} is not used: it cannot be read", path.string());
+    return {};
+  }
   try {
     return parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}));
   } catch (const Error& error) {

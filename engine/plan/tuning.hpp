@@ -53,7 +53,7 @@ void write_tuning(const std::filesystem::path& path, const Tuning& tuning);
 std::filesystem::path tuning_file(const opencl::Context& context);
 
 /// The stored tuning for the device of `context`. Empty if there is none, or if the file is
-/// unusable, with the reason in `note`.
+/// unusable or BERTCL_TUNING names none, with the reason in `note`.
 Tuning stored_tuning(const opencl::Context& context, std::string& note);
 
 }  // namespace bertcl::plan

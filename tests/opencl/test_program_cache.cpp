@@ -15,6 +15,7 @@
 #include "opencl/context.hpp"
 #include "opencl/program_cache.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/error_of.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
@@ -161,7 +162,6 @@ TEST_F(ProgramCacheTest, BinaryRefusedByTheDriverMeansRebuild) {
   EXPECT_THAT(run(13).second, HasSubstr("hit"));
 }
 
-TEST_F(ProgramCacheTest, ReadOnlyFolderStoresNothing) {
 TEST_F(ProgramCacheTest, AFileOfAnotherProgramMeansRebuild) {
   run(31);
   const fs::path other = files().at(0);
@@ -228,6 +228,7 @@ TEST_F(ProgramCacheTest, WhatKilledWritersHaveLeftIsRemoved) {
   EXPECT_EQ(files().size(), 6u);
 }
 
+TEST_F(ProgramCacheTest, ReadOnlyFolderStoresNothing) {
   fs::create_directories(folder_);
   fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
   if (access(folder_.c_str(), W_OK) == 0) {
@@ -270,6 +271,15 @@ TEST_F(ProgramCacheTest, ChangedIncludeIsAnotherProgram) {
     kernel.args(out);
     context->queue().launch(kernel, {1, 1, 1}, {1, 1, 1}, "changing");
     EXPECT_EQ(out.download<int>()[0], value);
+  }
+}
+
+TEST_F(ProgramCacheTest, SourcesAreNotLookedForWhereThereIsNoFolder) {
+  std::ofstream(scratch_ / "file") << "x";
+  for (const fs::path& folder : {scratch_ / "absent", scratch_ / "file"}) {
+    kernels_.set(folder.string());
+    EXPECT_THAT(tests::error_of([] { Context::create("cpu"); }),
+                HasSubstr("BERTCL_KERNELS names '" + folder.string() + "', which is not a folder"));
   }
 }
 

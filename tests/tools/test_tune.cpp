@@ -72,6 +72,17 @@ TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.out,
               AllOf(HasSubstr(path("tuning.json") + " is not used"), HasSubstr("bertcl tune")));
+  EXPECT_THAT(run_bertcl({"run", kModel}, environment, "a\n").err,
+              HasSubstr(path("tuning.json") + " is not used"));
+}
+
+TEST_F(TuneTest, AFileThatIsNamedButAbsentIsToldOf) {
+  const std::string note = "BERTCL_TUNING names " + path("tuning.json") + ", which does not exist";
+  EXPECT_THAT(run_bertcl({"inspect", kModel}, environment).out, HasSubstr(note));
+  const ProgramResult result = run_bertcl({"run", kModel}, environment, "a\n");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr(note));
+  EXPECT_EQ(run_bertcl({"run", kModel}, {{"BERTCL_TUNING", "off"}}, "a\n").err, "");
 }
 
 /// What was found about a variant, in all GEMMs.
@@ -154,6 +165,15 @@ TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {
               HasSubstr("BERTCL_TUNING"));
   EXPECT_THAT(refusal(run_bertcl({"tune", kModel, "--rows", "0"}, environment)),
               HasSubstr("--rows"));
+}
+
+// Before anything is measured: not even the model is read.
+TEST_F(TuneTest, APlaceThatCannotBeWrittenIsRefusedAtOnce) {
+  write("file", "x");
+  for (const std::string& place : {path("file/tuning.json"), std::string("/proc/bertcl/t.json")})
+    EXPECT_THAT(
+        refusal(run_bertcl({"tune", write("no_model.onnx", "x")}, {{"BERTCL_TUNING", place}})),
+        AllOf(HasSubstr(place), HasSubstr("cannot write")));
 }
 
 TEST_F(TuneTest, WhatIsNoFileIsNotWaitedFor) {

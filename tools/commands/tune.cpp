@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -96,9 +98,12 @@ int run_tune(const TuneOptions& options) {
   opencl::Context& context = *opened;
   const std::filesystem::path file = plan::tuning_file(context);
   if (file.empty()) throw Error("cannot store the result: BERTCL_TUNING or BERTCL_CACHE is off");
+  std::error_code ignored;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
+  check_writable(file);
   std::string note;
   plan::Tuning tuning = plan::stored_tuning(context, note);
-  if (!note.empty()) write_error(note);
+  if (!note.empty() && std::filesystem::exists(file, ignored)) write_error(note);
 
   const std::vector<TunedStep> gemms = [&] {
     const runtime::Session session = load_model(options.model, settings.session);

@@ -148,6 +148,7 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
   session.context = context;
   runtime::Session loaded = load_model(path, session);
   note_precision(loaded, options);
+  if (const std::string& note = loaded.plan().tuning_note; !note.empty()) write_error(note);
   return loaded;
 }
 
