@@ -122,7 +122,7 @@ TEST_F(EmbedTest, FilesHoldTheSameNumbers) {
   std::vector<float> all;
   for (const std::vector<float>& vector : expected)
     all.insert(all.end(), vector.begin(), vector.end());
-  for (const char* name : {"v.npy", "v.npz", "v.safetensors", "v.jsonl"}) {
+  for (const char* name : {"v.npy", "v.npz", "v.safetensors", "v.jsonl", "V.NPY", "V.Npz"}) {
     const auto result = embed({"--pooling", "mean", "-o", path(name)}, texts_);
     ASSERT_EQ(result.code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("6 vectors of 2 dimensions"));
@@ -133,6 +133,8 @@ TEST_F(EmbedTest, FilesHoldTheSameNumbers) {
   EXPECT_EQ(array.shape(), (ir::Sizes{6, 2}));
   EXPECT_TRUE(std::ranges::equal(array.as<float>(), all));
   EXPECT_TRUE(std::ranges::equal(npz::load(path("v.npz")).at("embeddings").as<float>(), all));
+  EXPECT_EQ(read(path("V.NPY")), npy);
+  EXPECT_EQ(read(path("V.Npz")), read(path("v.npz")));
   EXPECT_EQ(lines(read(path("v.jsonl"))), expected);
   const std::string tensors = read(path("v.safetensors"));
   const auto length = static_cast<std::size_t>(static_cast<unsigned char>(tensors[0])) |

@@ -22,6 +22,7 @@
 #include "tools/commands/run.hpp"
 #include "tools/models/text_inputs.hpp"
 #include "tools/models/text_model.hpp"
+#include "tools/report/array_file.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -198,7 +199,7 @@ int run_texts(const RunOptions& options) {
     throw Error(
         "nothing to run on: name a file of texts, or give them on standard input, or tensors with "
         "--inputs X.npz");
-  if (options.texts.ends_with(".npz"))
+  if (has_ending(options.texts, ".npz"))
     throw Error(options.texts + ": texts are expected; give arrays with --inputs");
   const auto device = opencl::ContextFuture::open(options.device);
   const auto [tokenizer, texts] = device.meanwhile([&] {

@@ -2,6 +2,8 @@
 // Files of one array: .npy, .npz, .safetensors.
 #include "tools/report/array_file.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -33,14 +35,21 @@ std::string safetensors(const std::string& name, const ir::Tensor& tensor) {
 
 }  // namespace
 
+bool has_ending(std::string_view path, std::string_view ending) {
+  if (path.size() < ending.size()) return false;
+  path.remove_prefix(path.size() - ending.size());
+  return std::ranges::equal(path, ending, {},
+                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+}
+
 bool is_array_file(const std::string& path) {
-  return path.ends_with(".npy") || path.ends_with(".npz") || path.ends_with(".safetensors");
+  return has_ending(path, ".npy") || has_ending(path, ".npz") || has_ending(path, ".safetensors");
 }
 
 void write_array(const std::string& path, const std::string& name, const ir::Tensor& tensor) {
-  if (path.ends_with(".npz")) return npz::save(path, {{name, tensor}});
-  write_file(path,
-             path.ends_with(".npy") ? as_text(npz::format_npy(tensor)) : safetensors(name, tensor));
+  if (has_ending(path, ".npz")) return npz::save(path, {{name, tensor}});
+  write_file(path, has_ending(path, ".npy") ? as_text(npz::format_npy(tensor))
+                                            : safetensors(name, tensor));
 }
 
 }  // namespace bertcl::tools

@@ -2,10 +2,14 @@
 // Files of one array: .npy, .npz, .safetensors.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "ir/tensor.hpp"
 
 namespace bertcl::tools {
+
+/// `ending` in lower case, `path` in any.
+bool has_ending(std::string_view path, std::string_view ending);
 
 /// By the ending of its name.
 bool is_array_file(const std::string& path);
