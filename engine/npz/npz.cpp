@@ -25,16 +25,16 @@ constexpr std::uint64_t kLargestRatio = 1100;
 
 using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;
 
-Archive open_archive(const std::filesystem::path& path, int flags) {
+/// Null where that fails, with the reason.
+Archive open_archive(const std::filesystem::path& path, int flags, std::string& reason) {
   int code = 0;
   Archive archive(zip_open(path.c_str(), flags, &code), &zip_discard);
   if (archive) return archive;
   zip_error_t error;
   zip_error_init_with_code(&error, code);
-  const std::string reason =
-      code == ZIP_ER_NOENT ? std::string(std::strerror(ENOENT)) : zip_error_strerror(&error);
+  reason = code == ZIP_ER_NOENT ? std::string(std::strerror(ENOENT)) : zip_error_strerror(&error);
   zip_error_fini(&error);
-  throw Error(fmt::format("{}: cannot open as .npz: {}", path.string(), reason));
+  return archive;
 }
 
 std::vector<std::byte> read_entry(zip_t* archive, const zip_stat_t& stat,
@@ -69,7 +69,9 @@ Arrays load(const std::filesystem::path& path,
   if (std::filesystem::is_directory(path, ignored)) {
     throw Error(fmt::format("{}: is a directory, expected a .npz file", path.string()));
   }
-  const Archive archive = open_archive(path, ZIP_RDONLY);
+  std::string reason;
+  const Archive archive = open_archive(path, ZIP_RDONLY, reason);
+  if (!archive) throw Error(fmt::format("{}: cannot open as .npz: {}", path.string(), reason));
   std::map<std::string, zip_stat_t> entries;
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
@@ -102,7 +104,9 @@ void save(const std::filesystem::path& path, const Arrays& arrays) {
       file.fail(fmt::format("array '{}': {}", name, error.what()));
     }
   }
-  Archive archive = open_archive(file.temporary(), ZIP_CREATE | ZIP_TRUNCATE);
+  std::string reason;
+  Archive archive = open_archive(file.temporary(), ZIP_CREATE | ZIP_TRUNCATE, reason);
+  if (!archive) file.fail(reason);
   std::size_t next = 0;
   for (const auto& [name, tensor] : arrays) {
     const std::vector<std::byte>& content = contents[next++];

@@ -144,8 +144,9 @@ TEST_F(NpzTest, NamesWhatIsMissingOrWrong) {
   EXPECT_THAT(error_of([&] { load(folder_.path()); }), HasSubstr("is a directory"));
   EXPECT_THAT(error_of([&] { load(write("x.npz", "words")); }), HasSubstr("x.npz"));
   const Arrays arrays = {{"x", Tensor::scalar(1.0f)}};
-  EXPECT_THAT(error_of([&] { save(folder_ / "no_folder" / "x.npz", arrays); }),
-              HasSubstr("no_folder"));
+  EXPECT_THAT(
+      error_of([&] { save(folder_ / "no_folder" / "x.npz", arrays); }),
+      testing::AllOf(HasSubstr("no_folder/x.npz: cannot write"), testing::Not(HasSubstr("tmp: "))));
 }
 
 TEST_F(NpzTest, LeavesPipesAndDevicesAlone) {
