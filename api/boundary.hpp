@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include "bertcl/error.hpp"
@@ -17,6 +18,8 @@ auto at_boundary(const Work& work) {
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
+    throw Error("not enough memory", ErrorCode::out_of_memory);
+  } catch (const std::length_error&) {  // a size beyond any memory
     throw Error("not enough memory", ErrorCode::out_of_memory);
   } catch (const std::filesystem::filesystem_error& error) {
     throw Error(error.what(), ErrorCode::io);

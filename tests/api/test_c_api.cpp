@@ -199,6 +199,10 @@ TEST_F(CApi, NullAndEmptyStructsAreRefused) {
   EXPECT_EQ(bertcl_session_run(nullptr, &tensor, 1, nullptr, &results), BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_session_run_sequences(session_, &sequences, nullptr, &results),
             BERTCL_INVALID_ARGUMENT);
+  const int64_t endless[] = {0, INT64_MAX}, id = 0;
+  const bertcl_sequences longer_than_memory{sizeof(sequences), 1, endless, &id, nullptr};
+  EXPECT_EQ(bertcl_session_run_sequences(session_, &longer_than_memory, nullptr, &results),
+            BERTCL_OUT_OF_MEMORY);
   EXPECT_EQ(bertcl_results_get(nullptr, 0, &tensor), BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_results_find(nullptr, "x", &tensor), BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_results_count(nullptr), 0u);
