@@ -4,8 +4,8 @@
 //   x [outer][size][inner], out [outer][inner]
 //   reduce_f32: sum, mean, max, min, prod, l2 (root of the sum of squares)
 //   reduce_i32, reduce_i64: sum, mean (truncated), max, min, prod
-//   argmax_f32: out is s64, the first place of the largest value, with take_last the last one (the
-//   first NaN where there is one)
+//   argmax_f32, argmax_i32, argmax_i64: out is s64, the first place of the largest value, with
+//   take_last the last one (the first NaN where there is one)
 //
 // Grid: (ceil(outer * inner / chunk)), any local size; each work-item computes `chunk` results.
 // Bounds: outer * inner < 2^31; size >= 1. max and min propagate NaN.
@@ -90,17 +90,24 @@ __kernel void reduce_f32(__global const float* x, __global float* out, int op, i
 REDUCE_INTEGER(i32, int)
 REDUCE_INTEGER(i64, long)
 
-__kernel void argmax_f32(__global const float* x, __global long* out, int outer, int size,
-                         int inner, int take_last, int chunk) {
-  const int first = get_global_id(0) * chunk, last = min(first + chunk, outer * inner);
-  for (int at = first; at < last; at++) {
-    __global const float* from = x + (size_t)(at / inner) * size * inner + at % inner;
-    int best = 0;
-    for (int r = 1; r < size && !isnan(from[(size_t)best * inner]); r++) {
-      const float v = from[(size_t)r * inner];
-      const float largest = from[(size_t)best * inner];
-      if (v > largest || (take_last && v == largest) || isnan(v)) best = r;
-    }
-    out[at] = best;
+#define ARGMAX(NAME, TYPE)                                                                         \
+  __kernel void argmax_##NAME(__global const TYPE* x, __global long* out, int outer, int size,     \
+                              int inner, int take_last, int chunk) {                               \
+    const int first = get_global_id(0) * chunk, last = min(first + chunk, outer * inner);          \
+    for (int at = first; at < last; at++) {                                                        \
+      __global const TYPE* from = x + (size_t)(at / inner) * size * inner + at % inner;            \
+      int best = 0;                                                                                \
+      TYPE largest = from[0];                                                                      \
+      for (int r = 1; r < size && largest == largest; r++) { /* until the first NaN */             \
+        const TYPE v = from[(size_t)r * inner];                                                    \
+        const bool found = v > largest || (take_last && v == largest) || v != v;                   \
+        best = found ? r : best;                                                                   \
+        largest = found ? v : largest;                                                             \
+      }                                                                                            \
+      out[at] = best;                                                                              \
+    }                                                                                              \
   }
-}
+
+ARGMAX(f32, float)
+ARGMAX(i32, int)
+ARGMAX(i64, long)

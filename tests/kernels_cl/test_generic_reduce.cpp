@@ -103,18 +103,19 @@ TEST(Reduce, Integers) {
   expect_integer_reductions<int64_t>("i64");
 }
 
-void expect_place_of_the_largest(bool take_last) {
+template <typename T>
+void expect_place_of_the_largest(const std::string& type, bool take_last) {
   for (const View& view : kViews) {
-    const auto whole = integers<int32_t>(view.count(), 1, 0, 5);
-    const std::vector<float> x(whole.begin(), whole.end());
+    const auto whole = integers<int32_t>(view.count(), 1, -3, 2);
+    const std::vector<T> x(whole.begin(), whole.end());
     std::vector<int64_t> expected(view.results(), 0);
     for (size_t i = 0; i < expected.size(); ++i)
       for (size_t r = 0; r < static_cast<size_t>(view.size); ++r)
-        if (const float largest = x[view.at(i, static_cast<size_t>(expected[i]))];
+        if (const T largest = x[view.at(i, static_cast<size_t>(expected[i]))];
             x[view.at(i, r)] > largest || (take_last && x[view.at(i, r)] == largest))
           expected[i] = static_cast<int64_t>(r);
     Output<int64_t> out(view.results());
-    auto kernel = device().kernel("reduce", "argmax_f32");
+    auto kernel = device().kernel("reduce", "argmax_" + type);
     kernels::set(kernel,
                  kernels::ArgMax<KernelArgument>{.x = upload(x),
                                                  .out = out.buffer(),
@@ -124,12 +125,17 @@ void expect_place_of_the_largest(bool take_last) {
                                                  .take_last = static_cast<int32_t>(take_last),
                                                  .chunk = 4});
     run(kernel, ceil_div(view.results(), 4));
-    expect_equal(out.values(), expected, "argmax");
+    expect_equal(out.values(), expected, "argmax_" + type);
   }
 }
 
-TEST(ArgMax, FirstOfTheLargest) { expect_place_of_the_largest(false); }
-TEST(ArgMax, LastOfTheLargest) { expect_place_of_the_largest(true); }
+TEST(ArgMax, FirstOrLastOfTheLargest) {
+  for (const bool take_last : {false, true}) {
+    expect_place_of_the_largest<float>("f32", take_last);
+    expect_place_of_the_largest<int32_t>("i32", take_last);
+    expect_place_of_the_largest<int64_t>("i64", take_last);
+  }
+}
 
 template <typename T>
 void expect_cumsum(const std::string& type) {

@@ -161,9 +161,10 @@ class Elements(KernelTest):
                 (found,) = run_items("reduce", "reduce_f32", items_of(outer * inner, 17), x, Out((outer, inner)), op,
                                      outer, size, inner, 17)
                 self.expect_near(found, expected, 1e-5, op)
-            for last in (0, 1):
-                whole = np.rint(x)
-                (found,) = run_items("reduce", "argmax_f32", items_of(outer * inner, 2), whole,
+            for last, (entry, of) in itertools.product((0, 1), (("argmax_f32", np.float32), ("argmax_i32", np.int32),
+                                                                ("argmax_i64", np.int64))):
+                whole = np.rint(x).astype(of)
+                (found,) = run_items("reduce", entry, items_of(outer * inner, 2), whole,
                                      Out((outer, inner), np.int64), outer, size, inner, last, 2)
                 place = size - 1 - whole[:, ::-1].argmax(axis=1) if last else whole.argmax(axis=1)
                 self.expect_near(found, place, 0)

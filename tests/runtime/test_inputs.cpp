@@ -341,18 +341,21 @@ TEST(Inputs, EmbeddingTablesMayLieAtAnyAddress) {
 
 // The last of equal values, as ONNX has it with select_last_index.
 TEST(Operators, ArgMaxTakesTheFirstOrTheLast) {
-  for (const std::int64_t last : {0, 1}) {
-    const std::string text = fmt::format(R"(graph g(%x: f32[n, 5]) {{
+  const ir::Tensor x = ir::Tensor::of<float>({2, 5}, {1, 7, 3, 7, 2, -4, -4, -4, -4, -4});
+  for (const ir::DType type : {ir::DType::f32, ir::DType::i32, ir::DType::i64})
+    for (const std::int64_t last : {0, 1}) {
+      const std::string text = fmt::format(R"(graph g(%x: {}[n, 5]) {{
   %y: i64[n, 1] = ArgMax(%x) {{axis = 1, keepdims = 1, select_last_index = {}}}
   return %y as y
 }})",
-                                         last);
-    Session session = Session::compile(ir::parse(text));
-    const Tensors inputs{{"x", ir::Tensor::of<float>({2, 5}, {1, 7, 3, 7, 2, 4, 4, 4, 4, 4})}};
-    const auto expected = ops::interpret(
-        ir::parse(text), std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
-    EXPECT_EQ(session.run(inputs).at("y"), expected[0]) << "select_last_index " << last;
-  }
+                                           ir::name_of(type), last);
+      Session session = Session::compile(ir::parse(text));
+      const Tensors inputs{{"x", x.converted(type)}};
+      const auto expected = ops::interpret(
+          ir::parse(text), std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+      EXPECT_EQ(session.run(inputs).at("y"), expected[0])
+          << ir::name_of(type) << ", select_last_index " << last;
+    }
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ template <class A>
 struct ArgMax {
   A x{}, out{}, outer{}, size{}, inner{}, take_last{}, chunk{};
   static constexpr Field<ArgMax, A> fields[] = {
-      {&ArgMax::x, "x", "f32"},         {&ArgMax::out, "out", "i64"},
+      {&ArgMax::x, "x", "T"},           {&ArgMax::out, "out", "i64"},
       {&ArgMax::outer, "outer", "int"}, {&ArgMax::size, "size", "int"},
       {&ArgMax::inner, "inner", "int"}, {&ArgMax::take_last, "take_last", "int"},
       {&ArgMax::chunk, "chunk", "int"},
@@ -47,7 +47,8 @@ struct CumSum {
 
 /// The kernels of these contracts.
 inline constexpr KernelContract reduce_contracts[] = {
-    row<ArgMax>("argmax_f32"),        row<CumSum>("cumsum_f32", "f32"),
+    row<ArgMax>("argmax_f32", "f32"), row<ArgMax>("argmax_i32", "i32"),
+    row<ArgMax>("argmax_i64", "i64"), row<CumSum>("cumsum_f32", "f32"),
     row<CumSum>("cumsum_i32", "i32"), row<CumSum>("cumsum_i64", "i64"),
     row<Reduce>("reduce_f32", "f32"), row<Reduce>("reduce_i32", "i32"),
     row<Reduce>("reduce_i64", "i64"),

@@ -58,9 +58,10 @@ void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
 }
 
 void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
+  using enum ir::DType;
   const ir::Type& of = node.inputs[0]->type;
-  const std::string type = supported_type(node, of.dtype, {ir::DType::f32});
-  launch_along(b, node, type, "rows", b.kernel("reduce", "argmax_f32"),
+  const std::string type = supported_type(node, of.dtype, {f32, i32, i64});
+  launch_along(b, node, type, "rows", b.kernel("reduce", "argmax_" + type),
                split(of.shape, axis_of(node, 0, of.shape.size())),
                kernels::ArgMax<Argument>{.take_last = static_cast<std::int32_t>(
                                              node.int_attribute("select_last_index", 0))});
