@@ -8,8 +8,24 @@
 #include "bertcl/error.hpp"
 #include "onnx/importer.hpp"
 #include "ops/infer.hpp"
+#include "ops/interpret.hpp"
 
 namespace bertcl::onnx_io {
+namespace {
+
+/// True for a few elements that nodes make of constants alone. `budget`: of nodes.
+bool is_made_of_constants(const ir::Value* value, int& budget) {
+  constexpr std::int64_t most = 64;
+  const auto sizes = ir::constant_shape(value->type.shape);
+  if (!sizes || ir::element_count(*sizes) > most) return false;
+  if (value->is_constant()) return true;
+  if (!value->producer || --budget < 0) return false;
+  const auto& inputs = value->producer->inputs;
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [&](const ir::Value* in) { return !in || is_made_of_constants(in, budget); });
+}
+
+}  // namespace
 
 void NodeImport::fail(const std::string& what, ErrorCode code) const {
   importer_.fail(fmt::format("{}: {}", importer_.describe(proto_), what), code);
@@ -34,6 +50,8 @@ std::optional<std::vector<std::int64_t>> NodeImport::constant_ints(std::size_t i
   if (!value) return std::nullopt;
   if (auto ints = importer_.values().constants(value)) return ints;
   if (value->is_constant()) return value->constant->to_ints();
+  int budget = 64;
+  if (is_made_of_constants(value, budget)) return ops::evaluate_slice(value, {}).to_ints();
   fail(fmt::format("operand {} '{}' must be constant", i, value->name));
 }
 const onnx::AttributeProto* NodeImport::attribute(std::string_view name) const {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "onnx/importer.hpp"
+#include "onnx/shifted.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -70,6 +72,32 @@ void import_slice(NodeImport& node) {
   node.finish("Slice", std::move(inputs));
 }
 
+/// If `x` is a Slice that omits the first or the last element of an axis whose length a run tells,
+/// and no padding stands in place of it: its operand, with one pad less there. Otherwise `x`.
+ir::Value* unsliced(NodeImport& node, ir::Value* x, std::vector<std::int64_t>& pads) {
+  const ir::Node* slice = x->producer;
+  if (!slice || slice->op != "Slice" || slice->inputs.size() < 3) return x;
+  const auto ints = [&](std::size_t i) {
+    return slice->input(i) ? node.importer().values().constants(slice->input(i)) : std::nullopt;
+  };
+  const auto starts = ints(1), ends = ints(2), axes = ints(3), steps = ints(4);
+  if (!starts || !ends || starts->size() != 1 || ends->size() != 1) return x;
+  if ((slice->input(3) && !axes) || (slice->input(4) && steps != std::vector<std::int64_t>{1}))
+    return x;
+  const std::size_t rank = x->type.shape.size();
+  const std::int64_t given = axes ? axes->front() : 0;
+  const auto axis =
+      static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(rank) : given);
+  ir::Value* whole = slice->inputs[0];
+  if (whole->type.shape[axis].is_constant()) return x;
+  constexpr std::int64_t all = std::numeric_limits<std::int32_t>::max();
+  const bool first = starts->front() == 1 && ends->front() >= all && pads[axis] == 0;
+  const bool last = starts->front() == 0 && ends->front() == -1 && pads[rank + axis] == 0;
+  if (!first && !last) return x;
+  --pads[first ? axis : rank + axis];
+  return whole;
+}
+
 void import_pad(NodeImport& node) {
   if (node.string_attribute("mode", "constant") != "constant")
     node.fail(fmt::format("mode '{}' is not supported (supported: 'constant')",
@@ -90,11 +118,20 @@ void import_pad(NodeImport& node) {
     }
     pads = all;
   }
-  std::vector<ir::Value*> inputs{node.need(0)};
-  if (node.attribute("value"))
-    inputs.push_back(node.scalar(node.float_attribute("value", 0), inputs[0]->type.dtype));
-  else if (ir::Value* fill = node.in(2))
-    inputs.push_back(fill);
+  if (pads->size() != 2 * rank)
+    node.fail(fmt::format("{} pads for a tensor of rank {}", pads->size(), rank));
+  ir::Value* x = unsliced(node, node.need(0), *pads);
+  ir::Value* fill = node.attribute("value")
+                        ? node.scalar(node.float_attribute("value", 0), x->type.dtype)
+                        : node.in(2);
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    std::int64_t &before = (*pads)[axis], &after = (*pads)[rank + axis];
+    if (x->type.shape[axis].is_constant() || before == 0 || before != -after) continue;
+    x = shifted(node, x, axis, -before, fill ? fill : node.scalar(0, x->type.dtype));
+    before = after = 0;
+  }
+  std::vector<ir::Value*> inputs{x};
+  if (fill) inputs.push_back(fill);
   node.finish("Pad", std::move(inputs), {{"pads", *pads}});
 }
 

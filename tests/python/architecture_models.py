@@ -94,6 +94,13 @@ ARCHITECTURES = {
     "deberta": (made("Deberta", **{**DEBERTA, "position_buckets": -1, "max_relative_positions": LONGEST}), 12),
 }
 
+# Encoders of whose results alone there is a test: what makes the model, and what it returns
+FURTHER = {
+    "mobilebert": (made("MobileBert", embedding_size="embedding_size", intra_bottleneck_size="embedding_size"),
+                   ["last_hidden_state", "pooler_output"]),
+    "text of clip": (made("CLIPText", eos_token_id=VOCABULARY - 1), ["last_hidden_state", "pooler_output"]),
+}
+
 
 def calibration(folder, texts, words):
     """Options of `bertcl quantize` for calibration on so many texts of so many random words, which lie in `folder`."""
@@ -107,13 +114,17 @@ def calibration(folder, texts, words):
 
 
 class Architecture:
-    """A model of random weights: `module`, the names of its inputs and its one output."""
+    """A model of random weights: `module`, the names of its inputs and of its outputs."""
 
     inputs, outputs = ["input_ids", "attention_mask"], ["last_hidden_state"]
 
     def __init__(self, name):
         torch.manual_seed(0)
-        self.name, (make, self.linears) = name, ARCHITECTURES[name]
+        self.name = name
+        if name in FURTHER:
+            make, self.outputs = FURTHER[name]
+        else:
+            make, self.linears = ARCHITECTURES[name]
         model = make().eval()
         spread_parameters(model, 6)
         self.module = Outputs(model, self.inputs, self.outputs).eval()
@@ -125,4 +136,5 @@ class Architecture:
     def export(self, path, captured):
         """By torch's exporter that captures the program, or by the classic one."""
         example = tuple(torch.from_numpy(x) for x in self.batch(2, 12).values())
-        export_module(self.module, example, path, 18 if captured else 17, captured, self.inputs, self.outputs)
+        export_module(self.module, example, path, 18 if captured else 17, captured, self.inputs, self.outputs[:1],
+                      self.outputs[1:])

@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 import onnx
 from c_session import Session
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from support import Reference, bertcl_run, model_of
 
@@ -124,6 +124,29 @@ class Operators(unittest.TestCase):
         self.check("Conv", dict(x=self.floats(2, 4, 9), w=self.floats(6, 2, 3)), group=2)
         self.check("Conv", dict(x=self.floats(1, 4, 5, 5), w=self.floats(4, 1, 3, 3)), group=4,
                    pads=[1, 1, 1, 1])
+
+    def test_pads_that_constants_make(self):
+        """As torch's classic exporter writes them, after a slice of a sequence of any length."""
+        integers = lambda *values: np.array(values, np.int64)
+        for start, end, pads in (1, 2 ** 63 - 1, integers(0, 0, 0, 1, 0, 0)), (0, -1, integers(0, 0, 1, 0, 0, 0)):
+            nodes = [helper.make_node("Slice", ["x", "start", "end", "one"], ["part"]),
+                     helper.make_node("ConstantOfShape", ["zero"], ["none"], value=numpy_helper.from_array(integers(0))),
+                     helper.make_node("Concat", ["pads", "none"], ["list"], axis=0),
+                     helper.make_node("Reshape", ["list", "pairs"], ["table"]),
+                     helper.make_node("Slice", ["table", "last", "before", "zero", "last"], ["turned"]),
+                     helper.make_node("Transpose", ["turned"], ["rows"], perm=[1, 0]),
+                     helper.make_node("Reshape", ["rows", "last"], ["flat"]),
+                     helper.make_node("Cast", ["flat"], ["cast"], to=7),
+                     helper.make_node("Pad", ["part", "cast", "fill"], ["y"])]
+            constants = dict(start=integers(start), end=integers(end), one=integers(1), zero=integers(0), pads=pads,
+                             pairs=integers(-1, 2), last=integers(-1), before=integers(-2 ** 63 + 1),
+                             fill=np.float32(0.5))
+            model = model_of(nodes, dict(x=self.floats(2, 4, 3)), ["y"], constants)
+            model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "seq"
+            onnx.save(model, self.path)
+            for length in 1, 2, 7:
+                given = dict(x=self.floats(2, length, 3))
+                np.testing.assert_array_equal(Session(self.path).run(given)["y"], Reference(self.path).run(given)["y"])
 
     def test_transposed_convolutions(self):
         for settings in (dict(), dict(strides=[2, 3]), dict(strides=[2, 2], pads=[1, 0, 0, 1]),
