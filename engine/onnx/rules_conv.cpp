@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions, which some exporters write around or in place of linear layers, as a sum of matrix
-// MatMuls: one for each element of the kernel, over a strided slice of the padded input.
+// MatMuls: one for each element of the kernel, over a strided slice of the padded input. Those that
+// divide their input into equal parts, as the patches of an image, are one MatMul.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "onnx/importer.hpp"
+#include "onnx/shifted.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -36,6 +38,14 @@ Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t
   return list;
 }
 
+[[noreturn]] void fail_of_length(NodeImport& node, std::size_t axis) {
+  node.fail(
+      fmt::format("the length of axis {} is not constant; then the strides must be 1, and the "
+                  "pads such that the result has the same length (or fix the length in the "
+                  "export)",
+                  axis + 2));
+}
+
 Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) {
   if (x.size() < 3 || weight.size() != x.size())
     node.fail(fmt::format("input {} and weight {} do not match", ir::str(x), ir::str(weight)));
@@ -47,9 +57,9 @@ Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) 
            node.int_attribute("group", 1)};
   if (w.groups < 1) node.fail(fmt::format("attribute 'group' is {}", w.groups));
   for (std::size_t i = 0; i < rank; ++i) {
-    if (!weight[i + 2].is_constant() || !x[i + 2].is_constant())
-      node.fail("the spatial extents of input and weight must be constant");
-    if (weight[i + 2].constant() < 1 || std::max(weight[i + 2], x[i + 2]).constant() > most)
+    if (!weight[i + 2].is_constant()) node.fail("the extents of the weight must be constant");
+    if (weight[i + 2].constant() < 1 || weight[i + 2].constant() > most ||
+        (x[i + 2].is_constant() && x[i + 2].constant() > most))
       node.fail(fmt::format("input {} or weight {} is too large, or the kernel is empty",
                             ir::str(x), ir::str(weight)));
     w.kernel.push_back(weight[i + 2].constant());
@@ -57,7 +67,8 @@ Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) 
   const std::string padding = node.string_attribute("auto_pad", "NOTSET");
   if (padding == "SAME_UPPER" || padding == "SAME_LOWER") {
     for (std::size_t i = 0; i < rank; ++i) {
-      const std::int64_t extent = x[i + 2].constant();
+      if (w.strides[i] > 1 && !x[i + 2].is_constant()) fail_of_length(node, i);
+      const std::int64_t extent = w.strides[i] > 1 ? x[i + 2].constant() : 1;
       const std::int64_t out = (extent + w.strides[i] - 1) / w.strides[i];
       const std::int64_t all =
           std::max<std::int64_t>(0, (out - 1) * w.strides[i] + w.reach(i) - extent);
@@ -84,14 +95,51 @@ ir::Value* slice(NodeImport& node, ir::Value* x, const Ints& starts, const Ints&
                    {x, ints(node, starts), ints(node, ends), ints(node, axes), ints(node, steps)});
 }
 
+/// With zeros around it, but not along axes whose length a run tells.
 ir::Value* padded(NodeImport& node, ir::Value* x, const Window& w) {
-  if (std::all_of(w.pads.begin(), w.pads.end(), [](std::int64_t p) { return p == 0; })) return x;
   Ints pads(2 * (w.rank() + 2), 0);
   for (std::size_t i = 0; i < w.rank(); ++i) {
+    if (!x->type.shape[i + 2].is_constant()) continue;
     pads[i + 2] = w.pads[i];
     pads[w.rank() + 4 + i] = w.pads[w.rank() + i];
   }
+  if (std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; })) return x;
   return node.emit("Pad", {x}, {{"pads", pads}});
+}
+
+/// The sizes of a convolution.
+struct Extents {
+  Ints ends;  // of a slice of the input for the first tap; the largest integer for a whole axis
+  ir::Shape result;
+  ir::Dim points{1};
+  std::int64_t taps = 1;
+};
+
+Extents extents_of(NodeImport& node, const ir::Shape& from, const ir::Shape& weight,
+                   const Window& w) {
+  Extents e{{}, {from[0], weight[0]}};
+  std::int64_t points = 1;
+  for (std::size_t i = 0; i < w.rank(); ++i) {
+    const std::int64_t pads = w.pads[i] + w.pads[w.rank() + i];
+    if (__builtin_mul_overflow(e.taps, w.kernel[i], &e.taps))
+      node.fail(fmt::format("weight {} is too large", ir::str(weight)));
+    if (!from[i + 2].is_constant()) {
+      if (w.strides[i] != 1 || pads != w.reach(i) - 1) fail_of_length(node, i);
+      e.ends.push_back(std::numeric_limits<std::int64_t>::max());
+      e.result.push_back(from[i + 2]);
+      e.points = e.points * from[i + 2];
+      continue;
+    }
+    const std::int64_t extent = from[i + 2].constant() + pads;
+    const std::int64_t count = (extent - w.reach(i)) / w.strides[i] + 1;
+    if (extent < w.reach(i)) node.fail("the kernel is larger than the input");
+    e.ends.push_back((count - 1) * w.strides[i] + 1);
+    e.result.emplace_back(count);
+    if (__builtin_mul_overflow(points, count, &points))
+      node.fail(fmt::format("input {} is too large", ir::str(from)));
+  }
+  e.points = e.points * ir::Dim(points);
+  return e;
 }
 
 /// x [batch, channels, spatial..] by weight [out, channels / groups, kernel..], plus a bias [out].
@@ -103,46 +151,87 @@ ir::Value* convolved(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Valu
   if (!outputs || !(from[1] == shape[1] * ir::Dim(w.groups)))
     node.fail(fmt::format("input {} and weight {} do not match {} groups", ir::str(from),
                           ir::str(shape), w.groups));
+  const Extents e = extents_of(node, from, shape, w);
   x = padded(node, x, w);
-  Ints ends;
-  ir::Shape result{from[0], shape[0]};
-  std::int64_t points = 1, taps = 1;
-  for (std::size_t i = 0; i < w.rank(); ++i) {
-    const std::int64_t extent = from[i + 2].constant() + w.pads[i] + w.pads[w.rank() + i];
-    const std::int64_t count = (extent - w.reach(i)) / w.strides[i] + 1;
-    if (extent < w.reach(i)) node.fail("the kernel is larger than the input");
-    ends.push_back((count - 1) * w.strides[i] + 1);
-    result.emplace_back(count);
-    if (__builtin_mul_overflow(points, count, &points) ||
-        __builtin_mul_overflow(taps, w.kernel[i], &taps))
-      node.fail(fmt::format("input {} or weight {} is too large", ir::str(from), ir::str(shape)));
-  }
   ir::Value* sum = nullptr;
-  for (std::int64_t tap = 0; tap < taps; ++tap) {
+  for (std::int64_t tap = 0; tap < e.taps; ++tap) {
     Ints at(w.rank()), end(w.rank()), first(w.rank()), last(w.rank());
+    ir::Value* window = x;
     std::int64_t rest = tap;
     for (std::size_t i = w.rank(); i-- > 0; rest /= w.kernel[i]) {
       const std::int64_t tap_i = rest % w.kernel[i];
       at[i] = flipped ? w.kernel[i] - 1 - tap_i : tap_i;
       end[i] = at[i] + 1;
-      first[i] = tap_i * w.dilations[i];
-      last[i] = first[i] + ends[i];
+      const std::int64_t offset = tap_i * w.dilations[i];
+      if (from[i + 2].is_constant())
+        first[i] = offset;
+      else
+        window = shifted(node, window, i + 2, offset - w.pads[i], node.scalar(0, x->type.dtype));
+      last[i] = first[i] + e.ends[i];
     }
-    ir::Value* columns =
-        node.reshape(slice(node, x, first, last, w.strides), {from[0], w.groups, shape[1], points});
+    ir::Value* columns = node.reshape(slice(node, window, first, last, w.strides),
+                                      {from[0], w.groups, shape[1], e.points});
     ir::Value* rows = node.reshape(slice(node, weight, at, end, Ints(w.rank(), 1)),
                                    {w.groups, *outputs, shape[1]});
     ir::Value* matmul = node.emit("MatMul", {rows, columns});
     sum = sum ? node.add(sum, matmul) : matmul;
   }
   if (bias) sum = node.add(sum, node.reshape(bias, {w.groups, *outputs, 1}));
-  return node.reshape(sum, result);
+  return node.reshape(sum, e.result);
+}
+
+/// True if the windows are the input divided into equal parts, such as the patches of an image.
+bool is_divided(const Window& w, const ir::Shape& from) {
+  for (std::size_t i = 0; i < w.rank(); ++i) {
+    if (w.pads[i] != 0 || w.pads[w.rank() + i] != 0 || w.strides[i] != w.kernel[i] ||
+        (w.dilations[i] != 1 && w.kernel[i] != 1))
+      return false;
+    if (w.kernel[i] != 1 && (!from[i + 2].is_constant() || from[i + 2].constant() < w.kernel[i]))
+      return false;
+  }
+  return w.groups == 1;
+}
+
+/// Such a convolution is one linear layer over the parts, of all their elements.
+ir::Value* convolved_parts(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Value* bias,
+                           const Window& w) {
+  const ir::Shape from = x->type.shape, shape = weight->type.shape;
+  if (from[1] != shape[1])
+    node.fail(fmt::format("input {} and weight {} do not match", ir::str(from), ir::str(shape)));
+  ir::Shape divided{from[0], from[1]}, result{from[0]};
+  Ints ends, order{0}, inner{1}, channels_first{0, static_cast<std::int64_t>(w.rank()) + 1};
+  ir::Dim count(1), depth = from[1];
+  for (std::size_t i = 0; i < w.rank(); ++i) {
+    const auto axis = static_cast<std::int64_t>(i);
+    const ir::Dim n =
+        w.kernel[i] == 1 ? from[i + 2] : ir::Dim(from[i + 2].constant() / w.kernel[i]);
+    ends.push_back(w.kernel[i] == 1 ? std::numeric_limits<std::int64_t>::max()
+                                    : n.constant() * w.kernel[i]);
+    divided.insert(divided.end(), {n, ir::Dim(w.kernel[i])});
+    order.push_back(2 + 2 * axis);
+    inner.push_back(3 + 2 * axis);
+    channels_first.push_back(axis + 1);
+    result.push_back(n);
+    count = count * n;
+    depth = depth * ir::Dim(w.kernel[i]);
+  }
+  order.insert(order.end(), inner.begin(), inner.end());
+  result.push_back(shape[0]);
+  const Ints zeros(w.rank(), 0), ones(w.rank(), 1);
+  ir::Value* rows =
+      node.reshape(node.transpose(node.reshape(slice(node, x, zeros, ends, ones), divided), order),
+                   {from[0], count, depth});
+  ir::Value* matrix = node.transpose_last(node.reshape(weight, {shape[0], depth}));
+  ir::Value* y = node.emit("MatMul", {rows, matrix});
+  if (bias) y = node.add(y, bias);
+  return node.transpose(node.reshape(y, result), channels_first);
 }
 
 void import_conv(NodeImport& node) {
   ir::Value *x = node.need(0), *weight = node.need(1);
-  node.bind(0, convolved(node, x, weight, node.in(2),
-                         window_of(node, x->type.shape, weight->type.shape)));
+  const Window w = window_of(node, x->type.shape, weight->type.shape);
+  node.bind(0, is_divided(w, x->type.shape) ? convolved_parts(node, x, weight, node.in(2), w)
+                                            : convolved(node, x, weight, node.in(2), w));
 }
 
 /// x with strides - 1 zeros after every element of the spatial axes.

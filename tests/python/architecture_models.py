@@ -98,6 +98,9 @@ ARCHITECTURES = {
 FURTHER = {
     "mobilebert": (made("MobileBert", embedding_size="embedding_size", intra_bottleneck_size="embedding_size"),
                    ["last_hidden_state", "pooler_output"]),
+    "squeezebert": (made("SqueezeBert", embedding_size="hidden_size"), ["last_hidden_state", "pooler_output"]),
+    "deberta-v2 with a convolution": (made("DebertaV2", **DEBERTA, conv_kernel_size=3, conv_act="gelu"),
+                                      ["last_hidden_state"]),
     "text of clip": (made("CLIPText", eos_token_id=VOCABULARY - 1), ["last_hidden_state", "pooler_output"]),
 }
 

@@ -25,14 +25,18 @@ class Operators(unittest.TestCase):
         return self.random.integers(span.min, span.max + 1, shape).astype(dtype)
 
     def check(self, operator, inputs, outputs=("y",), opset=21, domain="", share=1e-5, constants=(),
-              by_onnx=False, **attributes):
+              by_onnx=False, free=(), **attributes):
         """One node on named inputs ("" is an absent one); what is in `constants` is in the file. `by_onnx`:
-        compared with ONNX's reference implementation instead of ONNX Runtime."""
+        compared with ONNX's reference implementation instead of ONNX Runtime. `free`: axes of the first input that
+        have any length."""
         node = helper.make_node(operator, [n if x is not None else "" for n, x in inputs.items()],
                                 list(outputs), domain=domain, **attributes)
         given = {n: x for n, x in inputs.items() if x is not None and n not in constants}
         held = {n: inputs[n] for n in constants}
-        onnx.save(model_of([node], given, [n for n in outputs if n], held, opset), self.path)
+        model = model_of([node], given, [n for n in outputs if n], held, opset)
+        for axis in free:
+            model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"n{axis}"
+        onnx.save(model, self.path)
         if by_onnx:
             expected = dict(zip(outputs, ReferenceEvaluator(onnx.load(self.path)).run(None, given)))
         else:
@@ -124,6 +128,26 @@ class Operators(unittest.TestCase):
         self.check("Conv", dict(x=self.floats(2, 4, 9), w=self.floats(6, 2, 3)), group=2)
         self.check("Conv", dict(x=self.floats(1, 4, 5, 5), w=self.floats(4, 1, 3, 3)), group=4,
                    pads=[1, 1, 1, 1])
+
+    def test_convolutions_of_any_length(self):
+        for length in 1, 2, 9:
+            for shape, settings in (((6, 3, 5), dict(group=2, pads=[2, 2])), ((6, 1, 9), dict(group=6, pads=[4, 4])),
+                                    ((4, 6, 3), dict(pads=[0, 2])), ((4, 6, 3), dict(pads=[2, 2], dilations=[2])),
+                                    ((4, 6, 1), dict()), ((4, 3, 1), dict(group=2)),
+                                    ((4, 6, 4), dict(auto_pad="SAME_LOWER"))):
+                self.check("Conv", dict(x=self.floats(2, 6, length), w=self.floats(*shape), b=self.floats(shape[0])),
+                           constants=("w", "b"), free=(2,), **settings)
+        self.check("Conv", dict(x=self.floats(2, 6, 5, 8), w=self.floats(4, 6, 3, 2)), constants=("w",), free=(2,),
+                   pads=[1, 0, 1, 0], strides=[1, 2])
+        with self.assertRaisesRegex(AssertionError, "the length of axis 2 is not constant"):
+            self.check("Conv", dict(x=self.floats(2, 6, 9), w=self.floats(4, 6, 3)), constants=("w",), free=(2,))
+
+    def test_convolutions_that_divide_their_input(self):
+        for shape, weight in (((2, 3, 12, 8), (5, 3, 4, 2)), ((2, 3, 14, 9), (5, 3, 4, 2)), ((2, 6, 7), (4, 6, 1)),
+                              ((2, 6, 5, 3), (4, 6, 1, 1)), ((2, 6, 8), (4, 6, 3))):
+            for bias in self.floats(weight[0]), None:
+                self.check("Conv", dict(x=self.floats(*shape), w=self.floats(*weight), b=bias),
+                           constants=("w",), strides=weight[2:])
 
     def test_pads_that_constants_make(self):
         """As torch's classic exporter writes them, after a slice of a sequence of any length."""
