@@ -39,6 +39,26 @@ TEST(AttentionParts, ABiasOfSizesAndAMask) {
                  expected);
 }
 
+TEST(AttentionParts, ABiasThatAMaskSelects) {
+  const std::string bias = std::string(distances) + std::string(alibi);
+  const std::string keep = R"(  %four: i64[batch, 1, 1, seq] = Unsqueeze(%m) {axes = [1, 2]}
+  %keep: bool[batch, 1, 1, seq] = Cast(%four) {to = "bool"}
+)";
+  const auto selected = [](const std::string& low) {
+    return R"(
+  const %scale: f32[] = 2
+  const %low: f32[] = )" +
+           low + R"(
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %2: f32[batch, 2, seq, seq] = Where(%keep, %bias, %low)
+  %s: f32[batch, 2, seq, seq] = Add(%1, %2)
+)";
+  };
+  EXPECT_REWRITE(find_attention(), attention(keep + bias, selected("-3.4028235e38")),
+                 expected_with(bias, ", _, _, _, _, %bias", ""));
+  EXPECT_UNCHANGED(find_attention(), attention(keep + bias, selected("-100")));
+}
+
 TEST(AttentionParts, TwoBiasesAndOneOfAnInputStay) {
   const std::string bias = std::string(additive) + std::string(distances) + std::string(alibi);
   const std::string given = R"(  %lengths: i64[batch] = ReduceSum(%m) {axes = [1], keepdims = 0}

@@ -64,13 +64,13 @@ class JinaV2(torch.nn.Module):
         return transformers.modeling_outputs.BaseModelOutput(last_hidden_state=x)
 
 
-def made(name, **settings):
-    """A function that makes transformers' model `name`."""
+def made(name, attention="eager", **settings):
+    """A function that makes transformers' model `name`. `attention`: the implementation."""
     def make():
         sizes = {**SIZES, **OTHER_SIZES}
         named = {key: sizes.get(value, value) if isinstance(value, str) else value for key, value in settings.items()}
-        config = getattr(transformers, name + "Config")(**{**SIZES, **named})
-        config._attn_implementation = "eager"
+        config = getattr(transformers, name.removesuffix("Encoder") + "Config")(**{**SIZES, **named})
+        config._attn_implementation = attention
         return getattr(transformers, name + "Model")(config)
     return make
 
@@ -94,14 +94,18 @@ ARCHITECTURES = {
     "deberta": (made("Deberta", **{**DEBERTA, "position_buckets": -1, "max_relative_positions": LONGEST}), 12),
 }
 
-# Encoders of whose results alone there is a test: what makes the model, and what it returns
+T5 = dict(d_model="hidden_size", d_ff="intermediate_size", d_kv=8, num_layers="num_hidden_layers",
+          num_heads="num_attention_heads")
+# Encoders whose results are compared in fp32 alone: what makes the model, what it returns, and how many attentions are fused
 FURTHER = {
     "mobilebert": (made("MobileBert", embedding_size="embedding_size", intra_bottleneck_size="embedding_size"),
-                   ["last_hidden_state", "pooler_output"]),
-    "squeezebert": (made("SqueezeBert", embedding_size="hidden_size"), ["last_hidden_state", "pooler_output"]),
+                   ["last_hidden_state", "pooler_output"], 2),
+    "squeezebert": (made("SqueezeBert", embedding_size="hidden_size"), ["last_hidden_state", "pooler_output"], 0),
     "deberta-v2 with a convolution": (made("DebertaV2", **DEBERTA, conv_kernel_size=3, conv_act="gelu"),
-                                      ["last_hidden_state"]),
-    "text of clip": (made("CLIPText", eos_token_id=VOCABULARY - 1), ["last_hidden_state", "pooler_output"]),
+                                      ["last_hidden_state"], 2),
+    "text of clip": (made("CLIPText", eos_token_id=VOCABULARY - 1), ["last_hidden_state", "pooler_output"], 0),
+    "encoder of t5": (made("T5Encoder", **T5), ["last_hidden_state"], 2),
+    "encoder of t5, sdpa": (made("T5Encoder", "sdpa", feed_forward_proj="gated-gelu", **T5), ["last_hidden_state"], 2),
 }
 
 
@@ -125,7 +129,7 @@ class Architecture:
         torch.manual_seed(0)
         self.name = name
         if name in FURTHER:
-            make, self.outputs = FURTHER[name]
+            make, self.outputs, self.attentions = FURTHER[name]
         else:
             make, self.linears = ARCHITECTURES[name]
         model = make().eval()

@@ -108,7 +108,10 @@ class Architectures(unittest.TestCase):
     def test_results_of_further_encoders(self):
         for name in FURTHER:
             with self.subTest(name):
-                self.check(*self.export(name, False), ABSOLUTE)
+                model, path = self.export(name, False)
+                self.check(model, path, ABSOLUTE)
+                ops = [op["op"] for op in inspect(path, "--batch", "3", "--seq", "24")["ops"]]
+                self.assertEqual(ops.count("attention"), model.attentions)
 
     def test_masks_that_hide_rows(self):
         model, path = self.export("deberta-v2", False)

@@ -22,8 +22,21 @@ ir::Value* bias_of_sizes(ir::Value* v, const ir::Shape& scores) {
   return ops::depends_on_sizes_only(v) ? v : nullptr;
 }
 
-/// True if `v`, added to scores of that shape, is a mask, a bias, scores of positions, or a
-/// sum of these.
+/// What a mask selects, scores or a term of theirs; null if the condition is another one.
+ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& terms) {
+  for (const int i : {1, 2}) {
+    const auto filling = scalar_value(where.inputs[3 - i]);
+    if (!filling || *filling > -1e4) continue;
+    if (const auto mask = ops::boolean_key_mask(g, where.inputs[0], /*keeps=*/i == 1)) {
+      terms.mask = mask;
+      return where.inputs[i];
+    }
+  }
+  return nullptr;
+}
+
+/// True if `v`, added to scores of that shape, is a mask, a bias, scores of positions, a sum of
+/// these, or such a term where a mask selects it, as in torch's operand of sdpa.
 bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, ScoreTerms& terms) {
   if (v->is_constant() && v->type.shape.size() != 4) return false;
   if (!terms.bias)
@@ -41,22 +54,13 @@ bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, 
     terms.positions.push_back(*term);
     return true;
   }
-  const ir::Node* sum = v->producer;
-  return sum && sum->op == "Add" && take_score_term(g, sum->inputs[0], scores, terms) &&
-         take_score_term(g, sum->inputs[1], scores, terms);
-}
-
-/// The scores where a mask selects them, null if the condition is another one.
-ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& terms) {
-  for (const int i : {1, 2}) {
-    const auto filling = scalar_value(where.inputs[3 - i]);
-    if (!filling || *filling > -1e4) continue;
-    if (const auto mask = ops::boolean_key_mask(g, where.inputs[0], /*keeps=*/i == 1)) {
-      terms.mask = mask;
-      return where.inputs[i];
-    }
+  const ir::Node* n = v->producer;
+  if (n && n->op == "Where" && !terms.mask) {
+    ir::Value* term = strip_where(g, *n, terms);
+    return term && take_score_term(g, term, scores, terms);
   }
-  return nullptr;
+  return n && n->op == "Add" && take_score_term(g, n->inputs[0], scores, terms) &&
+         take_score_term(g, n->inputs[1], scores, terms);
 }
 
 }  // namespace
