@@ -107,6 +107,7 @@ Rules reduce_rules();
 Rules quantize_rules();
 Rules fused_rules();
 Rules attention_rules();
+Rules rotary_rules();
 Rules qordered_rules();
 Rules conv_rules();
 Rules loss_rules();

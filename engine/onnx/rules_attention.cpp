@@ -285,16 +285,27 @@ void import_multi_head_attention(NodeImport& node) {
   node.bind(3, attended.scores[masked]);
 }
 
+/// Keys or values [batch, fewer heads, keys, size], each head as often as queries share it.
+ir::Value* repeated(NodeImport& node, ir::Value* x, const ir::Dim& heads) {
+  const ir::Shape s = x->type.shape;
+  if (s.size() != 4) node.fail(fmt::format("'{}' {} must have rank 4", x->name, ir::str(x->type)));
+  if (s[1] == heads) return x;
+  const auto times = ir::Dim::divide(heads, s[1]);
+  if (!times)
+    node.fail(fmt::format("{} query heads cannot share {} key heads", heads.str(), s[1].str()));
+  x = node.reshape(x, {s[0], s[1], 1, s[2], s[3]});
+  x = node.emit_typed("Expand", {x}, {x->type.dtype, {s[0], s[1], *times, s[2], s[3]}});
+  return node.reshape(x, {s[0], heads, s[2], s[3]});
+}
+
 /// Attention of opset 23 (Q, K, V, attn_mask, past_key, past_value), heads apart [batch, heads,
 /// rows, size] or together [batch, rows, hidden].
 void import_attention(NodeImport& node) {
   refuse_operands(node, 6, 6, "nonpad_kv_seqlen");
   const bool together = node.shape(0).size() == 3;
-  const std::int64_t heads = node.int_attribute("q_num_heads", 0);
-  if (together && heads != node.int_attribute("kv_num_heads", 0))
-    node.fail("fewer key heads than query heads are not supported");
   const auto as_heads = [&](std::size_t i) {
-    return together ? split_heads(node, node.need(i), heads) : node.need(i);
+    const char* heads = i == 0 ? "q_num_heads" : "kv_num_heads";
+    return together ? split_heads(node, node.need(i), node.int_attribute(heads, 0)) : node.need(i);
   };
   Heads h{as_heads(0),
           with_past(node, node.in(4), as_heads(1)),
@@ -302,9 +313,14 @@ void import_attention(NodeImport& node) {
           {},
           node.float_attribute("scale", 0),
           node.float_attribute("softcap", 0)};
-  const ir::Shape q = h.query->type.shape, k = h.key->type.shape;
-  if (q.size() != 4 || k.size() != 4 || q[1] != k[1] || h.value->type.shape.size() != 4)
-    node.fail("queries, keys and values must have the same number of heads");
+  const ir::Shape q = h.query->type.shape;
+  if (q.size() != 4)
+    node.fail(fmt::format("the queries {} must have rank 3 or 4", ir::str(h.query->type)));
+  node.bind(1, h.key);
+  node.bind(2, h.value);
+  h.key = repeated(node, h.key, q[1]);
+  h.value = repeated(node, h.value, q[1]);
+  const ir::Shape k = h.key->type.shape;
   if (ir::Value* mask = node.in(3))
     h.score_terms.push_back(
         mask->type.dtype == ir::DType::boolean ? filtered(node, mask, masked_score) : mask);
@@ -315,8 +331,6 @@ void import_attention(NodeImport& node) {
   const std::int64_t mode = node.int_attribute("qk_matmul_output_mode", 0);
   if (mode < 0 || mode >= std::int64_t{stages})
     node.fail(fmt::format("qk_matmul_output_mode {} is outside 0 to 3", mode));
-  node.bind(1, h.key);
-  node.bind(2, h.value);
   node.bind(3, attended.scores[mode]);
   ir::Value* y = attended.result;
   if (!together) {

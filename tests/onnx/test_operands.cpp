@@ -77,7 +77,8 @@ TEST(Operands, WhatANodePassesOnKeepsItsName) {
   tests::add_value(*model.mutable_graph()->add_input(), "y/x", f32, {"3"});
   const ir::Graph graph = tests::read(model);
   ASSERT_EQ(graph.inputs().size(), 1u);
-  EXPECT_EQ(graph.inputs()[0]->name, "y/x") << "not made for the node, whatever its name begins with";
+  EXPECT_EQ(graph.inputs()[0]->name, "y/x")
+      << "not made for the node, whatever its name begins with";
 }
 
 TEST(Operands, DynamicQuantizeLinearHasThreeResults) {
@@ -169,6 +170,41 @@ TEST(Operands, WindowsOfConvolutionsHaveSizes) {
               HasSubstr("attribute 'group' is 0"));
   EXPECT_THAT(failure(one_node("Conv", {{"x", f32, {"1", "1", "4294967296", "4"}}, w})),
               HasSubstr("is too large"));
+}
+
+TEST(Operands, RotaryTablesHaveAValueForEachPair) {
+  const Input x{"x", f32, {"2", "3", "5", "8"}};
+  const std::vector<Input> with_tables{
+      x, {"cos", f32, {"2", "5", "4"}}, {"sin", f32, {"2", "5", "4"}}};
+  const auto rotary = [](const std::vector<Input>& inputs, const std::string& attribute) {
+    auto model = one_node("RotaryEmbedding", inputs, attribute);
+    model.mutable_opset_import(0)->set_version(23);
+    return failure(model);
+  };
+  EXPECT_EQ(rotary(with_tables, number("interleaved", 1)), "no error");
+  EXPECT_THAT(rotary(with_tables, number("rotary_embedding_dim", 3)),
+              HasSubstr("3 of 8 columns cannot be turned in pairs"));
+  EXPECT_THAT(rotary(with_tables, number("rotary_embedding_dim", 4)),
+              HasSubstr("'cos' f32[2, 5, 4] gives no [batch, seq, 2]"));
+  EXPECT_THAT(rotary({{"x", f32, {"2", "5", "24"}}, with_tables[1], with_tables[2]},
+                     number("num_heads", 0)),
+              HasSubstr("cannot split f32[2, 5, 24] into 0 heads"));
+  EXPECT_THAT(rotary({{"x", f32, {"1", "3", "5", "8"}}, with_tables[1], with_tables[2]},
+                     number("interleaved", 0)),
+              HasSubstr("cosines f32[2, 5, 4] do not match 'x' f32[1, 3, 5, 8]"));
+}
+
+TEST(Operands, QueriesShareKeysByWholeNumbers) {
+  const auto attention = [](const std::string& key_heads) {
+    const std::vector<std::string> keys{"2", key_heads, "5", "8"};
+    auto model = one_node("Attention",
+                          {{"q", f32, {"2", "6", "5", "8"}}, {"k", f32, keys}, {"v", f32, keys}},
+                          number("is_causal", 0));
+    model.mutable_opset_import(0)->set_version(23);
+    return failure(model);
+  };
+  EXPECT_EQ(attention("3"), "no error");
+  EXPECT_THAT(attention("4"), HasSubstr("6 query heads cannot share 4 key heads"));
 }
 
 }  // namespace

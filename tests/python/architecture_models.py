@@ -140,8 +140,8 @@ class Architecture:
         arrays = padded_batch(count, longest, seed)
         return {name: arrays[name].numpy() for name in self.inputs}
 
-    def export(self, path, captured):
+    def export(self, path, captured, opset=None):
         """By torch's exporter that captures the program, or by the classic one."""
         example = tuple(torch.from_numpy(x) for x in self.batch(2, 12).values())
-        export_module(self.module, example, path, 18 if captured else 17, captured, self.inputs, self.outputs[:1],
+        export_module(self.module, example, path, opset or (18 if captured else 17), captured, self.inputs, self.outputs[:1],
                       self.outputs[1:])

@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import numpy as np
+import onnx
 from c_session import Session
 from support import Reference, bertcl, bertcl_run, inspect, needs
 
@@ -112,6 +113,24 @@ class Architectures(unittest.TestCase):
                 self.check(model, path, ABSOLUTE)
                 ops = [op["op"] for op in inspect(path, "--batch", "3", "--seq", "24")["ops"]]
                 self.assertEqual(ops.count("attention"), model.attentions)
+
+    def test_the_operators_of_opset_23(self):
+        """RotaryEmbedding, RMSNormalization and Attention. ONNX Runtime takes no tables of one row for the batch, as
+        torch writes them: it runs the file of opset 18."""
+        model = Architecture("eurobert")
+        path, former = self.folder / "model.onnx", self.folder / "former.onnx"
+        model.export(path, True, 23)
+        model.export(former, True)
+        self.assertIn("RotaryEmbedding", [node.op_type for node in onnx.load(path).graph.node])
+        session, reference = Session(path), Reference(former)
+        for count, longest in (1, 7), (3, 24):
+            inputs = model.batch(count, longest)
+            real = inputs["attention_mask"].astype(bool)
+            found, expected = (x.run(inputs)["last_hidden_state"][real] for x in (session, reference))
+            self.assertLess(np.abs(found - expected).max(), ABSOLUTE)
+        ops = [op["op"] for op in inspect(path, "--batch", "3", "--seq", "24")["ops"]]
+        self.assertEqual(ops.count("attention"), 2)
+        self.assertLessEqual(len(ops), LAUNCHES["eurobert"][True] + 2)  # the tables of halves, joined
 
     def test_masks_that_hide_rows(self):
         model, path = self.export("deberta-v2", False)

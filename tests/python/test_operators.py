@@ -68,6 +68,29 @@ class Operators(unittest.TestCase):
                                      v=self.floats(2, 3, 12)), opset=23, q_num_heads=3, kv_num_heads=3,
                    scale=0.3)
 
+    def test_attention_whose_queries_share_keys(self):
+        self.check("Attention", dict(q=self.floats(2, 5, 24), k=self.floats(2, 3, 8), v=self.floats(2, 3, 8)), opset=23,
+                   q_num_heads=6, kv_num_heads=2)
+        q, k, v = self.floats(2, 6, 5, 4), self.floats(2, 3, 2, 4), self.floats(2, 3, 2, 4)
+        past = self.floats(2, 3, 4, 4), self.floats(2, 3, 4, 4)
+        self.check("Attention", dict(q=q, k=k, v=v, mask=None, past_k=past[0], past_v=past[1]),
+                   ("y", "present_k", "present_v"), 23)
+
+    def test_rotary_embedding(self):
+        """Of heads apart and together, of all columns and of the first, with a table of positions and of rows."""
+        positions = self.random.integers(0, 9, (2, 5))
+        for interleaved in 0, 1:
+            for turned in 0, 4:
+                half = (turned or 8) // 2
+                settings = dict(interleaved=interleaved, rotary_embedding_dim=turned)
+                rows = dict(cos=self.floats(2, 5, half), sin=self.floats(2, 5, half))
+                table = dict(cos=self.floats(9, half), sin=self.floats(9, half), positions=positions)
+                for operands in rows, table:
+                    self.check("RotaryEmbedding", dict(x=self.floats(2, 3, 5, 8), **operands), opset=23,
+                               **settings)
+                    self.check("RotaryEmbedding", dict(x=self.floats(2, 5, 24), **operands), opset=23,
+                               num_heads=3, **settings)
+
     def test_attention_under_numbers_of_tokens(self):
         """Ends of the sequences, or ends and then first tokens."""
         operands = dict(x=self.floats(2, 5, 12), w=self.floats(12, 36), b=self.floats(36))

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// RotaryEmbedding of opset 23, decomposed into what exporters write before it: heads * cos +
+// Concat(-heads[half:], heads[:half]) * sin.
+#include <fmt/format.h>
+
+#include "onnx/importer.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+/// x[.., first : last : step] of the last axis.
+ir::Value* columns(NodeImport& node, ir::Value* x, std::int64_t first, std::int64_t last,
+                   std::int64_t step = 1) {
+  const auto list = [&](std::int64_t n) {
+    return node.constant(ir::Tensor::of<std::int64_t>({1}, {n}), "columns");
+  };
+  const auto axis = static_cast<std::int64_t>(x->type.shape.size()) - 1;
+  return node.emit("Slice", {x, list(first), list(last), list(axis), list(step)});
+}
+
+ir::Value* joined(NodeImport& node, ir::Value* a, ir::Value* b) {
+  const auto axis = static_cast<std::int64_t>(a->type.shape.size()) - 1;
+  return node.emit("Concat", {a, b}, {{"axis", axis}});
+}
+
+/// Cosines or sines [batch | 1, seq, half] for heads [batch, heads, seq, size], or [.., seq, 1,
+/// half] for rows of heads.
+ir::Value* table_of(NodeImport& node, std::size_t i, std::int64_t half, bool rows_first) {
+  ir::Value* table = node.need(i);
+  if (ir::Value* positions = node.in(3))
+    table = node.emit("Gather", {table, positions}, {{"axis", std::int64_t{0}}});
+  const ir::Shape& shape = table->type.shape;
+  if (shape.size() != 3 || shape[2] != ir::Dim(half))
+    node.fail(fmt::format("'{}' {} gives no [batch, seq, {}]", node.need(i)->name,
+                          ir::str(node.need(i)->type), half));
+  return node.reshape(table, rows_first ? ir::Shape{shape[0], shape[1], 1, shape[2]}
+                                        : ir::Shape{shape[0], 1, shape[1], shape[2]});
+}
+
+/// The pairs (x[2 i], x[2 i + 1]) turned.
+ir::Value* turned_pairs(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Value* sin,
+                        std::int64_t size) {
+  ir::Value *even = columns(node, x, 0, size, 2), *odd = columns(node, x, 1, size, 2);
+  ir::Value* real = node.emit("Sub", {node.mul(even, cos), node.mul(odd, sin)});
+  ir::Value* imaginary = node.add(node.mul(even, sin), node.mul(odd, cos));
+  ir::Shape apart = real->type.shape;
+  apart.emplace_back(1);
+  const ir::Shape shape = x->type.shape;
+  return node.reshape(joined(node, node.reshape(real, apart), node.reshape(imaginary, apart)),
+                      shape);
+}
+
+/// The pairs (x[i], x[half + i]) turned.
+ir::Value* turned_halves(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Value* sin,
+                         std::int64_t size) {
+  ir::Value* first = columns(node, x, 0, size / 2);
+  ir::Value* second = columns(node, x, size / 2, size);
+  ir::Value* turned = joined(node, node.emit("Neg", {second}), first);
+  return node.add(node.mul(x, joined(node, cos, cos)), node.mul(turned, joined(node, sin, sin)));
+}
+
+/// RotaryEmbedding(x, cos, sin, position_ids), x [batch, heads, seq, size] or [batch, seq, hidden].
+void import_rotary_embedding(NodeImport& node) {
+  ir::Value* x = node.need(0);
+  const ir::Shape given = x->type.shape;
+  const std::int64_t heads = node.int_attribute("num_heads", 0);
+  const bool rows_first = given.size() == 3;
+  if (rows_first) {
+    const auto size = heads > 0 ? ir::Dim::divide(given[2], heads) : std::nullopt;
+    if (!size) node.fail(fmt::format("cannot split {} into {} heads", ir::str(x->type), heads));
+    x = node.reshape(x, {given[0], given[1], heads, *size});
+  }
+  if (x->type.shape.size() != 4 || !x->type.shape[3].is_constant())
+    node.fail(fmt::format("'{}' {} must have rank 3 or 4 and a known head size", x->name,
+                          ir::str(x->type)));
+  const std::int64_t size = x->type.shape[3].constant();
+  std::int64_t turned = node.int_attribute("rotary_embedding_dim", 0);
+  if (turned == 0) turned = size;
+  if (turned < 2 || turned % 2 != 0 || turned > size)
+    node.fail(fmt::format("{} of {} columns cannot be turned in pairs", turned, size));
+  ir::Value* cos = table_of(node, 1, turned / 2, rows_first);
+  ir::Value* sin = table_of(node, 2, turned / 2, rows_first);
+  ir::Value* part = turned == size ? x : columns(node, x, 0, turned);
+  ir::Value* y = node.int_attribute("interleaved", 0) ? turned_pairs(node, part, cos, sin, turned)
+                                                      : turned_halves(node, part, cos, sin, turned);
+  if (turned != size) y = joined(node, y, columns(node, x, turned, size));
+  if (y->type.shape != x->type.shape)
+    node.fail(fmt::format("cosines {} do not match '{}' {}", ir::str(node.need(1)->type),
+                          node.need(0)->name, ir::str(node.need(0)->type)));
+  node.bind(0, rows_first ? node.reshape(y, given) : y);
+}
+
+}  // namespace
+
+Rules rotary_rules() {
+  return {{"RotaryEmbedding",
+           {import_rotary_embedding, {"interleaved", "num_heads", "rotary_embedding_dim"}}}};
+}
+
+}  // namespace bertcl::onnx_io
