@@ -192,9 +192,11 @@ bool is_divided(const Window& w, const ir::Shape& from) {
   return w.groups == 1;
 }
 
-/// Such a convolution is one linear layer over the parts, of all their elements.
+/// Such a convolution is one linear layer over the parts, of all their elements: `op`, a MatMul of
+/// them by the weight with further operands, and a bias.
 ir::Value* convolved_parts(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Value* bias,
-                           const Window& w) {
+                           const Window& w, const char* op = "MatMul",
+                           std::vector<ir::Value*> further = {}) {
   const ir::Shape from = x->type.shape, shape = weight->type.shape;
   if (from[1] != shape[1])
     node.fail(fmt::format("input {} and weight {} do not match", ir::str(from), ir::str(shape)));
@@ -222,16 +224,34 @@ ir::Value* convolved_parts(NodeImport& node, ir::Value* x, ir::Value* weight, ir
       node.reshape(node.transpose(node.reshape(slice(node, x, zeros, ends, ones), divided), order),
                    {from[0], count, depth});
   ir::Value* matrix = node.transpose_last(node.reshape(weight, {shape[0], depth}));
-  ir::Value* y = node.emit("MatMul", {rows, matrix});
+  std::vector<ir::Value*> operands{rows, matrix};
+  operands.insert(operands.end(), further.begin(), further.end());
+  ir::Value* y = node.emit(op, std::move(operands));
   if (bias) y = node.add(y, bias);
   return node.transpose(node.reshape(y, result), channels_first);
 }
 
+ir::Value* convolution(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Value* bias) {
+  const Window w = window_of(node, x->type.shape, weight->type.shape);
+  return is_divided(w, x->type.shape) ? convolved_parts(node, x, weight, bias, w)
+                                      : convolved(node, x, weight, bias, w);
+}
+
 void import_conv(NodeImport& node) {
+  node.bind(0, convolution(node, node.need(0), node.need(1), node.in(2)));
+}
+
+/// ConvInteger(x, weight, x_zero_point, weight_zero_point)
+void import_conv_integer(NodeImport& node) {
   ir::Value *x = node.need(0), *weight = node.need(1);
   const Window w = window_of(node, x->type.shape, weight->type.shape);
-  node.bind(0, is_divided(w, x->type.shape) ? convolved_parts(node, x, weight, node.in(2), w)
-                                            : convolved(node, x, weight, node.in(2), w));
+  if (!is_divided(w, x->type.shape))
+    node.fail(
+        "integers are convolved only where the windows divide the input, as patches of an "
+        "image do (quantize MatMuls alone)");
+  std::vector<ir::Value*> zeros{node.in(2), node.in(3)};
+  while (!zeros.empty() && !zeros.back()) zeros.pop_back();
+  node.bind(0, convolved_parts(node, x, weight, nullptr, w, "MatMulInteger", zeros));
 }
 
 /// x with strides - 1 zeros after every element of the spatial axes.
@@ -297,8 +317,7 @@ void import_qlinear_conv(NodeImport& node) {
   if (bias) bias = node.mul(node.cast(bias, x.scale->type.dtype), node.mul(x.scale, w.scale));
   ir::Value* image = node.emit("DequantizeLinear", {node.need(0), x.scale, x.zero}, x.attributes);
   ir::Value* weight = node.emit("DequantizeLinear", {node.need(3), w.scale, w.zero}, w.attributes);
-  ir::Value* real =
-      convolved(node, image, weight, bias, window_of(node, image->type.shape, weight->type.shape));
+  ir::Value* real = convolution(node, image, weight, bias);
   node.finish("QuantizeLinear", {real, y.scale, y.zero}, y.attributes);
 }
 
@@ -310,6 +329,7 @@ Rules conv_rules() {
   std::set<std::string> transposed = attributes;
   transposed.insert({"output_padding", "output_shape"});
   return {{"Conv", {import_conv, attributes}},
+          {"ConvInteger", {import_conv_integer, attributes}},
           {"ConvTranspose", {import_conv_transpose, transposed}},
           {"QLinearConv", {import_qlinear_conv, attributes}}};
 }

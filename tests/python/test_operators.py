@@ -172,6 +172,13 @@ class Operators(unittest.TestCase):
                 self.check("Conv", dict(x=self.floats(*shape), w=self.floats(*weight), b=bias),
                            constants=("w",), strides=weight[2:])
 
+    def test_convolutions_of_integers(self):
+        for dtype, zero in (np.int8, np.int8(0)), (np.uint8, np.uint8(131)), (np.uint8, None):
+            for shape, weight in ((2, 3, 13, 8), (5, 3, 4, 2)), ((2, 6, 7), (4, 6, 1)):
+                self.check("ConvInteger", dict(x=self.integers(np.uint8, *shape), w=self.integers(dtype, *weight) // 2,
+                                               xz=np.uint8(120), wz=zero),
+                           constants=("w", "xz") + (("wz",) if zero is not None else ()), strides=weight[2:])
+
     def test_pads_that_constants_make(self):
         """As torch's classic exporter writes them, after a slice of a sequence of any length."""
         integers = lambda *values: np.array(values, np.int64)
