@@ -13,7 +13,7 @@
 namespace bertcl::onnx_io {
 namespace {
 
-/// True for a few elements that nodes make of constants alone. `budget`: of nodes.
+/// True for a few elements that at most `budget` nodes make of constants alone.
 bool is_made_of_constants(const ir::Value* value, int& budget) {
   constexpr std::int64_t most = 64;
   const auto sizes = ir::constant_shape(value->type.shape);

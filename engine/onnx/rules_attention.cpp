@@ -66,7 +66,7 @@ ir::Value* attend(NodeImport& node, const Heads& h) { return attend_in_stages(no
 ir::Value* with_past(NodeImport& node, ir::Value* past, ir::Value* now) {
   if (!past) return now;
   const ir::Shape &p = past->type.shape, &n = now->type.shape;
-  if (p.size() != 4 || p[0] != n[0] || p[1] != n[1] || p[3] != n[3])
+  if (p.size() != 4 || n.size() != 4 || p[0] != n[0] || p[1] != n[1] || p[3] != n[3])
     node.fail(fmt::format("past keys or values {} do not match those of this run {}",
                           ir::str(past->type), ir::str(now->type)));
   return node.emit("Concat", {past, now}, {{"axis", std::int64_t{2}}});

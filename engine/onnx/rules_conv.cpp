@@ -40,9 +40,8 @@ Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t
 
 [[noreturn]] void fail_of_length(NodeImport& node, std::size_t axis) {
   node.fail(
-      fmt::format("the length of axis {} is not constant; then the strides must be 1, and the "
-                  "pads such that the result has the same length (or fix the length in the "
-                  "export)",
+      fmt::format("the length of axis {} is not constant, and strides and pads do not keep it "
+                  "(fix the length in the export)",
                   axis + 2));
 }
 
@@ -95,7 +94,7 @@ ir::Value* slice(NodeImport& node, ir::Value* x, const Ints& starts, const Ints&
                    {x, ints(node, starts), ints(node, ends), ints(node, axes), ints(node, steps)});
 }
 
-/// With zeros around it, but not along axes whose length a run tells.
+/// Zero-padded along the axes of constant length.
 ir::Value* padded(NodeImport& node, ir::Value* x, const Window& w) {
   Ints pads(2 * (w.rank() + 2), 0);
   for (std::size_t i = 0; i < w.rank(); ++i) {
@@ -247,8 +246,8 @@ void import_conv_integer(NodeImport& node) {
   const Window w = window_of(node, x->type.shape, weight->type.shape);
   if (!is_divided(w, x->type.shape))
     node.fail(
-        "integers are convolved only where the windows divide the input, as patches of an "
-        "image do (quantize MatMuls alone)");
+        "integers are convolved only in one group whose windows divide the input, as patches of "
+        "an image do (quantize MatMuls alone)");
   std::vector<ir::Value*> zeros{node.in(2), node.in(3)};
   while (!zeros.empty() && !zeros.back()) zeros.pop_back();
   node.bind(0, convolved_parts(node, x, weight, nullptr, w, "MatMulInteger", zeros));
@@ -273,6 +272,9 @@ ir::Value* stretched(NodeImport& node, ir::Value* x, const Ints& strides) {
 void import_conv_transpose(NodeImport& node) {
   ir::Value *x = node.need(0), *weight = node.need(1);
   if (node.attribute("output_shape")) node.fail("attribute 'output_shape' is not supported");
+  if (const std::string padding = node.string_attribute("auto_pad", "NOTSET");
+      padding.starts_with("SAME"))
+    node.fail(fmt::format("auto_pad '{}' is not supported", padding));
   Window w = window_of(node, x->type.shape, weight->type.shape);
   const Ints end = spatial(node, "output_padding", w.rank(), 0, 0);
   const ir::Shape shape = weight->type.shape;

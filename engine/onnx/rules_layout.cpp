@@ -73,7 +73,8 @@ void import_slice(NodeImport& node) {
 }
 
 /// If `x` is a Slice that omits the first or the last element of an axis whose length a run tells,
-/// and no padding stands in place of it: its operand, with one pad less there. Otherwise `x`.
+/// and one pad at the other end restores the length: its operand, with a pad of -1 for the Slice.
+/// Otherwise `x`.
 ir::Value* unsliced(NodeImport& node, ir::Value* x, std::vector<std::int64_t>& pads) {
   const ir::Node* slice = x->producer;
   if (!slice || slice->op != "Slice" || slice->inputs.size() < 3) return x;
@@ -91,8 +92,10 @@ ir::Value* unsliced(NodeImport& node, ir::Value* x, std::vector<std::int64_t>& p
   ir::Value* whole = slice->inputs[0];
   if (whole->type.shape[axis].is_constant()) return x;
   constexpr std::int64_t all = std::numeric_limits<std::int32_t>::max();
-  const bool first = starts->front() == 1 && ends->front() >= all && pads[axis] == 0;
-  const bool last = starts->front() == 0 && ends->front() == -1 && pads[rank + axis] == 0;
+  const bool first =
+      starts->front() == 1 && ends->front() >= all && pads[axis] == 0 && pads[rank + axis] == 1;
+  const bool last =
+      starts->front() == 0 && ends->front() == -1 && pads[axis] == 1 && pads[rank + axis] == 0;
   if (!first && !last) return x;
   --pads[first ? axis : rank + axis];
   return whole;
@@ -124,7 +127,7 @@ void import_pad(NodeImport& node) {
   ir::Value* fill = node.attribute("value")
                         ? node.scalar(node.float_attribute("value", 0), x->type.dtype)
                         : node.in(2);
-  for (std::size_t axis = 0; axis < rank; ++axis) {
+  for (std::size_t axis = 1; axis < rank; ++axis) {  // packed texts have no neighbours in a batch
     std::int64_t &before = (*pads)[axis], &after = (*pads)[rank + axis];
     if (x->type.shape[axis].is_constant() || before == 0 || before != -after) continue;
     x = shifted(node, x, axis, -before, fill ? fill : node.scalar(0, x->type.dtype));

@@ -18,7 +18,7 @@ ir::Value* columns(NodeImport& node, ir::Value* x, std::int64_t first, std::int6
   return node.emit("Slice", {x, list(first), list(last), list(axis), list(step)});
 }
 
-ir::Value* joined(NodeImport& node, ir::Value* a, ir::Value* b) {
+ir::Value* concat(NodeImport& node, ir::Value* a, ir::Value* b) {
   const auto axis = static_cast<std::int64_t>(a->type.shape.size()) - 1;
   return node.emit("Concat", {a, b}, {{"axis", axis}});
 }
@@ -31,32 +31,32 @@ ir::Value* table_of(NodeImport& node, std::size_t i, std::int64_t half, bool row
     table = node.emit("Gather", {table, positions}, {{"axis", std::int64_t{0}}});
   const ir::Shape& shape = table->type.shape;
   if (shape.size() != 3 || shape[2] != ir::Dim(half))
-    node.fail(fmt::format("'{}' {} gives no [batch, seq, {}]", node.need(i)->name,
+    node.fail(fmt::format("'{}' {} must give [batch, seq, {}]", node.need(i)->name,
                           ir::str(node.need(i)->type), half));
   return node.reshape(table, rows_first ? ir::Shape{shape[0], shape[1], 1, shape[2]}
                                         : ir::Shape{shape[0], 1, shape[1], shape[2]});
 }
 
-/// The pairs (x[2 i], x[2 i + 1]) turned.
-ir::Value* turned_pairs(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Value* sin,
-                        std::int64_t size) {
+/// The pairs (x[2 i], x[2 i + 1]) rotated.
+ir::Value* rotated_pairs(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Value* sin,
+                         std::int64_t size) {
   ir::Value *even = columns(node, x, 0, size, 2), *odd = columns(node, x, 1, size, 2);
   ir::Value* real = node.emit("Sub", {node.mul(even, cos), node.mul(odd, sin)});
   ir::Value* imaginary = node.add(node.mul(even, sin), node.mul(odd, cos));
   ir::Shape apart = real->type.shape;
   apart.emplace_back(1);
   const ir::Shape shape = x->type.shape;
-  return node.reshape(joined(node, node.reshape(real, apart), node.reshape(imaginary, apart)),
+  return node.reshape(concat(node, node.reshape(real, apart), node.reshape(imaginary, apart)),
                       shape);
 }
 
-/// The pairs (x[i], x[half + i]) turned.
-ir::Value* turned_halves(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Value* sin,
-                         std::int64_t size) {
+/// The pairs (x[i], x[half + i]) rotated.
+ir::Value* rotated_halves(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Value* sin,
+                          std::int64_t size) {
   ir::Value* first = columns(node, x, 0, size / 2);
   ir::Value* second = columns(node, x, size / 2, size);
-  ir::Value* turned = joined(node, node.emit("Neg", {second}), first);
-  return node.add(node.mul(x, joined(node, cos, cos)), node.mul(turned, joined(node, sin, sin)));
+  ir::Value* rotated = concat(node, node.emit("Neg", {second}), first);
+  return node.add(node.mul(x, concat(node, cos, cos)), node.mul(rotated, concat(node, sin, sin)));
 }
 
 /// RotaryEmbedding(x, cos, sin, position_ids), x [batch, heads, seq, size] or [batch, seq, hidden].
@@ -74,18 +74,20 @@ void import_rotary_embedding(NodeImport& node) {
     node.fail(fmt::format("'{}' {} must have rank 3 or 4 and a known head size", x->name,
                           ir::str(x->type)));
   const std::int64_t size = x->type.shape[3].constant();
-  std::int64_t turned = node.int_attribute("rotary_embedding_dim", 0);
-  if (turned == 0) turned = size;
-  if (turned < 2 || turned % 2 != 0 || turned > size)
-    node.fail(fmt::format("{} of {} columns cannot be turned in pairs", turned, size));
-  ir::Value* cos = table_of(node, 1, turned / 2, rows_first);
-  ir::Value* sin = table_of(node, 2, turned / 2, rows_first);
-  ir::Value* part = turned == size ? x : columns(node, x, 0, turned);
-  ir::Value* y = node.int_attribute("interleaved", 0) ? turned_pairs(node, part, cos, sin, turned)
-                                                      : turned_halves(node, part, cos, sin, turned);
-  if (turned != size) y = joined(node, y, columns(node, x, turned, size));
+  std::int64_t rotated = node.int_attribute("rotary_embedding_dim", 0);
+  if (rotated == 0) rotated = size;
+  if (rotated < 2 || rotated % 2 != 0 || rotated > size)
+    node.fail(fmt::format("rotary_embedding_dim {} must be even and at most {}", rotated, size));
+  ir::Value* cos = table_of(node, 1, rotated / 2, rows_first);
+  ir::Value* sin = table_of(node, 2, rotated / 2, rows_first);
+  ir::Value* part = rotated == size ? x : columns(node, x, 0, rotated);
+  ir::Value* y = node.int_attribute("interleaved", 0)
+                     ? rotated_pairs(node, part, cos, sin, rotated)
+                     : rotated_halves(node, part, cos, sin, rotated);
+  if (rotated != size) y = concat(node, y, columns(node, x, rotated, size));
   if (y->type.shape != x->type.shape)
-    node.fail(fmt::format("cosines {} do not match '{}' {}", ir::str(node.need(1)->type),
+    node.fail(fmt::format("cosines {} and sines {} do not match '{}' {}",
+                          ir::str(node.need(1)->type), ir::str(node.need(2)->type),
                           node.need(0)->name, ir::str(node.need(0)->type)));
   node.bind(0, rows_first ? node.reshape(y, given) : y);
 }

@@ -6,8 +6,7 @@
 namespace bertcl::onnx_io {
 
 /// y[.., i, ..] = x[.., i + by, ..] along `axis`, `fill` where that is outside of x; as long as x.
-/// A slice and a padding of the same number of elements do so, whose sizes in between kernels do
-/// not know.
+/// Stands for a slice and a pad of equal length: kernels do not have the size between them.
 ir::Value* shifted(NodeImport& node, ir::Value* x, std::size_t axis, std::int64_t by,
                    ir::Value* fill);
 

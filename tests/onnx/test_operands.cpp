@@ -183,15 +183,16 @@ TEST(Operands, RotaryTablesHaveAValueForEachPair) {
   };
   EXPECT_EQ(rotary(with_tables, number("interleaved", 1)), "no error");
   EXPECT_THAT(rotary(with_tables, number("rotary_embedding_dim", 3)),
-              HasSubstr("3 of 8 columns cannot be turned in pairs"));
+              HasSubstr("rotary_embedding_dim 3 must be even and at most 8"));
   EXPECT_THAT(rotary(with_tables, number("rotary_embedding_dim", 4)),
-              HasSubstr("'cos' f32[2, 5, 4] gives no [batch, seq, 2]"));
+              HasSubstr("'cos' f32[2, 5, 4] must give [batch, seq, 2]"));
   EXPECT_THAT(rotary({{"x", f32, {"2", "5", "24"}}, with_tables[1], with_tables[2]},
                      number("num_heads", 0)),
               HasSubstr("cannot split f32[2, 5, 24] into 0 heads"));
-  EXPECT_THAT(rotary({{"x", f32, {"1", "3", "5", "8"}}, with_tables[1], with_tables[2]},
-                     number("interleaved", 0)),
-              HasSubstr("cosines f32[2, 5, 4] do not match 'x' f32[1, 3, 5, 8]"));
+  EXPECT_THAT(
+      rotary({{"x", f32, {"1", "3", "5", "8"}}, with_tables[1], with_tables[2]},
+             number("interleaved", 0)),
+      HasSubstr("cosines f32[2, 5, 4] and sines f32[2, 5, 4] do not match 'x' f32[1, 3, 5, 8]"));
 }
 
 TEST(Operands, QueriesShareKeysByWholeNumbers) {

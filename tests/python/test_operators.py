@@ -119,7 +119,8 @@ class Operators(unittest.TestCase):
     def test_rms_normalization(self):
         for axis in -1, 1:
             x = self.floats(2, 3, 8)
-            self.check("SimplifiedLayerNormalization", dict(x=x, scale=self.floats(*x.shape[axis:])), axis=axis, epsilon=1e-5)
+            self.check("SimplifiedLayerNormalization", dict(x=x, scale=self.floats(*x.shape[axis:])), axis=axis,
+                       epsilon=1e-5)
         x, skip, gamma, bias = (self.floats(*s) for s in ((2, 3, 8), (2, 3, 8), (8,), (8,)))
         for operands in dict(x=x, skip=skip, gamma=gamma), dict(x=x, skip=skip, gamma=gamma, bias=bias):
             self.check("SkipSimplifiedLayerNormalization", operands, ("y", "", "", "sum"), domain="com.microsoft",
@@ -184,7 +185,8 @@ class Operators(unittest.TestCase):
         integers = lambda *values: np.array(values, np.int64)
         for start, end, pads in (1, 2 ** 63 - 1, integers(0, 0, 0, 1, 0, 0)), (0, -1, integers(0, 0, 1, 0, 0, 0)):
             nodes = [helper.make_node("Slice", ["x", "start", "end", "one"], ["part"]),
-                     helper.make_node("ConstantOfShape", ["zero"], ["none"], value=numpy_helper.from_array(integers(0))),
+                     helper.make_node("ConstantOfShape", ["zero"], ["none"],
+                                      value=numpy_helper.from_array(integers(0))),
                      helper.make_node("Concat", ["pads", "none"], ["list"], axis=0),
                      helper.make_node("Reshape", ["list", "pairs"], ["table"]),
                      helper.make_node("Slice", ["table", "last", "before", "zero", "last"], ["turned"]),
@@ -208,6 +210,9 @@ class Operators(unittest.TestCase):
             self.check("ConvTranspose", dict(x=self.floats(2, 4, 5, 4), w=self.floats(4, 3, 3, 3),
                                              b=self.floats(3)), **settings)
         self.check("ConvTranspose", dict(x=self.floats(1, 4, 5), w=self.floats(4, 3, 3)), group=2)
+        with self.assertRaisesRegex(AssertionError, "auto_pad 'SAME_UPPER' is not supported"):
+            self.check("ConvTranspose", dict(x=self.floats(1, 4, 5), w=self.floats(4, 3, 3)), auto_pad="SAME_UPPER",
+                       strides=[2])
 
     def test_quantized_convolution(self):
         integers = self.random.integers
