@@ -48,13 +48,13 @@ Digest sha256(const void* data, size_t bytes) {
 
 /// Of the key, too: a file of another program under this name is as good as damaged.
 Digest digest_of(const std::string& key, std::span<const std::byte> payload) {
-  std::string text = key;
-  text.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+  const Digest of_payload = sha256(payload.data(), payload.size());
+  const std::string text = key + std::string(of_payload.begin(), of_payload.end());
   return sha256(text.data(), text.size());
 }
 
-/// Removes what processes that were killed in store() have left. It is an hour old: others may be
-/// writing now.
+/// Removes what processes that were killed in store() have left. Only files older than an hour:
+/// other processes may be writing theirs.
 void remove_leftovers(const fs::path& folder) {
   constexpr size_t key = 2 * sizeof(Digest);
   const auto hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);

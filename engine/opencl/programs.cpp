@@ -148,25 +148,28 @@ ProgramHandle Programs::build(const std::string& name, const std::vector<Text>& 
   if (cache_.enabled())
     if (ProgramHandle loaded = load(name, key_of(parts), parts.front().options)) {
       std::lock_guard lock(mutex_);
-      loaded_[loaded] = {name, &parts, nullptr};
+      loaded_[loaded] = {name, &parts, {}};
       return loaded;
     }
   return build_from_source(name, parts);
 }
 
 ProgramHandle Programs::rebuilt(const ProgramHandle& program) {
-  std::unique_lock lock(mutex_);
-  const auto found = loaded_.find(program);
-  if (found == loaded_.end()) return nullptr;
-  Loaded& loaded = found->second;
-  if (!loaded.rebuilt) {
-    lock.unlock();
-    cache_.report(loaded.name, "its binary lacks a kernel");
-    ProgramHandle built = build_from_source(loaded.name, *loaded.parts);
-    lock.lock();
-    loaded.rebuilt = std::move(built);
+  std::shared_future<ProgramHandle> rebuilt;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = loaded_.find(program);
+    if (found == loaded_.end()) return nullptr;
+    Loaded& loaded = found->second;
+    const auto build_it = [this, &loaded] {
+      cache_.report(loaded.name, "its binary lacks a kernel");
+      return build_from_source(loaded.name, *loaded.parts);
+    };
+    if (!loaded.rebuilt.valid())
+      loaded.rebuilt = std::async(std::launch::deferred, build_it).share();
+    rebuilt = loaded.rebuilt;
   }
-  return loaded.rebuilt;
+  return rebuilt.get();
 }
 
 ProgramHandle Programs::build_from_source(const std::string& name, const std::vector<Text>& parts) {

@@ -57,8 +57,8 @@ class Programs {
   /// A program from the cache.
   struct Loaded {
     std::string name;
-    const std::vector<Text>* parts;  // in programs_
-    ProgramHandle rebuilt;           // null before that was asked for
+    const std::vector<Text>* parts;             // in programs_
+    std::shared_future<ProgramHandle> rebuilt;  // invalid before that was asked for
   };
   const std::string& source_of(std::string_view program);
   std::shared_future<ProgramHandle> get(std::string_view name, std::vector<Text> parts);
