@@ -96,7 +96,8 @@ ARCHITECTURES = {
 
 T5 = dict(d_model="hidden_size", d_ff="intermediate_size", d_kv=8, num_layers="num_hidden_layers",
           num_heads="num_attention_heads")
-# Encoders whose results are compared in fp32 alone: what makes the model, what it returns, and how many attentions are fused
+# Encoders whose results are compared in fp32 alone: what makes the model, what it returns, and how many attentions are
+# fused
 FURTHER = {
     "mobilebert": (made("MobileBert", embedding_size="embedding_size", intra_bottleneck_size="embedding_size"),
                    ["last_hidden_state", "pooler_output"], 2),
@@ -105,6 +106,8 @@ FURTHER = {
                                       ["last_hidden_state"], 2),
     "text of clip": (made("CLIPText", eos_token_id=VOCABULARY - 1), ["last_hidden_state", "pooler_output"], 0),
     "encoder of t5": (made("T5Encoder", **T5), ["last_hidden_state"], 2),
+    "eurobert, sdpa": (made("EuroBert", "sdpa", num_key_value_heads="num_attention_heads", **PLAIN),
+                       ["last_hidden_state"], 2),
     "encoder of t5, sdpa": (made("T5Encoder", "sdpa", feed_forward_proj="gated-gelu", **T5), ["last_hidden_state"], 2),
 }
 
@@ -143,5 +146,5 @@ class Architecture:
     def export(self, path, captured, opset=None):
         """By torch's exporter that captures the program, or by the classic one."""
         example = tuple(torch.from_numpy(x) for x in self.batch(2, 12).values())
-        export_module(self.module, example, path, opset or (18 if captured else 17), captured, self.inputs, self.outputs[:1],
-                      self.outputs[1:])
+        export_module(self.module, example, path, opset or (18 if captured else 17), captured, self.inputs,
+                      self.outputs[:1], self.outputs[1:])
