@@ -93,8 +93,8 @@ Dataset parse_lines(const text::DataFile& file) {
 void check_is_json(std::string_view text, const std::string& origin) {
   const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (first == text.npos || text[first] == '{' || text[first] == '[') return;
-  throw Error(fmt::format("{}: not JSON; {}; other data need the name of their task ({})", origin,
-                          kForm, option_name("task")),
+  throw Error(fmt::format("{}: not a JSON object; {}; other forms are data of other tasks ({})",
+                          origin, kForm, option_name("task")),
               ErrorCode::invalid_file);
 }
 

@@ -103,8 +103,9 @@ TEST(Dataset, BrokenJsonIsNamedWithLineColumnAndByte) {
 
 TEST(Dataset, DataOfAnotherTaskNeedItsName) {
   for (const char* text : {"a fine film\t1\n", "\xEF\xBB\xBFsentence,label\n", " 3"})
-    EXPECT_THAT(error_for(text), AllOf(HasSubstr("file.json: not JSON"), HasSubstr("'task'"),
-                                       HasSubstr("a SQuAD file is {\"data\"")));
+    EXPECT_THAT(error_for(text),
+                AllOf(HasSubstr("file.json: not a JSON object"), HasSubstr("'task'"),
+                      HasSubstr("a SQuAD file is {\"data\"")));
 }
 
 TEST(Dataset, SemanticFaultsAreNamed) {

@@ -120,7 +120,7 @@ void add_embed(CLI::App& program, Action& action) {
       "Turn texts into vectors, as sentence-transformers does\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
       "an\n"
-      "id. Without -o each gives a line of JSON with its vector; -o writes one array [texts,\n"
+      "id. Without -o each gives a JSON line with its vector; -o writes one array [texts,\n"
       "dimensions] as .npy, .npz or .safetensors (embeddings), or those lines in any other file.\n"
       "Order is kept; the vector of a text does not depend on the texts beside it.\n\n"
       "Pooling, normalization, length and prompts are those of sentence-transformers' files "

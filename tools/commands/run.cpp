@@ -71,7 +71,7 @@ void add_run(CLI::App& program, Action& action) {
       program, "run",
       "Run a model on texts, or on tensors of a NumPy .npz file\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with\n"
-      "text_pair for two texts, and id. Each gives a line of JSON with its tokens and the outputs\n"
+      "text_pair for two texts, and id. Each gives a JSON line with its tokens and the outputs\n"
       "of the model; --outputs writes them as arrays [texts, ..] instead, filled up with zeros.\n"
       "In JSON, null stands for NaN and infinity.\n\n"
       "The arrays of --inputs are named like the model's inputs; integers may have any width.\n"

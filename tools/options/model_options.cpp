@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <random>
@@ -148,7 +149,9 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
   session.context = context;
   runtime::Session loaded = load_model(path, session);
   note_precision(loaded, options);
-  if (const std::string& note = loaded.plan().tuning_note; !note.empty()) write_error(note);
+  static std::atomic<bool> told = false;  // every model of a command has the same note
+  if (const std::string& note = loaded.plan().tuning_note; !note.empty() && !told.exchange(true))
+    write_error(note);
   return loaded;
 }
 

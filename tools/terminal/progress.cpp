@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress line on a terminal, or lines of JSON for a program that draws its own.
+// A progress line on a terminal, or JSON lines for a program that draws its own.
 #include "tools/terminal/progress.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress line on a terminal, or lines of JSON for a program that draws its own.
+// A progress line on a terminal, or JSON lines for a program that draws its own.
 #pragma once
 #include <chrono>
 #include <string>
@@ -19,7 +19,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Draws, at most ten times a second; lines of JSON also at the end. `note` is a rate or the
+  /// Draws, at most ten times a second; JSON lines also at the end. `note` is a rate or the
   /// like; may be empty.
   void update(std::size_t done, std::size_t total, const std::string& note = {});
 
