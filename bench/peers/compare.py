@@ -102,7 +102,7 @@ def models(options):
         print(f"making {fp32}", file=sys.stderr)
         run([sys.executable, ROOT / "tools/python/make_bert.py", fp32, "--size", options.size,
              "--vocabulary", len(VOCABULARY.read_text(encoding="utf-8").splitlines())])
-    # Without VNNI the products of the other engines saturate, and their answers differ.
+    # Without VNNI sums of two products saturate in the other engines, and their answers differ.
     reduced = not any("vnni" in flag for flag in cpu_name()[1])
     stem = "default" if fp32 == DEFAULT / "model.onnx" else fp32.stem
     int8 = options.int8 or folder / f"{stem}-int8{'-reduced-range' if reduced else ''}.onnx"

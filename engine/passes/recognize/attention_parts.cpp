@@ -22,7 +22,7 @@ ir::Value* bias_of_sizes(ir::Value* v, const ir::Shape& scores) {
   return ops::depends_on_sizes_only(v) ? v : nullptr;
 }
 
-/// What a mask selects, scores or a term of theirs; null if the condition is another one.
+/// The operand of `where` that a key mask keeps, scores or a term of theirs; else null.
 ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& terms) {
   for (const int i : {1, 2}) {
     const auto filling = scalar_value(where.inputs[3 - i]);
