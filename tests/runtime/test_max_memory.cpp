@@ -8,6 +8,7 @@
 #include "opencl/capabilities.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/lacks.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -96,8 +97,9 @@ TEST(MaxMemory, StepsAreNotMergedWhereTheirArenaExceedsTheLargestBuffer) {
   options.context = opencl::Context::create("");
   if (options.context.get()->info().max_alloc_bytes != 3000000)
     GTEST_SKIP() << "the device has larger buffers; runs in test_runtime_gpu, which limits them";
-  if (!options.context.get()->capabilities().persistent_kernel)
-    GTEST_SKIP() << "the device has no persistent kernel";
+  const std::string reason =
+      tests::lacks(*options.context.get(), &opencl::Capabilities::persistent_kernel);
+  if (!reason.empty()) GTEST_SKIP() << "the persistent kernel " << reason;
   Session session = Session::load(model, options);
   Session expected = Session::load(model, of_any_size);
   EXPECT_TRUE(session.plan().persistent_kernel);
