@@ -180,7 +180,7 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(eval({"--task", "classify", "--data", sst2, "--null-threshold", "3"}),
               HasSubstr("--null-threshold is for --task question-answering"));
   EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
-  EXPECT_THAT(eval({"--data", sst2}), HasSubstr("not JSON"));
+  EXPECT_THAT(eval({"--data", sst2}), HasSubstr("dev.tsv: not a JSON object; a SQuAD file is"));
 }
 
 TEST_F(TaskTest, AFaultOfTheDataDoesNotNameTheModel) {
