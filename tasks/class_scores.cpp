@@ -14,7 +14,7 @@ double sigmoid(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
 
 std::vector<float> class_scores(std::span<const float> logits, Activation activation) {
   double most = -std::numeric_limits<double>::infinity();
-  for (const float x : logits) most = std::fmax(most, x);
+  for (const float x : logits) most = std::max<double>(most, x);  // fmax: GCC 12 fails on Arm
   double sum = 0;
   if (activation == Activation::softmax)
     for (const float x : logits) sum += std::exp(x - most);
