@@ -45,11 +45,14 @@ __kernel void prepack_f32(__global const Source* restrict w, __global Weight* re
   const int column0 = index * panel, left = column0 + item % parts * width;
   if (column0 >= first + n) return;
   const int begin = max(first, left), end = max(begin, min(first + n, left + width));
-  const int zeros = first + n == N ? left + width : end;  // end of those after the last column
+  // end of those after the last column
+  const int zeros = first + n == N ? max(end, left + width) : end;
   __global const Source* from = w + (begin - first);
   __global Weight* to = packed + (size_t)index * K * panel + (begin - column0);
+  // Unsigned: LLVM 15 takes a difference of ints for its negative, for Arm.
+  const uint stored = end - begin, filled = zeros - begin;
   for (int k = 0; k < K; k++, from += n, to += panel) {
-    for (int i = 0; i < end - begin; i++) STORE_WEIGHT(LOAD_SOURCE(i, from), i, to);
-    for (int i = end - begin; i < zeros - begin; i++) STORE_WEIGHT(0.0f, i, to);
+    for (uint i = 0; i < stored; i++) STORE_WEIGHT(LOAD_SOURCE(i, from), i, to);
+    for (uint i = stored; i < filled; i++) STORE_WEIGHT(0.0f, i, to);
   }
 }
