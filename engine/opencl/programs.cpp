@@ -30,6 +30,21 @@ std::string build_log(cl_program program, cl_device_id device) {
   return log.empty() ? "(the driver gave no build log)" : log;
 }
 
+#if defined(__aarch64__)
+constexpr bool kArm64 = true;
+#else
+constexpr bool kArm64 = false;
+#endif
+
+/// Debian's PoCL compiles its built-in functions for Arm with target features that it does not give
+/// to kernels, and LLVM inlines only into functions that have them: each vload8() is a call. The
+/// attribute inlines all the same.
+std::string with_inlining(std::string source, const DeviceInfo& device) {
+  if (!kArm64 || device.platform != "Portable Computing Language") return source;
+  return "#pragma clang attribute push(__attribute__((flatten)), apply_to = function)\n#line 1\n" +
+         std::move(source) + "\n#pragma clang attribute pop\n";
+}
+
 }  // namespace
 
 ProgramHandle Programs::create(const Text& text) {
@@ -80,7 +95,8 @@ const std::string& Programs::source_of(std::string_view program) {
   std::lock_guard lock(mutex_);
   auto place = sources_.find(program);
   if (place == sources_.end())
-    place = sources_.emplace(std::string(program), final_source(program)).first;
+    place =
+        sources_.emplace(std::string(program), with_inlining(final_source(program), info_)).first;
   return place->second;
 }
 
