@@ -25,6 +25,7 @@ constexpr MergeableKernel mergeable[] = {
     {"gemm_f32_portable", "gemm_f32"},
     {"gemm_f32_x86", "gemm_f32"},
     {"gemm_f32_x86_small_m", "gemm_f32"},
+    {"gemm_s8_arm_sdot", "gemm_s8"},
     {"gemm_s8_portable", "gemm_s8"},
     {"gemm_s8_x86_avx2", "gemm_s8"},
     {"gemm_s8_x86_avx_vnni", "gemm_s8"},

@@ -22,6 +22,7 @@ const Needs avx2{.kind = cpu, .one_of = {&Capabilities::avx2}};
 const Needs avx512{.kind = cpu, .one_of = {&Capabilities::avx512}};
 const Needs avx512_vnni{.kind = cpu, .one_of = {&Capabilities::avx512_vnni}};
 const Needs avx_vnni{.kind = cpu, .one_of = {&Capabilities::avx_vnni}};
+const Needs arm_sdot{.kind = cpu, .one_of = {&Capabilities::arm_sdot}};
 const Needs avx512_bf16{.kind = cpu, .one_of = {&Capabilities::avx512_bf16}};
 const Needs mma{.kind = gpu, .one_of = {&Capabilities::ptx_mma_s8}};
 const Needs wgmma{.kind = gpu,
@@ -146,6 +147,7 @@ const std::vector<GemmVariant> s8{
     with_small_m(of_items("x86_vnni", "gemm_s8_x86_vnni", 8, 48, 4, avx512_vnni), "gemm_s8_x86_vnni_small_m"),
     of_items("x86_avx_vnni", "gemm_s8_x86_avx_vnni", 6, 16, 4, avx_vnni),
     with_quads_in_order(of_tiles_side_by_side(of_items("x86_avx2", "gemm_s8_x86_avx2", 6, 16, 4, avx2), 4), 768),
+    of_items("arm_sdot", "gemm_s8_arm_sdot", 6, 16, 4, arm_sdot),
     of_items("portable", "gemm_s8_portable", 6, 64, 1, cpu_only),
     with_tile_sizes(of_groups("dot4", "gemm_s8_dot4", 4, groups, Unit::dot4)),
     reference("gemm_s8_ref")};

@@ -9,10 +9,10 @@
 namespace bertcl::opencl {
 
 /// Each flag says that a small kernel was built, run and compared exactly with numbers computed on
-/// the host (a driver's extension list only says what is worth trying). x86 instructions are probed
-/// only where kernels run inside this process and the CPU and the system have them: elsewhere the
-/// instruction would end the process. The probes run in a process of their own, `bertcl-probe`
-/// (probe.hpp): a driver that crashes in one of them does not have that capability.
+/// the host (a driver's extension list only says what is worth trying). Instructions of CPUs are
+/// probed only where kernels run inside this process and the CPU and the system have them:
+/// elsewhere the instruction would end the process. The probes run in a process of their own,
+/// `bertcl-probe` (probe.hpp): a driver that crashes in one of them does not have that capability.
 ///
 /// The environment variable BERTCL_DISABLE hides capabilities by name: "avx512_vnni,avx2,fp16".
 struct Capabilities {
@@ -31,12 +31,13 @@ struct Capabilities {
   /// The binary of a program with inline assembly can be queried (PoCL 6 crashes).
   bool assembly_binaries = false;
 
-  // Instructions that kernels use through x86 builtins or inline assembly.
+  // Instructions of CPUs that kernels use through builtins or inline assembly.
   bool avx2 = false;         ///< 256-bit integers; pmaddwd
   bool avx512 = false;       ///< 512-bit vectors with F, BW, DQ, VL; pmaddwd on 512 bits
   bool avx512_vnni = false;  ///< vpdpbusd on 512 bits: four u8*s8 products into one s32, exact
   bool avx_vnni = false;     ///< the same on 256 bits of client chips
   bool avx512_bf16 = false;  ///< vdpbf16ps on 512 bits
+  bool arm_sdot = false;     ///< sdot of 64-bit Arm: four s8*s8 products into one s32, exact
 
   // OpenCL extensions.
   bool fp16 = false;             ///< arithmetic in half, not only its storage

@@ -12,7 +12,7 @@ struct CapabilityName {
   bool Capabilities::*flag;
 };
 
-inline constexpr std::array<CapabilityName, 28> kCapabilityNames = {{
+inline constexpr std::array<CapabilityName, 29> kCapabilityNames = {{
     {"overlapping_views", &Capabilities::overlapping_views},
     {"in_process_cpu", &Capabilities::in_process_cpu},
     {"persistent_kernel", &Capabilities::persistent_kernel},
@@ -22,6 +22,7 @@ inline constexpr std::array<CapabilityName, 28> kCapabilityNames = {{
     {"avx512_vnni", &Capabilities::avx512_vnni},
     {"avx_vnni", &Capabilities::avx_vnni},
     {"avx512_bf16", &Capabilities::avx512_bf16},
+    {"arm_sdot", &Capabilities::arm_sdot},
     {"fp16", &Capabilities::fp16},
     {"fp64", &Capabilities::fp64},
     {"int_dot_product", &Capabilities::int_dot_product},

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPUID by the compiler's runtime, which also checks with XGETBV that the OS saves the registers.
+// CPUID by the compiler's runtime, which also checks with XGETBV that the OS saves the registers;
+// on Arm what the kernel tells each process.
 #include "opencl/cpu_features.hpp"
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 namespace bertcl::opencl {
 
@@ -16,6 +22,8 @@ CpuFeatures cpu_features() {
 #if defined(__GNUC__) && !defined(__clang__)  // clang knows the name only from version 17 on
   found.avx_vnni = found.avx2 && __builtin_cpu_supports("avxvnni");
 #endif
+#elif defined(__aarch64__) && defined(__linux__)
+  found.arm_sdot = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
   return found;
 }
@@ -32,6 +40,7 @@ std::string CpuFeatures::names() const {
   add(avx512_vnni, "avx512_vnni");
   add(avx_vnni, "avx_vnni");
   add(avx512_bf16, "avx512_bf16");
+  add(arm_sdot, "arm_sdot");
   return names;
 }
 

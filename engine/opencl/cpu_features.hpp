@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// x86 instructions supported by this CPU and OS.
+// Instructions supported by this CPU and OS.
 #pragma once
 #include <string>
 
@@ -11,12 +11,13 @@ struct CpuFeatures {
   bool avx512_vnni = false;
   bool avx_vnni = false;
   bool avx512_bf16 = false;
+  bool arm_sdot = false;  ///< DotProd of Armv8.2
 
   /// The names of the supported ones, comma-separated: part of the key of the program cache.
   std::string names() const;
 };
 
-/// All false on other architectures.
+/// All false but on x86 and, under Linux, 64-bit Arm.
 CpuFeatures cpu_features();
 
 }  // namespace bertcl::opencl

@@ -12,6 +12,7 @@
 #include "opencl/binary.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/command_buffer.hpp"
+#include "opencl/cpu_features.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "opencl/prober.hpp"
 
@@ -32,6 +33,7 @@ Capabilities Prober::run() {
     found_.notes["in_process_cpu"] =
         "kernels of " + device.platform + " do not run in this process as native CPU code";
   x86();
+  sdot();
   dot_products();
   extension("fp16", &Capabilities::fp16, "cl_khr_fp16", [&] { return sixteen("probe_fp16", 2); });
   extension("fp64", &Capabilities::fp64, "cl_khr_fp64", [&] { return sixteen("probe_fp64", 0); });
@@ -91,6 +93,27 @@ bool Prober::sixteen(const std::string& program, int added) {
   kernel.args(a, out);
   context_.queue().launch(kernel, {kLanes, 1, 1}, {kLanes, 1, 1}, "probe");
   return out.download<int32_t>() == expected;
+}
+
+void Prober::sdot() {
+  constexpr const char* kName = "arm_sdot";
+  if (!found_.in_process_cpu)
+    found_.notes[kName] = "no in-process CPU device";
+  else if (!cpu_features().arm_sdot)
+    found_.notes[kName] = "not supported by this CPU or OS";
+  else
+    probe(kName, &Capabilities::arm_sdot, [&] { return sdot_probe(); });
+}
+
+bool Prober::sdot_probe() {
+  Buffer a = buffer_of(context_, data_.a), b = buffer_of(context_, data_.b);
+  Buffer start = buffer_of(context_, data_.start);
+  Buffer out = context_.allocate(kLanes * sizeof(int32_t));
+  out.fill(kPoison);
+  Kernel kernel = context_.kernel("probe_sdot", "probe_sdot");
+  kernel.args(a, b, start, out);
+  context_.queue().launch(kernel, {kLanes / 4, 1, 1}, {1, 1, 1}, "probe");
+  return out.download<int32_t>() == dot4<int8_t, int8_t>(data_);
 }
 
 bool Prober::subgroups() {

@@ -60,6 +60,8 @@ class Prober {
                  const std::function<bool()>& works);
 
   void x86();
+  void sdot();
+  bool sdot_probe();
   void dot_products();
   void in_process();
   bool sixteen(const std::string& program, int added);

@@ -23,7 +23,7 @@
 #include "persistent/place.clh"
 #include "gemm/epilogue.clh"
 #include "gemm/tile_order.clh"
-#include "units/vnni.clh"
+#include "lib/word.clh"
 
 #ifndef ORDER_BLOCK
 #define ORDER_BLOCK 768  // along K, a multiple of 32; as GemmVariant::order_block

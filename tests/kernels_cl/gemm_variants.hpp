@@ -95,6 +95,8 @@ inline const std::vector<GemmKernel>& gemm_s8_variants() {
         gemm_kernel("gemm_s8_x86_vnni_small_m"),
         gemm_kernel("gemm_s8_x86_avx_vnni"),
         gemm_kernel("gemm_s8_x86_avx_vnni", {{"EVEX", 1}}, &Capabilities::avx512_vnni),
+        gemm_kernel("gemm_s8_arm_sdot", {{"SDOT_EMULATED", 1}}, nullptr),
+        gemm_kernel("gemm_s8_arm_sdot"),
         gemm_kernel("gemm_s8_dot4", {{"DOT4", 0}}),
         gemm_kernel("gemm_s8_dot4", {{"TILE_M", 32}, {"TILE_N", 64}}),
         gemm_kernel("gemm_s8_dot4", {{"DOT4", 1}}, &Capabilities::int_dot_product),

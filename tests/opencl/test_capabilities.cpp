@@ -25,7 +25,7 @@ class Probes : public ::testing::Test {
 TEST_F(Probes, EveryAbsentCapabilityHasANote) {
   auto context = Context::create("cpu");
   const Capabilities& found = context->capabilities();
-  EXPECT_EQ(found.list().size(), 28u);
+  EXPECT_EQ(found.list().size(), 29u);
   for (const auto& [name, present] : found.list())
     EXPECT_EQ(found.notes.count(name), present ? 0u : 1u) << name;
 }
@@ -39,6 +39,7 @@ TEST_F(Probes, NeverClaimInstructionsThatTheCpuLacks) {
   EXPECT_LE(found.avx512_vnni, cpu.avx512_vnni);
   EXPECT_LE(found.avx_vnni, cpu.avx_vnni);
   EXPECT_LE(found.avx512_bf16, cpu.avx512_bf16);
+  EXPECT_LE(found.arm_sdot, cpu.arm_sdot);
 }
 
 TEST_F(Probes, FindTheInstructionsOfTheCpuOnPocl) {
@@ -52,6 +53,7 @@ TEST_F(Probes, FindTheInstructionsOfTheCpuOnPocl) {
   EXPECT_EQ(found.avx512_vnni, cpu.avx512_vnni);
   EXPECT_EQ(found.avx_vnni, cpu.avx_vnni);
   EXPECT_EQ(found.avx512_bf16, cpu.avx512_bf16);
+  EXPECT_EQ(found.arm_sdot, cpu.arm_sdot);
 }
 
 TEST_F(Probes, HiddenCapabilitiesAreAbsent) {
