@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "bertcl/error.hpp"
@@ -141,22 +142,38 @@ std::vector<Mask> patterns(std::int64_t batch, std::int64_t seq) {
   return all;
 }
 
-/// How far from its row the first key counts, of a mask whose keys all do; 0 if all of them count.
-std::int64_t window_of(const ir::Tensor& tensor, std::int64_t seq,
-                       const std::function<bool(double, bool)>& element_fits) {
+using ElementFits = std::function<bool(double element, bool counts)>;
+
+bool added_for(double element, bool counts) { return counts ? element == 0.0 : element <= -9999.0; }
+ElementFits true_for(bool keeps) {
+  return [keeps](double element, bool counts) { return (element != 0.0) == (counts == keeps); };
+}
+
+/// Keys that may count for a row, both places in their sequence.
+struct Reach {
+  std::int64_t window = 0;  // so many places from the row; 0: all
+  bool causal = false;      // none after the row
+
+  bool contains(std::int64_t row, std::int64_t key) const {
+    return causal ? key <= row : window == 0 || std::abs(row - key) <= window;
+  }
+};
+
+/// That of a mask whose keys all count, by its first row.
+Reach reach_of(const ir::Tensor& tensor, std::int64_t seq, const ElementFits& element_fits) {
   const ir::Sizes& shape = tensor.shape();
-  if (shape.size() != 4 || shape[2] != seq || shape[3] != seq) return 0;
+  if (shape.size() != 4 || shape[2] != seq || shape[3] != seq) return {};
   const auto values = tensor.to_doubles();
   std::int64_t first = 0;  // keys of row 0 that count
   while (first < seq && element_fits(values[static_cast<std::size_t>(first)], true)) ++first;
-  return first == seq || first == 0 ? 0 : first - 1;
+  if (first == seq || first == 0) return {};
+  return first == 1 ? Reach{0, true} : Reach{first - 1};
 }
 
-/// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` and the window
+/// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` and the reach
 /// say; with `masks_rows`, that no key counts in rows that `mask` hides.
-bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t window, std::int64_t batch,
-            std::int64_t seq, const std::function<bool(double, bool)>& element_fits,
-            bool masks_rows = false) {
+bool agrees(const ir::Tensor& tensor, const Mask& mask, Reach reach, std::int64_t batch,
+            std::int64_t seq, const ElementFits& element_fits, bool masks_rows = false) {
   const ir::Sizes& shape = tensor.shape();
   if (shape.size() != 4 || shape[0] != batch || shape[3] != seq) return false;
   if (shape[2] != 1 && shape[2] != seq) return false;
@@ -169,8 +186,9 @@ bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t window, std
     const auto keeps = [&](std::int64_t at) {
       return mask[static_cast<std::size_t>(b * seq + at)] != 0;
     };
-    const bool inside = window == 0 || std::abs(row - key) <= window;
-    if (!element_fits(values[i], inside && keeps(key) && (!masks_rows || keeps(row)))) return false;
+    if (!element_fits(values[i],
+                      reach.contains(row, key) && keeps(key) && (!masks_rows || keeps(row))))
+      return false;
   }
   return true;
 }
@@ -184,23 +202,22 @@ Mask ones_first(Mask mask, std::int64_t seq) {
 
 /// True if every pair of tokens counts where some of the mask's ones are twos: a mask that compares
 /// rows with keys, as one of several documents does, tells them apart.
-bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings& sizes,
-                         std::int64_t window,
-                         const std::function<bool(double, bool)>& element_fits) {
+bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings& sizes, Reach reach,
+                         const ElementFits& element_fits) {
   const auto shape = ir::evaluate(input->type.shape, sizes);
   for (Mask mask : patterns(shape[0], shape[1])) {
     for (std::size_t i = 0; i < mask.size(); i += 2) mask[i] *= 2;
     const ir::Tensor given = ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
     const auto result = run(value, {{input, given}}, sizes);
     if (!result ||
-        !agrees(*result, mask, window, shape[0], shape[1], element_fits, /*masks_rows=*/true))
+        !agrees(*result, mask, reach, shape[0], shape[1], element_fits, /*masks_rows=*/true))
       return false;
   }
   return true;
 }
 
 std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
-                                const std::function<bool(double, bool)>& element_fits) {
+                                const ElementFits& element_fits) {
   const auto slice = slice_of(value);
   ir::Value* input = only_mask(slice);
   if (!input) return std::nullopt;
@@ -209,7 +226,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   if (input->type.shape[1].is_constant()) seqs = std::vector{short_seqs[0]};
   if (!seqs) return std::nullopt;
   // The longest trial comes first: it shows a window, which shorter ones may be within.
-  std::optional<std::int64_t> window;
+  std::optional<Reach> reach;
   for (const std::int64_t wanted : *seqs) {
     const ir::Bindings sizes = sizes_of(graph, wanted);
     const auto shape = ir::evaluate(input->type.shape, sizes);
@@ -223,11 +240,11 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
       const auto result = run(value, {{input, given}}, sizes);
       if (!result && wanted > short_seqs[0]) break;
       if (!result) return std::nullopt;
-      if (!window) window = window_of(*result, shape[1], element_fits);  // all ones come first
-      as_given = as_given && agrees(*result, mask, *window, shape[0], shape[1], element_fits);
-      mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), *window,
+      if (!reach) reach = reach_of(*result, shape[1], element_fits);  // all ones come first
+      as_given = as_given && agrees(*result, mask, *reach, shape[0], shape[1], element_fits);
+      mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), *reach,
                                                 shape[0], shape[1], element_fits);
-      in_rows_as_given = in_rows_as_given && agrees(*result, mask, *window, shape[0], shape[1],
+      in_rows_as_given = in_rows_as_given && agrees(*result, mask, *reach, shape[0], shape[1],
                                                     element_fits, /*masks_rows=*/true);
       if (!as_given && !mask_is_length && !in_rows_as_given) return std::nullopt;
     }
@@ -235,19 +252,21 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   const bool masks_rows = !as_given && !mask_is_length;
   if (masks_rows)
     for (const std::int64_t seq : short_seqs)
-      if (!takes_twos_for_ones(value, input, sizes_of(graph, seq), *window, element_fits))
+      if (!takes_twos_for_ones(value, input, sizes_of(graph, seq), *reach, element_fits))
         return std::nullopt;
-  return KeyMask{input, !as_given && !masks_rows, window.value_or(0), masks_rows};
+  const auto [window, causal] = reach.value_or(Reach{});
+  return KeyMask{input, !as_given && !masks_rows, window, masks_rows, causal};
 }
 
 /// True if the value depends on no input, and `holds` of it in each trial.
 bool always(const ir::Graph& graph, ir::Value* value,
-            const std::function<bool(const ir::Tensor&)>& holds) {
+            const std::function<bool(const ir::Tensor&)>& holds,
+            std::int64_t longest = max_vector_seq) {
   const auto slice = slice_of(value);
   if (!slice || !slice->inputs.empty()) return false;
-  const auto seqs = seqs_to_try(slice->nodes, max_vector_seq);
+  const auto seqs = seqs_to_try(slice->nodes, longest);
   if (!seqs) return false;
-  for (const std::int64_t seq : *seqs) {
+  for (const std::int64_t seq : std::views::reverse(*seqs)) {  // most others fail soon
     const ir::Bindings sizes = sizes_of(graph, seq);
     if (is_larger(*slice, sizes)) return false;
     const auto result = run(value, {}, sizes);
@@ -255,6 +274,21 @@ bool always(const ir::Graph& graph, ir::Value* value,
     if (!result || !holds(*result)) return false;
   }
   return true;
+}
+
+bool is_causal_mask(const ir::Graph& graph, ir::Value* value, const ElementFits& element_fits) {
+  const ir::Shape& shape = value->type.shape;
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2]) return false;
+  const auto holds = [&](const ir::Tensor& t) {
+    const std::int64_t seq = t.shape().back();
+    const auto values = t.to_doubles();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      if (!element_fits(values[i], at % seq <= at / seq % seq)) return false;
+    }
+    return !values.empty();
+  };
+  return always(graph, value, holds, max_mask_seq);
 }
 
 }  // namespace
@@ -294,14 +328,20 @@ std::optional<std::vector<std::int64_t>> seqs_to_try(const std::set<const ir::No
 }
 
 std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* value) {
-  return key_mask(graph, value,
-                  [](double v, bool counts) { return counts ? v == 0.0 : v <= -9999.0; });
+  return key_mask(graph, value, added_for);
 }
 
 std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value, bool keeps) {
   if (value->type.dtype != ir::DType::boolean) return std::nullopt;
-  return key_mask(graph, value,
-                  [keeps](double v, bool counts) { return (v != 0.0) == (counts == keeps); });
+  return key_mask(graph, value, true_for(keeps));
+}
+
+bool is_additive_causal_mask(const ir::Graph& graph, ir::Value* value) {
+  return ir::is_float(value->type.dtype) && is_causal_mask(graph, value, added_for);
+}
+
+bool is_boolean_causal_mask(const ir::Graph& graph, ir::Value* value, bool keeps) {
+  return value->type.dtype == ir::DType::boolean && is_causal_mask(graph, value, true_for(keeps));
 }
 
 ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {

@@ -29,6 +29,8 @@ struct KeyMask {
   std::int64_t window = 0;
   /// Rows of padding have no keys.
   bool masks_rows = false;
+  /// Keys after the row do not count.
+  bool causal = false;
 
   friend bool operator==(const KeyMask&, const KeyMask&) = default;
 };
@@ -41,6 +43,13 @@ std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* valu
 
 /// The same for a boolean mask that is true where a key counts (`keeps`) or where it does not.
 std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value, bool keeps);
+
+/// True if `value` is a float mask [.., seq, seq], made of sizes and constants alone, that is 0 for
+/// the keys up to the row and at most -9999 for those after it.
+bool is_additive_causal_mask(const ir::Graph& graph, ir::Value* value);
+
+/// The same for a boolean mask that is true for the keys that count (`keeps`) or for the others.
+bool is_boolean_causal_mask(const ir::Graph& graph, ir::Value* value, bool keeps);
 
 /// If `value` is [batch, seq, 1], 1 where a graph input [batch, seq] has a one and 0 where it has a
 /// zero: that input. Otherwise null.

@@ -31,13 +31,16 @@ ir::Graph graph_of(const std::string& nodes) {
 std::string additive(const std::string& nodes) {
   ir::Graph graph = graph_of(nodes);
   const auto mask = additive_key_mask(graph, graph.outputs()[0].value);
-  return mask ? mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") : "no";
+  if (!mask) return "no";
+  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") +
+         (mask->causal ? ", causal" : "");
 }
 std::string boolean(const std::string& nodes, bool keeps) {
   ir::Graph graph = graph_of(nodes);
   const auto mask = boolean_key_mask(graph, graph.outputs()[0].value, keeps);
   if (!mask) return "no";
   return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") +
+         (mask->causal ? ", causal" : "") +
          (mask->window > 0 ? ", window " + std::to_string(mask->window) : "") +
          (mask->masks_rows ? ", masks_rows" : "");
 }
@@ -166,16 +169,9 @@ TEST(MaskOfRows, IsOneOrZero) {
 }
 
 TEST(AdditiveMask, RefusesWhatIsNone) {
-  // Too weak to drop a key; upside down; causal; on query rows; of another shape.
+  // Too weak to drop a key; upside down; on query rows; of another shape.
   EXPECT_EQ(additive("%a: f32[] = Sub(%one, %float)\n %y: f32[] = Mul(%a, %small)"), "no");
   EXPECT_EQ(additive("%y: f32[] = Mul(%float, %ten)"), "no");
-  EXPECT_EQ(additive("%r: i64[] = Range(%i0, %seq, %i1)\n"
-                     "%c: i64[] = Unsqueeze(%r) {axes = [1]}\n"
-                     "%ahead: bool[] = Greater(%r, %c)\n"
-                     "%z: f32[] = Where(%ahead, %ten, %zero)\n"
-                     "%a: f32[] = Sub(%one, %float)\n %m: f32[] = Mul(%a, %ten)\n"
-                     "%y: f32[] = Add(%m, %z)"),
-            "no");
   EXPECT_EQ(additive("%row: i64[] = Unsqueeze(%mask) {axes = [1, 3]}\n"
                      "%f: f32[] = Cast(%row) {to = \"f32\"}\n %a: f32[] = Sub(%one, %f)\n"
                      "%y: f32[] = Mul(%a, %ten)"),
@@ -188,6 +184,34 @@ TEST(AdditiveMask, RefusesWhatIsNone) {
                      "%both: i64[] = Mul(%w, %wide)\n %f: f32[] = Cast(%both) {to = \"f32\"}\n"
                      "%a: f32[] = Sub(%one, %f)\n %y: f32[] = Mul(%a, %ten)"),
             "no");
+}
+
+// Keys after the row do not count; those before it do not either, or that of the row itself.
+TEST(CausalMask, OfAMaskAndOfSizesAlone) {
+  const auto ahead = [](const std::string& op) {
+    return "%r: i64[] = Range(%i0, %seq, %i1)\n %c: i64[] = Unsqueeze(%r) {axes = [1]}\n"
+           "%ahead: bool[] = " +
+           op + "(%r, %c)\n %z: f32[] = Where(%ahead, %ten, %zero)\n";
+  };
+  const std::string of_mask =
+      "%a: f32[] = Sub(%one, %float)\n %m: f32[] = Mul(%a, %ten)\n %y: f32[] = Add(%m, %z)";
+  EXPECT_EQ(additive(ahead("Greater") + of_mask), "mask, causal");
+  EXPECT_EQ(additive(ahead("Less") + of_mask), "no");
+  EXPECT_EQ(additive(ahead("GreaterOrEqual") + of_mask), "no");
+  const auto of_sizes = [](const std::string& nodes) {
+    ir::Graph graph = graph_of(nodes);
+    return is_additive_causal_mask(graph, graph.outputs()[0].value);
+  };
+  const std::string same = "%y: f32[] = Identity(%z)";
+  EXPECT_TRUE(of_sizes(ahead("Greater") + same));
+  EXPECT_FALSE(of_sizes(ahead("Less") + same));
+  EXPECT_FALSE(of_sizes(ahead("GreaterOrEqual") + same));
+  EXPECT_FALSE(of_sizes(ahead("Greater") + "%y: f32[] = Mul(%z, %small)"));
+  EXPECT_FALSE(of_sizes(ahead("Greater") + of_mask));
+  ir::Graph graph = graph_of(ahead("Greater") + "%y: bool[] = Identity(%ahead)");
+  ir::Value* mask = graph.outputs()[0].value;
+  EXPECT_TRUE(is_boolean_causal_mask(graph, mask, /*keeps=*/false));
+  EXPECT_FALSE(is_boolean_causal_mask(graph, mask, /*keeps=*/true));
 }
 
 // A sequence of 9 and more tells these masks from one of keys alone.

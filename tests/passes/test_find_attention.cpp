@@ -121,18 +121,5 @@ TEST(FindAttention, NothingTellsTheSequences) {
 })");
 }
 
-TEST(FindAttention, AMaskThatIsNoKeyMaskStaysUnfused) {
-  const std::string causal = attention(R"(
-  %r: i64[seq] = Range() {start = 0, step = 1}
-  %c0: i64[seq, 1] = Unsqueeze(%r) {axes = [1]}
-  %c1: i64[1, seq] = Unsqueeze(%r) {axes = [0]}
-  %lt: bool[seq, seq] = GreaterOrEqual(%c0, %c1)
-  const %zero: f32[] = 0
-  const %low: f32[] = -10000
-  %mask: f32[seq, seq] = Where(%lt, %zero, %low))",
-                                       scaled_and_masked);
-  EXPECT_UNCHANGED(find_attention(), causal);
-}
-
 }  // namespace
 }  // namespace bertcl::passes

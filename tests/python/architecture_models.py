@@ -96,15 +96,20 @@ ARCHITECTURES = {
 
 T5 = dict(d_model="hidden_size", d_ff="intermediate_size", d_kv=8, num_layers="num_hidden_layers",
           num_heads="num_attention_heads")
-# Encoders whose results are compared in fp32 alone: what makes the model, what it returns, and how many attentions are
-# fused
+CLIP_OUTPUTS = ["last_hidden_state", "pooler_output"]
+# Encoders whose results are compared in fp32 alone: what makes the model, what it returns, how many attentions are fused,
+# and whether it is exported by both exporters, with which inputs
 FURTHER = {
     "mobilebert": (made("MobileBert", embedding_size="embedding_size", intra_bottleneck_size="embedding_size"),
                    ["last_hidden_state", "pooler_output"], 2),
     "squeezebert": (made("SqueezeBert", embedding_size="hidden_size"), ["last_hidden_state", "pooler_output"], 0),
     "deberta-v2 with a convolution": (made("DebertaV2", **DEBERTA, conv_kernel_size=3, conv_act="gelu"),
                                       ["last_hidden_state"], 2),
-    "text of clip": (made("CLIPText", eos_token_id=VOCABULARY - 1), ["last_hidden_state", "pooler_output"], 0),
+    "text of clip": (made("CLIPText", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True),
+    "text of clip, sdpa": (made("CLIPText", "sdpa", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True),
+    "text of clip without a mask": (made("CLIPText", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True, ["input_ids"]),
+    "text of clip without a mask, sdpa": (made("CLIPText", "sdpa", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True,
+                                          ["input_ids"]),
     "encoder of t5": (made("T5Encoder", **T5), ["last_hidden_state"], 2),
     "eurobert, sdpa": (made("EuroBert", "sdpa", num_key_value_heads="num_attention_heads", **PLAIN),
                        ["last_hidden_state"], 2),
@@ -132,7 +137,8 @@ class Architecture:
         torch.manual_seed(0)
         self.name = name
         if name in FURTHER:
-            make, self.outputs, self.attentions = FURTHER[name]
+            make, self.outputs, self.attentions, *rest = FURTHER[name]
+            self.by_both, self.inputs = *rest, *(False, self.inputs)[len(rest):]
         else:
             make, self.linears = ARCHITECTURES[name]
         model = make().eval()

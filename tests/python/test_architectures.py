@@ -44,7 +44,7 @@ class Architectures(unittest.TestCase):
         for count, longest in (1, 7), (3, 24):
             inputs = model.batch(count, longest)
             found, expected = session.run(inputs), reference.run(inputs)
-            real = inputs["attention_mask"].astype(bool)
+            real = inputs.get("attention_mask", np.ones((count, longest))).astype(bool)
             for name in model.outputs:
                 rows = real if expected[name].ndim == 3 else ...
                 self.assertLess(np.abs(found[name][rows] - expected[name][rows]).max(), bound, name)
@@ -108,11 +108,17 @@ class Architectures(unittest.TestCase):
 
     def test_results_of_further_encoders(self):
         for name in FURTHER:
-            with self.subTest(name):
-                model, path = self.export(name, False)
-                self.check(model, path, ABSOLUTE)
-                ops = [op["op"] for op in inspect(path, "--batch", "3", "--seq", "24")["ops"]]
-                self.assertEqual(ops.count("attention"), model.attentions)
+            for captured in (False, True) if Architecture(name).by_both else (False,):
+                with self.subTest(name, captured=captured):
+                    model, path = self.export(name, captured)
+                    self.check(model, path, ABSOLUTE)
+                    ops = [op["op"] for op in inspect(path, "--batch", "3", "--seq", "24")["ops"]]
+                    self.assertEqual(ops.count("attention"), model.attentions)
+
+    def test_causal_attention_in_int8(self):
+        model, path = self.export("text of clip without a mask", False)
+        model.linears = 12
+        self.check_int8(model, path, ABSOLUTE, *calibration(self.folder, texts=4, words=20))
 
     def test_the_operators_of_opset_23(self):
         """RotaryEmbedding, RMSNormalization and Attention. ONNX Runtime takes no tables of one row for the batch, as

@@ -3,6 +3,8 @@
 #include "passes/recognize/attention_parts.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "passes/match.hpp"
 
@@ -22,13 +24,31 @@ ir::Value* bias_of_sizes(ir::Value* v, const ir::Shape& scores) {
   return ops::depends_on_sizes_only(v) ? v : nullptr;
 }
 
-/// The operand of `where` that a key mask keeps, scores or a term of theirs; else null.
+void take_mask(ops::KeyMask mask, ScoreTerms& terms) {
+  if (std::exchange(mask.causal, false)) terms.causal = true;
+  terms.mask = mask;
+}
+
+/// True if `v` says, for scores of that shape, of every row and key whether they count.
+bool has_places_of(const ir::Value* v, const ir::Shape& scores) {
+  const ir::Shape& shape = v->type.shape;
+  return scores.size() == 4 && shape.size() >= 2 &&
+         std::equal(shape.end() - 2, shape.end(), scores.end() - 2);
+}
+
+/// The operand of `where` that a mask keeps, scores or a term of theirs; else null.
 ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& terms) {
+  const bool has_places = has_places_of(where.inputs[0], where.output()->type.shape);
   for (const int i : {1, 2}) {
     const auto filling = scalar_value(where.inputs[3 - i]);
     if (!filling || *filling > -1e4) continue;
+    if (has_places && ops::is_boolean_causal_mask(g, where.inputs[0], /*keeps=*/i == 1)) {
+      terms.causal = true;
+      return where.inputs[i];
+    }
+    if (terms.mask) continue;
     if (const auto mask = ops::boolean_key_mask(g, where.inputs[0], /*keeps=*/i == 1)) {
-      terms.mask = mask;
+      take_mask(*mask, terms);
       return where.inputs[i];
     }
   }
@@ -38,6 +58,10 @@ ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& te
 /// True if `v`, added to scores of that shape, is a mask, a bias, scores of positions, a sum of
 /// these, or such a term where a mask selects it, as in torch's operand of sdpa.
 bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, ScoreTerms& terms) {
+  if (has_places_of(v, scores) && ops::is_additive_causal_mask(g, v)) {
+    terms.causal = true;
+    return true;
+  }
   if (v->is_constant() && v->type.shape.size() != 4) return false;
   if (!terms.bias)
     if (ir::Value* bias = bias_of_sizes(v, scores)) {
@@ -46,7 +70,7 @@ bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, 
     }
   if (!terms.mask && !v->is_constant())
     if (const auto mask = ops::additive_key_mask(g, v)) {
-      terms.mask = mask;
+      take_mask(*mask, terms);
       return true;
     }
   if (const auto term =
@@ -55,12 +79,32 @@ bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, 
     return true;
   }
   const ir::Node* n = v->producer;
-  if (n && n->op == "Where" && !terms.mask) {
+  if (n && n->op == "Where") {
     ir::Value* term = strip_where(g, *n, terms);
     return term && take_score_term(g, term, scores, terms);
   }
   return n && n->op == "Add" && take_score_term(g, n->inputs[0], scores, terms) &&
          take_score_term(g, n->inputs[1], scores, terms);
+}
+
+/// 0 for the keys up to the row, and the lowest number for those after it, [1, 1, seq, seq].
+ir::Value* causal_bias(ir::Graph& g, const ir::Dim& seq, ir::Node* before) {
+  const auto add = [&](std::string op, std::vector<ir::Value*> operands, ir::DType type,
+                       ir::Shape shape, ir::Attributes attributes = {}) {
+    return g.add(std::move(op), std::move(operands), std::move(attributes),
+                 {type, std::move(shape)}, before);
+  };
+  const auto number = [&](float x) {
+    return g.add_constant("causal", ir::Tensor::of<float>({}, {x}));
+  };
+  const ir::Dim one(1);
+  ir::Value* at = add("Range", {}, ir::DType::i64, {seq},
+                      {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
+  ir::Value* key = add("Reshape", {at}, ir::DType::i64, {one, one, one, seq});
+  ir::Value* row = add("Reshape", {at}, ir::DType::i64, {one, one, seq, one});
+  ir::Value* counts = add("LessOrEqual", {key, row}, ir::DType::boolean, {one, one, seq, seq});
+  return add("Where", {counts, number(0.0f), number(std::numeric_limits<float>::lowest())},
+             ir::DType::f32, {one, one, seq, seq});
 }
 
 }  // namespace
@@ -76,7 +120,7 @@ ir::Value* strip_terms(const ir::Graph& g, ir::Value* v, ScoreTerms& terms,
         terms = more;
         under = n->inputs[1 - i];
       }
-    } else if (n->op == "Where" && !terms.mask) {
+    } else if (n->op == "Where") {
       under = strip_where(g, *n, terms);
     } else {
       return v;
@@ -86,6 +130,16 @@ ir::Value* strip_terms(const ir::Graph& g, ir::Value* v, ScoreTerms& terms,
     v = under;
   }
   return nullptr;
+}
+
+ir::Value* add_bias(ir::Graph& g, const ScoreTerms& terms, const ir::Dim& seq, ir::Value*& causal,
+                    ir::Node* before) {
+  ir::Value* bias = add_position_scores(g, terms.positions, before);
+  if (!bias) bias = terms.bias;
+  if (!terms.causal) return bias;
+  // For all attention of the graph, whichever is found first.
+  if (!causal) causal = causal_bias(g, seq, g.nodes().front().get());
+  return bias ? g.add("Add", {bias, causal}, {}, bias->type, before) : causal;
 }
 
 }  // namespace bertcl::passes

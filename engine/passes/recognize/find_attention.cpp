@@ -24,12 +24,14 @@
 //   heads * cos + Concat(-heads[half:], heads[:half]) * sin   becomes   rotary(q, cos, sin) {heads}
 //
 // What is added to the scores and depends on sizes alone, as relative positions do, becomes the
-// operand `bias`; a mask that also hides keys far from the row gives the attribute {window}. What
-// relative positions add by queries and keys becomes ops of its own, whose sum is that operand
-// (attention_positions.hpp). A mask that hides the rows of padding, too, is taken for one of keys
-// alone: what the file computes in these rows is lost, {masks_rows = 1}. Where the results for
-// padding are kept, or an operator mixes them with others without the mask, attention under such a
-// mask stays as it is.
+// operand `bias`, and so does a mask under which no key after its row counts, or that part of it
+// (Where(key <= row, 0, -FLT_MAX)); with a mask of padding, rows before the first key that counts
+// are taken for rows that it hides. A mask that also hides keys far from the row gives the
+// attribute {window}. What relative positions add by queries and keys becomes ops of its own, whose
+// sum is that operand (attention_positions.hpp). A mask that hides the rows of padding, too, is
+// taken for one of keys alone: what the file computes in these rows is lost, {masks_rows = 1}.
+// Where the results for padding are kept, or an operator mixes them with others without the mask,
+// attention under such a mask stays as it is.
 //
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
@@ -254,13 +256,15 @@ ir::Value* operand_of(ir::Graph& g, const Heads& heads, ir::Node* before) {
 bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
   if (!match_scores(g, node, f)) return false;
+  // Rows before the first key that the mask keeps have none: files differ in what they give there.
+  if (f.terms.causal && f.terms.mask) f.terms.mask->masks_rows = true;
   f.last = match_context(g, node, f);
   if (!f.last || f.v.scale != 1.0 || f.v.rotation) return false;
   if (f.q.count != f.k.count || f.q.count != f.v.count || f.q.size != f.k.size ||
       f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
     return false;
-  if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;  // no kernel
-  if (f.terms.bias && !f.terms.positions.empty()) return false;                     // one of both
+  if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;   // no kernel
+  if ((f.terms.bias || f.terms.causal) && !f.terms.positions.empty()) return false;  // one of both
   return is_one_kernel(f) && has_token_input(g, f);
 }
 
@@ -288,6 +292,7 @@ struct Common {
   std::optional<std::optional<ops::KeyMask>> mask;
   ir::Shape ids;                      // [batch, seq] of the first
   std::optional<bool> keeps_padding;  // empty: not known yet
+  ir::Value* causal = nullptr;        // the bias, once it is made
 };
 
 bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
@@ -318,10 +323,9 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
                             {"scale", f.scale * f.q.scale * f.k.scale}};
   if (window != 0) attributes["window"] = window;
   if (key_mask && key_mask->masks_rows) attributes["masks_rows"] = std::int64_t{1};
-  if (f.terms.bias || !f.terms.positions.empty()) {
+  if (ir::Value* bias = add_bias(g, f.terms, rows[1], common.causal, last)) {
     operands.resize(ops::operands::attention::bias + 1, nullptr);
-    ir::Value* scores = add_position_scores(g, f.terms.positions, last);
-    operands.back() = scores ? scores : f.terms.bias;
+    operands.back() = bias;
   }
   if (key_mask && key_mask->mask_is_length) attributes["mask_is_length"] = std::int64_t{1};
   if (f.quantize && f.unnormalized) attributes["unnormalized"] = std::int64_t{1};

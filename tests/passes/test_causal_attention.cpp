@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks of find_attention under which no key after its row counts.
+#include <string>
+
+#include "attention_graphs.hpp"
+#include "check.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+/// %counts, [seq, seq]: whether `op`(row, key).
+std::string places(const std::string& op = "GreaterOrEqual") {
+  return R"(
+  %r: i64[seq] = Range() {start = 0, step = 1}
+  %row: i64[seq, 1] = Unsqueeze(%r) {axes = [1]}
+  %key: i64[1, seq] = Unsqueeze(%r) {axes = [0]}
+  const %zero: f32[] = 0
+  const %hides: f32[] = -10000
+  %counts: bool[seq, seq] = )" +
+         op + "(%row, %key)\n";
+}
+const std::string bias = R"(  %at: i64[seq] = Range() {start = 0, step = 1}
+  %keys: i64[1, 1, 1, seq] = Reshape(%at)
+  %rows: i64[1, 1, seq, 1] = Reshape(%at)
+  %until: bool[1, 1, seq, seq] = LessOrEqual(%keys, %rows)
+  const %none: f32[] = 0
+  const %lowest: f32[] = -3.4028235e38
+  %bias: f32[1, 1, seq, seq] = Where(%until, %none, %lowest)
+)";
+std::string expected_without_mask() {
+  return replaced(expected_with(bias, ", _, _, _, _, %bias", ""), "%v, %m, _", "%v, _, _");
+}
+std::string expected_with_mask() {
+  return replaced(expected_with(bias, ", _, _, _, _, %bias", ""), "{heads = 2, ",
+                  "{heads = 2, masks_rows = 1, ");
+}
+
+TEST(CausalAttention, AMaskOfPlacesIsABias) {
+  const std::string mask = places() + "  %mask: f32[seq, seq] = Where(%counts, %zero, %hides)";
+  EXPECT_REWRITE(find_attention(), attention(mask, scaled_and_masked), expected_without_mask());
+  EXPECT_REWRITE(find_attention(/*keeps_padding=*/true), attention(mask, scaled_and_masked),
+                 expected_without_mask());
+}
+
+TEST(CausalAttention, RepeatedForTheBatch) {
+  EXPECT_REWRITE(find_attention(),
+                 attention(places() + R"(
+  %four: bool[1, 1, seq, seq] = Unsqueeze(%counts) {axes = [0, 1]}
+  %all: bool[batch, 1, seq, seq] = Expand(%four)
+  %mask: f32[batch, 1, seq, seq] = Where(%all, %zero, %hides))",
+                           scaled_and_masked),
+                 expected_without_mask());
+}
+
+TEST(CausalAttention, ByATriangle) {
+  EXPECT_REWRITE(find_attention(),
+                 attention(R"(
+  const %one: f32[1] = [1]
+  const %zero: f32[] = 0
+  const %hides: f32[] = -inf
+  %ones: f32[seq, seq] = Expand(%one)
+  %lower: f32[seq, seq] = Trilu(%ones) {upper = 0}
+  %drops: bool[seq, seq] = Equal(%lower, %zero)
+  %mask: f32[seq, seq] = Where(%drops, %hides, %lower)
+  %ended: f32[seq, seq] = Where(%drops, %hides, %zero))",
+                           R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %s: f32[batch, 2, seq, seq] = Add(%1, %ended)
+)"),
+                 expected_without_mask());
+}
+
+TEST(CausalAttention, SelectedByWhere) {
+  EXPECT_REWRITE(find_attention(), attention(places(), R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %s: f32[batch, 2, seq, seq] = Where(%counts, %1, %hides)
+)"),
+                 expected_without_mask());
+}
+
+TEST(CausalAttention, AConstantOfAFixedLength) {
+  const auto fixed = [](std::string graph) {
+    for (std::size_t at; (at = graph.find("seq")) != std::string::npos;) graph.replace(at, 3, "2");
+    return graph;
+  };
+  const std::string mask = "  const %mask: f32[1, 1, seq, seq] = [0, -3.4028235e38, 0, 0]";
+  EXPECT_REWRITE(find_attention(), fixed(attention(mask, scaled_and_masked)),
+                 fixed(expected_without_mask()));
+  EXPECT_NE(
+      after(find_attention(),
+            fixed(attention(replaced(mask, "[0, -3.4028235e38, 0, 0]", "[0, -3.4028235e38, -1, 0]"),
+                            scaled_and_masked))),
+      normal(fixed(expected_without_mask())));
+}
+
+TEST(CausalAttention, WithAMaskOfPadding) {
+  const std::string together = places() + R"(
+  %four: i64[batch, 1, 1, seq] = Unsqueeze(%m) {axes = [1, 2]}
+  %token: bool[batch, 1, 1, seq] = Cast(%four) {to = "bool"}
+  %both: bool[batch, 1, seq, seq] = And(%counts, %token)
+  %mask: f32[batch, 1, seq, seq] = Where(%both, %zero, %hides))";
+  EXPECT_REWRITE(find_attention(), attention(together, scaled_and_masked), expected_with_mask());
+  EXPECT_UNCHANGED(find_attention(/*keeps_padding=*/true), attention(together, scaled_and_masked));
+  const std::string apart =
+      std::string(additive) + places() + "  %causal: f32[seq, seq] = Where(%counts, %zero, %hides)";
+  const std::string_view scores = R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %2: f32[batch, 2, seq, seq] = Add(%1, %causal)
+  %s: f32[batch, 2, seq, seq] = Add(%2, %mask)
+)";
+  EXPECT_REWRITE(find_attention(), attention(apart, scores), expected_with_mask());
+  EXPECT_UNCHANGED(find_attention(/*keeps_padding=*/true), attention(apart, scores));
+}
+
+TEST(CausalAttention, AnotherBiasIsAdded) {
+  const std::string distances = R"(  %column: i64[seq, 1] = Unsqueeze(%r) {axes = [1]}
+  %apart: i64[seq, seq] = Sub(%r, %column)
+  %distance: f32[seq, seq] = Cast(%apart) {to = "f32"}
+  const %slopes: f32[1, 2, 1, 1] = [-0.25, -0.0625]
+  %alibi: f32[1, 2, seq, seq] = Mul(%distance, %slopes)
+)";
+  const std::string text = after(find_attention(), attention(places() + distances + R"(
+  %causal: f32[seq, seq] = Where(%counts, %zero, %hides)
+)",
+                                                             R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %2: f32[batch, 2, seq, seq] = Add(%1, %alibi)
+  %s: f32[batch, 2, seq, seq] = Add(%2, %causal)
+)"));
+  EXPECT_NE(text.find("f32[1, 2, seq, seq] = Add("), std::string::npos) << text;
+  EXPECT_NE(text.find("= attention("), std::string::npos) << text;
+}
+
+TEST(CausalAttention, OtherMasksOfPlacesStay) {
+  const std::string where = "  %mask: f32[seq, seq] = Where(%counts, %zero, %hides)";
+  for (const std::string op : {"Greater", "LessOrEqual", "Less", "Equal"})
+    EXPECT_UNCHANGED(find_attention(), attention(places(op) + where, scaled_and_masked));
+  EXPECT_UNCHANGED(find_attention(),
+                   attention(replaced(places(), "-10000", "-100") + where, scaled_and_masked));
+  EXPECT_UNCHANGED(find_attention(),
+                   attention(places() + "  %mask: f32[seq, seq] = Where(%counts, %hides, %zero)",
+                             scaled_and_masked));
+  // Keys of the last 6 places only: short sequences do not show it.
+  EXPECT_UNCHANGED(find_attention(), attention(places() + R"(
+  const %six: i64[] = 6
+  %apart: i64[seq, seq] = Sub(%row, %key)
+  %near: bool[seq, seq] = Less(%apart, %six)
+  %both: bool[seq, seq] = And(%counts, %near)
+  %mask: f32[seq, seq] = Where(%both, %zero, %hides))",
+                                               scaled_and_masked));
+}
+
+}  // namespace
+}  // namespace bertcl::passes
