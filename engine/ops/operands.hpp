@@ -224,12 +224,13 @@ namespace observe {
 inline constexpr std::string_view names[] = {"x"};
 }
 
-/// Values that the host fills during upload {keeps_padding?, mask_is_length?}
+/// Values that the host fills during upload {keeps_padding?, mask_is_length?, rows?}
 ///   -> ids, positions, seq_offsets, key_mask [, types];
-/// positions count from 0 in each sequence if they are not an operand.
+/// positions count from 0 in each sequence if they are not an operand. Without ids {rows =
+/// "[batch, seq]"} are the sizes, and every row counts.
 namespace pack_inputs {
 enum : std::size_t { ids, types, mask, positions };
-inline constexpr std::string_view names[] = {"ids", "types?", "mask?", "positions?"};
+inline constexpr std::string_view names[] = {"ids?", "types?", "mask?", "positions?"};
 }  // namespace pack_inputs
 
 /// Rows of [batch, seq, ..] as [tokens, ..].

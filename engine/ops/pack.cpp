@@ -17,15 +17,22 @@
 namespace bertcl::ops {
 namespace {
 
+/// The sizes of a batch without ids.
+ir::Shape rows_attribute(const ir::Node& node) {
+  return ir::parse_shape(node.string_attribute("rows")).value();
+}
+
 std::vector<ir::Type> infer_pack_inputs(InferContext& context) {
   namespace o = operands::pack_inputs;
-  const ir::Shape& ids = context.shape(o::ids);
-  if (ids.size() != 2) context.fail("ids are not [batch, seq]");
+  const bool has_ids = context.has(o::ids);
+  const ir::Shape ids = has_ids ? context.shape(o::ids) : rows_attribute(context.node);
+  if (ids.size() != 2)
+    context.fail(fmt::format("{} is not [batch, seq]", has_ids ? "ids" : "rows"));
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
-    if (context.has(i) && context.shape(i) != ids)
+    if (context.has(i) && (!has_ids || context.shape(i) != ids))
       context.fail(fmt::format("'{}' {} does not have the shape of '{}'",
                                context.node.input(i)->name, ir::str(context.type(i)),
-                               context.node.input(o::ids)->name));
+                               has_ids ? context.node.input(o::ids)->name : ir::str(ids)));
   const ir::Shape rows{symbols::dim(symbols::tokens)};
   return {{ir::DType::i32, rows},
           {ir::DType::i32, rows},
@@ -35,7 +42,9 @@ std::vector<ir::Type> infer_pack_inputs(InferContext& context) {
 }
 std::vector<ir::Tensor> evaluate_pack_inputs(const EvaluateContext& context) {
   namespace o = operands::pack_inputs;
-  const ir::Sizes& sizes = context.in(o::ids).shape();
+  const bool has_ids = context.has(o::ids);
+  const ir::Sizes sizes = has_ids ? context.in(o::ids).shape()
+                                  : ir::evaluate(rows_attribute(context.node), context.bindings);
   std::vector<std::int64_t> mask;
   if (context.has(o::mask))
     for (const double m : context.in(o::mask).to_doubles()) mask.push_back(m != 0.0);
@@ -46,7 +55,8 @@ std::vector<ir::Tensor> evaluate_pack_inputs(const EvaluateContext& context) {
     return ir::Tensor::of({static_cast<std::int64_t>(values.size())}, values);
   };
   const auto rows = [&](std::size_t i) { return vector(packing.gather(context.in(i).to_ints())); };
-  return {rows(o::ids), context.has(o::positions) ? rows(o::positions) : vector(packing.positions),
+  return {has_ids ? rows(o::ids) : vector(packing.positions),
+          context.has(o::positions) ? rows(o::positions) : vector(packing.positions),
           vector(packing.seq_offsets), vector(packing.key_mask),
           context.has(o::types) ? rows(o::types) : vector(packing.positions)};
 }

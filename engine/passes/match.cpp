@@ -155,6 +155,12 @@ bool has_rows(const ir::Shape& shape, const ir::Shape& ids) {
   return shape.size() >= 3 && ids.size() == 2 && shape[0] == ids[0] && shape[1] == ids[1];
 }
 
+bool takes_tokens(const ir::Graph& graph) {
+  return std::ranges::any_of(graph.inputs(), [](const ir::Value* in) {
+    return in->type.shape.size() == 2 && !ir::is_float(in->type.dtype);
+  });
+}
+
 ir::Node* only_user(const ir::Graph& graph, const ir::Value* value) {
   return value->users.size() == 1 && !graph.is_output(value) ? value->users.front() : nullptr;
 }

@@ -75,6 +75,9 @@ bool normalizes_last_axis(const ir::Node& norm);
 /// True for the shape [batch, seq, ...], where `ids` is [batch, seq].
 bool has_rows(const ir::Shape& shape, const ir::Shape& ids);
 
+/// True if an input of the graph may hold ids of tokens or their mask: integers [batch, seq].
+bool takes_tokens(const ir::Graph& graph);
+
 /// The node that alone reads `value`; null if there are several or the graph returns it.
 ir::Node* only_user(const ir::Graph& graph, const ir::Value* value);
 

@@ -157,6 +157,8 @@ struct Plan {
       equal_sizes;  // what the operators need and no shape says
   /// They also need the first size of each pair to be at most the second.
   std::set<std::pair<ir::Dim, ir::Dim>> at_most;
+  /// [batch, seq] of packed rows where no input tells them; else empty.
+  ir::Shape packed_rows;
   std::string mask_input;       // model input that masks keys; empty if the model has none
   bool mask_is_length = false;  // as many first keys count as the mask has ones
   std::string keeps_padding;    // operator that needs rows of padding to be computed; else empty

@@ -176,9 +176,8 @@ void Request::bind_and_upload(const Tensors& inputs) {
   const Shapes shapes = shapes_of(inputs);
   ir::Bindings sizes = bind_shapes(plan_, shapes);
   std::optional<ops::Packing> packing;
-  if (const plan::Input* ids = packed_ids()) {
-    const ir::Sizes& shape = batch_shape(plan_, shapes, ids->source);
-    packing = ops::make_packing(shape[0], shape[1], mask_of(plan_, inputs),
+  if (const auto rows = packed_rows(shapes, sizes)) {
+    packing = ops::make_packing(rows->at(0), rows->at(1), mask_of(plan_, inputs),
                                 drop_padding_ && plan_.keeps_padding.empty(), plan_.mask_is_length);
     check_length(plan_, *packing);
     bind(*packing, std::move(sizes));
@@ -210,20 +209,20 @@ void Request::try_launches() {
   }
 }
 
-const plan::Input* Request::packed_ids() const {
-  const auto ids =
-      std::find_if(plan_.inputs.begin(), plan_.inputs.end(),
-                   [](const plan::Input& in) { return in.kind == plan::InputKind::packed_ids; });
-  return ids == plan_.inputs.end() ? nullptr : &*ids;
+std::optional<ir::Sizes> Request::packed_rows(const Shapes& inputs,
+                                              const ir::Bindings& sizes) const {
+  if (!plan_.packed_rows.empty()) return ir::evaluate(plan_.packed_rows, sizes);
+  const auto ids = std::ranges::find(plan_.inputs, plan::InputKind::packed_ids, &plan::Input::kind);
+  if (ids == plan_.inputs.end()) return std::nullopt;
+  return batch_shape(plan_, inputs, ids->source);
 }
 
 std::int64_t Request::arena_bytes(const Shapes& inputs) const {
   ir::Bindings sizes = bind_shapes(plan_, inputs);
-  if (const plan::Input* ids = packed_ids()) {
-    const ir::Sizes& shape = batch_shape(plan_, inputs, ids->source);
+  if (const auto rows = packed_rows(inputs, sizes)) {
     ops::Packing packing;  // of full sequences
-    packing.batch = shape[0];
-    packing.seq = packing.longest = shape[1];
+    packing.batch = rows->at(0);
+    packing.seq = packing.longest = rows->at(1);
     const std::int64_t tokens = ir::product(packing.batch, packing.seq, "a batch");
     if (tokens > std::numeric_limits<std::int32_t>::max())
       throw Error(fmt::format("a batch of {} tokens is too large", tokens),

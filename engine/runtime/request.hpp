@@ -56,7 +56,8 @@ class Request {
   std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
   std::int64_t default_of(const std::string& name) const;
   void bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const;
-  const plan::Input* packed_ids() const;  // null where the model does not pack
+  /// [batch, seq] of the rows that are packed; empty where the model does not pack.
+  std::optional<ir::Sizes> packed_rows(const Shapes& inputs, const ir::Bindings& sizes) const;
   void begin(const OutputNames& wanted);
   void bind(const ops::Packing& packing, ir::Bindings sizes);
   void bind_and_upload(const Tensors& inputs);

@@ -55,6 +55,15 @@ TEST(Evaluate, PoolTakesWhatTheMaskKeeps) {
   EXPECT_THROW(pooled("kind = \"mean\", columns = 3"), Error);
 }
 
+TEST(Evaluate, PackingBySizesAlone) {
+  const auto y =
+      run("graph g(%x: f32[batch, side, side]) { %i: i32[], %at: i32[], %y: i32[], %k: "
+          "u8[] = pack_inputs() {rows = \"[batch, side*side]\"} return %at, %y }",
+          {{"x", floats({2, 2, 2}, std::vector<float>(8))}});
+  EXPECT_THAT(y[0].to_ints(), ElementsAre(0, 1, 2, 3, 0, 1, 2, 3));
+  EXPECT_THAT(y[1].to_ints(), ElementsAre(0, 4, 8));
+}
+
 TEST(Evaluate, AttentionWithABiasAndAWindow) {
   // q = 0: the weights are those of the bias alone, here 0 or log 3, among keys in the window.
   const auto attended = [](const std::string& attributes) {

@@ -39,6 +39,19 @@ TEST(AttentionParts, ABiasOfSizesAndAMask) {
                  expected);
 }
 
+TEST(AttentionParts, AMaskThatHidesNothing) {
+  const auto mask = [](const std::string& op) {
+    return std::string(distances) + "  const %none: i64[] = 0\n  const %zero: f32[] = 0\n" +
+           "  const %low: f32[] = -3.4028235e38\n  %near: bool[seq, seq] = " + op +
+           "(%far, %none)\n  %four: bool[1, 1, seq, seq] = Unsqueeze(%near) {axes = [0, 1]}\n" +
+           "  %all: bool[batch, 1, seq, seq] = Expand(%four)\n" +
+           "  %mask: f32[batch, 1, seq, seq] = Where(%all, %zero, %low)";
+  };
+  EXPECT_REWRITE(find_attention(), attention(mask("GreaterOrEqual"), scaled_and_masked),
+                 replaced(expected, "%v, %m", "%v, _"));
+  EXPECT_UNCHANGED(find_attention(), attention(mask("Greater"), scaled_and_masked));
+}
+
 TEST(AttentionParts, ABiasThatAMaskSelects) {
   const std::string bias = std::string(distances) + std::string(alibi);
   const std::string keep = R"(  %four: i64[batch, 1, 1, seq] = Unsqueeze(%m) {axes = [1, 2]}

@@ -107,8 +107,9 @@ TEST(FindAttention, OnlyWhatIsUnderTheFirstMaskIsFused) {
   EXPECT_EQ(text.find("attention(%x, %x, %x, %n)"), std::string::npos) << text;
 }
 
-TEST(FindAttention, NothingTellsTheSequences) {
-  EXPECT_UNCHANGED(find_attention(), R"(graph g(%x: f32[batch, seq, 8]) {
+/// Attention of x [batch, seq, 8] in a graph with these inputs.
+std::string without_mask(const std::string& inputs, const std::string& nodes = "") {
+  return "graph g(" + inputs + ") {\n" + nodes + R"(
   %r: f32[batch, seq, 2, 4] = Reshape(%x)
   %q: f32[batch, 2, seq, 4] = Transpose(%r) {perm = [0, 2, 1, 3]}
   %k: f32[batch, 2, 4, seq] = Transpose(%r) {perm = [0, 2, 3, 1]}
@@ -118,7 +119,24 @@ TEST(FindAttention, NothingTellsTheSequences) {
   %t: f32[batch, seq, 2, 4] = Transpose(%c) {perm = [0, 2, 1, 3]}
   %y: f32[batch, seq, 8] = Reshape(%t)
   return %y
+})";
+}
+
+TEST(FindAttention, SizesTellTheSequencesOfAModelWithoutTokens) {
+  const std::string inputs = "%x: f32[batch, seq, 8]";
+  EXPECT_REWRITE(find_attention(), without_mask(inputs), "graph g(" + inputs + R"() {
+  %y: f32[batch, seq, 8] = attention(%x, %x, %x, _) {heads = 2, p_type = "f32", scale = 1.0}
+  return %y
 })");
+}
+
+TEST(FindAttention, NothingTellsTheSequences) {
+  EXPECT_UNCHANGED(find_attention(),
+                   without_mask("%x: f32[batch, seq, 8], %ids: i64[batch, words]"));
+  // How many there are depends on the elements of an input.
+  EXPECT_UNCHANGED(find_attention(), without_mask("%given: f32[batch, 8, all]", R"(
+  %some: f32[batch, 8, seq] = Identity(%given)
+  %x: f32[batch, seq, 8] = Transpose(%some) {perm = [0, 2, 1]})"));
 }
 
 }  // namespace

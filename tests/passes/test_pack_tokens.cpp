@@ -43,6 +43,30 @@ TEST(PackTokens, EncoderWorksOnRowsAndTheHeadOnThePaddedBatch) {
 })");
 }
 
+TEST(PackTokens, OfImagesEveryRowCounts) {
+  EXPECT_REWRITE(pack_tokens(), R"(graph g(%image: f32[batch, 4, side, side]) {
+  %p: f32[batch, 4, side*side] = Reshape(%image)
+  %x: f32[batch, side*side, 4] = Transpose(%p) {perm = [0, 2, 1]}
+  %a: f32[batch, side*side, 4] = attention(%x, %x, %x, _) {heads = 1, p_type = "f32", scale = 0.5}
+  return %a as y
+})",
+                 R"(graph g(%image: f32[batch, 4, side, side]) {
+  %0: i32[$tokens], %1: i32[$tokens], %2: i32[$offsets], %3: u8[$tokens] = pack_inputs() {rows = "[batch, side*side]"}
+  %4: f32[batch, 4, side*side] = Reshape(%image)
+  %5: f32[batch, side*side, 4] = Transpose(%4) {perm = [0, 2, 1]}
+  %6: f32[$tokens, 4] = pack(%5, %2)
+  %7: f32[$tokens, 4] = attention(%6, %6, %6, _, _, _, %2, %3) {heads = 1, masked = 0, p_type = "f32", scale = 0.5}
+  %8: f32[batch, side*side, 4] = unpack(%7, %2)
+  return %8 as y
+})");
+  // Tokens of other sizes do not tell them.
+  EXPECT_UNCHANGED(pack_tokens(),
+                   R"(graph g(%x: f32[batch, seq, 4], %ids: i64[batch, words]) {
+  %a: f32[batch, seq, 4] = attention(%x, %x, %x, _) {heads = 1, p_type = "f32", scale = 0.5}
+  return %a as y
+})");
+}
+
 TEST(PackTokens, PoolingReadsRowsAndGivesSequences) {
   EXPECT_REWRITE(pack_tokens(), R"(graph g(%ids: i64[batch, seq], %mask: i64[batch, seq]) {
   const %word: f32[9, 4] = ...

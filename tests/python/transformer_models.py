@@ -93,6 +93,23 @@ def export_module(module, example, path, opset, captured, inputs, by_token, by_t
                               dynamic_shapes=(shapes,), external_data=False, **names)
 
 
+def export_images(module, example, path, captured, outputs):
+    """Of one input, pixel_values, by the exporter that captures the program (opset 18) or the classic one (17)."""
+    names = dict(input_names=["pixel_values"], output_names=outputs)
+    example = (torch.from_numpy(example),)
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        if not captured:
+            axes = {name: {0: "batch"} for name in ["pixel_values", *outputs]}
+            torch.onnx.export(module, example, str(path), dynamo=False, opset_version=17, dynamic_axes=axes, **names)
+        else:
+            keep_registry()
+            shapes = (({0: torch.export.Dim("batch")},),)
+            torch.onnx.export(module, example, str(path), dynamo=True, opset_version=18, verbose=False,
+                              dynamic_shapes=shapes, external_data=False, **names)
+
+
 def export_outputs(model, path, by_token=(), by_text=()):
     """`model` with these fields of its results as outputs, by the classic exporter."""
     inputs = ["input_ids", "attention_mask", "token_type_ids"]

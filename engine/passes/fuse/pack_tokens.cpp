@@ -4,6 +4,8 @@
 //   input_ids, token_type_ids, attention_mask -> pack_inputs -> ids[tokens], types[tokens],
 //       positions[tokens], seq_offsets[offsets], key_mask[tokens]
 //
+// Where the model takes no tokens, as of images, every row counts: pack_inputs() {rows}.
+//
 // Everything between embed_norm and the heads works row by row and does not know of sequences; only
 // attention reads seq_offsets (first row of each sequence, batch + 1 entries) and key_mask. Where
 // an op of another kind reads a packed value, `unpack` scatters it to [batch, seq, ...] with zero
@@ -110,9 +112,10 @@ class Packer {
     }
     if (!one_mask()) return false;
     ir::Value* ids = embedding ? embedding->inputs[embed_norm::ids] : any_token_input();
-    if (!ids || ids->type.shape.size() != 2) return false;
-    batch_ = ids->type.shape[0];
-    seq_ = ids->type.shape[1];
+    const ir::Shape rows = ids ? ids->type.shape : rows_of_attention();
+    if (rows.size() != 2) return false;
+    batch_ = rows[0];
+    seq_ = rows[1];
     find_rows_of_tokens();
     add_pack_inputs(ids, embedding);
     for (ir::Node* n : g_.node_list()) visit(*n, embedding);
@@ -159,6 +162,14 @@ class Packer {
     return nullptr;
   }
 
+  /// [batch, seq] where no input tells it.
+  ir::Shape rows_of_attention() const {
+    if (takes_tokens(g_)) return {};
+    for (const auto& n : g_.nodes())
+      if (is_attention(*n)) return {n->inputs[0]->type.shape[0], n->inputs[0]->type.shape[1]};
+    return {};
+  }
+
   /// Values [batch, seq, ...] on the way to attention or pooling.
   void find_rows_of_tokens() {
     for (auto n = g_.nodes().rbegin(); n != g_.nodes().rend(); ++n) {
@@ -183,10 +194,12 @@ class Packer {
         {"key_mask", {ir::DType::u8, {tokens}}}};
     if (types) results.push_back({"packed_types", {ir::DType::i32, {tokens}}});
     ir::Node* first = g_.nodes().front().get();
-    std::vector<ir::Value*> operands{ids, types, mask_};
+    std::vector<ir::Value*> operands;
+    if (ids) operands = {ids, types, mask_};
     if (ir::Value* given = embedding ? embedding->input(embed_norm::positions) : nullptr)
       operands.push_back(given);
     ir::Node* node = g_.add_node("pack_inputs", operands, {}, results, first);
+    if (!ids) node->attributes["rows"] = ir::str(ir::Shape{batch_, seq_});
     if (mask_is_length_) node->attributes["mask_is_length"] = std::int64_t{1};
     seq_offsets_ = node->outputs[2];
     key_mask_ = node->outputs[3];

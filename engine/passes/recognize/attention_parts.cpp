@@ -55,13 +55,14 @@ ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& te
   return nullptr;
 }
 
-/// True if `v`, added to scores of that shape, is a mask, a bias, scores of positions, a sum of
-/// these, or such a term where a mask selects it, as in torch's operand of sdpa.
+/// True if `v`, added to scores of that shape, is a mask, a bias, scores of positions, zero, a sum
+/// of these, or such a term where a mask selects it, as in torch's operand of sdpa.
 bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, ScoreTerms& terms) {
   if (has_places_of(v, scores) && ops::is_additive_causal_mask(g, v)) {
     terms.causal = true;
     return true;
   }
+  if (ops::is_all_zero(g, v)) return true;  // as of images, whose patches all count
   if (v->is_constant() && v->type.shape.size() != 4) return false;
   if (!terms.bias)
     if (ir::Value* bias = bias_of_sizes(v, scores)) {

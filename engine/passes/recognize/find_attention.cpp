@@ -208,11 +208,23 @@ void quantize_result(ir::Graph& g, ir::Node& attention, const ir::Node& q, ir::N
   g.replace_uses(last->output(), dequantized);
 }
 
+/// True if the sizes of the inputs tell those of [batch, seq, ...].
+bool follows_from_inputs(const ir::Graph& g, const ir::Shape& rows) {
+  std::set<std::string> known;
+  for (const ir::Value* in : g.inputs())
+    for (const ir::Dim& d : in->type.shape) known.insert(d.symbols().begin(), d.symbols().end());
+  return std::all_of(rows.begin(), rows.begin() + 2, [&](const ir::Dim& d) {
+    return std::ranges::all_of(d.symbols(), [&](const auto& s) { return known.contains(s); });
+  });
+}
+
 /// The op works on packed tokens: the mask or some other input [batch, seq] must tell how many
-/// sequences of which length there are.
-bool has_token_input(const ir::Graph& g, const Found& f) {
+/// sequences of which length there are, or where the model takes no tokens, as of images, the sizes
+/// of its inputs.
+bool tells_sequences(const ir::Graph& g, const Found& f) {
   const ir::Shape& rows = f.q.hidden->type.shape;
   if (f.terms.mask) return has_rows(rows, f.terms.mask->input->type.shape);
+  if (!takes_tokens(g)) return follows_from_inputs(g, rows);
   return std::any_of(g.inputs().begin(), g.inputs().end(), [&](const ir::Value* in) {
     return has_rows(rows, in->type.shape) && !ir::is_float(in->type.dtype);
   });
@@ -265,7 +277,7 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
     return false;
   if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;   // no kernel
   if ((f.terms.bias || f.terms.causal) && !f.terms.positions.empty()) return false;  // one of both
-  return is_one_kernel(f) && has_token_input(g, f);
+  return is_one_kernel(f) && tells_sequences(g, f);
 }
 
 /// True if an operator may mix what attention under that mask gives for padding with other rows, as

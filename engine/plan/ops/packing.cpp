@@ -12,8 +12,12 @@ void lower_pack_inputs(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::pack_inputs;
   std::vector<Input>& inputs = b.plan().inputs;
   const auto name = [&](std::size_t i) { return node.input(i) ? node.inputs[i]->name : ""; };
-  inputs.push_back({InputKind::packed_ids, name(o::ids), b.add_slot(node.outputs[0])});
-  inputs.push_back({InputKind::positions, name(o::positions), b.add_slot(node.outputs[1])});
+  if (node.input(o::ids)) {
+    inputs.push_back({InputKind::packed_ids, name(o::ids), b.add_slot(node.outputs[0])});
+    inputs.push_back({InputKind::positions, name(o::positions), b.add_slot(node.outputs[1])});
+  } else {
+    b.plan().packed_rows = ir::parse_shape(node.string_attribute("rows")).value();
+  }
   inputs.push_back({InputKind::seq_offsets, "", b.add_slot(node.outputs[2])});
   inputs.push_back({InputKind::key_mask, name(o::mask), b.add_slot(node.outputs[3])});
   if (node.outputs.size() > 4)
