@@ -39,7 +39,13 @@ constexpr Positions positions_of_bytes = {
     {operands::attention_q::q_zero_point, operands::attention_q::k_zero_point,
      operands::attention_q::v_zero_point}};
 
-/// The result has the rows of q. Its width is that of v, or where {offsets} say that the operands
+/// Heads of q that share one of k and v.
+std::int64_t heads_per_key(const ir::Node& node) {
+  const std::int64_t heads = node.int_attribute("heads");
+  return heads / node.int_attribute("key_heads", heads);
+}
+
+/// The result has the rows of q, and its width, or where {offsets} say that the operands
 /// are wider than their heads, the declared one.
 std::vector<ir::Type> infer_heads(InferContext& context, const Positions& at) {
   const ir::Node& node = context.node;
@@ -48,17 +54,21 @@ std::vector<ir::Type> infer_heads(InferContext& context, const Positions& at) {
   const std::int64_t heads = node.int_attribute("heads");
   const ir::Shape& declared = node.output()->type.shape;
   const bool in_place = node.has("offsets");
-  shape.back() = in_place && !declared.empty() ? declared.back() : context.shape(2).back();
+  if (in_place && !declared.empty()) shape.back() = declared.back();
   if (!shape.back().is_constant() || heads < 1 || shape.back().constant() % heads != 0)
     context.fail(fmt::format("cannot split {} columns into {} heads", shape.back().str(), heads));
+  const std::int64_t key_heads = node.int_attribute("key_heads", heads);
+  if (key_heads < 1 || heads % key_heads != 0)
+    context.fail(fmt::format("{} heads cannot share {} key heads", heads, key_heads));
   const std::int64_t hidden = shape.back().constant();
   for (std::size_t i = 0; i < 3; ++i) {
     const ir::Shape& operand = context.shape(i);
     const std::int64_t first = in_place ? node.ints_attribute("offsets").at(i) : 0;
+    const std::int64_t end = first + (i == 0 ? hidden : hidden / heads * key_heads);
     if (operand.empty() || !operand.back().is_constant() || first < 0 ||
-        first + hidden > operand.back().constant())
+        end > operand.back().constant())
       context.fail(fmt::format("'{}' {} does not contain columns {} to {}", node.input(i)->name,
-                               ir::str(context.type(i)), first, first + hidden));
+                               ir::str(context.type(i)), first, end));
   }
   if (context.has(at.seq_offsets) != (shape.size() == 2) ||
       context.has(at.key_mask) != context.has(at.seq_offsets))
@@ -200,7 +210,9 @@ std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context, const Pos
     stride[i] = context.in(i).shape().back();
     first[i] = node.has("offsets") ? node.ints_attribute("offsets").at(i) : 0;
   }
+  const std::int64_t shared = heads_per_key(node);
   const auto part = [&](std::size_t i, std::int64_t row, std::int64_t head) {
+    if (i > 0) head /= shared;
     return numbers[i].data() + row * stride[i] + first[i] + head * size;
   };
   const double scale = node.float_attribute("scale");

@@ -39,12 +39,13 @@ inline constexpr std::string_view names[] = {
 
 /// softmax(scale * q k^T + mask) v, by heads {heads, scale, p_type?, mask_is_length?,
 /// unnormalized?, offsets?, masked?, masks_rows?, score_scale?, score_lowest?, score_factor?,
-/// window?}. q, k, v [batch, seq, hidden] and a mask [batch, seq]; after pack_tokens [tokens,
-/// hidden], seq_offsets and key_mask (masked = 1 if it is to be read). {offsets}: first columns of
-/// q, k and v in operands that are wider. bias [1, heads | 1, seq, seq] is added to the scores, by
-/// the places of row and key in their sequence, or the result of position_scores. {window}: keys at
-/// most so many places from the row count. masks_rows = 1: until pack_tokens, the file computes
-/// something else in rows of padding.
+/// window?, key_heads?}. q, k, v [batch, seq, hidden] and a mask [batch, seq]; after pack_tokens
+/// [tokens, hidden], seq_offsets and key_mask (masked = 1 if it is to be read). {offsets}: first
+/// columns of q, k and v in operands that are wider. bias [1, heads | 1, seq, seq] is added to the
+/// scores, by the places of row and key in their sequence, or the result of position_scores.
+/// {window}: keys at most so many places from the row count. {key_heads}: k and v have so many,
+/// each for as many heads of q, side by side (grouped-query attention, Ainslie et al., 2023).
+/// masks_rows = 1: until pack_tokens, the file computes something else in rows of padding.
 ///
 /// With p_scale, the probabilities are quantized: p_type says to what, with the zero point 0.
 /// mask_is_length = 1: the first keys count, as many as the mask has ones. unnormalized = 1: p are

@@ -87,8 +87,8 @@ ONE_ITEM KERNEL attention_bf16(ATTENTION_FLOAT_PARAMETERS(ushort) PLACE_PARAMETE
   const int begin = item.begin, end = item.end, last = item.last;
   if (item.first >= last) return;
   q += q_offset + head * head_size;
-  k += k_offset + head * head_size;
-  v += v_offset + head * head_size;
+  k += k_offset + head / heads_per_key * head_size;
+  v += v_offset + head / heads_per_key * head_size;
   out += head * head_size;
 
   int16 packed_q[HEAD_MAX / 2 * 2];

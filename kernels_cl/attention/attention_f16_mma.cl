@@ -53,8 +53,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   const bool v_aligned = ((v_stride | v_offset | head_size) & 3) == 0;
   const float exponent = scale * M_LOG2E_F;
   q += q_offset + head * head_size;
-  k += k_offset + head * head_size;
-  v += v_offset + head * head_size;
+  k += k_offset + head / heads_per_key * head_size;
+  v += v_offset + head / heads_per_key * head_size;
 
   UnitA rows[STEPS];
 #pragma unroll

@@ -120,8 +120,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attentio
   const bool v_aligned = ((v_stride | v_offset | head_size) & 3) == 0;
   const float exponent = scale * M_LOG2E_F;
   q += q_offset + head * head_size;
-  k += k_offset + head * head_size;
-  v += v_offset + head * head_size;
+  k += k_offset + head / heads_per_key * head_size;
+  v += v_offset + head / heads_per_key * head_size;
   const Bias added = BIAS_OF(head, begin);
 
   float sums[ITEM_ROWS][COLUMNS], largest[ITEM_ROWS], total[ITEM_ROWS];

@@ -7,7 +7,7 @@
 //
 //   q, k, v  [tokens][stride]: head h of a row starts at column offset + h * head_size, so that one
 //            [tokens][3 * hidden] matrix can be passed three times. Strides and offsets in
-//            elements.
+//            elements. Each head of k and v serves heads_per_key heads of q, side by side.
 //   out      [tokens][heads * head_size]
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
@@ -38,8 +38,8 @@ __kernel void attention_f32(ATTENTION_FLOAT_PARAMETERS(float)) {
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
   q += q_offset + head * head_size;
-  k += k_offset + head * head_size;
-  v += v_offset + head * head_size;
+  k += k_offset + head / heads_per_key * head_size;
+  v += v_offset + head / heads_per_key * head_size;
   const Bias added = BIAS_OF(head, begin);
 
   for (int row = first; row < min(first + block_rows, end); row++) {

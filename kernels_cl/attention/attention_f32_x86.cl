@@ -72,8 +72,8 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
   const int last = item.last;
   if (item.first >= last) return;
   q += q_offset + head * head_size;
-  k += k_offset + head * head_size;
-  v += v_offset + head * head_size;
+  k += k_offset + head / heads_per_key * head_size;
+  v += v_offset + head / heads_per_key * head_size;
   out += head * head_size;
   const Bias added = BIAS_OF(head, item.begin);
 

@@ -54,8 +54,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   const Bytes k_bytes = bytes_of(k_type, k_zero_point, (k_stride | k_offset | head_size) % 16 == 0);
   const Bytes v_bytes = bytes_of(v_type, v_zero_point, (v_stride | v_offset | head_size) % 4 == 0);
   q += q_offset + head * head_size;
-  k += k_offset + head * head_size;
-  v += v_offset + head * head_size;
+  k += k_offset + head / heads_per_key * head_size;
+  v += v_offset + head / heads_per_key * head_size;
   const Bias added = BIAS_OF(head, begin);
 
   UnitA rows[STEPS];

@@ -58,8 +58,8 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const int begin = item.begin, end = item.end, last = item.last;
   if (item.first >= last) return;
   q += q_offset + head * head_size;
-  k += k_offset + head * head_size;
-  v += v_offset + head * head_size;
+  k += k_offset + head / heads_per_key * head_size;
+  v += v_offset + head / heads_per_key * head_size;
 
   floatv query[HEAD_MAX * 2];
   float part[PART_KEYS * HEAD_MAX + TILE];

@@ -64,8 +64,8 @@ __kernel void attention_s8(ATTENTION_S8_PARAMETERS) {
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
   q += q_offset + head * head_size;
-  k += k_offset + head * head_size;
-  v += v_offset + head * head_size;
+  k += k_offset + head / heads_per_key * head_size;
+  v += v_offset + head / heads_per_key * head_size;
   const Bias added = BIAS_OF(head, begin);
 
   for (int row = first; row < min(first + block_rows, end); row++) {

@@ -113,8 +113,8 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const int last = item.last;
   if (item.first >= last) return;
   q += q_offset + head * head_size;
-  k += k_offset + head * head_size;
-  v += v_offset + head * head_size;
+  k += k_offset + head / heads_per_key * head_size;
+  v += v_offset + head / heads_per_key * head_size;
   const Bias added = BIAS_OF(head, item.begin);
 
   intv packed_q[HEAD_MAX / 2 * 2];

@@ -90,6 +90,7 @@ std::vector<T> attend_with(const AttentionKernel& variant, std::string_view name
   a.bias_head = bias.head_step(c);
   a.bias_token = bias.token_step();
   a.window = bias.window;
+  a.heads_per_key = c.heads_per_key;
   auto kernel = kernel_for(variant, name, c, bias);
   kernels::set(kernel, a);
   run_attention(variant, kernel, c, block_rows);

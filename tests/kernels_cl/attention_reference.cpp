@@ -61,7 +61,7 @@ std::vector<float> computed(const AttentionCase& c, const Quantization& z, const
       c, bias,
       [&](int32_t row, int32_t key, int32_t column) {
         const int16_t* q = &qkv[row * stride + column];
-        const int16_t* k = &qkv[key * stride + hidden + column];
+        const int16_t* k = &qkv[key * stride + hidden + c.key_column(column)];
         int32_t dot = 0;  // exact for up to 33,025 columns: factors are at most 255
         for (int32_t d = 0; d < c.head_size; ++d) dot += q[d] * k[d];
         int64_t sum = dot;
@@ -85,7 +85,7 @@ std::vector<float> computed(const AttentionCase& c, const Quantization& z, const
         std::vector<int64_t> sums(static_cast<size_t>(c.head_size), 0);
         for (size_t j = 0; j < keys.size(); ++j) {
           if (p_q[j] == 0) continue;
-          const int16_t* v = &qkv[keys[j] * stride + 2 * hidden + head * c.head_size];
+          const int16_t* v = &qkv[keys[j] * stride + 2 * hidden + c.key_column(head * c.head_size)];
           for (size_t d = 0; d < sums.size(); ++d) sums[d] += p_q[j] * v[d];
         }
         for (size_t d = 0; d < sums.size(); ++d)
@@ -104,7 +104,7 @@ std::vector<double> computed(const AttentionCase& c, const std::vector<float>& q
         double sum = 0;
         for (int32_t d = 0; d < c.head_size; ++d)
           sum += static_cast<double>(qkv[row * stride + column + d]) *
-                 qkv[key * stride + hidden + column + d];
+                 qkv[key * stride + hidden + c.key_column(column) + d];
         return sum * scale;
       },
       [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
@@ -112,7 +112,7 @@ std::vector<double> computed(const AttentionCase& c, const std::vector<float>& q
         for (size_t j = 0; j < keys.size(); ++j)
           for (int32_t d = 0; d < c.head_size; ++d)
             out[row * hidden + head * c.head_size + d] +=
-                p[j] * qkv[keys[j] * stride + 2 * hidden + head * c.head_size + d];
+                p[j] * qkv[keys[j] * stride + 2 * hidden + c.key_column(head * c.head_size) + d];
       });
   return out;
 }

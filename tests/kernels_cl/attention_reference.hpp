@@ -19,9 +19,14 @@ struct AttentionCase {
   std::vector<int32_t> lengths;
   int32_t heads = 2, head_size = 64;
   std::vector<uint8_t> mask = {};  ///< [tokens], empty: every key
+  int32_t heads_per_key = 1;       ///< query heads that share one of k and v
   auto operator<=>(const AttentionCase&) const = default;
 
   int32_t hidden() const { return heads * head_size; }
+  /// First column in k and v for the head that begins at `column`.
+  int32_t key_column(int32_t column) const {
+    return column / head_size / heads_per_key * head_size;
+  }
   int32_t tokens() const { return std::accumulate(lengths.begin(), lengths.end(), 0); }
   int32_t longest() const {
     return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());

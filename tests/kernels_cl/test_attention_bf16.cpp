@@ -47,6 +47,11 @@ TEST_P(AttentionBf16, HeadSizes) {
     expect_right({.lengths = {70}, .heads = 3, .head_size = head_size});
 }
 
+TEST_P(AttentionBf16, SharedKeyHeads) {
+  for (int32_t heads_per_key : {2, 3, 6})
+    expect_right({.lengths = {70, 9}, .heads = 6, .heads_per_key = heads_per_key});
+}
+
 TEST_P(AttentionBf16, UnequalLengthsAndEmptySequence) {
   expect_right({.lengths = {1, 300, 0, 33, 2, 64}}, 1.0f, 64);
 }

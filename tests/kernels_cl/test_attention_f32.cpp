@@ -69,6 +69,11 @@ TEST_P(AttentionF32, UnequalLengthsAndEmptySequence) {
   expect_right(GetParam(), {.lengths = {1, 300, 0, 33, 2, 64}});
 }
 
+TEST_P(AttentionF32, SharedKeyHeads) {
+  for (int32_t heads_per_key : {2, 3, 6})
+    expect_right(GetParam(), {.lengths = {70, 9}, .heads = 6, .heads_per_key = heads_per_key});
+}
+
 TEST_P(AttentionF32, LongSequence) {
   expect_right(GetParam(), {.lengths = {1100}, .heads = 1}, 1.0f, 512);
   expect_right(GetParam(), {.lengths = {300}, .heads = 1, .head_size = 256}, 1.0f, 512);

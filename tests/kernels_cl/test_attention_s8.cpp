@@ -80,6 +80,12 @@ TEST_P(AttentionS8, HeadSizes) {
                  {.q = {kS8, -3}, .k = {kS8, 0}, .v = {kS8, 5}});
 }
 
+TEST_P(AttentionS8, SharedKeyHeads) {
+  for (int32_t heads_per_key : {2, 3, 6})
+    expect_right({.lengths = {70, 9}, .heads = 6, .heads_per_key = heads_per_key},
+                 {.q = {kU8, 119}, .k = {kU8, 130}, .v = {kU8, 7}});
+}
+
 TEST_P(AttentionS8, TypesAndZeroPoints) {
   for (int32_t q : {kU8, kS8})
     for (int32_t k : {kU8, kS8})

@@ -79,6 +79,10 @@ TEST(Verify, ChecksResultsOfOwnOps) {
                        "[0, 4, 8], scale = 1.0} return %y",
                        "%x: f32[batch, seq, 8]"),
               HasSubstr("does not contain columns 8 to 12"));
+  EXPECT_THAT(error_in("%y: f32[batch, seq, 4] = attention(%x, %x, %x) {heads = 4, key_heads = 3, "
+                       "scale = 1.0} return %y",
+                       "%x: f32[batch, seq, 4]"),
+              HasSubstr("4 heads cannot share 3 key heads"));
 }
 
 }  // namespace

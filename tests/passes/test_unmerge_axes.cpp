@@ -22,6 +22,25 @@ TEST(UnmergeAxes, TransposeTakesTheLeadingAxesBack) {
 })");
 }
 
+TEST(UnmergeAxes, SharedHeadsAreMergedBeforeTheyAreTransposed) {
+  const auto graph = [](const std::string& perm) {
+    return R"(graph g(%x: f32[batch, 2, 3, seq, 8]) {
+  %t: f32[batch, 2, 3, 8, seq] = Transpose(%x) {perm = [)" +
+           perm + R"(]}
+  %y: f32[batch, 6, 8, seq] = Reshape(%t)
+  return %y as y
+})";
+  };
+  EXPECT_REWRITE(unmerge_axes(), graph("0, 1, 2, 4, 3"), R"(graph g(%x: f32[batch, 2, 3, seq, 8]) {
+  %m: f32[batch, 6, seq, 8] = Reshape(%x)
+  %y: f32[batch, 6, 8, seq] = Transpose(%m) {perm = [0, 1, 3, 2]}
+  return %y as y
+})");
+  const std::string swapped =
+      replaced(graph("0, 2, 1, 4, 3"), "f32[batch, 2, 3, 8, seq]", "f32[batch, 3, 2, 8, seq]");
+  EXPECT_UNCHANGED(unmerge_axes(), swapped);
+}
+
 TEST(UnmergeAxes, AttentionOnMergedHeads) {
   EXPECT_REWRITE(unmerge_axes(), R"(graph g(%q: f32[batch, 4, seq, 8], %v: f32[batch, 4, seq, 8]) {
   const %c: f32[] = 3

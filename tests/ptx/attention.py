@@ -20,6 +20,7 @@ class Case:
     offset: int = 0
     rows: int = 0  # of a work-group; 0: as the plan chooses for long sequences
     bias: bool = False
+    shared: int = 1  # heads of q for one of k and v
     window: int = 0  # not with a mask: every row attends itself
     # of int8:
     unit: str = "dot4"  # "mma", "twin": mma emulated, or "ref": the plain kernel; of floats "mma", "twin"
@@ -58,7 +59,9 @@ class Case:
         for begin, end in zip(self.seq_offsets, self.seq_offsets[1:]):
             for head in range(self.heads):
                 columns = slice(head * self.head_size, (head + 1) * self.head_size)
-                q, k, v = (qkv[i][begin:end, columns] for i in range(3))
+                first = head // self.shared * self.head_size
+                q, k, v = (qkv[i][begin:end, at] for i, at in enumerate(
+                    (columns, *2 * (slice(first, first + self.head_size),))))
                 attended = self.keys[begin:end] != 0
                 if not attended.any():
                     continue
@@ -99,10 +102,11 @@ class Case:
         return f"BIAS={int(self.bias or self.window > 0)}"
 
     def bias_arguments(self, memory):
-        """The last ones: bias, its steps from row to row, key to key, head to head and of a token, window."""
+        """The last ones: bias, its steps from row to row, key to key, head to head and of a token, window; heads
+        of q for one of k and v."""
         at = memory.add("bias", self.added, 4) if self.bias else np.uint64(0)
         longest = max(self.lengths)
-        return [at, *(np.int32(i) for i in (longest, 1, longest * longest, 0, self.window))]
+        return [at, *(np.int32(i) for i in (longest, 1, longest * longest, 0, self.window, self.shared))]
 
     def tail(self, memory):
         null = np.uint64(0)

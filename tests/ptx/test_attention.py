@@ -75,6 +75,11 @@ class Attention(KernelTest):
                         types=((U8, S8)[i % 2], S8, U8), offset=(0, 16, 3)[i % 3], out_type=(F32, U8)[i // 2 % 2],
                         unnormalized=i % 2, p_max=(255, 127)[i // 2 % 2], unit="mma")
 
+    def test_shared_key_heads(self):
+        for run, units in (attention.run_s8, ("ref", "dot4", "mma")), (attention.run_f32, ("dot4",)), (attention.run_f16, ("mma",)):
+            for unit in units:
+                self.expect(run, 5, 33, heads=4, shared=2, head_size=32, rows=32, unit=unit)
+
     def test_biases_and_windows(self):
         for run in attention.run_s8, attention.run_f32:
             self.expect(run, 5, 70, 1, bias=True, rows=32)

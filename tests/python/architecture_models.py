@@ -110,6 +110,8 @@ FURTHER = {
     "text of clip without a mask": (made("CLIPText", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True, ["input_ids"]),
     "text of clip without a mask, sdpa": (made("CLIPText", "sdpa", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True,
                                           ["input_ids"]),
+    "shared key heads": (made("EuroBert", num_key_value_heads=2, **PLAIN), ["last_hidden_state"], 2, True),
+    "shared key heads, sdpa": (made("EuroBert", "sdpa", num_key_value_heads=2, **PLAIN), ["last_hidden_state"], 2, True),
     "encoder of t5": (made("T5Encoder", **T5), ["last_hidden_state"], 2),
     "eurobert, sdpa": (made("EuroBert", "sdpa", num_key_value_heads="num_attention_heads", **PLAIN),
                        ["last_hidden_state"], 2),

@@ -115,10 +115,12 @@ class Architectures(unittest.TestCase):
                     ops = [op["op"] for op in inspect(path, "--batch", "3", "--seq", "24")["ops"]]
                     self.assertEqual(ops.count("attention"), model.attentions)
 
-    def test_causal_attention_in_int8(self):
-        model, path = self.export("text of clip without a mask", False)
-        model.linears = 12
-        self.check_int8(model, path, ABSOLUTE, *calibration(self.folder, texts=4, words=20))
+    def test_causal_attention_and_shared_key_heads_in_int8(self):
+        for name, linears in ("text of clip without a mask", 12), ("shared key heads", 14):
+            with self.subTest(name):
+                model, path = self.export(name, False)
+                model.linears = linears
+                self.check_int8(model, path, ABSOLUTE, *calibration(self.folder, texts=4, words=20))
 
     def test_the_operators_of_opset_23(self):
         """RotaryEmbedding, RMSNormalization and Attention. ONNX Runtime takes no tables of one row for the batch, as

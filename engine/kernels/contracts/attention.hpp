@@ -11,7 +11,7 @@ template <class A>
 struct AttentionFloat {
   A q{}, q_stride{}, q_offset{}, k{}, k_stride{}, k_offset{}, v{}, v_stride{}, v_offset{}, out{},
       seq_offsets{}, key_mask{}, use_mask{}, heads{}, head_size{}, scale{}, block_rows{}, bias{};
-  A bias_row = 0, bias_key = 1, bias_head = 0, bias_token = 0, window = 0;
+  A bias_row = 0, bias_key = 1, bias_head = 0, bias_token = 0, window = 0, heads_per_key = 1;
   static constexpr Field<AttentionFloat, A> fields[] = {
       {&AttentionFloat::q, "q", "T"},
       {&AttentionFloat::q_stride, "q_stride", "int"},  // elements from row to row
@@ -37,6 +37,7 @@ struct AttentionFloat {
       {&AttentionFloat::bias_head, "bias_head", "int"},    // from head to head
       {&AttentionFloat::bias_token, "bias_token", "int"},  // per row before the sequence
       {&AttentionFloat::window, "window", "int"},          // keys on each side of a row; 0: all
+      {&AttentionFloat::heads_per_key, "heads_per_key", "int"},  // query heads of a key head
   };
 };
 
@@ -48,7 +49,7 @@ struct AttentionS8 {
       out_inv_scale{}, out_zero_point{}, seq_offsets{}, key_mask{}, use_mask{}, heads{},
       head_size{}, qk_scale{}, p_inv_scale{}, p_max{}, unnormalized{}, pv_scale{},
       score_inv_scale{}, score_low{}, score_high{}, block_rows{}, bias{};
-  A bias_row = 0, bias_key = 1, bias_head = 0, bias_token = 0, window = 0;
+  A bias_row = 0, bias_key = 1, bias_head = 0, bias_token = 0, window = 0, heads_per_key = 1;
   static constexpr Field<AttentionS8, A> fields[] = {
       {&AttentionS8::q, "q", "u8|i8@q_type"},
       {&AttentionS8::q_stride, "q_stride", "int"},  // elements from row to row
@@ -92,6 +93,7 @@ struct AttentionS8 {
       {&AttentionS8::bias_head, "bias_head", "int"},    // from head to head
       {&AttentionS8::bias_token, "bias_token", "int"},  // per row before the sequence
       {&AttentionS8::window, "window", "int"},          // keys on each side of a row; 0: all
+      {&AttentionS8::heads_per_key, "heads_per_key", "int"},  // query heads of a key head
   };
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary positions of queries and keys become one op, and so do the linears before them.
 //
-//   x -> linear -> rotary -> q --\                x -> linear -> rotary -> qk[.., 2*hidden]
+//   x -> linear -> rotary -> q --\                x -> linear -> rotary -> qk
 //   x -> linear -> rotary -> k --- attention      x -> linear -> v
 //   x -> linear -> v ------------+       becomes  attention(qk, qk, v) {offsets = [0, h, 0]}
 //
@@ -28,13 +28,12 @@ bool has_one_reader(const ir::Graph& g, const ir::Value* v) {
   return v->producer && g.used_once(v);
 }
 
-/// Of the same type, heads and tables.
+/// Of the same element type, size of heads and tables.
 bool same_angles(const Two& rotations) {
   const ir::Node &q = *rotations[0], &k = *rotations[1];
   return q.inputs[rotary::cos] == k.inputs[rotary::cos] &&
          q.inputs[rotary::sin] == k.inputs[rotary::sin] && !q.input(rotary::seq_offsets) &&
-         !k.input(rotary::seq_offsets) && q.output()->type == k.output()->type &&
-         q.int_attribute("heads") == k.int_attribute("heads");
+         !k.input(rotary::seq_offsets) && q.output()->type.dtype == k.output()->type.dtype;
 }
 
 bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
@@ -57,7 +56,8 @@ bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
   const auto concat = [&](std::size_t operand, ir::DType dtype) {
     std::array<ir::Value*, 2> parts{};
     for (std::size_t i = 0; i < 2; ++i)
-      parts[i] = as_one_per_column(g, rotations[i]->input(operand), hidden, dtype);
+      parts[i] = as_one_per_column(g, rotations[i]->input(operand),
+                                   rotations[i]->output()->type.shape.back(), dtype);
     return concatenate_constants(g, parts, ".qk");
   };
   ir::Type type = first.output()->type;
@@ -67,8 +67,9 @@ bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
     operands[rotary::out_zero_point] = concat(rotary::out_zero_point, type.dtype);
   }
   type.shape.back() = linear->output()->type.shape.back();
+  const std::int64_t heads = first.int_attribute("heads") + rotations[1]->int_attribute("heads");
   // Before attention: after the operands of both.
-  ir::Node* made = g.add_node("rotary", operands, {{"heads", 2 * first.int_attribute("heads")}},
+  ir::Node* made = g.add_node("rotary", operands, {{"heads", heads}},
                               {{first.output()->name + ".qk", type}}, &node);
   made->sources = sources_of({rotations[0], rotations[1]});
   for (std::size_t i = 0; i < 2; ++i) g.set_input(&node, i, made->output());

@@ -9,7 +9,12 @@
 //
 // Between the two there may also be MatMuls of two merged operands, sums of such, factors,
 // quantization by one scale, Softmax, and GatherElements along the last axis. torch's exporter of
-// today transposes the keys of scaled_dot_product_attention so; DeBERTa makes its scores so.
+// today transposes the keys of scaled_dot_product_attention so; DeBERTa makes its scores so. Key
+// heads that several query heads share have an axis more, and are merged before they are
+// transposed:
+//
+//   x [batch, heads, times, seq, size] -> Transpose(0,1,2,4,3) -> Reshape [batch, heads*times,
+//   size, seq] becomes x -> Reshape [batch, heads*times, seq, size] -> Transpose(0,1,3,2)
 #include <algorithm>
 #include <numeric>
 
@@ -106,12 +111,31 @@ Apart apart(ir::Graph& g, ir::Node& node) {
   return result;
 }
 
+bool merge_first(ir::Graph& g, ir::Node& reshape) {
+  ir::Value* merged = reshape.inputs[0];
+  if (ir::Value* x = unmerged(merged)) merged = x;
+  ir::Node* transpose = merged->producer;
+  if (!transpose || transpose->op != "Transpose" || reshape.inputs.size() != 1 ||
+      transpose->ints_attribute("perm") != std::vector<std::int64_t>{0, 1, 2, 4, 3})
+    return false;
+  const ir::Type& from = transpose->inputs[0]->type;
+  ir::Shape shape{from.shape[0], from.shape[1] * from.shape[2], from.shape[3], from.shape[4]};
+  if (reshape.output()->type.shape != ir::Shape{shape[0], shape[1], shape[3], shape[2]})
+    return false;
+  ir::Value* made =
+      g.add("Reshape", {transpose->inputs[0]}, {}, {from.dtype, std::move(shape)}, &reshape);
+  made->producer->sources = reshape.sources;
+  replace(g, &reshape, {transpose}, "Transpose", {made},
+          {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}});
+  return true;
+}
+
 bool unmerge_axes_at(ir::Graph& g, ir::Node& node) {
   if (node.inputs.empty() || node.outputs.size() != 1 || !node.inputs[0]) return false;
   ir::Value* y = node.output();
   if (node.op == "Reshape") {
     ir::Value* x = node.inputs.size() == 1 ? unmerged(node.inputs[0]) : nullptr;
-    if (!x || x->type.shape != y->type.shape || g.is_output(y)) return false;
+    if (!x || x->type.shape != y->type.shape || g.is_output(y)) return merge_first(g, node);
     g.replace_uses(y, x);
     return true;
   }

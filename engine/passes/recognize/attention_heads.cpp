@@ -100,14 +100,32 @@ ir::Node* pair_of(const ir::Node* dq) {
   return same_parameters(*q, *dq) ? q : nullptr;
 }
 
+std::optional<RepeatedHeads> repeated_heads(const ir::Value* v) {
+  ir::Node* merge = v->producer;
+  ir::Node* expand = merge && merge->op == "Reshape" ? merge->inputs[0]->producer : nullptr;
+  ir::Node* spread = expand && expand->op == "Expand" ? expand->inputs[0]->producer : nullptr;
+  if (!spread || (spread->op != "Reshape" && spread->op != "Unsqueeze")) return std::nullopt;
+  ir::Value* x = spread->inputs[0];
+  const ir::Shape &from = x->type.shape, &all = expand->output()->type.shape;
+  if (from.size() != 4 || all.size() != 5 || !all[2].is_constant()) return std::nullopt;
+  const std::int64_t times = all[2].constant();
+  const auto apart = [&](std::int64_t n) {
+    return ir::Shape{from[0], from[1], ir::Dim(n), from[2], from[3]};
+  };
+  if (expand->inputs[0]->type.shape != apart(1) || all != apart(times) ||
+      v->type.shape != ir::Shape{from[0], from[1] * ir::Dim(times), from[2], from[3]})
+    return std::nullopt;
+  return RepeatedHeads{x, times, {merge, expand, spread}};
+}
+
 bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
                  std::vector<ir::Node*>& nodes) {
   const Permutation same{0, 1, 2, 3}, rows_of_heads{0, 2, 1, 3};
-  Permutation perm = same, since_rotation = same;
+  Permutation perm = same, since_rotation = same, since_repeat = same;
   while (ir::Node* n = v->producer) {
     nodes.push_back(n);
     if (n->op == "Transpose") {
-      for (Permutation* p : {&perm, &since_rotation})
+      for (Permutation* p : {&perm, &since_rotation, &since_repeat})
         for (std::int64_t& axis : *p)
           axis = n->ints_attribute("perm").at(static_cast<std::size_t>(axis));
       v = n->inputs[0];
@@ -122,7 +140,13 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
       heads.quantize = q;
       nodes.push_back(q);
       v = q->inputs[0];
+    } else if (const auto repeated = repeated_heads(v); repeated && heads.shared == 1) {
+      heads.shared = repeated->times;
+      since_repeat = same;
+      nodes.insert(nodes.end(), repeated->nodes.begin() + 1, repeated->nodes.end());
+      v = repeated->x;
     } else if (n->op == "Reshape") {
+      if (heads.shared != 1 && since_repeat != rows_of_heads) return false;
       if (!heads.rotation && heads.quantize) return false;
       if (heads.rotation && since_rotation != (heads.rotation->rows_first ? same : rows_of_heads))
         return false;

@@ -24,10 +24,22 @@ struct Rotation {
 /// if it is none.
 std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& nodes);
 
+/// Heads of which each is repeated, side by side: x [batch, heads, seq, size] ->
+/// [batch, heads, 1, seq, size] -> Expand [batch, heads, times, seq, size] -> Reshape.
+struct RepeatedHeads {
+  ir::Value* x;
+  std::int64_t times;
+  std::vector<ir::Node*> nodes;
+};
+
+/// What `v` [batch, heads * times, seq, size] repeats so; empty if it does not.
+std::optional<RepeatedHeads> repeated_heads(const ir::Value* v);
+
 /// One operand of the two MatMuls: where its heads come from.
 struct Heads {
   ir::Value* hidden = nullptr;  // [batch, seq, hidden]
   ir::Dim count, size;
+  std::int64_t shared = 1;  // by so many heads of queries
   double scale = 1.0;
   std::optional<Rotation> rotation;
   ir::Node* quantize = nullptr;   // after the rotation

@@ -33,6 +33,9 @@
 // Where the results for padding are kept, or an operator mixes them with others without the mask,
 // attention under such a mask stays as it is.
 //
+// Heads of k and v that are repeated for several heads of q each (Reshape, Expand, Reshape) are
+// read where they are: {key_heads}.
+//
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
 // does (ops/recognize_by_value.hpp). ONNX Runtime's optimizer replaces a mask by the number of its
@@ -173,7 +176,7 @@ ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
     return nullptr;
   ir::Node* reshape = only_user(g, transpose->output());
   if (!reshape || reshape->op != "Reshape" ||
-      reshape->output()->type.shape != found.v.hidden->type.shape)
+      reshape->output()->type.shape != found.q.hidden->type.shape)
     return nullptr;
   found.nodes.insert(found.nodes.end(), {transpose, reshape});
   return reshape;
@@ -272,9 +275,12 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   if (f.terms.causal && f.terms.mask) f.terms.mask->masks_rows = true;
   f.last = match_context(g, node, f);
   if (!f.last || f.v.scale != 1.0 || f.v.rotation) return false;
-  if (f.q.count != f.k.count || f.q.count != f.v.count || f.q.size != f.k.size ||
-      f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
-    return false;
+  const ir::Shape& rows = f.q.hidden->type.shape;
+  for (const Heads* h : {&f.k, &f.v}) {
+    if (h->count * ir::Dim(f.k.shared) != f.q.count || h->shared != f.k.shared) return false;
+    if (h->size != f.q.size || !has_rows(h->hidden->type.shape, {rows[0], rows[1]})) return false;
+  }
+  if (f.q.shared != 1) return false;
   if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;   // no kernel
   if ((f.terms.bias || f.terms.causal) && !f.terms.positions.empty()) return false;  // one of both
   return is_one_kernel(f) && tells_sequences(g, f);
@@ -333,6 +339,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   ir::Attributes attributes{{"heads", f.q.count.constant()},
                             {"p_type", p_type},
                             {"scale", f.scale * f.q.scale * f.k.scale}};
+  if (f.k.shared != 1) attributes["key_heads"] = f.k.count.constant();
   if (window != 0) attributes["window"] = window;
   if (key_mask && key_mask->masks_rows) attributes["masks_rows"] = std::int64_t{1};
   if (ir::Value* bias = add_bias(g, f.terms, rows[1], common.causal, last)) {

@@ -14,20 +14,27 @@
 // A per-tensor scale does not care about the order of elements. Moving it past a factor divides the
 // scale, which may change a result next to a rounding tie; where that gives the scale of another Q
 // of x but for its rounding, x is quantized once.
+#include <algorithm>
+#include <ranges>
+
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/recognize/attention_heads.hpp"
 
 namespace bertcl::passes {
 namespace {
 
-/// True if `v` is x split into heads ([b,s,h] -> [b,s,n,d]) and then only permuted or scaled.
+/// True if `v` is x split into heads ([b,s,h] -> [b,s,n,d]) and then only permuted, scaled or
+/// repeated.
 bool comes_from_split_heads(ir::Value* v) {
   while (ir::Node* n = v->producer) {
     if (n->op == "Reshape" && n->inputs[0]->type.shape.size() == 3 && v->type.shape.size() == 4)
       return true;
     const auto factor = scaled(*n);
-    if (n->op == "Transpose")
+    if (const auto repeated = repeated_heads(v))
+      v = repeated->x;
+    else if (n->op == "Transpose")
       v = n->inputs[0];
     else if (factor)
       v = factor->x;
@@ -105,21 +112,26 @@ bool lift_quantize_at(ir::Graph& g, ir::Node& dq) {
   if (share_scale(g, *q, dq)) return true;
   ir::Value* v = q->inputs[0];
   if (!comes_from_split_heads(v)) return false;
-  ir::Node& mover = *v->producer;
+  std::vector<ir::Node*> movers{v->producer};  // from the last up
 
-  ir::Value* x = mover.inputs[0];
+  ir::Value* x = movers[0]->inputs[0];
   double factor = 1.0;
-  if (const auto found = scaled(mover)) {
+  if (const auto repeated = repeated_heads(v)) {
+    movers = repeated->nodes;
+    x = repeated->x;
+  } else if (const auto found = scaled(*movers[0])) {
     if (!(found->factor > 0)) return false;
     x = found->x;
     factor = found->factor;
   }
-  ir::Value* moved = quantize_pair(g, x, *q, dq, factor);
-  std::vector<ir::Value*> operands = mover.inputs;
-  for (ir::Value*& operand : operands)
-    if (operand == x) operand = moved;
-  ir::Value* result = g.add(mover.op, operands, mover.attributes, v->type, q);
-  result->producer->sources = mover.sources;
+  ir::Value* result = quantize_pair(g, x, *q, dq, factor);
+  for (ir::Node* mover : std::views::reverse(movers)) {
+    std::vector<ir::Value*> operands = mover->inputs;
+    std::ranges::replace(operands, x, result);
+    x = mover->output();
+    result = g.add(mover->op, operands, mover->attributes, x->type, q);
+    result->producer->sources = mover->sources;
+  }
   g.replace_uses(dq.output(), result);
   return true;
 }

@@ -24,13 +24,14 @@ namespace symbols = ops::symbols;
 using kernels::AttentionVariant;
 
 struct Geometry {
-  std::int32_t heads, head_size;
+  std::int32_t heads, heads_per_key, head_size;
   std::array<std::int32_t, 3> strides, offsets;
 };
 
 Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   Geometry g{};
   g.heads = static_cast<std::int32_t>(node.int_attribute("heads"));
+  g.heads_per_key = g.heads / static_cast<std::int32_t>(node.int_attribute("key_heads", g.heads));
   const std::int64_t hidden = node.output()->type.shape.back().constant();
   g.head_size = static_cast<std::int32_t>(hidden / g.heads);
   if (g.head_size > passes::max_head_size)
@@ -181,6 +182,7 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
       .head_size = g.head_size,
       .scale = static_cast<float>(node.float_attribute("scale"))};
   set_bias(b, node, bias, arguments);
+  arguments.heads_per_key = g.heads_per_key;
   Step& step = launch(b, node,
                       bf16   ? "bf16"
                       : fp16 ? "fp16"
@@ -248,6 +250,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
       .score_low = lowest,
       .score_high = lowest + 255};
   set_bias(b, node, bias, arguments);
+  arguments.heads_per_key = g.heads_per_key;
   Step& step = launch(b, node, "int8", *choice.variant, "attention_s8", g, arguments);
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
