@@ -48,7 +48,8 @@ TEST(PackTokens, OfImagesEveryRowCounts) {
   %p: f32[batch, 4, side*side] = Reshape(%image)
   %x: f32[batch, side*side, 4] = Transpose(%p) {perm = [0, 2, 1]}
   %a: f32[batch, side*side, 4] = attention(%x, %x, %x, _) {heads = 1, p_type = "f32", scale = 0.5}
-  return %a as y
+  %mean: f32[batch, 4] = ReduceMean(%a) {axes = [1], keepdims = 0}
+  return %mean as y
 })",
                  R"(graph g(%image: f32[batch, 4, side, side]) {
   %0: i32[$tokens], %1: i32[$tokens], %2: i32[$offsets], %3: u8[$tokens] = pack_inputs() {rows = "[batch, side*side]"}
@@ -57,7 +58,8 @@ TEST(PackTokens, OfImagesEveryRowCounts) {
   %6: f32[$tokens, 4] = pack(%5, %2)
   %7: f32[$tokens, 4] = attention(%6, %6, %6, _, _, _, %2, %3) {heads = 1, masked = 0, p_type = "f32", scale = 0.5}
   %8: f32[batch, side*side, 4] = unpack(%7, %2)
-  return %8 as y
+  %9: f32[batch, 4] = ReduceMean(%8) {axes = [1], keepdims = 0}
+  return %9 as y
 })");
   // Tokens of other sizes do not tell them.
   EXPECT_UNCHANGED(pack_tokens(),

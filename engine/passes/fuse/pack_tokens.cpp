@@ -120,6 +120,7 @@ class Packer {
     add_pack_inputs(ids, embedding);
     for (ir::Node* n : g_.node_list()) visit(*n, embedding);
     unpack_remaining_uses();
+    if (!ids) return true;  // nothing is padding
     if (const ir::Node* mixer = unmasked_mixer()) {
       if (masks_rows_)
         throw Error(fmt::format(
