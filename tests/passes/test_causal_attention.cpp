@@ -35,6 +35,10 @@ std::string expected_with_mask() {
                   "{heads = 2, masks_rows = 1, ");
 }
 
+std::string with_ids(const std::string& text) {
+  return replaced(text, "%m: i64[batch, seq]", "%m: i64[batch, seq], %ids: i64[batch, seq]");
+}
+
 TEST(CausalAttention, AMaskOfPlacesIsABias) {
   const std::string mask = places() + "  %mask: f32[seq, seq] = Where(%counts, %zero, %hides)";
   EXPECT_REWRITE(find_attention(), attention(mask, scaled_and_masked), expected_without_mask());
@@ -101,8 +105,11 @@ TEST(CausalAttention, WithAMaskOfPadding) {
   %token: bool[batch, 1, 1, seq] = Cast(%four) {to = "bool"}
   %both: bool[batch, 1, seq, seq] = And(%counts, %token)
   %mask: f32[batch, 1, seq, seq] = Where(%both, %zero, %hides))";
-  EXPECT_REWRITE(find_attention(), attention(together, scaled_and_masked), expected_with_mask());
-  EXPECT_UNCHANGED(find_attention(/*keeps_padding=*/true), attention(together, scaled_and_masked));
+  const std::string expected = with_ids(expected_with_mask());
+  EXPECT_REWRITE(find_attention(), with_ids(attention(together, scaled_and_masked)), expected);
+  EXPECT_UNCHANGED(find_attention(/*keeps_padding=*/true),
+                   with_ids(attention(together, scaled_and_masked)));
+  EXPECT_UNCHANGED(find_attention(), attention(together, scaled_and_masked));
   const std::string apart =
       std::string(additive) + places() + "  %causal: f32[seq, seq] = Where(%counts, %zero, %hides)";
   const std::string_view scores = R"(
@@ -111,8 +118,9 @@ TEST(CausalAttention, WithAMaskOfPadding) {
   %2: f32[batch, 2, seq, seq] = Add(%1, %causal)
   %s: f32[batch, 2, seq, seq] = Add(%2, %mask)
 )";
-  EXPECT_REWRITE(find_attention(), attention(apart, scores), expected_with_mask());
-  EXPECT_UNCHANGED(find_attention(/*keeps_padding=*/true), attention(apart, scores));
+  EXPECT_REWRITE(find_attention(), with_ids(attention(apart, scores)), expected);
+  EXPECT_UNCHANGED(find_attention(/*keeps_padding=*/true), with_ids(attention(apart, scores)));
+  EXPECT_UNCHANGED(find_attention(), attention(apart, scores));
 }
 
 TEST(CausalAttention, AnotherBiasIsAdded) {

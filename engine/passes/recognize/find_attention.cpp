@@ -31,7 +31,8 @@
 // sum is that operand (attention_positions.hpp). A mask that hides the rows of padding, too, is
 // taken for one of keys alone: what the file computes in these rows is lost, {masks_rows = 1}.
 // Where the results for padding are kept, or an operator mixes them with others without the mask,
-// attention under such a mask stays as it is.
+// attention under such a mask stays as it is; causal attention also where nothing but the mask says
+// what is padding, for the rows of such a file are not known to be tokens.
 //
 // Heads of k and v that are repeated for several heads of q each (Reshape, Expand, Reshape) are
 // read where they are: {key_heads}.
@@ -304,6 +305,13 @@ bool is_padding_read(const ir::Graph& g, const ops::KeyMask& mask) {
   return reader_of_padding(g, mask.input, results, nodes);
 }
 
+/// True if an input beside the mask is integers [batch, seq], as ids of tokens are.
+bool takes_ids(const ir::Graph& g, const ir::Value* mask) {
+  return std::ranges::any_of(g.inputs(), [&](const ir::Value* in) {
+    return in != mask && in->type.shape == mask->type.shape && !ir::is_float(in->type.dtype);
+  });
+}
+
 /// What all attention of a graph has in common.
 struct Common {
   /// That of the first attention, which may have none; windows may differ.
@@ -321,6 +329,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   const std::int64_t window = key_mask ? std::exchange(key_mask->window, 0) : 0;
   const ir::Shape& rows = f.q.hidden->type.shape;
   if (common.mask && (*common.mask != key_mask || !has_rows(rows, common.ids))) return false;
+  if (key_mask && f.terms.causal && !takes_ids(g, key_mask->input)) return false;
   if (key_mask && key_mask->masks_rows) {
     if (!common.keeps_padding) common.keeps_padding = is_padding_read(g, *key_mask);
     if (*common.keeps_padding) return false;
