@@ -266,7 +266,7 @@ bool always(const ir::Graph& graph, ir::Value* value,
   if (!slice || !slice->inputs.empty()) return false;
   const auto seqs = seqs_to_try(slice->nodes, longest);
   if (!seqs) return false;
-  for (const std::int64_t seq : std::views::reverse(*seqs)) {  // most others fail soon
+  for (const std::int64_t seq : std::views::reverse(*seqs)) {  // short ones refuse most
     const ir::Bindings sizes = sizes_of(graph, seq);
     if (is_larger(*slice, sizes)) return false;
     const auto result = run(value, {}, sizes);

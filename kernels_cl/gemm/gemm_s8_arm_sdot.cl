@@ -35,7 +35,7 @@ typedef int4 __attribute__((aligned(1), may_alias)) Int4Any;
   }                                                            \
   panel += TILE_COLUMNS;
 
-// One block of 16 along K. As a constant, FLIP costs no register: the last one would go to memory.
+// One block of 16 along K. FLIP is a constant: in a register, it would spill another.
 #define BLOCK(FLIP)                                                                                \
   int4 x[TILE_ROWS];                                                                               \
   _Pragma("unroll") for (int i = 0; i < TILE_ROWS; i++)                                            \

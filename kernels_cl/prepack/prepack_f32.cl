@@ -49,7 +49,7 @@ __kernel void prepack_f32(__global const Source* restrict w, __global Weight* re
   const int zeros = first + n == N ? max(end, left + width) : end;
   __global const Source* from = w + (begin - first);
   __global Weight* to = packed + (size_t)index * K * panel + (begin - column0);
-  // Unsigned: LLVM 15 takes a difference of ints for its negative, for Arm.
+  // Unsigned: LLVM 15 miscompiles the signed differences for Arm (it negates them).
   const uint stored = end - begin, filled = zeros - begin;
   for (int k = 0; k < K; k++, from += n, to += panel) {
     for (uint i = 0; i < stored; i++) STORE_WEIGHT(LOAD_SOURCE(i, from), i, to);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The int8 attention kernels against plain C++ that does what the Q/DQ graph says.
 #include <algorithm>
+#include <limits>
 
 #include "attention_kernel.hpp"
 #include "attention_reference.hpp"
@@ -140,6 +141,22 @@ TEST_P(AttentionS8, BiasAndWindow) {
     for (const int32_t type : {kU8, kS8})
       expect_right(masked, {.q = {type, 5}, .k = {type, -3}, .v = {type, 7}}, 96,
                    {601, window, values});
+}
+
+// A causal bias beside a mask whose first keys do not count: the rows there attend to all others
+// alike.
+TEST_P(AttentionS8, CausalRowsWithoutKeysAreFinite) {
+  if (!takes_bias())
+    GTEST_SKIP() << GetParam().program << " takes no bias and no window: no plan gives it any";
+  std::vector<float> values(2 * 70 * 70);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (i % 70 > i / 70 % 70) values[i] = std::numeric_limits<float>::lowest();
+  AttentionCase c{.lengths = {70, 33}, .head_size = 32};
+  c.mask.assign(static_cast<size_t>(c.tokens()), 1);
+  std::fill_n(c.mask.begin(), 20, uint8_t{0});
+  std::fill_n(c.mask.begin() + 70, 3, uint8_t{0});
+  for (const int32_t block_rows : block_rows_of(GetParam(), {7, 64}))
+    expect_right(c, {}, block_rows, {70, 0, values});
 }
 
 // Keys outside of the window have the largest scores by far. Row 31 sees keys 30 to 32 alone, which

@@ -28,7 +28,7 @@ bool has_one_reader(const ir::Graph& g, const ir::Value* v) {
   return v->producer && g.used_once(v);
 }
 
-/// Of the same element type, size of heads and tables.
+/// Of the same element type and tables, and so of the same size of heads.
 bool same_angles(const Two& rotations) {
   const ir::Node &q = *rotations[0], &k = *rotations[1];
   return q.inputs[rotary::cos] == k.inputs[rotary::cos] &&

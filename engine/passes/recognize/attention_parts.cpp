@@ -138,7 +138,7 @@ ir::Value* add_bias(ir::Graph& g, const ScoreTerms& terms, const ir::Dim& seq, i
   ir::Value* bias = add_position_scores(g, terms.positions, before);
   if (!bias) bias = terms.bias;
   if (!terms.causal) return bias;
-  // For all attention of the graph, whichever is found first.
+  // At the front of the graph: all attention reads it.
   if (!causal) causal = causal_bias(g, seq, g.nodes().front().get());
   return bias ? g.add("Add", {bias, causal}, {}, bias->type, before) : causal;
 }

@@ -24,9 +24,9 @@
 //   heads * cos + Concat(-heads[half:], heads[:half]) * sin   becomes   rotary(q, cos, sin) {heads}
 //
 // What is added to the scores and depends on sizes alone, as relative positions do, becomes the
-// operand `bias`, and so does a mask under which no key after its row counts, or that part of it
-// (Where(key <= row, 0, -FLT_MAX)); with a mask of padding, rows before the first key that counts
-// are taken for rows that it hides. A mask that also hides keys far from the row gives the
+// operand `bias`, and so does a causal mask, or the causal part of one: Where(key <= row, 0,
+// -FLT_MAX). With a mask of padding, rows before its first key have no keys; they are treated as
+// padding. A mask that also hides keys far from the row gives the
 // attribute {window}. What relative positions add by queries and keys becomes ops of its own, whose
 // sum is that operand (attention_positions.hpp). A mask that hides the rows of padding, too, is
 // taken for one of keys alone: what the file computes in these rows is lost, {masks_rows = 1}.
