@@ -26,13 +26,13 @@
 // What is added to the scores and depends on sizes alone, as relative positions do, becomes the
 // operand `bias`, and so does a causal mask, or the causal part of one: Where(key <= row, 0,
 // -FLT_MAX). With a mask of padding, rows before its first key have no keys; they are treated as
-// padding. A mask that also hides keys far from the row gives the
-// attribute {window}. What relative positions add by queries and keys becomes ops of its own, whose
-// sum is that operand (attention_positions.hpp). A mask that hides the rows of padding, too, is
-// taken for one of keys alone: what the file computes in these rows is lost, {masks_rows = 1}.
-// Where the results for padding are kept, or an operator mixes them with others without the mask,
-// attention under such a mask stays as it is; causal attention also where nothing but the mask says
-// what is padding, for the rows of such a file are not known to be tokens.
+// padding. A mask that also hides keys far from the row gives the attribute {window}. What relative
+// positions add by queries and keys becomes ops of its own, whose sum is that operand
+// (attention_positions.hpp). A mask that hides the rows of padding, too, is taken for one of keys
+// alone: what the file computes in these rows is lost, {masks_rows = 1}. Where the results for
+// padding are kept, or an operator mixes them with others without the mask, attention under such a
+// mask stays as it is; causal attention also where nothing but the mask says what is padding, for
+// the rows of such a file are not known to be tokens.
 //
 // Heads of k and v that are repeated for several heads of q each (Reshape, Expand, Reshape) are
 // read where they are: {key_heads}.
