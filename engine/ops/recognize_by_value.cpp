@@ -149,25 +149,20 @@ ElementFits true_for(bool keeps) {
   return [keeps](double element, bool counts) { return (element != 0.0) == (counts == keeps); };
 }
 
-/// Keys that may count for a row, both places in their sequence.
-struct Reach {
-  std::int64_t window = 0;  // so many places from the row; 0: all
-  bool causal = false;      // none after the row
-
-  bool contains(std::int64_t row, std::int64_t key) const {
-    return causal ? key <= row : window == 0 || std::abs(row - key) <= window;
-  }
-};
-
-/// That of a mask whose keys all count, by its first row.
-Reach reach_of(const ir::Tensor& tensor, std::int64_t seq, const ElementFits& element_fits) {
+/// That of a mask [.., seq, seq] whose keys all count, by its first row and its last.
+Reach reach_of(const ir::Tensor& tensor, const ElementFits& element_fits) {
   const ir::Sizes& shape = tensor.shape();
-  if (shape.size() != 4 || shape[2] != seq || shape[3] != seq) return {};
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2]) return {};
+  const std::int64_t seq = shape.back();
   const auto values = tensor.to_doubles();
-  std::int64_t first = 0;  // keys of row 0 that count
-  while (first < seq && element_fits(values[static_cast<std::size_t>(first)], true)) ++first;
-  if (first == seq || first == 0) return {};
-  return first == 1 ? Reach{0, true} : Reach{first - 1};
+  const auto counts = [&](std::int64_t row, std::int64_t key) {
+    return element_fits(values[static_cast<std::size_t>(row * seq + key)], true);
+  };
+  std::int64_t first = 0, last = 0;  // keys of these rows that count, from the row on
+  while (first < seq && counts(0, first)) ++first;
+  while (last < seq && counts(seq - 1, seq - 1 - last)) ++last;
+  if (first == 0 || last == 0) return {};
+  return {last == seq ? 0 : last - 1, first == 1};
 }
 
 /// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` and the reach
@@ -240,7 +235,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
       const auto result = run(value, {{input, given}}, sizes);
       if (!result && wanted > short_seqs[0]) break;
       if (!result) return std::nullopt;
-      if (!reach) reach = reach_of(*result, shape[1], element_fits);  // all ones come first
+      if (!reach) reach = reach_of(*result, element_fits);  // all ones come first
       as_given = as_given && agrees(*result, mask, *reach, shape[0], shape[1], element_fits);
       mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), *reach,
                                                 shape[0], shape[1], element_fits);
@@ -254,8 +249,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
     for (const std::int64_t seq : short_seqs)
       if (!takes_twos_for_ones(value, input, sizes_of(graph, seq), *reach, element_fits))
         return std::nullopt;
-  const auto [window, causal] = reach.value_or(Reach{});
-  return KeyMask{input, !as_given && !masks_rows, window, masks_rows, causal};
+  return KeyMask{input, !as_given && !masks_rows, masks_rows, reach.value_or(Reach{})};
 }
 
 /// True if the value depends on no input, and `holds` of it in each trial.
@@ -276,19 +270,29 @@ bool always(const ir::Graph& graph, ir::Value* value,
   return true;
 }
 
-bool is_causal_mask(const ir::Graph& graph, ir::Value* value, const ElementFits& element_fits) {
+std::optional<Reach> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
+                                    const ElementFits& element_fits) {
   const ir::Shape& shape = value->type.shape;
-  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2]) return false;
-  const auto holds = [&](const ir::Tensor& t) {
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2]) return std::nullopt;
+  const auto has_reach = [&](const ir::Tensor& t, Reach reach) {
     const std::int64_t seq = t.shape().back();
     const auto values = t.to_doubles();
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
-      if (!element_fits(values[i], at % seq <= at / seq % seq)) return false;
+      if (!element_fits(values[i], reach.contains(at / seq % seq, at % seq))) return false;
     }
     return !values.empty();
   };
-  return always(graph, value, holds, max_mask_seq);
+  std::vector<ir::Tensor> trials;
+  const auto holds = [&](const ir::Tensor& t) {
+    trials.push_back(t);
+    return has_reach(t, reach_of(t, element_fits));
+  };
+  if (!always(graph, value, holds, max_mask_seq)) return std::nullopt;
+  const Reach reach = reach_of(trials.back(), element_fits);  // of the longest, which shows it
+  const bool fits =
+      std::ranges::all_of(trials, [&](const auto& trial) { return has_reach(trial, reach); });
+  return fits ? std::optional(reach) : std::nullopt;
 }
 
 }  // namespace
@@ -336,12 +340,14 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
   return key_mask(graph, value, true_for(keeps));
 }
 
-bool is_additive_causal_mask(const ir::Graph& graph, ir::Value* value) {
-  return ir::is_float(value->type.dtype) && is_causal_mask(graph, value, added_for);
+std::optional<Reach> additive_reach(const ir::Graph& graph, ir::Value* value) {
+  if (!ir::is_float(value->type.dtype)) return std::nullopt;
+  return reach_of_sizes(graph, value, added_for);
 }
 
-bool is_boolean_causal_mask(const ir::Graph& graph, ir::Value* value, bool keeps) {
-  return value->type.dtype == ir::DType::boolean && is_causal_mask(graph, value, true_for(keeps));
+std::optional<Reach> boolean_reach(const ir::Graph& graph, ir::Value* value, bool keeps) {
+  if (value->type.dtype != ir::DType::boolean) return std::nullopt;
+  return reach_of_sizes(graph, value, true_for(keeps));
 }
 
 ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {

@@ -5,6 +5,7 @@
 // finfo.min, Where, Expand, Range, GreaterOrEqual, GatherND, ...). Only the result matters.
 #pragma once
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <vector>
@@ -19,18 +20,26 @@ namespace bertcl::ops {
 std::optional<std::vector<std::int64_t>> seqs_to_try(const std::set<const ir::Node*>& nodes,
                                                      std::int64_t longest);
 
+/// Keys that may count for a row of attention, both places in their sequence.
+struct Reach {
+  std::int64_t window = 0;  // at most so many places from the row; 0: all
+  bool causal = false;      // none after the row
+
+  bool contains(std::int64_t row, std::int64_t key) const {
+    return (!causal || key <= row) && (window == 0 || std::abs(row - key) <= window);
+  }
+  friend bool operator==(const Reach&, const Reach&) = default;
+};
+
 /// How a graph interprets its input attention_mask, 1 for a token and 0 for padding.
 struct KeyMask {
   ir::Value* input;
   /// The first keys count, as many as the row has ones, wherever these are. Equivalent to the mask
   /// itself if its ones come first.
   bool mask_is_length = false;
-  /// Keys at most so many places from the row count; 0: all.
-  std::int64_t window = 0;
   /// Rows of padding have no keys.
   bool masks_rows = false;
-  /// Keys after the row do not count.
-  bool causal = false;
+  Reach reach = {};
 
   friend bool operator==(const KeyMask&, const KeyMask&) = default;
 };
@@ -44,12 +53,12 @@ std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* valu
 /// The same for a boolean mask that is true where a key counts (`keeps`) or where it does not.
 std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value, bool keeps);
 
-/// True if `value` is a float mask [.., seq, seq], made of sizes and constants alone, that is 0 for
-/// the keys up to the row and at most -9999 for those after it.
-bool is_additive_causal_mask(const ir::Graph& graph, ir::Value* value);
+/// If `value` is a float mask [.., seq, seq], made of sizes and constants alone, that is 0 for the
+/// keys within a reach and at most -9999 for the others: that reach. Otherwise empty.
+std::optional<Reach> additive_reach(const ir::Graph& graph, ir::Value* value);
 
 /// The same for a boolean mask that is true for the keys that count (`keeps`) or for the others.
-bool is_boolean_causal_mask(const ir::Graph& graph, ir::Value* value, bool keeps);
+std::optional<Reach> boolean_reach(const ir::Graph& graph, ir::Value* value, bool keeps);
 
 /// If `value` is [batch, seq, 1], 1 where a graph input [batch, seq] has a one and 0 where it has a
 /// zero: that input. Otherwise null.

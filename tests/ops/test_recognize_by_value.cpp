@@ -28,21 +28,22 @@ ir::Graph graph_of(const std::string& nodes) {
   infer(graph, values);
   return graph;
 }
+std::string str(Reach reach) {
+  return (reach.causal ? ", causal" : "") +
+         (reach.window > 0 ? ", window " + std::to_string(reach.window) : "");
+}
 std::string additive(const std::string& nodes) {
   ir::Graph graph = graph_of(nodes);
   const auto mask = additive_key_mask(graph, graph.outputs()[0].value);
   if (!mask) return "no";
-  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") +
-         (mask->causal ? ", causal" : "");
+  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") + str(mask->reach);
 }
 std::string boolean(const std::string& nodes, bool keeps) {
   ir::Graph graph = graph_of(nodes);
   const auto mask = boolean_key_mask(graph, graph.outputs()[0].value, keeps);
   if (!mask) return "no";
   return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") +
-         (mask->causal ? ", causal" : "") +
-         (mask->window > 0 ? ", window " + std::to_string(mask->window) : "") +
-         (mask->masks_rows ? ", masks_rows" : "");
+         str(mask->reach) + (mask->masks_rows ? ", masks_rows" : "");
 }
 std::string rows(const std::string& nodes) {
   ir::Graph graph = graph_of(nodes);
@@ -200,18 +201,18 @@ TEST(CausalMask, OfAMaskAndOfSizesAlone) {
   EXPECT_EQ(additive(ahead("GreaterOrEqual") + of_mask), "no");
   const auto of_sizes = [](const std::string& nodes) {
     ir::Graph graph = graph_of(nodes);
-    return is_additive_causal_mask(graph, graph.outputs()[0].value);
+    return additive_reach(graph, graph.outputs()[0].value);
   };
   const std::string same = "%y: f32[] = Identity(%z)";
-  EXPECT_TRUE(of_sizes(ahead("Greater") + same));
+  EXPECT_EQ(of_sizes(ahead("Greater") + same), (Reach{0, true}));
   EXPECT_FALSE(of_sizes(ahead("Less") + same));
   EXPECT_FALSE(of_sizes(ahead("GreaterOrEqual") + same));
   EXPECT_FALSE(of_sizes(ahead("Greater") + "%y: f32[] = Mul(%z, %small)"));
   EXPECT_FALSE(of_sizes(ahead("Greater") + of_mask));
   ir::Graph graph = graph_of(ahead("Greater") + "%y: bool[] = Identity(%ahead)");
   ir::Value* mask = graph.outputs()[0].value;
-  EXPECT_TRUE(is_boolean_causal_mask(graph, mask, /*keeps=*/false));
-  EXPECT_FALSE(is_boolean_causal_mask(graph, mask, /*keeps=*/true));
+  EXPECT_EQ(boolean_reach(graph, mask, /*keeps=*/false), (Reach{0, true}));
+  EXPECT_FALSE(boolean_reach(graph, mask, /*keeps=*/true));
 }
 
 // A sequence of 9 and more tells these masks from one of keys alone.

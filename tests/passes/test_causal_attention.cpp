@@ -123,6 +123,22 @@ TEST(CausalAttention, WithAMaskOfPadding) {
   EXPECT_UNCHANGED(find_attention(), attention(apart, scores));
 }
 
+TEST(CausalAttention, OfTheLastPlacesWithAMaskOfPadding) {
+  const std::string text = with_ids(attention(places() + R"(
+  const %six: i64[] = 6
+  %apart: i64[seq, seq] = Sub(%row, %key)
+  %near: bool[seq, seq] = Less(%apart, %six)
+  %some: bool[seq, seq] = And(%counts, %near)
+  %four: i64[batch, 1, 1, seq] = Unsqueeze(%m) {axes = [1, 2]}
+  %token: bool[batch, 1, 1, seq] = Cast(%four) {to = "bool"}
+  %all: bool[batch, 1, seq, seq] = And(%some, %token)
+  %mask: f32[batch, 1, seq, seq] = Where(%all, %zero, %hides))",
+                                              scaled_and_masked));
+  EXPECT_REWRITE(
+      find_attention(), text,
+      with_ids(replaced(expected_with_mask(), "scale = 0.5", "scale = 0.5, window = 5")));
+}
+
 TEST(CausalAttention, AnotherBiasIsAdded) {
   const std::string distances = R"(  %column: i64[seq, 1] = Unsqueeze(%r) {axes = [1]}
   %apart: i64[seq, seq] = Sub(%r, %column)
@@ -152,12 +168,48 @@ TEST(CausalAttention, OtherMasksOfPlacesStay) {
   EXPECT_UNCHANGED(find_attention(),
                    attention(places() + "  %mask: f32[seq, seq] = Where(%counts, %hides, %zero)",
                              scaled_and_masked));
-  // Keys of the last 6 places only: short sequences do not show it.
-  EXPECT_UNCHANGED(find_attention(), attention(places() + R"(
-  const %six: i64[] = 6
-  %apart: i64[seq, seq] = Sub(%row, %key)
-  %near: bool[seq, seq] = Less(%apart, %six)
-  %both: bool[seq, seq] = And(%counts, %near)
+}
+
+/// Keys of the last 6 places: short sequences do not show it.
+std::string near(const std::string& apart = "  %apart: i64[seq, seq] = Sub(%row, %key)\n") {
+  return places() + "  const %six: i64[] = 6\n" + apart +
+         "  %near: bool[seq, seq] = Less(%apart, %six)\n";
+}
+
+TEST(CausalAttention, OfTheLastPlacesIsAWindowToo) {
+  const std::string both = near() + "  %both: bool[seq, seq] = And(%counts, %near)\n";
+  const std::string expected =
+      replaced(expected_without_mask(), "scale = 0.5", "scale = 0.5, window = 5");
+  EXPECT_REWRITE(
+      find_attention(),
+      attention(both + "  %mask: f32[seq, seq] = Where(%both, %zero, %hides)", scaled_and_masked),
+      expected);
+  EXPECT_REWRITE(find_attention(), attention(both, R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %s: f32[batch, 2, seq, seq] = Where(%both, %1, %hides)
+)"),
+                 expected);
+  const std::string apart = near() + R"(
+  %causal: f32[seq, seq] = Where(%counts, %zero, %hides)
+  %window: f32[seq, seq] = Where(%near, %zero, %hides)
+  %mask: f32[seq, seq] = Add(%causal, %window))";
+  EXPECT_REWRITE(find_attention(), attention(apart, scaled_and_masked), expected);
+}
+
+TEST(CausalAttention, AWindowOnBothSidesIsNotCausal) {
+  const std::string both_sides = replaced(
+      near("  %ahead: i64[seq, seq] = Sub(%row, %key)\n  %apart: i64[seq, seq] = Abs(%ahead)\n"),
+      "  %counts: bool[seq, seq] = GreaterOrEqual(%row, %key)\n", "");
+  const std::string mask = "  %mask: f32[seq, seq] = Where(%near, %zero, %hides)";
+  EXPECT_REWRITE(find_attention(), attention(both_sides + mask, scaled_and_masked),
+                 replaced(expected_with("", "", ", window = 5"), "%v, %m", "%v, _"));
+  // Further back than ahead.
+  EXPECT_UNCHANGED(find_attention(), attention(both_sides + R"(
+  const %two: i64[] = 2
+  %until: i64[seq, 1] = Add(%row, %two)
+  %some: bool[seq, seq] = Less(%key, %until)
+  %both: bool[seq, seq] = And(%some, %near)
   %mask: f32[seq, seq] = Where(%both, %zero, %hides))",
                                                scaled_and_masked));
 }

@@ -16,7 +16,8 @@ TEST(DropIdentity, WhatHandsItsOperandOnDisappears) {
   %c: f32[batch, 4] = Add(%zero, %b)
   %d: f32[4, batch] = Transpose(%c) {perm = [1, 0]}
   %e: f32[batch, 4] = Transpose(%d) {perm = [1, 0]}
-  %f: f32[batch, 4] = Neg(%e)
+  %one: f32[batch, 4] = Concat(%e) {axis = 1}
+  %f: f32[batch, 4] = Neg(%one)
   return %f as y
 })",
                  R"(graph g(%x: f32[batch, 4]) {

@@ -94,24 +94,35 @@ ARCHITECTURES = {
     "deberta": (made("Deberta", **{**DEBERTA, "position_buckets": -1, "max_relative_positions": LONGEST}), 12),
 }
 
+# Head sizes and key heads of their own.
+HEADS = dict(head_dim=8, pad_token_id=0)
+CLASSIC, CAPTURED, BOTH = (False,), (True,), (False, True)  # exporters
 T5 = dict(d_model="hidden_size", d_ff="intermediate_size", d_kv=8, num_layers="num_hidden_layers",
           num_heads="num_attention_heads")
 CLIP_OUTPUTS = ["last_hidden_state", "pooler_output"]
 # Encoders whose results are compared in fp32 alone: what makes the model, what it returns, how many attentions are fused,
-# and whether it is exported by both exporters, with which inputs
+# by which exporters, and with which inputs
 FURTHER = {
     "mobilebert": (made("MobileBert", embedding_size="embedding_size", intra_bottleneck_size="embedding_size"),
                    ["last_hidden_state", "pooler_output"], 2),
     "squeezebert": (made("SqueezeBert", embedding_size="hidden_size"), ["last_hidden_state", "pooler_output"], 0),
     "deberta-v2 with a convolution": (made("DebertaV2", **DEBERTA, conv_kernel_size=3, conv_act="gelu"),
                                       ["last_hidden_state"], 2),
-    "text of clip": (made("CLIPText", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True),
-    "text of clip, sdpa": (made("CLIPText", "sdpa", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True),
-    "text of clip without a mask": (made("CLIPText", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True, ["input_ids"]),
-    "text of clip without a mask, sdpa": (made("CLIPText", "sdpa", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, True,
+    "text of clip": (made("CLIPText", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, BOTH),
+    "text of clip, sdpa": (made("CLIPText", "sdpa", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, BOTH),
+    "text of clip without a mask": (made("CLIPText", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, BOTH, ["input_ids"]),
+    "text of clip without a mask, sdpa": (made("CLIPText", "sdpa", eos_token_id=VOCABULARY - 1), CLIP_OUTPUTS, 2, BOTH,
                                           ["input_ids"]),
-    "shared key heads": (made("EuroBert", num_key_value_heads=2, **PLAIN), ["last_hidden_state"], 2, True),
-    "shared key heads, sdpa": (made("EuroBert", "sdpa", num_key_value_heads=2, **PLAIN), ["last_hidden_state"], 2, True),
+    "shared key heads": (made("EuroBert", num_key_value_heads=2, **PLAIN), ["last_hidden_state"], 2, BOTH),
+    "shared key heads, sdpa": (made("EuroBert", "sdpa", num_key_value_heads=2, **PLAIN), ["last_hidden_state"], 2, BOTH),
+    "norms of heads": (made("Qwen3", num_key_value_heads=2, **HEADS), ["last_hidden_state"], 2, BOTH),
+    "norms of heads, sdpa": (made("Qwen3", "sdpa", num_key_value_heads=2, **HEADS), ["last_hidden_state"], 2, BOTH),
+    "norms of heads and a window": (
+        made("Gemma3Text", num_key_value_heads=1, use_bidirectional_attention=True, sliding_window=6,
+             layer_types=["sliding_attention", "full_attention"], **HEADS), ["last_hidden_state"], 2, CAPTURED),
+    "a causal window": (made("Mistral", num_key_value_heads=2, sliding_window=8, **HEADS), ["last_hidden_state"], 2, BOTH),
+    "a causal window without a mask": (made("Mistral", num_key_value_heads=2, sliding_window=8, **HEADS),
+                                       ["last_hidden_state"], 2, BOTH, ["input_ids"]),
     "encoder of t5": (made("T5Encoder", **T5), ["last_hidden_state"], 2),
     "eurobert, sdpa": (made("EuroBert", "sdpa", num_key_value_heads="num_attention_heads", **PLAIN),
                        ["last_hidden_state"], 2),
@@ -140,7 +151,7 @@ class Architecture:
         self.name = name
         if name in FURTHER:
             make, self.outputs, self.attentions, *rest = FURTHER[name]
-            self.by_both, self.inputs = *rest, *(False, self.inputs)[len(rest):]
+            self.exporters, self.inputs = *rest, *(CLASSIC, self.inputs)[len(rest):]
         else:
             make, self.linears = ARCHITECTURES[name]
         model = make().eval()

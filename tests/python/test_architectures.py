@@ -108,17 +108,18 @@ class Architectures(unittest.TestCase):
 
     def test_results_of_further_encoders(self):
         for name in FURTHER:
-            for captured in (False, True) if Architecture(name).by_both else (False,):
+            for captured in Architecture(name).exporters:
                 with self.subTest(name, captured=captured):
                     model, path = self.export(name, captured)
                     self.check(model, path, ABSOLUTE)
                     ops = [op["op"] for op in inspect(path, "--batch", "3", "--seq", "24")["ops"]]
                     self.assertEqual(ops.count("attention"), model.attentions)
 
-    def test_causal_attention_and_shared_key_heads_in_int8(self):
-        for name, linears in ("text of clip without a mask", 12), ("shared key heads", 14):
+    def test_attention_of_further_encoders_in_int8(self):
+        for name, linears in (("text of clip without a mask", 12), ("shared key heads", 14), ("norms of heads", 14),
+                              ("norms of heads and a window", 14), ("a causal window", 14)):
             with self.subTest(name):
-                model, path = self.export(name, False)
+                model, path = self.export(name, Architecture(name).exporters[0])
                 model.linears = linears
                 self.check_int8(model, path, ABSOLUTE, *calibration(self.folder, texts=4, words=20))
 

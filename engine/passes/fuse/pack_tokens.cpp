@@ -210,6 +210,13 @@ class Packer {
     g_.set_input(embedding, embed_norm::positions, node->outputs[1]);
   }
 
+  /// True if each row of tokens is split into heads, or merged again, on the way to attention.
+  bool reshapes_rows(const ir::Node& n) const {
+    return n.op == "Reshape" && makes_rows_of_tokens(n) &&
+           element_count(rows_of(n.output()->type.shape)) ==
+               element_count(n.inputs[0]->type.shape);
+  }
+
   bool reads_packed(const ir::Node& n) const {
     for (const ir::Value* in : n.inputs)
       if (in && packed_.contains(in)) return true;
@@ -223,7 +230,7 @@ class Packer {
     // With fixed sizes, a norm of other values than tokens may have the same shape.
     const bool begins = n.op == "add_norm" && makes_rows_of_tokens(n);
     if (&n != embedding && !attends && !turns && !begins &&
-        !(reads_packed(n) && works_by_row(n, packed_)))
+        !(reads_packed(n) && (works_by_row(n, packed_) || reshapes_rows(n))))
       return;
     if (&n != embedding)
       for (std::size_t i = 0; i < (attends || turns ? rows_among(n) : n.inputs.size()); ++i)

@@ -2,7 +2,8 @@
 // Nodes that pass their operand through unchanged disappear.
 //
 //   Identity, Cast to the same type, Reshape and Expand to the same shape, Transpose that moves
-//   nothing, x + 0, x - 0, x * 1, x / 1; two Transposes and two Reshapes in a row become one.
+//   nothing, Concat of one operand, x + 0, x - 0, x * 1, x / 1; two Transposes and two Reshapes in a
+//   row become one.
 #include <numeric>
 
 #include "passes/match.hpp"
@@ -19,6 +20,7 @@ ir::Value* passed_on(const ir::Node& node) {
   ir::Value* x = node.inputs[0];
   const ir::Type& type = node.output()->type;
   if (node.op == "Identity") return x;
+  if (node.op == "Concat" && node.inputs.size() == 1) return x;
   if (node.op == "Add" || node.op == "Mul") {
     const double neutral = node.op == "Add" ? 0.0 : 1.0;
     for (const std::size_t i : {0u, 1u})

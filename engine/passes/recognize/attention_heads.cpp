@@ -50,6 +50,12 @@ bool is_table_of_rows(ir::Value* v, const ir::Shape& x) {
          ops::depends_on_sizes_only(v);
 }
 
+/// True for a norm of the last of four axes.
+bool normalizes_heads(const ir::Node& n) {
+  return (n.op == "LayerNormalization" || n.op == "RMSNormalization") &&
+         n.output()->type.shape.size() == 4 && normalizes_last_axis(n);
+}
+
 /// Moves a factor of heads into the scale of the scores. One that is quantized with them divides
 /// the scale of that and must be positive; if it is no power of two, a result next to a rounding
 /// tie may change, as in fold_channel_factor.
@@ -121,22 +127,27 @@ std::optional<RepeatedHeads> repeated_heads(const ir::Value* v) {
 bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
                  std::vector<ir::Node*>& nodes) {
   const Permutation same{0, 1, 2, 3}, rows_of_heads{0, 2, 1, 3};
-  Permutation perm = same, since_rotation = same, since_repeat = same;
+  Permutation perm = same, since_rotation = same, since_norm = same, since_repeat = same;
   while (ir::Node* n = v->producer) {
     nodes.push_back(n);
     if (n->op == "Transpose") {
-      for (Permutation* p : {&perm, &since_rotation, &since_repeat})
+      for (Permutation* p : {&perm, &since_rotation, &since_norm, &since_repeat})
         for (std::int64_t& axis : *p)
           axis = n->ints_attribute("perm").at(static_cast<std::size_t>(axis));
       v = n->inputs[0];
-    } else if (const auto factor = scaled(*n)) {
+    } else if (const auto factor = heads.norm ? std::nullopt : scaled(*n)) {
       if (!take_factor(heads, factor->factor)) return false;
       v = factor->x;
-    } else if (const auto rotation = heads.rotation ? std::nullopt : match_rotation(*n, nodes)) {
+    } else if (!heads.norm && normalizes_heads(*n)) {
+      heads.norm = n;
+      since_norm = same;
+      v = n->inputs[0];
+    } else if (const auto rotation =
+                   heads.has_steps() ? std::nullopt : match_rotation(*n, nodes)) {
       heads.rotation = rotation;
       since_rotation = same;
       v = rotation->x;
-    } else if (ir::Node* q = heads.rotation ? nullptr : pair_of(n); q && !heads.quantize) {
+    } else if (ir::Node* q = heads.has_steps() ? nullptr : pair_of(n); q && !heads.quantize) {
       heads.quantize = q;
       nodes.push_back(q);
       v = q->inputs[0];
@@ -147,7 +158,8 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
       v = repeated->x;
     } else if (n->op == "Reshape") {
       if (heads.shared != 1 && since_repeat != rows_of_heads) return false;
-      if (!heads.rotation && heads.quantize) return false;
+      if (!heads.has_steps() && heads.quantize) return false;
+      if (heads.norm && since_norm.back() != 3) return false;
       if (heads.rotation && since_rotation != (heads.rotation->rows_first ? same : rows_of_heads))
         return false;
       const ir::Shape& in = n->inputs[0]->type.shape;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heads of attention in their many spellings: rows split into heads, factors, rotary positions.
+// The heads of attention in their many spellings: rows split into heads, norms, factors, rotary
+// positions.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -41,9 +42,13 @@ struct Heads {
   ir::Dim count, size;
   std::int64_t shared = 1;  // by so many heads of queries
   double scale = 1.0;
-  std::optional<Rotation> rotation;
-  ir::Node* quantize = nullptr;   // after the rotation
-  double quantized_factor = 1.0;  // of the scale, before `quantize`
+  ir::Node* norm = nullptr;  // of each head: LayerNormalization or RMSNormalization
+  std::optional<Rotation> rotation;  // after the norm
+  ir::Node* quantize = nullptr;      // after both
+  double quantized_factor = 1.0;     // of the scale, before `quantize`
+
+  /// True if the rows of `hidden` are not those of attention yet.
+  bool has_steps() const { return norm || rotation; }
 };
 
 /// The Q of a per-tensor, 8-bit Q -> DQ pair whose result is `dq`'s; null if it is none.

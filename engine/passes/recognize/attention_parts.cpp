@@ -24,8 +24,15 @@ ir::Value* bias_of_sizes(ir::Value* v, const ir::Shape& scores) {
   return ops::depends_on_sizes_only(v) ? v : nullptr;
 }
 
+/// A key must be within all of them.
+void take_reach(const ops::Reach& reach, ScoreTerms& terms) {
+  ops::Reach& r = terms.reach;
+  r.causal = r.causal || reach.causal;
+  if (r.window == 0 || (reach.window != 0 && reach.window < r.window)) r.window = reach.window;
+}
+
 void take_mask(ops::KeyMask mask, ScoreTerms& terms) {
-  if (std::exchange(mask.causal, false)) terms.causal = true;
+  take_reach(std::exchange(mask.reach, {}), terms);
   terms.mask = mask;
 }
 
@@ -42,8 +49,10 @@ ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& te
   for (const int i : {1, 2}) {
     const auto filling = scalar_value(where.inputs[3 - i]);
     if (!filling || *filling > -1e4) continue;
-    if (has_places && ops::is_boolean_causal_mask(g, where.inputs[0], /*keeps=*/i == 1)) {
-      terms.causal = true;
+    const auto reach = has_places ? ops::boolean_reach(g, where.inputs[0], /*keeps=*/i == 1)
+                                  : std::optional<ops::Reach>{};
+    if (reach) {
+      take_reach(*reach, terms);
       return where.inputs[i];
     }
     if (terms.mask) continue;
@@ -58,8 +67,10 @@ ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& te
 /// True if `v`, added to scores of that shape, is a mask, a bias, scores of positions, zero, a sum
 /// of these, or such a term where a mask selects it, as in torch's operand of sdpa.
 bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, ScoreTerms& terms) {
-  if (has_places_of(v, scores) && ops::is_additive_causal_mask(g, v)) {
-    terms.causal = true;
+  const auto reach =
+      has_places_of(v, scores) ? ops::additive_reach(g, v) : std::optional<ops::Reach>{};
+  if (reach) {
+    take_reach(*reach, terms);
     return true;
   }
   if (ops::is_all_zero(g, v)) return true;  // as of images, whose patches all count
@@ -137,7 +148,7 @@ ir::Value* add_bias(ir::Graph& g, const ScoreTerms& terms, const ir::Dim& seq, i
                     ir::Node* before) {
   ir::Value* bias = add_position_scores(g, terms.positions, before);
   if (!bias) bias = terms.bias;
-  if (!terms.causal) return bias;
+  if (!terms.reach.causal) return bias;
   // At the front of the graph: all attention reads it.
   if (!causal) causal = causal_bias(g, seq, g.nodes().front().get());
   return bias ? g.add("Add", {bias, causal}, {}, bias->type, before) : causal;

@@ -11,8 +11,8 @@ namespace bertcl::passes {
 
 /// What stands between the scores and the softmax.
 struct ScoreTerms {
-  std::optional<ops::KeyMask> mask;
-  bool causal = false;        // keys after the row do not count
+  std::optional<ops::KeyMask> mask;  // without its reach
+  ops::Reach reach;
   ir::Value* bias = nullptr;  // [1, heads | 1, seq, seq]
   std::vector<PositionTerm> positions;
 };

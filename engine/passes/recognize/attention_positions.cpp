@@ -88,7 +88,7 @@ std::optional<PositionTerm> match_position_term(ir::Value* v) {
   term.nodes.insert(term.nodes.end(), {gather, matmul});
   term.positions = matmul->inputs[1];
   if (!split_heads(matmul->inputs[0], {0, 2, 1, 3}, term.heads, term.nodes)) return std::nullopt;
-  if (term.heads.rotation || term.heads.shared != 1 ||
+  if (term.heads.has_steps() || term.heads.shared != 1 ||
       !is_position_table(term.positions, term.heads))
     return std::nullopt;
   const ir::Shape& rows = term.heads.hidden->type.shape;

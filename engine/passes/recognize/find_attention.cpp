@@ -23,6 +23,8 @@
 //
 //   heads * cos + Concat(-heads[half:], heads[:half]) * sin   becomes   rotary(q, cos, sin) {heads}
 //
+// and so does a norm of each head of q and k before them, of rows [batch, seq, heads, size].
+//
 // What is added to the scores and depends on sizes alone, as relative positions do, becomes the
 // operand `bias`, and so does a causal mask, or the causal part of one: Where(key <= row, 0,
 // -FLT_MAX). With a mask of padding, rows before its first key have no keys; they are treated as
@@ -194,7 +196,7 @@ bool is_shifted_u8(const ir::Node& quantize) {
 bool is_one_kernel(const Found& f) {
   if (!f.quantize) return !f.quantize_scores && !f.quantize_context;
   for (const Heads* h : {&f.q, &f.k, &f.v})
-    if (h->rotation ? !h->quantize : !per_tensor_dequantized(h->hidden)) return false;
+    if (h->has_steps() ? !h->quantize : !per_tensor_dequantized(h->hidden)) return false;
   // The largest exponential, 1, must be at least one step: the sum of p is a divisor.
   if (f.unnormalized && !(*scalar_value(f.quantize->inputs[1]) <= 1)) return false;
   return zero_point_of(f.quantize->input(2)) == 0 || is_shifted_u8(*f.quantize);
@@ -245,16 +247,32 @@ ir::Value* table_of(ir::Graph& g, ir::Value* v, bool rows_first, ir::Node* befor
   return g.add("Reshape", {v}, {}, {v->type.dtype, shape}, before);
 }
 
-/// An operand of attention: the hidden values, turned and quantized where their heads are.
+/// The rows whose heads are normalized apart.
+ir::Value* normalize_heads(ir::Graph& g, const Heads& heads, ir::Node* before) {
+  const ir::Type rows = heads.hidden->type;
+  const ir::Type apart{rows.dtype, {rows.shape[0], rows.shape[1], heads.count, heads.size}};
+  std::vector<ir::Value*> operands = heads.norm->inputs;
+  operands[0] = g.add("Reshape", {heads.hidden}, {}, apart, before);
+  ir::Attributes attributes = heads.norm->attributes;
+  attributes["axis"] = std::int64_t{-1};
+  ir::Value* v = g.add(heads.norm->op, operands, std::move(attributes), apart, before);
+  v->producer->sources = heads.norm->sources;
+  return g.add("Reshape", {v}, {}, rows, before);
+}
+
+/// An operand of attention: the hidden values, normalized, turned and quantized where their heads
+/// are.
 ir::Value* operand_of(ir::Graph& g, const Heads& heads, ir::Node* before) {
-  if (!heads.rotation) return heads.hidden;
-  const Rotation& r = *heads.rotation;
   const ir::Type type = heads.hidden->type;
-  ir::Value* v = g.add("rotary",
-                       {heads.hidden, table_of(g, r.cos, r.rows_first, before),
-                        table_of(g, r.sin, r.rows_first, before)},
-                       {{"heads", heads.count.constant()}}, type, before);
-  if (!heads.quantize) return v;
+  ir::Value* v = heads.norm ? normalize_heads(g, heads, before) : heads.hidden;
+  if (heads.rotation) {
+    const Rotation& r = *heads.rotation;
+    v = g.add("rotary",
+              {v, table_of(g, r.cos, r.rows_first, before),
+               table_of(g, r.sin, r.rows_first, before)},
+              {{"heads", heads.count.constant()}}, type, before);
+  }
+  if (!heads.quantize || v == heads.hidden) return v;
   std::vector<ir::Value*> operands = heads.quantize->inputs;
   const ir::DType bytes = heads.quantize->output()->type.dtype;
   operands[0] = v;
@@ -273,9 +291,9 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
   if (!match_scores(g, node, f)) return false;
   // Rows before the first key that the mask keeps have none: files differ in what they give there.
-  if (f.terms.causal && f.terms.mask) f.terms.mask->masks_rows = true;
+  if (f.terms.reach.causal && f.terms.mask) f.terms.mask->masks_rows = true;
   f.last = match_context(g, node, f);
-  if (!f.last || f.v.scale != 1.0 || f.v.rotation) return false;
+  if (!f.last || f.v.scale != 1.0 || f.v.has_steps()) return false;
   const ir::Shape& rows = f.q.hidden->type.shape;
   for (const Heads* h : {&f.k, &f.v}) {
     if (h->count * ir::Dim(f.k.shared) != f.q.count || h->shared != f.k.shared) return false;
@@ -283,7 +301,7 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   }
   if (f.q.shared != 1) return false;
   if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;   // no kernel
-  if ((f.terms.bias || f.terms.causal) && !f.terms.positions.empty()) return false;  // one of both
+  if ((f.terms.bias || f.terms.reach.causal) && !f.terms.positions.empty()) return false;  // one of both
   return is_one_kernel(f) && tells_sequences(g, f);
 }
 
@@ -295,7 +313,6 @@ bool is_padding_read(const ir::Graph& g, const ops::KeyMask& mask) {
   for (const auto& n : g.nodes()) {
     Found f;
     if (!match_attention(g, *n, f)) continue;
-    if (f.terms.mask) f.terms.mask->window = mask.window;
     if (f.terms.mask != mask) return true;
     results.insert(f.last->output());
     nodes.insert(f.nodes.begin(), f.nodes.end());
@@ -314,7 +331,7 @@ bool takes_ids(const ir::Graph& g, const ir::Value* mask) {
 
 /// What all attention of a graph has in common.
 struct Common {
-  /// That of the first attention, which may have none; windows may differ.
+  /// That of the first attention, which may have none.
   std::optional<std::optional<ops::KeyMask>> mask;
   ir::Shape ids;                      // [batch, seq] of the first
   std::optional<bool> keeps_padding;  // empty: not known yet
@@ -325,11 +342,10 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   Found f;
   if (!match_attention(g, node, f)) return false;
   ir::Node* last = f.last;
-  auto key_mask = f.terms.mask;
-  const std::int64_t window = key_mask ? std::exchange(key_mask->window, 0) : 0;
+  const auto& key_mask = f.terms.mask;
   const ir::Shape& rows = f.q.hidden->type.shape;
   if (common.mask && (*common.mask != key_mask || !has_rows(rows, common.ids))) return false;
-  if (key_mask && f.terms.causal && !takes_ids(g, key_mask->input)) return false;
+  if (key_mask && f.terms.reach.causal && !takes_ids(g, key_mask->input)) return false;
   if (key_mask && key_mask->masks_rows) {
     if (!common.keeps_padding) common.keeps_padding = is_padding_read(g, *key_mask);
     if (*common.keeps_padding) return false;
@@ -349,7 +365,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
                             {"p_type", p_type},
                             {"scale", f.scale * f.q.scale * f.k.scale}};
   if (f.k.shared != 1) attributes["key_heads"] = f.k.count.constant();
-  if (window != 0) attributes["window"] = window;
+  if (f.terms.reach.window != 0) attributes["window"] = f.terms.reach.window;
   if (key_mask && key_mask->masks_rows) attributes["masks_rows"] = std::int64_t{1};
   if (ir::Value* bias = add_bias(g, f.terms, rows[1], common.causal, last)) {
     operands.resize(ops::operands::attention::bias + 1, nullptr);
