@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RotaryEmbedding of opset 23, decomposed into what exporters write before it: heads * cos +
-// Concat(-heads[half:], heads[:half]) * sin.
+// RotaryEmbedding of opset 23 and of com.microsoft, decomposed into what exporters write before it:
+// heads * cos + Concat(-heads[half:], heads[:half]) * sin.
 #include <fmt/format.h>
 
 #include "onnx/importer.hpp"
@@ -23,12 +23,12 @@ ir::Value* concat(NodeImport& node, ir::Value* a, ir::Value* b) {
   return node.emit("Concat", {a, b}, {{"axis", axis}});
 }
 
-/// Cosines or sines [batch | 1, seq, half] for heads [batch, heads, seq, size], or [.., seq, 1,
-/// half] for rows of heads.
-ir::Value* table_of(NodeImport& node, std::size_t i, std::int64_t half, bool rows_first) {
+/// Cosines or sines [batch | 1, seq, half] by `positions`, which may be null, for heads [batch,
+/// heads, seq, size], or [.., seq, 1, half] for rows of heads.
+ir::Value* table_of(NodeImport& node, std::size_t i, ir::Value* positions, std::int64_t half,
+                    bool rows_first) {
   ir::Value* table = node.need(i);
-  if (ir::Value* positions = node.in(3))
-    table = node.emit("Gather", {table, positions}, {{"axis", std::int64_t{0}}});
+  if (positions) table = node.emit("Gather", {table, positions}, {{"axis", std::int64_t{0}}});
   const ir::Shape& shape = table->type.shape;
   if (shape.size() != 3 || shape[2] != ir::Dim(half))
     node.fail(fmt::format("'{}' {} must give [batch, seq, {}]", node.need(i)->name,
@@ -59,11 +59,15 @@ ir::Value* rotated_halves(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Va
   return node.add(node.mul(x, concat(node, cos, cos)), node.mul(rotated, concat(node, sin, sin)));
 }
 
-/// RotaryEmbedding(x, cos, sin, position_ids), x [batch, heads, seq, size] or [batch, seq, hidden].
-void import_rotary_embedding(NodeImport& node) {
+struct Tables {
+  std::size_t cos, sin;  // the operands
+  ir::Value* positions = nullptr;
+};
+
+/// x [batch, heads, seq, size] or [batch, seq, heads * size].
+void rotate(NodeImport& node, const Tables& tables, std::int64_t heads) {
   ir::Value* x = node.need(0);
   const ir::Shape given = x->type.shape;
-  const std::int64_t heads = node.int_attribute("num_heads", 0);
   const bool rows_first = given.size() == 3;
   if (rows_first) {
     const auto size = heads > 0 ? ir::Dim::divide(given[2], heads) : std::nullopt;
@@ -78,25 +82,54 @@ void import_rotary_embedding(NodeImport& node) {
   if (rotated == 0) rotated = size;
   if (rotated < 2 || rotated % 2 != 0 || rotated > size)
     node.fail(fmt::format("rotary_embedding_dim {} must be even and at most {}", rotated, size));
-  ir::Value* cos = table_of(node, 1, rotated / 2, rows_first);
-  ir::Value* sin = table_of(node, 2, rotated / 2, rows_first);
+  ir::Value* cos = table_of(node, tables.cos, tables.positions, rotated / 2, rows_first);
+  ir::Value* sin = table_of(node, tables.sin, tables.positions, rotated / 2, rows_first);
   ir::Value* part = rotated == size ? x : columns(node, x, 0, rotated);
   ir::Value* y = node.int_attribute("interleaved", 0)
                      ? rotated_pairs(node, part, cos, sin, rotated)
                      : rotated_halves(node, part, cos, sin, rotated);
   if (rotated != size) y = concat(node, y, columns(node, x, rotated, size));
   if (y->type.shape != x->type.shape)
-    node.fail(fmt::format("cosines {} and sines {} do not match '{}' {}",
-                          ir::str(node.need(1)->type), ir::str(node.need(2)->type),
-                          node.need(0)->name, ir::str(node.need(0)->type)));
+    node.fail(fmt::format(
+        "cosines {} and sines {} do not match '{}' {}", ir::str(node.need(tables.cos)->type),
+        ir::str(node.need(tables.sin)->type), node.need(0)->name, ir::str(node.need(0)->type)));
   node.bind(0, rows_first ? node.reshape(y, given) : y);
+}
+
+/// RotaryEmbedding(x, cos, sin, position_ids).
+void import_rotary_embedding(NodeImport& node) {
+  rotate(node, {1, 2, node.in(3)}, node.int_attribute("num_heads", 0));
+}
+
+/// com.microsoft::RotaryEmbedding(x, position_ids, cos, sin): position_ids [batch, seq], or [1],
+/// the position of the first token of each sequence. Heads are as wide as the tables where their
+/// number is not given.
+void import_contrib_rotary_embedding(NodeImport& node) {
+  if (node.float_attribute("scale", 1.0) != 1.0 || node.int_attribute("is_packed_batching", 0))
+    node.fail("a scale and packed batches are not supported");
+  const ir::Shape &x = node.shape(0), &table = node.shape(2);
+  std::int64_t heads = node.int_attribute("num_heads", 0);
+  if (x.size() == 3 && heads == 0 && table.size() == 2 && table[1].is_constant() &&
+      x[2].is_constant() && table[1].constant() > 0)
+    heads = x[2].constant() / (2 * table[1].constant());
+  ir::Value* positions = node.need(1);
+  if (positions->type.shape.size() == 1 && x.size() > 2) {
+    const ir::Dim seq = x[x.size() - 2];
+    ir::Value* places = node.emit_typed("Range", {}, {positions->type.dtype, {seq}},
+                                        {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
+    positions = node.reshape(node.add(places, positions), {1, seq});
+  }
+  rotate(node, {2, 3, positions}, heads);
 }
 
 }  // namespace
 
 Rules rotary_rules() {
   return {{"RotaryEmbedding",
-           {import_rotary_embedding, {"interleaved", "num_heads", "rotary_embedding_dim"}}}};
+           {import_rotary_embedding, {"interleaved", "num_heads", "rotary_embedding_dim"}}},
+          {"com.microsoft::RotaryEmbedding",
+           {import_contrib_rotary_embedding,
+            {"interleaved", "num_heads", "rotary_embedding_dim", "scale", "is_packed_batching"}}}};
 }
 
 }  // namespace bertcl::onnx_io

@@ -132,8 +132,8 @@ inline constexpr std::string_view names[] = {"x",
 /// Rotary position embedding (Su et al., 2021) of each head {heads}: x * cos + rotated x * sin,
 /// where the rotated halves of a head are the second, negated, and the first. x [batch, seq,
 /// hidden], or after pack_tokens [tokens, hidden] and seq_offsets; cos and sin [.., seq, size] by
-/// the place of a token in its sequence. With out_scale, of one element or one for each column, the
-/// result is quantized.
+/// the place of a token in its sequence, or [batch, .., seq, size] of each sequence. With
+/// out_scale, of one element or one for each column, the result is quantized.
 namespace rotary {
 enum : std::size_t { x, cos, sin, seq_offsets, out_scale, out_zero_point };
 inline constexpr std::string_view names[] = {

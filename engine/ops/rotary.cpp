@@ -2,6 +2,8 @@
 // rotary: the position of a token as an angle by which each pair of columns of a head is turned.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/fused.hpp"
 #include "ops/operands.hpp"
 
@@ -10,6 +12,9 @@ namespace {
 
 namespace r = operands::rotary;
 
+/// True if a table [batch, .., seq, size] has rows for each sequence.
+bool is_of_sequences(const auto& table) { return table.size() > 2 && table.front() != 1; }
+
 std::vector<ir::Type> infer_rotary(InferContext& context) {
   const ir::Shape& x = context.shape(r::x);
   const std::int64_t heads = context.node.int_attribute("heads");
@@ -17,10 +22,15 @@ std::vector<ir::Type> infer_rotary(InferContext& context) {
     context.fail(fmt::format("cannot split {} into {} heads of an even number of columns",
                              ir::str(context.type(r::x)), heads));
   const ir::Dim size = x.back().constant() / heads;
-  for (const std::size_t i : {r::cos, r::sin})
-    if (context.shape(i).size() < 2 || context.shape(i).back() != size)
-      context.fail(fmt::format("'{}' {} is not [.., seq, {}]", context.node.input(i)->name,
-                               ir::str(context.type(i)), size.str()));
+  for (const std::size_t i : {r::cos, r::sin}) {
+    const ir::Shape& table = context.shape(i);
+    if (table.size() < 2 || table.back() != size ||
+        (table.size() > 3 && std::any_of(table.begin() + 1, table.end() - 2,
+                                         [](const ir::Dim& d) { return d != ir::Dim(1); })) ||
+        is_of_sequences(table) != is_of_sequences(context.shape(r::cos)))
+      context.fail(fmt::format("'{}' {} is not [1 or batch, .., seq, {}]",
+                               context.node.input(i)->name, ir::str(context.type(i)), size.str()));
+  }
   if (context.has(r::seq_offsets) != (x.size() == 2))
     context.fail(
         "packed tokens [tokens, hidden] need seq_offsets, [batch, seq, hidden] takes none");
@@ -33,17 +43,21 @@ std::vector<ir::Tensor> evaluate_rotary(const EvaluateContext& context) {
   const ir::Sizes& sizes = context.in(r::x).shape();
   const auto x = context.in(r::x).to_doubles(), cos = context.in(r::cos).to_doubles(),
              sin = context.in(r::sin).to_doubles();
-  const auto size = static_cast<std::size_t>(context.in(r::cos).shape().back());
+  const ir::Sizes& table = context.in(r::cos).shape();
+  const auto size = static_cast<std::size_t>(table.back());
   const std::size_t half = size / 2, columns = static_cast<std::size_t>(sizes.back());
-  std::vector<std::size_t> places;  // of the rows in their sequences
+  const std::size_t step =
+      is_of_sequences(table) ? static_cast<std::size_t>(table[table.size() - 2]) : 0;
+  std::vector<std::size_t> places;  // of the rows in the tables
   if (context.has(r::seq_offsets)) {
     const auto offsets = context.in(r::seq_offsets).to_ints();
     for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
       for (std::int64_t row = offsets[b]; row < offsets[b + 1]; ++row)
-        places.push_back(static_cast<std::size_t>(row - offsets[b]));
+        places.push_back(b * step + static_cast<std::size_t>(row - offsets[b]));
   } else {
+    const auto seq = static_cast<std::size_t>(sizes.at(1));
     for (std::size_t row = 0; row < x.size() / columns; ++row)
-      places.push_back(row % static_cast<std::size_t>(sizes.at(1)));
+      places.push_back(row / seq * step + row % seq);
   }
   std::vector<double> out;
   for (std::size_t i = 0; i < x.size(); ++i) {

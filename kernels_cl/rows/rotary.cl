@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary position embedding (Su et al., 2021): each pair of columns of a head, half a head apart,
-// is turned by an angle that grows with the place of the row in its sequence.
+// is turned by an angle that grows with the position of the row in its sequence.
 //
-//   out[row][h][d]        = x[row][h][d]        * cosines[place][d]
-//                         - x[row][h][d + half] * sines[place][d]              d < half
-//   out[row][h][d + half] = x[row][h][d + half] * cosines[place][d + half]
-//                         + x[row][h][d]        * sines[place][d + half]
+//   out[row][h][d]        = x[row][h][d]        * cosines[at][d]
+//                         - x[row][h][d + half] * sines[at][d]              d < half
+//   out[row][h][d + half] = x[row][h][d + half] * cosines[at][d + half]
+//                         + x[row][h][d]        * sines[at][d + half]
 //
 //   x, out   [tokens][heads][head_size], half = head_size / 2; out is f32, or u8 or s8 by out_type:
 //            saturate(round(out * out_inv_scale[column]) + out_zero_point[column]), half to even,
 //            for each column of a row; both are null where out is f32
-//   cosines, sines  [place][head_size]
+//   cosines, sines  [place][head_size], or [sequence][place][head_size] of table_rows places:
+//            at = sequence * table_rows + place; table_rows is 0 where all sequences have one table
 //   seq_offsets[batch + 1]  first row of each sequence; place = row - that of its sequence
 //
 // Grid: (ceil(longest sequence / rows_per_item), 1, batch), any local size of one item in z, which
@@ -43,13 +44,14 @@ static void store_turned(__global void* out, size_t at, int column, float x, int
 KERNEL rotary(__global const float* x, __global const float* cosines, __global const float* sines,
               __global void* out, int out_type, __global const float* out_inv_scale,
               __global const float* out_zero_point,
-              __global const int* seq_offsets, int heads, int head_size,
+              __global const int* seq_offsets, int heads, int head_size, int table_rows,
               int rows_per_item PLACE_PARAMETER) {
   const int begin = seq_offsets[PLACE.id.z], end = seq_offsets[PLACE.id.z + 1];
+  const size_t table = (size_t)PLACE.id.z * table_rows;
   const int first = PLACE.id.x * rows_per_item, half_size = head_size / 2;
   for (int place = first; place < min(first + rows_per_item, end - begin); place++) {
-    __global const float* c = cosines + (size_t)place * head_size;
-    __global const float* s = sines + (size_t)place * head_size;
+    __global const float* c = cosines + (table + place) * head_size;
+    __global const float* s = sines + (table + place) * head_size;
     const size_t row = (size_t)(begin + place) * heads * head_size;
     for (int head = 0; head < heads; head++) {
       const int column = head * head_size;
@@ -78,4 +80,5 @@ KERNEL rotary(__global const float* x, __global const float* cosines, __global c
 }
 
 MERGEABLE(rotary, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), POINTER(5),
-                   POINTER(6), POINTER(7), INTEGER(8), INTEGER(9), INTEGER(10), STEP_PLACE))
+                   POINTER(6), POINTER(7), INTEGER(8), INTEGER(9), INTEGER(10),
+                   INTEGER(11), STEP_PLACE))

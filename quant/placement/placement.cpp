@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
 #include "quant/graph/matmuls.hpp"
 #include "quant/placement/node_rules.hpp"
 #include "support/did_you_mean.hpp"
@@ -35,12 +36,14 @@ const Operator* find_operator(const onnx::NodeProto& node) {
   return it == std::end(kOperators) ? nullptr : it;
 }
 
-/// Tensors that hold data: not those that follow from the sizes of the inputs alone, as angles of
-/// positions do, of which no sample of calibration shows a range. Nodes stand after their operands.
+/// Tensors that hold data: not those that follow from the sizes of the inputs and from positions
+/// alone, as angles do, of which no sample of calibration shows a range. Nodes stand after their
+/// operands.
 std::unordered_set<std::string> tensors_of_data(const GraphIndex& index) {
   std::unordered_set<std::string> data;
   const auto holds_data = [&](const std::string& tensor) {
-    return index.is_input(tensor) || data.contains(tensor);
+    return data.contains(tensor) ||
+           (index.is_input(tensor) && ir::role_of_input(tensor) != ir::InputRole::positions);
   };
   const auto has_graph = [](const onnx::AttributeProto& attribute) { return attribute.has_g(); };
   for (int n = 0; n < index.node_count(); ++n) {
@@ -211,7 +214,7 @@ class Placer {
                                                       : Role::activation});
     }
     if (!varies)
-      return leave(operands, "its operands are constant or follow from the sizes of the inputs");
+      return leave(operands, "its operands are constant or follow from sizes and positions");
     if (is_op(node, "Add") && feeds_root(n))
       return leave(operands, "the variance of a LayerNorm stays float");
     return reason;

@@ -13,10 +13,12 @@ namespace {
 struct RotaryCase {
   std::vector<size_t> lengths;
   size_t heads = 0, head_size = 0, rows_per_item = 1;
+  size_t table_rows = 0;  // of each sequence
 
   std::string name() const {
     return std::to_string(lengths.size()) + " sequences, " + std::to_string(heads) + " heads of " +
-           std::to_string(head_size) + ", " + std::to_string(rows_per_item) + " rows an item";
+           std::to_string(head_size) + ", " + std::to_string(rows_per_item) + " rows an item, " +
+           std::to_string(table_rows) + " rows of a table";
   }
 };
 
@@ -40,6 +42,7 @@ std::vector<T> rotated(const RotaryCase& of, const std::vector<float>& x,
                            .seq_offsets = upload(offsets),
                            .heads = static_cast<int32_t>(of.heads),
                            .head_size = static_cast<int32_t>(of.head_size),
+                           .table_rows = static_cast<int32_t>(of.table_rows),
                            .rows_per_item = static_cast<int32_t>(of.rows_per_item)});
   run(kernel, ceil_div(longest, of.rows_per_item), 1, of.lengths.size());
   return out.values();
@@ -53,20 +56,22 @@ void expect_rotated(const RotaryCase& of) {
     offsets.push_back(offsets.back() + static_cast<int32_t>(length));
   const auto x = normal_values(static_cast<size_t>(offsets.back()) * row, 1);
   // Not of an angle: each of the four factors of a pair is its own.
-  const auto cosines = normal_values(longest * size, 2), sines = normal_values(longest * size, 3);
+  const size_t elements = (of.table_rows ? of.table_rows * of.lengths.size() : longest) * size;
+  const auto cosines = normal_values(elements, 2), sines = normal_values(elements, 3);
   std::vector<float> inv_scales, zero_points;
   for (size_t i = 0; i < row; ++i) {
     inv_scales.push_back(60.0f + static_cast<float>(i % 7));
     zero_points.push_back(17.0f - static_cast<float>(i % 5));
   }
   std::vector<double> expected;
-  for (const size_t length : of.lengths)
-    for (size_t place = 0; place < length; ++place)
+  for (size_t sequence = 0; sequence < of.lengths.size(); ++sequence)
+    for (size_t place = 0; place < of.lengths[sequence]; ++place)
       for (size_t i = 0; i < row; ++i) {
         const size_t at = expected.size(), d = i % size;
+        const size_t in_table = (sequence * of.table_rows + place) * size + d;
         const double turned = d < half ? -x[at + half] : x[at - half];
-        expected.push_back(static_cast<double>(x[at]) * cosines[place * size + d] +
-                           turned * sines[place * size + d]);
+        expected.push_back(static_cast<double>(x[at]) * cosines[in_table] +
+                           turned * sines[in_table]);
       }
   const auto found =
       rotated<float>(of, x, cosines, sines, offsets, longest, kF32, inv_scales, zero_points);
@@ -99,6 +104,13 @@ TEST(Rotary, OneSequenceAndEmptyOnes) {
   expect_rotated({{1}, 1, 2, 1});
   expect_rotated({{509}, 2, 8, 8});
   expect_rotated({{0, 5, 0, 0, 3, 0}, 2, 8, 1});
+}
+
+TEST(Rotary, TablesOfEachSequence) {
+  for (const size_t rows : {1, 8}) {
+    expect_rotated({{1, 7, 0, 9, 31}, 3, 6, rows, 31});
+    expect_rotated({{3, 5, 2}, 1, 64, rows, 7});
+  }
 }
 
 TEST(Rotary, ManySequences) { expect_rotated({std::vector<size_t>(67, 3), 2, 4, 1}); }

@@ -42,8 +42,8 @@ std::string boolean(const std::string& nodes, bool keeps) {
   ir::Graph graph = graph_of(nodes);
   const auto mask = boolean_key_mask(graph, graph.outputs()[0].value, keeps);
   if (!mask) return "no";
-  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") +
-         str(mask->reach) + (mask->masks_rows ? ", masks_rows" : "");
+  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") + str(mask->reach) +
+         (mask->masks_rows ? ", masks_rows" : "");
 }
 std::string rows(const std::string& nodes) {
   ir::Graph graph = graph_of(nodes);

@@ -39,6 +39,37 @@ TEST(AttentionHeads, RotaryPositions) {
                    replaced(rotated, "Concat(%negated, %first)", "Concat(%first, %negated)"));
 }
 
+TEST(AttentionHeads, RotaryPositionsOfEachSequence) {
+  const auto rotated = [](const std::string& cos, const std::string& sin) {
+    std::string text = replaced(attention(additive, scaled_and_masked),
+                                "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", R"(
+  %first: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
+  %second: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
+  %negated: f32[batch, 2, seq, 2] = Neg(%second)
+  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %first) {axis = 3}
+  %direct: f32[batch, 2, seq, 4] = Mul(%qt, %cos)
+  %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
+  %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
+  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt))");
+    return replaced(text, "%m: i64[batch, seq]",
+                    "%m: i64[batch, seq], %cos: f32[" + cos + "], %sin: f32[" + sin + "]");
+  };
+  const std::string each = "batch, 1, seq, 4", all = "1, 1, seq, 4";
+  for (const std::string& tables : {each, all})
+    EXPECT_REWRITE(
+        find_attention(), rotated(tables, tables),
+        "graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: "
+        "i64[batch, seq], %cos: f32[" +
+            tables + "], %sin: f32[" + tables + R"(]) {
+  %r: f32[batch, seq, 8] = rotary(%q, %cos, %sin) {heads = 2}
+  %y: f32[batch, seq, 8] = attention(%r, %k, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
+  return %y
+})");
+  EXPECT_UNCHANGED(find_attention(), rotated(each, all));
+  const std::string of_heads = "1, 2, seq, 4";
+  EXPECT_UNCHANGED(find_attention(), rotated(of_heads, of_heads));
+}
+
 // ONNX Runtime's optimizer moves the Transpose of the keys past their rotation.
 TEST(AttentionHeads, RotaryPositionsBeforeTheTranspose) {
   const std::string sizes = R"(  %i: i64[seq] = Range() {start = 0, step = 1}

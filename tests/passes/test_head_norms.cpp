@@ -49,8 +49,7 @@ TEST(HeadNorms, BeforeTheTranspose) {
                "Transpose(%kr)", "Transpose(%n)");
   EXPECT_REWRITE(
       find_attention(), text,
-      replaced(expected_with(gamma + split + norm +
-                                 "  %rows: f32[batch, seq, 8] = Reshape(%n)\n",
+      replaced(expected_with(gamma + split + norm + "  %rows: f32[batch, seq, 8] = Reshape(%n)\n",
                              "", ""),
                "attention(%q, %k", "attention(%q, %rows"));
 }
@@ -83,12 +82,11 @@ TEST(HeadNorms, OfScaledHeadsOrOfValuesStay) {
   %double: f32[batch, 2, seq, 4] = Mul(%qt, %two)
   %qn: f32[batch, 2, seq, 4] = RMSNormalization(%double, %gamma) {axis = -1, epsilon = 0.5}
 )"));
-  EXPECT_UNCHANGED(
-      find_attention(),
-      replaced(attention(additive, scaled_and_masked, "%p", gamma + R"(
+  EXPECT_UNCHANGED(find_attention(),
+                   replaced(attention(additive, scaled_and_masked, "%p", gamma + R"(
   %vn: f32[batch, 2, seq, 4] = RMSNormalization(%vt, %gamma) {axis = -1, epsilon = 0.5}
 )"),
-               "MatMul(%p, %vt)", "MatMul(%p, %vn)"));
+                            "MatMul(%p, %vt)", "MatMul(%p, %vn)"));
 }
 
 TEST(HeadNorms, HeadsOfPackedRowsArePacked) {

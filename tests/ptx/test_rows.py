@@ -56,8 +56,9 @@ class Rows(KernelTest):
         for lengths, heads, size, rows_per_item in (((1,), 1, 2, 1), ((1, 5, 2), 2, 6, 1), ((3, 0, 9, 1, 7), 3, 8, 2),
                                                     ((33, 2, 40), 1, 64, 1)):
             for out_type in F32, U8, S8:
-                self.expect_near(*rows.rotary(lengths, heads, size, rows_per_item, out_type=out_type),
-                                 (lengths, size, out_type))
+                for table_rows in 0, max(lengths) + out_type:
+                    self.expect_near(*rows.rotary(lengths, heads, size, rows_per_item, out_type=out_type,
+                                                  table_rows=table_rows), (lengths, size, out_type, table_rows))
 
     def test_pool(self):
         for i, (hidden, columns) in enumerate(((1, 1), (3, 2), (64, 64), (257, 255), (384, 384), (384, 128))):

@@ -95,7 +95,7 @@ ARCHITECTURES = {
 }
 
 # Head sizes and key heads of their own.
-HEADS = dict(head_dim=8, pad_token_id=0)
+HEADS = dict(head_dim=8, pad_token_id=1)
 CLASSIC, CAPTURED, BOTH = (False,), (True,), (False, True)  # exporters
 T5 = dict(d_model="hidden_size", d_ff="intermediate_size", d_kv=8, num_layers="num_hidden_layers",
           num_heads="num_attention_heads")
@@ -115,19 +115,22 @@ FURTHER = {
                                           ["input_ids"]),
     "shared key heads": (made("EuroBert", num_key_value_heads=2, **PLAIN), ["last_hidden_state"], 2, BOTH),
     "shared key heads, sdpa": (made("EuroBert", "sdpa", num_key_value_heads=2, **PLAIN), ["last_hidden_state"], 2, BOTH),
-    "norms of heads": (made("Qwen3", num_key_value_heads=2, **HEADS), ["last_hidden_state"], 2, BOTH),
-    "norms of heads, sdpa": (made("Qwen3", "sdpa", num_key_value_heads=2, **HEADS), ["last_hidden_state"], 2, BOTH),
-    "norms of heads and a window": (
+    "qwen3": (made("Qwen3", num_key_value_heads=2, **HEADS), ["last_hidden_state"], 2, BOTH),
+    "qwen3, sdpa": (made("Qwen3", "sdpa", num_key_value_heads=2, **HEADS), ["last_hidden_state"], 2, BOTH),
+    "gemma3": (
         made("Gemma3Text", num_key_value_heads=1, use_bidirectional_attention=True, sliding_window=6,
              layer_types=["sliding_attention", "full_attention"], **HEADS), ["last_hidden_state"], 2, CAPTURED),
-    "a causal window": (made("Mistral", num_key_value_heads=2, sliding_window=8, **HEADS), ["last_hidden_state"], 2, BOTH),
-    "a causal window without a mask": (made("Mistral", num_key_value_heads=2, sliding_window=8, **HEADS),
-                                       ["last_hidden_state"], 2, BOTH, ["input_ids"]),
+    "mistral": (made("Mistral", num_key_value_heads=2, sliding_window=8, **HEADS), ["last_hidden_state"], 2, BOTH),
+    "mistral without a mask": (made("Mistral", num_key_value_heads=2, sliding_window=8, **HEADS),
+                               ["last_hidden_state"], 2, BOTH, ["input_ids"]),
     "encoder of t5": (made("T5Encoder", **T5), ["last_hidden_state"], 2),
     "eurobert, sdpa": (made("EuroBert", "sdpa", num_key_value_heads="num_attention_heads", **PLAIN),
                        ["last_hidden_state"], 2),
     "encoder of t5, sdpa": (made("T5Encoder", "sdpa", feed_forward_proj="gated-gelu", **T5), ["last_hidden_state"], 2),
 }
+
+# Of those, the ones that read positions as optimum exports them
+DECODERS = {"qwen3": 14}  # MatMuls with weights
 
 
 def calibration(folder, texts, words):

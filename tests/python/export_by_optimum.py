@@ -17,7 +17,7 @@ import torch
 import transformers
 from optimum.exporters.onnx import main_export, onnx_export_from_model
 
-from architecture_models import ARCHITECTURES, SIZES, JinaV2
+from architecture_models import ARCHITECTURES, DECODERS, FURTHER, SIZES, JinaV2
 from export_bert import spread_parameters
 
 # By task: the class, and the levels of optimization.
@@ -52,13 +52,13 @@ def export_folder(name, folder):
         main_export(str(folder), folder, task="feature-extraction")
     for task, (made, levels) in TASKS.items():
         torch.manual_seed(0)
-        config = ARCHITECTURES[name][0]().config
+        config = {**ARCHITECTURES, **FURTHER}[name][0]().config
         config._attn_implementation = None  # what is the default
         model = made.from_config(config).eval()
         spread_parameters(model, 6)
         saved = folder / task / "saved"
         model.save_pretrained(saved)
-        for level in levels:
+        for level in levels[:1] if name in DECODERS else levels:  # it optimizes no decoders
             main_export(str(saved), folder / task / level, task=task, optimize=None if level == "none" else level,
                         do_validation=False)
 
@@ -76,7 +76,7 @@ def main(folder, *names):
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     refused = {}
-    for name in names or ARCHITECTURES:
+    for name in names or (*ARCHITECTURES, *DECODERS):
         try:
             export_jina(folder / name) if name == "jina-v2" else export_folder(name, folder / name)
         except Exception as error:  # whatever optimum and what is below it raise

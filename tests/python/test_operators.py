@@ -91,6 +91,18 @@ class Operators(unittest.TestCase):
                     self.check("RotaryEmbedding", dict(x=self.floats(2, 5, 24), **operands), opset=23,
                                num_heads=3, **settings)
 
+    def test_rotary_embedding_of_com_microsoft(self):
+        """With a position for each token, or one for all first tokens; heads are as wide as the tables if not counted."""
+        tables = dict(cos=self.floats(9, 4), sin=self.floats(9, 4))
+        for positions in self.random.integers(0, 9, (2, 5)), np.array([3]):
+            for interleaved in 0, 1:
+                for x, heads in (self.floats(2, 3, 5, 8), 0), (self.floats(2, 5, 24), 0), (self.floats(2, 5, 24), 3):
+                    self.check("RotaryEmbedding", dict(x=x, positions=positions, **tables), opset=17,
+                               domain="com.microsoft", interleaved=interleaved, num_heads=heads)
+        narrow = dict(cos=self.floats(9, 2), sin=self.floats(9, 2))
+        self.check("RotaryEmbedding", dict(x=self.floats(2, 5, 24), positions=np.array([0]), **narrow), opset=17,
+                   domain="com.microsoft", num_heads=3, rotary_embedding_dim=4)
+
     def test_attention_under_numbers_of_tokens(self):
         """Ends of the sequences, or ends and then first tokens."""
         operands = dict(x=self.floats(2, 5, 12), w=self.floats(12, 36), b=self.floats(36))

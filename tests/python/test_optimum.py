@@ -21,7 +21,7 @@ if not (PYTHON.parents[1] / "requirements.txt").exists():
     raise unittest.SkipTest("optimum is not installed: tools/python/make_venv build/venv-optimum "
                             "tools/python/requirements-optimum.txt build/venv-torch")
 try:
-    from architecture_models import ARCHITECTURES, SIZES, calibration
+    from architecture_models import ARCHITECTURES, DECODERS, SIZES, calibration
 except ImportError as error:
     raise unittest.SkipTest(f"{error}: tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
 from transformer_models import padded_batch
@@ -31,10 +31,11 @@ BOUNDS = {"jina-v2": 3e-4}  # as in test_architectures
 # Launches in fp32 without a head: as exported and after O1, after O2 and O3.
 LAUNCHES = {
     "distilbert": (16, 16), "electra": (17, 17), "albert": (17, 36), "roberta": (32, 32), "xlm-roberta": (32, 32),
-    "mpnet": (48, 48), "modernbert": (51, 53), "jina-v2": (30, 30), "deberta-v2": (54, 54),
+    "mpnet": (48, 48), "modernbert": (51, 53), "jina-v2": (30, 30), "deberta-v2": (54, 54), "qwen3": (45,),
 }
 MORE_LAUNCHES = {("modernbert", "O1"): 53}
 REFUSED = {"deberta": "does not follow from the shapes of the inputs"}  # by bertcl
+LINEARS = {name: linears for name, (_, linears) in ARCHITECTURES.items()} | DECODERS
 NOT_EXPORTED = {"nomic-bert", "gte", "eurobert"}
 FUSED = {"O2", "O3"}
 
@@ -110,8 +111,11 @@ class Optimum(unittest.TestCase):
         self.assertEqual(optimized[0], plain[0])
         self.assertLess(optimized[1], 1.05 * plain[1])
 
+    def levels(self, name, *optimized):
+        return ("none",) if name in DECODERS else ("none", *optimized)
+
     def exports(self, task):
-        for name in ARCHITECTURES:
+        for name in (*ARCHITECTURES, *DECODERS):
             for path in sorted((self.folder / name / task).glob("*/model.onnx")):
                 yield name, path.parent.name, path
 
@@ -129,9 +133,9 @@ class Optimum(unittest.TestCase):
                 calibrated = calibration(self.folder, texts=4, words=20)
                 if level != "O1":
                     for options in (calibrated,) if level == "O3" else (("--dynamic",), calibrated):
-                        results[name, level, options] = self.check_int8(path, ARCHITECTURES[name][1], bound, *options,
+                        results[name, level, options] = self.check_int8(path, LINEARS[name], bound, *options,
                                                                         two_masks=name == "albert" and level in FUSED)
-        self.assertEqual(seen, {(name, level) for name in LAUNCHES for level in ("none", "O1", "O2", "O3")})
+        self.assertEqual(seen, {(name, level) for name in LAUNCHES for level in self.levels(name, "O1", "O2", "O3")})
         for (name, level, options), result in results.items():
             with self.subTest(name=name, level=level, options=options):
                 self.check_like_plain(results[name, "none", options], result)
@@ -156,13 +160,13 @@ class Optimum(unittest.TestCase):
         for name, level, path in self.exports("feature-extraction"):
             if name in REFUSED or level != "none":
                 continue
-            linears, bound = ARCHITECTURES[name][1], BOUNDS.get(name, ABSOLUTE)
+            linears, bound = LINEARS[name], BOUNDS.get(name, ABSOLUTE)
             plain = self.check_int8(path, linears, bound, *options)
             for optimized in self.optimized(path):
                 with self.subTest(name=name, optimized=optimized):
                     fused |= {node.op_type for node in onnx.load(optimized).graph.node}
                     self.check_like_plain(plain, self.check_int8(optimized, linears, bound, *options))
-        self.assertLessEqual({"MultiHeadAttention", "FusedMatMul"}, fused)
+        self.assertLessEqual({"MultiHeadAttention", "FusedMatMul", "RotaryEmbedding"}, fused)
 
     def test_with_a_head(self):
         seen = set()
@@ -172,7 +176,7 @@ class Optimum(unittest.TestCase):
             seen.add((name, level))
             with self.subTest(name=name, level=level):
                 self.check(path, ABSOLUTE)
-        self.assertEqual(seen, {(name, level) for name in LAUNCHES if name != "jina-v2" for level in ("none", "O2")})
+        self.assertEqual(seen, {(name, level) for name in LAUNCHES if name != "jina-v2" for level in self.levels(name, "O2")})
 
     def test_what_is_refused(self):
         self.assertEqual(set(self.refused), NOT_EXPORTED)

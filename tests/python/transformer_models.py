@@ -54,7 +54,7 @@ class Outputs(torch.nn.Module):
 
 
 def padded_batch(texts, longest, seed):
-    """Ids, mask and token types of padded texts."""
+    """Ids, mask, token types and positions of padded texts."""
     random = torch.Generator().manual_seed(seed)
     lengths = torch.randint(longest // 3, longest + 1, (texts,), generator=random)
     lengths[0] = longest
@@ -63,7 +63,8 @@ def padded_batch(texts, longest, seed):
     ids = torch.randint(3, VOCABULARY, (texts, longest), generator=random)
     ids = torch.where(mask, ids, 1)  # what RoBERTa takes for padding
     return dict(input_ids=ids, attention_mask=mask.long(),
-                token_type_ids=((column > lengths[:, None] // 2) & mask).long())
+                token_type_ids=((column > lengths[:, None] // 2) & mask).long(),
+                position_ids=(mask.long().cumsum(1) - 1).clamp(min=0))
 
 
 @functools.cache

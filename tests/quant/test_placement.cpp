@@ -50,19 +50,22 @@ std::vector<std::string> site_outputs(const Analysed& a, const Placement& p) {
 }
 
 // Rotary angles: frequencies times positions.
-TEST(Placement, MatMulsOfSizesAloneStayFloat) {
-  GraphBuilder g = block(Norm::whole);
-  g.node("Shape", {"x"}, "shape");
-  g.node("Cast", {"shape"}, "places");
-  g.set("to", std::int64_t{onnx::TensorProto::FLOAT});
-  g.node("MatMul", {"places", g.weight("frequencies", {3, 2}, std::vector<float>(6, 1.0f))},
-         "angles");
-  g.node("MatMul", {"angles", g.weight("more", {2, 2}, std::vector<float>(4, 1.0f))}, "further");
-  g.output("further");
-  Analysed a(std::move(g));
-  const Placement p = place(a, {.op_types = {"MatMul"}, .head = true});
-  EXPECT_THAT(site_outputs(a, p), ElementsAre("matmul", "out"));
-  EXPECT_THAT(p.skipped.back().reason, HasSubstr("follow from the sizes of the inputs"));
+TEST(Placement, MatMulsOfSizesAndPositionsAloneStayFloat) {
+  for (const bool given : {false, true}) {
+    GraphBuilder g = block(Norm::whole);
+    const std::string from =
+        given ? g.input("position_ids", {2, 3}) : g.node("Shape", {"x"}, "shape");
+    g.node("Cast", {from}, "places");
+    g.set("to", std::int64_t{onnx::TensorProto::FLOAT});
+    g.node("MatMul", {"places", g.weight("frequencies", {3, 2}, std::vector<float>(6, 1.0f))},
+           "angles");
+    g.node("MatMul", {"angles", g.weight("more", {2, 2}, std::vector<float>(4, 1.0f))}, "further");
+    g.output("further");
+    Analysed a(std::move(g));
+    const Placement p = place(a, {.op_types = {"MatMul"}, .head = true});
+    EXPECT_THAT(site_outputs(a, p), ElementsAre("matmul", "out"));
+    EXPECT_THAT(p.skipped.back().reason, HasSubstr("follow from sizes and positions"));
+  }
 }
 
 TEST(Placement, ChannelsOfResidualAddsUnlessTheirResultsAreQuantized) {

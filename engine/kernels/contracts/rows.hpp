@@ -175,10 +175,10 @@ struct Pool {
 template <class A>
 struct Rotary {
   A x{}, cosines{}, sines{}, out{}, out_type{}, out_inv_scale{}, out_zero_point{}, seq_offsets{},
-      heads{}, head_size{}, rows_per_item{};
+      heads{}, head_size{}, table_rows{}, rows_per_item{};
   static constexpr Field<Rotary, A> fields[] = {
       {&Rotary::x, "x", "f32"},                     // [tokens, heads * head_size]
-      {&Rotary::cosines, "cosines", "f32"},         // [seq, head_size]
+      {&Rotary::cosines, "cosines", "f32"},         // [seq, head_size], or of each sequence
       {&Rotary::sines, "sines", "f32"},             // the same
       {&Rotary::out, "out", "f32|u8|i8@out_type"},  // as x
       {&Rotary::out_type, "out_type", "int"},
@@ -187,6 +187,7 @@ struct Rotary {
       {&Rotary::seq_offsets, "seq_offsets", "i32"},  // [batch + 1]
       {&Rotary::heads, "heads", "int"},
       {&Rotary::head_size, "head_size", "int"},
+      {&Rotary::table_rows, "table_rows", "int"},  // of a sequence; 0: one table for all
       {&Rotary::rows_per_item, "rows_per_item", "int"},
   };
 };

@@ -213,8 +213,7 @@ class Packer {
   /// True if each row of tokens is split into heads, or merged again, on the way to attention.
   bool reshapes_rows(const ir::Node& n) const {
     return n.op == "Reshape" && makes_rows_of_tokens(n) &&
-           element_count(rows_of(n.output()->type.shape)) ==
-               element_count(n.inputs[0]->type.shape);
+           element_count(rows_of(n.output()->type.shape)) == element_count(n.inputs[0]->type.shape);
   }
 
   bool reads_packed(const ir::Node& n) const {

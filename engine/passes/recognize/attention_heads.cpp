@@ -33,21 +33,27 @@ bool is_half_of(const ir::Value* v, bool second, ir::Value** x) {
   return *start == (second ? half.constant() : 0) || (second && *start == -half.constant());
 }
 
-/// True for [1, .., seq, size] of sizes and constants alone.
-bool is_rotary_table(ir::Value* v, const ir::Shape& x) {
-  const ir::Shape& shape = v->type.shape;
-  if (v->type.dtype != ir::DType::f32 || shape.size() < 2 || shape.size() > x.size()) return false;
-  if (shape.back() != x.back() || shape[shape.size() - 2] != x[x.size() - 2]) return false;
-  return std::all_of(shape.begin(), shape.end() - 2,
-                     [](const ir::Dim& d) { return d == ir::Dim(1); }) &&
-         ops::depends_on_sizes_only(v);
-}
+/// The rows of positions in a table, where x is [batch, heads, seq, size], or [batch, seq, heads,
+/// size].
+struct Table {
+  bool rows_first = false, of_sequences = false;
 
-/// True for [1, seq, 1, size] of sizes and constants alone, where x is [batch, seq, heads, size].
-bool is_table_of_rows(ir::Value* v, const ir::Shape& x) {
-  return v->type.dtype == ir::DType::f32 &&
-         v->type.shape == ir::Shape{ir::Dim(1), x[1], ir::Dim(1), x[3]} &&
-         ops::depends_on_sizes_only(v);
+  friend bool operator==(const Table&, const Table&) = default;
+};
+
+/// Empty if `v` is neither [1, 1, seq, size] or less of it, nor [batch, 1, seq, size], nor either
+/// of these with the rows first.
+std::optional<Table> table_for(const ir::Value* v, const ir::Shape& x) {
+  const ir::Dim one(1);
+  ir::Shape shape = v->type.shape;
+  if (v->type.dtype != ir::DType::f32 || shape.size() < 2 || shape.size() > 4) return std::nullopt;
+  shape.insert(shape.begin(), 4 - shape.size(), one);
+  for (const ir::Dim& batch : {one, x[0]}) {
+    const bool of_sequences = batch != one;
+    if (shape == ir::Shape{batch, one, x[2], x[3]}) return Table{false, of_sequences};
+    if (shape == ir::Shape{batch, x[1], one, x[3]}) return Table{true, of_sequences};
+  }
+  return std::nullopt;
 }
 
 /// True for a norm of the last of four axes.
@@ -65,6 +71,30 @@ bool take_factor(Heads& heads, double factor) {
   heads.quantized_factor *= factor;
   const double step = *scalar_value(heads.quantize->inputs[1]) / heads.quantized_factor;
   return heads.quantized_factor > 0 && std::isnormal(static_cast<float>(step));
+}
+
+/// A table of a rotation as [.., seq, size].
+ir::Value* table_of(ir::Graph& g, ir::Value* v, bool rows_first, ir::Node* before) {
+  if (!rows_first) return v;
+  const ir::Node* n = v->producer;
+  if (n && n->op == "Transpose" && n->ints_attribute("perm") == Permutation{0, 2, 1, 3})
+    return n->inputs[0];
+  const ir::Shape& rows = v->type.shape;  // [1, seq, 1, size]
+  const ir::Shape shape{rows[0], rows[2], rows[1], rows[3]};
+  return g.add("Reshape", {v}, {}, {v->type.dtype, shape}, before);
+}
+
+/// The rows whose heads are normalized apart.
+ir::Value* normalize_heads(ir::Graph& g, const Heads& heads, ir::Node* before) {
+  const ir::Type rows = heads.hidden->type;
+  const ir::Type apart{rows.dtype, {rows.shape[0], rows.shape[1], heads.count, heads.size}};
+  std::vector<ir::Value*> operands = heads.norm->inputs;
+  operands[0] = g.add("Reshape", {heads.hidden}, {}, apart, before);
+  ir::Attributes attributes = heads.norm->attributes;
+  attributes["axis"] = std::int64_t{-1};
+  ir::Value* v = g.add(heads.norm->op, operands, std::move(attributes), apart, before);
+  v->producer->sources = heads.norm->sources;
+  return g.add("Reshape", {v}, {}, rows, before);
 }
 
 }  // namespace
@@ -87,10 +117,9 @@ std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& no
       if (direct->inputs[k] != r.x) continue;
       r.cos = direct->inputs[1 - k];
       r.sin = turned->inputs[1 - j];
-      const ir::Shape& shape = r.x->type.shape;
-      r.rows_first = is_table_of_rows(r.cos, shape) && is_table_of_rows(r.sin, shape);
-      if (!r.rows_first && (!is_rotary_table(r.cos, shape) || !is_rotary_table(r.sin, shape)))
-        continue;
+      const auto table = table_for(r.cos, r.x->type.shape);
+      if (!table || table != table_for(r.sin, r.x->type.shape)) continue;
+      r.rows_first = table->rows_first;
       nodes.insert(nodes.end(), {direct, turned, concat, neg, neg->inputs[0]->producer,
                                  concat->inputs[1]->producer});
       return r;
@@ -142,8 +171,7 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
       heads.norm = n;
       since_norm = same;
       v = n->inputs[0];
-    } else if (const auto rotation =
-                   heads.has_steps() ? std::nullopt : match_rotation(*n, nodes)) {
+    } else if (const auto rotation = heads.has_steps() ? std::nullopt : match_rotation(*n, nodes)) {
       heads.rotation = rotation;
       since_rotation = same;
       v = rotation->x;
@@ -176,6 +204,30 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
     }
   }
   return false;
+}
+
+ir::Value* attention_operand(ir::Graph& g, const Heads& heads, ir::Node* before) {
+  const ir::Type type = heads.hidden->type;
+  ir::Value* v = heads.norm ? normalize_heads(g, heads, before) : heads.hidden;
+  if (heads.rotation) {
+    const Rotation& r = *heads.rotation;
+    v = g.add(
+        "rotary",
+        {v, table_of(g, r.cos, r.rows_first, before), table_of(g, r.sin, r.rows_first, before)},
+        {{"heads", heads.count.constant()}}, type, before);
+  }
+  if (!heads.quantize || v == heads.hidden) return v;
+  std::vector<ir::Value*> operands = heads.quantize->inputs;
+  const ir::DType bytes = heads.quantize->output()->type.dtype;
+  operands[0] = v;
+  if (heads.quantized_factor != 1.0) {
+    const ir::Tensor& scale = *operands[1]->constant;
+    const auto step = static_cast<float>(scale.to_doubles()[0] / heads.quantized_factor);
+    operands[1] = g.add_constant(
+        operands[1]->name, ir::Tensor::of<float>(scale.shape(), {step}).converted(scale.dtype()));
+  }
+  operands[0] = g.add("QuantizeLinear", operands, {}, {bytes, type.shape}, before);
+  return g.add("DequantizeLinear", operands, {}, type, before);
 }
 
 }  // namespace bertcl::passes

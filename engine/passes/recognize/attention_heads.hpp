@@ -20,9 +20,9 @@ struct Rotation {
   bool rows_first = false;  // x is [batch, seq, heads, size]
 };
 
-/// The rotation that `add` is the end of, of x [batch, heads, seq, size] by tables [.., seq, size],
-/// or of x [batch, seq, heads, size] by tables [1, seq, 1, size], that depend on sizes alone; empty
-/// if it is none.
+/// The rotation that `add` is the end of, of x [batch, heads, seq, size] by tables [1 | batch, 1,
+/// seq, size], or of x [batch, seq, heads, size] by tables [1 | batch, seq, 1, size]; empty if it
+/// is none.
 std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& nodes);
 
 /// Heads of which each is repeated, side by side: x [batch, heads, seq, size] ->
@@ -42,7 +42,7 @@ struct Heads {
   ir::Dim count, size;
   std::int64_t shared = 1;  // by so many heads of queries
   double scale = 1.0;
-  ir::Node* norm = nullptr;  // of each head: LayerNormalization or RMSNormalization
+  ir::Node* norm = nullptr;          // of each head: LayerNormalization or RMSNormalization
   std::optional<Rotation> rotation;  // after the norm
   ir::Node* quantize = nullptr;      // after both
   double quantized_factor = 1.0;     // of the scale, before `quantize`
@@ -58,5 +58,9 @@ ir::Node* pair_of(const ir::Node* dq);
 /// `wanted`. `nodes` get what was taken.
 bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
                  std::vector<ir::Node*>& nodes);
+
+/// An operand of attention [batch, seq, hidden], in nodes before `before`: the hidden values,
+/// normalized, turned and quantized where their heads are.
+ir::Value* attention_operand(ir::Graph& g, const Heads& heads, ir::Node* before);
 
 }  // namespace bertcl::passes

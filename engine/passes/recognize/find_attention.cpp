@@ -236,56 +236,6 @@ bool tells_sequences(const ir::Graph& g, const Found& f) {
   });
 }
 
-/// A table of a rotation as [.., seq, size].
-ir::Value* table_of(ir::Graph& g, ir::Value* v, bool rows_first, ir::Node* before) {
-  if (!rows_first) return v;
-  const ir::Node* n = v->producer;
-  if (n && n->op == "Transpose" && n->ints_attribute("perm") == Permutation{0, 2, 1, 3})
-    return n->inputs[0];
-  const ir::Shape& rows = v->type.shape;  // [1, seq, 1, size]
-  const ir::Shape shape{rows[0], rows[2], rows[1], rows[3]};
-  return g.add("Reshape", {v}, {}, {v->type.dtype, shape}, before);
-}
-
-/// The rows whose heads are normalized apart.
-ir::Value* normalize_heads(ir::Graph& g, const Heads& heads, ir::Node* before) {
-  const ir::Type rows = heads.hidden->type;
-  const ir::Type apart{rows.dtype, {rows.shape[0], rows.shape[1], heads.count, heads.size}};
-  std::vector<ir::Value*> operands = heads.norm->inputs;
-  operands[0] = g.add("Reshape", {heads.hidden}, {}, apart, before);
-  ir::Attributes attributes = heads.norm->attributes;
-  attributes["axis"] = std::int64_t{-1};
-  ir::Value* v = g.add(heads.norm->op, operands, std::move(attributes), apart, before);
-  v->producer->sources = heads.norm->sources;
-  return g.add("Reshape", {v}, {}, rows, before);
-}
-
-/// An operand of attention: the hidden values, normalized, turned and quantized where their heads
-/// are.
-ir::Value* operand_of(ir::Graph& g, const Heads& heads, ir::Node* before) {
-  const ir::Type type = heads.hidden->type;
-  ir::Value* v = heads.norm ? normalize_heads(g, heads, before) : heads.hidden;
-  if (heads.rotation) {
-    const Rotation& r = *heads.rotation;
-    v = g.add("rotary",
-              {v, table_of(g, r.cos, r.rows_first, before),
-               table_of(g, r.sin, r.rows_first, before)},
-              {{"heads", heads.count.constant()}}, type, before);
-  }
-  if (!heads.quantize || v == heads.hidden) return v;
-  std::vector<ir::Value*> operands = heads.quantize->inputs;
-  const ir::DType bytes = heads.quantize->output()->type.dtype;
-  operands[0] = v;
-  if (heads.quantized_factor != 1.0) {
-    const ir::Tensor& scale = *operands[1]->constant;
-    const auto step = static_cast<float>(scale.to_doubles()[0] / heads.quantized_factor);
-    operands[1] = g.add_constant(
-        operands[1]->name, ir::Tensor::of<float>(scale.shape(), {step}).converted(scale.dtype()));
-  }
-  operands[0] = g.add("QuantizeLinear", operands, {}, {bytes, type.shape}, before);
-  return g.add("DequantizeLinear", operands, {}, type, before);
-}
-
 /// True if `node` makes probabilities out of the scores of attention.
 bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
@@ -300,8 +250,9 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
     if (h->size != f.q.size || !has_rows(h->hidden->type.shape, {rows[0], rows[1]})) return false;
   }
   if (f.q.shared != 1) return false;
-  if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;   // no kernel
-  if ((f.terms.bias || f.terms.reach.causal) && !f.terms.positions.empty()) return false;  // one of both
+  if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;  // no kernel
+  if ((f.terms.bias || f.terms.reach.causal) && !f.terms.positions.empty())
+    return false;  // one of both
   return is_one_kernel(f) && tells_sequences(g, f);
 }
 
@@ -352,8 +303,8 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   }
   common.mask = key_mask;
   common.ids = {rows[0], rows[1]};
-  std::vector<ir::Value*> operands{operand_of(g, f.q, last), operand_of(g, f.k, last), f.v.hidden,
-                                   key_mask ? key_mask->input : nullptr};
+  std::vector<ir::Value*> operands{attention_operand(g, f.q, last), attention_operand(g, f.k, last),
+                                   f.v.hidden, key_mask ? key_mask->input : nullptr};
   std::string p_type = "f32";
   if (f.quantize) {
     const bool shifted = is_shifted_u8(*f.quantize);

@@ -31,8 +31,10 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   arguments.out_zero_point = out.zero_point;
   arguments.seq_offsets = b.in(seq_offsets);
   arguments.heads = static_cast<std::int32_t>(node.int_attribute("heads"));
-  arguments.head_size =
-      static_cast<std::int32_t>(node.inputs[o::cos]->type.shape.back().constant());
+  const ir::Shape& table = node.inputs[o::cos]->type.shape;
+  arguments.head_size = static_cast<std::int32_t>(table.back().constant());
+  const bool is_of_sequences = table.size() > 2 && table.front() != ir::Dim(1);
+  arguments.table_rows = Size{is_of_sequences ? table[table.size() - 2] : ir::Dim(0)};
   arguments.rows_per_item = rows;
   b.launch(node, ir::is_int8(type) ? "fp32 > int8" : "fp32", "rows", b.kernel("rotary", "rotary"),
            arguments,

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs graphs on the host.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/text.hpp"
+#include "ops/infer.hpp"
+#include "ops/interpret.hpp"
+
+namespace bertcl::ops {
+
+/// Runs a graph text with inferred types; its inputs by name.
+inline std::vector<ir::Tensor> run(const std::string& text,
+                                   const std::map<std::string, ir::Tensor>& in) {
+  ir::Graph graph = ir::parse(text);
+  SymbolicValues values;
+  infer(graph, values);
+  return interpret(graph, in);
+}
+inline ir::Tensor floats(ir::Sizes shape, std::vector<float> v) {
+  return ir::Tensor::of<float>(std::move(shape), std::move(v));
+}
+inline ir::Tensor ints(ir::Sizes shape, std::vector<std::int64_t> v) {
+  return ir::Tensor::of<std::int64_t>(std::move(shape), std::move(v));
+}
+
+}  // namespace bertcl::ops
