@@ -130,6 +130,39 @@ def whitespace(texts):
     return tokenizer
 
 
+QWEN_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
+              r"\s+(?!\S)|\s+")
+
+
+def qwen(texts):
+    """As of Qwen3-Embedding: a special token at the end alone."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated"),
+         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    end = "<|endoftext|>"
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
+        vocab_size=4000, special_tokens=[end, "<|im_start|>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    tokenizer.post_processor = processors.Sequence([
+        processors.ByteLevel(add_prefix_space=False, trim_offsets=False),
+        processors.TemplateProcessing(single=f"$A:0 {end}:0", pair=f"$A:0 {end}:0 $B:1 {end}:1",
+                                      special_tokens=[(end, tokenizer.token_to_id(end))])])
+    return tokenizer
+
+
+def gemma(texts):
+    """Characters with bytes for those that it does not know, and words that end with their space."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Replace(" ", METASPACE)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.train_from_iterator(texts[:100], trainers.BpeTrainer(
+        vocab_size=2000, show_progress=False, max_token_length=12,
+        special_tokens=["<pad>", "<eos>", "<bos>", "<unk>"] + [f"<0x{byte:02X}>" for byte in range(256)]))
+    return with_template(tokenizer, "<bos>", "<eos>")
+
+
 def fallback(texts):
     """BPE on characters as SentencePiece makes it, with bytes for those that it does not know."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
@@ -170,4 +203,6 @@ TOKENIZERS = {
     "stages": stages,
     "whitespace": whitespace,
     "fallback": fallback,
+    "qwen": qwen,
+    "gemma": gemma,
 }
