@@ -49,7 +49,7 @@ EmbeddingSettings read_embedding_settings(const std::filesystem::path& model) {
     });
     EmbeddingSettings settings;
     settings.pooling = {files.pooling, !files.pooling.empty(), files.normalize,
-                        files.dimensions.value_or(0)};
+                        files.dimensions.value_or(0), std::move(files.dense)};
     settings.max_length = files.max_length.value_or(0);
     settings.prompts = std::move(files.prompts);
     settings.default_prompt = std::move(files.default_prompt);

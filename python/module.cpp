@@ -107,7 +107,7 @@ using Model = std::variant<std::string, nb::bytes>;  // a file, or its content
 void load(bertcl::Session* session, const Model& model, const std::string& device,
           const std::string& precision, int requests, std::int64_t max_memory, bool require_int8,
           bool allow_nonfinite, const std::optional<std::string>& pooling, bool normalize,
-          std::int64_t dimensions, bool or_own) {
+          std::int64_t dimensions, bool or_own, const std::vector<std::string>& dense) {
   bertcl::SessionOptions options;
   options.device = device;
   options.precision = precision_of(precision);
@@ -115,7 +115,9 @@ void load(bertcl::Session* session, const Model& model, const std::string& devic
   options.max_memory = max_memory;
   options.require_int8 = require_int8;
   options.allow_nonfinite = allow_nonfinite;
-  if (pooling) options.pooling = bertcl::Pooling{*pooling, or_own, normalize, dimensions};
+  if (pooling)
+    options.pooling =
+        bertcl::Pooling{*pooling, or_own, normalize, dimensions, {dense.begin(), dense.end()}};
   bertcl::ModelBytes content;
   const auto* bytes = std::get_if<nb::bytes>(&model);
   if (bytes) content.bytes = {static_cast<const std::byte*>(bytes->data()), bytes->size()};
@@ -205,6 +207,9 @@ nb::dict embedding_settings(const std::string& model) {
   all["pooling"] = settings.pooling.kind;
   all["normalize"] = settings.pooling.normalize;
   all["dimensions"] = settings.pooling.dimensions;
+  std::vector<std::string> dense;
+  for (const auto& folder : settings.pooling.dense) dense.push_back(folder.string());
+  all["dense"] = dense;
   all["max_length"] = settings.max_length;
   all["prompts"] = settings.prompts;
   all["default_prompt"] = settings.default_prompt;
@@ -223,7 +228,7 @@ NB_MODULE(_bertcl, m) {
   nb::class_<bertcl::Session>(m, "Session")
       .def("__init__", &load, "model"_a, "device"_a, "precision"_a, "requests"_a, "max_memory"_a,
            "require_int8"_a, "allow_nonfinite"_a, "pooling"_a.none(), "normalize"_a, "dimensions"_a,
-           "or_own"_a)
+           "or_own"_a, "dense"_a)
       .def("run", &run, "feeds"_a)
       .def("run_sequences", &run_sequences, "ids"_a, "types"_a.none(), "offsets"_a)
       .def("inputs", [](const bertcl::Session& session) { return ports(session.info().inputs); })

@@ -100,6 +100,12 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
         throw Error((folder / "config.json").string() + " is missing, but modules.json names it");
       if_there(folder / "config.json",
                [&](const text::JsonNode& config) { read_pooling(config, files); });
+    } else if (name == "Dense") {
+      if (files.pooling.empty() || files.normalize)
+        module.fail(fmt::format(
+            "is a module Dense, which is supported between Pooling and Normalize alone; {}",
+            kRemedy));
+      files.dense.push_back(folder);
     } else if (name == "Normalize") {
       files.normalize = true;
     } else {

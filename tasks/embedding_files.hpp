@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tasks/task.hpp"
 
@@ -15,6 +16,7 @@ struct EmbeddingFiles {
   std::filesystem::path folder;  ///< of modules.json; empty: there is none
   std::string pooling;           ///< "mean", "max", "cls" or "last"; "" where nothing tells
   bool pools_prompt = true;      ///< false: the tokens of a prompt are left out of the pooling
+  std::vector<std::filesystem::path> dense;  ///< folders of the Dense modules after the pooling
   bool normalize = false;
   std::optional<int> max_length;           ///< tokens with [CLS] and [SEP]
   std::optional<std::int64_t> dimensions;  ///< that vectors are cut to

@@ -13,6 +13,7 @@
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "ops/operands.hpp"
+#include "runtime/dense_module.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -65,6 +66,17 @@ ir::Value* find_own(const ir::Graph& graph) {
   return is_own ? first.value : nullptr;
 }
 
+/// The vectors of x [batch, seq, hidden] in one, or those of [batch, hidden] cut and normalized.
+ir::Value* add_pool(ir::Graph& graph, ir::Value* x, const std::string& kind, ir::Value* mask,
+                    ir::Attributes attributes) {
+  const auto cut = attributes.find("columns");
+  const ir::Dim columns =
+      cut == attributes.end() ? x->type.shape.back() : std::get<std::int64_t>(cut->second);
+  attributes["kind"] = kind;
+  return graph.add("pool", {x, mask}, std::move(attributes),
+                   {ir::DType::f32, {x->type.shape[0], columns}}, nullptr, pooled_output);
+}
+
 }  // namespace
 
 void add_pooling(ir::Graph& graph, const Pooling& pooling) {
@@ -73,7 +85,7 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
     throw Error(fmt::format("unknown pooling '{}' (choose from {})", pooling.kind,
                             fmt::join(operands::kinds, ", ")));
   ir::Value* x = pooling.kind.empty() ? nullptr : find_hidden_states(graph);
-  const bool pooled = !x && (pooling.kind.empty() || pooling.or_own);
+  bool pooled = !x && (pooling.kind.empty() || pooling.or_own);
   if (pooled) x = find_own(graph);
   if (!x && pooled)
     fail(graph,
@@ -81,21 +93,26 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
              ? "no output is a vector [batch, hidden]"
              : "no output is a vector [batch, hidden] or holds hidden states [batch, seq, hidden]");
   if (!x) fail(graph, "no output holds hidden states [batch, seq, hidden] to pool");
-  const ir::Dim& hidden = x->type.shape.back();
-  if (!hidden.is_constant()) fail(graph, "the width of the hidden states is not constant");
-  if (pooling.columns < 0 || pooling.columns > hidden.constant())
-    throw Error(fmt::format("{} dimensions requested, but the model has {}", pooling.columns,
-                            hidden.constant()));
-  const std::int64_t columns = pooling.columns > 0 ? pooling.columns : hidden.constant();
-  ir::Attributes attributes{{"kind", pooled ? std::string("mean") : pooling.kind}};
-  if (columns != hidden.constant()) attributes["columns"] = columns;
+  if (!x->type.shape.back().is_constant())
+    fail(graph, "the width of the hidden states is not constant");
+  if (!pooled && !pooling.dense.empty()) {
+    x = add_pool(graph, x, pooling.kind, find_mask(graph), {});
+    for (const auto& folder : pooling.dense) x = add_dense_module(graph, x, folder);
+    pooled = true;
+  }
+  const std::int64_t width = x->type.shape.back().constant();
+  if (pooling.columns < 0 || pooling.columns > width)
+    throw Error(
+        fmt::format("{} dimensions requested, but the model has {}", pooling.columns, width));
+  ir::Attributes attributes;
+  if (pooling.columns > 0 && pooling.columns != width) attributes["columns"] = pooling.columns;
   if (pooling.normalize) attributes["normalize"] = std::int64_t{1};
-  ir::Value* result = x;
-  if (!pooled || attributes.size() > 1)  // else there is nothing to do
-    result = graph.add("pool", {x, pooled ? nullptr : find_mask(graph)}, attributes,
-                       {ir::DType::f32, {x->type.shape[0], columns}}, nullptr, pooled_output);
+  if (!pooled)
+    x = add_pool(graph, x, pooling.kind, find_mask(graph), attributes);
+  else if (!attributes.empty())
+    x = add_pool(graph, x, "mean", nullptr, attributes);  // of rows that are vectors already
   graph.outputs().clear();
-  graph.add_output(pooled_output, result);
+  graph.add_output(pooled_output, x);
 }
 
 }  // namespace bertcl::runtime

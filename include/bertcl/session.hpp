@@ -27,6 +27,9 @@ struct Pooling {
   bool or_own = false;          ///< a model without hidden states does it itself, whatever the kind
   bool normalize = false;       ///< to L2 norm 1
   std::int64_t dimensions = 0;  ///< the first so many, before that (Matryoshka); 0: all
+  /// Folders of Dense modules of sentence-transformers (config.json, model.safetensors), whose
+  /// layers follow the pooling in this order; not where the model pools itself.
+  std::vector<std::filesystem::path> dense = {};
 };
 
 struct SessionOptions {

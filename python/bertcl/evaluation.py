@@ -109,7 +109,7 @@ def _load(path, task, options):
     if task in ("similarity", "retrieval"):
         files = _bertcl.embedding_settings(path)
         if files["pooling"]:
-            own.update(pooling=files["pooling"], normalize=files["normalize"], or_own=True)
+            own.update(pooling=files["pooling"], normalize=files["normalize"], or_own=True, dense=files["dense"])
             if files["max_length"]:
                 options.setdefault("max_seq_length", files["max_length"])
     return Session(path, **own)

@@ -38,7 +38,7 @@ class SentenceTransformer:
         self.normalize = files["normalize"] if normalize is None else normalize
         try:
             self.session = Session(model, device=device or "", pooling=told, normalize=self.normalize,
-                                   or_own=pooling is None, **session)
+                                   or_own=pooling is None, dense=files["dense"], **session)
         except _bertcl.Error as error:
             if told or "no output is a vector [batch, hidden];" not in str(error):
                 raise

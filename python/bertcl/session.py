@@ -48,23 +48,25 @@ class Session:
     allow_nonfinite: weights may hold NaN and infinity.
     pooling: "mean", "max", "cls" or "last" of the hidden states, or "" of a model that pools itself: one output
     "sentence_embedding" in place of the model's; normalize: its vectors to length 1; dimensions: the first so many
-    (0: all). A model without hidden states pools itself, whatever the pooling, with or_own.
+    (0: all); dense: folders of Dense modules of sentence-transformers, whose layers follow the pooling. A model without
+    hidden states pools itself, whatever the pooling, with or_own.
     Raises bertcl.Error, which names file, node and reason.
     """
 
     def __init__(self, path: str | os.PathLike[str] | bytes, *, device: str = "", precision: str = "fp32",
                  requests: int = 4, max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False,
-                 pooling: str | None = None, normalize: bool = False, dimensions: int = 0, or_own: bool = False):
+                 pooling: str | None = None, normalize: bool = False, dimensions: int = 0, or_own: bool = False,
+                 dense: Sequence[str | os.PathLike[str]] = ()):
         check_type(str, "a text", device=device, precision=precision)
         check_type(numbers.Integral, "a whole number", requests=requests, max_memory=max_memory, dimensions=dimensions)
-        if pooling is None and (normalize or dimensions):
-            raise ValueError("normalize and dimensions need pooling")
+        if pooling is None and (normalize or dimensions or dense):
+            raise ValueError("normalize, dimensions and dense need pooling")
         model = path if isinstance(path, bytes) else os.fspath(path)
         if isinstance(model, str) and "\0" in model:
             raise ValueError(f"{model!r}: the path contains a zero byte")
         self.path = "" if isinstance(path, bytes) else model
         self._session = _bertcl.Session(model, device, precision, requests, max_memory, require_int8, allow_nonfinite,
-                                        pooling, normalize, dimensions, or_own)
+                                        pooling, normalize, dimensions, or_own, [os.fspath(folder) for folder in dense])
         self._inputs = [NodeArg(*port) for port in self._session.inputs()]
         self._outputs = [NodeArg(*port) for port in self._session.outputs()]
 

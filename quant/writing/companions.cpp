@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "support/pending_file.hpp"
 #include "text/companion_files.hpp"
 #include "text/json_file.hpp"
+#include "text/json_node.hpp"
 #include "text/tokenizer_files.hpp"
 
 namespace bertcl::quant {
@@ -41,6 +43,25 @@ constexpr std::array<const char*, 4> kEmbeddingFiles = {"modules.json", "1_Pooli
                                                         "sentence_bert_config.json",
                                                         "config_sentence_transformers.json"};
 
+/// The files of the Dense modules that modules.json names.
+std::vector<std::string> dense_files(const fs::path& modules) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  if (!fs::is_regular_file(modules, ignored)) return names;
+  const nlohmann::json json = text::read_json(modules);
+  const std::string origin = modules.string();
+  text::JsonNode(json, origin).each([&](const text::JsonNode& module) {
+    if (!module.at("type").string().ends_with(".Dense")) return;
+    const text::JsonNode path = module.at("path");
+    const fs::path folder = fs::path(path.string()).lexically_normal();
+    if (folder.empty() || folder.is_absolute() || *folder.begin() == "..")
+      path.fail("is no folder inside of the model's");
+    for (const char* file : {"config.json", "model.safetensors"})
+      names.push_back((folder / file).generic_string());
+  });
+  return names;
+}
+
 fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
@@ -62,6 +83,8 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
   };
   take(kConfig, text::companion_file(model, kConfig));
   for (const char* name : kEmbeddingFiles) take(name, text::companion_file(model, name));
+  for (const std::string& name : dense_files(text::companion_file(model, "modules.json")))
+    take(name.c_str(), text::companion_file(model, name));
   for (const char* name : kTokenizerFiles)
     take(name,
          vocabulary.empty() ? text::companion_file(model, name) : folder_of(vocabulary) / name);

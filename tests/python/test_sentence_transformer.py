@@ -21,6 +21,7 @@ import numpy as np
 import torch
 import transformers
 from package import bertcl
+from safetensors.torch import save_file
 from tokenizers import processors
 from transformer_models import export_outputs
 
@@ -151,6 +152,36 @@ class SentenceTransformerTest(unittest.TestCase):
         self.assertGreater(cosines.min(), 0.9)
         self.assertLess(cosines.min(), 0.999999)  # it is another model
         self.assert_one_vector(int8)
+
+    def test_dense_modules_follow_the_pooling(self):
+        torch.manual_seed(0)
+        layers = [("2_Dense", torch.nn.Linear(384, 64), torch.nn.Tanh()),
+                  ("3_Dense", torch.nn.Linear(64, 16, bias=False), torch.nn.Identity())]
+        folder = self.folder.parent / "dense"
+        folder.mkdir()
+        for each in self.folder.iterdir():
+            if each.name != "modules.json":
+                (folder / each.name).symlink_to(each)
+        modules = json.loads((self.folder / "modules.json").read_text(encoding="utf-8"))
+        for name, linear, activation in layers:
+            (folder / name).mkdir()
+            save_file(linear.state_dict(prefix="linear."), folder / name / "model.safetensors")
+            kind = type(activation)
+            (folder / name / "config.json").write_text(json.dumps(dict(
+                in_features=linear.in_features, out_features=linear.out_features, bias=linear.bias is not None,
+                activation_function=f"{kind.__module__}.{kind.__name__}")), encoding="utf-8")
+            modules.insert(-1, dict(path=name, type="sentence_transformers.models.Dense"))
+        (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+
+        x = torch.from_numpy(bertcl.SentenceTransformer(self.folder, normalize=False).encode(TEXTS))
+        for _, linear, activation in layers:
+            x = activation(linear(x))
+        expected = torch.nn.functional.normalize(x).detach().numpy()
+        self.assert_close(bertcl.SentenceTransformer(folder).encode(TEXTS), expected, 5e-6)
+        vectors = folder / "vectors.npy"
+        subprocess.run([BERTCL, "embed", folder / "model.onnx", "-", "-o", vectors], check=True,
+                       input="".join(" ".join(text.split()) + "\n" for text in TEXTS), text=True, capture_output=True)
+        self.assert_close(np.load(vectors), expected, 5e-6)
 
     def test_what_is_no_text_is_named(self):
         for given in None, 3, ["a", None], {"a": 1}, b"a":

@@ -52,13 +52,29 @@ TEST_F(CompanionsTest, AllOfThemAreCopiedAsTheyAreAndNothingElse) {
 }
 
 TEST_F(CompanionsTest, ThoseOfSentenceTransformersAreAmongThem) {
-  fs::create_directory(path("in/1_Pooling"));
-  const std::vector<std::string> names = {"1_Pooling/config.json",
-                                          "config_sentence_transformers.json", "modules.json",
-                                          "sentence_bert_config.json"};
+  for (const char* folder : {"in/1_Pooling", "in/2_Dense", "in/3_Other"})
+    fs::create_directory(path(folder));
+  const std::vector<std::string> names = {
+      "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors",
+      "config_sentence_transformers.json", "sentence_bert_config.json"};
   for (const std::string& name : names) write("in/" + name, name);
-  EXPECT_EQ(copy(), names);
-  for (const std::string& name : names) EXPECT_EQ(read(path("out/" + name)), name);
+  write("in/3_Other/config.json", "of no Dense module");
+  write("in/modules.json", R"([{"type": "sentence_transformers.models.Dense", "path": "2_Dense"},
+      {"type": "sentence_transformers.models.Other", "path": "3_Other"}])");
+  std::vector<std::string> all = names;
+  all.insert(all.end() - 1, "modules.json");
+  EXPECT_EQ(copy(), all);
+  for (const std::string& name : all)
+    EXPECT_EQ(read(path("out/" + name)), read(path("in/" + name)));
+}
+
+TEST_F(CompanionsTest, NoModuleLiesOutsideOfTheFolder) {
+  for (const std::string outside : {"../2_Dense", "/2_Dense", ""}) {
+    write("in/modules.json",
+          R"([{"type": "sentence_transformers.models.Dense", "path": ")" + outside + "\"}]");
+    EXPECT_THAT(error_of([&] { copy(); }),
+                HasSubstr("modules.json: [0].path is no folder inside of the model's"));
+  }
 }
 
 TEST_F(CompanionsTest, InTheFolderOfTheModelThereIsNothingToDo) {

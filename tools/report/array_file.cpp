@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "npz/npy.hpp"
 #include "npz/npz.hpp"
+#include "npz/safetensors.hpp"
 #include "support/pending_file.hpp"
 
 namespace bertcl::tools {
@@ -17,20 +17,6 @@ namespace {
 
 std::string as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// The format of safetensors: the length of the header, the header in JSON, the elements.
-std::string safetensors(const std::string& name, const ir::Tensor& tensor) {
-  const nlohmann::ordered_json tensors = {{name,
-                                           {{"dtype", "F32"},
-                                            {"shape", tensor.shape()},
-                                            {"data_offsets", {0, tensor.bytes().size()}}}}};
-  std::string header = tensors.dump();
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  std::string content(8, '\0');
-  for (std::size_t i = 0; i < 8; ++i)
-    content[i] = static_cast<char>(header.size() >> (8 * i) & 255);
-  return content + header + as_text(tensor.bytes());
 }
 
 }  // namespace
@@ -49,7 +35,7 @@ bool is_array_file(const std::string& path) {
 void write_array(const std::string& path, const std::string& name, const ir::Tensor& tensor) {
   if (has_ending(path, ".npz")) return npz::save(path, {{name, tensor}});
   write_file(path, has_ending(path, ".npy") ? as_text(npz::format_npy(tensor))
-                                            : safetensors(name, tensor));
+                                            : npz::format_safetensors({{name, tensor}}));
 }
 
 }  // namespace bertcl::tools
