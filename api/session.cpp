@@ -17,6 +17,7 @@
 #include "runtime/sequences.hpp"
 #include "runtime/task.hpp"
 #include "support/option_name.hpp"
+#include "tasks/dense_module.hpp"
 
 namespace bertcl {
 namespace {
@@ -96,8 +97,9 @@ runtime::SessionOptions to_runtime(const SessionOptions& options) {
   result.require_int8 = options.require_int8;
   result.allow_nonfinite = options.allow_nonfinite;
   if (const auto& pooling = options.pooling)
-    result.pooling = runtime::Pooling{pooling->kind, pooling->or_own, pooling->dense,
-                                      pooling->dimensions, pooling->normalize};
+    result.pooling =
+        runtime::Pooling{pooling->kind, pooling->or_own, pooling->dimensions, pooling->normalize,
+                         tasks::read_dense_modules(pooling->dense)};
   return result;
 }
 

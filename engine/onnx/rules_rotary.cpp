@@ -105,15 +105,17 @@ void import_rotary_embedding(NodeImport& node) {
 /// the position of the first token of each sequence. Heads are as wide as the tables where their
 /// number is not given.
 void import_contrib_rotary_embedding(NodeImport& node) {
-  if (node.float_attribute("scale", 1.0) != 1.0 || node.int_attribute("is_packed_batching", 0))
-    node.fail("a scale and packed batches are not supported");
+  if (const double scale = node.float_attribute("scale", 1.0); scale != 1.0)
+    node.fail(fmt::format("a scale of {} is not supported", scale));
+  if (node.int_attribute("is_packed_batching", 0))
+    node.fail("packed batches (is_packed_batching) are not supported");
   const ir::Shape &x = node.shape(0), &table = node.shape(2);
   std::int64_t heads = node.int_attribute("num_heads", 0);
   if (x.size() == 3 && heads == 0 && table.size() == 2 && table[1].is_constant() &&
       x[2].is_constant() && table[1].constant() > 0)
     heads = x[2].constant() / (2 * table[1].constant());
   ir::Value* positions = node.need(1);
-  if (positions->type.shape.size() == 1 && x.size() > 2) {
+  if (positions->type.shape == ir::Shape{1} && x.size() > 2) {
     const ir::Dim seq = x[x.size() - 2];
     ir::Value* places = node.emit_typed("Range", {}, {positions->type.dtype, {seq}},
                                         {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});

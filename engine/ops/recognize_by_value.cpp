@@ -72,6 +72,8 @@ bool compares(const ir::Node& n) {
          n.op == "Equal";
 }
 
+bool shifts(const ir::Node& n) { return n.op == "Add" || n.op == "Sub" || n.op == "Div"; }
+
 /// The place, or the number of places, from which the operator may behave otherwise, where it takes
 /// the constant `number` for an operand.
 double place_in(const ir::Node& n, std::size_t operand, double number) {
@@ -161,7 +163,7 @@ Reach reach_of(const ir::Tensor& tensor, const ElementFits& element_fits) {
   std::int64_t first = 0, last = 0;  // keys of these rows that count, from the row on
   while (first < seq && counts(0, first)) ++first;
   while (last < seq && counts(seq - 1, seq - 1 - last)) ++last;
-  if (first == 0 || last == 0) return {};
+  if (first == 0 || last == 0 || seq == 1) return {};
   return {last == seq ? 0 : last - 1, first == 1};
 }
 
@@ -310,7 +312,7 @@ std::optional<std::vector<std::int64_t>> seqs_to_try(const std::set<const ir::No
       if (i == 0 || extents.size() > 1) seqs.insert(extents.begin(), extents.end());
       if (in->constant->size() > 4) continue;
       // A float beyond all places is what a mask adds, an integer may be the end of all axes.
-      const bool counts = compares(*n) || !ir::is_float(in->type.dtype);
+      const bool counts = compares(*n) || shifts(*n) || !ir::is_float(in->type.dtype);
       for (const double number : in->constant->to_doubles()) {
         const double at = place_in(*n, i, number);
         if (at + 3.0 <= static_cast<double>(longest))

@@ -27,7 +27,9 @@ std::vector<ir::Type> infer_rotary(InferContext& context) {
     if (table.size() < 2 || table.back() != size ||
         (table.size() > 3 && std::any_of(table.begin() + 1, table.end() - 2,
                                          [](const ir::Dim& d) { return d != ir::Dim(1); })) ||
-        is_of_sequences(table) != is_of_sequences(context.shape(r::cos)))
+        table[table.size() - 2] != context.shape(r::cos)[context.shape(r::cos).size() - 2] ||
+        is_of_sequences(table) != is_of_sequences(context.shape(r::cos)) ||
+        (is_of_sequences(table) && x.size() == 3 && table.front() != x.front()))
       context.fail(fmt::format("'{}' {} is not [1 or batch, .., seq, {}]",
                                context.node.input(i)->name, ir::str(context.type(i)), size.str()));
   }

@@ -165,6 +165,12 @@ ir::Node* only_user(const ir::Graph& graph, const ir::Value* value) {
   return value->users.size() == 1 && !graph.is_output(value) ? value->users.front() : nullptr;
 }
 
+bool comes_before(const ir::Graph& graph, const ir::Node* node, const ir::Node* other) {
+  for (const auto& n : graph.nodes())
+    if (n.get() == node || n.get() == other) return n.get() == node;
+  return false;
+}
+
 std::optional<Scaled> scaled(const ir::Node& node) {
   if (node.op != "Mul" && node.op != "Div") return std::nullopt;
   for (const std::size_t i : {1u, 0u}) {

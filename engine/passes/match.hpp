@@ -81,6 +81,9 @@ bool takes_tokens(const ir::Graph& graph);
 /// The node that alone reads `value`; null if there are several or the graph returns it.
 ir::Node* only_user(const ir::Graph& graph, const ir::Value* value);
 
+/// True if `node` comes before `other` in the graph.
+bool comes_before(const ir::Graph& graph, const ir::Node* node, const ir::Node* other);
+
 /// A value times a number.
 struct Scaled {
   ir::Value* x;

@@ -157,7 +157,8 @@ std::optional<AxisMap> map_of(const ir::Node& node, std::size_t i, const ir::Sha
     return map;
   }
   if (node.op == "pool" && i == 0 && rank == 3) return reduced(in, out, {1});
-  if (rank > 0 && (node.op == "rotary" || (ops::traits(node).row_wise && ops::get(node).is_own())))
+  if (rank > 0 &&
+      ((node.op == "rotary" && i == 0) || (ops::traits(node).row_wise && ops::get(node).is_own())))
     return aligned(in, out, {rank - 1});
   if (i == 0 && (ops::traits(node).mixed_axes ||
                  is_among(node, {"LayerNormalization", "RMSNormalization"}))) {

@@ -13,7 +13,6 @@
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "ops/operands.hpp"
-#include "runtime/dense_module.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -77,6 +76,18 @@ ir::Value* add_pool(ir::Graph& graph, ir::Value* x, const std::string& kind, ir:
                    {ir::DType::f32, {x->type.shape[0], columns}}, nullptr, pooled_output);
 }
 
+ir::Value* add_dense(ir::Graph& graph, ir::Value* x, const DenseLayer& layer) {
+  const ir::Sizes& weight = layer.weight.shape();
+  if (x->type.shape.back() != ir::Dim(weight[0]))
+    throw Error(fmt::format("{}: the layer takes {} dimensions, but vectors have {}", layer.name,
+                            weight[0], x->type.shape.back().str()),
+                ErrorCode::invalid_file);
+  const ir::Type type{ir::DType::f32, {x->type.shape[0], weight[1]}};
+  ir::Value* y = graph.add("MatMul", {x, graph.add_constant("dense", layer.weight)}, {}, type);
+  if (layer.bias) y = graph.add("Add", {y, graph.add_constant("dense", *layer.bias)}, {}, type);
+  return layer.activation.empty() ? y : graph.add(layer.activation, {y}, {}, type);
+}
+
 }  // namespace
 
 void add_pooling(ir::Graph& graph, const Pooling& pooling) {
@@ -97,7 +108,7 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
     fail(graph, "the width of the hidden states is not constant");
   if (!pooled && !pooling.dense.empty()) {
     x = add_pool(graph, x, pooling.kind, find_mask(graph), {});
-    for (const auto& folder : pooling.dense) x = add_dense_module(graph, x, folder);
+    for (const DenseLayer& layer : pooling.dense) x = add_dense(graph, x, layer);
     pooled = true;
   }
   const std::int64_t width = x->type.shape.back().constant();

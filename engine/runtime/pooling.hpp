@@ -2,7 +2,7 @@
 // Pooling at the end of a model that gives a vector for each token.
 #pragma once
 #include <cstdint>
-#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,17 +10,23 @@
 
 namespace bertcl::runtime {
 
+/// activation(x * weight + bias) of vectors x.
+struct DenseLayer {
+  std::string name;                     ///< for messages
+  ir::Tensor weight;                    ///< f32 [in, out]
+  std::optional<ir::Tensor> bias = {};  ///< f32 [out]
+  std::string activation = {};          ///< an operator: "Tanh", "Relu", ..; "": none
+};
+
 /// How the vectors of a sequence's tokens become one.
 struct Pooling {
   /// "mean" or "max" of the tokens that the mask keeps, "cls" (the first) or "last" of them; "":
   /// the model does it itself, by an output [batch, hidden].
   std::string kind = "mean";
-  bool or_own = false;  ///< a model without hidden states does it itself, whatever the kind
-  /// Folders of Dense modules of sentence-transformers, whose layers follow in this order; not
-  /// where the model pools itself.
-  std::vector<std::filesystem::path> dense = {};
-  std::int64_t columns = 0;  ///< so many of the first (Matryoshka), after these; 0: all
+  bool or_own = false;       ///< a model without hidden states does it itself, whatever the kind
+  std::int64_t columns = 0;  ///< so many of the first (Matryoshka); 0: all
   bool normalize = false;    ///< to L2 norm 1, after that
+  std::vector<DenseLayer> dense = {};  ///< before both; not where the model pools itself
 };
 
 /// The one output of a model with pooling, f32 [batch, columns].
@@ -28,7 +34,7 @@ inline constexpr const char* pooled_output = "sentence_embedding";
 
 /// Replaces the outputs by `pooled_output`. A kind is applied to the hidden states [batch, seq,
 /// hidden]. Throws Error naming the outputs if there are none, and where the kind is "" and the
-/// model does not pool itself; as add_dense_module().
+/// model does not pool itself, and a layer whose width is not that of its vectors.
 void add_pooling(ir::Graph& graph, const Pooling& pooling);
 
 }  // namespace bertcl::runtime

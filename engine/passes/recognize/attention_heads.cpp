@@ -33,27 +33,22 @@ bool is_half_of(const ir::Value* v, bool second, ir::Value** x) {
   return *start == (second ? half.constant() : 0) || (second && *start == -half.constant());
 }
 
-/// The rows of positions in a table, where x is [batch, heads, seq, size], or [batch, seq, heads,
-/// size].
-struct Table {
-  bool rows_first = false, of_sequences = false;
+/// The shape in four axes, as it is broadcast.
+ir::Shape in_four_axes(ir::Shape shape) {
+  if (shape.size() < 4) shape.insert(shape.begin(), 4 - shape.size(), ir::Dim(1));
+  return shape;
+}
 
-  friend bool operator==(const Table&, const Table&) = default;
-};
-
-/// Empty if `v` is neither [1, 1, seq, size] or less of it, nor [batch, 1, seq, size], nor either
-/// of these with the rows first.
-std::optional<Table> table_for(const ir::Value* v, const ir::Shape& x) {
+/// Takes r.cos and r.sin for tables of r.x, if they are.
+bool match_tables(Rotation& r) {
+  const ir::Shape &x = r.x->type.shape, shape = in_four_axes(r.cos->type.shape);
+  if (shape != in_four_axes(r.sin->type.shape)) return false;
+  for (const ir::Value* table : {r.cos, r.sin})
+    if (table->type.dtype != ir::DType::f32 || table->type.shape.size() < 2) return false;
   const ir::Dim one(1);
-  ir::Shape shape = v->type.shape;
-  if (v->type.dtype != ir::DType::f32 || shape.size() < 2 || shape.size() > 4) return std::nullopt;
-  shape.insert(shape.begin(), 4 - shape.size(), one);
-  for (const ir::Dim& batch : {one, x[0]}) {
-    const bool of_sequences = batch != one;
-    if (shape == ir::Shape{batch, one, x[2], x[3]}) return Table{false, of_sequences};
-    if (shape == ir::Shape{batch, x[1], one, x[3]}) return Table{true, of_sequences};
-  }
-  return std::nullopt;
+  if (shape.size() != 4 || (shape[0] != one && shape[0] != x[0])) return false;
+  r.rows_first = shape == ir::Shape{shape[0], x[1], one, x[3]};
+  return r.rows_first || shape == ir::Shape{shape[0], one, x[2], x[3]};
 }
 
 /// True for a norm of the last of four axes.
@@ -73,15 +68,18 @@ bool take_factor(Heads& heads, double factor) {
   return heads.quantized_factor > 0 && std::isnormal(static_cast<float>(step));
 }
 
-/// A table of a rotation as [.., seq, size].
+/// A table of a rotation as [.., seq, size], which all layers share.
 ir::Value* table_of(ir::Graph& g, ir::Value* v, bool rows_first, ir::Node* before) {
   if (!rows_first) return v;
   const ir::Node* n = v->producer;
   if (n && n->op == "Transpose" && n->ints_attribute("perm") == Permutation{0, 2, 1, 3})
     return n->inputs[0];
-  const ir::Shape& rows = v->type.shape;  // [1, seq, 1, size]
-  const ir::Shape shape{rows[0], rows[2], rows[1], rows[3]};
-  return g.add("Reshape", {v}, {}, {v->type.dtype, shape}, before);
+  const ir::Shape rows = in_four_axes(v->type.shape);  // [1 | batch, seq, 1, size]
+  const ir::Type type{v->type.dtype, {rows[0], rows[2], rows[1], rows[3]}};
+  for (const ir::Node* user : v->users)
+    if (user->op == "Reshape" && user->output()->type == type && comes_before(g, user, before))
+      return user->output();
+  return g.add("Reshape", {v}, {}, type, before);
 }
 
 /// The rows whose heads are normalized apart.
@@ -117,9 +115,7 @@ std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& no
       if (direct->inputs[k] != r.x) continue;
       r.cos = direct->inputs[1 - k];
       r.sin = turned->inputs[1 - j];
-      const auto table = table_for(r.cos, r.x->type.shape);
-      if (!table || table != table_for(r.sin, r.x->type.shape)) continue;
-      r.rows_first = table->rows_first;
+      if (!match_tables(r)) continue;
       nodes.insert(nodes.end(), {direct, turned, concat, neg, neg->inputs[0]->producer,
                                  concat->inputs[1]->producer});
       return r;

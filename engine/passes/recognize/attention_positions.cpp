@@ -53,13 +53,6 @@ bool is_position_table(const ir::Value* v, const Heads& heads) {
          shape[0] == heads.count && shape[1] == heads.size && shape[2].is_constant();
 }
 
-/// True if `node` comes before `other` in the graph.
-bool comes_before(const ir::Graph& g, const ir::Node* node, const ir::Node* other) {
-  for (const auto& n : g.nodes())
-    if (n.get() == node || n.get() == other) return n.get() == node;
-  return false;
-}
-
 /// The index as i32, which all layers share.
 ir::Value* as_i32(ir::Graph& g, ir::Value* index, ir::Node* before) {
   if (index->type.dtype == ir::DType::i32) return index;

@@ -23,7 +23,10 @@
 //
 //   heads * cos + Concat(-heads[half:], heads[:half]) * sin   becomes   rotary(q, cos, sin) {heads}
 //
-// and so does a norm of each head of q and k before them, of rows [batch, seq, heads, size].
+// by a table for all sequences or one of each; and before it, or without it, a norm of each head:
+//
+//   q -> Reshape -> RMSNormalization -> Transpose(0,2,1,3)   becomes   q -> Reshape -> norm ->
+//   Reshape
 //
 // What is added to the scores and depends on sizes alone, as relative positions do, becomes the
 // operand `bias`, and so does a causal mask, or the causal part of one: Where(key <= row, 0,
@@ -50,6 +53,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/input_role.hpp"
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/padding_readers.hpp"
@@ -273,10 +277,11 @@ bool is_padding_read(const ir::Graph& g, const ops::KeyMask& mask) {
   return reader_of_padding(g, mask.input, results, nodes);
 }
 
-/// True if an input beside the mask is integers [batch, seq], as ids of tokens are.
+/// True if an input beside the mask and positions is integers [batch, seq], as ids of tokens are.
 bool takes_ids(const ir::Graph& g, const ir::Value* mask) {
   return std::ranges::any_of(g.inputs(), [&](const ir::Value* in) {
-    return in != mask && in->type.shape == mask->type.shape && !ir::is_float(in->type.dtype);
+    return in != mask && in->type.shape == mask->type.shape && !ir::is_float(in->type.dtype) &&
+           ir::role_of_input(in->name) != ir::InputRole::positions;
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module Dense of sentence-transformers.
-#include "runtime/dense_module.hpp"
+#include "tasks/dense_module.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,7 @@
 #include "bertcl/error.hpp"
 #include "npz/safetensors.hpp"
 
-namespace bertcl::runtime {
+namespace bertcl::tasks {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,9 +64,7 @@ ir::Tensor transposed(const ir::Tensor& weight) {
   return ir::Tensor::of({weight.shape()[1], weight.shape()[0]}, to);
 }
 
-}  // namespace
-
-ir::Value* add_dense_module(ir::Graph& graph, ir::Value* x, const fs::path& folder) {
+runtime::DenseLayer read_module(const fs::path& folder) {
   const std::string_view activation = activation_of(folder / "config.json");
   const fs::path file = folder / "model.safetensors";
   if (!fs::exists(file))
@@ -74,32 +72,33 @@ ir::Value* add_dense_module(ir::Graph& graph, ir::Value* x, const fs::path& fold
                             "pytorch_model.bin is not read",
                             file.string()),
                 ErrorCode::invalid_file);
-  npz::Arrays arrays = npz::load_safetensors(file);
-  const auto take = [&](const char* name) {
+  const npz::Arrays arrays = npz::load_safetensors(file);
+  const auto take = [&](const char* name, std::size_t rank) {
     const auto found = arrays.find(name);
     if (found == arrays.end()) fail(file, fmt::format("has no tensor '{}'", name));
-    if (!ir::is_float(found->second.dtype()))
-      fail(file, fmt::format("'{}' is of type {}", name, ir::name_of(found->second.dtype())));
-    return found->second.converted(ir::DType::f32);
-  };
-  const ir::Tensor weight = take("linear.weight");
-  const ir::Dim& width = x->type.shape.back();
-  if (weight.shape().size() != 2 || width != ir::Dim(weight.shape()[1]))
-    fail(file, fmt::format("'linear.weight' is [{}], but vectors have {} dimensions",
-                           fmt::join(weight.shape(), ", "), width.str()));
-  const std::int64_t out = weight.shape()[0];
-  const ir::Type type{ir::DType::f32, {x->type.shape[0], out}};
-  const std::string name = folder.filename().string();
-  ir::Value* y =
-      graph.add("MatMul", {x, graph.add_constant(name + ".weight", transposed(weight))}, {}, type);
-  if (arrays.contains("linear.bias")) {
-    const ir::Tensor bias = take("linear.bias");
-    if (bias.shape() != ir::Sizes{out})
+    const ir::Tensor& tensor = found->second;
+    if (!ir::is_float(tensor.dtype()) || tensor.shape().size() != rank)
       fail(file,
-           fmt::format("'linear.bias' is [{}], expected [{}]", fmt::join(bias.shape(), ", "), out));
-    y = graph.add("Add", {y, graph.add_constant(name + ".bias", bias)}, {}, type);
-  }
-  return activation.empty() ? y : graph.add(std::string(activation), {y}, {}, type);
+           fmt::format("'{}' is {}[{}], expected floats in {}", name, ir::name_of(tensor.dtype()),
+                       fmt::join(tensor.shape(), ", "), rank == 1 ? "one axis" : "two axes"));
+    return tensor.converted(ir::DType::f32);
+  };
+  const ir::Tensor weight = take("linear.weight", 2);
+  runtime::DenseLayer layer{folder.string(), transposed(weight), {}, std::string(activation)};
+  if (!arrays.contains("linear.bias")) return layer;
+  layer.bias = take("linear.bias", 1);
+  if (layer.bias->shape()[0] != weight.shape()[0])
+    fail(file, fmt::format("'linear.bias' has {} elements, expected {}", layer.bias->shape()[0],
+                           weight.shape()[0]));
+  return layer;
 }
 
-}  // namespace bertcl::runtime
+}  // namespace
+
+std::vector<runtime::DenseLayer> read_dense_modules(const std::vector<fs::path>& folders) {
+  std::vector<runtime::DenseLayer> layers;
+  for (const fs::path& folder : folders) layers.push_back(read_module(folder));
+  return layers;
+}
+
+}  // namespace bertcl::tasks
