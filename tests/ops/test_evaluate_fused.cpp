@@ -84,7 +84,19 @@ TEST(EvaluateFused, RotaryTurnsByTheTableOfTheSequence) {
   };
   EXPECT_THAT(turned("%x: f32[3, 2]", {3, 2}, "(%x, %cos, %sin, %o)"),
               ElementsAre(1, 2, -2, 1, 2, 4));
-  EXPECT_THROW(turned("%x: f32[3, 1, 2]", {3, 1, 2}, "(%x, %cos, %sin, %o)"), Error);
+  EXPECT_THROW(turned("%x: f32[3, 1, 2]", {3, 1, 2}, "(%x, %cos, %sin)"), Error);
+  const auto padded = [](const std::string& table, ir::Sizes sizes) {
+    return run("graph g(%x: f32[2, 2, 2], %cos: f32[" + table + "], %sin: f32[2, 1, 2, 2]) {" +
+                   "%y: f32[] = rotary(%x, %cos, %sin) {heads = 1} return %y }",
+               {{"x", floats({2, 2, 2}, {1, 2, 1, 2, 1, 2, 1, 2})},
+                {"cos", floats(std::move(sizes), {1, 1, 3, 3, 0, 0, 2, 2})},
+                {"sin", floats({2, 1, 2, 2}, {0, 0, 0, 0, 1, 1, 0, 0})}})
+        .at(0)
+        .to_doubles();
+  };
+  EXPECT_THAT(padded("2, 1, 2, 2", {2, 1, 2, 2}), ElementsAre(1, 2, 3, 6, -2, 1, 2, 4));
+  EXPECT_THROW(padded("1, 1, 4, 2", {1, 1, 4, 2}), Error);
+  EXPECT_THROW(padded("1, 2, 2, 2", {1, 2, 2, 2}), Error);
 }
 
 TEST(EvaluateFused, ScoresOfPositionsOfRowsAndOfKeys) {

@@ -110,6 +110,35 @@ TEST(AttentionHeads, RotaryPositionsBeforeTheTranspose) {
                    replaced(rotated, "Concat(%negated, %first)", "Concat(%first, %negated)"));
 }
 
+TEST(AttentionHeads, RotaryPositionsOfRowsInFewerAxes) {
+  const auto rotated = [](const std::string& tables) {
+    std::string text = replaced(attention(additive, scaled_and_masked),
+                                "  %kt: f32[batch, 2, 4, seq] = Transpose(%kr)", R"(
+  %first: f32[batch, seq, 2, 2] = Slice(%kr) {axes = [3], starts = [0], steps = [1]}
+  %second: f32[batch, seq, 2, 2] = Slice(%kr) {axes = [3], starts = [2], steps = [1]}
+  %negated: f32[batch, seq, 2, 2] = Neg(%second)
+  %turned: f32[batch, seq, 2, 4] = Concat(%negated, %first) {axis = 3}
+  %direct: f32[batch, seq, 2, 4] = Mul(%kr, %cos)
+  %other: f32[batch, seq, 2, 4] = Mul(%turned, %sin)
+  %krot: f32[batch, seq, 2, 4] = Add(%direct, %other)
+  %kt: f32[batch, 2, 4, seq] = Transpose(%krot))");
+    return replaced(text, "%m: i64[batch, seq]",
+                    "%m: i64[batch, seq], %cos: f32[" + tables + "], %sin: f32[" + tables + "]");
+  };
+  for (const auto& [given, front] :
+       {std::pair("seq, 1, 4", "1"), {"1, seq, 1, 4", "1"}, {"batch, seq, 1, 4", "batch"}})
+    EXPECT_REWRITE(
+        find_attention(), rotated(given),
+        std::string("graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, "
+                    "8], %m: i64[batch, seq], %cos: f32[") +
+            given + "], %sin: f32[" + given + "]) {\n  %c: f32[" + front +
+            ", 1, seq, 4] = Reshape(%cos)\n  %s: f32[" + front + R"(, 1, seq, 4] = Reshape(%sin)
+  %r: f32[batch, seq, 8] = rotary(%k, %c, %s) {heads = 2}
+  %y: f32[batch, seq, 8] = attention(%q, %r, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
+  return %y
+})");
+}
+
 TEST(AttentionHeads, HeadsThatAreTurnedByTheirNumberStay) {
   const std::string rotated = replaced(attention(additive, scaled_and_masked),
                                        "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", R"(

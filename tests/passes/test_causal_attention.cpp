@@ -197,6 +197,51 @@ TEST(CausalAttention, OfTheLastPlacesIsAWindowToo) {
   EXPECT_REWRITE(find_attention(), attention(apart, scaled_and_masked), expected);
 }
 
+TEST(CausalAttention, ASequenceOfOneIsNotCausal) {
+  const auto fixed = [](std::string text) {
+    for (std::size_t at; (at = text.find("seq")) != std::string::npos;) text.replace(at, 3, "1");
+    return text;
+  };
+  EXPECT_REWRITE(find_attention(), fixed(attention(additive, scaled_and_masked)),
+                 fixed(std::string(expected)));
+}
+
+TEST(CausalAttention, TheNarrowerOfTwoWindowsCounts) {
+  const std::string mask = places() + R"(
+  const %six: i64[] = 6
+  const %four: i64[] = 4
+  %apart: i64[seq, seq] = Sub(%row, %key)
+  %near: bool[seq, seq] = Less(%apart, %six)
+  %nearer: bool[seq, seq] = Less(%apart, %four)
+  %some: bool[seq, seq] = And(%counts, %near)
+  %fewer: bool[seq, seq] = And(%counts, %nearer)
+  %wide: f32[seq, seq] = Where(%some, %zero, %hides)
+  %narrow: f32[seq, seq] = Where(%fewer, %zero, %hides)
+)";
+  EXPECT_REWRITE(find_attention(), attention(mask, R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %2: f32[batch, 2, seq, seq] = Add(%1, %narrow)
+  %s: f32[batch, 2, seq, seq] = Add(%2, %wide)
+)"),
+                 replaced(expected_without_mask(), "scale = 0.5", "scale = 0.5, window = 3"));
+}
+
+TEST(CausalAttention, AWindowOfFloatsBeyondTheLongestTrialStays) {
+  const std::string mask = places() + R"(
+  const %most: f32[] = 4096
+  %rows: f32[seq, 1] = Cast(%row) {to = "f32"}
+  %keys: f32[1, seq] = Cast(%key) {to = "f32"}
+  %first: f32[seq, 1] = Sub(%rows, %most)
+  %near: bool[seq, seq] = Greater(%keys, %first)
+  %some: bool[seq, seq] = And(%counts, %near)
+  %mask: f32[seq, seq] = Where(%some, %zero, %hides))";
+  EXPECT_EQ(after(find_attention(), attention(mask, scaled_and_masked)).find("window"),
+            std::string::npos);
+  EXPECT_EQ(after(find_attention(), attention(mask, scaled_and_masked)).find("attention("),
+            std::string::npos);
+}
+
 TEST(CausalAttention, AWindowOnBothSidesIsNotCausal) {
   const std::string both_sides = replaced(
       near("  %ahead: i64[seq, seq] = Sub(%row, %key)\n  %apart: i64[seq, seq] = Abs(%ahead)\n"),

@@ -61,6 +61,10 @@ TEST(HeadNorms, OfOtherAxesStay) {
   std::string text = replaced(normalized(norm), "const %gamma: f32[4] = [1, 2, 3, 4]", sizes);
   for (std::size_t at; (at = text.find("seq")) != std::string::npos;) text.replace(at, 3, "3");
   EXPECT_UNCHANGED(find_attention(), text);
+  text = replaced(replaced(text, "f32[3, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]",
+                           "f32[4] = [1, 2, 3, 4]"),
+                  "{axis = 2, epsilon", "{axis = 3, epsilon");
+  EXPECT_NE(after(find_attention(), text).find("= attention("), std::string::npos);
 }
 
 TEST(HeadNorms, OfColumnsThatAreNoHeadsStay) {
@@ -74,6 +78,16 @@ TEST(HeadNorms, OfColumnsThatAreNoHeadsStay) {
   text = replaced(text, "MatMul(%qt, %kt)", "MatMul(%qt, %kn)");
   for (std::size_t at; (at = text.find("seq")) != std::string::npos;) text.replace(at, 3, "4");
   EXPECT_UNCHANGED(find_attention(), text);
+  text = replaced(replaced(text, "RMSNormalization(%kt,", "RMSNormalization(%kr,"),
+                  "%kn: f32[batch, 2, 4, 4]", "%kn: f32[batch, 4, 2, 4]");
+  const std::string transpose =
+      "  %kt: f32[batch, 2, 4, 4] = Transpose(%kr) {perm = [0, 2, 3, 1]}\n";
+  const std::string norm =
+      text.substr(text.find("  %kn:"), text.find("  %vr:") - text.find("  %kn:"));
+  text = replaced(
+      replaced(replaced(text, norm, ""), transpose, norm + replaced(transpose, "(%kr)", "(%kn)")),
+      "MatMul(%qt, %kn)", "MatMul(%qt, %kt)");
+  EXPECT_NE(after(find_attention(), text).find("= attention("), std::string::npos);
 }
 
 TEST(HeadNorms, OfScaledHeadsOrOfValuesStay) {
@@ -93,9 +107,9 @@ TEST(HeadNorms, HeadsOfPackedRowsArePacked) {
   EXPECT_REWRITE(pack_tokens(), R"(graph g(%x: f32[batch, seq, 8], %m: i64[batch, seq]) {
   const %gamma: f32[8] = ...
   const %narrow: f32[4] = ...
-  %e: f32[batch, seq, 8] = add_norm(%x, _, %gamma) {epsilon = 0.5, kind = "rms"}
+  %e: f32[batch, seq, 8] = add_norm(%x, _, %gamma) {epsilon = 0.5, rms = 1}
   %r: f32[batch, seq, 2, 4] = Reshape(%e)
-  %n: f32[batch, seq, 2, 4] = add_norm(%r, _, %narrow) {epsilon = 0.5, kind = "rms"}
+  %n: f32[batch, seq, 2, 4] = add_norm(%r, _, %narrow) {epsilon = 0.5, rms = 1}
   %q: f32[batch, seq, 8] = Reshape(%n)
   %y: f32[batch, seq, 8] = attention(%q, %e, %e, %m) {heads = 2, p_type = "f32", scale = 0.5}
   return %y as y
@@ -105,9 +119,9 @@ TEST(HeadNorms, HeadsOfPackedRowsArePacked) {
   const %gamma: f32[8] = ...
   const %narrow: f32[4] = ...
   %rows: f32[$tokens, 8] = pack(%x, %2)
-  %e: f32[$tokens, 8] = add_norm(%rows, _, %gamma) {epsilon = 0.5, kind = "rms"}
+  %e: f32[$tokens, 8] = add_norm(%rows, _, %gamma) {epsilon = 0.5, rms = 1}
   %r: f32[$tokens, 2, 4] = Reshape(%e)
-  %n: f32[$tokens, 2, 4] = add_norm(%r, _, %narrow) {epsilon = 0.5, kind = "rms"}
+  %n: f32[$tokens, 2, 4] = add_norm(%r, _, %narrow) {epsilon = 0.5, rms = 1}
   %q: f32[$tokens, 8] = Reshape(%n)
   %packed: f32[$tokens, 8] = attention(%q, %e, %e, _, _, _, %2, %3) {heads = 2, masked = 1, p_type = "f32", scale = 0.5}
   %y: f32[batch, seq, 8] = unpack(%packed, %2)

@@ -165,6 +165,20 @@ TEST(MakePlan, TheSequencesOfRotaryLieOnTheAxisThatIsNeverPadded) {
   EXPECT_EQ(plan.steps[0].global[2].evaluate(sizes), 3);
 }
 
+TEST(MakePlan, RotaryReadsTheTableOfTheSequence) {
+  const auto table_rows = [](const std::string& table) {
+    const Plan plan =
+        plan_of("graph g(%x: f32[tokens, 8], %o: i32[offsets], %cos: f32[" + table +
+                "]) {\n  %y: f32[tokens, 8] = rotary(%x, %cos, %cos, %o) {heads = 2}\n"
+                "  return %y as y\n}");
+    const auto& arguments = plan.steps.at(0).arguments;
+    return std::get<Size>(arguments.at(arguments.size() - 2)).evaluate({{"batch", 3}, {"seq", 5}});
+  };
+  EXPECT_EQ(table_rows("batch, 1, seq, 4"), 5);
+  EXPECT_EQ(table_rows("1, 1, seq, 4"), 0);
+  EXPECT_EQ(table_rows("seq, 4"), 0);
+}
+
 TEST(MakePlan, RotaryPositionsOutsideOfPackedTokensAreRefused) {
   EXPECT_THAT(refusal(R"(graph g(%x: f32[batch, seq, 8]) {
   const %cos: f32[5, 4] = ...

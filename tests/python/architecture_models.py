@@ -100,8 +100,8 @@ CLASSIC, CAPTURED, BOTH = (False,), (True,), (False, True)  # exporters
 T5 = dict(d_model="hidden_size", d_ff="intermediate_size", d_kv=8, num_layers="num_hidden_layers",
           num_heads="num_attention_heads")
 CLIP_OUTPUTS = ["last_hidden_state", "pooler_output"]
-# Encoders whose results are compared in fp32 alone: what makes the model, what it returns, how many attentions are fused,
-# by which exporters, and with which inputs
+# Further encoders: what makes the model, what it returns, how many attentions are fused, by which exporters, and with
+# which inputs
 FURTHER = {
     "mobilebert": (made("MobileBert", embedding_size="embedding_size", intra_bottleneck_size="embedding_size"),
                    ["last_hidden_state", "pooler_output"], 2),
@@ -120,8 +120,8 @@ FURTHER = {
     "gemma3": (
         made("Gemma3Text", num_key_value_heads=1, use_bidirectional_attention=True, sliding_window=6,
              layer_types=["sliding_attention", "full_attention"], **HEADS), ["last_hidden_state"], 2, CAPTURED),
-    "mistral": (made("Mistral", num_key_value_heads=2, sliding_window=8, **HEADS), ["last_hidden_state"], 2, BOTH),
-    "mistral without a mask": (made("Mistral", num_key_value_heads=2, sliding_window=8, **HEADS),
+    "mistral": (made("Mistral", num_key_value_heads=2, sliding_window=4, **HEADS), ["last_hidden_state"], 2, BOTH),
+    "mistral without a mask": (made("Mistral", num_key_value_heads=2, sliding_window=4, **HEADS),
                                ["last_hidden_state"], 2, BOTH, ["input_ids"]),
     "encoder of t5": (made("T5Encoder", **T5), ["last_hidden_state"], 2),
     "eurobert, sdpa": (made("EuroBert", "sdpa", num_key_value_heads="num_attention_heads", **PLAIN),

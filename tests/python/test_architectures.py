@@ -24,6 +24,7 @@ LAUNCHES = {
     "mpnet": (48, 50), "modernbert": (49, 49), "nomic-bert": (36, 36), "gte": (36, 36), "eurobert": (33, 33),
     "jina-v2": (28, 28), "deberta-v2": (54, 52),
 }
+FURTHER_LAUNCHES = {"qwen3": {False: 44, True: 44}, "gemma3": {True: 51}, "mistral": {False: 36, True: 36}}
 NORM_FIRST = "modernbert", "eurobert"
 REFUSED = {"deberta": "does not follow from the shapes of the inputs"}
 
@@ -112,8 +113,22 @@ class Architectures(unittest.TestCase):
                 with self.subTest(name, captured=captured):
                     model, path = self.export(name, captured)
                     self.check(model, path, ABSOLUTE)
-                    ops = [op["op"] for op in inspect(path, "--batch", "3", "--seq", "24")["ops"]]
-                    self.assertEqual(ops.count("attention"), model.attentions)
+                    report = inspect(path, "--batch", "3", "--seq", "24")
+                    self.assertEqual([op["op"] for op in report["ops"]].count("attention"), model.attentions)
+                    if name in FURTHER_LAUNCHES:
+                        self.assertEqual(report["launches"], FURTHER_LAUNCHES[name][captured])
+
+    def test_padding_before_the_text(self):
+        for name in FURTHER_LAUNCHES:
+            with self.subTest(name):
+                model, path = self.export(name, True)
+                inputs = model.batch(3)
+                inputs = {key: array[:, ::-1].copy() for key, array in inputs.items()}
+                self.assertFalse(inputs["attention_mask"][1:, 0].any())
+                found, expected = Session(path).run(inputs), Reference(path).run(inputs)
+                real = inputs["attention_mask"].astype(bool)
+                for output in model.outputs:
+                    self.assertLess(np.abs(found[output][real] - expected[output][real]).max(), ABSOLUTE)
 
     def test_attention_of_further_encoders_in_int8(self):
         for name, linears in (("text of clip without a mask", 12), ("shared key heads", 14), ("qwen3", 14), ("gemma3", 14),

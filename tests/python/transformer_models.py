@@ -64,7 +64,7 @@ def padded_batch(texts, longest, seed):
     ids = torch.where(mask, ids, 1)  # what RoBERTa takes for padding
     return dict(input_ids=ids, attention_mask=mask.long(),
                 token_type_ids=((column > lengths[:, None] // 2) & mask).long(),
-                position_ids=(mask.long().cumsum(1) - 1).clamp(min=0))
+                position_ids=(mask.long().cumsum(1) - 1).clamp(min=0) + 3 * torch.arange(texts)[:, None])
 
 
 @functools.cache

@@ -71,6 +71,8 @@ class Generator : RandomParts {
     ir::Value* x = any(ir::DType::f32);
     if (op == "Sqrt" || op == "Log" || op == "Reciprocal")
       x = emit("Add", {emit("Abs", {x}), scalar(0.75)});
+    // A gate that is shut gives 0, or a number next to it: no jump lies there.
+    if (op == "Sign" || op == "Floor" || op == "Ceil") x = emit("Add", {x, scalar(0.3)});
     ir::Attributes attributes;
     if (op == "Gelu" && chance(50)) attributes["approximate"] = std::string("tanh");
     return emit(op, {x}, attributes);

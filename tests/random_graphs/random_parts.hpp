@@ -80,8 +80,14 @@ class RandomParts : protected RandomBuilder {
     ir::Value* hidden = emit("Sub", {scalar(1), emit("Identity", {real})});
     return graph_.add("Mul", {hidden, scalar(-10000)}, {}, hidden->type, nullptr, "v");
   }
-  /// The places 0..seq-1 times a frequency for each column, [seq, size].
+  /// The places 0..seq-1 times a frequency for each column, [seq, size], or other numbers in each
+  /// sequence, [batch, 1, seq, size].
   ir::Value* angles(std::int64_t size) {
+    if (chance(40)) {
+      ir::Value* given = emit("Unsqueeze", {ids_}, {{"axes", Axes{1, 3}}});
+      return emit("Mul",
+                  {emit("Cast", {given}, {{"to", std::string("f32")}}), floats({size}, 0.1, 1)});
+    }
     ir::Value* places =
         graph_.add("Range", {}, {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}},
                    {ir::DType::i64, {pool_.front()->type.shape[1]}}, nullptr, "v");
@@ -129,13 +135,17 @@ class RandomParts : protected RandomBuilder {
     const ir::Shape& tokens = x->type.shape;
     const std::int64_t size = hidden_ / heads_;
     ir::Value* positions = chance(40) ? angles(size) : nullptr;
-    const auto head = [&](Axes perm, bool rotates) {
+    const bool normalizes = chance(30), normalizes_first = !positions || chance(50);
+    const auto head = [&](Axes perm, bool rotates, bool is_value = false) {
       ir::Value* y = linear_of(x, hidden_, quantized);
-      const bool open = all_bytes && (rotates || y->producer->op != "DequantizeLinear");
-      const bool after = rotates || chance(40);
+      const bool normal = normalizes && !is_value, steps = rotates || normal;
+      const bool open = all_bytes && (steps || y->producer->op != "DequantizeLinear");
+      const bool after = steps || chance(40);
       if (open && !after) y = through_bytes(y);
       y = shaped("Reshape", y, {tokens[0], tokens[1], heads_, size});
+      if (normal && normalizes_first) y = norm_of(y);
       y = emit("Transpose", {y}, {{"perm", std::move(perm)}});
+      if (normal && !normalizes_first) y = norm_of(y);
       if (rotates) y = rotated(y, positions);
       return open && after ? through_bytes(y) : y;
     };
@@ -143,7 +153,7 @@ class RandomParts : protected RandomBuilder {
     ir::Value* k = positions
                        ? emit("Transpose", {head({0, 2, 1, 3}, true)}, {{"perm", Axes{0, 1, 3, 2}}})
                        : head({0, 2, 3, 1}, false);
-    ir::Value* v = head({0, 2, 1, 3}, false);
+    ir::Value* v = head({0, 2, 1, 3}, false, true);
     const double scale = 1 / std::sqrt(static_cast<double>(size));
     const bool before = chance(30);
     if (before) q = emit("Mul", {q, scalar(scale)});
