@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of graphs in text.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "bertcl/error.hpp"
+#include "ir/text.hpp"
+#include "opencl/capabilities.hpp"
+#include "plan/builder.hpp"
+#include "plan/precision.hpp"
+
+namespace bertcl::plan {
+
+inline std::shared_ptr<opencl::Context> device() {
+  static const auto context = opencl::Context::create("cpu");
+  return context;
+}
+
+inline Plan plan_of(std::string_view text, const Options& options = {}) {
+  return make_plan(ir::parse(text), device(), options);
+}
+
+inline std::string refusal(std::string_view text, const Options& options = {}) {
+  try {
+    plan_of(text, options);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no refusal";
+}
+
+}  // namespace bertcl::plan
