@@ -97,9 +97,8 @@ runtime::SessionOptions to_runtime(const SessionOptions& options) {
   result.require_int8 = options.require_int8;
   result.allow_nonfinite = options.allow_nonfinite;
   if (const auto& pooling = options.pooling)
-    result.pooling =
-        runtime::Pooling{pooling->kind, pooling->or_own, pooling->dimensions, pooling->normalize,
-                         tasks::read_dense_modules(pooling->dense)};
+    result.pooling = runtime::Pooling{pooling->kind, pooling->or_own, pooling->dimensions,
+                                      pooling->normalize, tasks::dense_modules(pooling->dense)};
   return result;
 }
 

@@ -6,52 +6,44 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "bertcl/error.hpp"
 #include "npz/safetensors.hpp"
+#include "text/json_file.hpp"
+#include "text/json_node.hpp"
 
 namespace bertcl::tasks {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Activations by their names in torch, and the operator of each; Identity has none.
-constexpr std::pair<std::string_view, std::string_view> activations[] = {
-    {"Identity", ""}, {"Tanh", "Tanh"}, {"ReLU", "Relu"}, {"GELU", "Gelu"}, {"Sigmoid", "Sigmoid"}};
+/// Activations by their names in torch.nn, and the operator of each; Identity has none.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> activations = {
+    {{"modules.linear.Identity", ""},
+     {"modules.activation.Tanh", "Tanh"},
+     {"modules.activation.ReLU", "Relu"},
+     {"modules.activation.GELU", "Gelu"},
+     {"modules.activation.Sigmoid", "Sigmoid"}}};
 
 [[noreturn]] void fail(const fs::path& file, const std::string& what) {
   throw Error(file.string() + ": " + what, ErrorCode::invalid_file);
 }
 
-/// The operator of "torch.nn.modules.activation.Tanh"; Tanh is the default of the module.
-std::string_view activation_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) fail(file, "cannot be read");
-  const auto config = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object()) fail(file, "is no JSON object");
-  for (const char* key : {"module_input_name", "module_output_name"})
-    if (const auto name = config.find(key); name != config.end() && *name != "sentence_embedding")
-      fail(file, fmt::format("{} {} is not supported", key, name->dump()));
+/// The operator; Tanh is the default of the module.
+std::string_view activation_of(const text::JsonNode& config) {
   const auto given = config.find("activation_function");
-  if (given == config.end()) return "Tanh";
-  std::vector<std::string_view> known;
-  for (const auto& [name, op] : activations) known.push_back(name);
-  if (!given->is_string())
-    fail(file, fmt::format("activation_function is {}, expected a name", given->dump()));
-  const std::string path = given->get<std::string>();
-  const auto* const found =
-      std::ranges::find(activations, path.substr(path.rfind('.') + 1),
-                        &std::pair<std::string_view, std::string_view>::first);
-  if (found == std::end(activations))
-    fail(file,
-         fmt::format("activation_function {} is not supported ({})", path, fmt::join(known, ", ")));
-  return found->second;
+  if (!given) return "Tanh";
+  for (const auto& [name, op] : activations)
+    if (given->string() == fmt::format("torch.nn.{}", name)) return op;
+  given->fail(
+      fmt::format("is '{}', which is not supported; supported are Identity, Tanh, ReLU, GELU and "
+                  "Sigmoid of torch.nn",
+                  given->string()));
 }
 
 ir::Tensor transposed(const ir::Tensor& weight) {
@@ -64,27 +56,27 @@ ir::Tensor transposed(const ir::Tensor& weight) {
   return ir::Tensor::of({weight.shape()[1], weight.shape()[0]}, to);
 }
 
-runtime::DenseLayer read_module(const fs::path& folder) {
-  const std::string_view activation = activation_of(folder / "config.json");
-  const fs::path file = folder / "model.safetensors";
+runtime::DenseLayer read_weights(const fs::path& file, std::string_view activation) {
   if (!fs::exists(file))
-    throw Error(fmt::format("{} is missing; SentenceTransformer.save_pretrained() writes it, a "
-                            "pytorch_model.bin is not read",
-                            file.string()),
-                ErrorCode::invalid_file);
+    fail(file,
+         "is missing, but modules.json names the module; a pytorch_model.bin is not read: "
+         "SentenceTransformer.save_pretrained() writes this file");
   const npz::Arrays arrays = npz::load_safetensors(file);
   const auto take = [&](const char* name, std::size_t rank) {
     const auto found = arrays.find(name);
     if (found == arrays.end()) fail(file, fmt::format("has no tensor '{}'", name));
     const ir::Tensor& tensor = found->second;
-    if (!ir::is_float(tensor.dtype()) || tensor.shape().size() != rank)
+    if (!ir::is_float(tensor.dtype()) || tensor.shape().size() != rank || tensor.size() == 0)
       fail(file,
            fmt::format("'{}' is {}[{}], expected floats in {}", name, ir::name_of(tensor.dtype()),
                        fmt::join(tensor.shape(), ", "), rank == 1 ? "one axis" : "two axes"));
     return tensor.converted(ir::DType::f32);
   };
+  for (const auto& [name, tensor] : arrays)
+    if (name != "linear.weight" && name != "linear.bias")
+      fail(file, fmt::format("holds '{}', which is not supported", name));
   const ir::Tensor weight = take("linear.weight", 2);
-  runtime::DenseLayer layer{folder.string(), transposed(weight), {}, std::string(activation)};
+  runtime::DenseLayer layer{file.string(), transposed(weight), {}, std::string(activation)};
   if (!arrays.contains("linear.bias")) return layer;
   layer.bias = take("linear.bias", 1);
   if (layer.bias->shape()[0] != weight.shape()[0])
@@ -93,12 +85,43 @@ runtime::DenseLayer read_module(const fs::path& folder) {
   return layer;
 }
 
+/// What config.json says must be what the weights are.
+void check_config(const text::JsonNode& config, const runtime::DenseLayer& layer) {
+  for (const char* key : {"module_input_name", "module_output_name"})
+    if (const auto name = config.find(key); name && name->string() != "sentence_embedding")
+      name->fail(fmt::format("is '{}', which is not supported", name->string()));
+  if (const auto residual = config.find("use_residual"); residual && residual->boolean())
+    residual->fail("is not supported");
+  if (const auto bias = config.find("bias"); bias && bias->boolean() != layer.bias.has_value())
+    bias->fail(fmt::format("is {}, but model.safetensors has {}", bias->boolean(),
+                           layer.bias ? "a bias" : "no bias"));
+  const std::pair<const char*, std::size_t> sizes[] = {{"in_features", 0}, {"out_features", 1}};
+  for (const auto& [key, axis] : sizes)
+    if (const auto size = config.find(key); size && size->integer() != layer.weight.shape()[axis])
+      size->fail(fmt::format("is {}, but the weights have {}", size->integer(),
+                             layer.weight.shape()[axis]));
+}
+
+runtime::DenseLayer read_module(const fs::path& folder) {
+  const fs::path file = folder / "config.json";
+  if (!fs::exists(file)) fail(file, "is missing, but modules.json names the module");
+  const nlohmann::json json = text::read_json(file);
+  const std::string origin = file.string();
+  const text::JsonNode config(json, origin);
+  runtime::DenseLayer layer = read_weights(folder / "model.safetensors", activation_of(config));
+  check_config(config, layer);
+  return layer;
+}
+
 }  // namespace
 
-std::vector<runtime::DenseLayer> read_dense_modules(const std::vector<fs::path>& folders) {
-  std::vector<runtime::DenseLayer> layers;
-  for (const fs::path& folder : folders) layers.push_back(read_module(folder));
-  return layers;
+std::function<std::vector<runtime::DenseLayer>()> dense_modules(std::vector<fs::path> folders) {
+  if (folders.empty()) return {};
+  return [folders = std::move(folders)] {
+    std::vector<runtime::DenseLayer> layers;
+    for (const fs::path& folder : folders) layers.push_back(read_module(folder));
+    return layers;
+  };
 }
 
 }  // namespace bertcl::tasks

@@ -88,7 +88,10 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
   modules.each([&](const text::JsonNode& module) {
     const std::string type = module.at("type").string();
     const std::string name = type.substr(type.rfind('.') + 1);
-    const fs::path folder = files.folder / module.at("path").string();
+    const text::JsonNode path = module.at("path");
+    const fs::path folder = files.folder / path.string();
+    if (name != "Transformer" && !text::is_inside(path.string()))
+      path.fail("is not inside of the model's folder");
     if (name == "Transformer") {
       if_there(folder / "sentence_bert_config.json", [&](const text::JsonNode& config) {
         if (const auto length = config.find("max_seq_length"))

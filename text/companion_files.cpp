@@ -19,4 +19,9 @@ std::filesystem::path companion_file(const std::filesystem::path& model,
   return fs::is_regular_file(above, ignored) ? above : beside;
 }
 
+bool is_inside(const std::filesystem::path& path) {
+  const std::filesystem::path plain = path.lexically_normal();
+  return !plain.empty() && plain != "." && plain.is_relative() && *plain.begin() != "..";
+}
+
 }  // namespace bertcl::text

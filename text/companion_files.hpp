@@ -10,4 +10,7 @@ namespace bertcl::text {
 std::filesystem::path companion_file(const std::filesystem::path& model,
                                      const std::filesystem::path& name);
 
+/// True for the path of a folder inside of the model's, as modules.json names them: "1_Pooling".
+bool is_inside(const std::filesystem::path& path);
+
 }  // namespace bertcl::text

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The architectures of tests/python/architecture_models.py in the width of BERT-base with random weights, four layers of
-each, fp32 and as `bertcl quantize` calibrates them: bertcl beside ONNX Runtime and OpenVINO on the same files, by
-bench/compare. Prints a table and writes it to --out.
+"""The architectures of tests/python/architecture_models.py, and decoders that serve as encoders, in the width of BERT-base
+with random weights, four layers of each, fp32 and as `bertcl quantize` calibrates them: bertcl beside ONNX Runtime and
+OpenVINO on the same files, by bench/compare. Prints a table and writes it to --out.
 
     bench/architectures --shape 8x128
     bench/architectures --only modernbert,gte --rounds 5
@@ -22,11 +22,12 @@ ENGINES = "bertcl", "onnxruntime", "openvino"
 # Ids of bench/compare are below 20,000. ModernBERT has three layers, so that one of them is global.
 architecture_models.SIZES.update(vocab_size=20000, hidden_size=768, num_hidden_layers=4, num_attention_heads=12,
                                  intermediate_size=3072, max_position_embeddings=514)
-architecture_models.OTHER_SIZES.update(embedding_size=128, local_attention=128, position_buckets=256)
+architecture_models.OTHER_SIZES.update(embedding_size=128, local_attention=128, position_buckets=256, head_size=64)
 
 
 def parse(arguments):
-    names = [name for name in architecture_models.ARCHITECTURES if name != "deberta"]  # which is refused
+    refused = "deberta"
+    names = [*(name for name in architecture_models.ARCHITECTURES if name != refused), *architecture_models.DECODERS]
     parser = argparse.ArgumentParser(prog="bench/architectures", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(names), help="architectures, comma-separated")

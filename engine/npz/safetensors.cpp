@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,8 @@ std::optional<ir::DType> dtype_of(const nlohmann::json& name) {
 }
 
 std::string read_file(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path))
+    throw Error(path.string() + ": is a directory", ErrorCode::invalid_file);
   std::ifstream file(path, std::ios::binary);
   std::string content{std::istreambuf_iterator<char>(file), {}};
   if (!file) throw Error(fmt::format("{}: cannot read: {}", path.string(), std::strerror(errno)));
@@ -60,11 +63,14 @@ std::optional<ir::Sizes> sizes_of(const nlohmann::json& list) {
 
 /// The tensor that an entry of the header describes.
 ir::Tensor tensor_of(const nlohmann::json& entry, std::string_view elements) {
-  if (!entry.is_object()) throw Error("its entry is no object");
+  if (!entry.is_object()) throw Error("its entry is not an object");
   const auto value = [&](const char* key) { return entry.value(key, nlohmann::json()); };
   const auto dtype = dtype_of(value("dtype"));
-  if (!dtype)
-    throw Error(fmt::format("its element type {} is not supported", value("dtype").dump()));
+  if (!dtype) {
+    const nlohmann::json given = value("dtype");
+    throw Error(fmt::format("its element type {} is not supported",
+                            given.is_string() ? given.get<std::string>() : given.type_name()));
+  }
   const auto shape = sizes_of(value("shape")), range = sizes_of(value("data_offsets"));
   if (!shape || !range || range->size() != 2 || range->at(0) > range->at(1) ||
       static_cast<std::uint64_t>(range->at(1)) > elements.size())
@@ -97,7 +103,7 @@ Arrays load_safetensors(const std::filesystem::path& path) {
   const std::string_view rest = std::string_view(content).substr(length_bytes);
   const auto header =
       nlohmann::json::parse(rest.substr(0, length), nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) fail("its header is no JSON object");
+  if (!header.is_object()) fail("its header is not a JSON object");
   Arrays arrays;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <ranges>
 #include <set>
@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t max_nodes = 400;  // no mask is longer; an encoder is
 constexpr std::int64_t trial_batch = 2;
 constexpr std::int64_t short_seqs[] = {4, 3};
-// Longer trials would be slow: of masks, [seq, seq], and of values [seq].
-constexpr std::int64_t max_mask_seq = 1024 + 3, max_vector_seq = 1 << 16;
+// Longer trials would be slow.
+constexpr std::int64_t max_mask_seq = 1024 + 3, max_vector_seq = 1 << 16;  // [seq, seq], [seq]
 // A file may fix the batch and the sequence; beyond these, trials would cost more than they gain.
 constexpr std::int64_t max_inputs = 1 << 20, max_results = 1 << 24;  // elements
 
@@ -68,11 +68,15 @@ ir::Value* only_mask(const std::optional<Slice>& slice) {
 }
 
 bool compares(const ir::Node& n) {
-  return n.op == "Less" || n.op == "LessOrEqual" || n.op == "Greater" || n.op == "GreaterOrEqual" ||
-         n.op == "Equal";
+  return n.op == "Equal" || n.op.starts_with("Less") || n.op.starts_with("Greater");
 }
 
-bool shifts(const ir::Node& n) { return n.op == "Add" || n.op == "Sub" || n.op == "Div"; }
+/// True if what is shifted or divided is compared.
+bool is_compared(const ir::Node& n) {
+  return (n.op == "Add" || n.op == "Sub" || n.op == "Div") &&
+         std::ranges::any_of(n.output()->users,
+                             [](const ir::Node* user) { return compares(*user); });
+}
 
 /// The place, or the number of places, from which the operator may behave otherwise, where it takes
 /// the constant `number` for an operand.
@@ -86,8 +90,7 @@ double place_in(const ir::Node& n, std::size_t operand, double number) {
   return cuts ? size : 0.0;
 }
 
-/// Sizes for the symbols of the graph's inputs: the first axis is the batch, the second the
-/// sequence.
+/// Sizes for the symbols of the graph's inputs, whose first axes are the batch and the sequence.
 ir::Bindings sizes_of(const ir::Graph& graph, std::int64_t seq) {
   ir::Bindings sizes;
   for (const ir::Value* in : graph.inputs())
@@ -279,10 +282,10 @@ std::optional<Reach> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
   const auto has_reach = [&](const ir::Tensor& t, Reach reach) {
     const std::int64_t seq = t.shape().back();
     const auto values = t.to_doubles();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i);
-      if (!element_fits(values[i], reach.contains(at / seq % seq, at % seq))) return false;
-    }
+    for (std::int64_t i = 0; i < std::ssize(values); ++i)
+      if (!element_fits(values[static_cast<std::size_t>(i)],
+                        reach.contains(i / seq % seq, i % seq)))
+        return false;
     return !values.empty();
   };
   std::vector<ir::Tensor> trials;
@@ -292,9 +295,9 @@ std::optional<Reach> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
   };
   if (!always(graph, value, holds, max_mask_seq)) return std::nullopt;
   const Reach reach = reach_of(trials.back(), element_fits);  // of the longest, which shows it
-  const bool fits =
-      std::ranges::all_of(trials, [&](const auto& trial) { return has_reach(trial, reach); });
-  return fits ? std::optional(reach) : std::nullopt;
+  for (const ir::Tensor& trial : trials)
+    if (!has_reach(trial, reach)) return std::nullopt;
+  return reach;
 }
 
 }  // namespace
@@ -312,7 +315,7 @@ std::optional<std::vector<std::int64_t>> seqs_to_try(const std::set<const ir::No
       if (i == 0 || extents.size() > 1) seqs.insert(extents.begin(), extents.end());
       if (in->constant->size() > 4) continue;
       // A float beyond all places is what a mask adds, an integer may be the end of all axes.
-      const bool counts = compares(*n) || shifts(*n) || !ir::is_float(in->type.dtype);
+      const bool counts = compares(*n) || is_compared(*n) || !ir::is_float(in->type.dtype);
       for (const double number : in->constant->to_doubles()) {
         const double at = place_in(*n, i, number);
         if (at + 3.0 <= static_cast<double>(longest))
@@ -343,8 +346,7 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
 }
 
 std::optional<Reach> additive_reach(const ir::Graph& graph, ir::Value* value) {
-  if (!ir::is_float(value->type.dtype)) return std::nullopt;
-  return reach_of_sizes(graph, value, added_for);
+  return ir::is_float(value->type.dtype) ? reach_of_sizes(graph, value, added_for) : std::nullopt;
 }
 
 std::optional<Reach> boolean_reach(const ir::Graph& graph, ir::Value* value, bool keeps) {
@@ -391,9 +393,7 @@ bool is_position_ids(const ir::Graph& graph, ir::Value* value) {
 
 bool is_all_zero(const ir::Graph& graph, ir::Value* value) {
   return always(graph, value, [](const ir::Tensor& t) {
-    for (const double v : t.to_doubles())
-      if (v != 0.0) return false;
-    return true;
+    return std::ranges::all_of(t.to_doubles(), [](double v) { return v == 0.0; });
   });
 }
 

@@ -83,8 +83,10 @@ ir::Value* add_dense(ir::Graph& graph, ir::Value* x, const DenseLayer& layer) {
                             weight[0], x->type.shape.back().str()),
                 ErrorCode::invalid_file);
   const ir::Type type{ir::DType::f32, {x->type.shape[0], weight[1]}};
-  ir::Value* y = graph.add("MatMul", {x, graph.add_constant("dense", layer.weight)}, {}, type);
-  if (layer.bias) y = graph.add("Add", {y, graph.add_constant("dense", *layer.bias)}, {}, type);
+  ir::Value* y =
+      graph.add("MatMul", {x, graph.add_constant(layer.name + ".weight", layer.weight)}, {}, type);
+  if (layer.bias)
+    y = graph.add("Add", {y, graph.add_constant(layer.name + ".bias", *layer.bias)}, {}, type);
   return layer.activation.empty() ? y : graph.add(layer.activation, {y}, {}, type);
 }
 
@@ -106,9 +108,9 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
   if (!x) fail(graph, "no output holds hidden states [batch, seq, hidden] to pool");
   if (!x->type.shape.back().is_constant())
     fail(graph, "the width of the hidden states is not constant");
-  if (!pooled && !pooling.dense.empty()) {
+  if (!pooled && pooling.dense) {
     x = add_pool(graph, x, pooling.kind, find_mask(graph), {});
-    for (const DenseLayer& layer : pooling.dense) x = add_dense(graph, x, layer);
+    for (const DenseLayer& layer : pooling.dense()) x = add_dense(graph, x, layer);
     pooled = true;
   }
   const std::int64_t width = x->type.shape.back().constant();

@@ -2,6 +2,7 @@
 // Pooling at the end of a model that gives a vector for each token.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ struct Pooling {
   bool or_own = false;       ///< a model without hidden states does it itself, whatever the kind
   std::int64_t columns = 0;  ///< so many of the first (Matryoshka); 0: all
   bool normalize = false;    ///< to L2 norm 1, after that
-  std::vector<DenseLayer> dense = {};  ///< before both; not where the model pools itself
+  /// The layers before both; null: none. Not called where the model pools itself.
+  std::function<std::vector<DenseLayer>()> dense = {};
 };
 
 /// The one output of a model with pooling, f32 [batch, columns].

@@ -76,7 +76,7 @@ typedef struct bertcl_session_options {
   int32_t allow_nonfinite; /* weights may hold NaN and infinity */
   /* "mean", "max", "cls", "last", or "" of a model that pools itself: one output
    * "sentence_embedding" [batch, dimensions] in place of the model's; NULL: none, an error
-   * with `normalize` or `dimensions` */
+   * with `normalize` or `dimensions`. Dense modules of sentence-transformers are not read */
   const char* pooling;
   int32_t normalize;  /* its vectors to L2 norm 1 */
   int64_t dimensions; /* the first so many; 0: all */

@@ -51,13 +51,14 @@ std::vector<std::string> dense_files(const fs::path& modules) {
   const nlohmann::json json = text::read_json(modules);
   const std::string origin = modules.string();
   text::JsonNode(json, origin).each([&](const text::JsonNode& module) {
-    if (!module.at("type").string().ends_with(".Dense")) return;
+    const std::string type = module.at("type").string();
+    if (type.substr(type.rfind('.') + 1) != "Dense") return;
     const text::JsonNode path = module.at("path");
-    const fs::path folder = fs::path(path.string()).lexically_normal();
-    if (folder.empty() || folder.is_absolute() || *folder.begin() == "..")
-      path.fail("is no folder inside of the model's");
+    if (!text::is_inside(path.string()))
+      path.fail(fmt::format("is not inside of the model's folder; write only the model with {}",
+                            option_name("model-only")));
     for (const char* file : {"config.json", "model.safetensors"})
-      names.push_back((folder / file).generic_string());
+      names.push_back((fs::path(path.string()).lexically_normal() / file).generic_string());
   });
   return names;
 }

@@ -73,10 +73,17 @@ TEST_F(Safetensors, DamageIsRefused) {
   };
   EXPECT_THAT(refusal("short"), HasSubstr("a.safetensors: not a file of safetensors"));
   EXPECT_THAT(refusal(std::string(8, '\xff') + "{}"), HasSubstr("cut short"));
-  EXPECT_THAT(refusal(file_of("[]", "")), HasSubstr("its header is no JSON object"));
-  EXPECT_THAT(refusal(file_of("{\"a\": 1}", "")), HasSubstr("tensor 'a': its entry is no object"));
+  EXPECT_THAT(refusal(file_of("[]", "")), HasSubstr("its header is not a JSON object"));
+  EXPECT_THAT(refusal(file_of("{\"a\": 1}", "")),
+              HasSubstr("tensor 'a': its entry is not an object"));
   EXPECT_THAT(refusal(entry(R"("dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8])")),
-              HasSubstr("its element type \"F8_E4M3\" is not supported"));
+              HasSubstr("its element type F8_E4M3 is not supported"));
+  const std::string deep(100'000, '['), closed(100'000, ']');
+  std::string nested = file_of("", "");
+  const std::string header = "{\"a\": {\"dtype\": " + deep + closed + "}}";
+  for (std::size_t i = 0; i < 8; ++i) nested[i] = static_cast<char>(header.size() >> (8 * i) & 255);
+  EXPECT_THAT(refusal(nested + header), HasSubstr("its element type array is not supported"));
+  EXPECT_THAT(error_of([&] { load_safetensors(folder_ / ""); }), HasSubstr("is a directory"));
   for (const char* fields : {R"("dtype": "F32", "shape": [2], "data_offsets": [0, 9])",
                              R"("dtype": "F32", "shape": [2], "data_offsets": [8, 0])",
                              R"("dtype": "F32", "shape": [2], "data_offsets": [0])",

@@ -242,6 +242,18 @@ TEST(CausalAttention, AWindowOfFloatsBeyondTheLongestTrialStays) {
             std::string::npos);
 }
 
+TEST(CausalAttention, AMaskThatIsScaledAndShiftedIsFused) {
+  EXPECT_REWRITE(find_attention(),
+                 attention(R"(
+  %m4: i64[batch, 1, 1, seq] = Unsqueeze(%m) {axes = [1, 2]}
+  %mf: f32[batch, 1, 1, seq] = Cast(%m4) {to = "f32"}
+  const %high: f32[] = 10000
+  %ms: f32[batch, 1, 1, seq] = Mul(%mf, %high)
+  %mask: f32[batch, 1, 1, seq] = Sub(%ms, %high))",
+                           scaled_and_masked),
+                 std::string(expected));
+}
+
 TEST(CausalAttention, AWindowOnBothSidesIsNotCausal) {
   const std::string both_sides = replaced(
       near("  %ahead: i64[seq, seq] = Sub(%row, %key)\n  %apart: i64[seq, seq] = Abs(%ahead)\n"),

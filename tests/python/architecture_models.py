@@ -12,7 +12,7 @@ from export_bert import spread_parameters
 SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
              intermediate_size=64, max_position_embeddings=LONGEST + 2)
 # Of some architectures, whose settings below name a size by its key here or above.
-OTHER_SIZES = dict(embedding_size=16, local_attention=8, position_buckets=8)
+OTHER_SIZES = dict(embedding_size=16, local_attention=8, position_buckets=8, head_size=8)
 PLAIN = dict(type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2)
 DEBERTA = dict(relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets="position_buckets",
                max_relative_positions=-1, norm_rel_ebd="layer_norm", share_att_key=True, type_vocab_size=0,
@@ -95,7 +95,7 @@ ARCHITECTURES = {
 }
 
 # Head sizes and key heads of their own.
-HEADS = dict(head_dim=8, pad_token_id=1)
+HEADS = dict(head_dim="head_size", pad_token_id=1)
 CLASSIC, CAPTURED, BOTH = (False,), (True,), (False, True)  # exporters
 T5 = dict(d_model="hidden_size", d_ff="intermediate_size", d_kv=8, num_layers="num_hidden_layers",
           num_heads="num_attention_heads")

@@ -177,7 +177,10 @@ class SentenceTransformerTest(unittest.TestCase):
         for _, linear, activation in layers:
             x = activation(linear(x))
         expected = torch.nn.functional.normalize(x).detach().numpy()
-        self.assert_close(bertcl.SentenceTransformer(folder).encode(TEXTS), expected, 5e-6)
+        model = bertcl.SentenceTransformer(folder)
+        self.assertEqual(model.get_sentence_embedding_dimension(), 16)
+        self.assert_close(model.encode(TEXTS), expected, 5e-6)
+        self.assert_one_vector(model)
         vectors = folder / "vectors.npy"
         subprocess.run([BERTCL, "embed", folder / "model.onnx", "-", "-o", vectors], check=True,
                        input="".join(" ".join(text.split()) + "\n" for text in TEXTS), text=True, capture_output=True)

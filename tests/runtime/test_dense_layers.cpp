@@ -57,6 +57,11 @@ class DenseLayers : public testing::Test {
       }
     return y;
   }
+  static Pooling pooling(const std::string& kind, std::vector<DenseLayer> layers) {
+    Pooling made{.kind = kind};
+    made.dense = [layers = std::move(layers)] { return layers; };
+    return made;
+  }
   static void expect_near(const Vector& found, const Vector& expected) {
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5) << i;
@@ -75,7 +80,7 @@ TEST_F(DenseLayers, EachActivation) {
     for (const bool bias : {false, true})
       for (const std::int64_t out : {1, 4, 7}) {
         const DenseLayer made = layer(hidden, out, bias, name);
-        expect_near(run({.kind = "mean", .dense = {made}}), by_loops(pooled, made, activation));
+        expect_near(run(pooling("mean", {made})), by_loops(pooled, made, activation));
       }
 }
 
@@ -89,16 +94,31 @@ TEST_F(DenseLayers, SeveralBeforeVectorsAreCutAndNormalized) {
     for (std::size_t i = 0; i < 3; ++i) square += whole[row * 5 + i] * whole[row * 5 + i];
     for (std::size_t i = 0; i < 3; ++i) expected.push_back(whole[row * 5 + i] / std::sqrt(square));
   }
-  expect_near(run({.kind = "cls", .columns = 3, .normalize = true, .dense = {first, second}}),
-              expected);
+  Pooling cut = pooling("cls", {first, second});
+  cut.columns = 3;
+  cut.normalize = true;
+  expect_near(run(cut), expected);
+  cut.columns = 5;  // more than the tokens' vectors have
+  EXPECT_EQ(run(cut).size(), 10u);
 }
 
 TEST_F(DenseLayers, AnotherWidthIsRefused) {
-  EXPECT_THAT(tests::error_of([] { run({.kind = "mean", .dense = {layer(5, 2, true, "")}}); }),
+  EXPECT_THAT(tests::error_of([] { run(pooling("mean", {layer(5, 2, true, "")})); }),
               testing::HasSubstr("2_Dense: the layer takes 5 dimensions, but vectors have 4"));
-  const Pooling cut{.kind = "mean", .columns = 3, .dense = {layer(hidden, 2, true, "")}};
+  Pooling cut = pooling("mean", {layer(hidden, 2, true, "")});
+  cut.columns = 3;
   EXPECT_THAT(tests::error_of([&] { run(cut); }),
               testing::HasSubstr("3 dimensions requested, but the model has 2"));
+}
+
+TEST_F(DenseLayers, AreNotReadWhereTheModelPoolsItself) {
+  SessionOptions options;
+  options.pooling = Pooling{.kind = "mean", .or_own = true};
+  options.pooling->dense = []() -> std::vector<DenseLayer> { throw Error("they were read"); };
+  const char* own =
+      "graph g(%x: f32[batch, 4]) { %y: f32[batch, 4] = Tanh(%x) return %y as sentence }";
+  EXPECT_NO_THROW(Session::compile(ir::parse(own), options));
+  EXPECT_THROW(Session::compile(masked_encoder("i64"), options), Error);
 }
 
 }  // namespace

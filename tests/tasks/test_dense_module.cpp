@@ -28,7 +28,7 @@ class DenseModule : public testing::Test {
     std::ofstream(folder_ / "2_Dense/model.safetensors", std::ios::binary)
         << npz::format_safetensors(arrays);
   }
-  runtime::DenseLayer read() const { return read_dense_modules({folder_ / "2_Dense"}).at(0); }
+  runtime::DenseLayer read() const { return dense_modules({folder_ / "2_Dense"})().at(0); }
   std::string refusal() const {
     return error_of([&] { read(); });
   }
@@ -70,25 +70,47 @@ TEST_F(DenseModule, ActivationsHaveTheirNamesInTorch) {
 }
 
 TEST_F(DenseModule, WhatIsWrongIsNamed) {
-  EXPECT_THAT(refusal("[]"), HasSubstr("2_Dense/config.json: is no JSON object"));
-  EXPECT_THAT(refusal(R"({"activation_function": "torch.nn.modules.activation.Mish"})"),
-              HasSubstr("torch.nn.modules.activation.Mish is not supported (Identity, Tanh, ReLU"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("2_Dense/config.json: "));
+  EXPECT_THAT(refusal("{"), HasSubstr("2_Dense/config.json: "));
+  for (const char* other : {"torch.nn.modules.activation.Mish", "mine.ReLU"})
+    EXPECT_THAT(refusal(R"({"activation_function": ")" + std::string(other) + "\"}"),
+                HasSubstr("activation_function is '" + std::string(other) +
+                          "', which is not supported; supported are Identity"));
   EXPECT_THAT(refusal(R"({"activation_function": 1})"),
-              HasSubstr("activation_function is 1, expected a name"));
+              HasSubstr("activation_function is of type number"));
   EXPECT_THAT(refusal(R"({"module_input_name": "token_embeddings"})"),
-              HasSubstr("module_input_name \"token_embeddings\" is not supported"));
+              HasSubstr("module_input_name is 'token_embeddings', which is not supported"));
+  EXPECT_THAT(refusal(R"({"use_residual": true})"), HasSubstr("use_residual is not supported"));
+  EXPECT_THAT(refusal(R"({"bias": true})"),
+              HasSubstr("bias is true, but model.safetensors has no"));
+  EXPECT_THAT(refusal(R"({"in_features": 4})"),
+              HasSubstr("in_features is 4, but the weights have 3"));
+  EXPECT_THAT(refusal(R"({"out_features": 3})"),
+              HasSubstr("out_features is 3, but the weights have 2"));
   EXPECT_THAT(refusal(npz::Arrays{}), HasSubstr("has no tensor 'linear.weight'"));
   EXPECT_THAT(refusal(npz::Arrays{{"linear.weight", weight_.converted(ir::DType::i32)}}),
               HasSubstr("'linear.weight' is i32[2, 3], expected floats in two axes"));
+  EXPECT_THAT(refusal(npz::Arrays{{"linear.weight", ir::Tensor::zeros(ir::DType::f32, {0, 3})}}),
+              HasSubstr("'linear.weight' is f32[0, 3], expected floats in two axes"));
   EXPECT_THAT(refusal(npz::Arrays{{"linear.weight", weight_}, {"linear.bias", weight_}}),
               HasSubstr("'linear.bias' is f32[2, 3], expected floats in one axis"));
   const ir::Tensor wide = ir::Tensor::of<float>({3}, {1, 2, 3});
   EXPECT_THAT(refusal(npz::Arrays{{"linear.weight", weight_}, {"linear.bias", wide}}),
               HasSubstr("'linear.bias' has 3 elements, expected 2"));
+  EXPECT_THAT(refusal(npz::Arrays{{"linear.weight", weight_}, {"residual.weight", weight_}}),
+              HasSubstr("holds 'residual.weight', which is not supported"));
   fs::remove(folder_ / "2_Dense/model.safetensors");
-  EXPECT_THAT(refusal(), HasSubstr("2_Dense/model.safetensors is missing"));
+  EXPECT_THAT(refusal(), HasSubstr("2_Dense/model.safetensors: is missing"));
   fs::remove(folder_ / "2_Dense/config.json");
-  EXPECT_THAT(refusal(), HasSubstr("2_Dense/config.json: cannot be read"));
+  EXPECT_THAT(refusal(), HasSubstr("2_Dense/config.json: is missing"));
+}
+
+TEST_F(DenseModule, WhatConfigurationsMaySay) {
+  write(R"({"in_features": 3, "out_features": 2, "bias": true, "use_residual": false,
+      "module_input_name": "sentence_embedding", "module_output_name": null})",
+        {{"linear.weight", weight_}, {"linear.bias", bias_}});
+  EXPECT_EQ(read().activation, "Tanh");
+  EXPECT_FALSE(dense_modules({}));
 }
 
 }  // namespace

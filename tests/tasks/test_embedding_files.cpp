@@ -113,5 +113,26 @@ TEST_F(EmbeddingFilesTest, FilesLieBesideTheModelOrAboveItsFolderOnnx) {
   EXPECT_EQ(found, "mean");
 }
 
+TEST_F(EmbeddingFilesTest, DenseModulesFollowThePooling) {
+  const auto modules = [&](const std::vector<std::pair<std::string, std::string>>& list) {
+    std::string json;
+    for (const auto& [type, path] : list)
+      json += (json.empty() ? "[" : ", ") + (R"({"type": "models.)" + type + R"(", "path": ")") +
+              path + "\"}";
+    write("modules.json", json + "]");
+  };
+  const std::pair<std::string, std::string> transformer{"Transformer", ""},
+      pooling{"Pooling", "1_Pooling"}, normalize{"Normalize", "4_Normalize"};
+  modules({transformer, pooling, {"Dense", "2_Dense"}, {"Dense", "3_Dense"}, normalize});
+  EXPECT_THAT(read().dense, testing::ElementsAre(folder_ / "2_Dense", folder_ / "3_Dense"));
+  EXPECT_TRUE(read().normalize);
+  modules({transformer, {"Dense", "2_Dense"}, pooling});
+  EXPECT_THAT(refusal(), HasSubstr("supported between Pooling and Normalize alone"));
+  modules({transformer, pooling, normalize, {"Dense", "2_Dense"}});
+  EXPECT_THAT(refusal(), HasSubstr("supported between Pooling and Normalize alone"));
+  modules({transformer, pooling, {"Dense", "../2_Dense"}});
+  EXPECT_THAT(refusal(), HasSubstr("[2].path is not inside of the model's folder"));
+}
+
 }  // namespace
 }  // namespace bertcl::tasks

@@ -69,11 +69,12 @@ TEST_F(CompanionsTest, ThoseOfSentenceTransformersAreAmongThem) {
 }
 
 TEST_F(CompanionsTest, NoModuleLiesOutsideOfTheFolder) {
-  for (const std::string outside : {"../2_Dense", "/2_Dense", ""}) {
+  for (const std::string outside : {"../2_Dense", "/2_Dense", "a/../../2_Dense", ".", ""}) {
     write("in/modules.json",
           R"([{"type": "sentence_transformers.models.Dense", "path": ")" + outside + "\"}]");
-    EXPECT_THAT(error_of([&] { copy(); }),
-                HasSubstr("modules.json: [0].path is no folder inside of the model's"));
+    EXPECT_THAT(
+        error_of([&] { copy(); }),
+        HasSubstr("modules.json: [0].path is not inside of the model's folder; write only"));
   }
 }
 

@@ -29,7 +29,7 @@ runtime::Pooling pooling_of(const PoolingOptions& options, const tasks::Embeddin
   pooling.kind = options.pooling.empty() ? files.pooling : options.pooling;
   if (pooling.kind == "model") pooling.kind.clear();
   pooling.or_own = options.pooling.empty();
-  pooling.dense = tasks::read_dense_modules(files.dense);
+  pooling.dense = tasks::dense_modules(files.dense);
   pooling.normalize = options.normalize.value_or(files.normalize);
   pooling.columns = options.dimensions.value_or(files.dimensions.value_or(0));
   return pooling;
