@@ -109,7 +109,7 @@ TEST(Rotary, OneSequenceAndEmptyOnes) {
 TEST(Rotary, TablesOfEachSequence) {
   for (const size_t rows : {1, 8}) {
     expect_rotated({{1, 7, 0, 9, 31}, 3, 6, rows, 31});
-    expect_rotated({{3, 5, 2}, 1, 64, rows, 7});
+    expect_rotated({{3, 20, 12}, 1, 64, rows, 23});
   }
 }
 
