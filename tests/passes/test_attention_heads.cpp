@@ -6,8 +6,7 @@
 namespace bertcl::passes {
 namespace {
 
-TEST(AttentionHeads, RotaryPositions) {
-  const std::string tables = R"(  %i: i64[seq] = Range() {start = 0, step = 1}
+const std::string tables_of_place = R"(  %i: i64[seq] = Range() {start = 0, step = 1}
   %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
   %place: f32[seq, 1] = Cast(%column) {to = "f32"}
   const %frequencies: f32[4] = [1, 0.5, 1, 0.5]
@@ -15,21 +14,29 @@ TEST(AttentionHeads, RotaryPositions) {
   %cos: f32[seq, 4] = Cos(%angle)
   %sin: f32[seq, 4] = Sin(%angle)
 )";
-  const std::string rotated =
-      replaced(attention(additive, scaled_and_masked),
-               "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", tables + R"(
-  %first: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
-  %second: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
-  %negated: f32[batch, 2, seq, 2] = Neg(%second)
-  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %first) {axis = 3}
-  %direct: f32[batch, 2, seq, 4] = Mul(%qt, %cos)
-  %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
-  %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
-  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt))");
+
+/// %`y`, the heads %`x` [batch, `axes`, 4] by the tables %`cos` and %`sin`.
+std::string turned(const std::string& x, const std::string& y, const std::string& axes = "2, seq",
+                   const std::string& cos = "cos", const std::string& sin = "sin") {
+  const std::string half = ": f32[batch, " + axes + ", 2] = ";
+  const std::string whole = ": f32[batch, " + axes + ", 4] = ";
+  const std::string slice = "Slice(%" + x + ") {axes = [3], starts = [";
+  return "\n  %first" + half + slice + "0], steps = [1]}\n  %second" + half + slice +
+         "2], steps = [1]}\n  %negated" + half + "Neg(%second)\n  %turned" + whole +
+         "Concat(%negated, %first) {axis = 3}\n  %direct" + whole + "Mul(%" + x + ", %" + cos +
+         ")\n  %other" + whole + "Mul(%turned, %" + sin + ")\n  %" + y + whole +
+         "Add(%direct, %other)\n";
+}
+
+TEST(AttentionHeads, RotaryPositions) {
+  const std::string rotated = replaced(attention(additive, scaled_and_masked),
+                                       "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)",
+                                       tables_of_place + turned("qt", "qrot") +
+                                           "  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt)");
   EXPECT_REWRITE(
       find_attention(), rotated,
       R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
-)" + tables +
+)" + tables_of_place +
           R"(  %r: f32[batch, seq, 8] = rotary(%q, %cos, %sin) {heads = 2}
   %y: f32[batch, seq, 8] = attention(%r, %k, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
   return %y
@@ -41,16 +48,9 @@ TEST(AttentionHeads, RotaryPositions) {
 
 TEST(AttentionHeads, RotaryPositionsOfEachSequence) {
   const auto rotated = [](const std::string& cos, const std::string& sin) {
-    std::string text = replaced(attention(additive, scaled_and_masked),
-                                "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", R"(
-  %first: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
-  %second: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
-  %negated: f32[batch, 2, seq, 2] = Neg(%second)
-  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %first) {axis = 3}
-  %direct: f32[batch, 2, seq, 4] = Mul(%qt, %cos)
-  %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
-  %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
-  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt))");
+    std::string text = replaced(
+        attention(additive, scaled_and_masked), "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)",
+        turned("qt", "qrot") + "  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt)");
     return replaced(text, "%m: i64[batch, seq]",
                     "%m: i64[batch, seq], %cos: f32[" + cos + "], %sin: f32[" + sin + "]");
   };
@@ -87,14 +87,8 @@ TEST(AttentionHeads, RotaryPositionsBeforeTheTranspose) {
       attention(additive, scaled_and_masked), "  %kt: f32[batch, 2, 4, seq] = Transpose(%kr)",
       sizes + sines + R"(  %cosr: f32[1, seq, 1, 4] = Transpose(%cos) {perm = [0, 2, 1, 3]}
   %sinr: f32[1, seq, 1, 4] = Unsqueeze(%rows) {axes = [2]}
-  %first: f32[batch, seq, 2, 2] = Slice(%kr) {axes = [3], starts = [0], steps = [1]}
-  %second: f32[batch, seq, 2, 2] = Slice(%kr) {axes = [3], starts = [2], steps = [1]}
-  %negated: f32[batch, seq, 2, 2] = Neg(%second)
-  %turned: f32[batch, seq, 2, 4] = Concat(%negated, %first) {axis = 3}
-  %direct: f32[batch, seq, 2, 4] = Mul(%kr, %cosr)
-  %other: f32[batch, seq, 2, 4] = Mul(%turned, %sinr)
-  %krot: f32[batch, seq, 2, 4] = Add(%direct, %other)
-  %kt: f32[batch, 2, 4, seq] = Transpose(%krot))");
+)" + turned("kr", "krot", "seq, 2", "cosr", "sinr") +
+          "  %kt: f32[batch, 2, 4, seq] = Transpose(%krot)");
   EXPECT_REWRITE(
       find_attention(), rotated,
       R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
@@ -112,16 +106,9 @@ TEST(AttentionHeads, RotaryPositionsBeforeTheTranspose) {
 
 TEST(AttentionHeads, RotaryPositionsOfRowsInFewerAxes) {
   const auto rotated = [](const std::string& tables) {
-    std::string text = replaced(attention(additive, scaled_and_masked),
-                                "  %kt: f32[batch, 2, 4, seq] = Transpose(%kr)", R"(
-  %first: f32[batch, seq, 2, 2] = Slice(%kr) {axes = [3], starts = [0], steps = [1]}
-  %second: f32[batch, seq, 2, 2] = Slice(%kr) {axes = [3], starts = [2], steps = [1]}
-  %negated: f32[batch, seq, 2, 2] = Neg(%second)
-  %turned: f32[batch, seq, 2, 4] = Concat(%negated, %first) {axis = 3}
-  %direct: f32[batch, seq, 2, 4] = Mul(%kr, %cos)
-  %other: f32[batch, seq, 2, 4] = Mul(%turned, %sin)
-  %krot: f32[batch, seq, 2, 4] = Add(%direct, %other)
-  %kt: f32[batch, 2, 4, seq] = Transpose(%krot))");
+    std::string text = replaced(
+        attention(additive, scaled_and_masked), "  %kt: f32[batch, 2, 4, seq] = Transpose(%kr)",
+        turned("kr", "krot", "seq, 2") + "  %kt: f32[batch, 2, 4, seq] = Transpose(%krot)");
     return replaced(text, "%m: i64[batch, seq]",
                     "%m: i64[batch, seq], %cos: f32[" + tables + "], %sin: f32[" + tables + "]");
   };
@@ -144,25 +131,10 @@ TEST(AttentionHeads, HeadsThatAreTurnedByTheirNumberStay) {
                                        "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", R"(
   const %cos: f32[1, 2, 1, 4] = [1, 2, 3, 4, 5, 6, 7, 8]
   const %sin: f32[1, 2, 1, 4] = [1, 1, 2, 2, 3, 3, 4, 4]
-  %first: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
-  %second: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
-  %negated: f32[batch, 2, seq, 2] = Neg(%second)
-  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %first) {axis = 3}
-  %direct: f32[batch, 2, seq, 4] = Mul(%qt, %cos)
-  %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
-  %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
-  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt))");
+)" + turned("qt", "qrot") + "  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt)");
   EXPECT_UNCHANGED(find_attention(), rotated);
 }
 
-constexpr std::string_view tables_of_place = R"(  %i: i64[seq] = Range() {start = 0, step = 1}
-  %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
-  %place: f32[seq, 1] = Cast(%column) {to = "f32"}
-  const %frequencies: f32[4] = [1, 0.5, 1, 0.5]
-  %angle: f32[seq, 4] = Mul(%place, %frequencies)
-  %cos: f32[seq, 4] = Cos(%angle)
-  %sin: f32[seq, 4] = Sin(%angle)
-)";
 constexpr std::string_view dequantized_hidden =
     R"(graph g(%b: u8[batch, seq, 8], %m: i64[batch, seq]) {
   const %s0: f32[] = 0.5
@@ -179,20 +151,13 @@ std::string rotated_and_quantized(std::string_view before, std::string_view betw
     return "  const %f" + std::string(to) + ": f32[] = " + std::string(number) + "\n  %" + to +
            ": f32[batch, 2, seq, 4] = Mul(%" + from + ", %f" + to + ")\n";
   };
-  return std::string(dequantized_hidden) + std::string(tables_of_place) +
+  return std::string(dequantized_hidden) + tables_of_place +
          R"(  const %s1: f32[] = 0.25
   %xr: f32[batch, seq, 2, 4] = Reshape(%x)
   %xt: f32[batch, 2, seq, 4] = Transpose(%xr) {perm = [0, 2, 1, 3]}
   %kt: f32[batch, 2, 4, seq] = Transpose(%xr) {perm = [0, 2, 3, 1]}
 )" + factor("q0", "xt", before) +
-         R"(  %first: f32[batch, 2, seq, 2] = Slice(%q0) {axes = [3], starts = [0], steps = [1]}
-  %second: f32[batch, 2, seq, 2] = Slice(%q0) {axes = [3], starts = [2], steps = [1]}
-  %negated: f32[batch, 2, seq, 2] = Neg(%second)
-  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %first) {axis = 3}
-  %direct: f32[batch, 2, seq, 4] = Mul(%q0, %cos)
-  %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
-  %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
-)" + factor("q1", "qrot", between) +
+         turned("q0", "qrot") + factor("q1", "qrot", between) +
          R"(  %qq: u8[batch, 2, seq, 4] = QuantizeLinear(%q1, %s1, %z)
   %qd: f32[batch, 2, seq, 4] = DequantizeLinear(%qq, %s1, %z)
 )" + factor("q2", "qd", after) +
@@ -209,8 +174,7 @@ std::string rotated_and_quantized(std::string_view before, std::string_view betw
 
 TEST(AttentionHeads, FactorsOfRotatedQuantizedHeads) {
   const auto expected = [](const char* step, const char* scale) {
-    return std::string(dequantized_hidden) + std::string(tables_of_place) +
-           "  const %s1: f32[] = " + step + R"(
+    return std::string(dequantized_hidden) + tables_of_place + "  const %s1: f32[] = " + step + R"(
   %r: f32[batch, seq, 8] = rotary(%x, %cos, %sin) {heads = 2}
   %rq: u8[batch, seq, 8] = QuantizeLinear(%r, %s1, %z)
   %rd: f32[batch, seq, 8] = DequantizeLinear(%rq, %s1, %z)

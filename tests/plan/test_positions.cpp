@@ -8,10 +8,7 @@
 namespace bertcl::plan {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 TEST(Positions, TheSequencesOfRotaryLieOnTheAxisThatIsNeverPadded) {
   const Plan plan = plan_of(R"(graph g(%x: f32[tokens, 8], %o: i32[offsets]) {
