@@ -116,6 +116,19 @@ std::filesystem::path tuning_file(const opencl::Context& context) {
   return context.cache_file("tuning", kernels::gemm_programs());
 }
 
+void check_tuning_file(const std::filesystem::path& path) {
+  std::error_code absent;
+  if (!std::filesystem::is_regular_file(path, absent)) return;
+  std::ifstream stream(path, std::ios::binary);
+  std::string start(64, '\0');
+  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(stream.gcount()));
+  const bool is_tuning = start.starts_with("{") && start.find("\"format\"") != std::string::npos;
+  if (start.empty() || is_tuning) return;
+  throw Error(fmt::format("{} is not a tuning file and is not overwritten (BERTCL_TUNING names it)",
+                          path.string()));
+}
+
 Tuning stored_tuning(const opencl::Context& context, std::string& note) {
   const std::filesystem::path path = tuning_file(context);
   std::error_code absent;

@@ -176,6 +176,18 @@ TEST_F(TuneTest, APlaceThatCannotBeWrittenIsRefusedAtOnce) {
         AllOf(HasSubstr(place), HasSubstr("cannot write")));
 }
 
+TEST_F(TuneTest, AFileOfAnotherKindIsNotOverwritten) {
+  const std::string notes = write("notes.txt", "keep me\n");
+  EXPECT_THAT(refusal(run_bertcl({"tune", kModel}, {{"BERTCL_TUNING", notes}})),
+              AllOf(HasSubstr(notes), HasSubstr("not a tuning file")));
+  EXPECT_EQ(read(notes), "keep me\n");
+}
+
+TEST_F(TuneTest, RowsThatTakeMoreThanTheMemoryAreRefused) {
+  EXPECT_THAT(refusal(run_bertcl({"tune", kModel, "--rows", "1048576"}, environment)),
+              AllOf(HasSubstr("--rows 1048576"), HasSubstr("memory")));
+}
+
 TEST_F(TuneTest, WhatIsNoFileIsNotWaitedFor) {
   std::filesystem::create_directory(path("folder"));
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);

@@ -12,8 +12,10 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -56,6 +58,20 @@ std::vector<TunedStep> gemms_of(const plan::Plan& plan, bool half) {
   return gemms;
 }
 
+/// The operands and results of a GEMM, on the device and compared in double on the host.
+void check_memory(const std::vector<TunedStep>& gemms, std::int64_t rows,
+                  const opencl::DeviceInfo& device) {
+  for (const TunedStep& step : gemms) {
+    const double bytes =
+        static_cast<double>(rows) * static_cast<double>(12 * step.gemm.k + 24 * step.gemm.n);
+    if (bytes > static_cast<double>(device.global_mem_bytes) / 2)
+      throw Error(
+          fmt::format("--rows {}: a GEMM of {} x {} would take {:.0f} MiB, more than half of "
+                      "the memory of '{}'",
+                      rows, step.gemm.k, step.gemm.n, bytes / (1 << 20), device.name));
+  }
+}
+
 ordered_json measured_json(const Measured& m) {
   return {{"variant", m.variant},
           {"layout", m.layout},
@@ -92,27 +108,35 @@ int run_tune(const TuneOptions& options) {
   settings.session.context = opened;
   settings.session.tuning = std::make_shared<const plan::Tuning>();
   const auto start = std::chrono::steady_clock::now();
-  settings.deadline =
-      start + std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.seconds));
+  settings.deadline = start + std::chrono::milliseconds(
+                                  static_cast<std::int64_t>(1e3 * std::min(options.seconds, 1e9)));
 
   opencl::Context& context = *opened;
   const std::filesystem::path file = plan::tuning_file(context);
-  if (file.empty()) throw Error("cannot store the result: BERTCL_TUNING or BERTCL_CACHE is off");
+  if (file.empty())
+    throw Error(
+        "cannot store the result: BERTCL_TUNING or BERTCL_CACHE is off, or HOME is not set; "
+        "BERTCL_TUNING=FILE names a file");
+  plan::check_tuning_file(file);
   std::error_code ignored;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
   check_writable(file);
   std::string note;
-  plan::Tuning tuning = plan::stored_tuning(context, note);
+  plan::stored_tuning(context, note);
   if (!note.empty() && std::filesystem::exists(file, ignored)) write_error(note);
 
-  const std::vector<TunedStep> gemms = [&] {
+  std::vector<TunedStep> gemms;
+  {
     const runtime::Session session = load_model(options.model, settings.session);
-    return gemms_of(session.plan(), options.precision == "fp16");
-  }();
+    if (!meets_requirement(session, options)) return kCheckFailed;
+    gemms = gemms_of(session.plan(), options.precision == "fp16");
+  }
+  check_memory(gemms, settings.rows.back(), context.info());
   ordered_json rows = ordered_json::array();
   Table table({"op", "type", ">k", ">n", "default", ">us", "fastest", ">us", ">gain"});
   bool complete = true;
   std::size_t wrong = 0;
+  std::vector<std::pair<TunedStep, std::optional<plan::TunedGemm>>> found;
   for (const TunedStep& step : gemms) {
     if (!complete) break;
     const TuneResult result = tune_gemm(step, settings);
@@ -126,13 +150,7 @@ int run_tune(const TuneOptions& options) {
              step.gemm.n, m.wrong);
     }
     // What was measured in part says nothing; what is known from before stays then.
-    if (result.complete) {
-      const auto same = [&](const plan::TunedGemm& p) {
-        return p.op == step.op && p.type == step.type && p.n == step.gemm.n && p.k == step.gemm.k;
-      };
-      std::erase_if(tuning.gemms, same);
-      if (result.chosen) tuning.put(*result.chosen);
-    }
+    if (result.complete) found.emplace_back(step, result.chosen);
     std::vector<double> us;
     ordered_json chosen = ordered_json::array();
     if (result.chosen)
@@ -158,6 +176,14 @@ int run_tune(const TuneOptions& options) {
                     {"chosen", std::move(chosen)},
                     {"gain", result.chosen ? result.chosen->gain() : 1.0},
                     {"complete", result.complete}});
+  }
+  // Read now: another process may have stored its choices meanwhile.
+  plan::Tuning tuning = plan::stored_tuning(context, note);
+  for (const auto& [step, chosen] : found) {
+    std::erase_if(tuning.gemms, [&](const plan::TunedGemm& p) {
+      return p.op == step.op && p.type == step.type && p.n == step.gemm.n && p.k == step.gemm.k;
+    });
+    if (chosen) tuning.put(*chosen);
   }
   tuning.device = context.info().name;
   tuning.driver = context.info().driver;
