@@ -39,6 +39,17 @@ TEST(SelfCheck, AnInt8ModelAgreesToo) {
   EXPECT_EQ(result.code, 0) << result.out << result.err;
 }
 
+// Scales of a whole batch differ from those of its sequences, which the reference runs one by one.
+TEST(SelfCheck, ADynamicallyQuantizedModelAgreesToo) {
+  const ScratchFolder folder;
+  const std::string model = folder / "dynamic.onnx";
+  const ProgramResult made =
+      run_bertcl({"quantize", kModel, "-o", model, "--dynamic", "--model-only"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const ProgramResult result = run_bertcl({"verify", "--self", model});
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+}
+
 TEST(SelfCheck, ReferenceKernelsAreAllThatTheReferenceTakes) {
   const runtime::Session session = runtime::Session::load(kModel, tools::reference_options({}));
   const std::vector<std::string> names = plan::variant_names();
