@@ -34,21 +34,29 @@ bool is_norm(const Step& step) {
 }  // namespace
 
 StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) {
-  double reads = 0, writes = 0, constants = 0;
+  double writes = 0, constants = 0, tables = 0;
+  std::set<int> read;  // each once: q, k and v of attention may lie in one slot
   const auto slot_bytes = [&](int slot) {
     const ir::Type& type = plan.slots[static_cast<std::size_t>(slot)].type;
     return evaluate(ir::element_count(type.shape), sizes) *
            static_cast<double>(ir::size_of(type.dtype));
   };
   for (const Argument& argument : step.arguments) {
-    if (const auto* r = std::get_if<Reads>(&argument)) reads += slot_bytes(r->slot);
+    if (const auto* r = std::get_if<Reads>(&argument)) read.insert(r->slot);
     if (const auto* w = std::get_if<Writes>(&argument)) writes += slot_bytes(w->slot);
-    if (const auto* c = std::get_if<Constant>(&argument))
-      constants += static_cast<double>(plan.constants[static_cast<std::size_t>(c->index)].size());
   }
-  // GEMMs read all of their weights; look-ups only as much of a table as they write.
-  if (step.operations_per_unit == 0) constants = std::min(constants, writes);
-  return {step.operations_per_unit * evaluate(step.unit, sizes), constants, reads + writes};
+  for (const Argument& argument : step.arguments)
+    if (const auto* c = std::get_if<Constant>(&argument)) {
+      const auto bytes =
+          static_cast<double>(plan.constants[static_cast<std::size_t>(c->index)].size());
+      constants += bytes;
+      tables += std::min(bytes, writes);
+    }
+  double reads = 0;
+  for (const int slot : read) reads += slot_bytes(slot);
+  // GEMMs read all of their weights; look-ups only as much of each table as they write.
+  return {step.operations_per_unit * evaluate(step.unit, sizes),
+          step.operations_per_unit == 0 ? tables : constants, reads + writes};
 }
 
 Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes) {
@@ -62,14 +70,19 @@ Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& siz
   return {kernel.program_name(), kernel.name(), other ? other->variant : step.variant};
 }
 
-ir::Bindings sizes_of_batch(std::int64_t batch, std::int64_t seq) {
+ir::Bindings sizes_of_batch(const Plan& plan, std::int64_t batch, std::int64_t seq) {
   namespace symbols = ops::symbols;
-  return {{"batch", batch},
-          {"seq", seq},
-          {symbols::batch, batch},
-          {symbols::offsets, batch + 1},
-          {symbols::tokens, batch * seq},
-          {symbols::longest, seq}};
+  ir::Bindings sizes{{"batch", batch},
+                     {"seq", seq},
+                     {symbols::batch, batch},
+                     {symbols::offsets, batch + 1},
+                     {symbols::tokens, batch * seq},
+                     {symbols::longest, seq}};
+  for (const Port& port : plan.model_inputs)
+    for (std::size_t axis = 0; axis < port.type.shape.size(); ++axis)
+      for (const std::string& symbol : port.type.shape[axis].symbols())
+        sizes.emplace(symbol, axis == 0 ? batch : seq);
+  return sizes;
 }
 
 std::vector<Section> sections_of(const Plan& plan) {
@@ -143,7 +156,8 @@ bool same_launches(const Plan& plan, const Section& a, const Section& b) {
                     [&](std::size_t x, std::size_t y) {
                       const Step &s = plan.steps[x], &t = plan.steps[y];
                       return s.op == t.op && s.type == t.type && s.variant == t.variant &&
-                             s.why_not_faster == t.why_not_faster && gain_of(s) == gain_of(t);
+                             s.why_not_faster == t.why_not_faster && gain_of(s) == gain_of(t) &&
+                             s.operations_per_unit == t.operations_per_unit;
                     });
 }
 

@@ -25,8 +25,9 @@ struct Launched {
 };
 Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes);
 
-/// The symbols of a plan for a batch without padding.
-ir::Bindings sizes_of_batch(std::int64_t batch, std::int64_t seq);
+/// The symbols of a plan for a batch without padding. Of an input's own names, that of its first
+/// axis is the batch, any other the sequence.
+ir::Bindings sizes_of_batch(const Plan& plan, std::int64_t batch, std::int64_t seq);
 
 /// The steps of the embeddings, of one encoder layer or of the head.
 struct Section {
@@ -40,7 +41,7 @@ std::vector<Section> sections_of(const Plan& plan);
 /// What the host does in a run, as sentences: the steps do everything else.
 std::vector<std::string> host_work(const Plan& plan);
 
-/// True if both consist of the same launches: op, type, variant and reasons.
+/// True if both consist of the same launches: op, type, variant, reasons and arithmetic.
 bool same_launches(const Plan& plan, const Section& a, const Section& b);
 
 }  // namespace bertcl::plan

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.hpp"
+#include "passes/pass.hpp"
 #include "plan/builder.hpp"
 
 namespace bertcl::plan {
@@ -59,6 +60,9 @@ TEST(Sections, SameLaunches) {
   EXPECT_FALSE(same_launches(plan, a, shorter));
   plan.steps[3].why_not_faster = "another reason";
   EXPECT_FALSE(same_launches(plan, a, b));
+  plan.steps[3].why_not_faster = "";
+  plan.steps[2].operations_per_unit = 12;
+  EXPECT_FALSE(same_launches(plan, a, b)) << "a linear of another size";
 }
 
 TEST(StepCost, OfALinear) {
@@ -75,6 +79,43 @@ TEST(StepCost, OfALinear) {
   EXPECT_EQ(cost.activation_bytes, 4.0 * 3 * (4 + 2));
   EXPECT_GE(cost.weight_bytes, 4.0 * (4 * 2 + 2)) << "panels may be padded";
   EXPECT_EQ(cost_of(plan, plan.steps[0], {}).operations, 0) << "no size, no cost";
+}
+
+// As q, k and v of attention may be columns of one tensor.
+TEST(StepCost, AnOperandThatIsReadTwiceCountsOnce) {
+  const Plan plan = make_plan(ir::parse(R"(graph g(%x: f32[batch, 4]) {
+  %y: f32[batch, 4] = Mul(%x, %x)
+  return %y as y
+})"),
+                              opencl::Context::create("cpu"), {});
+  EXPECT_EQ(cost_of(plan, plan.steps.at(0), {{"batch", 3}}).activation_bytes, 4.0 * 3 * (4 + 4));
+}
+
+TEST(StepCost, OfEachTableAsManyRowsAsAreLookedUp) {
+  ir::Graph graph = ir::parse(R"(graph g(%input_ids: i64[batch, seq]) {
+  const %words: f32[50, 4] = splat 1
+  const %places: f32[20, 4] = splat 1
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  const %beta: f32[4] = [1, 2, 3, 4]
+  %y: f32[batch, seq, 4] = embed_norm(%input_ids, _, _, %words, _, %places, %gamma, %beta) {epsilon = 0.5}
+  return %y as y
+})");
+  passes::compile(graph, {});
+  const Plan plan = make_plan(std::move(graph), opencl::Context::create("cpu"), {});
+  ASSERT_EQ(plan.steps.front().op, "embed_norm");
+  const double rows = 4.0 * 8 * 4, absent = 4;
+  EXPECT_EQ(cost_of(plan, plan.steps.front(), sizes_of_batch(plan, 1, 8)).weight_bytes,
+            2 * rows + 2 * 4.0 * 4 + absent);
+}
+
+TEST(SizesOfBatch, BindTheOwnNamesOfAnInput) {
+  const Plan plan = make_plan(ir::parse(R"(graph g(%x: f32[texts, words, 4]) {
+  %y: f32[texts, words, 4] = Relu(%x)
+  return %y as y
+})"),
+                              opencl::Context::create("cpu"), {});
+  const StepCost cost = cost_of(plan, plan.steps.at(0), sizes_of_batch(plan, 2, 5));
+  EXPECT_EQ(cost.activation_bytes, 4.0 * 2 * 5 * (4 + 4));
 }
 
 TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {

@@ -26,7 +26,7 @@ std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Te
   queue.enable_profiling(false);
 
   const plan::Plan& plan = session.plan();
-  ir::Bindings sizes = plan::sizes_of_batch(batch, seq);
+  ir::Bindings sizes = plan::sizes_of_batch(plan, batch, seq);
   sizes[ops::symbols::tokens] = session.statistics().tokens;
   // Launches bear the name of their step; an op may have several with different kernels.
   std::map<std::pair<std::string, std::string>, std::vector<const plan::Step*>> steps;

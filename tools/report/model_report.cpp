@@ -150,7 +150,7 @@ std::vector<FoldedSection> folded_sections(const plan::Plan& plan) {
 
 std::string report_text(const runtime::Session& session, BatchSize size) {
   const plan::Plan& plan = session.plan();
-  const ir::Bindings sizes = plan::sizes_of_batch(size.batch, size.seq);
+  const ir::Bindings sizes = plan::sizes_of_batch(plan, size.batch, size.seq);
   Table table({"part", ">", "op", "type", "variant", ">arithmetic", ">weights", ">activations",
                "why not faster"});
   for (const FoldedSection& folded : folded_sections(plan)) {
@@ -193,7 +193,7 @@ ordered_json load_times_json(const runtime::LoadTimes& times) {
 ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
                          BatchSize size) {
   const plan::Plan& plan = session.plan();
-  const ir::Bindings sizes = plan::sizes_of_batch(size.batch, size.seq);
+  const ir::Bindings sizes = plan::sizes_of_batch(plan, size.batch, size.seq);
   std::vector<std::string> layer_of(plan.steps.size());
   ordered_json layers = ordered_json::array();
   for (const plan::Section& section : plan::sections_of(plan)) {
