@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "bertcl/error.hpp"
@@ -74,6 +76,10 @@ inline void check_writable(const std::filesystem::path& path) {
     if (::access(path.c_str(), W_OK) == 0) return;
     refuse(std::string("cannot write: ") + std::strerror(errno));
   }
+  constexpr std::size_t kLongest = NAME_MAX - std::string_view(".4194304.tmp").size();
+  if (const std::size_t bytes = path.filename().string().size(); bytes > kLongest)
+    refuse("cannot write: its name has " + std::to_string(bytes) + " bytes, at most " +
+           std::to_string(kLongest) + " leave room for that of a temporary file");
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
   const int error = errno;

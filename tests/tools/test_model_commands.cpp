@@ -159,6 +159,8 @@ TEST_F(InspectTest, JsonNamesEveryLaunch) {
 }
 
 TEST_F(InspectTest, TextShowsOpsAndPasses) {
+  EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, "--dump-passes", "--json", "-"})),
+              HasSubstr("--dump-passes"));
   const ProgramResult result = run_bertcl({"inspect", kModel, "--dump-passes"});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, Not(HasSubstr("clblast"))) << "it was not asked for";

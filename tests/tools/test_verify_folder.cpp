@@ -46,6 +46,8 @@ TEST_F(VerifyFolderTest, BadUse) {
   EXPECT_EQ(run_bertcl({"verify"}).code, 2);
   EXPECT_EQ(run_bertcl({"verify", "model.onnx"}).code, 2);
   EXPECT_EQ(run_bertcl({"verify", "model.onnx", "g.npz", "--all", path("x")}).code, 2);
+  EXPECT_THAT(refusal(run_bertcl({"verify", "--all", path("."), "--require", "int8"})),
+              HasSubstr("--require"));
   EXPECT_EQ(run_bertcl({"verify", "model.onnx", "g.npz", "--expect", path("x")}).code, 2);
   EXPECT_EQ(run_bertcl({"verify", "--all", path("absent")}).code, 2);
   EXPECT_EQ(run_bertcl({"verify", "--all", path(".")}).code, 2);

@@ -93,7 +93,6 @@ BenchRow measure_inputs(runtime::Session& session, const runtime::Tensors& input
 BenchRow measure_shape(runtime::Session& session, BatchSize size, const BenchOptions& options,
                        int profiled) {
   const std::int64_t ids = bound_of_ids(session, options);
-  session.arena_bytes(input_sizes(session, size));  // fails before random ids fill the memory
   try {
     return measure_inputs(session, random_inputs(session, size, ids), size, options, profiled);
   } catch (const Error& e) {
@@ -104,6 +103,13 @@ BenchRow measure_shape(runtime::Session& session, BatchSize size, const BenchOpt
 
 std::string streams_text(const BenchOptions& options) {
   return options.load.streams == 1 ? "" : fmt::format(" in {} streams", options.load.streams);
+}
+
+void print_kernels(const BenchRow& row, const runtime::Session& session) {
+  if (row.kernels.empty()) return;
+  print_text("\n{}", kernel_table(row.kernels));
+  if (const int merged = plan::merged_steps(session.plan()))
+    print_text("\nLatency: {} steps in merged launches. Table: one launch per step.\n", merged);
 }
 
 void print_row(const BenchRow& row, const runtime::Session& session, const BenchOptions& options) {
@@ -117,10 +123,7 @@ void print_row(const BenchRow& row, const runtime::Session& session, const Bench
              grouped(std::llround(row.tokens_per_second())));
   print_text("loaded in {:.0f} ms, first run {:.1f} ms\n", session.load_times().total(),
              load.first_ms);
-  if (row.kernels.empty()) return;
-  print_text("\n{}", kernel_table(row.kernels));
-  if (const int merged = plan::merged_steps(session.plan()))
-    print_text("\nLatency: {} steps in merged launches. Table: one launch per step.\n", merged);
+  print_kernels(row, session);
 }
 
 void print_rows(const std::vector<BenchRow>& rows, const runtime::Session& session,
@@ -138,6 +141,11 @@ void print_rows(const std::vector<BenchRow>& rows, const runtime::Session& sessi
   print_text("{}loaded in {:.0f} ms", table.str(), session.load_times().total());
   if (options.load.streams > 1) print_text(", {} streams", options.load.streams);
   print_text("\n");
+  for (const BenchRow& row : rows) {
+    if (row.kernels.empty()) continue;
+    print_text("\nbatch {}, sequence {}\n", row.size.batch, row.size.seq);
+    print_kernels(row, session);
+  }
 }
 
 nlohmann::ordered_json to_json(const BenchRow& row) {
@@ -199,8 +207,12 @@ int run_bench(const BenchOptions& options) {
     throw Error("--html shows the time of each kernel: leave out --profiled 0");
   const int profiled = options.profiled.value_or(shapes.size() == 1 ? 5 : 0);
   std::vector<BenchRow> rows;
-  for (const BatchSize& size : shapes)
-    rows.push_back(measure_shape(session, size, options, profiled));
+  naming_model(options.model, [&] {
+    // All sizes before any is measured, and before random ids fill the memory.
+    for (const BatchSize& size : shapes) session.arena_bytes(input_sizes(session, size));
+    for (const BatchSize& size : shapes)
+      rows.push_back(measure_shape(session, size, options, profiled));
+  });
 
   const std::string precision = precision_of(session.plan(), options);
   if (options.prints_text()) {

@@ -38,6 +38,8 @@ void print_ports(const char* title, const std::vector<plan::Port>& ports) {
 int run_inspect(const InspectOptions& options) {
   runtime::SessionOptions session_options = to_session_options(options);
   session_options.follow_nodes = true;
+  if (options.dump_passes && !options.prints_text())
+    throw Error("--dump-passes prints to standard output, where --json - has its report");
   if (options.dump_passes && options.prints_text()) {
     session_options.dump_passes = [](const std::string& pass, const std::string& graph) {
       print_text("== after {}\n{}\n", pass, graph);

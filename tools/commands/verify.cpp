@@ -149,7 +149,9 @@ int run_verify(const VerifyOptions& options) {
     });
   };
   if (const auto bad = first({"refused", "error"}); bad != verdicts.end()) {
-    throw Error(bad->message);
+    const bool names =
+        bad->status == "refused" || bad->message.find(bad->golden) != std::string::npos;
+    throw Error(names ? bad->message : bad->golden + ": " + bad->message);
   }
   return first({"fail"}) == verdicts.end() ? kOk : kCheckFailed;
 }
@@ -217,6 +219,7 @@ Table totals_of(const std::vector<Outcome>& outcomes) {
 }
 
 int run_verify_folder(const VerifyOptions& options) {
+  if (!options.require.empty()) throw Error("--require asks of one MODEL; --all does not check it");
   Tolerance tolerance;
   tolerance.relative = options.relative.value_or(tolerance.relative);
   tolerance.absolute = options.absolute;

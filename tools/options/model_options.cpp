@@ -229,7 +229,8 @@ runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, 
   for (const plan::Port& port : session.inputs()) {
     const ir::Sizes sizes = sizes_of(port.type.shape, size);
     const auto count = static_cast<std::size_t>(ir::element_count(sizes));
-    if (ir::is_float(port.type.dtype)) {
+    const ir::InputRole role = ir::role_of_input(port.name);
+    if (ir::is_float(port.type.dtype) && role != ir::InputRole::mask) {
       std::normal_distribution<float> normal;
       std::vector<float> values(count);
       for (float& value : values) value = normal(random);
@@ -237,7 +238,6 @@ runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, 
       continue;
     }
     std::vector<std::int64_t> values(count, 0);
-    const ir::InputRole role = ir::role_of_input(port.name);
     if (role == ir::InputRole::mask) {
       std::fill(values.begin(), values.end(), 1);
     } else if (role == ir::InputRole::positions) {

@@ -96,6 +96,9 @@ std::string bench_page(const ordered_json& given, const std::vector<RooflineRow>
       peak("loads from cache", peaks.cache_gbps, "GB/s")};
   if (peaks.bf16_gops > 0) peaks_view.push_back(peak("bf16", peaks.bf16_gops, "GFLOP/s"));
   const double rate = report.at("tokens_per_second").get<double>();
+  const int count = report.at("streams");
+  const std::string streams =
+      count == 1 ? "one run after another" : fmt::format("{} runs at a time", count);
   const std::string svg = roofline_svg(rows, peaks);
   return render_page(
       Page::bench,
@@ -108,7 +111,7 @@ std::string bench_page(const ordered_json& given, const std::vector<RooflineRow>
        {"runs", report.at("runs")},
        {"tiles",
         {tile("latency", ms("p50") + " ms", "median"),
-         tile("throughput", grouped(std::llround(rate)), "tokens/s, at the median"),
+         tile("throughput", grouped(std::llround(rate)), "tokens/s, " + streams),
          tile("fastest run", ms("min") + " ms", "mean " + ms("mean") + " ms"),
          tile("slow runs", ms("p95") + " ms", "p95; p99 " + ms("p99") + " ms"),
          tile("of the roof", percent_text(all.least_ms, all.time.ms) + " %", "of all kernels"),
