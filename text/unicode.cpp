@@ -10,6 +10,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bertcl/error.hpp"
 
@@ -128,19 +131,35 @@ std::string without_accents(std::string_view text) {
   if (is_ascii(text)) return std::string(text);
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* nfd = icu::Normalizer2::getNFDInstance(status);
-  icu::UnicodeString decomposed;
-  if (U_SUCCESS(status)) nfd->normalize(to_utf16(text), decomposed, status);
-  if (U_FAILURE(status)) {
+  if (U_FAILURE(status))
     throw Error(std::string("ICU cannot decompose a text (NFD): ") + u_errorName(status));
-  }
+  // Not by normalize(), which puts marks in order one by one: a text of marks takes quadratic time.
   std::string result;
-  for (std::int32_t i = 0; i < decomposed.length();) {
-    const UChar32 c = decomposed.char32At(i);
-    if (!is_nonspacing_mark(static_cast<char32_t>(c))) {
-      append_code_point(result, static_cast<char32_t>(c));
+  std::vector<std::pair<std::uint8_t, char32_t>> marks;  // kept, by combining class
+  const auto add = [&](char32_t c) {
+    if (is_nonspacing_mark(c)) return;
+    const std::uint8_t order = nfd->getCombiningClass(static_cast<UChar32>(c));
+    if (order != 0) {
+      marks.emplace_back(order, c);
+      return;
     }
-    i += U16_LENGTH(c);
+    std::ranges::stable_sort(marks, {}, [](const auto& mark) { return mark.first; });
+    for (const auto& mark : marks) append_code_point(result, mark.second);
+    marks.clear();
+    append_code_point(result, c);
+  };
+  icu::UnicodeString parts;
+  for (std::size_t position = 0; position < text.size();) {
+    const char32_t c = next_code_point(text, position);
+    if (c < 0x80 || !nfd->getDecomposition(static_cast<UChar32>(c), parts)) {
+      add(c);
+      continue;
+    }
+    for (std::int32_t i = 0; i < parts.length(); i += U16_LENGTH(parts.char32At(i)))
+      add(static_cast<char32_t>(parts.char32At(i)));
   }
+  std::ranges::stable_sort(marks, {}, [](const auto& mark) { return mark.first; });
+  for (const auto& mark : marks) append_code_point(result, mark.second);
   return result;
 }
 

@@ -36,6 +36,13 @@ TEST(BasicTokenizer, DropsAccentsAndKeepsUnicodePunctuationApart) {
   EXPECT_THAT(words("5€"), ElementsAre("5€")) << "currency signs beyond ASCII are category Sc";
 }
 
+// U+302E (class 224) and U+1D165 (class 216) are spacing marks, which stay and change places.
+TEST(Unicode, WithoutAccentsPutsSpacingMarksInOrder) {
+  EXPECT_EQ(without_accents("a\u302E\u0301\U0001D165b\u302E\u302F"),
+            "a\U0001D165\u302Eb\u302E\u302F");
+  EXPECT_EQ(without_accents("\uAC01\u1EA5"), "\u1100\u1161\u11A8a") << "Hangul falls apart";
+}
+
 TEST(BasicTokenizer, LowerCasesByTheFullUnicodeMapping) {
   EXPECT_THAT(words("İstanbul"), ElementsAre("istanbul"))
       << "U+0130 -> i, U+0307; the mark is dropped";

@@ -42,7 +42,9 @@ class UnicodeStage : public Stage {
 
   void apply(Parts& parts) const override {
     if (is_ascii(parts.text)) return;
-    if (composes_) {
+    // Only of short texts: its time is quadratic in a run of marks.
+    constexpr std::size_t kShort = 4096;
+    if (composes_ && parts.text.size() <= kShort) {
       UErrorCode status = U_ZERO_ERROR;
       if (normalizer_->isNormalizedUTF8(parts.text, status) && U_SUCCESS(status)) return;
     }
