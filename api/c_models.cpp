@@ -19,6 +19,7 @@
 #include "api/session_impl.hpp"
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
+#include "onnx/read_model.hpp"
 
 namespace {
 
@@ -114,8 +115,12 @@ std::string evaluated(const bertcl::Session& session, const char* data,
            options.progress(options.user, "evaluate", static_cast<std::int64_t>(done),
                             static_cast<std::int64_t>(total)) == 0;
   };
-  const bertcl::Tokenizer tokenizer =
-      tokenizer_of(options.vocabulary, bertcl::SessionAccess::of(session).path());
+  const std::filesystem::path model = bertcl::SessionAccess::of(session).path();
+  if (!options.vocabulary && model == bertcl::onnx_io::model_in_memory)
+    throw bertcl::Error(
+        "the session was loaded from memory, so no vocabulary lies beside its file; set "
+        "vocabulary");
+  const bertcl::Tokenizer tokenizer = tokenizer_of(options.vocabulary, model);
   const std::string_view task = options.task ? options.task : "question-answering";
   std::string report;
   Json predictions = Json::object();

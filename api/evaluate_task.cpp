@@ -9,6 +9,7 @@
 #include "api/tensor_data.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
+#include "onnx/read_model.hpp"
 #include "runtime/pooling.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/evaluate.hpp"
@@ -25,7 +26,7 @@ tasks::TaskData data_of(std::string_view task, const std::filesystem::path& data
                         const TaskOptions& options, const Session& session) {
   tasks::TaskData all{std::string(task), data, options.labels, options.multi_label};
   const std::filesystem::path model = SessionAccess::of(session).path();
-  if (!std::filesystem::exists(model)) return all;
+  if (model == onnx_io::model_in_memory || !std::filesystem::exists(model)) return all;
   if (all.labels.empty()) all.labels = tasks::find_class_names(model).names;
   if (!all.multi_label)
     all.multi_label =
@@ -44,7 +45,7 @@ Embedding embedding_of(const Session& session) {
   Embedding embedding;
   embedding.pooled = outputs.size() == 1 && outputs[0].name == runtime::pooled_output;
   const std::filesystem::path model = SessionAccess::of(session).path();
-  if (embedding.pooled && std::filesystem::exists(model))
+  if (embedding.pooled && model != onnx_io::model_in_memory && std::filesystem::exists(model))
     embedding.files = tasks::read_embedding_files(model);
   return embedding;
 }

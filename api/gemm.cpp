@@ -69,10 +69,10 @@ bertcl_status bertcl_gemm_weights_create(bertcl_gemm_context* context,
                                          const bertcl_gemm_weights_desc* desc,
                                          bertcl_gemm_weights** weights) {
   bertcl_gemm_weights_desc given{};
+  if (weights) *weights = nullptr;
   if (!context || !weights || !c::read(desc, given))
     return c::refuse(
         "context, desc and weights must not be NULL, and the size of desc must be set");
-  *weights = nullptr;
   bertcl::runtime::GemmWeightsDesc all{.k = given.k,
                                        .n = given.n,
                                        .data = given.data,
@@ -96,9 +96,9 @@ void bertcl_gemm_weights_free(bertcl_gemm_weights* weights) { delete weights; }
 bertcl_status bertcl_gemm_create(bertcl_gemm_weights* weights, const bertcl_gemm_desc* desc,
                                  bertcl_gemm** gemm) {
   bertcl_gemm_desc given{};
+  if (gemm) *gemm = nullptr;
   if (!weights || !gemm || !c::read(desc, given))
     return c::refuse("weights, desc and gemm must not be NULL, and the size of desc must be set");
-  *gemm = nullptr;
   const char* activation = name_of_activation(given.activation);
   if (!activation) return c::refuse("unknown activation");
   if (!is_type(given.a_type) || !is_type(given.out_type)) return c::refuse("unknown type");

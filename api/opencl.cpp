@@ -6,6 +6,7 @@
 
 #include "api/boundary.hpp"
 #include "api/session_impl.hpp"
+#include "onnx/model_path.hpp"
 #include "opencl/caller.hpp"
 
 namespace bertcl {
@@ -43,7 +44,7 @@ runtime::DeviceRange range_of(const std::shared_ptr<opencl::Context>& context,
 
 Session load_on_queue(cl_context context, cl_command_queue queue,
                       const std::filesystem::path& model, const SessionOptions& options) {
-  return load_on(context, queue, model, options);
+  return at_boundary([&] { return load_on(context, queue, onnx_io::find_model(model), options); });
 }
 
 Session load_on_queue(cl_context context, cl_command_queue queue, const ModelBytes& model,

@@ -124,6 +124,7 @@ Evaluation evaluate(const Dataset& dataset, const text::Tokenizer& tokenizer,
                     const EvaluateOptions& options, const LogitsFn& model,
                     const ProgressFn& progress, std::size_t limit) {
   const Stopwatch clock;
+  check(options.predictions);
   const std::size_t count =
       limit == 0 ? dataset.questions.size() : std::min(limit, dataset.questions.size());
   const std::span<const Question> questions = std::span(dataset.questions).first(count);

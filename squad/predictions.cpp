@@ -174,12 +174,16 @@ std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t
   return indexes;
 }
 
-Prediction predict(const Document& document, std::span<const WindowLogits> windows,
-                   const text::Tokenizer& tokenizer, const PredictionOptions& options) {
-  if (options.n_best_size < 1 || options.max_answer_length < 1) {
+void check(const PredictionOptions& options) {
+  if (options.n_best_size < 1 || options.max_answer_length < 1)
     throw Error(fmt::format("n_best_size {} and max_answer_length {} must be at least 1",
                             options.n_best_size, options.max_answer_length));
-  }
+  if (std::isnan(options.null_score_diff_threshold)) throw Error("the null threshold is NaN");
+}
+
+Prediction predict(const Document& document, std::span<const WindowLogits> windows,
+                   const text::Tokenizer& tokenizer, const PredictionOptions& options) {
+  check(options);
   std::vector<Candidate> candidates;
   Candidate null{.start_logit = no_candidate_null_odds};
   for (const WindowLogits& window : windows) {

@@ -46,6 +46,9 @@ struct Prediction {
   std::optional<Span> span;         ///< of `text` in the context
 };
 
+/// Throws Error if a bound is below 1 or the threshold is NaN.
+void check(const PredictionOptions& options);
+
 /// `write_predictions` of google-research/bert run_squad.py for one question whose windows stand in
 /// their order. Equal sums keep the order in which they were found: lower window, then the rank
 /// of start and end, where equal logits rank by lower index.

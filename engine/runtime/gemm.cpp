@@ -68,8 +68,11 @@ void check_desc(const GemmDesc& desc) {
   if (is_byte(out) && desc.out_scales.empty())
     throw Error(fmt::format("out of {} needs a scale", ir::name_of(out)));
   for (const float scale : desc.out_scales)
-    if (!(scale > 0) || !std::isfinite(scale))
-      throw Error(fmt::format("a scale of out is {}; it has to be finite and above 0", scale));
+    if (!(scale > 0) || !std::isfinite(scale) || !std::isfinite(1 / scale))
+      throw Error(fmt::format(
+          "a scale of out is {}; it and its reciprocal have to be finite, and it above 0", scale));
+  if (out == ir::DType::i32 && desc.a_scale != 1)
+    throw Error("out is i32, the plain sums, so it takes no scale of a");
   for (const std::int32_t zero : desc.out_zero_points) check_zero_point(zero, out, "out");
 }
 
@@ -254,7 +257,10 @@ Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
     bias_ = upload(device, std::vector<float>(desc.bias.begin(), desc.bias.end()));
   }
   std::vector<float> scale = weights_->scales_;
-  for (float& s : scale) s *= desc.a_scale;
+  for (float& s : scale) {
+    s *= desc.a_scale;
+    if (!std::isfinite(s)) throw Error("the scale of a times that of the weights is not finite");
+  }
   scale_ = upload(device, scale);
   if (is_byte(desc.out_type)) {
     std::vector<float> inverse = per_column<float>(desc.out_scales, n, 1.0f, "scales of out");

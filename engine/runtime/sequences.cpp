@@ -62,6 +62,8 @@ const plan::Port* find_ids(const plan::Plan& plan) {
 }
 
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
+  if (offsets.size() == 1 && offsets.front() == 0 && tokens == 0)
+    throw Error("no sequences were given");
   if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != tokens)
     throw Error(fmt::format(
         "the offsets of sequences must begin with 0 and end with the number of ids, {}", tokens));

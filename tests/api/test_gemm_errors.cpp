@@ -181,6 +181,12 @@ TEST_F(GemmErrors, Desc) {
                 d.out_type = BERTCL_U8, d.out_scales = no_scale, d.out_scale_count = 1;
               }),
               HasSubstr("above 0"));
+  static const float tiny[] = {1e-39f};
+  EXPECT_THAT(
+      of_gemm([](Desc& d) { d.out_type = BERTCL_U8, d.out_scales = tiny, d.out_scale_count = 1; }),
+      HasSubstr("reciprocal"));
+  EXPECT_THAT(of_gemm([](Desc& d) { d.out_type = BERTCL_I32, d.a_scale = 2; }),
+              HasSubstr("no scale of a"));
   EXPECT_THAT(of_gemm([](Desc& d) {
                 d.out_type = BERTCL_U8, d.out_scales = scale, d.out_scale_count = 1;
                 d.out_zero_points = zero, d.out_zero_point_count = 1;

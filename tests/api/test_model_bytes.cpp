@@ -74,6 +74,21 @@ TEST(ApiModelBytes, LoadInC) {
   EXPECT_EQ(session, nullptr);
 }
 
+// Not the one that lies in the current folder.
+TEST(ApiModelBytes, EvaluationNeedsAVocabulary) {
+  const std::string bytes = tests::bytes_of_model();
+  bertcl_session* session = nullptr;
+  ASSERT_EQ(bertcl_session_load_bytes(bytes.data(), bytes.size(), nullptr, &session), BERTCL_OK)
+      << bertcl_last_error();
+  bertcl_evaluate_options options{};
+  options.size = sizeof(options);
+  char* report = nullptr;
+  EXPECT_EQ(bertcl_evaluate(session, "none.json", &options, &report), BERTCL_INVALID_ARGUMENT);
+  EXPECT_THAT(bertcl_last_error(), testing::HasSubstr("set vocabulary"));
+  EXPECT_EQ(report, nullptr);
+  bertcl_session_free(session);
+}
+
 TEST(ApiMemory, IsThatOfTheLargestBatchesSoFar) {
   const Session session = Session::load(tests::model);
   const MemoryUse loaded = session.memory();

@@ -122,6 +122,12 @@ TEST_F(ApiOpencl, GivesTheBitsOfASessionOfItsOwn) {
   }
 }
 
+TEST_F(ApiOpencl, AModelMayBeAFolder) {
+  const Session session =
+      load_on_queue(host_->context.get(), host_->queue.get(), tests::model.parent_path());
+  EXPECT_EQ(session.info().inputs.size(), 3u);
+}
+
 TEST_F(ApiOpencl, RunsWaitForEventsAndEndWithOne) {
   const Sequences s = sequences_of({20, 11}, 4);
   const auto expected = numbers(session_->run(s).at("start_logits"));

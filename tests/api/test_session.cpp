@@ -147,7 +147,7 @@ TEST_F(ApiSession, OutputsAreThoseThatAreWanted) {
 
 TEST_F(ApiSession, WrongSequencesAreErrors) {
   const auto run = [](Sequences s) { return [s] { session_->run(s); }; };
-  EXPECT_THAT(run({}), ThrowsMessage<Error>(HasSubstr("offsets")));
+  EXPECT_THAT(run({}), ThrowsMessage<Error>(HasSubstr("no sequences")));
   EXPECT_THAT(run({{1, 2}, {}, {0, 3}}), ThrowsMessage<Error>(HasSubstr("offsets")));
   EXPECT_THAT(run({{1, 2}, {}, {0, 2, 1, 2}}), ThrowsMessage<Error>(HasSubstr("sequence 1")));
   EXPECT_THAT(run({{1, 2}, {0}, {0, 2}}), ThrowsMessage<Error>(HasSubstr("segments")));
