@@ -44,7 +44,7 @@ Tensor::Tensor(ElementType type, std::vector<std::int64_t> shape, std::span<cons
 ElementType Tensor::type() const { return to_public(data_->tensor.dtype()); }
 const std::vector<std::int64_t>& Tensor::shape() const { return data_->tensor.shape(); }
 std::int64_t Tensor::size() const { return data_->tensor.size(); }
-std::span<const std::byte> Tensor::bytes() const { return data_->tensor.bytes(); }
+std::span<const std::byte> Tensor::bytes() const& { return data_->tensor.bytes(); }
 
 std::span<const std::byte> Tensor::bytes_as(ElementType asked) const {
   if (asked != type())

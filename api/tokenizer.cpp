@@ -28,17 +28,19 @@ void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::stri
                                        : std::pair{std::min(a.size(), room), std::size_t{0}};
   a.resize(kept_a);
   b.resize(kept_b);
-  const auto append = [&](const std::vector<std::int32_t>& ids, std::int64_t type) {
+  const auto append = [&](const std::vector<std::int32_t>& ids) {
     to.ids.insert(to.ids.end(), ids.begin(), ids.end());
-    to.types.resize(to.ids.size(), type);
+    to.types.resize(to.ids.size());
   };
-  append(second ? around.pair_before : around.before, 0);
-  append(a, 0);
-  append(second ? around.pair_between : around.after, 0);
+  append(second ? around.pair_before : around.before);
+  append(a);
+  append(second ? around.pair_between : around.after);
   if (second) {
-    const std::int64_t type = around.segments ? 1 : 0;
-    append(b, type);
-    append(around.pair_after, type);
+    const std::size_t text = to.ids.size();
+    append(b);
+    append(around.pair_after);
+    const std::size_t begin = around.second_begin(text, to.ids.size());
+    std::fill(to.types.begin() + static_cast<std::ptrdiff_t>(begin), to.types.end(), 1);
   }
   to.offsets.push_back(static_cast<std::int64_t>(to.ids.size()));
 }

@@ -65,7 +65,7 @@ Sequence encode_pair(const text::Tokenizer& tokenizer, Pieces a, std::string_vie
   append(sequence, special.pair_after);
   if (special.segments) {
     sequence.types.assign(sequence.ids.size(), 1);
-    std::fill_n(sequence.types.begin(), begin, 0);
+    std::fill_n(sequence.types.begin(), special.second_begin(begin, sequence.ids.size()), 0);
   }
   return sequence;
 }

@@ -138,7 +138,7 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
     feature.doc_begin = ids.size();
     append(std::span(document.piece_ids).subspan(begin, length));
     append(special.pair_after);
-    feature.second = special.segments ? feature.doc_begin : ids.size();
+    feature.second = special.second_begin(feature.doc_begin, ids.size());
     const auto first = static_cast<std::ptrdiff_t>(begin);
     const auto last = static_cast<std::ptrdiff_t>(begin + length);
     feature.token_to_orig.assign(document.piece_to_word.begin() + first,

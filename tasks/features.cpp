@@ -132,10 +132,10 @@ Sequence encode_pair(std::string_view first, std::string_view second,
   append(sequence.ids, special.pair_before);
   append(sequence.ids, std::span(a).first(kept_a));
   append(sequence.ids, special.pair_between);
-  sequence.second = sequence.ids.size();
+  const std::size_t text = sequence.ids.size();
   append(sequence.ids, std::span(b).first(kept_b));
   append(sequence.ids, special.pair_after);
-  if (!special.segments) sequence.second = sequence.ids.size();
+  sequence.second = special.second_begin(text, sequence.ids.size());
   sequence.cut = a.size() + b.size() - kept_a - kept_b;
   return sequence;
 }

@@ -65,13 +65,17 @@ class BERTCL_API Tensor {
   const std::vector<std::int64_t>& shape() const;
   /// Number of elements.
   std::int64_t size() const;
-  std::span<const std::byte> bytes() const;
+  /// Views live as long as the tensor; of a temporary there are none.
+  std::span<const std::byte> bytes() const&;
+  std::span<const std::byte> bytes() const&& = delete;
   /// The elements. Throws Error if T is not their type.
   template <class T>
-  std::span<const T> values() const {
+  std::span<const T> values() const& {
     const std::span<const std::byte> all = bytes_as(ElementTypeOf<T>::value);
     return {reinterpret_cast<const T*>(all.data()), all.size() / sizeof(T)};
   }
+  template <class T>
+  std::span<const T> values() const&& = delete;
 
   struct Data;
   explicit Tensor(std::shared_ptr<const Data> data) : data_(std::move(data)) {}

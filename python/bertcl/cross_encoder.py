@@ -25,7 +25,8 @@ class CrossEncoder(Pipeline):
     def __init__(self, path: str | os.PathLike[str], *, device: str = "", max_length: int | None = None,
                  activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, **session):
         super().__init__(path, device=device, **session)
-        self.max_length = min(max_length or self.max_length, self.max_length)
+        if max_length:
+            self.max_length = min(max_length, self.session.info.max_length or max_length)
         self._logits = next(each for each in self.session.get_outputs() if each.name == self.output("logits"))
         if len(self._logits.shape) > 2 or None in self._logits.shape[1:]:
             raise ValueError(f"{path}: the output '{self._logits.name}' is {self._logits.shape}; a cross-encoder gives "

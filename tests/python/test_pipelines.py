@@ -16,6 +16,7 @@ needs("torch")
 import torch
 import transformers
 from package import DEFAULT_MODEL, bertcl
+from bertcl.pipelines.base import declared_length
 from tokenizer_makers import xlm_roberta
 from tokenizers import Tokenizer, decoders, processors
 from transformer_models import export_outputs
@@ -40,6 +41,20 @@ def texts(count, mask=None):
         if mask:
             text.insert(chosen.randrange(len(text) + 1), mask)
     return [" ".join(text) for text in made]
+
+
+class DeclaredLengthTest(unittest.TestCase):
+    def test_is_that_of_the_tokenizer_else_of_the_positions(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        roberta = {"model_type": "xlm-roberta", "max_position_embeddings": 1026, "pad_token_id": 1}
+        self.assertIsNone(declared_length(folder, {}))
+        self.assertEqual(declared_length(folder, {"model_type": "modernbert", "max_position_embeddings": 8192}), 8192)
+        self.assertEqual(declared_length(folder, roberta), 1024)
+        config = folder / "tokenizer_config.json"
+        config.write_text(json.dumps({"model_max_length": 1000000000000000019884624838656}))
+        self.assertEqual(declared_length(folder, roberta), 1024)
+        config.write_text(json.dumps({"model_max_length": 600}))
+        self.assertEqual(declared_length(folder, roberta), 600)
 
 
 class PipelinesTest(unittest.TestCase):

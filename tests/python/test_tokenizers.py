@@ -79,12 +79,12 @@ class Tokenizers(unittest.TestCase):
 
     def check_pairs(self, tokenizer, path):
         made = lists(encode(path, ["Who?", "A cat."]))
-        before, after, pair_before, between, pair_after, (segments,) = (next(made) for _ in range(6))
+        before, after, pair_before, between, pair_after, (segments, between_second) = (next(made) for _ in range(6))
         first, _, second, _ = made
         single, pair = tokenizer.encode("Who?"), tokenizer.encode("Who?", "A cat.")
         self.assertEqual(before + first + after, single.ids)
         self.assertEqual(pair_before + first + between + second + pair_after, pair.ids)
-        head = len(pair_before + first + between)
+        head = len(pair_before + first + between) - between_second
         self.assertEqual([0] * head + [segments] * (len(pair.ids) - head), pair.type_ids)
 
     def test_trained_tokenizers(self):

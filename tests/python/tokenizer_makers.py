@@ -160,7 +160,11 @@ def gemma(texts):
     tokenizer.train_from_iterator(texts[:100], trainers.BpeTrainer(
         vocab_size=2000, show_progress=False, max_token_length=12,
         special_tokens=["<pad>", "<eos>", "<bos>", "<unk>"] + [f"<0x{byte:02X}>" for byte in range(256)]))
-    return with_template(tokenizer, "<bos>", "<eos>")
+    # As transformers writes it: the second text begins with its own token, which is of its segment.
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<bos>:0 $A:0 <eos>:0", pair="<bos>:0 $A:0 <eos>:0 <bos>:1 $B:1 <eos>:1",
+        special_tokens=[("<bos>", 2), ("<eos>", 1)])
+    return tokenizer
 
 
 def fallback(texts):

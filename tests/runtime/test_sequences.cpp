@@ -108,7 +108,7 @@ TEST(Sequences, WrongOnesAreErrors) {
     return error_of([&] { session.run(Sequences{ids, types, offsets}); });
   };
   EXPECT_THAT(run({}, {}, {}), HasSubstr("offsets"));
-  EXPECT_THAT(run({}, {}, {0}), HasSubstr("offsets"));
+  EXPECT_THAT(run({}, {}, {0}), HasSubstr("no sequences"));
   EXPECT_THAT(run({1, 2}, {}, {0, 3}), HasSubstr("offsets"));
   EXPECT_THAT(run({1, 2}, {}, {1, 2}), HasSubstr("offsets"));
   EXPECT_THAT(run({1, 2}, {}, {0, 2, 1, 2}), HasSubstr("sequence 1"));

@@ -98,6 +98,23 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
               HasSubstr("truncation.direction is \"Left\""));
 }
 
+// As transformers writes it for Llama and Gemma, with a token before each text.
+TEST(TokenizerJson, SegmentOneMayBeginBetweenTheTexts) {
+  json file = saved;
+  file["post_processor"] = json::parse(R"({"type": "TemplateProcessing", "special_tokens":
+    {"B": {"id": "B", "ids": [2], "tokens": ["[CLS]"]}, "E": {"id": "E", "ids": [3], "tokens": ["[SEP]"]}},
+    "single": [{"SpecialToken": {"id": "B", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"SpecialToken": {"id": "B", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+             {"SpecialToken": {"id": "E", "type_id": 0}}, {"SpecialToken": {"id": "B", "type_id": 1}},
+             {"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "E", "type_id": 1}}]})");
+  const Tokenizer made = tokenizer(file);
+  const SpecialTokens& special = made.special();
+  EXPECT_THAT(special.pair_between, ElementsAre(3, 2));
+  EXPECT_EQ(special.second_begin(5, 9), 4u);
+  std::swap(file["post_processor"]["pair"][2], file["post_processor"]["pair"][3]);
+  EXPECT_THAT(error_of([&] { tokenizer(file); }), HasSubstr("unsupported segments"));
+}
+
 TEST(TokenizerJson, TemplatesOfOtherFormsAreRefused) {
   const auto refusal = [](const char* single, const char* pair) {
     json file = saved;

@@ -85,11 +85,16 @@ void read_template(const JsonNode& node, SpecialTokens& tokens) {
   tokens.pair_after = two.around[2];
   tokens.segments = !all_are(two.text_segments, 0) || !all_are(two.segments, 0);
   if (!tokens.segments) return;
-  bool as_bert = two.text_segments == std::vector<std::int64_t>{0, 1};
-  for (std::size_t i = 0; i < two.segments.size(); ++i)
-    as_bert = as_bert && two.segments[i] == (two.places[i] == 2 ? 1 : 0);
-  if (!as_bert)
-    pair.fail("has unsupported segments (type_id); expected 0, or 1 from the second text on");
+  bool ascends = two.text_segments == std::vector<std::int64_t>{0, 1};
+  for (std::size_t i = 0; i < two.segments.size(); ++i) {
+    const std::int64_t segment = two.segments[i];
+    const bool between = two.places[i] == 1;
+    if (between && segment == 1) ++tokens.between_second;
+    ascends = ascends && (between ? segment == 1 || (segment == 0 && tokens.between_second == 0)
+                                  : segment == (two.places[i] == 2 ? 1 : 0));
+  }
+  if (!ascends)
+    pair.fail("has unsupported segments (type_id); expected 0, or 1 from between the texts on");
 }
 
 /// `BertProcessing` and `RobertaProcessing` name their tokens [CLS] and [SEP].

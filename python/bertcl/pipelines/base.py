@@ -26,7 +26,7 @@ class Pipeline:
         self.tokenizer = load_tokenizer(path.parent)
         self.tokenizer.no_padding()
         self.batch_tokens = batch_tokens
-        self.max_length = self.session.info.max_length or 512
+        self.max_length = self.session.info.max_length or declared_length(self.folder, self.config) or 512
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 
     def encode(self, inputs):
@@ -90,6 +90,18 @@ class Pipeline:
     def decode_tokens(self, tokens):
         decoder = self.tokenizer.decoder
         return decoder.decode(tokens) if decoder else " ".join(tokens)
+
+
+def declared_length(folder, config):
+    """Tokens of the longest text, as tokenizer_config.json or config.json says of a model whose graph has no table of
+    positions; None where they do not."""
+    length = read_json(folder / "tokenizer_config.json").get("model_max_length")
+    if length and length < 1e6:  # transformers writes 1e30 for none
+        return int(length)
+    length = config.get("max_position_embeddings")
+    if length and config.get("model_type") in ("roberta", "xlm-roberta", "camembert", "mpnet"):
+        length -= config.get("pad_token_id", 1) + 1  # the first positions are those of padding
+    return length if length and length > 0 else None
 
 
 def is_list(given):
