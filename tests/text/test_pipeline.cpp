@@ -149,6 +149,15 @@ TEST(Normalizers, DoWhatTheirNamesSay) {
   const Result replaced = normalized("a  b", R"({"type": "Replace", "pattern": {"Regex": " {2,}"},
                                                 "content": "__"})");
   EXPECT_THAT(replaced.words, ElementsAre("a__b"));
+  EXPECT_THAT(normalized("  a\n  b", R"({"type": "Replace", "pattern": {"Regex": "^ +"},
+                                          "content": ""})")
+                  .words,
+              ElementsAre("a\nb"))
+      << "the beginning of each line, as in Oniguruma";
+  EXPECT_THAT(normalized("a\r\u2028b\n", R"({"type": "Replace", "pattern": {"Regex": "."},
+                                               "content": "x"})")
+                  .words,
+              ElementsAre("xxxx\n"));
   EXPECT_THAT(normalized("a", R"({"type": "Prepend", "prepend": "xy"})").words, ElementsAre("xya"));
   EXPECT_THAT(normalized("", R"({"type": "Prepend", "prepend": "xy"})").words, ElementsAre(""));
   EXPECT_THAT(normalized("\tÉ東\x01", R"({"type": "BertNormalizer"})").words,

@@ -6,6 +6,7 @@
 #include <unicode/regex.h>
 #include <unicode/utext.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
@@ -34,8 +35,10 @@ Pattern Pattern::of(const JsonNode& node) {
   UParseError place;
   pattern.expression_ = std::make_unique<Expression>();
   pattern.expression_->is_gpt2 = source.string() == kGpt2Pattern;
-  pattern.expression_->compiled.reset(
-      icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(source.string()), 0, place, status));
+  // As in Oniguruma, ^ and $ are those of a line, and lines end at \n alone.
+  constexpr std::uint32_t flags = UREGEX_MULTILINE | UREGEX_UNIX_LINES;
+  pattern.expression_->compiled.reset(icu::RegexPattern::compile(
+      icu::UnicodeString::fromUTF8(source.string()), flags, place, status));
   if (U_FAILURE(status))
     source.fail(fmt::format("is not a regular expression of ICU's: {} at character {}",
                             u_errorName(status), place.offset));
