@@ -136,17 +136,19 @@ std::string without_accents(std::string_view text) {
   // Not by normalize(), which puts marks in order one by one: a text of marks takes quadratic time.
   std::string result;
   std::vector<std::pair<std::uint8_t, char32_t>> marks;  // kept, by combining class
-  const auto add = [&](char32_t c) {
-    if (is_nonspacing_mark(c)) return;
-    const std::uint8_t order = nfd->getCombiningClass(static_cast<UChar32>(c));
-    if (order != 0) {
-      marks.emplace_back(order, c);
-      return;
-    }
+  const auto flush = [&] {
     std::ranges::stable_sort(marks, {}, [](const auto& mark) { return mark.first; });
     for (const auto& mark : marks) append_code_point(result, mark.second);
     marks.clear();
-    append_code_point(result, c);
+  };
+  const auto add = [&](char32_t c) {
+    const std::uint8_t order = nfd->getCombiningClass(static_cast<UChar32>(c));
+    if (order == 0) flush();  // also at a mark of class 0: nothing changes places with it
+    if (is_nonspacing_mark(c)) return;
+    if (order == 0)
+      append_code_point(result, c);
+    else
+      marks.emplace_back(order, c);
   };
   icu::UnicodeString parts;
   for (std::size_t position = 0; position < text.size();) {
@@ -158,8 +160,7 @@ std::string without_accents(std::string_view text) {
     for (std::int32_t i = 0; i < parts.length(); i += U16_LENGTH(parts.char32At(i)))
       add(static_cast<char32_t>(parts.char32At(i)));
   }
-  std::ranges::stable_sort(marks, {}, [](const auto& mark) { return mark.first; });
-  for (const auto& mark : marks) append_code_point(result, mark.second);
+  flush();
   return result;
 }
 

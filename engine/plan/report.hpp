@@ -25,8 +25,8 @@ struct Launched {
 };
 Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes);
 
-/// The symbols of a plan for a batch without padding. Of an input's own names, that of its first
-/// axis is the batch, any other the sequence.
+/// The symbols of a plan for a batch without padding. Symbols that an input
+/// names itself are the batch on its first axis, the sequence on any other.
 ir::Bindings sizes_of_batch(const Plan& plan, std::int64_t batch, std::int64_t seq);
 
 /// The steps of the embeddings, of one encoder layer or of the head.

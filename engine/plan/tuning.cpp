@@ -118,15 +118,18 @@ std::filesystem::path tuning_file(const opencl::Context& context) {
 
 void check_tuning_file(const std::filesystem::path& path) {
   std::error_code absent;
-  if (!std::filesystem::is_regular_file(path, absent)) return;
+  // The one in the cache is bertcl's own, also where it is damaged.
+  if (!named_by_user() || !std::filesystem::is_regular_file(path, absent)) return;
   std::ifstream stream(path, std::ios::binary);
-  std::string start(64, '\0');
-  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(static_cast<std::size_t>(stream.gcount()));
-  const bool is_tuning = start.starts_with("{") && start.find("\"format\"") != std::string::npos;
-  if (start.empty() || is_tuning) return;
-  throw Error(fmt::format("{} is not a tuning file and is not overwritten (BERTCL_TUNING names it)",
-                          path.string()));
+  if (!stream)
+    throw Error(fmt::format("{}: cannot be read, so it is not overwritten", path.string()));
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  const ordered_json json = ordered_json::parse(text, nullptr, false);
+  if (text.empty() || (json.is_object() && json.contains("format") && json.contains("gemms")))
+    return;
+  throw Error(fmt::format(
+      "BERTCL_TUNING names {}, which is not a tuning file; remove it or name another file",
+      path.string()));
 }
 
 Tuning stored_tuning(const opencl::Context& context, std::string& note) {
@@ -152,8 +155,8 @@ Tuning stored_tuning(const opencl::Context& context, std::string& note) {
   try {
     return parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}));
   } catch (const Error& error) {
-    note = fmt::format("{} is not used: {}; `bertcl tune` writes a new one", path.string(),
-                       error.what());
+    note = fmt::format("{} is not used: {}; remove it, and `bertcl tune` writes a new one",
+                       path.string(), error.what());
     return {};
   }
 }

@@ -52,7 +52,7 @@ void write_tuning(const std::filesystem::path& path, const Tuning& tuning);
 /// Empty: nowhere.
 std::filesystem::path tuning_file(const opencl::Context& context);
 
-/// Throws Error if `path` holds something else than a tuning file, which is not to be overwritten.
+/// Throws Error if `path` holds something other than a tuning file, which is not to be overwritten.
 void check_tuning_file(const std::filesystem::path& path);
 
 /// The stored tuning for the device of `context`. Empty if there is none, or if the file is

@@ -70,7 +70,7 @@ void check_desc(const GemmDesc& desc) {
   for (const float scale : desc.out_scales)
     if (!(scale > 0) || !std::isfinite(scale) || !std::isfinite(1 / scale))
       throw Error(fmt::format(
-          "a scale of out is {}; it and its reciprocal have to be finite, and it above 0", scale));
+          "a scale of out is {}; it has to be above 0, and it and its reciprocal finite", scale));
   if (out == ir::DType::i32 && desc.a_scale != 1)
     throw Error("out is i32, the plain sums, so it takes no scale of a");
   for (const std::int32_t zero : desc.out_zero_points) check_zero_point(zero, out, "out");

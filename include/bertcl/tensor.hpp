@@ -65,7 +65,7 @@ class BERTCL_API Tensor {
   const std::vector<std::int64_t>& shape() const;
   /// Number of elements.
   std::int64_t size() const;
-  /// Views live as long as the tensor; of a temporary there are none.
+  /// A view, valid as long as the tensor; not available on a temporary.
   std::span<const std::byte> bytes() const&;
   std::span<const std::byte> bytes() const&& = delete;
   /// The elements. Throws Error if T is not their type.

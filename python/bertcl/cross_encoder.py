@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .pipelines.base import Pipeline, is_list, read_json, sigmoid, softmax
+from .pipelines.base import Pipeline, declared_length, is_list, read_json, sigmoid, softmax
 
 # Those that sentence-transformers writes beside a model, by the last part of their names.
 ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
@@ -26,7 +26,8 @@ class CrossEncoder(Pipeline):
                  activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, **session):
         super().__init__(path, device=device, **session)
         if max_length:
-            self.max_length = min(max_length, self.session.info.max_length or max_length)
+            most = self.session.info.max_length or declared_length(self.folder, self.config)
+            self.max_length = min(max_length, most or max_length)
         self._logits = next(each for each in self.session.get_outputs() if each.name == self.output("logits"))
         if len(self._logits.shape) > 2 or None in self._logits.shape[1:]:
             raise ValueError(f"{path}: the output '{self._logits.name}' is {self._logits.shape}; a cross-encoder gives "

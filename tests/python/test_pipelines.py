@@ -55,6 +55,8 @@ class DeclaredLengthTest(unittest.TestCase):
         self.assertEqual(declared_length(folder, roberta), 1024)
         config.write_text(json.dumps({"model_max_length": 600}))
         self.assertEqual(declared_length(folder, roberta), 600)
+        self.assertEqual(declared_length(folder, {"max_position_embeddings": 512}), 512, "the graph has no more")
+        self.assertEqual(declared_length(folder, {**roberta, "max_position_embeddings": 514, "pad_token_id": None}), 512)
 
 
 class PipelinesTest(unittest.TestCase):

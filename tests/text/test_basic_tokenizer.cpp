@@ -40,6 +40,8 @@ TEST(BasicTokenizer, DropsAccentsAndKeepsUnicodePunctuationApart) {
 TEST(Unicode, WithoutAccentsPutsSpacingMarksInOrder) {
   EXPECT_EQ(without_accents("a\u302E\u0301\U0001D165b\u302E\u302F"),
             "a\U0001D165\u302Eb\u302E\u302F");
+  EXPECT_EQ(without_accents("a\u302E\u034F\U0001D165"), "a\u302E\U0001D165")
+      << "U+034F, of class 0, keeps their order";
   EXPECT_EQ(without_accents("\uAC01\u1EA5"), "\u1100\u1161\u11A8a") << "Hangul falls apart";
 }
 

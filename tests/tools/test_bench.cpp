@@ -71,7 +71,8 @@ TEST(RandomInputs, AFloatMaskIsOnes) {
 }
 
 TEST_F(BenchTest, AllSizesAreCheckedBeforeOneIsMeasured) {
-  EXPECT_THAT(refusal(run_bertcl({"bench", kModel, "--batch", "1", "--seq", "128,513"})),
+  EXPECT_THAT(refusal(run_bertcl(
+                  {"bench", kModel, "--batch", "1", "--seq", "128,513", "--duration", "100000"})),
               AllOf(HasSubstr(kModel), HasSubstr("513")));
 }
 

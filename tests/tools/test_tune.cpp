@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "opencl/context.hpp"
 #include "plan/predicted.hpp"
 #include "plan/tuning.hpp"
 #include "program_runner.hpp"
@@ -181,9 +182,14 @@ TEST_F(TuneTest, AFileOfAnotherKindIsNotOverwritten) {
   EXPECT_THAT(refusal(run_bertcl({"tune", kModel}, {{"BERTCL_TUNING", notes}})),
               AllOf(HasSubstr(notes), HasSubstr("not a tuning file")));
   EXPECT_EQ(read(notes), "keep me\n");
+  const std::string other = write("other.json", R"({"format": 3, "rows": []})");
+  EXPECT_THAT(refusal(run_bertcl({"tune", kModel}, {{"BERTCL_TUNING", other}})),
+              HasSubstr("not a tuning file"));
 }
 
 TEST_F(TuneTest, RowsThatTakeMoreThanTheMemoryAreRefused) {
+  if (opencl::Context::create("")->info().global_mem_bytes >= std::uint64_t{80} << 30)
+    GTEST_SKIP() << "the device has memory for them";
   EXPECT_THAT(refusal(run_bertcl({"tune", kModel, "--rows", "1048576"}, environment)),
               AllOf(HasSubstr("--rows 1048576"), HasSubstr("memory")));
 }

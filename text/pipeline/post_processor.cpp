@@ -94,7 +94,9 @@ void read_template(const JsonNode& node, SpecialTokens& tokens) {
                                   : segment == (two.places[i] == 2 ? 1 : 0));
   }
   if (!ascends)
-    pair.fail("has unsupported segments (type_id); expected 0, or 1 from between the texts on");
+    pair.fail(
+        "has unsupported segments (type_id); expected 0, or 0 and then 1 from the second text or a "
+        "token before it on");
 }
 
 /// `BertProcessing` and `RobertaProcessing` name their tokens [CLS] and [SEP].

@@ -256,8 +256,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
            "Seconds until an idle connection is closed")
       ->group(group);
   command
-      .add_flag("--json-logs", options.json_logs,
-                "A JSON line for each request on standard error")
+      .add_flag("--json-logs", options.json_logs, "A JSON line for each request on standard error")
       ->group(group);
   one_of(command.add_option("--log", options.log_level, "Requests to log"),
          {"all", "errors", "none"})

@@ -67,7 +67,7 @@ void check_memory(const std::vector<TunedStep>& gemms, std::int64_t rows,
     if (bytes > static_cast<double>(device.global_mem_bytes) / 2)
       throw Error(
           fmt::format("--rows {}: a GEMM of {} x {} would take {:.0f} MiB, more than half of "
-                      "the memory of '{}'",
+                      "the memory of '{}'; give fewer with --rows",
                       rows, step.gemm.k, step.gemm.n, bytes / (1 << 20), device.name));
   }
 }

@@ -219,7 +219,8 @@ Table totals_of(const std::vector<Outcome>& outcomes) {
 }
 
 int run_verify_folder(const VerifyOptions& options) {
-  if (!options.require.empty()) throw Error("--require asks of one MODEL; --all does not check it");
+  if (!options.require.empty())
+    throw Error("--require checks a single MODEL and cannot be combined with --all");
   Tolerance tolerance;
   tolerance.relative = options.relative.value_or(tolerance.relative);
   tolerance.absolute = options.absolute;

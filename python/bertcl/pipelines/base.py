@@ -14,6 +14,11 @@ from ..session import Session
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
+# Architectures whose first positions are those of padding.
+PADDED_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text",
+                    "roberta-prelayernorm", "xmod")
+
+
 class Pipeline:
     """batch_tokens: tokens of a batch at most. Texts longer than the model takes are truncated."""
 
@@ -96,12 +101,14 @@ def declared_length(folder, config):
     """Tokens of the longest text, as tokenizer_config.json or config.json says of a model whose graph has no table of
     positions; None where they do not."""
     length = read_json(folder / "tokenizer_config.json").get("model_max_length")
-    if length and length < 1e6:  # transformers writes 1e30 for none
-        return int(length)
-    length = config.get("max_position_embeddings")
-    if length and config.get("model_type") in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-        length -= config.get("pad_token_id", 1) + 1  # the first positions are those of padding
-    return length if length and length > 0 else None
+    limits = [int(length)] if length and 0 < length < 1e6 else []  # transformers writes 1e30 for none
+    positions = config.get("max_position_embeddings") or 0
+    if config.get("model_type") in PADDED_POSITIONS:
+        padding = config.get("pad_token_id")
+        positions -= (1 if padding is None else padding) + 1
+    if positions > 0:
+        limits.append(positions)
+    return min(limits, default=None)
 
 
 def is_list(given):
