@@ -63,10 +63,14 @@ const TunedGemm* Tuning::find(std::string_view op, std::string_view type, std::i
   return found == gemms.end() ? nullptr : &*found;
 }
 
-void Tuning::put(TunedGemm gemm) {
+void Tuning::erase(std::string_view op, std::string_view type, std::int64_t n, std::int64_t k) {
   std::erase_if(gemms, [&](const TunedGemm& p) {
-    return p.op == gemm.op && p.type == gemm.type && p.n == gemm.n && p.k == gemm.k;
+    return p.op == op && p.type == type && p.n == n && p.k == k;
   });
+}
+
+void Tuning::put(TunedGemm gemm) {
+  erase(gemm.op, gemm.type, gemm.n, gemm.k);
   gemms.push_back(std::move(gemm));
 }
 

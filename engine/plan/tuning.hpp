@@ -38,6 +38,7 @@ struct Tuning {
   /// Null if nothing is stored for that GEMM.
   const TunedGemm* find(std::string_view op, std::string_view type, std::int64_t n,
                         std::int64_t k) const;
+  void erase(std::string_view op, std::string_view type, std::int64_t n, std::int64_t k);
   /// Replaces what is stored for the same GEMM.
   void put(TunedGemm gemm);
 };

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <set>
 
-#include "opencl/context.hpp"
+#include "bertcl/error.hpp"
 #include "plan/predicted.hpp"
 #include "plan/tuning.hpp"
 #include "program_runner.hpp"
@@ -187,11 +187,13 @@ TEST_F(TuneTest, AFileOfAnotherKindIsNotOverwritten) {
               HasSubstr("not a tuning file"));
 }
 
-TEST_F(TuneTest, RowsThatTakeMoreThanTheMemoryAreRefused) {
-  if (opencl::Context::create("")->info().global_mem_bytes >= std::uint64_t{80} << 30)
-    GTEST_SKIP() << "the device has memory for them";
-  EXPECT_THAT(refusal(run_bertcl({"tune", kModel, "--rows", "1048576"}, environment)),
-              AllOf(HasSubstr("--rows 1048576"), HasSubstr("memory")));
+TEST(CheckMemory, RowsThatTakeMoreThanHalfOfItAreRefused) {
+  const std::vector<tools::TunedStep> gemms{{"linear", "fp32", {384, 1536, {}, "portable", 0}}};
+  opencl::DeviceInfo device;
+  device.global_mem_bytes = std::uint64_t{2} * 100 * (12 * 1536 + 24 * 384);
+  EXPECT_NO_THROW(tools::check_memory(gemms, 100, device));
+  EXPECT_THAT([&] { tools::check_memory(gemms, 101, device); },
+              testing::ThrowsMessage<Error>(AllOf(HasSubstr("--rows 101"), HasSubstr("memory"))));
 }
 
 TEST_F(TuneTest, WhatIsNoFileIsNotWaitedFor) {

@@ -58,20 +58,6 @@ std::vector<TunedStep> gemms_of(const plan::Plan& plan, bool half) {
   return gemms;
 }
 
-/// The operands and results of a GEMM, on the device and compared in double on the host.
-void check_memory(const std::vector<TunedStep>& gemms, std::int64_t rows,
-                  const opencl::DeviceInfo& device) {
-  for (const TunedStep& step : gemms) {
-    const double bytes =
-        static_cast<double>(rows) * static_cast<double>(12 * step.gemm.k + 24 * step.gemm.n);
-    if (bytes > static_cast<double>(device.global_mem_bytes) / 2)
-      throw Error(
-          fmt::format("--rows {}: a GEMM of {} x {} would take {:.0f} MiB, more than half of "
-                      "the memory of '{}'; give fewer with --rows",
-                      rows, step.gemm.k, step.gemm.n, bytes / (1 << 20), device.name));
-  }
-}
-
 ordered_json measured_json(const Measured& m) {
   return {{"variant", m.variant},
           {"layout", m.layout},
@@ -180,9 +166,7 @@ int run_tune(const TuneOptions& options) {
   // Read now: another process may have stored its choices meanwhile.
   plan::Tuning tuning = plan::stored_tuning(context, note);
   for (const auto& [step, chosen] : found) {
-    std::erase_if(tuning.gemms, [&](const plan::TunedGemm& p) {
-      return p.op == step.op && p.type == step.type && p.n == step.gemm.n && p.k == step.gemm.k;
-    });
+    tuning.erase(step.op, step.type, step.gemm.n, step.gemm.k);
     if (chosen) tuning.put(*chosen);
   }
   tuning.device = context.info().name;

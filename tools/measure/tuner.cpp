@@ -298,6 +298,19 @@ std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,
   return best;
 }
 
+void check_memory(const std::vector<TunedStep>& gemms, std::int64_t rows,
+                  const opencl::DeviceInfo& device) {
+  for (const TunedStep& step : gemms) {
+    const double bytes =
+        static_cast<double>(rows) * static_cast<double>(12 * step.gemm.k + 24 * step.gemm.n);
+    if (bytes > static_cast<double>(device.global_mem_bytes) / 2)
+      throw Error(
+          fmt::format("--rows {}: a GEMM of {} x {} would take {:.0f} MiB, more than half of "
+                      "the memory of '{}'; give fewer with --rows",
+                      rows, step.gemm.k, step.gemm.n, bytes / (1 << 20), device.name));
+  }
+}
+
 TuneResult tune_gemm(const TunedStep& step, const TuneSettings& settings) {
   return Tuner(step, settings).run();
 }

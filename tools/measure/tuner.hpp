@@ -2,11 +2,13 @@
 // Measures the variants of one GEMM of a model on a device, after checking their results.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "opencl/device.hpp"
 #include "plan/tuning.hpp"
 #include "runtime/session.hpp"
 
@@ -51,6 +53,11 @@ std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,
                                               const std::vector<std::int64_t>& rows,
                                               const Measured& standard,
                                               const std::vector<Measured>& variants);
+
+/// Throws Error if the operands and results of a GEMM, on the device and compared in double on the
+/// host, would take more than half of the device's memory.
+void check_memory(const std::vector<TunedStep>& gemms, std::int64_t rows,
+                  const opencl::DeviceInfo& device);
 
 /// Results are compared with those of `ref` on random operands: sums in int8 exactly, quantized
 /// results within one step where at most one of a thousand differs at all, floats within 1e-4
