@@ -19,7 +19,6 @@
 #include "api/session_impl.hpp"
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
-#include "onnx/read_model.hpp"
 
 namespace {
 
@@ -115,8 +114,8 @@ std::string evaluated(const bertcl::Session& session, const char* data,
            options.progress(options.user, "evaluate", static_cast<std::int64_t>(done),
                             static_cast<std::int64_t>(total)) == 0;
   };
-  const std::filesystem::path model = bertcl::SessionAccess::of(session).path();
-  if (!options.vocabulary && model == bertcl::onnx_io::model_in_memory)
+  const std::filesystem::path model = bertcl::SessionAccess::file(session);
+  if (!options.vocabulary && model.empty())
     throw bertcl::Error(
         "the session was loaded from memory, so no vocabulary lies beside its file; set "
         "vocabulary");

@@ -9,7 +9,6 @@
 #include "api/tensor_data.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
-#include "onnx/read_model.hpp"
 #include "runtime/pooling.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/evaluate.hpp"
@@ -25,8 +24,8 @@ namespace {
 tasks::TaskData data_of(std::string_view task, const std::filesystem::path& data,
                         const TaskOptions& options, const Session& session) {
   tasks::TaskData all{std::string(task), data, options.labels, options.multi_label};
-  const std::filesystem::path model = SessionAccess::of(session).path();
-  if (model == onnx_io::model_in_memory || !std::filesystem::exists(model)) return all;
+  const std::filesystem::path model = SessionAccess::file(session);
+  if (!std::filesystem::exists(model)) return all;
   if (all.labels.empty()) all.labels = tasks::find_class_names(model).names;
   if (!all.multi_label)
     all.multi_label =
@@ -44,8 +43,8 @@ Embedding embedding_of(const Session& session) {
   const std::vector<Port>& outputs = session.info().outputs;
   Embedding embedding;
   embedding.pooled = outputs.size() == 1 && outputs[0].name == runtime::pooled_output;
-  const std::filesystem::path model = SessionAccess::of(session).path();
-  if (embedding.pooled && model != onnx_io::model_in_memory && std::filesystem::exists(model))
+  const std::filesystem::path model = SessionAccess::file(session);
+  if (embedding.pooled && std::filesystem::exists(model))
     embedding.files = tasks::read_embedding_files(model);
   return embedding;
 }

@@ -116,6 +116,11 @@ struct Session::Run::Impl {
   runtime::Session::Run run;
 };
 
+std::filesystem::path SessionAccess::file(const Session& session) {
+  const std::filesystem::path& path = of(session).path();
+  return path == onnx_io::model_in_memory ? std::filesystem::path() : path;
+}
+
 Session SessionAccess::make(runtime::Session session) {
   ModelInfo info = info_of(session);
   return Session(

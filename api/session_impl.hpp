@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a public session holds, for the files that implement it.
 #pragma once
+#include <filesystem>
 #include <memory>
 
 #include "bertcl/opencl.hpp"
@@ -21,6 +22,8 @@ struct SessionAccess {
   static Session make(runtime::Session session);
   static DeviceRun start(const Session& session, const DeviceSequences& sequences,
                          const DeviceOutputs& outputs, std::span<const cl_event> wait_for);
+  /// Empty where the model was loaded from memory.
+  static std::filesystem::path file(const Session& session);
   static runtime::Session& of(const Session& session) { return session.impl_->session; }
 };
 

@@ -40,7 +40,7 @@ int run_inspect(const InspectOptions& options) {
   session_options.follow_nodes = true;
   if (options.dump_passes && !options.prints_text())
     throw Error("--dump-passes and --json - both write to standard output; give --json a file");
-  if (options.dump_passes && options.prints_text()) {
+  if (options.dump_passes) {
     session_options.dump_passes = [](const std::string& pass, const std::string& graph) {
       print_text("== after {}\n{}\n", pass, graph);
     };
