@@ -70,6 +70,7 @@ ModelInfo info_of(const runtime::Session& session) {
   info.takes_packed = runtime::takes_packed(plan);
   info.weight_bytes = session.memory().weights;
   info.device = plan.context->info().name;
+  info.metadata = session.metadata();
   return info;
 }
 

@@ -198,6 +198,7 @@ nb::dict info(const bertcl::Session& session) {
   all["device"] = model.device;
   all["precision"] = name_of(model.precision);
   all["task"] = name_of(model.task);
+  all["metadata"] = model.metadata;
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::squad {
@@ -100,8 +101,9 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
                                    const text::Tokenizer& tokenizer, const FeatureOptions& options,
                                    std::size_t example_index) {
   if (options.max_query_length < 0 || options.doc_stride < 1) {
-    throw Error(fmt::format("max_query_length {} must be at least 0 and doc_stride {} at least 1",
-                            options.max_query_length, options.doc_stride));
+    throw Error(fmt::format("{} {} must be at least 0 and {} {} at least 1",
+                            option_name("max-query-length"), options.max_query_length,
+                            option_name("doc-stride"), options.doc_stride));
   }
   std::vector<std::int32_t> query = tokenizer.encode(question);
   query.resize(std::min(query.size(), static_cast<std::size_t>(options.max_query_length)));
@@ -109,10 +111,11 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
   const auto room = static_cast<std::int64_t>(options.max_seq_length) -
                     static_cast<std::int64_t>(query.size() + special.pair_count());
   if (room < 1) {
-    throw NoRoomForContext(
-        fmt::format("max_seq_length {} leaves no room for the context beside a question of {} word "
-                    "pieces and {} special tokens; raise it or lower max_query_length",
-                    options.max_seq_length, query.size(), special.pair_count()));
+    throw NoRoomForContext(fmt::format(
+        "{} {} leaves no room for the context beside a question of {} word pieces and {} "
+        "special tokens; raise it or lower {}",
+        option_name("max-seq-length"), options.max_seq_length, query.size(), special.pair_count(),
+        option_name("max-query-length")));
   }
   const std::vector<Window> windows =
       make_windows(document.piece_ids.size(), static_cast<std::size_t>(room),

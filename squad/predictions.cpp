@@ -176,8 +176,9 @@ std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t
 
 void check(const PredictionOptions& options) {
   if (options.n_best_size < 1 || options.max_answer_length < 1)
-    throw Error(fmt::format("n_best_size {} and max_answer_length {} must be at least 1",
-                            options.n_best_size, options.max_answer_length));
+    throw Error(fmt::format("{} {} and {} {} must be at least 1", option_name("n-best"),
+                            options.n_best_size, option_name("max-answer-length"),
+                            options.max_answer_length));
   if (std::isnan(options.null_score_diff_threshold)) throw Error("the null threshold is NaN");
 }
 

@@ -91,6 +91,7 @@ class Graph {
 
   std::string name = "graph";
   std::vector<SourceNode> source_nodes;  // of the file, in its order; rewrites leave them alone
+  std::map<std::string, std::string> metadata;  // of the file, what its author wrote into it
 
   Value* add_input(std::string_view name, Type type);
   Value* add_constant(std::string_view name, Tensor tensor);

@@ -214,6 +214,7 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
   if (graph.sparse_initializer_size() > 0)
     fail("sparse initializers are not supported", ErrorCode::unsupported);
   if (!graph.name().empty()) graph_.name = symbol_name(graph.name());
+  for (const auto& entry : model_.metadata_props()) graph_.metadata[entry.key()] = entry.value();
   check_nodes();
   note_uses(graph);
   for (const auto& f : model_.functions())

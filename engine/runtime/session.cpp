@@ -47,6 +47,7 @@ void add_observers(ir::Graph& graph, const std::vector<std::string>& names) {
 /// The shared part, and the requests that run it.
 struct Session::State {
   std::filesystem::path path;
+  std::map<std::string, std::string> metadata;
   plan::Plan plan;
   LoadTimes times;
   std::vector<passes::NodeStatus> node_statuses;
@@ -206,6 +207,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
                          const std::filesystem::path& path) {
   std::unique_ptr<State, Settle> state(new State);
   state->path = path;
+  state->metadata = graph.metadata;
   plan::Options plan_options;
   plan_options.gemm = options.gemm;
   plan_options.allow_nonfinite = options.allow_nonfinite;
@@ -342,6 +344,7 @@ const plan::Plan& Session::plan() const { return state_->plan; }
 opencl::Context& Session::context() const { return *state_->plan.context; }
 std::shared_ptr<opencl::Context> Session::shared_context() const { return state_->plan.context; }
 const std::filesystem::path& Session::path() const { return state_->path; }
+const std::map<std::string, std::string>& Session::metadata() const { return state_->metadata; }
 const LoadTimes& Session::load_times() const { return state_->times; }
 const std::vector<passes::NodeStatus>& Session::node_statuses() const {
   return state_->node_statuses;

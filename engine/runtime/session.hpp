@@ -125,6 +125,7 @@ class Session {
   opencl::Context& context() const;
   std::shared_ptr<opencl::Context> shared_context() const;
   const std::filesystem::path& path() const;
+  const std::map<std::string, std::string>& metadata() const;  // metadata_props of the file
 
   /// Runs one batch. Integer inputs may be int32 or int64; a mask or ids that the model declares as
   /// float hold whole numbers; inputs that the model has but the caller leaves out are an error,

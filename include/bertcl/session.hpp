@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,6 +83,7 @@ struct ModelInfo {
   bool takes_packed = false;      ///< sequences are not padded on their way through the model
   std::int64_t weight_bytes = 0;  ///< on the device, shared by all runs
   std::string device;             ///< its name
+  std::map<std::string, std::string> metadata;  ///< metadata_props of the file
 };
 
 struct RunOptions {

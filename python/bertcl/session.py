@@ -25,7 +25,7 @@ class ModelInfo(NamedTuple):
     """max_length: tokens of the longest sequence; vocabulary: rows of the word table; heads: of attention (0: not
     known, each); int8: whether linears or attention compute in int8; device: its name; precision: of float linears
     and attention, "fp32", "fp16" or "bf16"; task: what the model is for, as pipelines name it, by the names and shapes
-    of its outputs ("": they do not tell)."""
+    of its outputs ("": they do not tell); metadata: metadata_props of the file."""
 
     max_length: int
     vocabulary: int
@@ -34,6 +34,7 @@ class ModelInfo(NamedTuple):
     device: str
     precision: str
     task: str
+    metadata: dict[str, str]
 
 
 class Session:

@@ -52,6 +52,17 @@ TEST(ApiModelBytes, AnOwnerLivesAsLongAsTheSessionReads) {
   EXPECT_TRUE(alive.expired());
 }
 
+TEST(ApiModelBytes, KeepTheMetadataOfTheFile) {
+  // metadata_props, field 14 of a ModelProto: its fields may come in any order.
+  const std::string bytes = tests::bytes_of_model() +
+                            "\x72\x0f\n\x06"
+                            "author"
+                            "\x12\x05"
+                            "Lovel";
+  const Session session = Session::load(ModelBytes{std::as_bytes(std::span(bytes))});
+  EXPECT_EQ(session.info().metadata.at("author"), "Lovel");
+}
+
 TEST(ApiModelBytes, DamagedOnesAreRefused) {
   const auto load = [](std::string_view bytes) {
     return error_of([&] { Session::load(ModelBytes{std::as_bytes(std::span(bytes))}); });

@@ -13,6 +13,7 @@ from support import BERTCL, needs
 
 needs("torch")
 
+import onnx
 import torch
 import transformers
 from package import DEFAULT_MODEL, bertcl
@@ -116,6 +117,23 @@ class PipelinesTest(unittest.TestCase):
         self.assert_same([each["labels"] for each in self.command("classify", given, "--top-k", "3")],
                          theirs(given, top_k=3))
         self.assert_same([each["labels"][0] for each in self.command("classify", pairs)], theirs(pairs))
+
+    def test_classes_are_named_as_fine_tuning_wrote_into_the_model(self):
+        self.pipelines("text-classification")
+        model = onnx.load(self.model)
+        entry = model.metadata_props.add(key="bertcl.classes")
+
+        def pipeline(names):
+            entry.value = names
+            onnx.save(model, self.model)
+            return bertcl.pipeline("text-classification", model=self.model)
+
+        self.assertEqual(sorted(each["label"] for each in pipeline('["a", "b", "c", "d", "e"]')("x", top_k=None)),
+                         ["a", "b", "c", "d", "e"])
+        self.assertIn(pipeline("[]")("x")[0]["label"], LABELS)
+        for wrong in "[1, 2]", "{}", "a, b":
+            with self.assertRaisesRegex(ValueError, "bertcl.classes in the metadata is .*, expected a list of names"):
+                pipeline(wrong)
 
     def test_text_classification_of_several_labels(self):
         ours, theirs = self.pipelines("text-classification", problem_type="multi_label_classification")

@@ -151,13 +151,13 @@ TEST(Features, ImpossibleOptionsAreRefused) {
     return error_of([&] { make_features(document, "the cat", letter_tokenizer(), options); });
   };
   EXPECT_THAT(error_with({.max_seq_length = 5, .doc_stride = 1, .max_query_length = 64}),
-              HasSubstr("max_seq_length 5 leaves no room"));
+              HasSubstr("'max_seq_length' 5 leaves no room"));
   EXPECT_THAT(error_with({.max_seq_length = -1, .doc_stride = 1, .max_query_length = 64}),
               HasSubstr("leaves no room"));
   EXPECT_THAT(error_with({.max_seq_length = 64, .doc_stride = 0, .max_query_length = 64}),
-              HasSubstr("doc_stride 0"));
+              HasSubstr("'doc_stride' 0"));
   EXPECT_THAT(error_with({.max_seq_length = 64, .doc_stride = 1, .max_query_length = -1}),
-              HasSubstr("max_query_length -1"));
+              HasSubstr("'max_query_length' -1"));
   EXPECT_EQ(make_features(document, "the cat", letter_tokenizer(),
                           {.max_seq_length = 6, .doc_stride = 1, .max_query_length = 64})
                 .size(),

@@ -228,7 +228,7 @@ TEST(Predict, BadLogitsAreRefused) {
                 predict(document, {&window, 1}, letter_tokenizer(), {});
               }),
               HasSubstr("a window of 6 tokens has 5 start and 5 end logits"));
-  EXPECT_THAT(error_of([] { Case("a").predict({.n_best_size = 0}); }), HasSubstr("n_best_size 0"));
+  EXPECT_THAT(error_of([] { Case("a").predict({.n_best_size = 0}); }), HasSubstr("'n_best' 0"));
 }
 
 TEST(FinalText, FindsTheOriginalSpelling) {

@@ -28,6 +28,7 @@ class Pipeline:
         self.session = Session(path, **session)
         self.folder = path.parent
         self.config = read_json(path.with_name("config.json"))
+        self.classes = class_names(self.session, self.config)
         self.tokenizer = load_tokenizer(path.parent)
         self.tokenizer.no_padding()
         self.batch_tokens = batch_tokens
@@ -90,11 +91,25 @@ class Pipeline:
                          + (f", the head of {found}" if found else ""))
 
     def label(self, index):
-        return self.config.get("id2label", {}).get(str(index), f"LABEL_{index}")
+        return self.classes.get(str(index), f"LABEL_{index}")
 
     def decode_tokens(self, tokens):
         decoder = self.tokenizer.decoder
         return decoder.decode(tokens) if decoder else " ".join(tokens)
+
+
+def class_names(session, config):
+    """{"0": name, ..} of the outputs: those that fine-tuning wrote into the model, else id2label of config.json."""
+    written = session.info.metadata.get("bertcl.classes")
+    if written is None:
+        return config.get("id2label", {})
+    try:
+        names = json.loads(written)
+    except ValueError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{session.path}: bertcl.classes in the metadata is {written!r}, expected a list of names")
+    return {str(i): name for i, name in enumerate(names)} or config.get("id2label", {})
 
 
 def declared_length(folder, config):
