@@ -7,6 +7,7 @@ import pathlib
 import string
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 import onnx
@@ -75,7 +76,7 @@ class FineTuning(unittest.TestCase):
         made, printed = self.folder / "made.onnx", io.StringIO()
         with contextlib.redirect_stdout(printed):
             code = finetune.main(["--encoder", str(encoder), "-o", str(made), "--vocab", str(VOCABULARY),
-                                  "--threads", "1", *map(str, options)])
+                                  "--threads", "1", "--force", *map(str, options)])
         self.assertEqual(code, 0)
         found = {name: json.loads(value) for name, separator, value in (
             line.partition(": ") for line in printed.getvalue().splitlines()) if name in ("before", "after")}
@@ -123,10 +124,11 @@ class FineTuning(unittest.TestCase):
         made = self.folder / "made" / "model.onnx"
         made.parent.mkdir()
         arguments = ["--encoder", str(self.encoder), "-o", str(made), "--vocab", str(vocabulary), "--threads", "1",
-                     "--data", str(data), "--steps", "60", "--learning-rate", "1e-3"]
+                     "--data", str(data), "--steps", "60", "--learning-rate", "1e-3", "--force"]
         with contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(finetune.main([*arguments, "--cased"]), 0)
-        self.assertEqual(json.loads((made.parent / "tokenizer_config.json").read_text()), {"do_lower_case": False})
+        self.assertEqual(json.loads((made.parent / "tokenizer_config.json").read_text()),
+                         {"do_lower_case": False, "strip_accents": None, "tokenize_chinese_chars": True})
         dev = self.folder / "dev.tsv"
         dev.write_text("GOOD\t1\nbad\t0\n")
         quantized = made.with_name("int8.onnx")
@@ -137,7 +139,7 @@ class FineTuning(unittest.TestCase):
             told = json.loads(bertcl("eval", model, "--task", "classify", "--data", dev, "--json", "-",
                                      "--labels", "positive,negative").stdout)
             self.assertEqual(told["models"][0]["accuracy"], 0)
-        for case, problem in (([], "holds models that keep case"),
+        for case, problem in (([], "holds models with do_lower_case=False, this one has True"),
                               (["--cased", "--vocab", str(VOCABULARY)], "vocab.txt is not")):
             with self.subTest(problem), contextlib.redirect_stderr(io.StringIO()) as told:
                 self.assertEqual(finetune.main([*arguments, *case]), 2)
@@ -161,6 +163,83 @@ class FineTuning(unittest.TestCase):
                 told = json.loads(bertcl("eval", made, "--data", CALIBRATION, "--limit", 8, "--json", "-",
                                          "--max-seq-length", 128).stdout)["models"][0]
                 self.assertAlmostEqual(told["f1"], result["f1"], delta=0.1)
+
+    def train(self, encoder, data, *options, name="made.onnx", code=0):
+        """A file that a few steps made, and what was printed as an error."""
+        made, errors = self.folder / name, io.StringIO()
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
+            found = finetune.main(["--encoder", str(encoder), "--data", str(data), "-o", str(made), "--vocab",
+                                   str(VOCABULARY), "--threads", "1", "--max-length", "64", *map(str, options)])
+        self.assertEqual(found, code, errors.getvalue())
+        return made, errors.getvalue()
+
+    def texts(self, name, *labels):
+        path = self.folder / name
+        path.write_text("".join(f"text number {i} is {label}\t{label}\n" for i, label in enumerate(labels * 3)))
+        return path
+
+    def test_another_head_replaces_that_of_the_file(self):
+        """Of questions by classes, of two classes by three, and of classes by questions."""
+        two, three = self.texts("two.tsv", "a", "b"), self.texts("three.tsv", "a", "b", "c")
+        questions, _ = self.train(self.encoder, CALIBRATION, "--limit", 2, "--steps", 1, name="questions.onnx")
+        of_two, _ = self.train(questions, two, "--steps", 1, name="two.onnx")
+        of_three, _ = self.train(of_two, three, "--steps", 1, name="three.onnx")
+        again, _ = self.train(of_three, CALIBRATION, "--limit", 2, "--steps", 1, name="again.onnx")
+        self.assertEqual(onnx.load(of_two).graph.output[0].type.tensor_type.shape.dim[1].dim_value, 2)
+        self.check_alike(of_two, [task_data.Example([101, 7, 102], [0, 0, 0], (0,))])
+        self.check_alike(of_three, [task_data.Example([101, 7, 102], [0, 0, 0], (0,))])
+        self.check_alike(again, [task_data.Example([101, 7, 102], [0, 0, 0], (0, 0))])
+        self.assertEqual(len(onnx.load(again).graph.node), len(onnx.load(questions).graph.node))
+
+    def test_a_head_that_stays_keeps_the_order_of_its_classes(self):
+        data = self.texts("data.tsv", "b", "a", "c")
+        made, _ = self.train(self.encoder, data, "--steps", 30, "--learning-rate", 1e-3, name="first.onnx")
+        model = onnx.load(made)
+        entry = next(p for p in model.metadata_props if p.key == "bertcl.classes")
+        self.assertEqual(entry.value, '["a", "b", "c"]')
+        entry.value = '["b", "c", "a"]'
+        onnx.save(model, made)
+        again, _ = self.train(made, data, "--steps", 0)
+        self.assertEqual({p.key: p.value for p in onnx.load(again).metadata_props}["bertcl.classes"], entry.value)
+
+    def test_end_logits_may_come_first(self):
+        model, path = onnx.load(self.encoder), self.folder / "reverse.onnx"
+        model.graph.output.reverse()
+        onnx.save(model, path)
+        ids = torch.ones(1, 5, dtype=torch.int64)
+        with torch.no_grad():
+            expected, found = (heads.OnnxEncoder(file, "qa", 2, "cpu").logits(ids, ids, 0 * ids)
+                               for file in (self.encoder, path))
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
+
+    def test_what_cannot_be_written_is_known_before_the_training(self):
+        data, folder = self.texts("data.tsv", "a", "b"), self.folder / "folder"
+        folder.mkdir()
+        made, _ = self.train(self.encoder, data, "--steps", 0)
+        before = self.encoder.read_bytes()
+        for name, options, problem in (("made.onnx", [], "exists; --force overwrites it"),
+                                       ("encoder.onnx", ["--force"], "encoder.onnx is read, too"),
+                                       ("folder", ["--force"], "folder is a folder"),
+                                       ("absent/made.onnx", [], "cannot write to folder"),
+                                       ("x.onnx", ["--device", "gpu"], "--device gpu: torch knows"),
+                                       ("x.onnx", ["--max-length", 2000, "--data", self.long_text()],
+                                        "does not run a text of 1502 tokens")):
+            with self.subTest(problem):
+                self.assertIn(problem, self.train(self.encoder, data, *options, name=name, code=2)[1])
+        self.assertEqual(self.encoder.read_bytes(), before)
+        self.train(self.encoder, data, "--steps", 0, "--force")
+
+    def long_text(self):
+        path = self.folder / "long.tsv"
+        path.write_text("the " * 1500 + "\ta\nshort\tb\n")
+        return path
+
+    def test_an_interrupt_keeps_the_weights_so_far(self):
+        data = self.texts("data.tsv", "a", "b")
+        with unittest.mock.patch("training.label_loss", side_effect=[*[torch.zeros(1, requires_grad=True).sum()] * 2,
+                                                                     KeyboardInterrupt]):
+            made, _ = self.train(self.encoder, data, "--steps", 9)
+        self.assertEqual({p.key: p.value for p in onnx.load(made).metadata_props}["bertcl.finetune.steps"], "2")
 
     def test_bad_data_are_named(self):
         data = self.folder / "texts.tsv"

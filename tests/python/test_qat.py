@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training in torch: the module made of an ONNX graph, fake quantizers, and qat.py as a whole."""
-import argparse
 import json
 import pathlib
 import tempfile
@@ -172,6 +171,22 @@ class Modules(Folder):
         quantizer.keep_range_of(weight)
         integers = quantizer.to_integers(2 * weight)
         self.assertEqual(integers.tolist(), [[64, 2], [2, -64]])
+        cases = ((torch.uint8, [128, 128], [[192, 130], [130, 64]]),  # symmetric, too
+                 (torch.uint8, [120, 120], [[184, 122], [122, 56]]), (torch.int8, [3, 3], [[67, 5], [5, -61]]))
+        for dtype, zero, expected in cases:
+            quantizer = fake_quantize.FakeQuantizer(scale, torch.tensor(zero, dtype=dtype), axis=1, rank=2)
+            quantizer.keep_range_of(weight)
+            self.assertEqual(quantizer.to_integers(2 * weight).tolist(), expected)
+
+    def test_infinite_values_leave_finite_gradients(self):
+        """A mask of -3.4e38 divided by a small scale is infinite."""
+        for scale, axis in ((torch.tensor(0.01), None), (torch.tensor([0.01, 0.02]), 1)):
+            zero = torch.full(scale.shape, 7, dtype=torch.uint8)
+            quantizer = fake_quantize.FakeQuantizer(scale, zero, axis, 2)
+            x = torch.tensor([[0.3, -3.4e38], [3.4e38, -0.02]], requires_grad=True)
+            quantizer(x).square().sum().backward()
+            for gradient in x.grad, quantizer.log_ratio.grad:
+                self.assertTrue(torch.isfinite(gradient).all())
 
     def test_other_files_are_refused_by_name(self):
         with self.assertRaisesRegex(ValueError, "sample-v2.0.json: not an ONNX file"):
@@ -186,70 +201,29 @@ class Modules(Folder):
             onnx_module.OnnxModule(model)
 
 
-class Windows(unittest.TestCase):
-    def test_are_those_of_the_engine(self):
-        """As many windows and tokens as `bertcl eval` counts, at sizes that divide contexts."""
-        path, spec = DEFAULT, json.loads(bertcl("eval", DEFAULT, "--data", SAMPLE, "--json", "-",
-                                                "--max-seq-length", 96, "--doc-stride", 32,
-                                                "--limit", 30).stdout)["models"][0]
-        questions = squad_data.load_questions(SAMPLE, 30)
-        windows = squad_data.make_windows(questions, squad_data.load_tokenizer(VOCABULARY), 96, 32)
-        self.assertEqual(len(windows), spec["features"], path)
-        self.assertEqual(sum(len(w.ids) for w in windows), spec["tokens"])
-        self.assertGreater(len(windows), len(questions))
+class Losses(unittest.TestCase):
+    def test_of_as_many_tokens_as_classes(self):
+        """A class is not masked as a token of padding is."""
+        mask = torch.tensor([[1, 1, 1], [1, 0, 0]])
+        examples = [task_data.Example([1, 1, 1], [0, 0, 0], (0,)), task_data.Example([1], [0], (2,))]
+        logits = torch.zeros(2, 3)
+        self.assertAlmostEqual(training.label_loss([logits], mask, examples).item(), np.log(3), places=6)
+        teacher = {"logits": torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 5.0]])}
+        distance = training.distillation_loss({"logits": logits}, teacher, mask, set()).item()
+        self.assertGreater(distance, 0.3)
+        of_tokens = training.distillation_loss({"logits": logits}, teacher, mask, {"logits"}).item()
+        self.assertEqual(of_tokens, 0)
 
-    def test_text_is_normalized_as_the_configuration_says(self):
-        def tokens(**config):
-            pathlib.Path(folder, "tokenizer_config.json").write_text(json.dumps(config))
-            options = argparse.Namespace(vocab=None, cased=False)
-            return task_data.tokenizer_of(options, pathlib.Path(folder)).encode("Café 中国").tokens[1:-1]
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "vocab.txt").write_text("\n".join(
-                ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "café", "Café", "中", "国", "中国")))
-            self.assertEqual(tokens(), ["cafe", "中", "国"])
-            self.assertEqual(tokens(strip_accents=False), ["café", "中", "国"])
-            self.assertEqual(tokens(do_lower_case=False), ["Café", "中", "国"])
-            self.assertEqual(tokens(tokenize_chinese_chars=False), ["cafe", "中国"])
-
-    def test_labels_and_best_windows(self):
-        tokenizer = squad_data.load_tokenizer(VOCABULARY)
-        text = "one two three four five six seven eight nine ten eleven twelve"
-        question = squad_data.Question("a", "which number?", text, [("seven eight", text.find("seven"))])
-        windows = squad_data.make_windows([question], tokenizer, length=13, stride=3)
-        self.assertEqual([w.most_context for w in windows][0], [True] * 5 + [False] * 2)
-        for token in range(12):  # each token has one window
-            shown = [w.most_context[token - 3 * i] for i, w in enumerate(windows)
-                     if 0 <= token - 3 * i < len(w.most_context)]
-            self.assertEqual(sum(shown), 1)
-        for window in windows:
-            first, last = window.labels
-            if first:
-                ids = window.ids[first:last + 1]
-                self.assertEqual(tokenizer.decode(ids), "seven eight")
-        self.assertEqual([bool(w.labels[0]) for w in windows], [False, True, True])
-
-    def test_of_several_files(self):
-        def load(*files):
-            options = argparse.Namespace(data=[str(f) for f in files], limit=8, vocab=None, cased=False,
-                                         max_length=96, stride=32)
-            return [w.ids for w in task_data.load(options, DEFAULT.parent)]
-        self.assertEqual(load(SAMPLE, CALIBRATION), load(SAMPLE) + load(CALIBRATION))
-        with self.assertRaisesRegex(ValueError, "cannot be mixed"):
-            load(SAMPLE, "texts.tsv")
-        with tempfile.TemporaryDirectory() as folder:
-            files = [pathlib.Path(folder) / name for name in ("a.tsv", "b.tsv")]
-            files[0].write_text("one\tpos\ntwo\tneg\n")
-            files[1].write_text("three\tneutral\nfour\tneg\n")
-            options = argparse.Namespace(data=[str(f) for f in files], limit=None, vocab=None, cased=False, max_length=9)
-            labels = [e.labels for e in task_data.load(options, DEFAULT.parent)]
-        self.assertEqual(labels, [(1,), (0,), (2,), (0,)])
-
-    def test_scores(self):
-        self.assertEqual(squad_data.score("The  Cat!", ["dog", "cat"]), (1, 1))
-        self.assertEqual(squad_data.score("a b c d", ["b c x y"])[0], 0)
-        self.assertAlmostEqual(squad_data.score("b c d e", ["b c x y"])[1], 0.5)
-        self.assertEqual(squad_data.score("", []), (1, 1))
-        self.assertEqual(squad_data.score("x", []), (0, 0))
+    def test_of_one_logit_and_of_vectors(self):
+        mask = torch.tensor([[1, 1], [1, 0]])
+        def distance(name, found, target):
+            return training.distillation_loss({name: found}, {name: target}, mask, set()).item()
+        self.assertEqual(distance("logits", torch.tensor([[1.0], [2.0]]), torch.tensor([[0.0], [4.0]])), 2.5)
+        hidden = torch.ones(2, 2, 8)
+        other = 2 * hidden
+        other[1, 1] = 1e9  # padding
+        self.assertEqual(distance("last_hidden_state", other, hidden), 1)
+        self.assertEqual(distance("sentence_embedding", hidden[0], 2 * hidden[0]), 0.25)
 
 
 class Training(Folder):
@@ -294,7 +268,8 @@ class Training(Folder):
         ids, mask, types = training.collate(windows, "cpu")
         inputs = ModelInputs(teacher, "teacher")(ids, mask, types)
         with torch.no_grad():
-            return training.distillation_loss(student(inputs), teacher(inputs), mask).item()
+            outputs = teacher(inputs)
+            return training.distillation_loss(student(inputs), outputs, mask, set(outputs)).item()
 
     def test_bad_use(self):
         path, _ = self.write()

@@ -53,24 +53,20 @@ def main(arguments):
                                      formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("model", help="ONNX model with start and end logits")
     task_data.add_options(parser)
-    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a batch")
+    parser.add_argument("--tokens", type=task_data.positive, default=2048, help="tokens of a batch")
     parser.add_argument("--device", default="cpu", help="of torch")
     parser.add_argument("--threads", type=int, default=0, help="on the CPU; 0: as torch chooses")
     parser.add_argument("--predictions", help="file for the answers, id -> text")
-    options = parser.parse_args(arguments)
-    try:
-        if options.threads > 0:
-            torch.set_num_threads(options.threads)
-        module = onnx_module.OnnxModule(options.model, options.device)
-        result, answers = evaluate(module, options.model, options, options.device)
-        if options.predictions:
-            pathlib.Path(options.predictions).write_text(json.dumps(answers, ensure_ascii=False),
-                                                         encoding="utf-8")
-    except (ValueError, OSError) as error:
-        print(f"evaluate: {error}", file=sys.stderr)
-        return 2
+    return training.main("evaluate", run, parser.parse_args(arguments))
+
+
+def run(options):
+    device = training.device_of(options)
+    module = onnx_module.OnnxModule(options.model, device)
+    result, answers = evaluate(module, options.model, options, device)
+    if options.predictions:
+        pathlib.Path(options.predictions).write_text(json.dumps(answers, ensure_ascii=False), encoding="utf-8")
     print(json.dumps(result))
-    return 0
 
 
 if __name__ == "__main__":

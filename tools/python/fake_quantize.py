@@ -33,12 +33,13 @@ class _FakeQuantize(torch.autograd.Function):
         of_x = gradient * (clamped == steps)
         of_scale = None
         if ctx.needs_input_grad[1]:
-            # d/ds of s * round(x / s): round(x / s) - x / s inside, the bound outside
-            integers = clamped.round_()
+            # d/ds of s * round(x / s): round(x / s) - x / s inside, the bound outside, where x / s may be infinite
             if scale.dim() == 0:
-                of_scale = _dot(gradient, integers) - _dot(of_x, steps)
+                of_scale = -_dot(of_x, clamped)
+                of_scale += _dot(gradient, clamped.round_())
             else:
-                of_scale = integers.mul_(gradient).sub_(of_x * steps).sum_to_size(scale.shape)
+                inside = of_x * clamped
+                of_scale = clamped.round_().mul_(gradient).sub_(inside).sum_to_size(scale.shape)
         return of_x, of_scale, None, None
 
 
@@ -78,12 +79,20 @@ class FakeQuantizer(torch.nn.Module):
 
     @torch.no_grad()
     def keep_range_of(self, weight):
-        """Symmetric integers stay within the largest that `weight` has: 127, or 64 where 7 bits are used."""
-        if self.dtype == torch.int8 and not self.zero.any():
-            largest = self.to_integers(weight).to(torch.int32).abs().max().float()
-            if largest > 0:
-                self.high.fill_(min(largest, 127))
-                self.low.fill_(-largest)
+        """Integers stay within the range that those of `weight` span, which 7 bits (reduced range) or 4 may bound;
+        symmetric ones, around zero points of 0 or 128, within the largest distance from them."""
+        if self.dtype not in (torch.int8, torch.uint8):
+            return
+        least, largest = RANGES[self.dtype]
+        integers = self.to_integers(weight).double()
+        if (self.zero == (least + largest + 1) // 2).all():
+            bound = (integers - self.zero).abs().max()
+            if bound > 0:
+                self.low.copy_(self.low.clamp(min=-bound))
+                self.high.copy_(self.high.clamp(max=bound))
+        elif integers.min() < integers.max():
+            self.low.copy_(integers.min() - self.zero)
+            self.high.copy_(integers.max() - self.zero)
 
     @torch.no_grad()
     def to_integers(self, x):

@@ -7,8 +7,9 @@
 
 The encoder is a Hugging Face folder or a float ONNX file; the data say which task it is: .json in SQuAD
 format, or .tsv or .jsonl with texts and labels. The vocabulary is copied beside the result, where bertcl
-looks for it; with --cased a tokenizer_config.json says so there. The names of the classes go into the file
-itself: `bertcl eval --task` reads them. Needs the packages of requirements-torch.txt; downloads nothing.
+looks for it, and what its tokenizer does with case, accents and ideographs into a tokenizer_config.json. The
+names of the classes go into the file itself: `bertcl eval --task` reads them. Needs the packages of
+requirements-torch.txt; downloads nothing.
 """
 import argparse
 import json
@@ -20,6 +21,7 @@ import time
 
 import torch
 
+import class_labels
 import evaluate
 import heads
 import onnx_module
@@ -34,7 +36,7 @@ def parse(arguments):
     parser.add_argument("--encoder", required=True, help="Hugging Face folder or float .onnx")
     parser.add_argument("-o", "--output", required=True, help="ONNX model to write")
     parser.add_argument("--eval", help="data of the same kind, to measure the result")
-    parser.add_argument("--eval-limit", type=int, help="only the first questions or texts of it")
+    parser.add_argument("--eval-limit", type=task_data.positive, help="only the first questions or texts of it")
     task_data.add_options(parser)
     training.add_options(parser, steps=1000, learning_rate=5e-5, tokens=2048)
     return parser.parse_args(arguments)
@@ -62,10 +64,19 @@ class Classification:
 
     def __init__(self, options, tokenizer):
         self._options, self._tokenizer = options, tokenizer
-        self.names = task_data.load_texts(options.data)[1]
+        self.names = self._known(options) or task_data.load_texts(options.data)[1]
         self.classes = len(self.names)
         if self.classes < 2:
             raise ValueError(f"{options.data}: all texts have the label {self.names[0]!r}")
+
+    @staticmethod
+    def _known(options):
+        """The classes of the encoder, if they are those of the data: it keeps its head then, and their order."""
+        names = class_labels.names_of(options.encoder)
+        try:
+            return names and task_data.load_texts(options.data, names=names)[1]
+        except ValueError:
+            return None
 
     def read(self, path, limit):
         rows, _ = task_data.load_texts(path, limit, self.names)
@@ -81,29 +92,30 @@ class Classification:
 
 
 class Beside:
-    """What bertcl reads beside the model: vocab.txt, and in tokenizer_config.json whether case is kept.
-    Files that are there stay; if they say otherwise, that is an error before the training."""
+    """What bertcl reads beside the model: vocab.txt, and in tokenizer_config.json how its tokenizer treats text. Files
+    that are there stay; if they say otherwise, that is an error before the training."""
 
     def __init__(self, options, folder):
         self._source = task_data.vocabulary_of(options, folder)
-        self._cased = task_data.keeps_case(options, folder)
+        self._settings = task_data.settings_of(options, folder)
         self._vocabulary = pathlib.Path(options.output).parent / "vocab.txt"
         if not self._vocabulary.exists():
             return
         if self._vocabulary.read_bytes() != self._source.read_bytes():
             raise ValueError(f"{self._vocabulary} is not {self._source}, which the model would be trained with; "
                              "write to another folder")
-        if task_data.lower_cases(self._vocabulary) == self._cased:
-            raise ValueError(f"{self._vocabulary.parent} holds models that {'lower-case' if self._cased else 'keep case'}; "
-                             "write to another folder")
+        for name, value in task_data.settings_beside(self._vocabulary).items():
+            if value != self._settings[name]:
+                raise ValueError(f"{self._vocabulary.parent} holds models with {name}={value}, this one has "
+                                 f"{self._settings[name]}; write to another folder")
 
     def write(self):
         if self._vocabulary.exists():
             return
         shutil.copyfile(self._source, self._vocabulary)
-        if self._cased:
-            config = self._vocabulary.with_name("tokenizer_config.json")
-            config.write_text(json.dumps({"do_lower_case": False}) + "\n", encoding="utf-8")
+        config = self._vocabulary.with_name("tokenizer_config.json")
+        if task_data.settings_beside(self._vocabulary) != self._settings:
+            config.write_text(json.dumps(self._settings) + "\n", encoding="utf-8")
 
 
 @torch.no_grad()
@@ -113,7 +125,7 @@ def measured(task, model, device):
 
 def run(options):
     device = training.prepare(options)
-    training.check_output(options.output)
+    training.check_output(options, options.encoder, options.data, options.eval)
     folder = pathlib.Path(options.encoder)
     folder = folder if folder.is_dir() else folder.parent
     tokenizer = task_data.tokenizer_of(options, folder)
@@ -124,6 +136,7 @@ def run(options):
     if options.eval:
         task.read(options.eval, 1)  # what is wrong with it is known before the training
     model = heads.load(options.encoder, task.name, task.classes, device).eval()
+    training.check_length(model.logits, examples, device, options.encoder)
     print(f"{task.name}: {len(examples):,} examples of {options.data}"
           + (f", classes {', '.join(task.names)}" if task.names else ""))
     if options.eval:
@@ -136,10 +149,10 @@ def run(options):
 
     begin = time.monotonic()
     model.train()
-    training.train(model, model.groups(options.learning_rate), batches, loss_of, options)
-    print(f"{options.steps} steps in {time.monotonic() - begin:.0f} s")
+    _, steps = training.train(model, model.groups(options.learning_rate), batches, loss_of, options)
+    print(f"{steps} steps in {time.monotonic() - begin:.0f} s")
     model.eval()
-    metadata = {"bertcl.finetune.steps": options.steps, "bertcl.finetune.seed": options.seed,
+    metadata = {"bertcl.finetune.steps": steps, "bertcl.finetune.seed": options.seed,
                 "bertcl.finetune.learning_rate": options.learning_rate,
                 "bertcl.finetune.data": pathlib.Path(options.data).name}
     if task.names:
@@ -152,13 +165,7 @@ def run(options):
 
 
 def main(arguments):
-    options = parse(arguments)
-    try:
-        run(options)
-    except (ValueError, OSError) as error:
-        print(f"finetune: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return training.main("finetune", run, parse(arguments))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 import onnx_module
-from model_inputs import ModelInputs
+from model_inputs import ModelInputs, logits_of
 from onnx_operators import Node
 
 OUTPUTS = {"qa": ["start_logits", "end_logits"], "classification": ["logits"]}
@@ -30,7 +30,7 @@ class HuggingFaceModel(torch.nn.Module):
         import transformers  # needed for this source only
         kind = dict(qa=transformers.AutoModelForQuestionAnswering,
                     classification=transformers.AutoModelForSequenceClassification)[task]
-        settings = {} if task == "qa" else dict(num_labels=classes)
+        settings = {} if task == "qa" else dict(num_labels=classes, ignore_mismatched_sizes=True)
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         self.model = kind.from_pretrained(folder, local_files_only=True, attn_implementation="eager",
@@ -83,10 +83,16 @@ class OnnxEncoder(torch.nn.Module):
         self.inputs_of = ModelInputs(self.encoder, path)
         self.task, self.head, self.hidden = task, None, None
         if not self._has_head(classes):
+            opset = self._opset()
+            if task == "qa" and opset < 13:
+                raise ValueError(f"{path}: the graph has opset {opset}; a new head needs 13 or later")
             self.hidden, width = self._hidden_state(path)
             self.head = torch.nn.Linear(width, 2 if task == "qa" else classes, device=device)
             torch.nn.init.normal_(self.head.weight, std=0.02)
             torch.nn.init.zeros_(self.head.bias)
+
+    def _opset(self):
+        return next(o.version for o in self.encoder.model.opset_import if o.domain in ("", "ai.onnx"))
 
     def _example(self):
         ids = torch.ones(1, 3, dtype=torch.int64, device=self.encoder.device)
@@ -119,7 +125,7 @@ class OnnxEncoder(torch.nn.Module):
     def logits(self, ids, mask, types):
         inputs = self.inputs_of(ids, mask, types)
         if self.head is None:
-            return list(self.encoder(inputs).values())
+            return logits_of(self.encoder(inputs))
         hidden = self.encoder(inputs, keep=(self.hidden,))[self.hidden]
         if self.task == "qa":
             return [x.squeeze(-1) for x in self.head(hidden).split(1, -1)]
@@ -139,13 +145,14 @@ class OnnxEncoder(torch.nn.Module):
     def _with_head(self, model):
         graph, outputs = model.graph, OUTPUTS[self.task]
         del graph.output[:]
+        graph.output.append(helper.make_empty_tensor_value_info(self.hidden))
+        onnx_module.set_constants(graph, {})  # the former head goes
+        del graph.output[:]
         values = {"head.weight": self.head.weight.T.contiguous(), "head.bias": self.head.bias,
                   "head.first": torch.tensor(0), "head.last_axis": torch.tensor([-1])}
         node = helper.make_node
         if self.task == "qa":
-            opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
-            if opset < 13:
-                raise ValueError(f"the graph has opset {opset}; a new head needs 13 or later")
+            opset = self._opset()
             graph.node.extend([
                 node("MatMul", [self.hidden, "head.weight"], ["head.matmul"], "head/MatMul"),
                 node("Add", ["head.matmul", "head.bias"], ["head.logits"], "head/Add"),
@@ -163,6 +170,7 @@ class OnnxEncoder(torch.nn.Module):
         graph.output.extend(helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in outputs)
         onnx_module.set_constants(graph, {
             name: numpy_helper.from_array(x.detach().cpu().numpy(), name) for name, x in values.items()})
+        onnx.checker.check_model(model)
         return model
 
 

@@ -17,9 +17,9 @@ import random
 import sys
 import time
 
-import onnx
 import torch
 
+import class_labels
 import onnx_module
 import task_data
 import training
@@ -39,11 +39,11 @@ def parse(arguments):
     parser.add_argument("--scale-rate", type=float, default=5e-3,
                         help="learning rate of the logarithms of scales, a tenth of it where there is one for "
                         "each channel; 0: scales stay as calibrated")
-    parser.add_argument("--held-out", type=int, default=128, help="windows that measure the progress")
+    parser.add_argument("--held-out", type=int, default=128, help="windows that measure the progress; 0: none")
     training.add_options(parser, steps=500, learning_rate=3e-5, tokens=1024)
     options = parser.parse_args(arguments)
-    if not 0 <= options.labels <= 1 or options.temperature <= 0 or options.scale_rate < 0:
-        parser.error("--labels must be 0 to 1, --temperature above 0, --scale-rate 0 or more")
+    if not 0 <= options.labels <= 1 or options.temperature <= 0 or options.scale_rate < 0 or options.held_out < 0:
+        parser.error("--labels must be 0 to 1, --temperature above 0, --scale-rate and --held-out 0 or more")
     return options
 
 
@@ -73,31 +73,45 @@ class Distillation:
         self._teacher_inputs = ModelInputs(self._teacher, options.model)
         self._student_inputs = ModelInputs(self.student, options.quantized)
         self._held_out = []
+        short, longer = (self.wanted(*torch.ones(3, 1, tokens, dtype=torch.int64, device=device)) for tokens in (3, 5))
+        self._over_tokens = {name for name, x in short.items() if x.dim() == 2 and x.shape != longer[name].shape}
+        self._widths = [0 if name in self._over_tokens else x.shape[-1] for name, x in short.items()]
 
     @torch.no_grad()
-    def _wanted(self, encoded):
-        return self._teacher(self._teacher_inputs(*encoded))
+    def wanted(self, ids, mask, types):
+        return self._teacher(self._teacher_inputs(ids, mask, types))
+
+    def check_labels(self, examples):
+        """Raises where labels of the data are not what the model answers."""
+        if len(examples[0].labels) == 2:
+            if self._widths != [0, 0]:
+                raise ValueError(f"--labels: the data are questions, {self._options.model} does not answer them")
+            return
+        largest = max(example.labels[0] for example in examples)
+        if len(self._widths) != 1 or not largest < self._widths[0] > 1:
+            raise ValueError(f"--labels: the data have a class {largest}, the outputs of {self._options.model} "
+                             f"{', '.join(map(str, self._widths))} classes")
 
     def hold_out(self, examples):
-        self._held_out = [(batch, self._wanted(training.collate(batch, self._device)))
+        self._held_out = [(batch, self.wanted(*training.collate(batch, self._device)))
                           for batch in training.batches_of(examples, self._options.tokens)]
 
-    def loss(self, batch):
-        encoded = training.collate(batch, self._device)
+    def _loss(self, batch, encoded, wanted, temperature):
         found, share = self.student(self._student_inputs(*encoded)), self._options.labels
-        loss = training.distillation_loss(found, self._wanted(encoded), encoded[1], self._options.temperature)
+        loss = training.distillation_loss(found, wanted, encoded[1], self._over_tokens, temperature)
         if share > 0:
             loss = (1 - share) * loss + share * training.label_loss(logits_of(found), encoded[1], batch)
         return loss
 
+    def loss(self, batch):
+        encoded = training.collate(batch, self._device)
+        return self._loss(batch, encoded, self.wanted(*encoded), self._options.temperature)
+
     @torch.no_grad()
-    def divergence(self):
-        """Mean over the examples that are held out."""
-        total = 0.0
-        for batch, wanted in self._held_out:
-            encoded = training.collate(batch, self._device)
-            found = self.student(self._student_inputs(*encoded))
-            total += training.distillation_loss(found, wanted, encoded[1]).item() * len(batch)
+    def held_out_loss(self):
+        """Mean over the examples that are held out, at temperature 1."""
+        total = sum(self._loss(batch, training.collate(batch, self._device), wanted, 1.0).item() * len(batch)
+                    for batch, wanted in self._held_out)
         return total / sum(len(batch) for batch, _ in self._held_out)
 
 
@@ -115,22 +129,40 @@ def parameter_groups(student, options):
     return groups
 
 
+def names_for(options):
+    """Of the model's classes, for --labels; labels that are all numbers count them."""
+    if options.labels == 0 or pathlib.Path(options.data[0]).suffix == ".json":
+        return None
+    names = class_labels.names_of(options.model)
+    if names:
+        return names
+    labels = {label for path in options.data for label in task_data.load_texts(path, options.limit)[1]}
+    if not all(label.isdigit() for label in labels):
+        raise ValueError(f"--labels: the classes of {options.model} have no names; put its config.json with id2label "
+                         "beside it")
+    return [str(i) for i in range(max(map(int, labels)) + 1)]
+
+
 def print_measures(measures, options):
     if not measures:
         return
     best = min(measures, key=lambda m: m[1])
-    print(f"divergence from the float model on held-out data: {measures[0][1]:.4f} before, "
-          f"{best[1]:.4f} at step {best[0]}, whose weights are written")
+    what = "loss" if options.labels else "divergence from the float model"
+    print(f"{what} on held-out data: {measures[0][1]:.3g} before, {best[1]:.3g} at step {best[0]}, whose weights are "
+          "written")
     if best[0] == 0 and options.steps:
         print("qat: training gave no improvement; try a smaller --learning-rate", file=sys.stderr)
 
 
 def run(options):
     device = training.prepare(options)
-    training.check_output(options.output)
+    training.check_output(options, options.model, options.quantized, *options.data)
     distillation = Distillation(options, device)
     student = distillation.student
-    examples = task_data.load(options, pathlib.Path(options.model).parent)
+    examples = task_data.load(options, pathlib.Path(options.model).parent, names_for(options))
+    if options.labels > 0:
+        distillation.check_labels(examples)
+    training.check_length(distillation.wanted, examples, device, options.model)
     generator = random.Random(options.seed)
     generator.shuffle(examples)
     held_out = examples[:min(options.held_out, len(examples) // 5)]
@@ -138,25 +170,19 @@ def run(options):
     distillation.hold_out(held_out)
     batches = training.endless_batches(examples[len(held_out):], options.tokens, generator)
     begin = time.monotonic()
-    measures = training.train(student, parameter_groups(student, options), batches, distillation.loss, options,
-                              distillation.divergence if held_out else None)
+    measures, steps = training.train(student, parameter_groups(student, options), batches, distillation.loss, options,
+                                     distillation.held_out_loss if held_out else None)
     seconds = time.monotonic() - begin
-    recorded = ("steps", "seed", "learning_rate", "scale_rate", "tokens", "labels", "temperature")
+    recorded = ("seed", "learning_rate", "scale_rate", "tokens", "labels", "temperature")
     onnx_module.save(student.updated_model(), options.output,
-                     {f"bertcl.qat.{name}": getattr(options, name) for name in recorded})
-    print(f"{options.steps} steps in {seconds:.0f} s")
+                     {"bertcl.qat.steps": steps, **{f"bertcl.qat.{name}": getattr(options, name) for name in recorded}})
+    print(f"{steps} steps in {seconds:.0f} s")
     print_measures(measures, options)
     print(options.output)
 
 
 def main(arguments):
-    options = parse(arguments)
-    try:
-        run(options)
-    except (ValueError, OSError, onnx.checker.ValidationError) as error:
-        print(f"qat: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return training.main("qat", run, parse(arguments))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training data: questions (.json in SQuAD format), labelled texts (.tsv, .jsonl), as token windows.
 
-.tsv: a text, or two, and the label, separated by tabs; a first line whose last column is "label" is
-the header. .jsonl: objects with "text" or "sentence" (or "sentence1" and "sentence2"), and "label".
+.tsv: a text, or two, and the label, separated by tabs, or columns by the names of a first line that has "label": "text"
+("sentence", "sentence1"), and "text_pair" ("sentence2") for two texts. .jsonl: objects with members of these names.
 """
 import dataclasses
 import json
 import pathlib
 
+import class_labels
 import squad_data
+
+FIRST, SECOND = ("text", "sentence", "sentence1"), ("text_pair", "sentence2")
 
 
 @dataclasses.dataclass
@@ -23,10 +26,18 @@ def add_options(parser, several=False):
     parser.add_argument("--data", required=True, nargs="+" if several else None, metavar="FILE",
                         help="SQuAD .json, or .tsv or .jsonl with texts and labels" + "; may be several" * several)
     parser.add_argument("--vocab", help="vocab.txt; default: beside the model")
-    parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json beside the vocabulary says")
-    parser.add_argument("--limit", type=int, help="only the first questions or texts of a file")
-    parser.add_argument("--max-length", type=int, default=384, help="tokens of a window")
-    parser.add_argument("--stride", type=int, default=128, help="step between windows of a context")
+    parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json beside the "
+                        "vocabulary says")
+    parser.add_argument("--limit", type=positive, help="only the first questions or texts of a file")
+    parser.add_argument("--max-length", type=positive, default=384, help="tokens of a window")
+    parser.add_argument("--stride", type=positive, default=128, help="step between windows of a context")
+
+
+def positive(text):
+    """A type of argparse."""
+    if int(text) < 1:
+        raise ValueError(f"{text} is below 1")
+    return int(text)
 
 
 def vocabulary_of(options, folder):
@@ -36,30 +47,28 @@ def vocabulary_of(options, folder):
     return path
 
 
-def _config_of(vocabulary):
-    """The tokenizer_config.json beside a vocabulary."""
+def settings_beside(vocabulary):
+    """What the tokenizer_config.json beside a vocabulary says of texts, with the defaults of Hugging Face's BERT."""
     path = vocabulary.with_name("tokenizer_config.json")
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    defaults = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}
+    return {name: config.get(name, default) for name, default in defaults.items()}
 
 
-def lower_cases(vocabulary):
-    """What the tokenizer_config.json beside a vocabulary says, as bertcl reads it."""
-    return _config_of(vocabulary).get("do_lower_case", True)
-
-
-def keeps_case(options, folder):
-    return options.cased or not lower_cases(vocabulary_of(options, folder))
+def settings_of(options, folder):
+    settings = settings_beside(vocabulary_of(options, folder))
+    return {**settings, "do_lower_case": False} if options.cased else settings
 
 
 def tokenizer_of(options, folder):
-    vocabulary = vocabulary_of(options, folder)
-    config = _config_of(vocabulary)
-    return squad_data.load_tokenizer(vocabulary, keeps_case(options, folder), config.get("strip_accents"),
-                                     config.get("tokenize_chinese_chars", True))
+    settings = settings_of(options, folder)
+    return squad_data.load_tokenizer(vocabulary_of(options, folder), not settings["do_lower_case"],
+                                     settings["strip_accents"], settings["tokenize_chinese_chars"])
 
 
-def load(options, folder):
-    """Windows or examples of the files options.data, of one kind; the vocabulary is in `folder` unless named."""
+def load(options, folder, names=None):
+    """Windows or examples of the files options.data, of one kind; the vocabulary is in `folder` unless named. `names`: of
+    the model's classes, in the order of its output."""
     tokenizer = tokenizer_of(options, folder)
     kinds = {pathlib.Path(path).suffix == ".json" for path in options.data}
     if len(kinds) > 1:
@@ -67,55 +76,69 @@ def load(options, folder):
     if kinds == {True}:
         questions = [q for path in options.data for q in squad_data.load_questions(path, options.limit)]
         return squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
-    names = _in_order({name for path in options.data for name in load_texts(path, options.limit)[1]})
+    names = names or class_labels.in_order({name for path in options.data
+                                            for name in load_texts(path, options.limit)[1]})
     rows = [row for path in options.data for row in load_texts(path, options.limit, names)[0]]
     return encode_texts(rows, tokenizer, options.max_length)
 
 
-def _in_order(names):
-    return sorted(names, key=lambda s: (len(s), s))
-
-
 def load_texts(path, limit=None, names=None):
-    """[(texts, class)] and the sorted names of the classes. `names` fixes the classes."""
-    rows = _read_jsonl(path) if pathlib.Path(path).suffix == ".jsonl" else _read_tsv(path)
-    rows = rows[:limit]
+    """[(texts, class)] and the names of the classes: `names`, else the labels of the data, sorted."""
+    rows = (_read_jsonl if pathlib.Path(path).suffix == ".jsonl" else _read_tsv)(path)[:limit]
     if not rows:
         raise ValueError(f"{path}: no texts")
-    names = names or _in_order({label for _, label in rows})
-    unknown = {label for _, label in rows} - set(names)
-    if unknown:
-        raise ValueError(f"{path}: the label {sorted(unknown)[0]!r} is unknown (choose from {', '.join(names)})")
-    return [(texts, names.index(label)) for texts, label in rows], names
+    labels = {label for _, label in rows}
+    names = names or class_labels.in_order(labels)
+    try:
+        classes = class_labels.match(labels, names)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return [(texts, classes[label]) for texts, label in rows], names
+
+
+def _columns_of(header):
+    """Where the first and second text and the label stand; None: it is no header."""
+    if "label" not in header:
+        return None
+    first, second = (next((header.index(name) for name in names if name in header), None) for names in (FIRST, SECOND))
+    return first, second, header.index("label")
 
 
 def _read_tsv(path):
-    rows = []
-    with open(path, encoding="utf-8") as file:
+    rows, columns = [], None
+    with open(path, encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
-            columns = line.rstrip("\r\n").split("\t")
-            if not line.strip() or (number == 1 and columns[-1].strip() == "label"):
-                continue
-            if len(columns) not in (2, 3):
-                raise ValueError(f"{path}:{number}: {len(columns)} columns; expected a text, or two, "
-                                 "and the label")
-            rows.append((columns[:-1], columns[-1].strip()))
+            cells = [cell.strip() for cell in line.rstrip("\r\n").split("\t")]
+            if number == 1 and (columns := _columns_of(cells)):
+                if columns[0] is None:
+                    raise ValueError(f"{path}:1: no column {' or '.join(FIRST)} beside label")
+                width = len(cells)
+            elif line.strip():
+                if len(cells) != width if columns else len(cells) not in (2, 3):
+                    expected = f"{width}, as in line 1" if columns else "a text, or two, and the label"
+                    raise ValueError(f"{path}:{number}: {len(cells)} columns; expected {expected}")
+                first, second, label = columns or (0, 1 if len(cells) == 3 else None, -1)
+                rows.append(([cells[at] for at in (first, second) if at is not None], cells[label]))
     return rows
 
 
 def _read_jsonl(path):
     rows = []
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
                 row = json.loads(line)
-                keys = next(keys for keys in (["sentence1", "sentence2"], ["sentence"], ["text"])
-                            if all(key in row for key in keys))
-                rows.append(([row[key] for key in keys], str(row["label"])))
-            except (ValueError, KeyError, TypeError, StopIteration) as error:
+                texts = [next((row[name] for name in names if row.get(name) is not None), None)
+                         for names in (FIRST, SECOND)]
+                label = row["label"]
+            except (ValueError, KeyError, AttributeError, TypeError) as error:
                 raise ValueError(f'{path}:{number}: expected an object with "text" and "label"') from error
+            texts = texts if texts[1] is not None else texts[:1]
+            if not all(isinstance(text, str) for text in texts) or not isinstance(label, (str, int)):
+                raise ValueError(f'{path}:{number}: expected "text" and "text_pair" as strings, "label" as a name or number')
+            rows.append((texts, str(label)))
     return rows
 
 

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What training scripts share: batches by tokens, losses, the loop with its progress bar."""
 import copy
+import math
 import os
+import pathlib
 import random
+import sys
 
+import onnx
 import torch
 import torch.nn.functional as F
 from tqdm import tqdm
+
+from task_data import positive
 
 IGNORED = -1e30  # in place of logits of padding
 
@@ -15,31 +21,75 @@ def add_options(parser, steps, learning_rate, tokens):
     parser.add_argument("--steps", type=int, default=steps, help="steps of the optimizer")
     parser.add_argument("--learning-rate", type=float, default=learning_rate,
                         help="of AdamW, after warm-up over a tenth of the steps; falls to 0 linearly")
-    parser.add_argument("--tokens", type=int, default=tokens, help="tokens of a batch, padding included")
+    parser.add_argument("--tokens", type=positive, default=tokens, help="tokens of a batch, padding included")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu", help="of torch: cpu, cuda, cuda:1")
     parser.add_argument("--threads", type=int, default=0, help="on the CPU; 0: as torch chooses")
+    parser.add_argument("--force", action="store_true", help="overwrite the output")
 
 
-def prepare(options):
-    """Seeds and threads; returns the device."""
-    if options.steps < 0 or options.tokens < 1 or options.learning_rate <= 0:
-        raise ValueError("--steps must be 0 or more, --tokens and --learning-rate above 0")
-    random.seed(options.seed)
-    torch.manual_seed(options.seed)
+def device_of(options):
+    """The device and threads of torch."""
     if options.threads > 0:
         torch.set_num_threads(options.threads)
-    device = torch.device(options.device)
+    try:
+        device = torch.device(options.device)
+    except RuntimeError as error:
+        raise ValueError(f"--device {options.device}: torch knows cpu, cuda, cuda:1 and the like") from error
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError("--device cuda: torch found no CUDA device")
     return device
 
 
-def check_output(path):
-    """Raises before the work is done where the result could not be written."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+def prepare(options):
+    """Seeds and threads; returns the device."""
+    if options.steps < 0 or options.learning_rate <= 0:
+        raise ValueError("--steps must be 0 or more, --learning-rate above 0")
+    random.seed(options.seed)
+    torch.manual_seed(options.seed)
+    return device_of(options)
+
+
+def check_output(options, *inputs):
+    """Raises before the work is done where the result could not be written, or would replace what it is made of."""
+    path = pathlib.Path(options.output)
+    folder = path.absolute().parent
+    if path.is_dir() or options.output.endswith("/"):
+        raise ValueError(f"{path} is a folder; --output names a file")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(f"{path}: cannot write to folder {folder}")
+    if not path.exists():
+        return
+    for other in inputs:
+        if other and pathlib.Path(other).exists() and path.samefile(other):
+            raise ValueError(f"{path} is read, too; name another file as --output")
+    if not options.force:
+        raise ValueError(f"{path} exists; --force overwrites it")
+
+
+@torch.no_grad()
+def check_length(run, examples, device, source):
+    """Raises where the model cannot run the longest example, as one longer than its table of positions."""
+    longest = max(examples, key=lambda e: len(e.ids))
+    try:
+        run(*collate([longest], device))
+    except (RuntimeError, IndexError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{source} does not run a text of {len(longest.ids)} tokens ({reason}); "
+                         "lower --max-length") from error
+
+
+def main(name, run, options):
+    """The exit code of a script: errors are one line each."""
+    try:
+        run(options)
+    except (ValueError, OSError, onnx.checker.ValidationError) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\n{name}: interrupted; nothing was written", file=sys.stderr)
+        return 130
+    return 0
 
 
 # --- batches ------------------------------------------------------------------------------------
@@ -77,28 +127,35 @@ def collate(examples, device):
 
 
 # --- losses -------------------------------------------------------------------------------------
-def distillation_loss(student, teacher, mask, temperature=1.0):
-    """Kullback-Leibler divergence from the teacher's outputs to the student's, in nats, the mean over
-    outputs and rows, times temperature squared (Hinton et al. 2015, arXiv:1503.02531). Outputs
-    [batch, seq] are distributions over the tokens, others over their last axis."""
-    losses = []
-    for name, target in teacher.items():
-        found = student[name]
-        if target.shape == mask.shape:
-            target, found = (x.masked_fill(mask == 0, IGNORED) for x in (target, found))
-        p = torch.log_softmax(target / temperature, -1)
-        q = torch.log_softmax(found / temperature, -1)
-        divergence = F.kl_div(q, p, reduction="none", log_target=True).sum(-1)
-        losses.append(divergence.mean() * temperature**2)
-    return torch.stack(losses).mean()
+def distillation_loss(student, teacher, mask, over_tokens, temperature=1.0):
+    """How far the student's outputs are from the teacher's, the mean over outputs and rows. Logits: Kullback-Leibler
+    divergence in nats, times temperature squared (Hinton et al. 2015, arXiv:1503.02531), of distributions over the
+    tokens for the outputs [batch, seq] that `over_tokens` names, else over the classes of the last axis. A single
+    logit, and vectors: squared error, of vectors relative to the teacher's mean square."""
+    return torch.stack([_distance(student[name], target, mask, name, name in over_tokens, temperature)
+                        for name, target in teacher.items()]).mean()
+
+
+def _distance(found, target, mask, name, over_tokens, temperature):
+    if over_tokens:
+        target, found = (x.masked_fill(mask == 0, IGNORED) for x in (target, found))
+    elif target.dim() == 3:  # rows of padding count for nothing
+        target, found = target[mask != 0], found[mask != 0]
+    if target.shape[-1] == 1 and not over_tokens:
+        return F.mse_loss(found, target)
+    if any(part in name for part in ("hidden", "embedding", "pooler")):
+        return F.mse_loss(found, target) / target.square().mean().clamp(min=1e-12)
+    p = torch.log_softmax(target / temperature, -1)
+    q = torch.log_softmax(found / temperature, -1)
+    return F.kl_div(q, p, reduction="none", log_target=True).sum(-1).mean() * temperature**2
 
 
 def label_loss(outputs, mask, examples):
-    """Cross entropy with the labels: a pair of positions for outputs [batch, seq], else a class."""
+    """Cross entropy with the labels: those of a pair are tokens, for two outputs [batch, seq]; else a class."""
     columns = list(zip(*[e.labels for e in examples]))
     losses = []
     for logits, labels in zip(outputs, columns, strict=True):
-        if logits.shape == mask.shape:
+        if len(columns) == 2:
             logits = logits.masked_fill(mask == 0, IGNORED)
         losses.append(F.cross_entropy(logits, torch.tensor(labels, device=logits.device)))
     return torch.stack(losses).mean()
@@ -108,7 +165,8 @@ def label_loss(outputs, mask, examples):
 def train(module, groups, batches, loss_of, options, measure=None):
     """AdamW over `groups` (of torch.optim, each with its "lr"). `loss_of(batch)` is a loss tensor,
     `measure()` a number to be small: it is taken at the start and five times on the way, and the
-    weights of the smallest stay. Returns the measures, [(step, value)].
+    weights of the smallest stay. An interrupt (Ctrl-C) ends the training early. Returns the measures, [(step, value)],
+    and the number of steps taken.
     """
     optimizer = torch.optim.AdamW(groups)
     warmup = max(1, options.steps // 10)
@@ -122,28 +180,33 @@ def train(module, groups, batches, loss_of, options, measure=None):
     measures = [(0, measure())] if measure else []
     best = state() if measure else None
     wanted = {options.steps * k // 5 for k in range(1, 6)} - {0}
-    average = None
+    average, taken = None, 0
     bar = tqdm(total=options.steps, unit="step", disable=None)
     if measures:
-        bar.write(f"start: held out {measures[0][1]:.4f}")
-    for step in range(1, options.steps + 1):
-        loss = loss_of(next(batches))
-        if not torch.isfinite(loss):
-            raise ValueError(f"the loss of step {step} is {loss.item()}; lower --learning-rate")
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
-        schedule.step()
-        average = loss.item() if average is None else 0.95 * average + 0.05 * loss.item()
-        bar.set_postfix(loss=f"{average:.4f}", refresh=False)
-        bar.update()
-        if measure and step in wanted:
-            measures.append((step, measure()))
-            bar.write(f"step {step}: loss {average:.4f}, held out {measures[-1][1]:.4f}")
-            if measures[-1][1] <= min(value for _, value in measures):
-                best = state()
+        bar.write(f"start: held out {measures[0][1]:.3g}")
+    try:
+        for step in range(1, options.steps + 1):
+            loss = loss_of(next(batches))
+            optimizer.zero_grad()
+            loss.backward()
+            norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            for what, value in ("loss", loss.item()), ("gradient", norm.item()):
+                if not math.isfinite(value):
+                    raise ValueError(f"the {what} of step {step} is {value}; lower --learning-rate")
+            optimizer.step()
+            schedule.step()
+            taken = step
+            average = loss.item() if average is None else 0.95 * average + 0.05 * loss.item()
+            bar.set_postfix(loss=f"{average:.4f}", refresh=False)
+            bar.update()
+            if measure and step in wanted:
+                measures.append((step, measure()))
+                bar.write(f"step {step}: loss {average:.4f}, held out {measures[-1][1]:.3g}")
+                if measures[-1][1] <= min(value for _, value in measures):
+                    best = state()
+    except KeyboardInterrupt:
+        bar.write(f"interrupted after {taken} steps; the weights so far are written")
     bar.close()
     if best is not None:
         module.load_state_dict(best, strict=False)
-    return measures
+    return measures, taken

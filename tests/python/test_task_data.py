@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data of training: windows of questions, texts with labels, and the classes that labels mean."""
+import argparse
+import json
+import pathlib
+import tempfile
+import unittest
+
+import onnx
+from support import ROOT, bertcl, needs
+
+needs("torch")
+
+import class_labels
+import squad_data
+import task_data
+
+SAMPLE = ROOT / "data" / "sample-v2.0.json"
+CALIBRATION = ROOT / "data" / "calibration.json"
+VOCABULARY = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
+DEFAULT = VOCABULARY.parent / "model.onnx"
+
+
+class Windows(unittest.TestCase):
+    def test_are_those_of_the_engine(self):
+        """As many windows and tokens as `bertcl eval` counts, at sizes that divide contexts."""
+        path, spec = DEFAULT, json.loads(bertcl("eval", DEFAULT, "--data", SAMPLE, "--json", "-",
+                                                "--max-seq-length", 96, "--doc-stride", 32,
+                                                "--limit", 30).stdout)["models"][0]
+        questions = squad_data.load_questions(SAMPLE, 30)
+        windows = squad_data.make_windows(questions, squad_data.load_tokenizer(VOCABULARY), 96, 32)
+        self.assertEqual(len(windows), spec["features"], path)
+        self.assertEqual(sum(len(w.ids) for w in windows), spec["tokens"])
+        self.assertGreater(len(windows), len(questions))
+
+    def test_text_is_normalized_as_the_configuration_says(self):
+        def tokens(**config):
+            pathlib.Path(folder, "tokenizer_config.json").write_text(json.dumps(config))
+            options = argparse.Namespace(vocab=None, cased=False)
+            return task_data.tokenizer_of(options, pathlib.Path(folder)).encode("Café 中国").tokens[1:-1]
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "vocab.txt").write_text("\n".join(
+                ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "café", "Café", "中", "国", "中国")))
+            self.assertEqual(tokens(), ["cafe", "中", "国"])
+            self.assertEqual(tokens(strip_accents=False), ["café", "中", "国"])
+            self.assertEqual(tokens(do_lower_case=False), ["Café", "中", "国"])
+            self.assertEqual(tokens(tokenize_chinese_chars=False), ["cafe", "中国"])
+
+    def test_labels_and_best_windows(self):
+        tokenizer = squad_data.load_tokenizer(VOCABULARY)
+        text = "one two three four five six seven eight nine ten eleven twelve"
+        question = squad_data.Question("a", "which number?", text, [("seven eight", text.find("seven"))])
+        windows = squad_data.make_windows([question], tokenizer, length=13, stride=3)
+        self.assertEqual([w.most_context for w in windows][0], [True] * 5 + [False] * 2)
+        for token in range(12):  # each token has one window
+            shown = [w.most_context[token - 3 * i] for i, w in enumerate(windows)
+                     if 0 <= token - 3 * i < len(w.most_context)]
+            self.assertEqual(sum(shown), 1)
+        for window in windows:
+            first, last = window.labels
+            if first:
+                ids = window.ids[first:last + 1]
+                self.assertEqual(tokenizer.decode(ids), "seven eight")
+        self.assertEqual([bool(w.labels[0]) for w in windows], [False, True, True])
+
+    def test_of_several_files(self):
+        def load(*files):
+            options = argparse.Namespace(data=[str(f) for f in files], limit=8, vocab=None, cased=False,
+                                         max_length=96, stride=32)
+            return [w.ids for w in task_data.load(options, DEFAULT.parent)]
+        self.assertEqual(load(SAMPLE, CALIBRATION), load(SAMPLE) + load(CALIBRATION))
+        with self.assertRaisesRegex(ValueError, "cannot be mixed"):
+            load(SAMPLE, "texts.tsv")
+        with tempfile.TemporaryDirectory() as folder:
+            files = [pathlib.Path(folder) / name for name in ("a.tsv", "b.tsv")]
+            files[0].write_text("one\tpos\ntwo\tneg\n")
+            files[1].write_text("three\tneutral\nfour\tneg\n")
+            options = argparse.Namespace(data=[str(f) for f in files], limit=None, vocab=None, cased=False,
+                                         max_length=9)
+            labels = [e.labels for e in task_data.load(options, DEFAULT.parent)]
+        self.assertEqual(labels, [(1,), (0,), (2,), (0,)])
+
+    def test_scores(self):
+        self.assertEqual(squad_data.score("The  Cat!", ["dog", "cat"]), (1, 1))
+        self.assertEqual(squad_data.score("a b c d", ["b c x y"])[0], 0)
+        self.assertAlmostEqual(squad_data.score("b c d e", ["b c x y"])[1], 0.5)
+        self.assertEqual(squad_data.score("", []), (1, 1))
+        self.assertEqual(squad_data.score("x", []), (0, 0))
+
+
+class Labels(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def texts(self, name, content, **options):
+        (self.folder / name).write_text(content)
+        return task_data.load_texts(self.folder / name, **options)
+
+    def test_columns_and_members_go_by_their_names(self):
+        pair = [(["a film", "b"], 1), (["c", "d"], 0)]
+        for name, content in (
+                ("a.tsv", "a film\tb\tyes\nc\td\tno\n"),
+                ("b.tsv", "label\tsentence1\tsentence2\r\nyes\ta film\tb\r\nno\tc\td\r\n"),
+                ("c.tsv", "\ufeffid\ttext\tlabel\ttext_pair\n7\ta film\tyes\tb\n8\tc\tno\td\n"),
+                ("d.jsonl", '{"text": "a film", "text_pair": "b", "label": "yes"}\n'
+                            '{"sentence1": "c", "sentence2": "d", "label": "no"}\n')):
+            with self.subTest(name):
+                self.assertEqual(self.texts(name, content), (pair, ["no", "yes"]))
+        self.assertEqual(self.texts("e.tsv", "id\tsentence\tlabel\n1\tfine\t1\n")[0], [(["fine"], 0)])
+        for name, content, problem in (
+                ("f.tsv", "id\tlabel\n1\t1\n", "f.tsv:1: no column text or sentence"),
+                ("g.tsv", "text\tlabel\na\tb\tc\n", "g.tsv:2: 3 columns; expected 2, as in line 1"),
+                ("h.jsonl", '{"text": 5, "label": "no"}', "h.jsonl:1: expected .* as strings"),
+                ("i.jsonl", '{"text": "a", "label": ["no"]}', "i.jsonl:1: expected .* number")):
+            with self.subTest(name), self.assertRaisesRegex(ValueError, problem):
+                self.texts(name, content)
+
+    def test_are_those_of_the_model(self):
+        for names, labels, expected in ((["contra", "entail", "neutral"], "neutral entail", [2, 1]),
+                                        (["Yes", "no"], "NO yes", [1, 0]), (["POSITIVE", "NEGATIVE"], "neg 1", [1, 0]),
+                                        (["a", "b", "c"], "2 0", [2, 0])):
+            rows, found = self.texts("x.tsv", "".join(f"t\t{label}\n" for label in labels.split()), names=names)
+            self.assertEqual(([label for _, label in rows], found), (expected, names))
+        with self.assertRaisesRegex(ValueError, "x.tsv: the label 'd' is unknown .choose from a, b"):
+            self.texts("x.tsv", "t\td\n", names=["a", "b"])
+
+    def test_names_of_classes_come_from_the_model(self):
+        model = onnx.helper.make_model(onnx.helper.make_graph([], "g", [], []))
+        path = self.folder / "model.onnx"
+        onnx.save(model, path)
+        self.assertIsNone(class_labels.names_of(path))
+        for labels, expected in (({"0": "LABEL_0", "1": "LABEL_1"}, None), ({"1": "a", "0": "b"}, ["b", "a"])):
+            (self.folder / "config.json").write_text(json.dumps({"id2label": labels}))
+            self.assertEqual(class_labels.names_of(path), expected)
+            self.assertEqual(class_labels.names_of(self.folder), expected)
+        model.metadata_props.add(key="bertcl.classes", value='["x", "y"]')
+        onnx.save(model, path)
+        self.assertEqual(class_labels.names_of(path), ["x", "y"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of a model's classes, and which class a label of the data means: as tasks/match_labels.cpp has it."""
+import json
+import pathlib
+
+import onnx
+
+POLARITY = {"0": 0, "label_0": 0, "neg": 0, "negative": 0, "1": 1, "label_1": 1, "pos": 1, "positive": 1}
+
+
+def names_of(model):
+    """Of an .onnx file what fine-tuning wrote into it, else id2label of the config.json beside it; of a Hugging Face
+    folder that of its config.json. None where the classes have no names of their own."""
+    path = pathlib.Path(model)
+    if path.is_file():
+        written = next((p.value for p in onnx.load(path, load_external_data=False).metadata_props
+                        if p.key == "bertcl.classes"), None)
+        if written is not None:
+            return json.loads(written)
+    config = (path if path.is_dir() else path.parent) / "config.json"
+    if not config.is_file():
+        return None
+    labels = json.loads(config.read_text(encoding="utf-8")).get("id2label", {})
+    names = [labels.get(str(i)) for i in range(len(labels))]
+    return None if None in names or all(name.startswith("LABEL_") for name in names) else names
+
+
+def match(labels, names):
+    """{label: class}. ValueError: a label is none of the classes."""
+    ways = [lambda label, at: label == names[at], lambda label, at: label.lower() == names[at].lower()]
+    polarities = [POLARITY.get(name.lower()) for name in names]
+    if sorted(polarities, key=str) == [0, 1]:
+        ways.append(lambda label, at: POLARITY.get(label.lower()) == polarities[at])
+    ways.append(lambda label, at: label == str(at))
+    for matches in ways:
+        found = {label: next((at for at in range(len(names)) if matches(label, at)), None) for label in labels}
+        if None not in found.values():
+            return found
+    unknown = next(label for label in sorted(labels) if label not in names)
+    raise ValueError(f"the label {unknown!r} is unknown (choose from {', '.join(names)})")
+
+
+def in_order(labels):
+    """Names of classes where the data alone have them."""
+    return sorted(labels, key=lambda label: (len(label), label))
