@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,8 @@ def main():
 
 
 def report_of(command, positionals, progress, options):
-    """What a command of the program writes by --json."""
+    """What a command of the program writes by --json, and a copy in the file options["json"]."""
+    copy = options.pop("json", None)
     arguments = [command, *map(os.fspath, positionals)]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
@@ -39,6 +41,8 @@ def report_of(command, positionals, progress, options):
         if code:
             raise Error(messages.strip() or f"bertcl {command} ended with {code}")
         sys.stderr.write(messages)  # warnings
+        if copy is not None:
+            shutil.copyfile(report, copy)
         return json.loads(report.read_text())
 
 

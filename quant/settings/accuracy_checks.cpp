@@ -47,8 +47,9 @@ AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options) {
       .activations =
           first_asked(command, {"symmetric-ranges", "minimum-range", "recalibrate-weights",
                                 "dedicated-pairs", "all-readers", "adds", "add-channels"}),
-      .add_channels = options.placement.add_channels && command.count("--add-channels") > 0,
-      .axes = command.count("--axis") > 0};
+      .adds = first_asked(command, {"add-channels", "adds"}),
+      .axes = command.count("--axis") > 0,
+      .enabled_modules = command.count("--enable-layer-module") > 0};
 }
 
 void check_accuracy(const AskedAccuracy& asked, const Options& options, const RangeSource& source) {
@@ -64,8 +65,11 @@ void check_accuracy(const AskedAccuracy& asked, const Options& options, const Ra
     refuse(option_name("weight-rounding", "gptq"),
            "weights that are written as float are rounded by each run");
   const std::set<std::string>& ops = options.placement.op_types;
-  if (asked.add_channels && !ops.contains("Add"))
-    refuse(option_name("add-channels"), "no Add is quantized; see " + option_name("residual"));
+  if (!asked.adds.empty() && !ops.contains("Add") && !source.dynamic)
+    refuse(option_name(asked.adds), "no Add is quantized; see " + option_name("residual"));
+  if (asked.enabled_modules && options.placement.disable_layer_modules.empty())
+    refuse(option_name("enable-layer-module"),
+           "it takes back what is disabled; see " + option_name("disable-layer-module"));
   if (asked.axes)
     for (const auto& [op, axis] : options.weights.axes)
       if (!ops.contains(op))

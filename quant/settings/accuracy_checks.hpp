@@ -23,7 +23,8 @@ struct AskedAccuracy {
   bool smooth = false, gptq = false, bias_correction = false;
   std::string calibration = {};  ///< an option that only samples give an effect; "" for none
   std::string activations = {};  ///< one that needs Q/DQ of activations or their ranges
-  bool add_channels = false, axes = false;
+  std::string adds = {};         ///< one of the Adds
+  bool axes = false, enabled_modules = false;
 };
 
 /// Of --smooth, --weight-rounding, --bias-correction, the options of methods and samples, and

@@ -80,8 +80,10 @@ class QuantizationTest(Scratch):
 
     def test_the_choice_of_ops_is_left_to_the_program(self):
         report = bertcl.quantize(MODEL, self.path / "q.onnx", self.squad(), sensitivity=True, sensitivity_samples=1,
+                                 json=self.path / "report.json",
                                  **QUICK)
         self.assertIn("sensitivity", report)
+        self.assertEqual(json.loads((self.path / "report.json").read_text()), report)
         with self.without_program(), self.assertRaises(FileNotFoundError):
             bertcl.quantize(MODEL, self.path / "q.onnx", self.squad(), sensitivity=True, **QUICK)
 

@@ -114,7 +114,10 @@ class QuantizeOptions(unittest.TestCase):
 
     @staticmethod
     def possible(words):
-        """Weights in u8 go with activations in u8 only."""
+        """Weights in u8 go with activations in u8 only, and a choice of Adds with Adds."""
+        if "--adds" in words and words[words.index("--op-types") + 1] == "MatMul":
+            place = words.index("--adds")
+            del words[place:place + 2]
         if words.count("--activations") == 2:
             return words[2:]
         return words

@@ -151,6 +151,9 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
   EXPECT_THAT(refused({"--weights-qdq", "--weight-rounding", "gptq"}),
               HasSubstr("--weight-rounding gptq has no effect here: weights that are written"));
   EXPECT_THAT(refused({"--add-channels"}), HasSubstr("no Add is quantized; see --residual"));
+  EXPECT_THAT(refused({"--adds", "all"}), HasSubstr("no Add is quantized; see --residual"));
+  EXPECT_THAT(refused({"--enable-layer-module", "attention"}),
+              HasSubstr("--enable-layer-module has no effect here: it takes back what is disabled"));
   EXPECT_THAT(refused({"--axis", "Conv=0"}),
               HasSubstr("--axis Conv=0 has no effect here: no Conv is quantized"));
   EXPECT_THAT(refused({"--sensitivity-samples", "3"}),
