@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoders of other architectures than BERT, as both exporters of torch write them, against ONNX Runtime: results,
-numbers of launches, and MatMuls in int8, with scales of each run and with calibrated ones."""
+numbers of launches, and MatMuls in int8, with scales of each run and with calibrated ones; and as they are trained."""
+import contextlib
+import io
 import logging
 import pathlib
 import tempfile
@@ -9,11 +11,16 @@ import unittest
 import numpy as np
 import onnx
 from c_session import Session
+from onnx import numpy_helper
 from support import Reference, bertcl, bertcl_run, inspect, needs
 
 needs("torch", "transformers", "onnxscript")
 
+import torch
 from architecture_models import ARCHITECTURES, FURTHER, Architecture, calibration
+
+import onnx_module
+import qat
 
 ABSOLUTE = 5e-5  # of results of LayerNorm
 # Gated parts with large values: against float64 ONNX Runtime is off by 1.4e-4, bertcl by 3.2e-5.
@@ -27,6 +34,10 @@ LAUNCHES = {
 FURTHER_LAUNCHES = {"qwen3": {False: 44, True: 44}, "gemma3": {True: 51}, "mistral": {False: 36, True: 36}}
 NORM_FIRST = "modernbert", "eurobert"
 REFUSED = {"deberta": "does not follow from the shapes of the inputs"}
+
+
+def in_torch(module, inputs):
+    return module({name: torch.from_numpy(array) for name, array in inputs.items()})
 
 
 class Architectures(unittest.TestCase):
@@ -49,6 +60,21 @@ class Architectures(unittest.TestCase):
             for name in model.outputs:
                 rows = real if expected[name].ndim == 3 else ...
                 self.assertLess(np.abs(found[name][rows] - expected[name][rows]).max(), bound, name)
+        with torch.no_grad():
+            trained = in_torch(onnx_module.OnnxModule(path), inputs)
+        for name in model.outputs:
+            self.assertLess(np.abs(trained[name].numpy() - expected[name]).max(), 4 * bound, name)
+
+    def check_training(self, path, inputs, expected, noise):
+        """Fake quantizers give what ONNX Runtime gives, and all weights have gradients."""
+        module = onnx_module.OnnxModule(path)
+        found = in_torch(module, inputs)
+        for name, values in expected.items():
+            error = found[name].detach().numpy() - values
+            self.assertLess(np.sqrt(np.mean(error ** 2)), np.sqrt(np.mean((noise[name] - values) ** 2)), name)
+        sum(values.square().sum() for values in found.values()).backward()
+        for name in module.weights:
+            self.assertTrue(torch.isfinite(module.weight(name).grad).all(), name)
 
     def check_int8(self, model, path, bound, *options):
         """A dynamic model finds its scales among all rows of a run, where those of padding count for ONNX Runtime alone:
@@ -71,6 +97,8 @@ class Architectures(unittest.TestCase):
                 # Next to a rounding tie a run may take the other way: less than int8 itself costs.
                 self.assertLess(np.sqrt(np.mean(error ** 2)), np.sqrt(np.mean(noise ** 2)), name)
             differences.append(max(np.abs(found[name] - expected[name]).max() for name in model.outputs))
+        if "--dynamic" not in options:
+            self.check_training(made, inputs, expected, of_floats)
         self.assertLess(min(differences), bound, differences)  # some inputs meet no tie
 
     def test_the_preset_fast_needs_no_more_launches_and_runs_in_onnxruntime(self):
@@ -106,6 +134,26 @@ class Architectures(unittest.TestCase):
                     if not captured:
                         for options in ("--dynamic",), calibration(self.folder, texts=4, words=20):
                             self.check_int8(model, path, BOUNDS.get(name, ABSOLUTE), *options)
+
+    def test_vectors_are_trained_on_texts(self):
+        model, path = self.export("modernbert", False)
+        quantized, made = self.folder / "quantized.onnx", self.folder / "made.onnx"
+        bertcl("quantize", path, *calibration(self.folder, texts=60, words=20), "--smooth", "off", "--weight-rounding",
+               "nearest", "--weight-bits", "5", "-o", quantized, "--model-only")
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(qat.main([
+                "--model", str(path), "--quantized", str(quantized), "-o", str(made), "--data",
+                str(self.folder / "texts.txt"), "--threads", "1", "--steps", "40", "--held-out", "8", "--tokens", "256",
+                "--learning-rate", "1e-4"]), 0)
+        inputs = model.batch(3, 24)
+        expected = Reference(path).run(inputs)["last_hidden_state"]
+        before, after = (np.sqrt(np.mean((Reference(file).run(inputs)["last_hidden_state"] - expected) ** 2))
+                         for file in (quantized, made))
+        self.assertLess(after, 0.95 * before)
+        kept = {i.name: numpy_helper.to_array(i) for i in onnx.load(quantized).graph.initializer if "inv_freq" in i.name}
+        for initializer in onnx.load(made).graph.initializer:
+            if initializer.name in kept:
+                np.testing.assert_array_equal(numpy_helper.to_array(initializer), kept[initializer.name])
 
     def test_results_of_further_encoders(self):
         for name in FURTHER:

@@ -202,6 +202,27 @@ class FineTuning(unittest.TestCase):
         again, _ = self.train(made, data, "--steps", 0)
         self.assertEqual({p.key: p.value for p in onnx.load(again).metadata_props}["bertcl.classes"], entry.value)
 
+    def test_an_encoder_without_token_types_and_its_tokenizer(self):
+        import transformers
+        torch.manual_seed(0)
+        encoder, data = self.folder / "distilbert", self.texts("data.tsv", "a", "b")
+        config = transformers.DistilBertConfig(dim=64, n_layers=1, n_heads=4, hidden_dim=128)
+        transformers.DistilBertModel(config).save_pretrained(encoder)
+        squad_data.load_tokenizer(VOCABULARY).save(str(encoder / "tokenizer.json"))
+        made = self.folder / "made" / "model.onnx"
+        made.parent.mkdir()
+        arguments = ["--encoder", str(encoder), "--data", str(data), "--eval", str(data), "--steps", "2", "--threads", "1"]
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.assertEqual(finetune.main([*arguments, "-o", str(made)]), 0)
+        after = json.loads(printed.getvalue().splitlines()[-1].removeprefix("after: "))
+        self.assertEqual((made.parent / "tokenizer.json").read_bytes(), (encoder / "tokenizer.json").read_bytes())
+        told = json.loads(bertcl("eval", made, "--task", "classify", "--data", data, "--json", "-").stdout)
+        self.assertEqual(told["models"][0]["accuracy"], after["accuracy"])
+        (self.folder / "vocab.txt").write_text("a\n")
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
+            self.assertEqual(finetune.main([*arguments, "-o", str(self.folder / "x.onnx")]), 2)
+        self.assertIn("holds a vocab.txt, which bertcl reads first", errors.getvalue())
+
     def test_end_logits_may_come_first(self):
         model, path = onnx.load(self.encoder), self.folder / "reverse.onnx"
         model.graph.output.reverse()

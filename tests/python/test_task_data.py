@@ -6,10 +6,13 @@ import pathlib
 import tempfile
 import unittest
 
+import numpy as np
 import onnx
 from support import ROOT, bertcl, needs
 
 needs("torch")
+
+from tokenizer_makers import xlm_roberta
 
 import class_labels
 import squad_data
@@ -45,6 +48,36 @@ class Windows(unittest.TestCase):
             self.assertEqual(tokens(strip_accents=False), ["café", "中", "国"])
             self.assertEqual(tokens(do_lower_case=False), ["Café", "中", "国"])
             self.assertEqual(tokens(tokenize_chinese_chars=False), ["cafe", "中国"])
+
+    def test_have_the_special_tokens_of_the_tokenizer(self):
+        """A context that fits: the pair as the tokenizer encodes it, of RoBERTa and of BERT."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "tokenizer.json")
+            xlm_roberta(["Who wrote it ?", "Ada wrote it in 1843 , they say ."]).save(str(path))
+            options = argparse.Namespace(vocab=None, cased=False)
+            of_roberta = task_data.tokenizer_of(options, path.parent)
+            options.cased = True
+            with self.assertRaisesRegex(ValueError, "--cased goes with a vocab.txt"):
+                task_data.tokenizer_of(options, path.parent)
+        for tokenizer in of_roberta, squad_data.load_tokenizer(VOCABULARY):
+            context = "Ada wrote it in 1843 , they say ."
+            question = squad_data.Question("a", "Who wrote it ?", context, [("they", context.find("they"))])
+            window, = squad_data.make_windows([question], tokenizer)
+            expected = tokenizer.encode(question.text, context)
+            self.assertEqual((window.ids, window.types), (expected.ids, expected.type_ids))
+            logits = np.zeros((2, len(window.ids)))
+            logits[0, window.labels[0]] = logits[1, window.labels[1]] = 1
+            logits[:, -1] = 9  # of a special token
+            self.assertEqual(squad_data.answer(question, [window], [logits], False), "they")
+
+    def test_of_lines(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "a.txt").write_text("the cat\n\n the dog\n")
+            options = argparse.Namespace(data=[f"{folder}/a.txt"], limit=None, vocab=None, cased=False, max_length=9)
+            self.assertEqual([(len(e.ids), e.labels) for e in task_data.load(options, DEFAULT.parent)], [(4, ())] * 2)
+            options.data.append("b.tsv")
+            with self.assertRaisesRegex(ValueError, "cannot be mixed"):
+                task_data.load(options, DEFAULT.parent)
 
     def test_labels_and_best_windows(self):
         tokenizer = squad_data.load_tokenizer(VOCABULARY)

@@ -92,29 +92,34 @@ class Classification:
 
 
 class Beside:
-    """What bertcl reads beside the model: vocab.txt, and in tokenizer_config.json how its tokenizer treats text. Files
-    that are there stay; if they say otherwise, that is an error before the training."""
+    """What bertcl reads beside the model: vocab.txt, and in tokenizer_config.json how its tokenizer treats text, or
+    tokenizer.json. Files that are there stay; if they say otherwise, that is an error before the training."""
 
     def __init__(self, options, folder):
         self._source = task_data.vocabulary_of(options, folder)
-        self._settings = task_data.settings_of(options, folder)
-        self._vocabulary = pathlib.Path(options.output).parent / "vocab.txt"
+        beside = pathlib.Path(options.output).parent
+        self._vocabulary, self._settings = beside / "tokenizer.json", {}
+        if self._source.suffix != ".json":
+            self._vocabulary, self._settings = beside / "vocab.txt", task_data.settings_of(options, folder)
+        elif (beside / "vocab.txt").exists():
+            raise ValueError(f"{beside} holds a vocab.txt, which bertcl reads first; write to another folder")
         if not self._vocabulary.exists():
             return
         if self._vocabulary.read_bytes() != self._source.read_bytes():
             raise ValueError(f"{self._vocabulary} is not {self._source}, which the model would be trained with; "
                              "write to another folder")
-        for name, value in task_data.settings_beside(self._vocabulary).items():
-            if value != self._settings[name]:
-                raise ValueError(f"{self._vocabulary.parent} holds models with {name}={value}, this one has "
-                                 f"{self._settings[name]}; write to another folder")
+        others = task_data.settings_beside(self._vocabulary)
+        for name, value in self._settings.items():
+            if value != others[name]:
+                raise ValueError(f"{self._vocabulary.parent} holds models with {name}={others[name]}, this one has "
+                                 f"{value}; write to another folder")
 
     def write(self):
         if self._vocabulary.exists():
             return
         shutil.copyfile(self._source, self._vocabulary)
         config = self._vocabulary.with_name("tokenizer_config.json")
-        if task_data.settings_beside(self._vocabulary) != self._settings:
+        if self._settings and task_data.settings_beside(self._vocabulary) != self._settings:
             config.write_text(json.dumps(self._settings) + "\n", encoding="utf-8")
 
 

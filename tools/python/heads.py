@@ -3,6 +3,7 @@
 an ONNX graph. Both give logits(ids, mask, types), a list: start and end [batch, seq], or one of classes
 [batch, classes]."""
 import contextlib
+import inspect
 import io
 import logging
 import pathlib
@@ -23,8 +24,6 @@ OPSET = 17
 class HuggingFaceModel(torch.nn.Module):
     """A folder with config.json and weights; the head is new unless the folder has that of the task."""
 
-    INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
-
     def __init__(self, folder, task, classes, device):
         super().__init__()
         import transformers  # needed for this source only
@@ -36,10 +35,11 @@ class HuggingFaceModel(torch.nn.Module):
         self.model = kind.from_pretrained(folder, local_files_only=True, attn_implementation="eager",
                                           dtype=torch.float32, **settings).to(device)
         self.task = task
+        known = inspect.signature(self.model.forward).parameters
+        self.inputs = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in known]
 
-    def forward(self, input_ids, attention_mask, token_type_ids):
-        out = self.model(input_ids=input_ids, attention_mask=attention_mask,
-                         token_type_ids=token_type_ids)
+    def forward(self, *inputs):
+        out = self.model(**dict(zip(self.inputs, inputs)))
         return (out.start_logits, out.end_logits) if self.task == "qa" else (out.logits,)
 
     def logits(self, ids, mask, types):
@@ -55,7 +55,7 @@ class HuggingFaceModel(torch.nn.Module):
         """By torch's classic exporter."""
         device = next(self.parameters()).device
         ids = torch.ones(2, 8, dtype=torch.int64, device=device)
-        axes = {name: {0: "batch_size", 1: "sequence_length"} for name in self.INPUTS}
+        axes = {name: {0: "batch_size", 1: "sequence_length"} for name in self.inputs}
         outputs = OUTPUTS[self.task]
         sequence = {1: "sequence_length"} if self.task == "qa" else {}
         axes.update({name: {0: "batch_size", **sequence} for name in outputs})
@@ -63,8 +63,8 @@ class HuggingFaceModel(torch.nn.Module):
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            torch.onnx.export(self.eval(), (ids, ids, torch.zeros_like(ids)), file, dynamo=False,
-                              opset_version=OPSET, dynamic_axes=axes, input_names=self.INPUTS,
+            torch.onnx.export(self.eval(), (ids, ids, torch.zeros_like(ids))[:len(self.inputs)], file, dynamo=False,
+                              opset_version=OPSET, dynamic_axes=axes, input_names=self.inputs,
                               output_names=outputs)
         self.train(training)
         return onnx.load_from_string(file.getvalue())

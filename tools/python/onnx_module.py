@@ -19,7 +19,7 @@ from onnx_operators import OPERATORS, Node, from_tensor
 
 # Their integer operands are read on the CPU.
 TAKES_SHAPES = ("Reshape", "Expand", "Slice", "Squeeze", "Unsqueeze", "Split", "Tile", "ReduceMean",
-                "ReduceSum", "ReduceMax")
+                "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "Pad")
 
 
 def load(path):
@@ -139,13 +139,25 @@ class OnnxModule(torch.nn.Module):
     def _scale_in_file(self, key):
         return self.quantizers[key].start.reshape(-1)
 
+    def _makers_of_angles(self):
+        """Nodes on the way to a Cos or Sin: of rotary positions, whose frequencies are not trained."""
+        wanted, makers = set(), []
+        for node in reversed(self._steps):
+            if node.kind in ("Cos", "Sin") or wanted & set(node.outputs):
+                wanted |= set(node.inputs)
+                makers.append(node)
+        return makers
+
     def _make_parameters(self):
+        of_angles = self._makers_of_angles()
         for node in self._steps:
+            if node in of_angles:
+                continue
             for place, name in enumerate(node.inputs):
                 value = self.constants.get(name)
                 if value is None or name in self.weights or not value.is_floating_point():
                     continue
-                table = node.kind in ("Gather", "GatherND") and place == 0
+                table = node.kind in ("Gather", "GatherND", "GatherElements") and place == 0
                 if node.kind in ("QuantizeLinear", "DequantizeLinear"):
                     trained = place == 0
                 else:

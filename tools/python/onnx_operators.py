@@ -64,6 +64,8 @@ _elementwise(
     Add=torch.add, Sub=torch.sub, Mul=torch.mul, Div=_divide, Pow=lambda a, b: a.pow(b.to(a.dtype)),
     Sqrt=torch.sqrt, Erf=torch.erf, Tanh=torch.tanh, Exp=torch.exp, Log=torch.log, Neg=torch.neg,
     Abs=torch.abs, Reciprocal=torch.reciprocal, Sigmoid=torch.sigmoid, Relu=torch.relu,
+    Cos=torch.cos, Sin=torch.sin, Sign=torch.sign, Ceil=torch.ceil, Floor=torch.floor, Round=torch.round,
+    Softplus=F.softplus, Sum=_fold(torch.add),
     MatMul=torch.matmul, Identity=lambda x: x, Where=torch.where, IsNaN=torch.isnan,
     Equal=torch.eq, Less=torch.lt, Greater=torch.gt, LessOrEqual=torch.le, GreaterOrEqual=torch.ge,
     And=torch.logical_and, Or=torch.logical_or, Not=torch.logical_not,
@@ -99,6 +101,29 @@ def LayerNormalization(node, x, gamma, beta=None):
 
 
 @operator
+def RMSNormalization(node, x, gamma):
+    axis = node.get("axis", -1) % x.dim()
+    return F.rms_norm(x, x.shape[axis:], gamma, node.get("epsilon", 1e-5))
+
+
+@operator
+def Conv(node, x, weight, bias=None):
+    dimensions = x.dim() - 2
+    if node.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
+        raise node.error(f"auto_pad {node.get('auto_pad').decode()} is not supported")
+    pads = node.get("pads", [0] * 2 * dimensions)
+    x = F.pad(x, [n for axis in reversed(range(dimensions)) for n in (pads[axis], pads[axis + dimensions])])
+    convolve = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[dimensions]
+    return convolve(x, weight, bias, node.get("strides", [1] * dimensions), 0, node.get("dilations", [1] * dimensions),
+                    node.get("group", 1))
+
+
+@operator
+def Einsum(node, *x):
+    return torch.einsum(node.attributes["equation"].decode(), *x)
+
+
+@operator
 def Clip(node, x, low=None, high=None):
     low, high = node.get("min", low), node.get("max", high)
     return x if low is None and high is None else torch.clamp(x, low, high)
@@ -124,6 +149,16 @@ def _reduce(function):
 OPERATORS["ReduceMean"] = _reduce(lambda x, axes, keep: x.mean(axes, keepdim=keep))
 OPERATORS["ReduceSum"] = _reduce(lambda x, axes, keep: x.sum(axes, keepdim=keep))
 OPERATORS["ReduceMax"] = _reduce(lambda x, axes, keep: x.amax(axes, keepdim=keep))
+OPERATORS["ReduceMin"] = _reduce(lambda x, axes, keep: x.amin(axes, keepdim=keep))
+OPERATORS["ReduceL2"] = _reduce(lambda x, axes, keep: torch.linalg.vector_norm(x, 2, axes, keep))
+
+
+@operator
+def ArgMax(node, x):
+    axis = node.get("axis", 0)
+    if node.get("select_last_index", 0):
+        return x.shape[axis] - 1 - x.flip(axis).argmax(axis, bool(node.get("keepdims", 1)))
+    return x.argmax(axis, bool(node.get("keepdims", 1)))
 
 
 # --- shapes and places --------------------------------------------------------------------------
@@ -251,6 +286,31 @@ def GatherND(node, x, indices):
     if node.get("batch_dims", 0):
         raise node.error("batch_dims other than 0 is not supported")
     return x[tuple(indices.long().unbind(-1))]
+
+
+@operator
+def GatherElements(node, x, indices):
+    axis = node.get("axis", 0) % x.dim()
+    # torch wants the other axes as long as those of the indices, or longer; ONNX wants them equal.
+    return torch.gather(x, axis, torch.where(indices < 0, indices + x.shape[axis], indices).long())
+
+
+@operator
+def ScatterND(node, x, indices, updates):
+    if node.get("reduction", b"none") != b"none":
+        raise node.error(f"reduction {node.get('reduction').decode()} is not supported")
+    return x.index_put(tuple(indices.long().unbind(-1)), updates)
+
+
+@operator
+def Pad(node, x, pads=None, value=None, axes=None):
+    if node.get("mode", b"constant") != b"constant":
+        raise node.error(f"mode {node.get('mode').decode()} is not supported")
+    pads = node.get("pads", pads.tolist() if pads is not None else None)
+    axes = list(range(x.dim())) if axes is None else [axis % x.dim() for axis in axes.tolist()]
+    of_axis = {axis: (pads[i], pads[i + len(axes)]) for i, axis in enumerate(axes)}
+    sizes = [n for axis in reversed(range(x.dim())) for n in of_axis.get(axis, (0, 0))]
+    return F.pad(x, sizes, value=node.get("value", 0) if value is None else value.item())
 
 
 @operator

@@ -83,6 +83,8 @@ class Distillation:
 
     def check_labels(self, examples):
         """Raises where labels of the data are not what the model answers."""
+        if not examples[0].labels:
+            raise ValueError("--labels: the texts have none")
         if len(examples[0].labels) == 2:
             if self._widths != [0, 0]:
                 raise ValueError(f"--labels: the data are questions, {self._options.model} does not answer them")
@@ -131,7 +133,7 @@ def parameter_groups(student, options):
 
 def names_for(options):
     """Of the model's classes, for --labels; labels that are all numbers count them."""
-    if options.labels == 0 or pathlib.Path(options.data[0]).suffix == ".json":
+    if options.labels == 0 or pathlib.Path(options.data[0]).suffix in (".json", ".txt"):
         return None
     names = class_labels.names_of(options.model)
     if names:

@@ -2,7 +2,7 @@
 """SQuAD questions as windows of tokens, and answers with their scores from the logits of windows.
 
 Windows are those of `bertcl eval` and of google-research/bert run_squad.py: [CLS] question [SEP] part of
-the context [SEP], a window every `stride` tokens of the context, questions cut at 64 tokens.
+the context [SEP], or what the tokenizer puts in their place, a window every `stride` tokens of the context, questions cut at 64 tokens.
 """
 import collections
 import dataclasses
@@ -11,7 +11,7 @@ import re
 import string
 
 import numpy as np
-from tokenizers import BertWordPieceTokenizer
+from tokenizers import BertWordPieceTokenizer, Tokenizer
 
 MAX_QUERY, MAX_ANSWER, N_BEST = 64, 30, 20
 
@@ -19,7 +19,9 @@ MAX_QUERY, MAX_ANSWER, N_BEST = 64, 30, 20
 @dataclasses.dataclass
 class Window:
     ids: list  # with [CLS] and both [SEP]
-    text_begin: int  # position of the first token of the context; token types are 1 from it
+    text_begin: int  # position of the first token of the context
+    text_end: int  # of the one after its last
+    text_type: int = 1  # token type of the context and what follows it
     question: int = 0  # index within the questions
     spans: list = None  # for each token of the context its first character and the one after its last
     most_context: list = None  # for each of them whether no other window shows more around it
@@ -27,7 +29,7 @@ class Window:
 
     @property
     def types(self):
-        return [0] * self.text_begin + [1] * (len(self.ids) - self.text_begin)
+        return [0] * self.text_begin + [self.text_type] * (len(self.ids) - self.text_begin)
 
 
 @dataclasses.dataclass
@@ -39,7 +41,12 @@ class Question:
 
 
 def load_tokenizer(vocabulary, cased=False, strip_accents=None, split_chinese=True):
-    """`strip_accents` None: with lower case."""
+    """Of a tokenizer.json, which says it all, or of a vocab.txt. `strip_accents` None: with lower case."""
+    if vocabulary.suffix == ".json":
+        tokenizer = Tokenizer.from_file(str(vocabulary))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
     return BertWordPieceTokenizer(str(vocabulary), lowercase=not cased, strip_accents=strip_accents,
                                   handle_chinese_chars=split_chinese)
 
@@ -59,20 +66,19 @@ def load_questions(path, limit=None):
 
 def make_windows(questions, tokenizer, length=384, stride=128):
     """All windows of all questions, in order. Labels are those of the first answer."""
-    cls, sep = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
-    if cls is None or sep is None:
-        raise ValueError("the vocabulary has no [CLS] or no [SEP]")
+    before, between, after, text_type = special_tokens(tokenizer)
     windows, contexts = [], {}
     for index, question in enumerate(questions):
         if question.context not in contexts:
             contexts = {question.context: tokenizer.encode(question.context, add_special_tokens=False)}
         context = contexts[question.context]
         head = tokenizer.encode(question.text, add_special_tokens=False).ids[:MAX_QUERY]
-        head = [cls, *head, sep]
-        room = length - len(head) - 1
+        question_tokens = len(head)
+        head = before + head + between
+        room = length - len(head) - len(after)
         if room < 1:
             raise ValueError(f"{length} tokens leave no room for the context beside the question "
-                             f"{question.id} of {len(head) - 2} tokens")
+                             f"{question.id} of {question_tokens} tokens")
         begins = [0]
         while begins[-1] + room < len(context.ids):
             begins.append(begins[-1] + min(room, stride))
@@ -82,12 +88,21 @@ def make_windows(questions, tokenizer, length=384, stride=128):
         for place, (begin, end) in enumerate(ranges):
             if begin == end:
                 continue  # a context without words
-            window = Window(head + context.ids[begin:end] + [sep], len(head), index,
+            window = Window(head + context.ids[begin:end] + after, len(head), len(head) + end - begin, text_type, index,
                             context.offsets[begin:end], list(best[begin:end] == place))
             if answer and begin <= answer[0] and answer[1] < end:
                 window.labels = tuple(token - begin + len(head) for token in answer)
             windows.append(window)
     return windows
+
+
+def special_tokens(tokenizer):
+    """What stands before, between and after two texts, and the token type of the second: [CLS], [SEP], [SEP], 1 of BERT."""
+    pair = tokenizer.encode("a", "a")
+    first, second = (([i for i, text in enumerate(pair.sequence_ids) if text == wanted]) for wanted in (0, 1))
+    if not first or not second or first[0] == 0:
+        raise ValueError("the tokenizer puts no special token before a text, such as [CLS]")
+    return (pair.ids[:first[0]], pair.ids[first[-1] + 1:second[0]], pair.ids[second[-1] + 1:], pair.type_ids[second[0]])
 
 
 def _best_windows(ranges, tokens):
@@ -113,7 +128,7 @@ def best_spans(window, start, end):
     """(sum of logits, first token, last token) of what `window` offers as answers."""
     def top(logits):
         return np.argsort(-logits[:len(window.ids)], kind="stable")[:N_BEST]
-    first, last = window.text_begin, len(window.ids) - 1
+    first, last = window.text_begin, window.text_end
     for s in top(start):
         if first <= s < last and window.most_context[s - first]:
             for e in top(end):

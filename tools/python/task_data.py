@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training data: questions (.json in SQuAD format), labelled texts (.tsv, .jsonl), as token windows.
+"""Training data: questions (.json in SQuAD format), labelled texts (.tsv, .jsonl), texts (.txt), as token windows.
 
 .tsv: a text, or two, and the label, separated by tabs, or columns by the names of a first line that has "label": "text"
 ("sentence", "sentence1"), and "text_pair" ("sentence2") for two texts. .jsonl: objects with members of these names.
+.txt: a text on each line, which has no label.
 """
 import dataclasses
 import json
@@ -18,14 +19,15 @@ FIRST, SECOND = ("text", "sentence", "sentence1"), ("text_pair", "sentence2")
 class Example:
     ids: list
     types: list
-    labels: tuple  # the class
+    labels: tuple  # the class, if it has one
 
 
 def add_options(parser, several=False):
     """`several`: options.data is a list of files."""
     parser.add_argument("--data", required=True, nargs="+" if several else None, metavar="FILE",
-                        help="SQuAD .json, or .tsv or .jsonl with texts and labels" + "; may be several" * several)
-    parser.add_argument("--vocab", help="vocab.txt; default: beside the model")
+                        help="SQuAD .json, or .tsv or .jsonl with texts and labels"
+                        + ", or .txt with texts; may be several" * several)
+    parser.add_argument("--vocab", help="vocab.txt or tokenizer.json; default: beside the model")
     parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json beside the "
                         "vocabulary says")
     parser.add_argument("--limit", type=positive, help="only the first questions or texts of a file")
@@ -41,9 +43,14 @@ def positive(text):
 
 
 def vocabulary_of(options, folder):
+    """A vocab.txt, or the tokenizer.json of a model that has none."""
     path = pathlib.Path(options.vocab) if options.vocab else folder / "vocab.txt"
+    if not options.vocab and not path.is_file():
+        path = folder / "tokenizer.json"
     if not path.is_file():
-        raise ValueError(f"{path}: no such file; name the vocabulary with --vocab")
+        raise ValueError(f"{path}: no such file; name a vocab.txt or tokenizer.json with --vocab")
+    if path.suffix == ".json" and options.cased:
+        raise ValueError(f"--cased goes with a vocab.txt; {path} says itself what becomes of case")
     return path
 
 
@@ -70,10 +77,13 @@ def load(options, folder, names=None):
     """Windows or examples of the files options.data, of one kind; the vocabulary is in `folder` unless named. `names`: of
     the model's classes, in the order of its output."""
     tokenizer = tokenizer_of(options, folder)
-    kinds = {pathlib.Path(path).suffix == ".json" for path in options.data}
-    if len(kinds) > 1:
-        raise ValueError("--data: questions (.json) and texts (.tsv, .jsonl) cannot be mixed")
-    if kinds == {True}:
+    suffixes = {pathlib.Path(path).suffix for path in options.data}
+    if len(suffixes & {".json", ".txt"}) > 0 and len(suffixes) > 1:
+        raise ValueError("--data: questions (.json), labelled texts (.tsv, .jsonl) and texts (.txt) cannot be mixed")
+    if suffixes == {".txt"}:
+        lines = [line for path in options.data for line in _read_lines(path)[:options.limit]]
+        return encode_texts([([line], None) for line in lines], tokenizer, options.max_length)
+    if suffixes == {".json"}:
         questions = [q for path in options.data for q in squad_data.load_questions(path, options.limit)]
         return squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
     names = names or class_labels.in_order({name for path in options.data
@@ -94,6 +104,13 @@ def load_texts(path, limit=None, names=None):
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return [(texts, classes[label]) for texts, label in rows], names
+
+
+def _read_lines(path):
+    lines = [line.strip() for line in pathlib.Path(path).read_text(encoding="utf-8-sig").splitlines()]
+    if not any(lines):
+        raise ValueError(f"{path}: no texts")
+    return [line for line in lines if line]
 
 
 def _columns_of(header):
@@ -147,4 +164,4 @@ def encode_texts(rows, tokenizer, max_length):
     tokenizer.enable_truncation(max_length)
     encodings = tokenizer.encode_batch([tuple(t) if len(t) == 2 else t[0] for t, _ in rows])
     tokenizer.no_truncation()
-    return [Example(e.ids, e.type_ids, (label,)) for e, (_, label) in zip(encodings, rows)]
+    return [Example(e.ids, e.type_ids, () if label is None else (label,)) for e, (_, label) in zip(encodings, rows)]
