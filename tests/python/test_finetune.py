@@ -211,7 +211,8 @@ class FineTuning(unittest.TestCase):
         squad_data.load_tokenizer(VOCABULARY).save(str(encoder / "tokenizer.json"))
         made = self.folder / "made" / "model.onnx"
         made.parent.mkdir()
-        arguments = ["--encoder", str(encoder), "--data", str(data), "--eval", str(data), "--steps", "2", "--threads", "1"]
+        arguments = ["--encoder", str(encoder), "--data", str(data), "--eval", str(data), "--steps", "2",
+                     "--threads", "1"]
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             self.assertEqual(finetune.main([*arguments, "-o", str(made)]), 0)
         after = json.loads(printed.getvalue().splitlines()[-1].removeprefix("after: "))

@@ -2,7 +2,8 @@
 """SQuAD questions as windows of tokens, and answers with their scores from the logits of windows.
 
 Windows are those of `bertcl eval` and of google-research/bert run_squad.py: [CLS] question [SEP] part of
-the context [SEP], or what the tokenizer puts in their place, a window every `stride` tokens of the context, questions cut at 64 tokens.
+the context [SEP], or what the tokenizer puts in their place, a window every `stride` tokens of the context,
+questions cut at 64 tokens.
 """
 import collections
 import dataclasses
@@ -97,7 +98,8 @@ def make_windows(questions, tokenizer, length=384, stride=128):
 
 
 def special_tokens(tokenizer):
-    """What stands before, between and after two texts, and the token type of the second: [CLS], [SEP], [SEP], 1 of BERT."""
+    """What stands before, between and after two texts, and the token type of the second: [CLS], [SEP], [SEP] and 1 of
+    BERT."""
     pair = tokenizer.encode("a", "a")
     first, second = (([i for i, text in enumerate(pair.sequence_ids) if text == wanted]) for wanted in (0, 1))
     if not first or not second or first[0] == 0:

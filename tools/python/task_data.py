@@ -28,8 +28,8 @@ def add_options(parser, several=False):
                         help="SQuAD .json, or .tsv or .jsonl with texts and labels"
                         + ", or .txt with texts; may be several" * several)
     parser.add_argument("--vocab", help="vocab.txt or tokenizer.json; default: beside the model")
-    parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json beside the "
-                        "vocabulary says")
+    parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json beside "
+                        "the vocabulary says")
     parser.add_argument("--limit", type=positive, help="only the first questions or texts of a file")
     parser.add_argument("--max-length", type=positive, default=384, help="tokens of a window")
     parser.add_argument("--stride", type=positive, default=128, help="step between windows of a context")
@@ -74,8 +74,8 @@ def tokenizer_of(options, folder):
 
 
 def load(options, folder, names=None):
-    """Windows or examples of the files options.data, of one kind; the vocabulary is in `folder` unless named. `names`: of
-    the model's classes, in the order of its output."""
+    """Windows or examples of the files options.data, of one kind; the vocabulary is in `folder` unless named. `names`:
+    of the model's classes, in the order of its output."""
     tokenizer = tokenizer_of(options, folder)
     suffixes = {pathlib.Path(path).suffix for path in options.data}
     if len(suffixes & {".json", ".txt"}) > 0 and len(suffixes) > 1:
@@ -154,7 +154,8 @@ def _read_jsonl(path):
                 raise ValueError(f'{path}:{number}: expected an object with "text" and "label"') from error
             texts = texts if texts[1] is not None else texts[:1]
             if not all(isinstance(text, str) for text in texts) or not isinstance(label, (str, int)):
-                raise ValueError(f'{path}:{number}: expected "text" and "text_pair" as strings, "label" as a name or number')
+                raise ValueError(f'{path}:{number}: expected "text" and "text_pair" as strings, "label" as a name or '
+                                 "number")
             rows.append((texts, str(label)))
     return rows
 
