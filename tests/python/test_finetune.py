@@ -11,6 +11,7 @@ import unittest.mock
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 from support import ROOT, Reference, bertcl, bertcl_run, needs, worst
 
 import make_bert
@@ -86,7 +87,7 @@ class FineTuning(unittest.TestCase):
 
     def check_alike(self, made, examples):
         """ONNX Runtime and bertcl on the file."""
-        ids, mask, types = (x.numpy() for x in training.collate(examples, "cpu"))
+        ids, mask, types = (x.numpy() for x in training.collate(examples, "cpu", 0))
         inputs = dict(input_ids=ids, attention_mask=mask, token_type_ids=types)
         expected = Reference(made).run(inputs)
         real = mask if next(iter(expected.values())).shape == mask.shape else np.ones(len(mask))
@@ -224,6 +225,12 @@ class FineTuning(unittest.TestCase):
             self.assertEqual(finetune.main([*arguments, "-o", str(self.folder / "x.onnx")]), 2)
         self.assertIn("holds a vocab.txt, which bertcl reads first", errors.getvalue())
 
+    def test_settings_of_another_tokenizer_stay(self):
+        settings = self.folder / "tokenizer_config.json"
+        settings.write_text('{"do_lower_case": false, "model_max_length": 128}')
+        _, errors = self.train(self.encoder, self.texts("data.tsv", "a", "b"), "--vocab", VOCABULARY, code=2)
+        self.assertIn("holds models with do_lower_case=False, this one has True", errors)
+
     def test_end_logits_may_come_first(self):
         model, path = onnx.load(self.encoder), self.folder / "reverse.onnx"
         model.graph.output.reverse()
@@ -257,15 +264,34 @@ class FineTuning(unittest.TestCase):
         return path
 
     def test_an_interrupt_keeps_the_weights_so_far(self):
-        data = self.texts("data.tsv", "a", "b")
-        with unittest.mock.patch("training.label_loss", side_effect=[*[torch.zeros(1, requires_grad=True).sum()] * 2,
-                                                                     KeyboardInterrupt]):
-            made, _ = self.train(self.encoder, data, "--steps", 9)
-        self.assertEqual({p.key: p.value for p in onnx.load(made).metadata_props}["bertcl.finetune.steps"], "2")
+        data, steps = self.texts("data.tsv", "a", "b"), []
+
+        def loss(*given, found=training.label_loss):
+            steps.append(0)
+            if len(steps) == 3:
+                raise KeyboardInterrupt
+            return found(*given)
+
+        with unittest.mock.patch("training.label_loss", loss):
+            interrupted, _ = self.train(self.encoder, data, "--steps", 9)
+        model = onnx.load(interrupted)
+        self.assertEqual({p.key: p.value for p in model.metadata_props}["bertcl.finetune.steps"], "2")
+        start, _ = self.train(self.encoder, data, "--steps", 0, name="start.onnx")
+        name = next(n.input[1] for n in model.graph.node if n.name == "head/MatMul")
+        weights = [next(numpy_helper.to_array(i) for i in m.graph.initializer if i.name == name)
+                   for m in (model, onnx.load(start))]
+        self.assertFalse(np.array_equal(*weights))
+
+    def test_names_of_classes_that_numbers_would_count_are_not_those_of_the_data(self):
+        folder, data = self.hugging_face(), self.texts("data.tsv", "0", "1")
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "id2label": {"0": "O", "1": "B-PER", "2": "I-PER"}}))
+        made, _ = self.train(folder, data, "--steps", 0)
+        self.assertEqual({p.key: p.value for p in onnx.load(made).metadata_props}["bertcl.classes"], '["0", "1"]')
 
     def test_bad_data_are_named(self):
         data = self.folder / "texts.tsv"
-        cases = (("a\tb\tc\td\n", "texts.tsv:1: 4 columns"), ("sentence\tlabel\n", "no texts"),
+        cases = (("a\tb\tc\td\n", "texts.tsv:1: 4 columns, expected 2"), ("sentence\tlabel\n", "no texts"),
                  ("fine\t1\n", "all texts have the label"))
         for text, problem in cases:
             with self.subTest(problem), contextlib.redirect_stderr(io.StringIO()) as told:

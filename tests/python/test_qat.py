@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training in torch: the module made of an ONNX graph, fake quantizers, and qat.py as a whole."""
+import argparse
 import json
 import pathlib
 import tempfile
@@ -226,6 +227,24 @@ class Losses(unittest.TestCase):
         self.assertEqual(distance("sentence_embedding", hidden[0], 2 * hidden[0]), 0.25)
 
 
+class Loop(unittest.TestCase):
+    def test_an_interrupt_measures_once_more(self):
+        module = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.constant_(module.weight, 1.0)
+
+        def loss_of(step):
+            if step == 4:
+                raise KeyboardInterrupt
+            return module.weight.square().sum()
+
+        measures, taken = training.train(
+            module, [dict(params=module.parameters(), lr=0.1)], iter(range(1, 101)), loss_of,
+            argparse.Namespace(steps=100, learning_rate=0.1), lambda: module.weight.item())
+        self.assertEqual(([step for step, _ in measures], taken), ([0, 3], 3))
+        self.assertLess(module.weight.item(), 1)
+        self.assertEqual(module.weight.item(), measures[-1][1])
+
+
 class Training(Folder):
     STEPS = 30
 
@@ -265,7 +284,7 @@ class Training(Folder):
         teacher, student = onnx_module.OnnxModule(teacher), onnx_module.OnnxModule(student)
         questions = squad_data.load_questions(SAMPLE, 20)
         windows = squad_data.make_windows(questions, squad_data.load_tokenizer(VOCABULARY), 96, 64)
-        ids, mask, types = training.collate(windows, "cpu")
+        ids, mask, types = training.collate(windows, "cpu", 0)
         inputs = ModelInputs(teacher, "teacher")(ids, mask, types)
         with torch.no_grad():
             outputs = teacher(inputs)

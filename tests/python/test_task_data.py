@@ -27,13 +27,12 @@ DEFAULT = VOCABULARY.parent / "model.onnx"
 class Windows(unittest.TestCase):
     def test_are_those_of_the_engine(self):
         """As many windows and tokens as `bertcl eval` counts, at sizes that divide contexts."""
-        path, spec = DEFAULT, json.loads(bertcl("eval", DEFAULT, "--data", SAMPLE, "--json", "-",
-                                                "--max-seq-length", 96, "--doc-stride", 32,
-                                                "--limit", 30).stdout)["models"][0]
+        report = json.loads(bertcl("eval", DEFAULT, "--data", SAMPLE, "--json", "-", "--max-seq-length", 96,
+                                   "--doc-stride", 32, "--limit", 30).stdout)["models"][0]
         questions = squad_data.load_questions(SAMPLE, 30)
         windows = squad_data.make_windows(questions, squad_data.load_tokenizer(VOCABULARY), 96, 32)
-        self.assertEqual(len(windows), spec["features"], path)
-        self.assertEqual(sum(len(w.ids) for w in windows), spec["tokens"])
+        self.assertEqual(len(windows), report["features"])
+        self.assertEqual(sum(len(w.ids) for w in windows), report["tokens"])
         self.assertGreater(len(windows), len(questions))
 
     def test_text_is_normalized_as_the_configuration_says(self):
@@ -132,7 +131,7 @@ class Labels(unittest.TestCase):
     def test_columns_and_members_go_by_their_names(self):
         pair = [(["a film", "b"], 1), (["c", "d"], 0)]
         for name, content in (
-                ("a.tsv", "a film\tb\tyes\nc\td\tno\n"),
+                ("a.csv", 'text,text_pair,label\n"a film",b,yes\nc,d,no\n'),
                 ("b.tsv", "label\tsentence1\tsentence2\r\nyes\ta film\tb\r\nno\tc\td\r\n"),
                 ("c.tsv", "\ufeffid\ttext\tlabel\ttext_pair\n7\ta film\tyes\tb\n8\tc\tno\td\n"),
                 ("d.jsonl", '{"text": "a film", "text_pair": "b", "label": "yes"}\n'
@@ -140,11 +139,15 @@ class Labels(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(self.texts(name, content), (pair, ["no", "yes"]))
         self.assertEqual(self.texts("e.tsv", "id\tsentence\tlabel\n1\tfine\t1\n")[0], [(["fine"], 0)])
+        self.assertEqual(self.texts("e.tsv", "review\tlabel\nfine\t1\n")[0], [(["fine"], 0)])
+        self.assertEqual(self.texts("e.tsv", "label\t1\nfine\t0\n")[0], [(["label"], 1), (["fine"], 0)])
         for name, content, problem in (
-                ("f.tsv", "id\tlabel\n1\t1\n", "f.tsv:1: no column text or sentence"),
-                ("g.tsv", "text\tlabel\na\tb\tc\n", "g.tsv:2: 3 columns; expected 2, as in line 1"),
+                ("f.tsv", "id\tlabel\tx\n1\t1\t\n", "f.tsv:1: no column text or sentence"),
+                ("g.tsv", "text\tlabel\na\tb\tc\n", "g.tsv:2: 3 columns, expected 2; a first line names others"),
+                ("g.tsv", "a\t1\nb\t\n", "g.tsv:2: the label is empty"),
                 ("h.jsonl", '{"text": 5, "label": "no"}', "h.jsonl:1: expected .* as strings"),
-                ("i.jsonl", '{"text": "a", "label": ["no"]}', "i.jsonl:1: expected .* number")):
+                ("i.jsonl", '{"text": "a", "label": ["no"]}', "i.jsonl:1: expected .* number"),
+                ("i.jsonl", '{"text": "a", "label": true}', "i.jsonl:1: expected .* number")):
             with self.subTest(name), self.assertRaisesRegex(ValueError, problem):
                 self.texts(name, content)
 

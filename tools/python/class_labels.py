@@ -3,7 +3,7 @@
 import json
 import pathlib
 
-import onnx
+import onnx_module
 
 POLARITY = {"0": 0, "label_0": 0, "neg": 0, "negative": 0, "1": 1, "label_1": 1, "pos": 1, "positive": 1}
 
@@ -13,25 +13,36 @@ def names_of(model):
     folder that of its config.json. None where the classes have no names of their own."""
     path = pathlib.Path(model)
     if path.is_file():
-        written = next((p.value for p in onnx.load(path, load_external_data=False).metadata_props
-                        if p.key == "bertcl.classes"), None)
+        properties = onnx_module.load(path, weights=False).metadata_props
+        written = next((p.value for p in properties if p.key == "bertcl.classes"), None)
         if written is not None:
-            return json.loads(written)
+            return _checked(json.loads(written), f"{path}: bertcl.classes in the metadata")
     config = (path if path.is_dir() else path.parent) / "config.json"
     if not config.is_file():
         return None
-    labels = json.loads(config.read_text(encoding="utf-8")).get("id2label", {})
-    names = [labels.get(str(i)) for i in range(len(labels))]
-    return None if None in names or all(name.startswith("LABEL_") for name in names) else names
+    labels = json.loads(config.read_text(encoding="utf-8")).get("id2label") or {}
+    names = _checked([labels.get(str(i)) for i in range(len(labels))], f"{config}: id2label")
+    return None if all(name.startswith("LABEL_") for name in names) else names
 
 
-def match(labels, names):
-    """{label: class}. ValueError: a label is none of the classes."""
+def _checked(names, place):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{place} does not name all classes")
+    return names
+
+
+def are_polar(labels):
+    return all(label.lower() in POLARITY for label in labels)
+
+
+def match(labels, names, by_number=True):
+    """{label: class}. `by_number`: numbers count the classes. ValueError: a label is none of the classes."""
     ways = [lambda label, at: label == names[at], lambda label, at: label.lower() == names[at].lower()]
     polarities = [POLARITY.get(name.lower()) for name in names]
     if sorted(polarities, key=str) == [0, 1]:
         ways.append(lambda label, at: POLARITY.get(label.lower()) == polarities[at])
-    ways.append(lambda label, at: label == str(at))
+    if by_number:
+        ways.append(lambda label, at: label == str(at))
     for matches in ways:
         found = {label: next((at for at in range(len(names)) if matches(label, at)), None) for label in labels}
         if None not in found.values():

@@ -7,6 +7,7 @@
 Beside `bertcl eval` of the same file: two implementations of one model, from the tokenizer to the score.
 """
 import argparse
+import functools
 import json
 import pathlib
 import sys
@@ -22,12 +23,12 @@ from model_inputs import ModelInputs, logits_of
 
 
 @torch.no_grad()
-def window_logits(run, windows, tokens, device):
+def window_logits(run, windows, tokens, collated):
     """Start and end logits of each window, as numpy. `run(ids, mask, types)` gives both."""
     logits = {}
     bar = tqdm(total=len(windows), unit="window", disable=None, leave=False)
     for batch in training.batches_of(windows, tokens):
-        start, end = run(*training.collate(batch, device))
+        start, end = run(*collated(batch))
         for window, s, e in zip(batch, start.float().cpu().numpy(), end.float().cpu().numpy()):
             logits[id(window)] = s[:len(window.ids)], e[:len(window.ids)]
         bar.update(len(batch))
@@ -43,8 +44,9 @@ def evaluate(module, path, options, device):
     questions = squad_data.load_questions(options.data, options.limit)
     tokenizer = task_data.tokenizer_of(options, pathlib.Path(path).parent)
     windows = squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
-    logits = window_logits(lambda *encoded: logits_of(module(inputs_of(*encoded))), windows,
-                           options.tokens, device)
+    collated = functools.partial(training.collate, device=device,
+                                 padding=task_data.padding_of(pathlib.Path(path).parent))
+    logits = window_logits(lambda *encoded: logits_of(module(inputs_of(*encoded))), windows, options.tokens, collated)
     return squad_data.evaluate(questions, windows, logits)
 
 

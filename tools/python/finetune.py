@@ -12,6 +12,7 @@ names of the classes go into the file itself: `bertcl eval --task` reads them. N
 requirements-torch.txt; downloads nothing.
 """
 import argparse
+import functools
 import json
 import pathlib
 import random
@@ -53,9 +54,9 @@ class QuestionAnswering:
         return questions, squad_data.make_windows(questions, self._tokenizer, self._options.max_length,
                                                   self._options.stride)
 
-    def measure(self, model, device):
+    def measure(self, model, collated):
         questions, windows = self.read(self._options.eval, self._options.eval_limit)
-        logits = evaluate.window_logits(model.logits, windows, self._options.tokens, device)
+        logits = evaluate.window_logits(model.logits, windows, self._options.tokens, collated)
         return squad_data.evaluate(questions, windows, logits)[0]
 
 
@@ -64,17 +65,18 @@ class Classification:
 
     def __init__(self, options, tokenizer):
         self._options, self._tokenizer = options, tokenizer
-        self.names = self._known(options) or task_data.load_texts(options.data)[1]
+        labels = task_data.load_texts(options.data)[1]
+        if len(labels) < 2:
+            raise ValueError(f"{options.data}: all texts have the label {labels[0]!r}")
+        self.names = self._known(options, labels) or labels
         self.classes = len(self.names)
-        if self.classes < 2:
-            raise ValueError(f"{options.data}: all texts have the label {self.names[0]!r}")
 
     @staticmethod
-    def _known(options):
-        """The classes of the encoder, if they are those of the data: it keeps its head then, and their order."""
+    def _known(options, labels):
+        """The classes of the encoder, if the data name no others: it keeps its head then, and their order."""
         names = class_labels.names_of(options.encoder)
         try:
-            return names and task_data.load_texts(options.data, names=names)[1]
+            return names if names and class_labels.match(labels, names, by_number=False) else None
         except ValueError:
             return None
 
@@ -82,11 +84,11 @@ class Classification:
         rows, _ = task_data.load_texts(path, limit, self.names)
         return rows, task_data.encode_texts(rows, self._tokenizer, self._options.max_length)
 
-    def measure(self, model, device):
+    def measure(self, model, collated):
         _, examples = self.read(self._options.eval, self._options.eval_limit)
         right = 0
         for batch in training.batches_of(examples, self._options.tokens):
-            classes = model.logits(*training.collate(batch, device))[0].argmax(-1).tolist()
+            classes = model.logits(*collated(batch))[0].argmax(-1).tolist()
             right += sum(c == e.labels[0] for c, e in zip(classes, batch))
         return {"accuracy": 100 * right / len(examples), "total": len(examples)}
 
@@ -103,11 +105,11 @@ class Beside:
             self._vocabulary, self._settings = beside / "vocab.txt", task_data.settings_of(options, folder)
         elif (beside / "vocab.txt").exists():
             raise ValueError(f"{beside} holds a vocab.txt, which bertcl reads first; write to another folder")
-        if not self._vocabulary.exists():
-            return
-        if self._vocabulary.read_bytes() != self._source.read_bytes():
+        if self._vocabulary.exists() and self._vocabulary.read_bytes() != self._source.read_bytes():
             raise ValueError(f"{self._vocabulary} is not {self._source}, which the model would be trained with; "
                              "write to another folder")
+        if not self._vocabulary.exists() and not (beside / "tokenizer_config.json").exists():
+            return
         others = task_data.settings_beside(self._vocabulary)
         for name, value in self._settings.items():
             if value != others[name]:
@@ -124,8 +126,8 @@ class Beside:
 
 
 @torch.no_grad()
-def measured(task, model, device):
-    return json.dumps(task.measure(model, device))
+def measured(task, model, collated):
+    return json.dumps(task.measure(model, collated))
 
 
 def run(options):
@@ -141,15 +143,17 @@ def run(options):
     if options.eval:
         task.read(options.eval, 1)  # what is wrong with it is known before the training
     model = heads.load(options.encoder, task.name, task.classes, device).eval()
-    training.check_length(model.logits, examples, device, options.encoder)
+    collated = functools.partial(training.collate, device=device, padding=task_data.padding_of(folder))
+    training.check_length(model.logits, examples, collated, options.encoder)
+    model.to_onnx()  # what cannot be written is known before the training
     print(f"{task.name}: {len(examples):,} examples of {options.data}"
           + (f", classes {', '.join(task.names)}" if task.names else ""))
     if options.eval:
-        print(f"before: {measured(task, model, device)}", flush=True)
+        print(f"before: {measured(task, model, collated)}", flush=True)
     batches = training.endless_batches(examples, options.tokens, random.Random(options.seed))
 
     def loss_of(batch):
-        ids, mask, types = training.collate(batch, device)
+        ids, mask, types = collated(batch)
         return training.label_loss(model.logits(ids, mask, types), mask, batch)
 
     begin = time.monotonic()
@@ -166,7 +170,7 @@ def run(options):
     beside.write()
     print(options.output)
     if options.eval:
-        print(f"after: {measured(task, model, device)}")
+        print(f"after: {measured(task, model, collated)}")
 
 
 def main(arguments):

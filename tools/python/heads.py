@@ -63,9 +63,12 @@ class HuggingFaceModel(torch.nn.Module):
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            torch.onnx.export(self.eval(), (ids, ids, torch.zeros_like(ids))[:len(self.inputs)], file, dynamo=False,
-                              opset_version=OPSET, dynamic_axes=axes, input_names=self.inputs,
-                              output_names=outputs)
+            try:
+                torch.onnx.export(self.eval(), (ids, ids, torch.zeros_like(ids))[:len(self.inputs)], file, dynamo=False,
+                                  opset_version=OPSET, dynamic_axes=axes, input_names=self.inputs,
+                                  output_names=outputs)
+            except RuntimeError as error:
+                raise ValueError(f"torch cannot export the model: {str(error).splitlines()[0]}") from error
         self.train(training)
         return onnx.load_from_string(file.getvalue())
 

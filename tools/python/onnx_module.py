@@ -22,10 +22,10 @@ TAKES_SHAPES = ("Reshape", "Expand", "Slice", "Squeeze", "Unsqueeze", "Split", "
                 "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "Pad")
 
 
-def load(path):
-    """The onnx.ModelProto of a file. Raises OSError or ValueError that names it."""
+def load(path, weights=True):
+    """The onnx.ModelProto of a file. `weights`: with external ones. Raises OSError or ValueError that names it."""
     try:
-        return onnx.load(path, format="protobuf")  # whatever its name ends with
+        return onnx.load(path, format="protobuf", load_external_data=weights)  # whatever its name ends with
     except DecodeError as error:
         raise ValueError(f"{path}: not an ONNX file, or a truncated one") from error
 

@@ -12,6 +12,7 @@ data is held out; the weights that come closest to the teacher there are the one
 Needs the packages of requirements-torch.txt. docs/qat.md tells more.
 """
 import argparse
+import functools
 import pathlib
 import random
 import sys
@@ -68,14 +69,26 @@ class Distillation:
     """The student learns the teacher's outputs; examples that are held out measure how near they are."""
 
     def __init__(self, options, device):
-        self._options, self._device = options, device
+        self._options = options
+        self.collated = functools.partial(training.collate, device=device,
+                                          padding=task_data.padding_of(pathlib.Path(options.model).parent))
         self._teacher, self.student = load(options, device)
         self._teacher_inputs = ModelInputs(self._teacher, options.model)
         self._student_inputs = ModelInputs(self.student, options.quantized)
         self._held_out = []
-        short, longer = (self.wanted(*torch.ones(3, 1, tokens, dtype=torch.int64, device=device)) for tokens in (3, 5))
+        short, longer = (self.wanted(*self.collated([task_data.Example([1] * tokens, [0] * tokens, ())]))
+                         for tokens in (3, 5))
         self._over_tokens = {name for name, x in short.items() if x.dim() == 2 and x.shape != longer[name].shape}
-        self._widths = [0 if name in self._over_tokens else x.shape[-1] for name, x in short.items()]
+        self._classes = [x.shape[-1] for name, x in short.items()
+                         if x.dim() == 2 and name not in self._over_tokens and not training.is_vector(name)]
+        self.outputs = [f"{name} ({self._kind_of(name, x)})" for name, x in short.items()]
+
+    def _kind_of(self, name, example):
+        if name in self._over_tokens:
+            return "over the tokens"
+        if example.shape[-1] == 1:
+            return "a number"
+        return "a vector" if training.is_vector(name) else f"{example.shape[-1]} classes"
 
     @torch.no_grad()
     def wanted(self, ids, mask, types):
@@ -85,17 +98,16 @@ class Distillation:
         """Raises where labels of the data are not what the model answers."""
         if not examples[0].labels:
             raise ValueError("--labels: the texts have none")
-        if len(examples[0].labels) == 2:
-            if self._widths != [0, 0]:
-                raise ValueError(f"--labels: the data are questions, {self._options.model} does not answer them")
+        of_tokens = len(examples[0].labels) == 2
+        if of_tokens and len(self._over_tokens) == 2:
             return
-        largest = max(example.labels[0] for example in examples)
-        if len(self._widths) != 1 or not largest < self._widths[0] > 1:
-            raise ValueError(f"--labels: the data have a class {largest}, the outputs of {self._options.model} "
-                             f"{', '.join(map(str, self._widths))} classes")
+        classes = 0 if of_tokens else 1 + max(example.labels[0] for example in examples)
+        if of_tokens or len(self.outputs) != 1 or not self._classes or not 1 < self._classes[0] >= classes:
+            expected = "start and end logits" if of_tokens else f"one output of {classes} classes or more"
+            raise ValueError(f"--labels: the data need {expected}; {self._options.model} has {', '.join(self.outputs)}")
 
     def hold_out(self, examples):
-        self._held_out = [(batch, self.wanted(*training.collate(batch, self._device)))
+        self._held_out = [(batch, self.wanted(*self.collated(batch)))
                           for batch in training.batches_of(examples, self._options.tokens)]
 
     def _loss(self, batch, encoded, wanted, temperature):
@@ -106,13 +118,13 @@ class Distillation:
         return loss
 
     def loss(self, batch):
-        encoded = training.collate(batch, self._device)
+        encoded = self.collated(batch)
         return self._loss(batch, encoded, self.wanted(*encoded), self._options.temperature)
 
     @torch.no_grad()
     def held_out_loss(self):
         """Mean over the examples that are held out, at temperature 1."""
-        total = sum(self._loss(batch, training.collate(batch, self._device), wanted, 1.0).item() * len(batch)
+        total = sum(self._loss(batch, self.collated(batch), wanted, 1.0).item() * len(batch)
                     for batch, wanted in self._held_out)
         return total / sum(len(batch) for batch, _ in self._held_out)
 
@@ -132,27 +144,32 @@ def parameter_groups(student, options):
 
 
 def names_for(options):
-    """Of the model's classes, for --labels; labels that are all numbers count them."""
+    """Of the model's classes, for --labels. Without names, numbers count them, and there may be a negative and a
+    positive one."""
     if options.labels == 0 or pathlib.Path(options.data[0]).suffix in (".json", ".txt"):
         return None
     names = class_labels.names_of(options.model)
     if names:
         return names
     labels = {label for path in options.data for label in task_data.load_texts(path, options.limit)[1]}
-    if not all(label.isdigit() for label in labels):
+    if class_labels.are_polar(labels) and not all(label.isdecimal() for label in labels):
+        return ["negative", "positive"]
+    if not all(label.isdecimal() for label in labels):
         raise ValueError(f"--labels: the classes of {options.model} have no names; put its config.json with id2label "
                          "beside it")
-    return [str(i) for i in range(max(map(int, labels)) + 1)]
+    if (largest := max(map(int, labels))) > 65535:
+        raise ValueError(f"--labels: the label {largest} counts classes from 0")
+    return [str(i) for i in range(largest + 1)]
 
 
-def print_measures(measures, options):
+def print_measures(measures, steps, options):
     if not measures:
         return
     best = min(measures, key=lambda m: m[1])
     what = "loss" if options.labels else "divergence from the float model"
     print(f"{what} on held-out data: {measures[0][1]:.3g} before, {best[1]:.3g} at step {best[0]}, whose weights are "
           "written")
-    if best[0] == 0 and options.steps:
+    if best[0] == 0 and steps == options.steps > 0:
         print("qat: training gave no improvement; try a smaller --learning-rate", file=sys.stderr)
 
 
@@ -164,7 +181,8 @@ def run(options):
     examples = task_data.load(options, pathlib.Path(options.model).parent, names_for(options))
     if options.labels > 0:
         distillation.check_labels(examples)
-    training.check_length(distillation.wanted, examples, device, options.model)
+    training.check_length(distillation.wanted, examples, distillation.collated, options.model)
+    print(f"outputs: {', '.join(distillation.outputs)}")
     generator = random.Random(options.seed)
     generator.shuffle(examples)
     held_out = examples[:min(options.held_out, len(examples) // 5)]
@@ -179,7 +197,7 @@ def run(options):
     onnx_module.save(student.updated_model(), options.output,
                      {"bertcl.qat.steps": steps, **{f"bertcl.qat.{name}": getattr(options, name) for name in recorded}})
     print(f"{steps} steps in {seconds:.0f} s")
-    print_measures(measures, options)
+    print_measures(measures, steps, options)
     print(options.output)
 
 

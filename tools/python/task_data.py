@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training data: questions (.json in SQuAD format), labelled texts (.tsv, .jsonl), texts (.txt), as token windows.
+"""Training data: questions (.json in SQuAD format), labelled texts (.tsv, .csv, .jsonl), texts (.txt), as windows of
+tokens.
 
-.tsv: a text, or two, and the label, separated by tabs, or columns by the names of a first line that has "label": "text"
-("sentence", "sentence1"), and "text_pair" ("sentence2") for two texts. .jsonl: objects with members of these names.
+.tsv, .csv: a text and its label, or columns by the names of a first line that has "label": "text" ("sentence",
+"sentence1"), and "text_pair" ("sentence2") for two texts. .jsonl: objects with members of these names.
 .txt: a text on each line, which has no label.
 """
+import argparse
+import csv
 import dataclasses
 import json
 import pathlib
@@ -25,11 +28,11 @@ class Example:
 def add_options(parser, several=False):
     """`several`: options.data is a list of files."""
     parser.add_argument("--data", required=True, nargs="+" if several else None, metavar="FILE",
-                        help="SQuAD .json, or .tsv or .jsonl with texts and labels"
+                        help="SQuAD .json, or .tsv, .csv or .jsonl with texts and labels"
                         + ", or .txt with texts; may be several" * several)
     parser.add_argument("--vocab", help="vocab.txt or tokenizer.json; default: beside the model")
-    parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json beside "
-                        "the vocabulary says")
+    parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json "
+                        "beside the vocabulary says")
     parser.add_argument("--limit", type=positive, help="only the first questions or texts of a file")
     parser.add_argument("--max-length", type=positive, default=384, help="tokens of a window")
     parser.add_argument("--stride", type=positive, default=128, help="step between windows of a context")
@@ -37,8 +40,8 @@ def add_options(parser, several=False):
 
 def positive(text):
     """A type of argparse."""
-    if int(text) < 1:
-        raise ValueError(f"{text} is below 1")
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 1 or more")
     return int(text)
 
 
@@ -52,6 +55,14 @@ def vocabulary_of(options, folder):
     if path.suffix == ".json" and options.cased:
         raise ValueError(f"--cased goes with a vocab.txt; {path} says itself what becomes of case")
     return path
+
+
+def padding_of(folder):
+    """The id of the token of padding, as the config.json of a model says. Encoders that find the last token of a text
+    by it need it."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return config.get("pad_token_id") or 0
 
 
 def settings_beside(vocabulary):
@@ -79,7 +90,8 @@ def load(options, folder, names=None):
     tokenizer = tokenizer_of(options, folder)
     suffixes = {pathlib.Path(path).suffix for path in options.data}
     if len(suffixes & {".json", ".txt"}) > 0 and len(suffixes) > 1:
-        raise ValueError("--data: questions (.json), labelled texts (.tsv, .jsonl) and texts (.txt) cannot be mixed")
+        raise ValueError("--data: questions (.json), labelled texts (.tsv, .csv, .jsonl) and texts (.txt) cannot be "
+                         "mixed")
     if suffixes == {".txt"}:
         lines = [line for path in options.data for line in _read_lines(path)[:options.limit]]
         return encode_texts([([line], None) for line in lines], tokenizer, options.max_length)
@@ -94,7 +106,7 @@ def load(options, folder, names=None):
 
 def load_texts(path, limit=None, names=None):
     """[(texts, class)] and the names of the classes: `names`, else the labels of the data, sorted."""
-    rows = (_read_jsonl if pathlib.Path(path).suffix == ".jsonl" else _read_tsv)(path)[:limit]
+    rows = (_read_jsonl if pathlib.Path(path).suffix == ".jsonl" else _read_table)(path)[:limit]
     if not rows:
         raise ValueError(f"{path}: no texts")
     labels = {label for _, label in rows}
@@ -113,29 +125,35 @@ def _read_lines(path):
     return [line for line in lines if line]
 
 
-def _columns_of(header):
+def _columns_of(header, place):
     """Where the first and second text and the label stand; None: it is no header."""
-    if "label" not in header:
+    if header[-1] == "label" and len(header) == 2:
+        return 0, None, 1
+    if "label" not in header or len(header) < 3:
         return None
     first, second = (next((header.index(name) for name in names if name in header), None) for names in (FIRST, SECOND))
+    if first is None:
+        raise ValueError(f"{place}: no column {' or '.join(FIRST)} beside label")
     return first, second, header.index("label")
 
 
-def _read_tsv(path):
-    rows, columns = [], None
-    with open(path, encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            cells = [cell.strip() for cell in line.rstrip("\r\n").split("\t")]
-            if number == 1 and (columns := _columns_of(cells)):
-                if columns[0] is None:
-                    raise ValueError(f"{path}:1: no column {' or '.join(FIRST)} beside label")
-                width = len(cells)
-            elif line.strip():
-                if len(cells) != width if columns else len(cells) not in (2, 3):
-                    expected = f"{width}, as in line 1" if columns else "a text, or two, and the label"
-                    raise ValueError(f"{path}:{number}: {len(cells)} columns; expected {expected}")
-                first, second, label = columns or (0, 1 if len(cells) == 3 else None, -1)
-                rows.append(([cells[at] for at in (first, second) if at is not None], cells[label]))
+def _read_table(path):
+    rows, columns, width = [], (0, None, 1), 2
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        commas = pathlib.Path(path).suffix == ".csv"
+        lines = csv.reader(file) if commas else (line.rstrip("\r\n").split("\t") for line in file)
+        for number, line in enumerate(lines, 1):
+            cells, place = [cell.strip() for cell in line], f"{path}:{number}"
+            header = _columns_of(cells, place) if number == 1 and cells else None
+            if header:
+                columns, width = header, len(cells)
+            elif any(cells):
+                if len(cells) != width:
+                    raise ValueError(f"{place}: {len(cells)} columns, expected {width}; a first line names others: "
+                                     "text, text_pair, label")
+                if not cells[columns[2]]:
+                    raise ValueError(f"{place}: the label is empty")
+                rows.append(([cells[at] for at in columns[:2] if at is not None], cells[columns[2]]))
     return rows
 
 
@@ -153,7 +171,8 @@ def _read_jsonl(path):
             except (ValueError, KeyError, AttributeError, TypeError) as error:
                 raise ValueError(f'{path}:{number}: expected an object with "text" and "label"') from error
             texts = texts if texts[1] is not None else texts[:1]
-            if not all(isinstance(text, str) for text in texts) or not isinstance(label, (str, int)):
+            named = isinstance(label, (str, int)) and not isinstance(label, bool) and label != ""
+            if not named or not all(isinstance(text, str) for text in texts):
                 raise ValueError(f'{path}:{number}: expected "text" and "text_pair" as strings, "label" as a name or '
                                  "number")
             rows.append((texts, str(label)))

@@ -68,11 +68,11 @@ def check_output(options, *inputs):
 
 
 @torch.no_grad()
-def check_length(run, examples, device, source):
+def check_length(run, examples, collated, source):
     """Raises where the model cannot run the longest example, as one longer than its table of positions."""
     longest = max(examples, key=lambda e: len(e.ids))
     try:
-        run(*collate([longest], device))
+        run(*collated([longest]))
     except (RuntimeError, IndexError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{source} does not run a text of {len(longest.ids)} tokens ({reason}); "
@@ -87,7 +87,7 @@ def main(name, run, options):
         print(f"{name}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"\n{name}: interrupted; nothing was written", file=sys.stderr)
+        print(f"\n{name}: interrupted", file=sys.stderr)
         return 130
     return 0
 
@@ -117,12 +117,12 @@ def endless_batches(examples, tokens, generator):
             yield from group
 
 
-def collate(examples, device):
-    """ids, mask and types [batch, longest], int64."""
+def collate(examples, device, padding):
+    """ids, mask and types [batch, longest], int64. `padding`: the id of its token."""
     longest = max(len(e.ids) for e in examples)
-    def padded(rows):
-        return torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], device=device)
-    return (padded([e.ids for e in examples]), padded([[1] * len(e.ids) for e in examples]),
+    def padded(rows, filler=0):
+        return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows], device=device)
+    return (padded([e.ids for e in examples], padding), padded([[1] * len(e.ids) for e in examples]),
             padded([e.types for e in examples]))
 
 
@@ -136,6 +136,11 @@ def distillation_loss(student, teacher, mask, over_tokens, temperature=1.0):
                         for name, target in teacher.items()]).mean()
 
 
+def is_vector(name):
+    """Whether an output of that name is a vector, not logits."""
+    return any(part in name for part in ("hidden", "embed", "pooler"))
+
+
 def _distance(found, target, mask, name, over_tokens, temperature):
     if over_tokens:
         target, found = (x.masked_fill(mask == 0, IGNORED) for x in (target, found))
@@ -143,7 +148,7 @@ def _distance(found, target, mask, name, over_tokens, temperature):
         target, found = target[mask != 0], found[mask != 0]
     if target.shape[-1] == 1 and not over_tokens:
         return F.mse_loss(found, target)
-    if any(part in name for part in ("hidden", "embedding", "pooler")):
+    if is_vector(name):
         return F.mse_loss(found, target) / target.square().mean().clamp(min=1e-12)
     p = torch.log_softmax(target / temperature, -1)
     q = torch.log_softmax(found / temperature, -1)
@@ -205,7 +210,11 @@ def train(module, groups, batches, loss_of, options, measure=None):
                 if measures[-1][1] <= min(value for _, value in measures):
                     best = state()
     except KeyboardInterrupt:
-        bar.write(f"interrupted after {taken} steps; the weights so far are written")
+        bar.write(f"interrupted after {taken} steps")
+        if measure and taken > measures[-1][0]:
+            measures.append((taken, measure()))
+            if measures[-1][1] <= min(value for _, value in measures):
+                best = state()
     bar.close()
     if best is not None:
         module.load_state_dict(best, strict=False)
