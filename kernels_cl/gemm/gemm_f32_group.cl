@@ -12,7 +12,7 @@
 //
 // Layout: panel width 64, K group 1: B[ceil(N/64)][K][64], zero-padded past N; f32, or f16 with
 // -DB_HALF=1. Grid: (ITEMS, ceil(M / TILE_M), ceil(N / TILE_N)), work-group (ITEMS, 1, 1).
-// Bounds: a begins at a multiple of 16 bytes. Arguments: see gemm_f32_ref.cl.
+// Bounds: a and b begin at multiples of 16 bytes. Arguments: see gemm_f32_ref.cl.
 #include "gemm/epilogue4.clh"
 #include "lib/narrow.clh"
 
@@ -35,13 +35,23 @@
 #define B_COPIES (TILE_N * DEPTH / 4)
 #define A_PITCH (TILE_M + 4)  // the two halves of a warp store into different banks
 
+// Four weights as they are stored. They are converted on their way to local memory: a conversion
+// at the load waits for it, and so would the products of the strip before.
 #if B_HALF
 typedef half Weight;
-#define LOAD_WEIGHTS(i, b) vload_half4((i), (b))
+typedef ushort4 Weights;
 #else
 typedef float Weight;
-#define LOAD_WEIGHTS(i, b) vload4((i), (b))
+typedef float4 Weights;
 #endif
+
+static float4 floats_of(Weights weights) {
+#if B_HALF
+  return vload_half4(0, (const half*)&weights);
+#else
+  return weights;
+#endif
+}
 
 // Values k .. k + 3 of a row of A, 0 past K.
 static float4 load_a4(__global const float* row, int k, int K) {
@@ -75,8 +85,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_f32
 #pragma unroll
     for (int j = 0; j < VECTORS; j++) sums[i][j] = (float4)(0.0f);
   }
-  float4 next_a = copies_a ? load_a4(from_a, a_k, K) : (float4)(0.0f), next_b = 0.0f;
-  if (copies_b && b_k < K) next_b = LOAD_WEIGHTS(0, from_b + (size_t)b_k * PANEL);
+  float4 next_a = copies_a ? load_a4(from_a, a_k, K) : (float4)(0.0f);
+  Weights next_b = 0;
+  if (copies_b && b_k < K) next_b = *(__global const Weights*)(from_b + (size_t)b_k * PANEL);
   // At least one step: see steps.clh.
   for (int k0 = 0, half_index = 0; k0 < max(K, 1); k0 += DEPTH, half_index ^= 1) {
     if (copies_a) {
@@ -85,13 +96,14 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_f32
       a_tile[half_index][a_k + 2][a_row] = next_a.s2;
       a_tile[half_index][a_k + 3][a_row] = next_a.s3;
     }
-    if (item < B_COPIES) *(__local float4*)&b_tile[half_index][b_k][b_column] = next_b;
+    if (item < B_COPIES) *(__local float4*)&b_tile[half_index][b_k][b_column] = floats_of(next_b);
     barrier(CLK_LOCAL_MEM_FENCE);
     const int k1 = k0 + DEPTH;
     if (copies_a && k1 < K) next_a = load_a4(from_a, k1 + a_k, K);
     if (k1 < K)
-      next_b = copies_b && k1 + b_k < K ? LOAD_WEIGHTS(0, from_b + (size_t)(k1 + b_k) * PANEL)
-                                        : (float4)(0.0f);
+      next_b = copies_b && k1 + b_k < K
+                   ? *(__global const Weights*)(from_b + (size_t)(k1 + b_k) * PANEL)
+                   : (Weights)(0);
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
       float rows[ROWS];

@@ -59,17 +59,17 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_s8(
     for (int j = 0; j < VECTORS; j++) sums[i][j] = (int4)(0);
   }
   int next_a[A_WORDS], next_b[B_WORDS];
-  load_a(from_a, 4 * a_word, K, flip, A_WORDS, next_a);
+  load_a(from_a, 4 * a_word, K, A_WORDS, next_a);
   load_b(words_b, column0 + b_column, N, b_group, groups, B_WORDS, next_b);
   // At least one step: see steps.clh.
   for (int g = 0, half_index = 0; g < max(groups, 1); g += K_WORDS, half_index ^= 1) {
 #pragma unroll
-    for (int w = 0; w < A_WORDS; w++) a_tile[half_index][a_word + w][a_row] = next_a[w];
+    for (int w = 0; w < A_WORDS; w++) a_tile[half_index][a_word + w][a_row] = next_a[w] ^ flip;
 #pragma unroll
     for (int w = 0; w < B_WORDS; w++) b_tile[half_index][b_group][b_column + w] = next_b[w];
     barrier(CLK_LOCAL_MEM_FENCE);
     if (g + K_WORDS < groups) {
-      load_a(from_a, 4 * (g + K_WORDS + a_word), K, flip, A_WORDS, next_a);
+      load_a(from_a, 4 * (g + K_WORDS + a_word), K, A_WORDS, next_a);
       load_b(words_b, column0 + b_column, N, g + K_WORDS + b_group, groups, B_WORDS, next_b);
     }
 #pragma unroll

@@ -147,7 +147,7 @@ class Faults(KernelTest):
                        "a_tile[half_index][a_k + 1][a_row] = next_a.s2;")
         self.refused("nobody has written", run, file, "if (item < B_COPIES) *(", "if (item < B_COPIES - 1) *(")
         self.refused("out of bounds.* of 'a'", run, file, "min(row0 + a_row, M - 1)", "(row0 + a_row)")
-        self.refused("out of bounds.* of 'b'", run, file, "k1 + b_k < K ?", "k1 + b_k <= K + 9 ?")
+        self.refused("out of bounds.* of 'b'", run, file, "copies_b && k1 + b_k < K", "copies_b && k1 + b_k <= K + 9")
         self.refused("out of bounds.* of 'out'", run, file, "if (row >= M) continue;", "")
         self.refused("misaligned", lambda edits: run_floats(F32_GROUP, 3, 5, 6, edits=edits), file,
                      "if (K % 4 == 0)", "if (K % 2 == 0)")
