@@ -149,7 +149,7 @@ const std::vector<GemmVariant> s8{
     with_quads_in_order(of_tiles_side_by_side(of_items("x86_avx2", "gemm_s8_x86_avx2", 6, 16, 4, avx2), 4), 768),
     of_items("arm_sdot", "gemm_s8_arm_sdot", 6, 16, 4, arm_sdot),
     of_items("portable", "gemm_s8_portable", 6, 64, 1, cpu_only),
-    with_tile_sizes(of_groups("dot4", "gemm_s8_dot4", 4, groups, Unit::dot4)),
+    with_known_epilogue(with_tile_sizes(of_groups("dot4", "gemm_s8_dot4", 4, groups, Unit::dot4))),
     reference("gemm_s8_ref")};
 
 const std::vector<GemmVariant> f32{

@@ -16,7 +16,8 @@
 //
 // Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zero-padded past N and K.
 // Tile: TILE_M rows.  Grid: (256, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (256,1,1).
-// Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes.
+// Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes. With ACTIVATION and OUT_TYPE
+// given, those two are not read: code for all of them is most of the kernel.
 #include "units/dot4.clh"
 #include "gemm/epilogue4.clh"
 #include "gemm/gemm_s8_copy.clh"
@@ -94,19 +95,24 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_s8(
     }
   }
 
+#ifdef ACTIVATION
+  const int function = ACTIVATION, type = OUT_TYPE;
+#else
+  const int function = activation, type = out_type;
+#endif
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
 #pragma unroll
   for (int j = 0; j < VECTORS; j++) {
     const int column = column0 + j * PANEL + tx * 4;
     if (column >= N) continue;
     const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
-                                     out_zero_point, has_bias, out_type, x_scale, w_zero_point);
+                                     out_zero_point, has_bias, type, x_scale, w_zero_point);
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
       const int row = row0 + ty * ROWS + i;
       if (row < M)
-        finish4_s8(sums[i][j], &c, row, column, N, out, activation, out_type, row_sums,
-                   w_zero_point, row_scale);
+        finish4_s8(sums[i][j], &c, row, column, N, out, function, type, row_sums, w_zero_point,
+                   row_scale);
     }
   }
 }

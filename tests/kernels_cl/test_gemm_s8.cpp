@@ -365,16 +365,18 @@ TEST(GemmS8Mma, PartsOfKGiveTheSameSums) {
 }
 
 // What the builder of a plan knows is compiled in; the arguments are not read then.
-void expect_the_same_compiled_in(const char* program, opencl::Defines defines) {
+template <typename T = uint8_t>
+void expect_the_same_compiled_in(const char* program, opencl::Defines defines,
+                                 int activation = kGelu, int out_type = kU8) {
   GemmS8Case c = make_case(33, 65, 48, false, 7);
   const size_t n = 65;
-  c.scale.assign(n, 1e-3f), c.bias.assign(n, 0.25f), c.activation = kGelu;
+  c.scale.assign(n, 1e-3f), c.bias.assign(n, 0.25f), c.activation = activation;
   c.out_inv_scale.assign(n, 40.0f), c.out_zero_point.assign(n, 100.0f);
   defines["TILE_M"] = 32, defines["TILE_N"] = 64;
-  const auto expected = run_gemm_s8<uint8_t>(gemm_kernel(program, defines), c, kU8);
-  defines["ACTIVATION"] = kGelu, defines["OUT_TYPE"] = kU8;
-  c.activation = kNone;
-  EXPECT_EQ(run_gemm_s8<uint8_t>(gemm_kernel(program, defines), c, kU8), expected);
+  const auto expected = run_gemm_s8<T>(gemm_kernel(program, defines), c, out_type);
+  defines["ACTIVATION"] = activation, defines["OUT_TYPE"] = out_type;
+  c.activation = activation == kNone ? kGelu : kNone;
+  EXPECT_EQ(run_gemm_s8<T>(gemm_kernel(program, defines), c, out_type), expected);
 }
 
 TEST(GemmS8Mma, AnEpilogueCompiledInGivesTheSame) {
@@ -383,6 +385,12 @@ TEST(GemmS8Mma, AnEpilogueCompiledInGivesTheSame) {
 
 TEST(GemmS8Matrix, AnEpilogueCompiledInGivesTheSame) {
   expect_the_same_compiled_in("gemm_s8_matrix", {{"MATRIX_UNIT", 6}});
+}
+
+TEST(GemmS8Dot4, AnEpilogueCompiledInGivesTheSame) {
+  expect_the_same_compiled_in("gemm_s8_dot4", {});
+  expect_the_same_compiled_in<float>("gemm_s8_dot4", {}, kNone, kF32);
+  expect_the_same_compiled_in<int32_t>("gemm_s8_dot4", {}, kNone, kS32);
 }
 
 }  // namespace
