@@ -152,6 +152,17 @@ TEST_P(Pool, ARowDoesNotDependOnTheBatch) {
   }
 }
 
+// Both add the tokens in their order; groups load some at a time.
+TEST_P(Pool, SumsHaveTheBitsOfThoseOfWorkItems) {
+  for (const auto& [hidden, columns] : {std::pair<size_t, size_t>{97, 93}, {100, 97}, {512, 509}})
+    for (const int32_t kind : {kMean, kMax})
+      for (const bool masked : {false, true}) {
+        const Case of{{1, 2, 3, 4, 5, 7, 8, 9, 61}, hidden, columns, kind, 0, masked};
+        const Tokens tokens(of);
+        expect_equal(run_case(of, tokens), pooled(of, tokens, 0, 0), of.name());
+      }
+}
+
 // As torch's clamp_min: a norm of NaN is one, a row of zeros stays.
 TEST_P(Pool, NanSpreadsOverItsOwnRowAndZerosStay) {
   for (const int32_t kind : {kMean, kMax}) {
