@@ -245,6 +245,18 @@ bool has_few_registers(const opencl::DeviceInfo& info) {
   return names("ARM") || names("Mali") || names("QUALCOMM") || names("Adreno");
 }
 
+std::int32_t group_rows(const AttentionVariant& variant, std::int32_t head_size, bool has_bias,
+                        const opencl::DeviceInfo& info, const opencl::Capabilities& capabilities) {
+  // Of 256 registers attention_s8_dot4 takes 157 and 166 for 64 rows, 123 and 124 for 32 (clang
+  // 15).
+  const bool leaves_one_wave =
+      variant.program == "attention_s8_dot4" && (info.name.find("gfx906") != std::string::npos ||
+                                                 info.name.find("gfx908") != std::string::npos);
+  const bool fewer = head_size > 64 || has_bias || capabilities.amd_sudot4 || info.is_intel_gpu() ||
+                     has_few_registers(info) || leaves_one_wave;
+  return fewer ? 32 : 64;
+}
+
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
                        const opencl::Capabilities& capabilities) {
   if (variant.takes_prefetch) variant.defines["PREFETCH"] = gains_by_prefetch(info);

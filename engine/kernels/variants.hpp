@@ -116,6 +116,12 @@ struct AttentionVariant {
   std::int32_t items_of(std::int32_t rows) const { return unit == Unit::matrix ? 2 * rows : 256; }
 };
 
+/// Query rows of a work-group: 64, or 32 where 64 need more registers than there are (wide heads, a
+/// bias or a window, AMD from gfx11 on, Intel, Arm, Qualcomm) or than two waves have (gfx906,
+/// gfx908).
+std::int32_t group_rows(const AttentionVariant& variant, std::int32_t head_size, bool has_bias,
+                        const opencl::DeviceInfo& info, const opencl::Capabilities& capabilities);
+
 std::span<const AttentionVariant> attention_s8_variants();
 std::span<const AttentionVariant> attention_f32_variants();
 /// Of operands rounded to half or in bf16, where that is asked for.

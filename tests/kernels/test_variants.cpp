@@ -145,6 +145,32 @@ TEST(Variants, TilesForTheDevice) {
   }
 }
 
+TEST(Variants, RowsOfAttentionForTheDevice) {
+  const auto rows = [](const char* name, const char* vendor, const char* device,
+                       std::int32_t head_size = 64, bool has_bias = false) {
+    opencl::DeviceInfo info = device_of("gpu");
+    info.vendor = vendor, info.name = device;
+    const auto variants = attention_s8_variants();
+    return group_rows(*std::ranges::find(variants, name, &AttentionVariant::name), head_size,
+                      has_bias, info, {});
+  };
+  const char* amd = "Advanced Micro Devices, Inc.";
+  EXPECT_EQ(rows("dot4", "a vendor", "a device"), 64);
+  EXPECT_EQ(rows("dot4", "a vendor", "a device", 65), 32);
+  EXPECT_EQ(rows("dot4", "a vendor", "a device", 64, true), 32);
+  EXPECT_EQ(rows("dot4", "ARM", "Mali-G78"), 32);
+  EXPECT_EQ(rows("dot4", "QUALCOMM", "QUALCOMM Adreno(TM) 740"), 32);
+  EXPECT_EQ(rows("dot4", "Intel(R) Corporation", "Intel(R) Arc(TM) A770"), 32);
+  EXPECT_EQ(rows("dot4", amd, "gfx906:sramecc+:xnack-"), 32);
+  EXPECT_EQ(rows("dot4", amd, "gfx908:sramecc+:xnack-"), 32);
+  EXPECT_EQ(rows("mma", amd, "gfx906"), 64);
+  EXPECT_EQ(rows("dot4", amd, "gfx90a:sramecc+:xnack-"), 64);
+  EXPECT_EQ(rows("dot4", amd, "gfx1030"), 64);
+  opencl::Capabilities gfx11;
+  gfx11.amd_sudot4 = true;
+  EXPECT_EQ(group_rows(attention_f32_variants()[1], 64, false, device_of("gpu"), gfx11), 32);
+}
+
 TEST(Variants, SmallerTilesOfTheSameWeights) {
   opencl::Capabilities unit;
   unit.ptx_mma_s8 = unit.ptx_wgmma_s8 = true;

@@ -48,17 +48,10 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   return g;
 }
 
-/// HEAD_MAX of a kernel of work-groups, and the query rows of a group.
+/// HEAD_MAX of a kernel of work-groups.
 std::int32_t head_max_of(const Geometry& g) {
   return static_cast<std::int32_t>(
       std::bit_ceil(static_cast<std::uint32_t>(std::max(g.head_size, 32))));
-}
-/// Half of them where registers would be spilled: for wide heads, with a bias or a window, on AMD
-/// from gfx11 on, and on Intel.
-std::int32_t group_rows_of(Builder& b, const Geometry& g, bool has_bias) {
-  const bool fewer = g.head_size > 64 || has_bias || b.context().capabilities().amd_sudot4 ||
-                     b.context().info().is_intel_gpu();
-  return fewer ? 32 : 64;
 }
 
 /// Heads and sequences on axes of their own: NVIDIA takes no more than 65,535 groups along any but
@@ -83,7 +76,8 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
              const char* kernel, const Geometry& g, auto arguments) {
   const bool has_bias = !std::holds_alternative<std::nullptr_t>(arguments.bias) ||
                         std::get<std::int32_t>(arguments.window) > 0;
-  const std::int32_t group_rows = group_rows_of(b, g, has_bias);
+  const std::int32_t group_rows = kernels::group_rows(
+      variant, g.head_size, has_bias, b.context().info(), b.context().capabilities());
   auto [rows, grid] = grid_of(variant, g, group_rows);
   arguments.block_rows = rows;
   opencl::Defines defines;
