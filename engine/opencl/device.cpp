@@ -203,4 +203,10 @@ bool DeviceInfo::has_extension(const std::string& extension) const {
   return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 
+std::size_t DeviceInfo::units_of_group(std::size_t items) const {
+  if (!is_intel_gpu()) return 1;
+  const std::size_t of_unit = 8 * std::size_t{std::max(least_subgroup_width, 8u)};
+  return std::max<std::size_t>(1, (items + of_unit - 1) / of_unit);
+}
+
 }  // namespace bertcl::opencl

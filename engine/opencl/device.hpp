@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The OpenCL devices of this machine, in one flat list over all platforms.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,6 +35,10 @@ struct DeviceInfo {
   bool has_extension(const std::string& extension) const;
 
   bool is_intel_gpu() const { return type == "gpu" && vendor.find("Intel") != std::string::npos; }
+
+  /// Compute units that a work-group occupies. Intel's GPUs count their EUs, which run eight
+  /// threads of one sub-group each.
+  std::size_t units_of_group(std::size_t items) const;
 };
 
 /// All devices that kernels run on: of OpenCL 1.2 or later, whose floats are rounded to nearest and

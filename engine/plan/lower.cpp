@@ -173,11 +173,14 @@ void note_float_matmuls(const ir::Graph& graph, Plan& plan) {
 namespace {
 
 /// `launch`: a step or an alternative.
-bool leaves_units_idle(const auto& launch, const ir::Bindings& sizes, std::size_t compute_units) {
-  std::size_t groups = 1;
-  for (std::size_t d = 0; d < 3; ++d)
+bool leaves_units_idle(const auto& launch, const ir::Bindings& sizes,
+                       const opencl::DeviceInfo& device) {
+  std::size_t groups = 1, items = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
     groups *= static_cast<std::size_t>(launch.global[d].evaluate(sizes)) / launch.local[d];
-  return groups < compute_units;
+    items *= launch.local[d];
+  }
+  return groups * device.units_of_group(items) < device.compute_units;
 }
 
 }  // namespace
@@ -190,13 +193,13 @@ bool runs(const Step& step, const ir::Bindings& sizes) {
 }
 
 const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
-                                   std::size_t compute_units) {
+                                   const opencl::DeviceInfo& device) {
   const auto end = step.alternatives.end();
   const auto fits = [&](auto other) {
     if (other->up_to_rows > 0) return step.unit.evaluate(sizes) <= other->up_to_rows;
     const auto larger = std::next(other);
-    return larger == end ? leaves_units_idle(step, sizes, compute_units)
-                         : leaves_units_idle(*larger, sizes, compute_units);
+    return larger == end ? leaves_units_idle(step, sizes, device)
+                         : leaves_units_idle(*larger, sizes, device);
   };
   for (auto other = step.alternatives.begin(); other != end; ++other)
     if (fits(other)) return &*other;

@@ -178,7 +178,7 @@ bool runs(const Step& step, const ir::Bindings& sizes);
 /// The alternative for a run of these sizes; null for the step's own kernel. Throws bertcl::Error
 /// if that depends on an unbound size.
 const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
-                                   std::size_t compute_units);
+                                   const opencl::DeviceInfo& device);
 
 /// True if a linear or attention runs in int8.
 bool computes_in_int8(const Plan& plan);

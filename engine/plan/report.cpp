@@ -63,7 +63,7 @@ Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& siz
   if (step.call) return {"CLBlast", "CLBlast", step.variant};
   const Alternative* other = nullptr;
   try {
-    other = alternative_for(step, sizes, plan.context->info().compute_units);
+    other = alternative_for(step, sizes, plan.context->info());
   } catch (const Error&) {  // a size that only a run knows
   }
   const opencl::Kernel& kernel = other ? other->kernel : step.kernel;

@@ -42,8 +42,7 @@ void Executor::choose_launches() {
       launch.grid.local = local;
       plan_.context->queue().group_items(kernel, launch.grid);
     };
-    if (const plan::Alternative* other =
-            plan::alternative_for(step, sizes_, plan_.context->info().compute_units))
+    if (const plan::Alternative* other = plan::alternative_for(step, sizes_, plan_.context->info()))
       take(other->kernel, other->persistent_index, other->global, other->local);
     else
       take(step.kernel, step.persistent_index, step.global, step.local);

@@ -282,8 +282,8 @@ Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
 }
 
 const std::string& Gemm::variant(std::int64_t m) const {
-  const auto units = weights_->context_->device()->info().compute_units;
-  const plan::Alternative* other = plan::alternative_for(step_, {{kRows, m}}, units);
+  const plan::Alternative* other =
+      plan::alternative_for(step_, {{kRows, m}}, weights_->context_->device()->info());
   return other ? other->variant : step_.variant;
 }
 
@@ -333,8 +333,7 @@ void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
   const std::lock_guard lock(mutex_);
   const auto m = static_cast<std::int32_t>(call.m);
   const ir::Bindings sizes{{kRows, call.m}};
-  const plan::Alternative* other =
-      plan::alternative_for(step_, sizes, device->info().compute_units);
+  const plan::Alternative* other = plan::alternative_for(step_, sizes, device->info());
   opencl::Kernel kernel = other ? other->kernel : step_.kernel;  // a handle
   opencl::Grid grid{.local = other ? other->local : step_.local};
   for (std::size_t d = 0; d < 3; ++d)

@@ -179,7 +179,7 @@ TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpusAlone) {
       continue;
     }
     const auto of_rows = [&](std::int64_t rows) {
-      const Alternative* build = alternative_for(step, {{"batch", rows}}, 1);
+      const Alternative* build = alternative_for(step, {{"batch", rows}}, context->info());
       return build ? build->kernel.program_name() : program;
     };
     const std::int64_t few = step.variant == "x86_avx2" ? 24 : 32;  // four tiles

@@ -81,5 +81,37 @@ TEST_F(Variants, TheReferenceIsNotTakenAgainstTheWishOfTheCaller) {
   }
 }
 
+// 12 tiles of 128 x 128 for each 128 rows of a GEMM with 1536 columns.
+TEST(Alternatives, OfSmallerTilesWhereGroupsWouldLeaveUnitsIdle) {
+  const auto rows = ir::Dim::symbol("rows");
+  Step step;
+  step.variant = "128x128", step.global = {Size{ir::Dim(256)}, Size{rows, 128}, Size{ir::Dim(12)}};
+  step.local = {256, 1, 1};
+  step.alternatives.resize(1);
+  step.alternatives[0].variant = "32x64", step.alternatives[0].local = {64, 1, 1};
+  const auto variant_for = [&](const opencl::DeviceInfo& device, std::int64_t m) {
+    const Alternative* other = alternative_for(step, {{"rows", m}}, device);
+    return other ? other->variant : step.variant;
+  };
+  opencl::DeviceInfo device;
+  device.type = "gpu", device.vendor = "a vendor", device.compute_units = 108;
+  EXPECT_EQ(variant_for(device, 8 * 128), "32x64");
+  EXPECT_EQ(variant_for(device, 9 * 128), "128x128");
+  // 512 EUs: a group has 32 threads of 8 lanes, and so occupies four of them.
+  device.vendor = "Intel(R) Corporation", device.compute_units = 512;
+  device.least_subgroup_width = 8;
+  EXPECT_EQ(device.units_of_group(256), 4u);
+  EXPECT_EQ(variant_for(device, 10 * 128), "32x64");
+  EXPECT_EQ(variant_for(device, 11 * 128), "128x128");
+  device.least_subgroup_width = 16;
+  EXPECT_EQ(device.units_of_group(256), 2u);
+  EXPECT_EQ(device.units_of_group(64), 1u);
+  EXPECT_EQ(device.units_of_group(257), 3u);
+  EXPECT_EQ(variant_for(device, 11 * 128), "32x64");
+  EXPECT_EQ(variant_for(device, 22 * 128), "128x128");
+  device.type = "cpu";
+  EXPECT_EQ(device.units_of_group(256), 1u);
+}
+
 }  // namespace
 }  // namespace bertcl::plan
