@@ -191,6 +191,7 @@ const std::vector<RowVariant> row_kernels{
     {"subgroup", subgroups, true, true},
     {"group", groups, true},
     {"rows"}};
+const std::vector<DividedVariant> rotary{{"columns", "rotary_columns", {.kind = gpu}, true}, {"rows", "rotary"}};
 const std::vector<MatMulVariant> matmul{{"group", gpu_groups, true}, {"batched"}};
 // clang-format on
 
@@ -219,6 +220,7 @@ const AttentionVariant& attention_f16_variant() { return attention_f16; }
 const AttentionVariant& attention_bf16_variant() { return attention_bf16; }
 std::span<const PositionScoresVariant> position_scores_variants() { return position_scores; }
 std::span<const RowVariant> row_variants() { return row_kernels; }
+std::span<const DividedVariant> rotary_variants() { return rotary; }
 std::span<const MatMulVariant> matmul_variants() { return matmul; }
 
 GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines) {
@@ -247,8 +249,7 @@ bool has_few_registers(const opencl::DeviceInfo& info) {
 
 std::int32_t group_rows(const AttentionVariant& variant, std::int32_t head_size, bool has_bias,
                         const opencl::DeviceInfo& info, const opencl::Capabilities& capabilities) {
-  // Of 256 registers attention_s8_dot4 takes 157 and 166 for 64 rows, 123 and 124 for 32 (clang
-  // 15).
+  // Of 256 registers attention_s8_dot4 takes 157 and 166 for 64 rows, 123 and 124 for 32.
   const bool leaves_one_wave =
       variant.program == "attention_s8_dot4" && (info.name.find("gfx906") != std::string::npos ||
                                                  info.name.find("gfx908") != std::string::npos);
@@ -372,7 +373,7 @@ std::vector<std::string> variant_names() {
   }
   add(attention_s8), add(attention_f32), add(std::vector{attention_f16, attention_bf16});
   add(row_kernels);
-  add(matmul), add(position_scores);
+  add(rotary), add(matmul), add(position_scores);
   sort_unique(names);
   return names;
 }

@@ -154,6 +154,16 @@ struct RowVariant {
 
 std::span<const RowVariant> row_variants();
 
+/// Kernels with a program for GPUs that divides their work among more work-items.
+struct DividedVariant {
+  std::string name;
+  std::string program;
+  Needs needs = {};
+  bool divides = false;
+};
+
+std::span<const DividedVariant> rotary_variants();
+
 /// MatMul of two computed operands.
 struct MatMulVariant {
   std::string name;

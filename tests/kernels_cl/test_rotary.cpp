@@ -14,11 +14,12 @@ struct RotaryCase {
   std::vector<size_t> lengths;
   size_t heads = 0, head_size = 0, rows_per_item = 1;
   size_t table_rows = 0;  // of each sequence
+  bool columns = false;   // by rotary_columns.cl
 
   std::string name() const {
     return std::to_string(lengths.size()) + " sequences, " + std::to_string(heads) + " heads of " +
            std::to_string(head_size) + ", " + std::to_string(rows_per_item) + " rows an item, " +
-           std::to_string(table_rows) + " rows of a table";
+           std::to_string(table_rows) + " rows of a table" + (columns ? ", by columns" : "");
   }
 };
 
@@ -30,7 +31,7 @@ std::vector<T> rotated(const RotaryCase& of, const std::vector<float>& x,
                        const std::vector<float>& inv_scales,
                        const std::vector<float>& zero_points) {
   const Output<T> out(x.size());
-  opencl::Kernel kernel = device().kernel("rotary", "rotary");
+  opencl::Kernel kernel = device().kernel(of.columns ? "rotary_columns" : "rotary", "rotary");
   kernels::set(kernel, kernels::Rotary<KernelArgument>{
                            .x = upload(x),
                            .cosines = upload(cosines),
@@ -44,7 +45,9 @@ std::vector<T> rotated(const RotaryCase& of, const std::vector<float>& x,
                            .head_size = static_cast<int32_t>(of.head_size),
                            .table_rows = static_cast<int32_t>(of.table_rows),
                            .rows_per_item = static_cast<int32_t>(of.rows_per_item)});
-  run(kernel, ceil_div(longest, of.rows_per_item), 1, of.lengths.size());
+  const size_t quads = ceil_div(of.head_size, 8);
+  run(kernel, of.columns ? longest * of.heads * quads : ceil_div(longest, of.rows_per_item), 1,
+      of.lengths.size());
   return out.values();
 }
 
@@ -76,6 +79,14 @@ void expect_rotated(const RotaryCase& of) {
   const auto found =
       rotated<float>(of, x, cosines, sines, offsets, longest, kF32, inv_scales, zero_points);
   expect_close(found, expected, of.name());
+  if (of.columns) {
+    RotaryCase by_rows = of;
+    by_rows.columns = false;
+    expect_equal(
+        found,
+        rotated<float>(by_rows, x, cosines, sines, offsets, longest, kF32, inv_scales, zero_points),
+        of.name());
+  }
   // Some values lie beyond both ends of the range.
   std::vector<uint8_t> unsigned_bytes;
   std::vector<int8_t> signed_bytes;
@@ -98,6 +109,15 @@ TEST(Rotary, AsAPlainLoop) {
     for (const size_t heads : {1, 3, 12})
       for (const size_t rows : {1, 8})
         expect_rotated({{1, 7, 8, 9, 2, 31, 1, 16}, heads, head_size, rows});
+}
+
+TEST(Rotary, ColumnsHaveTheBitsOfRows) {
+  for (const size_t head_size : {2, 6, 8, 10, 32, 62, 64, 66})
+    for (const size_t heads : {1, 3, 12})
+      expect_rotated({{1, 7, 0, 9, 31, 16}, heads, head_size, 1, 0, true});
+  expect_rotated({{509}, 2, 40, 1, 0, true});
+  expect_rotated({{3, 20, 0, 12}, 3, 24, 1, 23, true});
+  expect_rotated({std::vector<size_t>(67, 3), 2, 4, 1, 0, true});
 }
 
 TEST(Rotary, OneSequenceAndEmptyOnes) {

@@ -188,23 +188,25 @@ def pool(lengths, hidden, columns, kind, normalize=False, masked=False, edits=()
     return memory.get("out", np.float32).reshape(y.shape), y, 3e-6
 
 
-def rotary(lengths, heads, head_size, rows_per_item, edits=(), out_type=0, table_rows=0):
+def rotary(lengths, heads, head_size, rows_per_item, edits=(), out_type=0, table_rows=0, columns=False):
     """(found, expected, bound); of bytes (out_type 1: u8, 2: s8) with a scale and a zero point for each column; with tables
-    of so many rows for each sequence."""
+    of so many rows for each sequence; by rotary_columns.cl."""
     random, memory, i32 = np.random.default_rng((len(lengths), head_size)), GlobalMemory(), np.int32
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(i32)
     x = random.normal(0, 1, (offsets[-1], heads, head_size)).astype(np.float32)
     entries = len(lengths) * table_rows or max(lengths)
     tables = [random.normal(0, 1, (entries, head_size)).astype(np.float32) for _ in range(2)]
-    items = (-(-max(lengths) // rows_per_item), 1, len(lengths))
+    items = max(lengths) * heads * -(-head_size // 8) if columns else -(-max(lengths) // rows_per_item)
+    items, aligned = (items, 1, len(lengths)), 16 if columns else 4
     dtype = np.dtype((np.float32, np.uint8, np.int8)[out_type])
     inverse = random.uniform(20, 40, (heads, head_size)).astype(np.float32)
     zero = random.integers(-5, 6, (heads, head_size)).astype(np.float32)
-    columns = [memory.add("inv_scale", inverse, 4), memory.add("zero_point", zero, 4)] if out_type else [NULL, NULL]
-    launch(program_of("rotary", "rotary", (), 75, edits), memory, *groups_of(items),
-           [memory.add("x", x, 4), *(memory.add(name, table, 4) for name, table in zip(("cosines", "sines"), tables)),
-            memory.add("out", np.zeros(x.shape, dtype), dtype.itemsize, writable=True, filled=False), i32(out_type),
-            *columns, memory.add("seq_offsets", offsets, 4), i32(heads), i32(head_size), i32(table_rows),
+    scales = [memory.add("inv_scale", inverse, aligned), memory.add("zero_point", zero, aligned)]
+    launch(program_of("rotary_columns" if columns else "rotary", "rotary", (), 75, edits), memory, *groups_of(items),
+           [memory.add("x", x, aligned),
+            *(memory.add(name, table, aligned) for name, table in zip(("cosines", "sines"), tables)),
+            memory.add("out", np.zeros(x.shape, dtype), 16 if columns else dtype.itemsize, writable=True, filled=False),
+            i32(out_type), *(scales if out_type else (NULL, NULL)), memory.add("seq_offsets", offsets, 4), i32(heads), i32(head_size), i32(table_rows),
             i32(rows_per_item)])
     places = np.concatenate([np.arange(n) + i * table_rows for i, n in enumerate(lengths)])
     cosines, sines = (table.astype(np.float64)[places, None] for table in tables)

@@ -224,6 +224,8 @@ class Faults(KernelTest):
         self.refused("out of bounds.* of 'out'", run, MMA_FILE, "if (row < M && column < N)", "if (column < N)")
         self.refused("out of bounds.* of 'x'", lambda edits: rows.rotary((1, 9), 1, 2, 4, edits), "rows/rotary.cl",
                      "min(first + rows_per_item, end - begin)", "first + rows_per_item")
+        self.refused("out of bounds.* of 'x'", lambda edits: rows.rotary((1, 9), 1, 2, 1, edits, columns=True),
+                     "rows/rotary_columns.cl", "if (place >= end - begin) return;", "")
 
     def test_alignment(self):
         self.refused("misaligned", self.mma(CaseS8(5, 66, 64, out_type=S8)), "gemm/epilogue4.clh", "if (N % 4 == 0)",

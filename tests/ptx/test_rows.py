@@ -57,8 +57,10 @@ class Rows(KernelTest):
                                                     ((33, 2, 40), 1, 64, 1)):
             for out_type in F32, U8, S8:
                 for table_rows in 0, max(lengths) + out_type:
-                    self.expect_near(*rows.rotary(lengths, heads, size, rows_per_item, out_type=out_type,
-                                                  table_rows=table_rows), (lengths, size, out_type, table_rows))
+                    for columns in False, True:
+                        self.expect_near(*rows.rotary(lengths, heads, size, rows_per_item, out_type=out_type,
+                                                      table_rows=table_rows, columns=columns),
+                                         (lengths, size, out_type, table_rows, columns))
 
     def test_pool(self):
         for i, (hidden, columns) in enumerate(((1, 1), (3, 2), (64, 64), (257, 255), (384, 384), (384, 128))):

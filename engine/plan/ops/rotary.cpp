@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launch of rotary.
 #include "kernels/contracts/rows.hpp"
+#include "kernels/variants.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
 #include "plan/ops/columns.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
+#include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -17,7 +19,9 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
     throw Error(
         fmt::format("{}: rotary positions need packed tokens; keep the pass pack_tokens enabled",
                     node.describe()));
-  const std::int32_t rows = b.rows_per_item();
+  const auto choice = choose(b, node, kernels::rotary_variants());
+  const kernels::DividedVariant& variant = *choice.variant;
+  const std::int32_t rows = variant.divides ? 1 : b.rows_per_item();
   kernels::Rotary<Argument> arguments;
   arguments.x = b.in(node.inputs[o::x]);
   arguments.cosines = b.in(node.inputs[o::cos]);
@@ -36,10 +40,14 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   const bool is_of_sequences = table.size() > 2 && table.front() != ir::Dim(1);
   arguments.table_rows = Size{is_of_sequences ? table[table.size() - 2] : ir::Dim(0)};
   arguments.rows_per_item = rows;
-  b.launch(node, ir::is_int8(type) ? "fp32 > int8" : "fp32", "rows", b.kernel("rotary", "rotary"),
-           arguments,
-           {Size{ops::symbols::dim(ops::symbols::longest), rows}, Size{},
-            Size{ops::symbols::dim(ops::symbols::batch)}});
+  const std::int64_t quads = (table.back().constant() + 7) / 8;
+  const ir::Dim longest = ops::symbols::dim(ops::symbols::longest);
+  const Size items = variant.divides ? Size{longest * ir::Dim(node.int_attribute("heads") * quads)}
+                                     : Size{longest, rows};
+  Step& step = b.launch(node, ir::is_int8(type) ? "fp32 > int8" : "fp32", variant.name,
+                        b.kernel(variant.program, "rotary"), arguments,
+                        {items, Size{}, Size{ops::symbols::dim(ops::symbols::batch)}});
+  step.why_not_faster = choice.why_not_faster;
 }
 
 }  // namespace
