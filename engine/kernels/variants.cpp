@@ -192,6 +192,9 @@ const std::vector<RowVariant> row_kernels{
     {"group", groups, true},
     {"rows"}};
 const std::vector<DividedVariant> rotary{{"columns", "rotary_columns", {.kind = gpu}, true}, {"rows", "rotary"}};
+const std::vector<DividedVariant> dynamic_quantize{
+    {"group", "dynamic_quantize_group", gpu_groups, true},
+    {"elements", "dynamic_quantize"}};
 const std::vector<MatMulVariant> matmul{{"group", gpu_groups, true}, {"batched"}};
 // clang-format on
 
@@ -221,6 +224,7 @@ const AttentionVariant& attention_bf16_variant() { return attention_bf16; }
 std::span<const PositionScoresVariant> position_scores_variants() { return position_scores; }
 std::span<const RowVariant> row_variants() { return row_kernels; }
 std::span<const DividedVariant> rotary_variants() { return rotary; }
+std::span<const DividedVariant> dynamic_quantize_variants() { return dynamic_quantize; }
 std::span<const MatMulVariant> matmul_variants() { return matmul; }
 
 GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines) {
@@ -373,7 +377,7 @@ std::vector<std::string> variant_names() {
   }
   add(attention_s8), add(attention_f32), add(std::vector{attention_f16, attention_bf16});
   add(row_kernels);
-  add(rotary), add(matmul), add(position_scores);
+  add(rotary), add(dynamic_quantize), add(matmul), add(position_scores);
   sort_unique(names);
   return names;
 }

@@ -163,6 +163,7 @@ struct DividedVariant {
 };
 
 std::span<const DividedVariant> rotary_variants();
+std::span<const DividedVariant> dynamic_quantize_variants();
 
 /// MatMul of two computed operands.
 struct MatMulVariant {

@@ -26,17 +26,24 @@ Quantized reference(const std::vector<float>& x) {
   return q;
 }
 
-void expect_as_reference(const std::vector<float>& x, const std::string& what) {
+/// By work-items, each of a chunk, or by work-groups.
+void expect_as_reference(const std::vector<float>& x, const std::string& what, bool groups) {
+  const std::string program = groups ? "dynamic_quantize_group" : "dynamic_quantize";
+  const auto run_parts = [&](opencl::Kernel& kernel, size_t parts) {
+    if (!groups) return run(kernel, parts);
+    device().queue().launch(kernel, {256 * parts, 1, 1}, {256, 1, 1});
+    device().queue().finish();
+  };
   const auto count = static_cast<int32_t>(x.size());
   Output<float> ranges(512), scale(1);
   Output<uint8_t> y(x.size()), zero_point(1);
-  auto range = device().kernel("dynamic_quantize", "dynamic_range");
+  auto range = device().kernel(program, "dynamic_range");
   kernels::set(range, kernels::DynamicRange<KernelArgument>{
                           .x = upload(x), .ranges = ranges.buffer(), .count = count});
-  run(range, 256);
+  run_parts(range, 256);
   ranges.values();  // checks what lies past them
   const int32_t chunk = 100;
-  auto quantize = device().kernel("dynamic_quantize", "dynamic_quantize");
+  auto quantize = device().kernel(program, "dynamic_quantize");
   kernels::set(quantize,
                kernels::DynamicQuantize<KernelArgument>{.x = upload(x),
                                                         .ranges = ranges.buffer(),
@@ -45,15 +52,21 @@ void expect_as_reference(const std::vector<float>& x, const std::string& what) {
                                                         .zero_point_out = zero_point.buffer(),
                                                         .count = count,
                                                         .chunk = chunk});
-  run(quantize, ceil_div(x.size(), chunk));
+  run_parts(quantize, ceil_div(x.size(), static_cast<size_t>(groups ? 256 * chunk : chunk)));
   const Quantized expected = reference(x);
   EXPECT_EQ(scale.values()[0], expected.scale) << what;
   EXPECT_EQ(zero_point.values()[0], expected.zero_point) << what;
   expect_equal(y.values(), expected.y, what);
 }
 
+void expect_as_reference(const std::vector<float>& x, const std::string& what) {
+  expect_as_reference(x, what, false);
+  expect_as_reference(x, what + ", by groups", true);
+}
+
 TEST(DynamicQuantize, EveryElementCountsInTheRange) {
-  for (size_t count : {1, 2, 15, 16, 17, 255, 256, 257, 4095, 4096, 4097, 8191, 70001})
+  for (size_t count :
+       {1, 2, 15, 16, 17, 255, 256, 257, 4095, 4096, 4097, 8191, 70001, 262147, 787001})
     for (size_t place : {size_t{0}, count / 2, count - 1}) {
       auto x = normal_values(count, static_cast<unsigned>(count));
       x[place] = 9.5f;

@@ -120,14 +120,17 @@ class Elements(KernelTest):
         self.expect_near(y, sums * scales[at].astype(np.float64), 1e-4)
 
     def test_dynamic_quantize(self):
-        for count in (1, 37, 256 * 16 + 5):
+        for count, groups in itertools.product((1, 37, 256 * 16 + 5), (False, True)):
+            program, group = ("dynamic_quantize_group", (256, 1, 1)) if groups else ("dynamic_quantize", None)
+            align, parts = (16, (256 * 256, 1, 1)) if groups else (1, 256)
             x = self.random.normal(1, 3, count).astype(np.float32)
-            (ranges,) = run_items("dynamic_quantize", "dynamic_range", 256, x, Out((2, 256)), count)
+            (ranges,) = run_items(program, "dynamic_range", parts, x, Out((2, 256)), count, align=align, group=group)
             low, high = min(x.min(), 0), max(x.max(), 0)
             self.expect_near([ranges[0].min(), ranges[1].max()], np.array([low, high]), 0)
-            chunk = 1600
-            y, scale, zero = run_items("dynamic_quantize", "dynamic_quantize", items_of(count, chunk), x, ranges,
-                                       Out((count,), np.uint8), Out((1,)), Out((1,), np.uint8), count, chunk)
+            chunk = 16 if groups else 1600
+            items = (256 * -(-count // (256 * chunk)), 1, 1) if groups else items_of(count, chunk)
+            y, scale, zero = run_items(program, "dynamic_quantize", items, x, ranges, Out((count,), np.uint8), Out((1,)),
+                                       Out((1,), np.uint8), count, chunk, align=align, group=group)
             step = np.float32(np.float32(high) - np.float32(low)) / np.float32(255)
             expected_zero = np.clip(np.rint(np.float32(0) - np.float32(low) / step), 0, 255)
             self.expect_near([scale[0], zero[0]], np.array([step, expected_zero], np.float64), 0)

@@ -3,35 +3,51 @@
 // quantize_rows, which needs one.
 #include "kernels/contracts/quantize.hpp"
 #include "kernels/contracts/rows.hpp"
+#include "kernels/variants.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
+#include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
 
-constexpr std::int64_t parts = 256;  // PARTS of dynamic_quantize.cl
+constexpr std::int64_t parts = 256;        // PARTS of dynamic_quantize.cl
+constexpr std::int64_t group_items = 256;  // ITEMS of dynamic_quantize_group.cl
+
+/// So many work-groups.
+void in_groups(Step& step, Size groups) {
+  groups.times = group_items;
+  step.global[0] = groups;
+  step.local[0] = static_cast<std::size_t>(group_items);
+}
 
 void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Dim count = element_count(node.inputs[0]->type.shape);
+  const auto choice = choose(b, node, kernels::dynamic_quantize_variants());
+  const kernels::DividedVariant& variant = *choice.variant;
   const Argument ranges = b.scratch_out(node.output()->name + ".ranges",
                                         {ir::DType::f32, {ir::Dim(2), ir::Dim(parts)}});
-  Step& range = b.launch(node, "fp32", "range", b.kernel("dynamic_quantize", "dynamic_range"),
+  Step& range = b.launch(node, "fp32", "range", b.kernel(variant.program, "dynamic_range"),
                          kernels::DynamicRange<Argument>{
                              .x = b.in(node.inputs[0]), .ranges = ranges, .count = Size{count}},
                          {Size{ir::Dim(parts)}, Size{}, Size{}});
+  if (variant.divides) in_groups(range, Size{ir::Dim(parts)});
   range.why_not_faster =
       "its scale covers the whole tensor: one launch finds the range, another quantizes. A "
       "calibrated model needs neither";
-  launch_elements(b, node, "fp32 <> int8", "elements",
-                  b.kernel("dynamic_quantize", "dynamic_quantize"),
-                  kernels::DynamicQuantize<Argument>{.x = b.in(node.inputs[0]),
-                                                     .ranges = Builder::read(ranges),
-                                                     .y = b.out(node.outputs[0]),
-                                                     .scale_out = b.out(node.outputs[1]),
-                                                     .zero_point_out = b.out(node.outputs[2])},
-                  count, b.vector_chunk());
+  const std::int32_t chunk = b.vector_chunk();
+  Step& quantize = launch_elements(
+      b, node, "fp32 <> int8", variant.name, b.kernel(variant.program, "dynamic_quantize"),
+      kernels::DynamicQuantize<Argument>{.x = b.in(node.inputs[0]),
+                                         .ranges = Builder::read(ranges),
+                                         .y = b.out(node.outputs[0]),
+                                         .scale_out = b.out(node.outputs[1]),
+                                         .zero_point_out = b.out(node.outputs[2])},
+      count, chunk);
+  if (variant.divides) in_groups(quantize, Size{count, group_items * chunk});
+  quantize.why_not_faster = choice.why_not_faster;
 }
 
 void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
