@@ -32,7 +32,6 @@ void normalize(std::span<float> vector) {
 
 std::vector<Sequence> sequences_of(Context& context, const Model& model,
                                    const EmbedRequest& request) {
-  context.check_count(request.inputs.size());
   context.record.texts = request.inputs.size();
   std::vector<Sequence> sequences;
   for (const Input& input : request.inputs)
@@ -42,17 +41,19 @@ std::vector<Sequence> sequences_of(Context& context, const Model& model,
 
 }  // namespace
 
-std::vector<Input> read_inputs(const text::JsonNode& node) {
+std::vector<Input> read_inputs(const Context& context, const text::JsonNode& node) {
   if (!node.value().is_array()) return {read_input(node)};
   const auto is_number = [](const nlohmann::json& value) { return value.is_number(); };
   if (!node.value().empty() && std::ranges::all_of(node.value(), is_number))
     return {read_input(node)};
+  context.check_count(node.value().size());
   std::vector<Input> inputs;
   node.each([&](const text::JsonNode& input) { inputs.push_back(read_input(input)); });
   return inputs;
 }
 
-std::vector<std::string> read_texts(const text::JsonNode& node) {
+std::vector<std::string> read_texts(const Context& context, const text::JsonNode& node) {
+  if (node.value().is_array()) context.check_count(node.value().size());
   std::vector<std::string> texts;
   node.each([&](const text::JsonNode& text) { texts.push_back(text.string()); });
   return texts;

@@ -16,11 +16,12 @@ struct Input {
   std::vector<std::int64_t> ids = {};
 };
 
-/// A text, a list of ids, or a list of both.
-std::vector<Input> read_inputs(const text::JsonNode& node);
+/// A text, a list of ids, or a list of both. They are counted before they are read: throws
+/// HttpError 400 or 413.
+std::vector<Input> read_inputs(const Context& context, const text::JsonNode& node);
 
-/// Texts of a list.
-std::vector<std::string> read_texts(const text::JsonNode& node);
+/// Texts of a list, counted like inputs.
+std::vector<std::string> read_texts(const Context& context, const text::JsonNode& node);
 
 /// The prompt that the body names, else the model's own. Throws HttpError 422 for an unknown one.
 std::string prompt_of(const Model& model, const text::JsonNode& body);

@@ -20,8 +20,11 @@ Reply embeddings_route(Context& context) {
   const text::JsonNode body = context.body();
   const auto name = body.find("model");
   Model& model = context.service.model_for(context, {Kind::embedding}, name ? name->string() : "");
-  EmbedRequest request{
-      read_inputs(body.at("input")), prompt_of(model, body), context.truncation(body), {}, {}};
+  EmbedRequest request{read_inputs(context, body.at("input")),
+                       prompt_of(model, body),
+                       context.truncation(body),
+                       {},
+                       {}};
   if (const auto dimensions = body.find("dimensions")) {
     request.dimensions = dimensions->integer();
     if (*request.dimensions < 1) dimensions->fail("is not above 0");

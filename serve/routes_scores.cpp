@@ -38,17 +38,20 @@ void append_predictions(std::string& text, const ModelSetup& setup,
 /// A text, or two.
 std::vector<std::string> read_pair(const text::JsonNode& node) {
   if (node.value().is_string()) return {node.string()};
-  std::vector<std::string> pair = read_texts(node);
-  if (pair.empty() || pair.size() > 2)
-    node.fail("has " + std::to_string(pair.size()) +
-              " texts; one text, or two that belong together");
+  const std::size_t size = node.value().size();
+  if (node.value().is_array() && (size == 0 || size > 2))
+    node.fail("has " + std::to_string(size) + " texts; one text, or two that belong together");
+  std::vector<std::string> pair;
+  node.each([&](const text::JsonNode& text) { pair.push_back(text.string()); });
   return pair;
 }
 
 /// TEI's PredictInput: a text; two of them; or a list of [text] and [text, text].
-std::vector<std::vector<std::string>> read_pairs(const text::JsonNode& node, bool& is_batch) {
+std::vector<std::vector<std::string>> read_pairs(const Context& context, const text::JsonNode& node,
+                                                 bool& is_batch) {
   is_batch = node.value().is_array() && (node.value().empty() || !node.value().front().is_string());
   if (!is_batch) return {read_pair(node)};
+  context.check_count(node.value().size());
   std::vector<std::vector<std::string>> pairs;
   node.each([&](const text::JsonNode& pair) { pairs.push_back(read_pair(pair)); });
   return pairs;
@@ -70,8 +73,7 @@ Reply predict_route(Context& context) {
   Model& model = context.service.model_for(context, {Kind::classifier, Kind::reranker},
                                            name ? name->string() : "");
   bool is_batch = false;
-  const auto pairs = read_pairs(body.at("inputs"), is_batch);
-  context.check_count(pairs.size());
+  const auto pairs = read_pairs(context, body.at("inputs"), is_batch);
   context.record.texts = pairs.size();
   const Truncation truncation = context.truncation(body);
   std::vector<Sequence> sequences;
@@ -95,8 +97,7 @@ Reply rerank_route(Context& context) {
   const auto name = body.find("model");
   Model& model = context.service.model_for(context, {Kind::reranker}, name ? name->string() : "");
   const std::string& query = body.at("query").string();
-  const std::vector<std::string> texts = read_texts(body.at("texts"));
-  context.check_count(texts.size());
+  const std::vector<std::string> texts = read_texts(context, body.at("texts"));
   context.record.texts = texts.size();
   const Truncation truncation = context.truncation(body);
   std::vector<Sequence> sequences;

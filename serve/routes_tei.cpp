@@ -17,8 +17,11 @@ std::string model_named(const text::JsonNode& body) {
 }
 
 EmbedRequest read_embed_request(Context& context, const Model& model, const text::JsonNode& body) {
-  EmbedRequest request{
-      read_inputs(body.at("inputs")), prompt_of(model, body), context.truncation(body), {}, {}};
+  EmbedRequest request{read_inputs(context, body.at("inputs")),
+                       prompt_of(model, body),
+                       context.truncation(body),
+                       {},
+                       {}};
   request.normalize = true;
   if (const auto normalize = body.find("normalize")) request.normalize = normalize->boolean();
   if (const auto dimensions = body.find("dimensions")) {
@@ -47,7 +50,6 @@ Reply embed_all_route(Context& context) {
   Model& model =
       context.service.model_for(context, {Kind::embedding, Kind::other}, model_named(body));
   const EmbedRequest request = read_embed_request(context, model, body);
-  context.check_count(request.inputs.size());
   std::vector<std::size_t> tokens;
   for (const Input& input : request.inputs)
     tokens.push_back(
@@ -75,9 +77,8 @@ Reply similarity_route(Context& context) {
   EmbedRequest request;
   request.prompt = prompt_of(model, parameters.value_or(body));
   request.truncation = context.truncation(parameters.value_or(body));
-  for (const std::string& text : read_texts(inputs.at("sentences")))
+  for (const std::string& text : read_texts(context, inputs.at("sentences")))
     request.inputs.push_back({text, {}});
-  context.check_count(request.inputs.size());
   request.inputs.insert(request.inputs.begin(), {inputs.at("source_sentence").string(), {}});
   // The bound is that of the list, to which the source does not belong.
   std::vector<Sequence> sequences;

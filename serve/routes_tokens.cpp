@@ -80,9 +80,14 @@ class TokenList {
   std::size_t count_ = 0;
 };
 
-TokenList tokens_of(const text::Tokenizer& tokenizer, const std::string& text, bool special) {
+/// Of a text with at most `most` tokens. Throws HttpError 413.
+TokenList tokens_of(const text::Tokenizer& tokenizer, const std::string& text, bool special,
+                    std::size_t most) {
   std::vector<std::int32_t> ids;
   const std::vector<text::Span> spans = spans_of(tokenizer, text, ids);
+  if (ids.size() > most)
+    throw HttpError(413, "Validation",
+                    "the texts have more tokens than the queue takes (--max-queue-tokens)");
   TokenList tokens(tokenizer);
   CodePointsBefore start(text), stop(text);  // spans of bytes of a character may overlap
   if (special) tokens.add_special(tokenizer.special().before);
@@ -101,17 +106,19 @@ TokenList tokens_of(const text::Tokenizer& tokenizer, const std::string& text, b
 
 Reply tokenize_route(Context& context) {
   const text::JsonNode body = context.body();
-  const Model& model = any_model(context, body);
+  Model& model = any_model(context, body);
   const text::JsonNode inputs = body.at("inputs");
-  const std::vector<std::string> texts =
-      inputs.value().is_string() ? std::vector<std::string>{inputs.string()} : read_texts(inputs);
-  context.check_count(texts.size());
+  const std::vector<std::string> texts = inputs.value().is_string()
+                                             ? std::vector<std::string>{inputs.string()}
+                                             : read_texts(context, inputs);
   context.record.texts = texts.size();
   const std::string prompt = body.find("prompt_name") ? prompt_of(model, body) : "";
   const bool special = flag_or_true(body, "add_special_tokens");
+  std::size_t left = model.batcher().options().max_queue_tokens;
   Reply reply;
   for (const std::string& text : texts) {
-    TokenList tokens = tokens_of(*model.setup().tokenizer, prompt + text, special);
+    TokenList tokens = tokens_of(*model.setup().tokenizer, prompt + text, special, left);
+    left -= std::min(left, tokens.count());
     context.record.tokens += tokens.count();
     reply.body += reply.body.empty() ? '[' : ',';
     reply.body += std::move(tokens).text();
@@ -123,8 +130,7 @@ Reply tokenize_route(Context& context) {
 Reply decode_route(Context& context) {
   const text::JsonNode body = context.body();
   const Model& model = any_model(context, body);
-  const std::vector<Input> inputs = read_inputs(body.at("ids"));
-  context.check_count(inputs.size());
+  const std::vector<Input> inputs = read_inputs(context, body.at("ids"));
   context.record.texts = inputs.size();
   const bool skip = flag_or_true(body, "skip_special_tokens");
   Json texts = Json::array();

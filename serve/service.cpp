@@ -74,6 +74,19 @@ bool is_nested_deeper(std::string_view text, int most) {
   return false;
 }
 
+/// Waits until `ready`, called with the time that it may take, gives true or a value. Throws
+/// HungUp, or HttpError 504.
+template <class Ready>
+auto wait_for(const Call& call, std::chrono::milliseconds timeout, const Ready& ready) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    if (auto found = ready(kBetweenLooks)) return found;
+    if (call.hung_up()) throw HungUp();
+    if (std::chrono::steady_clock::now() >= end)
+      throw HttpError(504, "Backend", fmt::format("no result after {} s", timeout.count() / 1000));
+  }
+}
+
 /// Whose fault an error is.
 bool is_of_request(const Error& error) {
   return error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::invalid_file;
@@ -110,14 +123,8 @@ text::JsonNode Context::body() {
 }
 
 void Context::wait(Batcher::Ticket& ticket) {
-  const auto end = std::chrono::steady_clock::now() + service.options().timeout;
-  while (!ticket.wait_for(kBetweenLooks)) {
-    if (call.hung_up()) throw HungUp();
-    if (std::chrono::steady_clock::now() >= end)
-      throw HttpError(
-          504, "Backend",
-          fmt::format("no result after {} s", service.options().timeout.count() / 1000));
-  }
+  wait_for(call, service.options().timeout,
+           [&](std::chrono::milliseconds time) { return ticket.wait_for(time); });
 }
 
 std::vector<Values> Context::run(Model& model, Batcher& batcher, std::vector<Sequence> sequences) {
@@ -188,7 +195,7 @@ void Context::check_count(std::size_t texts) const {
 }
 
 Service::Service(ServiceOptions options, Metrics& metrics)
-    : options_(std::move(options)), metrics_(metrics) {
+    : options_(std::move(options)), budget_(options_.body_budget), metrics_(metrics) {
   for (const auto& routes :
        {tei_routes(), openai_routes(), oip_routes(), answer_routes(), page_routes()})
     routes_.insert(routes_.end(), routes.begin(), routes.end());
@@ -267,6 +274,9 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
     throw HttpError(
         503, "Unhealthy",
         state_ == State::loading ? "models are being loaded" : "the server is shutting down");
+  const auto share = wait_for(call, options_.timeout, [&](std::chrono::milliseconds time) {
+    return budget_.take(call.body.size(), time);
+  });
   Context context{*this, call, record, std::move(arguments)};
   return found->handler(context);
 }

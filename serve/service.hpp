@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "serve/body_budget.hpp"
 #include "serve/http.hpp"
 #include "serve/model.hpp"
 #include "text/json_node.hpp"
@@ -30,6 +31,7 @@ struct ServiceOptions {
   std::string api_key = {};                   ///< "" lets everyone in
   std::size_t max_concurrent_requests = 512;  ///< for /info
   std::size_t threads = 64;                   ///< likewise
+  std::size_t body_budget = 8'000'000;        ///< bytes of bodies in work; others wait
 };
 
 /// What is told of a request in logs and metrics.
@@ -113,6 +115,7 @@ class Service {
   Reply dispatch(const Call& call, RequestRecord& record);
 
   const ServiceOptions options_;
+  BodyBudget budget_;
   Metrics& metrics_;
   std::vector<Route> routes_;
   std::vector<std::unique_ptr<Model>> models_;

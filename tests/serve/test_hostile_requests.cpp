@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <limits>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "serve/tensors.hpp"
@@ -174,6 +176,38 @@ TEST(HostileRequests, TextsAreCountedBeforeTheyAreRead) {
   EXPECT_THAT(answer_to("/embed_all", json{{"inputs", texts}}.dump()),
               HasSubstr("413 {\"error\":\"the request has 33 texts"));
   EXPECT_THAT(answer_to("/embed_all", R"({"inputs": []})"), HasSubstr("400 "));
+  // Were they read first, null would be refused.
+  const json nulls = std::vector<json>(33);
+  for (const auto& [path, body] :
+       {std::pair{"/embed", json{{"inputs", nulls}}},
+        std::pair{"/tokenize", json{{"inputs", nulls}}}, std::pair{"/decode", json{{"ids", nulls}}},
+        std::pair{"/rerank", json{{"query", "a"}, {"texts", nulls}}},
+        std::pair{"/predict", json{{"inputs", nulls}}},
+        std::pair{"/v1/embeddings", json{{"input", nulls}}}})
+    EXPECT_THAT(answer_to(path, body.dump()),
+                AllOf(HasSubstr("413 "), HasSubstr("the request has 33 texts")))
+        << path;
+}
+
+TEST(HostileRequests, TokenizeGivesNoMoreTokensThanTheQueueTakes) {
+  TestService small({.models = {"vectors"}, .batcher = {.max_queue_tokens = 8}});
+  EXPECT_EQ(small.status("/tokenize", {{"inputs", {"a a", "a a"}}}), 200);
+  EXPECT_EQ(small.status("/tokenize", {{"inputs", {"a a a", "a a a a"}}}), 413);
+  EXPECT_THAT(answer_to(small, "/tokenize", R"({"inputs": "a a a a a a a a a"})"),
+              AllOf(HasSubstr("413 "), HasSubstr("more tokens than the queue takes")));
+}
+
+TEST(HostileRequests, BodiesShareABudget) {
+  using std::chrono::milliseconds;
+  BodyBudget budget(10);
+  auto first = budget.take(6, milliseconds(0));
+  EXPECT_TRUE(first);
+  EXPECT_FALSE(budget.take(5, milliseconds(0)));
+  EXPECT_FALSE(budget.take(11, milliseconds(1)));
+  EXPECT_TRUE(budget.take(4, milliseconds(0)));
+  EXPECT_TRUE(budget.take(0, milliseconds(0))) << "requests without a body do not wait";
+  first.reset();
+  EXPECT_TRUE(budget.take(11, milliseconds(0))) << "a larger one goes alone";
 }
 
 TEST(HostileRequests, LongTextsAreTokenizedAndDecoded) {

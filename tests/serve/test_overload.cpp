@@ -191,6 +191,25 @@ TEST(Overload, HealthIsAnsweredWhileTheQueueIsFull) {
   for (const RawConnection& client : clients) EXPECT_THAT(client.reply(), HasSubstr(" 200 "));
 }
 
+TEST(Overload, BodiesBeyondTheBudgetWait) {
+  const std::string body = body_of(text_of(5));
+  TestServer server({.service = {.body_budget = 2 * body.size()}});
+  const Batcher& batcher = server.service().models().front()->batcher();
+  std::vector<RawConnection> clients;
+  HeldModel held(server);
+  for (int i = 0; i < 5; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().post("/embed", body);
+  }
+  ASSERT_TRUE(eventually([&] { return batcher.depth().requests == 2; }));
+  clients.pop_back();  // it is not waited for
+  ASSERT_TRUE(eventually([&] { return server.answered().size() == 1; }));
+  EXPECT_EQ(server.client().Get("/health")->status, 200);
+  EXPECT_TRUE(eventually([&] { return batcher.depth().requests == 2; }));
+  held.release();
+  for (const RawConnection& client : clients) EXPECT_THAT(client.reply(), HasSubstr(" 200 "));
+}
+
 TEST(Overload, ThreeTimesTheCapacityIsRefusedAndForgotten) {
   constexpr std::size_t kCapacity = 8;
   TestServer server({.server = {.threads = 32}, .batcher = {.max_queue_requests = kCapacity}});

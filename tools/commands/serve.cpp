@@ -203,6 +203,8 @@ int serve_models(ServeOptions options) {
     options.service.api_key = key;
   options.service.timeout = std::chrono::seconds(options.timeout);
   options.service.threads = options.server.threads;
+  options.service.body_budget =
+      std::max(options.service.body_budget, 4 * options.server.payload_limit);
   options.service.max_concurrent_requests = options.batcher.max_queue_requests;
   allow_descriptors(options.server);
   serve::RequestLog log(options.json_logs, options.log_level);
