@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <openssl/crypto.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <exception>
@@ -15,6 +13,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "serve/api_key.hpp"
 #include "serve/json_text.hpp"
 #include "serve/metrics.hpp"
 
@@ -41,14 +40,6 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
     }
   }
   return arguments;
-}
-
-/// The scheme in any case (RFC 9110, 11.1), the key in a time that does not tell it.
-bool same_key(const std::string& given, const std::string& key) {
-  constexpr std::string_view scheme = "Bearer ";
-  return given.size() == scheme.size() + key.size() &&
-         strncasecmp(given.data(), scheme.data(), scheme.size()) == 0 &&
-         CRYPTO_memcmp(given.data() + scheme.size(), key.data(), key.size()) == 0;
 }
 
 HttpError too_long(const TooLong& text) {
@@ -260,7 +251,7 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
     break;
   }
   if (!options_.api_key.empty() && (!found || !found->is_public) &&
-      !same_key(call.header("Authorization"), options_.api_key))
+      !shows_key(call.header("Authorization"), options_.api_key))
     throw HttpError(401, "Validation", "the key is missing or wrong: Authorization: Bearer KEY",
                     {{"WWW-Authenticate", "Bearer"}});
   if (!found && methods.empty())

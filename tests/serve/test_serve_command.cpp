@@ -156,16 +156,24 @@ TEST_F(ServeCommand, EndsAtOnceWhileModelsAreLoaded) {
   EXPECT_EQ(code, 0);
 }
 
-TEST_F(ServeCommand, AnEmptyKeyIsRefused) {
+TEST_F(ServeCommand, KeysThatNoHeaderHoldsAreRefused) {
   const std::string model = path("none.onnx");  // an open server would not end
   EXPECT_THAT(refusal(run_bertcl({"serve", model, "--api-key", ""})),
               HasSubstr("--api-key: the key is empty"));
   for (const char* line : {"api-key = \"\"\n", "api-key =\n"})
     EXPECT_THAT(refusal(run_bertcl({"serve", model, "--config", write("serve.toml", line)})),
                 HasSubstr("--api-key: the key is empty"));
-  EXPECT_THAT(refusal(run_bertcl({"serve", model}, {{"BERTCL_API_KEY", ""}})),
-              HasSubstr("none.onnx"))
-      << "an empty variable counts as unset";
+  const auto of_variable = [&](const std::string& key) {
+    return refusal(run_bertcl({"serve", model}, {{"BERTCL_API_KEY", key}}));
+  };
+  EXPECT_THAT(of_variable(""), HasSubstr("BERTCL_API_KEY: the key is empty; unset the variable"));
+  EXPECT_THAT(of_variable("a\n"), HasSubstr("BERTCL_API_KEY: the key has control characters"));
+  EXPECT_THAT(of_variable("a b"), HasSubstr("none.onnx"));
+  for (const char* key : {" a", "a "})
+    EXPECT_THAT(refusal(run_bertcl({"serve", model, "--api-key", key})),
+                HasSubstr("--api-key: the key begins or ends with a space"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", model, "--api-key", "a\tb"})),
+              HasSubstr("--api-key: the key has control characters"));
 }
 
 TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {

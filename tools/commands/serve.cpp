@@ -23,6 +23,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
+#include "serve/api_key.hpp"
 #include "serve/metrics.hpp"
 #include "serve/request_log.hpp"
 #include "serve/server.hpp"
@@ -197,10 +198,18 @@ void report(const ServeOptions& options, int port, const serve::Service& service
                {{"url", url}, {"host", host}, {"port", port}, {"models", models}});
 }
 
+/// Whoever sets the variable wants a key: an empty one must not let everyone in.
+void set_key(serve::ServiceOptions& service) {
+  const char* key = std::getenv("BERTCL_API_KEY");
+  if (!key || !service.api_key.empty()) return;
+  if (const std::string fault = serve::fault_of_key(key); !fault.empty())
+    throw Error("BERTCL_API_KEY: " + fault + "; unset the variable to serve without a key");
+  service.api_key = key;
+}
+
 int serve_models(ServeOptions options) {
+  set_key(options.service);
   const std::vector<NamedModel> named = named_models(options);
-  if (const char* key = std::getenv("BERTCL_API_KEY"); key && options.service.api_key.empty())
-    options.service.api_key = key;
   options.service.timeout = std::chrono::seconds(options.timeout);
   options.service.threads = options.server.threads;
   options.service.body_budget =
@@ -241,8 +250,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       .add_option("--api-key", service.api_key,
                   "Answer only requests with the header Authorization: Bearer KEY; by "
                   "default\nBERTCL_API_KEY, which other users of the machine do not see")
-      ->check(CLI::Validator(
-          [](const std::string& key) { return key.empty() ? "the key is empty" : ""; }, ""))
+      ->check(CLI::Validator([](const std::string& key) { return serve::fault_of_key(key); }, ""))
       ->type_name("KEY");
   input_file(command.add_option("--config", options.config,
                                 "Options from a file, by their long names: port = 8081; the "
