@@ -2,6 +2,7 @@
 // Checks of keys, and their comparison.
 #include "serve/api_key.hpp"
 
+#include <httplib.h>
 #include <openssl/crypto.h>
 #include <strings.h>
 
@@ -9,6 +10,13 @@
 #include <string_view>
 
 namespace bertcl::serve {
+namespace {
+
+bool is_equal(std::string_view a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), b.size()) == 0;
+}
+
+}  // namespace
 
 std::string fault_of_key(const std::string& key) {
   if (key.empty()) return "the key is empty";
@@ -20,9 +28,10 @@ std::string fault_of_key(const std::string& key) {
 
 bool shows_key(const std::string& authorization, const std::string& key) {
   constexpr std::string_view scheme = "Bearer ";  // in any case (RFC 9110, 11.1)
-  return authorization.size() == scheme.size() + key.size() &&
-         strncasecmp(authorization.data(), scheme.data(), scheme.size()) == 0 &&
-         CRYPTO_memcmp(authorization.data() + scheme.size(), key.data(), key.size()) == 0;
+  if (strncasecmp(authorization.c_str(), scheme.data(), scheme.size()) != 0) return false;
+  const std::string_view given = std::string_view(authorization).substr(scheme.size());
+  // Most releases of cpp-httplib decode %XX in the values of headers.
+  return is_equal(given, key) || is_equal(given, httplib::detail::decode_url(key, false));
 }
 
 }  // namespace bertcl::serve

@@ -337,6 +337,20 @@ TEST(Server, APortThatIsTakenIsAnError) {
   EXPECT_THROW(other.bind(), Error);
 }
 
+TEST(Server, KeysMayHavePercentSigns) {
+  for (const std::string key : {"a%41b", "100%", "%", "%zz%2", "a+b", "%u0041"}) {
+    TestServer server({.service = {.api_key = key}});
+    const auto status = [&](const std::string& given) {
+      const httplib::Headers headers = {{"Authorization", "Bearer " + given}};
+      const auto reply = server.client().Get("/info", headers);
+      return reply ? reply->status : 0;
+    };
+    EXPECT_EQ(status(key), 200) << key;
+    EXPECT_EQ(status(key + "%41"), 401) << key;
+    EXPECT_EQ(status(""), 401) << key;
+  }
+}
+
 TEST(Server, RequestsAreLogged) {
   TestServer server;
   server.client().Post("/embed", body_of({"a", "b"}), kJson);
