@@ -4,11 +4,13 @@
 #include <httplib.h>
 #include <strings.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "support/parse_number.hpp"
 #include "text/data_file.hpp"
@@ -32,6 +34,25 @@ inline BodyOf body_of(const httplib::Request& request, std::size_t& length) {
   if (!announced) return BodyOf::unclear;
   length = *announced;
   return BodyOf::announced;
+}
+
+/// A name of a header (RFC 9110, 5.6.2).
+inline bool is_token(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  };
+  return !name.empty() && std::ranges::all_of(name, fits);
+}
+
+/// What RFC 9112, 3.2 and 5.1, refuse in a head that the library accepts; null if nothing. A proxy
+/// may take "Content-Length : 9" for the length of a body, the library knows no such header.
+inline const char* fault_of_head(const httplib::Request& request) {
+  for (const auto& [name, value] : request.headers)
+    if (!is_token(name)) return "the name of a header is malformed";
+  if (request.version == "HTTP/1.1" && request.get_header_value_count("Host") != 1)
+    return "a request needs exactly one header Host";
+  return nullptr;
 }
 
 /// True if the body can be decoded. cpp-httplib compares codings in lower case only, ignores

@@ -130,10 +130,15 @@ struct Server::Impl {
     // What is larger is read by read_and_answer(), which bounds the time that it takes.
     http.set_payload_max_length(kMostDiscarded * options.payload_limit);
     http.set_tcp_nodelay(true);
-    http.set_pre_routing_handler([](const httplib::Request& request, httplib::Response&) {
-      normalize(const_cast<httplib::Request&>(request));
-      return httplib::Server::HandlerResponse::Unhandled;
-    });
+    http.set_pre_routing_handler(
+        [this](const httplib::Request& request, httplib::Response& response) {
+          normalize(const_cast<httplib::Request&>(request));
+          const char* fault = fault_of_head(request);
+          if (!fault) return httplib::Server::HandlerResponse::Unhandled;
+          closes_connection = true;  // nobody knows where the request ends
+          refuse(request, response, Stopwatch(), 400, fault);
+          return httplib::Server::HandlerResponse::Handled;
+        });
     const auto with_body = [this](const httplib::Request& request, httplib::Response& response,
                                   const httplib::ContentReader& reader) {
       read_and_answer(request, response, reader);
@@ -198,7 +203,12 @@ struct Server::Impl {
     };
     std::size_t announced = 0;
     const BodyOf kind = body_of(request, announced);
-    if (kind == BodyOf::none) return answer(request, response, {});  // the library would wait
+    if (kind == BodyOf::none) {  // the library would wait
+      // Clients announce an empty body, too (RFC 9110, 8.6): a proxy may have seen a length in a
+      // line that the library skips, such as one without a carriage return.
+      closes_connection = true;
+      return answer(request, response, {});
+    }
     if (kind == BodyOf::unclear)
       return give_up(400, "Content-Length and Transfer-Encoding do not tell where the body ends");
     if (request.is_multipart_form_data()) return give_up(415, "the body must be JSON");

@@ -124,6 +124,35 @@ TEST(Malformed, NothingIsReadAfterBadHeads) {
   }
 }
 
+// A proxy that reads them as RFC 9112 has it takes the second request for the body of the first.
+TEST(Malformed, NoBodyOfAMalformedHeadIsARequest) {
+  TestServer server({.server = {.keep_alive_seconds = 60, .io_seconds = 1}});
+  const std::string length = std::to_string(std::string(kSecond).size());
+  const std::string post = "POST /embed HTTP/1.1\r\n", host = "Host: x\r\n";
+  const std::vector<std::string> heads = {
+      post + host + "Content-Length : " + length,
+      post + host + "Content-Length\t: " + length,
+      post + host + " Content-Length: " + length,
+      post + host + "Content-Length:\r\n " + length,
+      post + host + "X: a\r\n\tContent-Length: " + length,
+      post + host + "Content-Length: " + length + "\n",
+      post + host + "X: a\nX:b\r\nX",
+      post + host + "Transfer-Encoding : chunked",
+      post + host + "(X): a",
+      "GET /health HTTP/1.1\r\n" + host + "Content-Length : " + length,
+      post + "X: a",
+      post + host + host + "X: a",
+      post + "Host:\r\nX: a",
+      "GET /health HTTP/1.1\r\nX: a"};
+  for (const std::string& head : heads) {
+    const auto [answers, seconds] = answers_to(server, head + "\r\n\r\n" + kSecond);
+    EXPECT_THAT(answers, AllOf(StartsWith("HTTP/1.1 4"), HasSubstr("Connection: close"))) << head;
+    EXPECT_EQ(answers.rfind("HTTP/1.1 "), 0u) << head << answers;
+    EXPECT_LT(seconds, 30);
+  }
+  EXPECT_THAT(answers_to(server, "GET /health HTTP/1.0\r\n\r\n").first, HasSubstr(" 200 "));
+}
+
 /// The beginning of a request, filled to a multiple of 64 bytes by a header.
 std::string filled(const std::string& head, const std::string& body = "") {
   const std::size_t size = head.size() + std::string("X: \r\n\r\n").size() + body.size();
