@@ -41,6 +41,9 @@ struct HttpError : std::runtime_error {
   Headers headers;
 };
 
+/// Of metrics and logs alone, as nginx has it: the client has gone before its answer.
+constexpr int kHungUp = 499;
+
 /// Nobody reads the answer: the client has gone.
 struct HungUp : std::runtime_error {
   HungUp() : std::runtime_error("the client closed the connection") {}

@@ -272,17 +272,17 @@ struct Server::Impl {
     call.hung_up = [&] { return connection.hung_up(); };
     RequestRecord record;
     Reply made = service.handle(call, record);
-    if (made.status == 499) {
-      closes_connection = true;
-      made.status = 503;
-      record.error = "the client closed the connection";
-    }
     reply(request, response, clock, std::move(made), std::move(record));
   }
 
   void reply(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
              Reply made, RequestRecord record) {
-    response.status = made.status;
+    // The library writes nothing once the client has ended its sending half.
+    const bool gone = made.status == kHungUp || connection_of(request).hung_up();
+    const int counted = gone ? kHungUp : made.status;
+    if (gone) closes_connection = true;
+    if (gone && record.error.empty()) record.error = "the client closed the connection";
+    response.status = made.status == kHungUp ? 503 : made.status;
     for (const auto& [name, value] : made.headers) response.set_header(name, value);
     response.set_content(std::move(made.body), content_type(made.type));
     // Others wait for a thread, or the server ends: an idle connection would hold it.
@@ -293,10 +293,9 @@ struct Server::Impl {
       response.set_header("Connection", "close");  // else the library does
     if (request.method == "HEAD") response.set_header("Accept-Ranges", "none");
     const double seconds = clock.seconds();
-    service.metrics().count_request(record, made.status, seconds);
+    service.metrics().count_request(record, counted, seconds);
     if (log)
-      log({request.method, request.path, request.remote_addr, made.status, seconds,
-           std::move(record)});
+      log({request.method, request.path, request.remote_addr, counted, seconds, std::move(record)});
   }
 };
 

@@ -290,7 +290,7 @@ Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
   } catch (const Draining& error) {
     return failed(503, "Unhealthy", error.what());
   } catch (const HungUp& error) {
-    return failed(499, "Backend", error.what());
+    return failed(kHungUp, "Backend", error.what());
   } catch (const Error& error) {
     if (is_of_request(error)) return failed(422, "Validation", error.what());
     return failed(424, "Backend", error.what());

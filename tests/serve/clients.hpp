@@ -101,6 +101,7 @@ class RawConnection {
     for (std::string part = receive(); !part.empty(); part = receive()) text += part;
     return text;
   }
+  void end_sending() const { shutdown(socket_, SHUT_WR); }
   /// Hangs up without the end that the protocol has for it.
   void reset() {
     const linger at_once{1, 0};

@@ -90,6 +90,11 @@ TEST(Server, AClientThatHangsUpLeavesTheQueue) {
   ASSERT_TRUE(eventually([&] { return batcher.depth().requests == 1; }));
   client.hang_up();
   EXPECT_TRUE(eventually([&] { return batcher.depth().requests == 0; }));
+  ASSERT_TRUE(eventually([&] { return server.answered().size() == 1; }));
+  EXPECT_EQ(server.answered()[0].status, 499);
+  EXPECT_EQ(server.answered()[0].record.error, "the client closed the connection");
+  EXPECT_THAT(server.client().Get("/metrics")->body,
+              HasSubstr(R"(bertcl_requests_total{route="/embed",status="499"} 1)"));
   held.release();
   {
     RawConnection half(server.port());
@@ -97,6 +102,16 @@ TEST(Server, AClientThatHangsUpLeavesTheQueue) {
   }
   { RawConnection nothing(server.port()); }
   EXPECT_EQ(server.client().Post("/embed", body_of("b"), kJson)->status, 200);
+}
+
+TEST(Server, AHalfClosedConnectionIsCountedAsGone) {
+  TestServer server;
+  RawConnection client(server.port());
+  client.post("/embed", body_of("a"));
+  client.end_sending();
+  EXPECT_EQ(client.all(), "");
+  ASSERT_TRUE(eventually([&] { return server.answered().size() == 1; }));
+  EXPECT_EQ(server.answered()[0].status, 499);
 }
 
 /// How often threads of this process went to sleep.
