@@ -88,7 +88,7 @@ void Metrics::count_batch(const std::string& model, const BatchDone& batch) {
 std::string Metrics::text(const Service& service) const {
   if (service.state() != Service::State::loading)
     for (const auto& model : service.models()) {
-      const Batcher::Depth depth = model->batcher().depth();
+      const Batcher::Depth depth = model->depth();
       const prometheus::Labels labels = {{"model", model->setup().name}};
       impl_->queue_requests.Add(labels).Set(static_cast<double>(depth.requests));
       impl_->queue_tokens.Add(labels).Set(static_cast<double>(depth.tokens));

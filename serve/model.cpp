@@ -120,8 +120,19 @@ Batcher& Model::hidden_states() {
       throw HttpError(424, "Backend", "the model gives no hidden states [batch, seq, hidden]");
     hidden_states_ = std::make_unique<Batcher>(
         run_of(session, Head{{output}, true}, setup_.fixed_batch), options_);
+    loaded_ = hidden_states_.get();
   }
   return *hidden_states_;
+}
+
+Batcher::Depth Model::depth() const {
+  Batcher::Depth depth = batcher_->depth();
+  if (const Batcher* hidden = loaded_) {
+    const Batcher::Depth more = hidden->depth();
+    depth.requests += more.requests;
+    depth.tokens += more.tokens;
+  }
+  return depth;
 }
 
 void Model::drain() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model that is served: its session, its tokenizer, and the queue in front of it.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -71,6 +72,8 @@ class Model {
   const text::Decoder& decoder() const { return decoder_; }
   /// Of [tokens, hidden]. Throws Error if the model has none.
   Batcher& hidden_states();
+  /// Of both queues.
+  Batcher::Depth depth() const;
   void drain();
   /// Runs two sequences, so that kernels are built before the first request.
   void warm_up();
@@ -82,6 +85,7 @@ class Model {
   std::unique_ptr<Batcher> batcher_;
   std::mutex mutex_;
   std::unique_ptr<Batcher> hidden_states_;
+  std::atomic<const Batcher*> loaded_ = nullptr;  // it, for those who do not wait for its load
 };
 
 /// A float output [batch, seq, hidden] that names its role, else the only one of that shape; "" if

@@ -121,7 +121,9 @@ class RawConnection {
 class HeldModel {
  public:
   explicit HeldModel(TestServer& server)
-      : ticket_(server.service().models().front()->batcher().submit(
+      : HeldModel(server.service().models().front()->batcher()) {}
+  explicit HeldModel(Batcher& batcher)
+      : ticket_(batcher.submit(
             [this, open = opened_.get_future().share()] {
               begun_.set_value();
               open.wait();

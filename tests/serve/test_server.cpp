@@ -81,6 +81,22 @@ TEST(Server, AFullQueueAnswers429) {
   EXPECT_EQ(first.get(), 200);
 }
 
+TEST(Server, MetricsCountBothQueuesOfAModel) {
+  TestServer server;
+  Model& model = *server.service().models().front();
+  HeldModel held(model.batcher()), held_too(model.hidden_states());
+  std::vector<RawConnection> clients;
+  for (const char* path : {"/embed", "/embed_all"}) {
+    clients.emplace_back(server.port());
+    clients.back().post(path, body_of("a"));
+  }
+  ASSERT_TRUE(eventually([&] { return model.depth().requests == 2; }));
+  const auto metrics = server.client().Get("/metrics");
+  ASSERT_TRUE(metrics);
+  EXPECT_THAT(metrics->body, HasSubstr(R"(bertcl_queue_requests{model="vectors"} 2)"));
+  EXPECT_THAT(metrics->body, HasSubstr(R"(bertcl_queue_tokens{model="vectors"} 6)"));
+}
+
 TEST(Server, AClientThatHangsUpLeavesTheQueue) {
   TestServer server;
   HeldModel held(server);
