@@ -15,6 +15,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using tests::body_of;
+using tests::eventually;
 using tests::kJson;
 using tests::RawConnection;
 using tests::TestServer;
@@ -89,6 +90,30 @@ TEST(ServerHttp, AnotherMethodIsToldWhichAreAllowed) {
   ASSERT_TRUE(root);
   const std::string allowed = root->get_header_value("Allow");
   EXPECT_THAT(allowed, AllOf(HasSubstr("GET"), HasSubstr("HEAD"), HasSubstr("POST")));
+}
+
+TEST(ServerHttp, KeysMayHavePercentSigns) {
+  for (const std::string key : {"a%41b", "100%", "%", "%zz%2", "a+b", "%u0041"}) {
+    TestServer server({.service = {.api_key = key}});
+    const auto status = [&](const std::string& given) {
+      const httplib::Headers headers = {{"Authorization", "Bearer " + given}};
+      const auto reply = server.client().Get("/info", headers);
+      return reply ? reply->status : 0;
+    };
+    EXPECT_EQ(status(key), 200) << key;
+    EXPECT_EQ(status(key + "%41"), 401) << key;
+    EXPECT_EQ(status(""), 401) << key;
+  }
+}
+
+TEST(ServerHttp, AHalfClosedConnectionIsCountedAsGone) {
+  TestServer server;
+  RawConnection client(server.port());
+  client.post("/embed", body_of("a"));
+  client.end_sending();
+  EXPECT_EQ(client.all(), "");
+  ASSERT_TRUE(eventually([&] { return server.answered().size() == 1; }));
+  EXPECT_EQ(server.answered()[0].status, 499);
 }
 
 }  // namespace
