@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 struct Batcher::Request {
   std::vector<Sequence> sequences;
   std::function<void()> work;  // instead of sequences
+  WorkSize size = {};          // of the work
   std::size_t tokens = 0;
   std::vector<Values> values;
   std::promise<std::vector<Values>> promise;
@@ -88,9 +89,10 @@ Batcher::Ticket Batcher::submit(std::vector<Sequence> sequences) {
   return add(std::move(request));
 }
 
-Batcher::Ticket Batcher::submit(std::function<void()> work, std::size_t tokens) {
+Batcher::Ticket Batcher::submit(std::function<void()> work, std::size_t tokens, WorkSize size) {
   auto request = std::make_shared<Request>();
   request->work = std::move(work);
+  request->size = size;
   request->tokens = tokens;
   request->queued = 1;
   return add(std::move(request));
@@ -219,10 +221,11 @@ void Batcher::run_together(std::span<Item> items) {
 
 void Batcher::report(std::span<const Item> items, double seconds, bool failed) const {
   if (!options_.on_batch) return;
-  BatchDone done{0, items.size(), 0, seconds, failed};
+  BatchDone done{0, 0, 0, seconds, failed};
   const Request* last = nullptr;
   for (const Item& item : items) {
-    done.tokens += item.tokens();
+    done.sequences += item.is_work() ? item.request->size.sequences : 1;
+    done.tokens += item.is_work() ? item.request->size.tokens : item.tokens();
     if (item.request.get() != last) ++done.requests;
     last = item.request.get();
   }

@@ -40,6 +40,11 @@ struct Draining : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What metrics count of work that is not made of sequences.
+struct WorkSize {
+  std::size_t sequences = 1, tokens = 0;
+};
+
 /// A batch that has run, for metrics.
 struct BatchDone {
   std::size_t requests = 0, sequences = 0, tokens = 0;
@@ -90,9 +95,9 @@ class Batcher {
 
   /// Queues sequences, one at least. Throws QueueFull or Draining.
   Ticket submit(std::vector<Sequence> sequences);
-  /// Queues work that an executor does between batches; `tokens` is what it counts in the queue.
-  /// Ticket::get() gives no values.
-  Ticket submit(std::function<void()> work, std::size_t tokens);
+  /// Queues work that an executor does between batches; `tokens` is what it counts in the queue,
+  /// `size` in metrics. Ticket::get() gives no values.
+  Ticket submit(std::function<void()> work, std::size_t tokens, WorkSize size);
 
   /// Refuses what is submitted from now on, and returns when all else is done.
   void drain();

@@ -173,21 +173,38 @@ Inference read_call(Context& context, const runtime::Session& session) {
   }
 }
 
+/// Elements of the largest tensor.
+std::size_t elements_of(const runtime::Tensors& inputs) {
+  std::size_t most = 0;
+  for (const auto& [name, tensor] : inputs)
+    most = std::max(most, static_cast<std::size_t>(tensor.size()));
+  return most;
+}
+
+/// Sequences and their tokens; those of padding are known by a mask alone.
+WorkSize size_of(const runtime::Tensors& inputs) {
+  WorkSize size{1, elements_of(inputs)};
+  for (const auto& [name, tensor] : inputs) {
+    if (!tensor.shape().empty()) size.sequences = static_cast<std::size_t>(tensor.shape().front());
+    if (name.find("mask") == name.npos) continue;
+    const std::vector<double> mask = tensor.to_doubles();
+    size.tokens = mask.size() - static_cast<std::size_t>(std::ranges::count(mask, 0.0));
+  }
+  return size;
+}
+
 Reply infer_route(Context& context) {
   Model& model = named_model(context);
   runtime::Session& session = *model.setup().session;
   const Inference inference = read_call(context, session);
-  for (const auto& [name, tensor] : inference.inputs) {
-    context.record.tokens =
-        std::max(context.record.tokens, static_cast<std::size_t>(tensor.size()));
-    if (!tensor.shape().empty())
-      context.record.texts = static_cast<std::size_t>(tensor.shape().front());
-  }
-  if (context.record.tokens > model.batcher().options().max_queue_tokens)
+  const std::size_t elements = elements_of(inference.inputs);
+  if (elements > model.batcher().options().max_queue_tokens)
     throw HttpError(413, "Validation",
-                    "a tensor has " + std::to_string(context.record.tokens) +
-                        " elements, the queue takes " +
+                    "a tensor has " + std::to_string(elements) + " elements, the queue takes " +
                         std::to_string(model.batcher().options().max_queue_tokens));
+  const WorkSize size = size_of(inference.inputs);
+  context.record.texts = size.sequences;
+  context.record.tokens = size.tokens;
   // The request may be given up while it runs.
   const auto inputs = std::make_shared<const runtime::Tensors>(inference.inputs);
   const auto outputs = std::make_shared<runtime::Tensors>();
@@ -195,7 +212,7 @@ Reply infer_route(Context& context) {
       [&session, inputs, outputs, wanted = inference.wanted] {
         *outputs = session.run(*inputs, wanted);
       },
-      context.record.tokens);
+      elements, size);
   context.wait(ticket);
   try {
     ticket.get();

@@ -128,7 +128,7 @@ class HeldModel {
               begun_.set_value();
               open.wait();
             },
-            1)) {
+            1, {})) {
     begun_.get_future().wait();
   }
   ~HeldModel() { release(); }

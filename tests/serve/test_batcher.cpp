@@ -230,12 +230,16 @@ TEST_F(BatcherTest, ARunningRequestMayBeDropped) {
 }
 
 TEST_F(BatcherTest, WorkRunsBetweenBatches) {
-  start({});
+  std::vector<std::size_t> counted;
+  start({.on_batch = [&](const BatchDone& done) {
+    if (!done.failed) counted.insert(counted.end(), {done.sequences, done.tokens});
+  }});
   hold();
   Batcher::Ticket a = batcher_->submit({sequence(2)});
   std::size_t batches_before = 0;
-  Batcher::Ticket work = batcher_->submit([&] { batches_before = model_.batches.size(); }, 50);
-  Batcher::Ticket failing = batcher_->submit([] { throw std::runtime_error("no"); }, 1);
+  Batcher::Ticket work =
+      batcher_->submit([&] { batches_before = model_.batches.size(); }, 50, {8, 40});
+  Batcher::Ticket failing = batcher_->submit([] { throw std::runtime_error("no"); }, 1, {});
   Batcher::Ticket b = batcher_->submit({sequence(3)});
   EXPECT_EQ(batcher_->depth().tokens, 56u);
   model_.gate.open();
@@ -244,6 +248,7 @@ TEST_F(BatcherTest, WorkRunsBetweenBatches) {
   EXPECT_THROW(failing.get(), std::runtime_error);
   b.get();
   EXPECT_THAT(model_.batches, ElementsAre(ElementsAre(1), ElementsAre(2), ElementsAre(3)));
+  EXPECT_THAT(counted, ElementsAre(1, 1, 1, 2, 8, 40, 1, 3));
 }
 
 TEST_F(BatcherTest, DrainingFinishesWhatIsQueued) {

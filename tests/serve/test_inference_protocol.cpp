@@ -67,6 +67,13 @@ TEST(InferenceProtocol, JsonGivesTheBitsOfTheSession) {
   EXPECT_EQ(qa().post("/v2/models/qa/versions/1/infer", nested), reply);
 }
 
+TEST(InferenceProtocol, TokensAreCountedWithoutPadding) {
+  TestService service({.models = {"qa"}});
+  EXPECT_EQ(service.status(kInfer, request()), 200);
+  EXPECT_EQ(service.record.texts, 2u);
+  EXPECT_EQ(service.record.tokens, 7u) << "of a tensor of 8";
+}
+
 TEST(InferenceProtocol, BytesInAndOut) {
   json head = request();
   for (json& input : head["inputs"]) {
