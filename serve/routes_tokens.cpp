@@ -8,7 +8,6 @@
 #include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/routes.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -28,7 +27,7 @@ bool flag_or_true(const text::JsonNode& body, const char* name) {
   return !found || found->boolean();
 }
 
-/// Where tokens are in the text, in code points; empty with a vocab.txt, which does not tell.
+/// Where tokens are in the text; empty with a vocab.txt, which does not tell.
 std::vector<text::Span> spans_of(const text::Tokenizer& tokenizer, const std::string& text,
                                  std::vector<std::int32_t>& ids) {
   try {
@@ -41,40 +40,34 @@ std::vector<text::Span> spans_of(const text::Tokenizer& tokenizer, const std::st
   }
 }
 
-/// Code points before bytes of a text, which are asked for in ascending order.
-class CodePointsBefore {
- public:
-  explicit CodePointsBefore(std::string_view text) : text_(text) {}
-  std::size_t operator()(std::size_t byte) {
-    if (byte < byte_) byte_ = count_ = 0;
-    count_ += text::count_code_points(text_.substr(byte_, byte - byte_));
-    byte_ = byte;
-    return count_;
-  }
-
- private:
-  std::string_view text_;
-  std::size_t byte_ = 0, count_ = 0;
-};
-
 /// A list of tokens in JSON; its text is a fraction of what a document of it takes.
 class TokenList {
  public:
   explicit TokenList(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
-  void add(std::int32_t id, bool special, const std::string& start, const std::string& stop) {
-    text_ += count_++ == 0 ? "[" : ",";
-    text_ += R"({"id":)" + std::to_string(id) + R"(,"text":)" + dump(tokenizer_.token(id)) +
-             R"(,"special":)" + (special ? "true" : "false") + R"(,"start":)" + start +
-             R"(,"stop":)" + stop + '}';
+  /// Without a place: a special token, or one of a tokenizer that does not tell.
+  void add(std::int32_t id, bool special) {
+    add(id, tokenizer_.token(id), special, "null", "null");
+  }
+  /// With the bytes that it stands for; part of a character is U+FFFD.
+  void add(std::int32_t id, std::string_view text, text::Span place) {
+    add(id, std::string(text.substr(place.begin, place.end - place.begin)), false,
+        std::to_string(place.begin), std::to_string(place.end));
   }
   void add_special(const std::vector<std::int32_t>& ids) {
-    for (const std::int32_t id : ids) add(id, true, "null", "null");
+    for (const std::int32_t id : ids) add(id, true);
   }
   std::size_t count() const { return count_; }
   std::string text() && { return count_ == 0 ? "[]" : std::move(text_) + ']'; }
 
  private:
+  void add(std::int32_t id, const std::string& text, bool special, const std::string& start,
+           const std::string& stop) {
+    text_ += count_++ == 0 ? "[" : ",";
+    text_ += R"({"id":)" + std::to_string(id) + R"(,"text":)" + dump(text) + R"(,"special":)" +
+             (special ? "true" : "false") + R"(,"start":)" + start + R"(,"stop":)" + stop + '}';
+  }
+
   const text::Tokenizer& tokenizer_;
   std::string text_;
   std::size_t count_ = 0;
@@ -89,14 +82,12 @@ TokenList tokens_of(const text::Tokenizer& tokenizer, const std::string& text, b
     throw HttpError(413, "Validation",
                     "the texts have more tokens than the queue takes (--max-queue-tokens)");
   TokenList tokens(tokenizer);
-  CodePointsBefore start(text), stop(text);  // spans of bytes of a character may overlap
   if (special) tokens.add_special(tokenizer.special().before);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (i < spans.size())
-      tokens.add(ids[i], false, std::to_string(start(spans[i].begin)),
-                 std::to_string(stop(spans[i].end)));
+      tokens.add(ids[i], text, spans[i]);
     else
-      tokens.add(ids[i], false, "null", "null");
+      tokens.add(ids[i], false);
   }
   if (special) tokens.add_special(tokenizer.special().after);
   return tokens;

@@ -235,11 +235,18 @@ TEST(HostileRequests, TokensOfLongTextsKnowTheirPlaces) {
       tokens[0],
       (json{
           {"id", 2}, {"text", "[CLS]"}, {"special", true}, {"start", nullptr}, {"stop", nullptr}}));
-  for (std::size_t i = 0; i < count; ++i) {
-    EXPECT_EQ(tokens[i + 1]["start"], i);
-    EXPECT_EQ(tokens[i + 1]["stop"], i + 1);
+  for (std::size_t i = 0, byte = 0; i < count; ++i) {
+    EXPECT_EQ(tokens[i + 1]["start"], byte);
+    byte += i % 3 == 0 ? 3 : 1;
+    EXPECT_EQ(tokens[i + 1]["stop"], byte);
   }
+  EXPECT_EQ(tokens[1]["text"], "東");
   EXPECT_EQ(tokens[2]["text"], "a");
+  // TEI's text is that of the input, whatever the tokenizer makes of it.
+  const json capital = service.post("/tokenize", {{"inputs", "東A?"}})[0];
+  EXPECT_EQ(capital[2]["text"], "A");
+  EXPECT_EQ(capital[3],
+            (json{{"id", 1}, {"text", "?"}, {"special", false}, {"start", 4}, {"stop", 5}}));
 }
 
 TEST(HostileRequests, ErrorsAreTheClientsOrTheServers) {
