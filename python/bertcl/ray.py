@@ -10,6 +10,7 @@ driver. So a block that Ray computes again after it has lost a node comes out as
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -107,7 +108,7 @@ def deployment(model: str, task: str = "embed", *, replicas: int = 1, cpus: floa
             return await asyncio.to_thread(_outcomes, self.worker.apply, requests)
 
         async def infer(self, inputs: list) -> list:
-            outcome = await self.together(inputs)
+            outcome = await self.together(_checked(inputs, task))
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome
@@ -116,9 +117,14 @@ def deployment(model: str, task: str = "embed", *, replicas: int = 1, cpus: floa
             from starlette.responses import JSONResponse
 
             try:
-                outputs = await self.infer(_inputs(await request.json(), task))
-            except ValueError as error:
+                inputs = _inputs(await request.json(), task)
+            except (ValueError, RecursionError) as error:  # the latter of JSON that is nested deeply
                 return JSONResponse({"error": str(error)}, status_code=422)
+            try:
+                outputs = await self.infer(inputs)
+            except Exception as error:  # of the model, whatever its type: not the client's fault
+                logging.getLogger("ray.serve").exception("the model failed")
+                return JSONResponse({"error": str(error)}, status_code=500)
             return {"outputs": outputs.tolist() if isinstance(outputs, np.ndarray) else outputs}
 
     return Deployment.bind()
@@ -147,7 +153,7 @@ def _inputs(body, task):
 
 
 def _checked(inputs, task):
-    if not isinstance(inputs, list):
+    if not isinstance(inputs, (list, tuple)):  # a string would be taken for a list of its characters
         raise ValueError("'inputs' has to be a list")
     for i, each in enumerate(inputs):
         if task == "answer":

@@ -116,8 +116,11 @@ def serve_answers(rows):
               "by_http": post(json.dumps({"inputs": questions})),
               "together": [each.result() for each in [handle.infer.remote([q]) for q in questions]]}
     bad = ["", "[1]", "{}", '{"inputs": "a"}', '{"inputs": ["a"]}', '{"inputs": [{"question": "Who?", "context": ""}]}',
-           r'{"inputs": [{"question": "Who?", "context": "half of a pair: \ud83d"}]}']
+           r'{"inputs": [{"question": "Who?", "context": "half of a pair: \ud83d"}]}',
+           '{"inputs": ' + 100_000 * "[" + 100_000 * "]" + "}"]
     refused = {body: post(body) for body in bad}
+    served["refused_by_handle"] = [error_of(handle.infer.remote(inputs).result)
+                                   for inputs in ("A cat", {"question": "Who?", "context": "I."}, ["a"], 5)]
     serve.shutdown()
     return served, refused
 

@@ -55,13 +55,19 @@ class RayTest(unittest.TestCase):
         self.assertEqual([found["together"][i] for i in (0, 2, 4)], [["A"], ["B"], ["C"]])
         self.assertIn("a bad text", found["together"][1])
         self.assertIn("Panic: a panic", found["together"][3])
-        self.assertEqual(found["by_http"], [422, "a bad text"])
+        self.assertEqual(found["by_http"], [500, "a bad text"], "a ValueError of the model is not the client's")
         self.assertEqual(found["afterwards"], ["D"])
 
     def test_bad_requests_are_answered_by_422(self):
         for body, (status, error) in self.seen["refused"].items():
-            self.assertEqual(status, 422, body)
-            self.assertTrue(error, body)
+            self.assertEqual(status, 422, body[:80])
+            self.assertTrue(error, body[:80])
+
+    def test_a_handle_takes_what_http_takes(self):
+        text, dictionary, texts, number = self.seen["served"]["refused_by_handle"]
+        for error in (text, dictionary, number):
+            self.assertIn("'inputs' has to be a list", error)
+        self.assertIn("inputs[0] has to be a dictionary with a question and a context", texts)
 
     def test_bad_arguments_are_named(self):
         errors = self.seen["errors"]
