@@ -258,6 +258,7 @@ struct Server::Impl {
   void refuse(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
               int status, const char* message) {
     RequestRecord record;
+    record.route = service.route_of(request.path);
     record.error = message;
     reply(request, response, clock,
           {status, error_body(request.path, status, "Validation", message)}, std::move(record));

@@ -237,6 +237,12 @@ Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,
   return *chosen;
 }
 
+std::string Service::route_of(std::string_view path) const {
+  for (const Route& route : routes_)
+    if (match(route.path, path)) return route.path;
+  return RequestRecord{}.route;
+}
+
 Reply Service::dispatch(const Call& call, RequestRecord& record) {
   const Route* found = nullptr;
   std::vector<std::string> methods, arguments;

@@ -98,6 +98,8 @@ class Service {
   void drain();
   State state() const { return state_; }
 
+  /// Of metrics: the route of a path, with {} for names; "none" if there is none.
+  std::string route_of(std::string_view path) const;
   /// Never throws; `record` says what was done. A client that hung up has status 499.
   Reply handle(const Call& call, RequestRecord& record) noexcept;
 

@@ -116,5 +116,24 @@ TEST(ServerHttp, AHalfClosedConnectionIsCountedAsGone) {
   EXPECT_EQ(server.answered()[0].status, 499);
 }
 
+TEST(ServerHttp, RefusedBodiesCountForTheirRoute) {
+  TestServer server({.server = {.payload_limit = 100}});
+  const std::string large(200, 'a');
+  EXPECT_EQ(server.client().Post("/embed", large, kJson)->status, 413);
+  EXPECT_EQ(server.client().Post("/v2/models/a/infer", large, kJson)->status, 413);
+  EXPECT_EQ(server.client().Post("/nothing", large, kJson)->status, 413);
+  EXPECT_EQ(server.client().Post("/embed", {{"Content-Encoding", "zstd"}}, "{}", kJson)->status,
+            415);
+  const std::string post = "POST /embed HTTP/1.1\r\nHost: x\r\n";
+  EXPECT_THAT(answer_to_head(server, post + "Content-Length: x"), HasSubstr(" 400 "));
+  EXPECT_THAT(answer_to_head(server, post + "Content Length: 2"), HasSubstr(" 400 "));
+  const std::string metrics = server.client().Get("/metrics")->body;
+  for (const char* counted :
+       {R"({route="/embed",status="413"} 1)", R"({route="/v2/models/{}/infer",status="413"} 1)",
+        R"({route="none",status="413"} 1)", R"({route="/embed",status="415"} 1)",
+        R"({route="/embed",status="400"} 2)"})
+    EXPECT_THAT(metrics, HasSubstr(counted));
+}
+
 }  // namespace
 }  // namespace bertcl::serve
