@@ -232,12 +232,13 @@ std::vector<Route> oip_routes() {
   return {{"GET", "/v2", server_route},
           {"GET", "/v2/health/live", live_route, true, true},
           {"GET", "/v2/health/ready", ready_route, true, true},
-          {"GET", "/v2/models/{}", model_route},
+          // The longest pattern first: names may have slashes.
+          {"GET", "/v2/models/{}/versions/{}/ready", model_ready_route},
+          {"POST", "/v2/models/{}/versions/{}/infer", infer_route},
           {"GET", "/v2/models/{}/versions/{}", model_route},
           {"GET", "/v2/models/{}/ready", model_ready_route},
-          {"GET", "/v2/models/{}/versions/{}/ready", model_ready_route},
           {"POST", "/v2/models/{}/infer", infer_route},
-          {"POST", "/v2/models/{}/versions/{}/infer", infer_route}};
+          {"GET", "/v2/models/{}", model_route}};
 }
 
 }  // namespace bertcl::serve

@@ -23,23 +23,25 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenLooks{100};  // at the connection of a waiting request
 constexpr int kDeepestBody = 32;                         // lists and objects of a body
 
-/// The parts of a path that stand for {}; none if it does not match.
-std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view path) {
-  std::vector<std::string> arguments;
-  while (!pattern.empty() || !path.empty()) {
-    if (pattern.starts_with("{}")) {
-      const std::size_t end = std::min(path.find('/'), path.size());
-      if (end == 0) return std::nullopt;
-      arguments.emplace_back(path.substr(0, end));
-      pattern.remove_prefix(2);
-      path.remove_prefix(end);
-    } else {
-      if (pattern.empty() || path.empty() || pattern.front() != path.front()) return std::nullopt;
-      pattern.remove_prefix(1);
-      path.remove_prefix(1);
-    }
+/// The parts of a path that stand for {}; none if it does not match. The first one is a model's
+/// name, which may have slashes, and as long as can be.
+std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view path,
+                                              bool is_name = true) {
+  const std::size_t fixed = std::min(pattern.find("{}"), pattern.size());
+  if (path.substr(0, fixed) != pattern.substr(0, fixed)) return std::nullopt;
+  pattern.remove_prefix(fixed);
+  path.remove_prefix(fixed);
+  if (pattern.empty())
+    return path.empty() ? std::optional(std::vector<std::string>{}) : std::nullopt;
+  pattern.remove_prefix(2);
+  const std::size_t most = is_name ? path.size() : std::min(path.find('/'), path.size());
+  for (std::size_t length = most; length > 0; --length) {
+    auto others = match(pattern, path.substr(length), false);
+    if (!others) continue;
+    others->insert(others->begin(), std::string(path.substr(0, length)));
+    return others;
   }
-  return arguments;
+  return std::nullopt;
 }
 
 HttpError too_long(const TooLong& text) {
@@ -248,7 +250,8 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
   std::vector<std::string> methods, arguments;
   for (const Route& route : routes_) {
     auto matched = match(route.path, call.path);
-    if (!matched) continue;
+    // Of a name with slashes other patterns could match, too: the first one holds.
+    if (!matched || (!methods.empty() && route.path != record.route)) continue;
     record.route = route.path;
     methods.push_back(route.method);
     if (route.method != call.method && !(route.method == "GET" && call.method == "HEAD")) continue;

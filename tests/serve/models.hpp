@@ -115,6 +115,7 @@ inline const ModelFolders& folders() {
   return made;
 }
 
+/// A folder's name, with an organization and a slash before it or not.
 inline std::vector<std::unique_ptr<Model>> load_models(const std::vector<std::string>& names,
                                                        const BatcherOptions& batcher,
                                                        bool normalize = true) {
@@ -126,7 +127,9 @@ inline std::vector<std::unique_ptr<Model>> load_models(const std::vector<std::st
   std::vector<std::unique_ptr<Model>> models;
   for (const std::string& name : names) {
     models.push_back(std::make_unique<Model>(
-        tools::load_served_model({name, folders().path(name)}, options, device), batcher));
+        tools::load_served_model({name, folders().path(name.substr(name.rfind('/') + 1))}, options,
+                                 device),
+        batcher));
   }
   return models;
 }

@@ -149,5 +149,29 @@ TEST(InferenceProtocol, ModelsAreDescribed) {
   EXPECT_EQ(qa().call("GET", "/v2/models/other/ready").status, 404);
 }
 
+TEST(InferenceProtocol, NamesOfModelsMayHaveSlashes) {
+  TestService service({.models = {"org/team/vectors", "qa"}});
+  const auto status = [&](const std::string& method, const std::string& path) {
+    return service.call(method, path, "{}").status;
+  };
+  EXPECT_EQ(
+      service.post("/v1/embeddings", {{"input", "a"}, {"model", "org/team/vectors"}})["model"],
+      "org/team/vectors");
+  EXPECT_EQ(json::parse(service.call("GET", "/v1/models/org/team/vectors").body)["id"],
+            "org/team/vectors");
+  for (const std::string name : {"/v2/models/org/team/vectors", "/v2/models/qa"}) {
+    for (const char* version : {"", "/versions/1"}) {
+      EXPECT_EQ(status("GET", name + version), 200);
+      EXPECT_EQ(status("GET", name + version + "/ready"), 200);
+      EXPECT_EQ(status("POST", name + version + "/infer"), 400);
+      EXPECT_EQ(status("GET", name + version + "/infer"), 405);
+      EXPECT_EQ(status("POST", name + version), 405);
+    }
+    EXPECT_EQ(status("GET", name + "/versions/2"), 404);
+    EXPECT_EQ(status("GET", name + "/nothing"), 404);
+  }
+  EXPECT_EQ(status("GET", "/v1/models/"), 404);
+}
+
 }  // namespace
 }  // namespace bertcl::serve

@@ -182,6 +182,12 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
   EXPECT_THAT(refusal(run_bertcl({"serve", "a=" + bertcl::tests::kModel,
                                   "a=" + bertcl::tests::kModel, "--port", "0"})),
               HasSubstr("two models are called 'a'"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", "=" + bertcl::tests::kModel})),
+              HasSubstr("the name is empty; a model is given as NAME=PATH or PATH"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", "org/name=" + path("none.onnx")})),
+              HasSubstr("neither it nor '" + path("none.onnx") +
+                        "' exists; a model is given as NAME=PATH or PATH"));
+  EXPECT_EQ(tools::parse_named_model("org/name=" + bertcl::tests::kModel).name, "org/name");
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--host", "192.0.2.1"})),
               HasSubstr("cannot listen on 192.0.2.1:8080"));
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--prompt", "a\xff"})),

@@ -2,8 +2,11 @@
 // What a served model is for, and how its texts are encoded.
 #include "tools/models/served_model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -107,8 +110,16 @@ std::string dtype_of(const runtime::Session& session, const ModelOptions& option
 
 NamedModel parse_named_model(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals != std::string::npos && text.find('/') > equals && !fs::exists(text))
-    return {text.substr(0, equals), onnx_io::find_model(text.substr(equals + 1))};
+  std::error_code ignored;
+  if (equals != std::string::npos && !fs::exists(text, ignored)) {
+    const std::string name = text.substr(0, equals), path = text.substr(equals + 1);
+    const bool has_slash = name.find('/') != std::string::npos;  // or it is a path with a '='
+    if (name.empty() || (has_slash && !fs::exists(path, ignored)))
+      throw Error(
+          fmt::format("'{}': {}; a model is given as NAME=PATH or PATH", text,
+                      name.empty() ? "the name is empty" : "neither it nor '" + path + "' exists"));
+    return {name, onnx_io::find_model(path)};
+  }
   const fs::path file = onnx_io::find_model(text);
   check_readable(file);
   const fs::path path = fs::weakly_canonical(file);

@@ -27,7 +27,8 @@ struct NamedModel {
   std::string name;
   std::filesystem::path path;
 };
-/// Throws Error where a file that gives the name cannot be read.
+/// A name may have slashes if its path exists. Throws Error for an empty name, and where a file
+/// that gives the name cannot be read.
 NamedModel parse_named_model(const std::string& text);
 
 /// Loads a model for what its head and the files beside it say: vectors where pooling is known,
