@@ -79,9 +79,14 @@ std::string prompt_of(const Model& model, const text::JsonNode& body) {
   return found->second;
 }
 
+void check_not_empty(std::string_view text, std::string_view second) {
+  if (text.empty() && second.empty()) throw HttpError(400, "Empty", "a text is empty");
+}
+
 Sequence sequence_of(const Context& context, const Model& model, const Input& input,
                      const std::string& prompt, const Truncation& truncation) {
   if (input.text) {
+    check_not_empty(*input.text);  // without its prompt
     const std::string text = tasks::embedded_text(prompt + *input.text, model.setup().lower_case);
     return context.encode(model, text, truncation);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serve/service.hpp"
@@ -40,7 +41,10 @@ std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& re
 /// A vector for each token of each input, one after the other.
 std::vector<Values> embed_tokens(Context& context, Model& model, const EmbedRequest& request);
 
-/// The sequence of an input. Throws HttpError 413.
+/// Throws HttpError 400 for an empty text, or a pair of them, as text-embeddings-inference does.
+void check_not_empty(std::string_view text, std::string_view second = {});
+
+/// The sequence of an input. Throws HttpError 400 or 413.
 Sequence sequence_of(const Context& context, const Model& model, const Input& input,
                      const std::string& prompt, const Truncation& truncation);
 

@@ -77,9 +77,11 @@ Reply predict_route(Context& context) {
   context.record.texts = pairs.size();
   const Truncation truncation = context.truncation(body);
   std::vector<Sequence> sequences;
-  for (const std::vector<std::string>& pair : pairs)
+  for (const std::vector<std::string>& pair : pairs) {
+    check_not_empty(pair.front(), pair.back());
     sequences.push_back(pair.size() == 1 ? context.encode(model, pair[0], truncation)
                                          : context.encode(model, pair[0], pair[1], truncation));
+  }
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
   const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
@@ -102,8 +104,10 @@ Reply rerank_route(Context& context) {
   const Truncation truncation = context.truncation(body);
   std::vector<Sequence> sequences;
   const std::vector<std::int32_t> query_ids = model.setup().tokenizer->encode(query);
-  for (const std::string& text : texts)
+  for (const std::string& text : texts) {
+    check_not_empty(query, text);
     sequences.push_back(context.encode(model, query_ids, text, truncation));
+  }
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
   const bool raw = flag(body, "raw_scores") || is_raw(model.setup());

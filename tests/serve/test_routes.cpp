@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using tests::TestService;
 using Vectors = std::vector<std::vector<float>>;
 
-const json kTexts = {"Who maintains OpenCL?", "The Khronos Group does.", "short", ""};
+const json kTexts = {"Who maintains OpenCL?", "The Khronos Group does.", "short", " "};
 
 /// One service for the tests that do not change it.
 TestService& shared() {
@@ -348,6 +348,24 @@ TEST(Routes, WhatIsServedIsTold) {
   EXPECT_EQ(shared().call("GET", "/v1/models/other").status, 404);
   EXPECT_EQ(shared().call("GET", "/health").status, 200);
   EXPECT_EQ(shared().record.route, "/health");
+}
+
+TEST(Routes, EmptyTextsAreRefused) {
+  const auto pairs = [](const json& pair) { return json{{"inputs", json::array({pair})}}; };
+  for (const auto& [path, body] :
+       {std::pair{"/embed", json{{"inputs", ""}}}, std::pair{"/embed", json{{"inputs", {"a", ""}}}},
+        std::pair{"/embed_all", json{{"inputs", ""}}}, std::pair{"/predict", json{{"inputs", ""}}},
+        std::pair{"/predict", pairs({"", ""})},
+        std::pair{"/rerank", json{{"query", ""}, {"texts", {"a", ""}}}},
+        std::pair{"/v1/embeddings", json{{"input", ""}}}}) {
+    const Reply reply = shared().call("POST", path, body.dump());
+    EXPECT_EQ(reply.status, 400) << path << body;
+    EXPECT_THAT(reply.body, HasSubstr("a text is empty"));
+  }
+  EXPECT_EQ(shared().status("/predict", pairs({"a", ""})), 200) << "one text of a pair may be";
+  EXPECT_EQ(shared().status("/rerank", {{"query", "a"}, {"texts", {"b", ""}}}), 200);
+  EXPECT_EQ(shared().status("/rerank", {{"query", ""}, {"texts", {"b"}}}), 200);
+  EXPECT_EQ(shared().status("/tokenize", {{"inputs", ""}}), 200);
 }
 
 TEST(Routes, AKeyIsAskedFor) {
