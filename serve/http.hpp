@@ -31,13 +31,15 @@ struct Reply {
 /// An answer with an error; `type` is one of text-embeddings-inference: "Validation", "Tokenizer",
 /// "Empty", "Backend", "Overloaded", "Unhealthy".
 struct HttpError : std::runtime_error {
-  HttpError(int code, std::string kind, const std::string& message, Headers added = {})
-      : std::runtime_error(message),
+  HttpError(int code, std::string kind, const std::string& what, Headers added = {})
+      : std::runtime_error(what),
         status(code),
         type(std::move(kind)),
+        message(what),
         headers(std::move(added)) {}
   int status;
   std::string type;
+  std::string message;  ///< whole: what() ends at a zero byte, which a path may have
   Headers headers;
 };
 

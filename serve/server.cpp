@@ -149,9 +149,10 @@ struct Server::Impl {
       closes_connection = body != BodyOf::none && (body != BodyOf::announced || length > 0);
       answer(request, response, {});
     };
-    http.Get(".*", without_body).Options(".*", without_body);
-    http.Post(".*", with_body).Put(".*", with_body).Patch(".*", with_body);
-    http.Delete(".*", with_body);
+    const char* any = R"([\s\S]*)";  // a dot is no newline, which a path may have
+    http.Get(any, without_body).Options(any, without_body);
+    http.Post(any, with_body).Put(any, with_body).Patch(any, with_body);
+    http.Delete(any, with_body);
     // What the library refuses by itself: a damaged head, a body that is announced as too large.
     const httplib::Server::HandlerWithResponse on_error = [this](const httplib::Request& request,
                                                                  httplib::Response& response) {

@@ -291,7 +291,7 @@ Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
   try {
     return dispatch(call, record);
   } catch (const HttpError& error) {
-    Reply reply = failed(error.status, error.type, error.what());
+    Reply reply = failed(error.status, error.type, error.message);
     reply.headers.insert(reply.headers.end(), error.headers.begin(), error.headers.end());
     return reply;
   } catch (const QueueFull& error) {
