@@ -76,6 +76,7 @@ Reply predict_route(Context& context) {
   const auto pairs = read_pairs(context, body.at("inputs"), is_batch);
   context.record.texts = pairs.size();
   const Truncation truncation = context.truncation(body);
+  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
   std::vector<Sequence> sequences;
   for (const std::vector<std::string>& pair : pairs) {
     check_not_empty(pair.front(), pair.back());
@@ -84,7 +85,6 @@ Reply predict_route(Context& context) {
   }
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
-  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
   Reply reply;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (is_batch) reply.body += i == 0 ? '[' : ',';
@@ -102,6 +102,8 @@ Reply rerank_route(Context& context) {
   const std::vector<std::string> texts = read_texts(context, body.at("texts"));
   context.record.texts = texts.size();
   const Truncation truncation = context.truncation(body);
+  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
+  const bool with_text = flag(body, "return_text");
   std::vector<Sequence> sequences;
   const std::vector<std::int32_t> query_ids = model.setup().tokenizer->encode(query);
   for (const std::string& text : texts) {
@@ -110,13 +112,11 @@ Reply rerank_route(Context& context) {
   }
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
-  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
   std::vector<float> scores;
   for (const Values& logit : logits)
     scores.push_back(static_cast<float>(raw ? logit.at(0) : tasks::sigmoid(logit.at(0))));
   // Their labels are the places of the texts.
   const std::vector<tasks::ClassScore> ranks = tasks::best_classes(scores, scores.size());
-  const bool with_text = flag(body, "return_text");
   Reply reply{200, "["};
   for (const tasks::ClassScore& rank : ranks) {
     if (reply.body.size() > 1) reply.body += ',';

@@ -116,6 +116,8 @@ text::JsonNode Context::body() {
 }
 
 void Context::wait(Batcher::Ticket& ticket) {
+  document = nullptr;
+  share.reset();
   wait_for(call, service.options().timeout,
            [&](std::chrono::milliseconds time) { return ticket.wait_for(time); });
 }
@@ -274,10 +276,11 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
     throw HttpError(
         503, "Unhealthy",
         state_ == State::loading ? "models are being loaded" : "the server is shutting down");
-  const auto share = wait_for(call, options_.timeout, [&](std::chrono::milliseconds time) {
+  Context context{*this, call, record, std::move(arguments)};
+  auto share = wait_for(call, options_.timeout, [&](std::chrono::milliseconds time) {
     return budget_.take(call.body.size(), time);
   });
-  Context context{*this, call, record, std::move(arguments)};
+  context.share.emplace(std::move(*share));
   return found->handler(context);
 }
 

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,13 +50,16 @@ struct Context {
   Service& service;
   const Call& call;
   RequestRecord& record;
-  std::vector<std::string> arguments = {};  ///< of {} in the path
-  nlohmann::json document = {};             ///< of body()
+  std::vector<std::string> arguments = {};      ///< of {} in the path
+  std::optional<BodyBudget::Share> share = {};  ///< until it is queued
+  nlohmann::json document = {};                 ///< of body(), as long
 
   /// The body. Throws HttpError 422 if it is not a JSON object.
   text::JsonNode body();
-  /// Sequences run by the model; the values of each. Throws HttpError, HungUp.
+  /// Sequences run by the model; the values of each. Throws HttpError, HungUp. The body is gone
+  /// then.
   std::vector<Values> run(Model& model, Batcher& batcher, std::vector<Sequence> sequences);
+  /// Gives body and share back first: what waits for the device is bounded by its queue.
   void wait(Batcher::Ticket& ticket);
   /// A text or a pair with the limits of the model and the request. Throws HttpError 413.
   Sequence encode(const Model& model, std::string_view text, const Truncation& truncation) const;
@@ -105,6 +109,7 @@ class Service {
 
   const ServiceOptions& options() const { return options_; }
   Metrics& metrics() { return metrics_; }
+  BodyBudget& budget() { return budget_; }
   const std::vector<std::unique_ptr<Model>>& models() const { return models_; }
   /// The model of that name. Throws HttpError 404.
   Model& model(std::string_view name) const;

@@ -192,20 +192,32 @@ TEST(Overload, HealthIsAnsweredWhileTheQueueIsFull) {
 }
 
 TEST(Overload, BodiesBeyondTheBudgetWait) {
-  const std::string body = body_of(text_of(5));
-  TestServer server({.service = {.body_budget = 2 * body.size()}});
+  TestServer server({.service = {.body_budget = 100}});
+  auto others = server.service().budget().take(100, std::chrono::milliseconds(0));
+  std::vector<RawConnection> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().post("/embed", body_of("a"));
+  }
+  EXPECT_EQ(server.client().Get("/health")->status, 200);
+  clients.pop_back();  // it is not waited for
+  ASSERT_TRUE(eventually([&] { return server.answered().size() == 2; }));
+  EXPECT_EQ(server.answered()[1].status, 499);
+  others.reset();
+  for (const RawConnection& client : clients) EXPECT_THAT(client.reply(), HasSubstr(" 200 "));
+}
+
+TEST(Overload, BodiesInTheQueueTakeNothingOfTheBudget) {
+  const std::string body = body_of("a");
+  TestServer server({.service = {.body_budget = body.size()}});
   const Batcher& batcher = server.service().models().front()->batcher();
   std::vector<RawConnection> clients;
   HeldModel held(server);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 3; ++i) {
     clients.emplace_back(server.port());
     clients.back().post("/embed", body);
   }
-  ASSERT_TRUE(eventually([&] { return batcher.depth().requests == 2; }));
-  clients.pop_back();  // it is not waited for
-  ASSERT_TRUE(eventually([&] { return server.answered().size() == 1; }));
-  EXPECT_EQ(server.client().Get("/health")->status, 200);
-  EXPECT_TRUE(eventually([&] { return batcher.depth().requests == 2; }));
+  EXPECT_TRUE(eventually([&] { return batcher.depth().requests == 3; }));
   held.release();
   for (const RawConnection& client : clients) EXPECT_THAT(client.reply(), HasSubstr(" 200 "));
 }
