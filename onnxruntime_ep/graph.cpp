@@ -9,7 +9,9 @@
 #include <memory>
 #include <numeric>
 
+#include "ir/node_error.hpp"
 #include "onnx/tensors.hpp"
+#include "ops/op.hpp"
 
 namespace bertcl::onnxruntime_ep {
 namespace {
@@ -123,6 +125,8 @@ Graph::Graph(const Ort& ort, const OrtGraph* graph) : ort_(ort) {
   }
   for (const OrtNode* node : list(ort, graph, api.Graph_GetNumNodes, api.Graph_GetNodes))
     nodes_.push_back(read_node(node));
+  for (const Node& node : nodes_)
+    results_.insert(node.proto.output().begin(), node.proto.output().end());
   for (const OrtValueInfo* value : list(ort, graph, api.Graph_GetNumOutputs, api.Graph_GetOutputs))
     outputs_.insert(note(value));
 }
@@ -313,7 +317,7 @@ ir::Graph Graph::import(const NodeSet& part, bool copy, const onnx_io::ReadOptio
     set_type(ort_, values_.at(name), output);
   }
   onnx_io::TensorReader reader(kGraphName, nullptr, false);
-  return onnx_io::import_model(
+  ir::Graph result = onnx_io::import_model(
       model, kGraphName, reader,
       [&](int i) {
         const onnx::TensorProto& tensor = graph.initializer(i);
@@ -326,6 +330,55 @@ ir::Graph Graph::import(const NodeSet& part, bool copy, const onnx_io::ReadOptio
         return ir::Tensor(dtype, std::move(shape), std::move(own), view);
       },
       options);
+  check_broadcasts(result);
+  return result;
+}
+
+/// Throws ir::NodeError with the nodes that may broadcast an extent that only a run knows, of a
+/// value that the part takes from other nodes. The engine takes two extents for equal unless one is
+/// known to be 1.
+void Graph::check_broadcasts(const ir::Graph& graph) const {
+  std::map<std::string, std::string> unknown;  // symbols, and the values whose extents they are
+  for (const ir::Value* input : graph.inputs()) {
+    if (!results_.contains(input->name)) continue;
+    onnx::ValueInfoProto declared;
+    set_type(ort_, values_.at(input->name), declared);
+    const auto& shape = declared.type().tensor_type().shape();
+    for (std::size_t i = 0; i < input->type.shape.size(); ++i)
+      if (const auto& extent = shape.dim(static_cast<int>(i));
+          !extent.has_dim_value() && extent.dim_param().empty())
+        for (const std::string& symbol : input->type.shape[i].symbols())
+          unknown.emplace(symbol, input->name);
+  }
+  if (unknown.empty()) return;
+  std::vector<std::string> nodes;
+  std::string why;
+  const auto compare = [&](const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
+    if (a == b || a == ir::Dim(1) || b == ir::Dim(1)) return;
+    for (const ir::Dim& extent : {a, b})
+      for (const std::string& symbol : extent.symbols())
+        if (const auto found = unknown.find(symbol); found != unknown.end()) {
+          nodes.insert(nodes.end(), node.sources.begin(), node.sources.end());
+          if (why.empty())
+            why = fmt::format(
+                "whether it broadcasts '{}' shows in a run only: ONNX Runtime does not know its "
+                "shape",
+                found->second);
+        }
+  };
+  for (const auto& node : graph.nodes()) {
+    const bool multiplies = node->op == "MatMul";
+    if (!multiplies && node->op != "Where" && !ops::traits(*node).binary_code) continue;
+    const std::size_t from = multiplies ? 2 : 0;  // from the right
+    for (const ir::Value* a : node->inputs)
+      for (const ir::Value* b : node->inputs) {
+        if (!a || !b || a == b) continue;
+        const ir::Shape &left = a->type.shape, &right = b->type.shape;
+        for (std::size_t i = from; i < std::min(left.size(), right.size()); ++i)
+          compare(*node, left[left.size() - 1 - i], right[right.size() - 1 - i]);
+      }
+  }
+  if (!nodes.empty()) throw ir::NodeError(std::move(nodes), why, ErrorCode::unsupported);
 }
 
 }  // namespace bertcl::onnxruntime_ep

@@ -55,6 +55,7 @@ class Graph {
   Node read_node(const OrtNode* node);
   void check_types(const onnx::NodeProto& node) const;
   void read_attribute(const OrtOpAttr* attribute, onnx::NodeProto& proto) const;
+  void check_broadcasts(const ir::Graph& graph) const;
 
   const Ort& ort_;
   std::vector<Node> nodes_;
@@ -62,6 +63,7 @@ class Graph {
   std::map<std::string, const OrtValueInfo*> values_;  // by name
   std::map<std::string, const OrtValue*> constants_;   // likewise
   std::set<std::string> outputs_;
+  std::set<std::string> results_;  // of the nodes
 };
 
 /// Type and extents.

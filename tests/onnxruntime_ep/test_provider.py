@@ -203,6 +203,27 @@ class Provider(unittest.TestCase):
             counts = nodes_by_provider(path, given)
             self.assertEqual((counts[NAME], counts.get("CPUExecutionProvider")), (1, stays))
 
+    def test_unknown_extents(self):
+        """A value of another node that may have extent 1: what broadcasts it stays with ONNX Runtime."""
+        value = helper.make_tensor_value_info
+        weight = np.random.default_rng(9).normal(size=(4, 4)).astype(np.float32)
+        graph = helper.make_graph(
+            [helper.make_node("Expand", ["b", "shape"], ["e"]), helper.make_node("Sinh", ["e"], ["s"]),
+             helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("MatMul", ["m", "w"], ["n"]),
+             helper.make_node("Add", ["n", "s"], ["y"])],
+            "extents", [value("x", TensorProto.FLOAT, [3, 4]), value("b", TensorProto.FLOAT, [1, 4]),
+                        value("shape", TensorProto.INT64, [2])],
+            [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(weight, "w")])
+        path = self.save_graph(graph)
+        random = np.random.default_rng(10)
+        x, b = random.normal(size=(3, 4)).astype(np.float32), random.normal(size=(1, 4)).astype(np.float32)
+        runner = session(path)
+        for rows in (1, 3):
+            found = runner.run(None, {"x": x, "b": b, "shape": np.array([rows, 4])})[0]
+            np.testing.assert_allclose(found, x @ weight @ weight + np.sinh(b), rtol=1e-4, atol=1e-4)
+        counts = nodes_by_provider(path, {"x": x, "b": b, "shape": np.array([1, 4])})
+        self.assertEqual(counts[NAME], 1)
+
     def test_planner_refuses(self):
         """A size that only a run knows: its node stays with ONNX Runtime, the others do not."""
         value = helper.make_tensor_value_info
