@@ -306,6 +306,10 @@ ir::Graph Graph::import(const NodeSet& part, bool copy, const onnx_io::ReadOptio
         onnx::ValueInfoProto& input = *graph.add_input();
         input.set_name(name);
         set_type(ort_, values_.at(name), input);
+        if (!input.type().tensor_type().has_shape())
+          throw ir::NodeError(users(part, name),
+                              fmt::format("ONNX Runtime does not know the rank of '{}'", name),
+                              ErrorCode::unsupported);
       }
     }
     known.insert(node.output().begin(), node.output().end());
@@ -331,6 +335,14 @@ ir::Graph Graph::import(const NodeSet& part, bool copy, const onnx_io::ReadOptio
       },
       options);
   check_broadcasts(result);
+  return result;
+}
+
+std::vector<std::string> Graph::users(const NodeSet& part, const std::string& value) const {
+  std::vector<std::string> result;
+  for (const std::size_t i : part)
+    if (std::ranges::find(nodes_[i].proto.input(), value) != nodes_[i].proto.input().end())
+      result.push_back(nodes_[i].name());
   return result;
 }
 

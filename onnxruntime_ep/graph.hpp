@@ -55,6 +55,7 @@ class Graph {
   Node read_node(const OrtNode* node);
   void check_types(const onnx::NodeProto& node) const;
   void read_attribute(const OrtOpAttr* attribute, onnx::NodeProto& proto) const;
+  std::vector<std::string> users(const NodeSet& part, const std::string& value) const;
   void check_broadcasts(const ir::Graph& graph) const;
 
   const Ort& ort_;
