@@ -196,8 +196,8 @@ __attribute__((visibility("default"))) OrtStatus* CreateEpFactories(
   });
 }
 
-__attribute__((visibility("default"))) OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept {
-  delete static_cast<bertcl::onnxruntime_ep::Factory*>(factory);
+// Not deleted: sessions may outlive the registration of the library, and use it.
+__attribute__((visibility("default"))) OrtStatus* ReleaseEpFactory(OrtEpFactory*) noexcept {
   return nullptr;
 }
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The execution provider of ONNX Runtime: its results, its options and its refusals."""
 import concurrent.futures
+import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -153,6 +155,12 @@ class Provider(ProviderTest):
             return
         for name, values in exact.items():
             np.testing.assert_allclose(half[name], values, atol=0.2)
+
+    def test_unregistered(self):
+        """Sessions go on after their library is unregistered."""
+        found = subprocess.run([sys.executable, pathlib.Path(__file__).parent / "unregister.py"],
+                               capture_output=True, text=True, check=False)
+        self.assertEqual((found.returncode, found.stdout), (0, "ended\n"), found.stderr)
 
     def test_wrong_input(self):
         runner = session(MODEL)
