@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Named tensors, as models take and give them.
 #pragma once
+#if __cplusplus <= 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG <= 201703L)
+#error "the C++ headers of bertcl need C++20: compile with -std=c++20"
+#endif
 #include <cstddef>
 #include <cstdint>
 #include <map>
