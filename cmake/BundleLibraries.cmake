@@ -12,6 +12,10 @@ foreach(file IN LISTS found)
     file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/${destination}" TYPE FILE PERMISSIONS OWNER_READ OWNER_WRITE
          GROUP_READ WORLD_READ RENAME "${name}" FILES "${real}")
     execute_process(COMMAND dpkg-query -S "${real}" OUTPUT_VARIABLE owner ERROR_QUIET)
+    if(NOT owner)  # /lib may be a link to /usr/lib, and packages name their files by it
+      string(REGEX REPLACE "^/usr" "" linked "${real}")
+      execute_process(COMMAND dpkg-query -S "${linked}" OUTPUT_VARIABLE owner ERROR_QUIET)
+    endif()
     string(REGEX REPLACE ":.*" "" owner "${owner}")
     if(owner AND EXISTS "/usr/share/doc/${owner}/copyright")
       file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/${destination}" TYPE FILE RENAME "${owner}.copyright"
