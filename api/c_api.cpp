@@ -26,7 +26,9 @@ std::string& last_error() {
 Sequences sequences_of(const bertcl_sequences* sequences) {
   bertcl_sequences given{};
   if (!read(sequences, given))
-    throw Error("sequences must not be NULL, and their size must be set");
+    throw Error(
+        "sequences must not be NULL, and their size must be set; members that this version of "
+        "bertcl does not have must be 0");
   if (given.count < 1 || !given.offsets || !given.ids)
     throw Error("sequences need a count, offsets and ids");
   Sequences all;
@@ -123,9 +125,11 @@ bool read_options(const bertcl_session_options* options, bertcl::SessionOptions&
 }
 
 constexpr const char* wrong_session_options =
-    "the options' size is not set, or their precision is unknown";
+    "the options' size is not set, their precision is unknown, or they set a member that this "
+    "version of bertcl does not have";
 constexpr const char* wrong_run_options =
-    "the options' size is not set, or they lack names of outputs";
+    "the options' size is not set, they lack names of outputs, or they set a member that this "
+    "version of bertcl does not have";
 
 /// Runs work(options) in guarded(); refuses with `wrong` if the options cannot be read.
 template <class All>
@@ -234,7 +238,10 @@ bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* i
   for (std::size_t i = 0; i < count; ++i) {
     bertcl_tensor input{};
     if (input_at(i)->size != stride) return refuse("the tensors are of different sizes");
-    if (!read(input_at(i), input)) return refuse("a tensor's size is not set");
+    if (!read(input_at(i), input))
+      return refuse(
+          "a tensor's size is not set, or it sets a member that this version of bertcl does not "
+          "have");
     if (!input.name || input.rank < 0 || (!input.shape && input.rank > 0) ||
         (!input.data && input.bytes > 0))
       return refuse("a tensor lacks name, shape or data");

@@ -39,11 +39,15 @@ bertcl_status guarded(const Work& work) noexcept {
   return BERTCL_OUT_OF_MEMORY;
 }
 
-/// What the caller's version of a struct lacks is 0.
+/// What the caller's version of a struct lacks is 0, and what only that version has must be 0.
 template <class Struct>
 bool read(const Struct* given, Struct& all) {
   all = {};
   if (!given || given->size < sizeof(given->size) || given->size > 16 * sizeof(Struct))
+    return false;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  if (std::any_of(bytes + std::min(given->size, sizeof(Struct)), bytes + given->size,
+                  [](unsigned char byte) { return byte != 0; }))
     return false;
   std::memcpy(&all, given, std::min(given->size, sizeof(Struct)));
   return true;

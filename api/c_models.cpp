@@ -140,7 +140,8 @@ std::string evaluated(const bertcl::Session& session, const char* data,
   return bertcl::dump(all);
 }
 
-constexpr const char* kNoSize = "the options' size is not set";
+constexpr const char* kNoSize =
+    "the options' size is not set, or they set a member that this version of bertcl does not have";
 
 }  // namespace
 

@@ -56,7 +56,10 @@ bertcl_status bertcl_gemm_context_create(cl_command_queue queue, const bertcl_ge
   if (!queue || !context) return c::refuse("queue and context may not be NULL");
   *context = nullptr;
   bertcl_gemm_options given{};
-  if (options && !c::read(options, given)) return c::refuse("the options' size is not set");
+  if (options && !c::read(options, given))
+    return c::refuse(
+        "the options' size is not set, or they set a member that this version of bertcl does not "
+        "have");
   return c::guarded([&] {
     const char* disabled = given.disable_kernels ? given.disable_kernels : "";
     *context = new bertcl_gemm_context{std::make_shared<const GemmContext>(queue, disabled)};
@@ -72,7 +75,8 @@ bertcl_status bertcl_gemm_weights_create(bertcl_gemm_context* context,
   if (weights) *weights = nullptr;
   if (!context || !weights || !c::read(desc, given))
     return c::refuse(
-        "context, desc and weights must not be NULL, and the size of desc must be set");
+        "context, desc and weights must not be NULL, and the size of desc must be set; members "
+        "that this version of bertcl does not have must be 0");
   bertcl::runtime::GemmWeightsDesc all{.k = given.k,
                                        .n = given.n,
                                        .data = given.data,
@@ -98,7 +102,9 @@ bertcl_status bertcl_gemm_create(bertcl_gemm_weights* weights, const bertcl_gemm
   bertcl_gemm_desc given{};
   if (gemm) *gemm = nullptr;
   if (!weights || !gemm || !c::read(desc, given))
-    return c::refuse("weights, desc and gemm must not be NULL, and the size of desc must be set");
+    return c::refuse(
+        "weights, desc and gemm must not be NULL, and the size of desc must be set; members that "
+        "this version of bertcl does not have must be 0");
   const char* activation = name_of_activation(given.activation);
   if (!activation) return c::refuse("unknown activation");
   if (!is_type(given.a_type) || !is_type(given.out_type)) return c::refuse("unknown type");
@@ -123,7 +129,9 @@ bertcl_status bertcl_gemm_enqueue(bertcl_gemm* gemm, cl_command_queue queue,
                                   const cl_event* wait_list, cl_event* event) {
   bertcl_gemm_args given{};
   if (!gemm || !queue || !c::read(args, given))
-    return c::refuse("gemm, queue and args must not be NULL, and the size of args must be set");
+    return c::refuse(
+        "gemm, queue and args must not be NULL, and the size of args must be set; members that "
+        "this version of bertcl does not have must be 0");
   if (!given.a || !given.out) return c::refuse("a and out may not be NULL");
   if ((wait_list == nullptr) != (wait_count == 0))
     return c::refuse("wait_list and wait_count go together");

@@ -2,8 +2,9 @@
  * The C interface of bertcl: opaque handles, status codes, no exceptions.
  *
  * Structs that a caller fills begin with their size, `sizeof` by the header that it was compiled
- * with: later versions add members at the end and take what is missing as 0. Every function may be
- * called from any thread; one handle may be used by several threads at once, and is freed by one.
+ * with: later versions add members at the end and take what is missing as 0; earlier ones refuse a
+ * struct where what they lack is not 0. Every function may be called from any thread; one handle
+ * may be used by several threads at once, and is freed by one.
  */
 #ifndef BERTCL_BERTCL_H_
 #define BERTCL_BERTCL_H_
