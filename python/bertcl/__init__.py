@@ -3,7 +3,13 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from ._bertcl import Error, __version__
+try:
+    from ._bertcl import Error, __version__
+except ImportError as error:
+    if "libOpenCL" not in str(error):
+        raise
+    raise ImportError(f"{error}: install the OpenCL loader (apt-get install ocl-icd-libopencl1)", name=error.name,
+                      path=error.path) from None
 from .evaluation import evaluate
 from .quantization import quantize
 from .session import ModelInfo, NodeArg, Session
