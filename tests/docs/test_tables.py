@@ -38,7 +38,8 @@ class Tables(unittest.TestCase):
         self.assertEqual(own - read, set(), "docs/environment.md lists these, and nothing reads them")
 
     def test_messages_are_those_of_the_source(self):
-        source = "\n".join(f.read_text(encoding="utf-8") for f in source_files(".cpp", ".hpp"))
+        files = [*source_files(".cpp", ".hpp"), *(ROOT / "python" / "bertcl").rglob("*.py")]
+        source = "\n".join(f.read_text(encoding="utf-8") for f in files)
         source = re.sub(r'"\s*\n\s*"', "", source)  # strings that go on in the next line
         page = text_of(ROOT / "docs" / "troubleshooting.md")
         messages = [m for m in re.findall(r"^\| `([^`]+)` \|", page, flags=re.MULTILINE)]
