@@ -36,7 +36,7 @@ class BodyBudget {
     std::size_t bytes_;
   };
 
-  /// None where there is no room within `time`. A body that is larger than all goes alone.
+  /// Empty if there is no room within `time`. A body larger than the budget takes all of it.
   std::optional<Share> take(std::size_t bytes, std::chrono::milliseconds time) {
     bytes = std::min(bytes, bytes_);
     std::unique_lock lock(mutex_);
@@ -47,16 +47,17 @@ class BodyBudget {
 
  private:
   void give_back(std::size_t bytes) {
-#if defined(__GLIBC__)
-    // Each arena keeps what it was once given: of large bodies in many threads that is gigabytes.
-    constexpr std::size_t large = 256 * 1024;
-    if (bytes >= large) malloc_trim(0);
-#endif
+    if (bytes == 0) return;
     {
       const std::lock_guard lock(mutex_);
       taken_ -= bytes;
     }
     freed_.notify_all();
+#if defined(__GLIBC__)
+    // glibc's arenas keep freed memory: gigabytes after large bodies in many threads.
+    constexpr std::size_t large = 256 * 1024;
+    if (bytes >= large) malloc_trim(0);
+#endif
   }
 
   const std::size_t bytes_;

@@ -43,7 +43,7 @@ struct HttpError : std::runtime_error {
   Headers headers;
 };
 
-/// Of metrics and logs alone, as nginx has it: the client has gone before its answer.
+/// In metrics and logs only, as in nginx: the client closed the connection before the answer.
 constexpr int kHungUp = 499;
 
 /// Nobody reads the answer: the client has gone.

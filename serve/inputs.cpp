@@ -90,6 +90,7 @@ Sequence sequence_of(const Context& context, const Model& model, const Input& in
     const std::string text = tasks::embedded_text(prompt + *input.text, model.setup().lower_case);
     return context.encode(model, text, truncation);
   }
+  if (input.ids.empty()) throw HttpError(400, "Empty", "a text has no tokens");
   Sequence sequence{input.ids, {}};
   const std::size_t limit = model.setup().max_length;
   if (sequence.ids.size() <= limit) return sequence;
@@ -135,8 +136,9 @@ std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& re
 }
 
 std::vector<Values> embed_tokens(Context& context, Model& model, const EmbedRequest& request) {
-  std::vector<Values> values =
-      context.run(model, model.hidden_states(), sequences_of(context, model, request));
+  std::vector<Sequence> sequences = sequences_of(context, model, request);
+  context.release_body();  // the first call loads the model once more
+  std::vector<Values> values = context.run(model, model.hidden_states(), std::move(sequences));
   check_finite(values);
   return values;
 }

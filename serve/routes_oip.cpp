@@ -181,12 +181,14 @@ std::size_t elements_of(const runtime::Tensors& inputs) {
   return most;
 }
 
-/// Sequences and their tokens; those of padding are known by a mask alone.
+/// Sequences and their tokens; those of padding are known by a mask [batch, seq] of integers alone.
 WorkSize size_of(const runtime::Tensors& inputs) {
   WorkSize size{1, elements_of(inputs)};
   for (const auto& [name, tensor] : inputs) {
     if (!tensor.shape().empty()) size.sequences = static_cast<std::size_t>(tensor.shape().front());
-    if (name.find("mask") == name.npos) continue;
+    if (name.find("mask") == name.npos || tensor.shape().size() != 2 ||
+        ir::is_float(tensor.dtype()))
+      continue;
     const std::vector<double> mask = tensor.to_doubles();
     size.tokens = mask.size() - static_cast<std::size_t>(std::ranges::count(mask, 0.0));
   }

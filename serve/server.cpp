@@ -205,8 +205,8 @@ struct Server::Impl {
     std::size_t announced = 0;
     const BodyOf kind = body_of(request, announced);
     if (kind == BodyOf::none) {  // the library would wait
-      // Clients announce an empty body, too (RFC 9110, 8.6): a proxy may have seen a length in a
-      // line that the library skips, such as one without a carriage return.
+      // A proxy may have seen a length that the library skipped, as in a line without a carriage
+      // return. Clients announce an empty body, too (RFC 9110, 8.6).
       closes_connection = true;
       return answer(request, response, {});
     }

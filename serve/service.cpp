@@ -115,9 +115,13 @@ text::JsonNode Context::body() {
   return text::JsonNode(document);
 }
 
-void Context::wait(Batcher::Ticket& ticket) {
+void Context::release_body() {
   document = nullptr;
   share.reset();
+}
+
+void Context::wait(Batcher::Ticket& ticket) {
+  release_body();
   wait_for(call, service.options().timeout,
            [&](std::chrono::milliseconds time) { return ticket.wait_for(time); });
 }

@@ -59,7 +59,9 @@ struct Context {
   /// Sequences run by the model; the values of each. Throws HttpError, HungUp. The body is gone
   /// then.
   std::vector<Values> run(Model& model, Batcher& batcher, std::vector<Sequence> sequences);
-  /// Gives body and share back first: what waits for the device is bounded by its queue.
+  /// Frees the parsed body and gives back its share of the budget, for what takes long.
+  void release_body();
+  /// Releases the body first.
   void wait(Batcher::Ticket& ticket);
   /// A text or a pair with the limits of the model and the request. Throws HttpError 413.
   Sequence encode(const Model& model, std::string_view text, const Truncation& truncation) const;

@@ -299,7 +299,7 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
   EXPECT_THAT(error("/embed", R"({"inputs": ["a", null]})"), HasSubstr("inputs[1]"));
   EXPECT_THAT(error("/embed", "{\"inputs\": \"\xff\"}"), HasSubstr("422"));
   EXPECT_THAT(error("/embed", R"({"inputs": []})"), HasSubstr(R"("error_type":"Empty")"));
-  EXPECT_THAT(error("/embed", R"({"inputs": [[]]})"), HasSubstr("no tokens"));
+  EXPECT_THAT(error("/embed", R"({"inputs": [[]]})"), HasSubstr(R"("error_type":"Empty")"));
   EXPECT_THAT(error("/embed", R"({"inputs": [101, 99999]})"), HasSubstr("outside the vocabulary"));
   EXPECT_THAT(error("/embed", R"({"inputs": "a", "prompt_name": "query"})"),
               HasSubstr("no prompts"));
