@@ -365,20 +365,24 @@ void Graph::check_broadcasts(const ir::Graph& graph) const {
   if (unknown.empty()) return;
   std::vector<std::string> nodes;
   std::string why;
+  const auto refuse_unknown = [&](const ir::Node& node, const ir::Dim& extent) {
+    for (const std::string& symbol : extent.symbols())
+      if (const auto found = unknown.find(symbol); found != unknown.end()) {
+        nodes.insert(nodes.end(), node.sources.begin(), node.sources.end());
+        if (why.empty())
+          why = fmt::format(
+              "whether it broadcasts '{}' shows in a run only: ONNX Runtime does not know its "
+              "shape",
+              found->second);
+      }
+  };
   const auto compare = [&](const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
     if (a == b || a == ir::Dim(1) || b == ir::Dim(1)) return;
-    for (const ir::Dim& extent : {a, b})
-      for (const std::string& symbol : extent.symbols())
-        if (const auto found = unknown.find(symbol); found != unknown.end()) {
-          nodes.insert(nodes.end(), node.sources.begin(), node.sources.end());
-          if (why.empty())
-            why = fmt::format(
-                "whether it broadcasts '{}' shows in a run only: ONNX Runtime does not know its "
-                "shape",
-                found->second);
-        }
+    refuse_unknown(node, a), refuse_unknown(node, b);
   };
   for (const auto& node : graph.nodes()) {
+    if (node->op == "Expand")  // its result has the extents of the target, whatever these are
+      for (const ir::Dim& extent : node->inputs[0]->type.shape) refuse_unknown(*node, extent);
     const bool multiplies = node->op == "MatMul";
     if (!multiplies && node->op != "Where" && !ops::traits(*node).binary_code) continue;
     const std::size_t from = multiplies ? 2 : 0;  // from the right

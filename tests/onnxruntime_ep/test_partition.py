@@ -121,6 +121,24 @@ class Partition(ProviderTest):
         counts = nodes_by_provider(path, {"x": x, "b": b, "shape": np.array([1, 4])})
         self.assertEqual(counts[NAME], 1)
 
+    def test_unknown_extents_that_are_expanded(self):
+        """By Expand within the part, to a shape that is known."""
+        value = helper.make_tensor_value_info
+        weight = np.random.default_rng(9).normal(size=(4, 4)).astype(np.float32)
+        graph = helper.make_graph(
+            [helper.make_node("Expand", ["b", "shape"], ["e"]), helper.make_node("Sinh", ["e"], ["s"]),
+             helper.make_node("MatMul", ["s", "w"], ["m"]), helper.make_node("MatMul", ["m", "w"], ["n"]),
+             helper.make_node("Expand", ["n", "wide"], ["y"])],
+            "extents", [value("b", TensorProto.FLOAT, [1, 4]), value("shape", TensorProto.INT64, [2])],
+            [value("y", TensorProto.FLOAT, None)],
+            [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.array([3, 4]), "wide")])
+        runner = session(self.save_graph(graph))
+        b = np.random.default_rng(10).normal(size=(1, 4)).astype(np.float32)
+        for rows in (1, 3):
+            found = runner.run(None, {"b": b, "shape": np.array([rows, 4])})[0]
+            expected = np.broadcast_to(np.sinh(b) @ weight @ weight, (3, 4))
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
     def test_planner_refuses(self):
         """A size that only a run knows: its node stays with ONNX Runtime, the others do not."""
         value = helper.make_tensor_value_info
