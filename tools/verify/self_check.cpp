@@ -70,7 +70,9 @@ runtime::Tensors outputs_of(TextModel& model, const text::Batch& batch,
 
 runtime::SessionOptions reference_options(runtime::SessionOptions options) {
   std::vector<std::string> others = plan::variant_names();
-  std::erase_if(others, [](const std::string& name) { return name == "ref" || name == "rows"; });
+  std::erase_if(others, [](const std::string& name) {
+    return name == "ref" || name == "rows" || name == "elements";
+  });
   options.disabled_kernels = fmt::format("{}", fmt::join(others, ","));
   options.drop_padding = false;
   options.command_buffer = false;
@@ -86,11 +88,10 @@ std::vector<SelfCheck> self_check(runtime::Session& session, runtime::Session& r
   for (const auto& ids : sequences) rows.push_back(row_of(ids));
   // One sequence at a time where the file fixes the number of rows, or where scales depend on all
   // rows of a batch: the reference runs each alone.
-  const bool alone_only =
-      model.ports().batch > 0 ||
-      std::ranges::any_of(session.plan().steps, [](const plan::Step& step) {
-        return step.op == "DynamicQuantizeLinear";
-      });
+  const bool alone_only = model.ports().batch > 0 ||
+                          std::ranges::any_of(session.plan().steps, [](const plan::Step& step) {
+                            return step.op == "DynamicQuantizeLinear";
+                          });
   const std::size_t at_once = alone_only ? 1 : rows.size();
   std::vector<SelfCheck> checks;
   for (std::size_t first = 0; first < rows.size(); first += at_once) {
