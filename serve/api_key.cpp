@@ -18,7 +18,7 @@ bool is_equal(std::string_view a, const std::string& b) {
 
 }  // namespace
 
-std::string fault_of_key(const std::string& key) {
+std::string key_error(const std::string& key) {
   if (key.empty()) return "the key is empty";
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
   if (std::ranges::any_of(key, is_control)) return "the key has control characters";
@@ -26,7 +26,7 @@ std::string fault_of_key(const std::string& key) {
   return "";
 }
 
-bool shows_key(const std::string& authorization, const std::string& key) {
+bool has_key(const std::string& authorization, const std::string& key) {
   constexpr std::string_view scheme = "Bearer ";  // in any case (RFC 9110, 11.1)
   if (strncasecmp(authorization.c_str(), scheme.data(), scheme.size()) != 0) return false;
   const std::string_view given = std::string_view(authorization).substr(scheme.size());

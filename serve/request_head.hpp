@@ -47,7 +47,7 @@ inline bool is_token(std::string_view name) {
 
 /// What RFC 9112, 3.2 and 5.1, refuse in a head that the library accepts; null if nothing. A proxy
 /// may take "Content-Length : 9" for the length of a body, the library knows no such header.
-inline const char* fault_of_head(const httplib::Request& request) {
+inline const char* head_error(const httplib::Request& request) {
   for (const auto& [name, value] : request.headers)
     if (!is_token(name)) return "the name of a header is malformed";
   // The library drops a header without a value: an empty Host looks like none.

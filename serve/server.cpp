@@ -133,7 +133,7 @@ struct Server::Impl {
     http.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
           normalize(const_cast<httplib::Request&>(request));
-          const char* fault = fault_of_head(request);
+          const char* fault = head_error(request);
           if (!fault) return httplib::Server::HandlerResponse::Unhandled;
           closes_connection = true;  // nobody knows where the request ends
           refuse(request, response, Stopwatch(), 400, fault);

@@ -266,7 +266,7 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
     break;
   }
   if (!options_.api_key.empty() && (!found || !found->is_public) &&
-      !shows_key(call.header("Authorization"), options_.api_key))
+      !has_key(call.header("Authorization"), options_.api_key))
     throw HttpError(401, "Validation", "the key is missing or wrong: Authorization: Bearer KEY",
                     {{"WWW-Authenticate", "Bearer"}});
   if (!found && methods.empty())

@@ -202,7 +202,7 @@ void report(const ServeOptions& options, int port, const serve::Service& service
 void set_key(serve::ServiceOptions& service) {
   const char* key = std::getenv("BERTCL_API_KEY");
   if (!key || !service.api_key.empty()) return;
-  if (const std::string fault = serve::fault_of_key(key); !fault.empty())
+  if (const std::string fault = serve::key_error(key); !fault.empty())
     throw Error("BERTCL_API_KEY: " + fault + "; unset the variable to serve without a key");
   service.api_key = key;
 }
@@ -250,7 +250,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       .add_option("--api-key", service.api_key,
                   "Answer only requests with the header Authorization: Bearer KEY; by "
                   "default\nBERTCL_API_KEY, which other users of the machine do not see")
-      ->check(CLI::Validator([](const std::string& key) { return serve::fault_of_key(key); }, ""))
+      ->check(CLI::Validator([](const std::string& key) { return serve::key_error(key); }, ""))
       ->type_name("KEY");
   input_file(command.add_option("--config", options.config,
                                 "Options from a file, by their long names: port = 8081; the "
