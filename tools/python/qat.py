@@ -79,16 +79,10 @@ class Distillation:
         short, longer = (self.wanted(*self.collated([task_data.Example([1] * tokens, [0] * tokens, ())]))
                          for tokens in (3, 5))
         self._over_tokens = {name for name, x in short.items() if x.dim() == 2 and x.shape != longer[name].shape}
-        self._classes = [x.shape[-1] for name, x in short.items()
-                         if x.dim() == 2 and name not in self._over_tokens and not training.is_vector(name)]
-        self.outputs = [f"{name} ({self._kind_of(name, x)})" for name, x in short.items()]
-
-    def _kind_of(self, name, example):
-        if name in self._over_tokens:
-            return "over the tokens"
-        if example.shape[-1] == 1:
-            return "a number"
-        return "a vector" if training.is_vector(name) else f"{example.shape[-1]} classes"
+        kinds = {name: training.kind_of(name, x.shape[-1], name in self._over_tokens) for name, x in short.items()}
+        self._classes = [x.shape[-1] for name, x in short.items() if x.dim() == 2 and kinds[name] == "classes"]
+        self.outputs = [f"{name} ({f'{short[name].shape[-1]} ' if kind == 'classes' else ''}{kind})"
+                        for name, kind in kinds.items()]
 
     @torch.no_grad()
     def wanted(self, ids, mask, types):
@@ -102,7 +96,7 @@ class Distillation:
         if of_tokens and len(self._over_tokens) == 2:
             return
         classes = 0 if of_tokens else 1 + max(example.labels[0] for example in examples)
-        if of_tokens or len(self.outputs) != 1 or not self._classes or not 1 < self._classes[0] >= classes:
+        if of_tokens or len(self.outputs) != 1 or not self._classes or self._classes[0] < classes:
             expected = "start and end logits" if of_tokens else f"one output of {classes} classes or more"
             raise ValueError(f"--labels: the data need {expected}; {self._options.model} has {', '.join(self.outputs)}")
 

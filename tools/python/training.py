@@ -136,19 +136,24 @@ def distillation_loss(student, teacher, mask, over_tokens, temperature=1.0):
                         for name, target in teacher.items()]).mean()
 
 
-def is_vector(name):
-    """Whether an output of that name is a vector, not logits."""
-    return any(part in name for part in ("hidden", "embed", "pooler"))
+def kind_of(name, width, over_tokens):
+    """What an output is: logits "over the tokens" or of "classes", "a number" (a single logit) or "a vector"."""
+    if over_tokens:
+        return "over the tokens"
+    if width == 1:
+        return "a number"
+    return "a vector" if any(part in name for part in ("hidden", "embed", "pooler")) else "classes"
 
 
 def _distance(found, target, mask, name, over_tokens, temperature):
-    if over_tokens:
+    kind = kind_of(name, target.shape[-1], over_tokens)
+    if kind == "over the tokens":
         target, found = (x.masked_fill(mask == 0, IGNORED) for x in (target, found))
     elif target.dim() == 3:  # rows of padding count for nothing
         target, found = target[mask != 0], found[mask != 0]
-    if target.shape[-1] == 1 and not over_tokens:
+    if kind == "a number":
         return F.mse_loss(found, target)
-    if is_vector(name):
+    if kind == "a vector":
         return F.mse_loss(found, target) / target.square().mean().clamp(min=1e-12)
     p = torch.log_softmax(target / temperature, -1)
     q = torch.log_softmax(found / temperature, -1)
