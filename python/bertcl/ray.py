@@ -108,7 +108,10 @@ def deployment(model: str, task: str = "embed", *, replicas: int = 1, cpus: floa
             return await asyncio.to_thread(_outcomes, self.worker.apply, requests)
 
         async def infer(self, inputs: list) -> list:
-            outcome = await self.together(_checked(inputs, task))
+            return await self.outputs_of(_checked(inputs, task))
+
+        async def outputs_of(self, inputs: list) -> list:
+            outcome = await self.together(inputs)
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome
@@ -121,7 +124,7 @@ def deployment(model: str, task: str = "embed", *, replicas: int = 1, cpus: floa
             except (ValueError, RecursionError) as error:  # the latter of JSON that is nested deeply
                 return JSONResponse({"error": str(error)}, status_code=422)
             try:
-                outputs = await self.infer(inputs)
+                outputs = await self.outputs_of(inputs)
             except Exception as error:  # of the model, whatever its type: not the client's fault
                 logging.getLogger("ray.serve").exception("the model failed")
                 return JSONResponse({"error": str(error)}, status_code=500)
