@@ -16,8 +16,7 @@ namespace {
 constexpr std::int64_t parts = 256;        // PARTS of dynamic_quantize.cl
 constexpr std::int64_t group_items = 256;  // ITEMS of dynamic_quantize_group.cl
 
-/// So many work-groups.
-void in_groups(Step& step, Size groups) {
+void launch_groups(Step& step, Size groups) {
   groups.times = group_items;
   step.global[0] = groups;
   step.local[0] = static_cast<std::size_t>(group_items);
@@ -33,7 +32,7 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
                          kernels::DynamicRange<Argument>{
                              .x = b.in(node.inputs[0]), .ranges = ranges, .count = Size{count}},
                          {Size{ir::Dim(parts)}, Size{}, Size{}});
-  if (variant.divides) in_groups(range, Size{ir::Dim(parts)});
+  if (variant.divides) launch_groups(range, Size{ir::Dim(parts)});
   range.why_not_faster =
       "its scale covers the whole tensor: one launch finds the range, another quantizes. A "
       "calibrated model needs neither";
@@ -46,7 +45,7 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
                                          .scale_out = b.out(node.outputs[1]),
                                          .zero_point_out = b.out(node.outputs[2])},
       count, chunk);
-  if (variant.divides) in_groups(quantize, Size{count, group_items * chunk});
+  if (variant.divides) launch_groups(quantize, Size{count, group_items * chunk});
   quantize.why_not_faster = choice.why_not_faster;
 }
 
