@@ -100,21 +100,27 @@ class Partition(ProviderTest):
         inputs = {"x": np.ones((4, 4), np.float32), "shape": np.array([4, 4])}
         self.assertEqual(nodes_by_provider(self.save_graph(graph), inputs)[NAME], 1)
 
-    def test_unknown_extents(self):
-        """A value of another node that may have extent 1: what broadcasts it stays with ONNX Runtime."""
+    def with_unknown_extents(self, nodes, inputs, constants):
+        """A session of a graph in which `s`, the sinh of b [1, 4] expanded to a shape of the run, comes from ONNX
+        Runtime, and its path."""
         value = helper.make_tensor_value_info
-        weight = np.random.default_rng(9).normal(size=(4, 4)).astype(np.float32)
         graph = helper.make_graph(
             [helper.make_node("Expand", ["b", "shape"], ["e"]), helper.make_node("Sinh", ["e"], ["s"]),
-             helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("MatMul", ["m", "w"], ["n"]),
-             helper.make_node("Add", ["n", "s"], ["y"])],
-            "extents", [value("x", TensorProto.FLOAT, [3, 4]), value("b", TensorProto.FLOAT, [1, 4]),
-                        value("shape", TensorProto.INT64, [2])],
-            [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(weight, "w")])
+             *(helper.make_node(kind, operands, [result]) for kind, operands, result in nodes)],
+            "extents", [*inputs, value("b", TensorProto.FLOAT, [1, 4]), value("shape", TensorProto.INT64, [2])],
+            [value("y", TensorProto.FLOAT, None)],
+            [numpy_helper.from_array(array, name) for name, array in constants.items()])
         path = self.save_graph(graph)
+        return session(path), path
+
+    def test_unknown_extents(self):
+        """A value of another node that may have extent 1: what broadcasts it stays with ONNX Runtime."""
+        weight = np.random.default_rng(9).normal(size=(4, 4)).astype(np.float32)
+        nodes = [("MatMul", ["x", "w"], "m"), ("MatMul", ["m", "w"], "n"), ("Add", ["n", "s"], "y")]
+        runner, path = self.with_unknown_extents(
+            nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4])], {"w": weight})
         random = np.random.default_rng(10)
         x, b = random.normal(size=(3, 4)).astype(np.float32), random.normal(size=(1, 4)).astype(np.float32)
-        runner = session(path)
         for rows in (1, 3):
             found = runner.run(None, {"x": x, "b": b, "shape": np.array([rows, 4])})[0]
             np.testing.assert_allclose(found, x @ weight @ weight + np.sinh(b), rtol=1e-4, atol=1e-4)
@@ -123,21 +129,15 @@ class Partition(ProviderTest):
 
     def test_unknown_extents_that_are_expanded(self):
         """By Expand within the part, to a shape that is known."""
-        value = helper.make_tensor_value_info
         weight = np.random.default_rng(9).normal(size=(4, 4)).astype(np.float32)
-        graph = helper.make_graph(
-            [helper.make_node("Expand", ["b", "shape"], ["e"]), helper.make_node("Sinh", ["e"], ["s"]),
-             helper.make_node("MatMul", ["s", "w"], ["m"]), helper.make_node("MatMul", ["m", "w"], ["n"]),
-             helper.make_node("Expand", ["n", "wide"], ["y"])],
-            "extents", [value("b", TensorProto.FLOAT, [1, 4]), value("shape", TensorProto.INT64, [2])],
-            [value("y", TensorProto.FLOAT, None)],
-            [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.array([3, 4]), "wide")])
-        runner = session(self.save_graph(graph))
+        nodes = [("MatMul", ["s", "w"], "m"), ("MatMul", ["m", "w"], "n"), ("Expand", ["n", "wide"], "y")]
+        runner, path = self.with_unknown_extents(nodes, [], {"w": weight, "wide": np.array([3, 4])})
         b = np.random.default_rng(10).normal(size=(1, 4)).astype(np.float32)
         for rows in (1, 3):
             found = runner.run(None, {"b": b, "shape": np.array([rows, 4])})[0]
             expected = np.broadcast_to(np.sinh(b) @ weight @ weight, (3, 4))
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        self.assertEqual(nodes_by_provider(path, {"b": b, "shape": np.array([1, 4])})[NAME], 1)
 
     def test_planner_refuses(self):
         """A size that only a run knows: its node stays with ONNX Runtime, the others do not."""

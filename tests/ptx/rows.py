@@ -206,7 +206,8 @@ def rotary(lengths, heads, head_size, rows_per_item, edits=(), out_type=0, table
            [memory.add("x", x, aligned),
             *(memory.add(name, table, aligned) for name, table in zip(("cosines", "sines"), tables)),
             memory.add("out", np.zeros(x.shape, dtype), 16 if columns else dtype.itemsize, writable=True, filled=False),
-            i32(out_type), *(scales if out_type else (NULL, NULL)), memory.add("seq_offsets", offsets, 4), i32(heads), i32(head_size), i32(table_rows),
+            i32(out_type), *(scales if out_type else (NULL, NULL)), memory.add("seq_offsets", offsets, 4), i32(heads),
+            i32(head_size), i32(table_rows),
             i32(rows_per_item)])
     places = np.concatenate([np.arange(n) + i * table_rows for i, n in enumerate(lengths)])
     cosines, sines = (table.astype(np.float64)[places, None] for table in tables)

@@ -62,7 +62,7 @@ class Architectures(unittest.TestCase):
         with torch.no_grad():
             trained = in_torch(onnx_module.OnnxModule(path), inputs)
         for name in model.outputs:
-            self.assertLess(np.abs(trained[name].numpy() - expected[name]).max(), 4 * bound, name)
+            self.assertLess(np.abs(trained[name].numpy() - expected[name]).max(), bound, name)
 
     def check_training(self, path, inputs, expected, noise):
         """Fake quantizers give what ONNX Runtime gives, and all weights have gradients."""
