@@ -200,7 +200,3 @@ class Commands(unittest.TestCase):
             self.assertIsNone(run_page(page))
             page.write_text("# Page\n\n<!-- not run: a reason -->\n\n    build/bertcl devices --nonsense\n")
             self.assertRegex(run_page(page), "has no command")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -175,7 +175,3 @@ class FakeServer:
     def __exit__(self, *_):
         self._thread.join(timeout=2)
         self._socket.close()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -56,7 +56,3 @@ class Links(unittest.TestCase):
         index = ROOT / "docs" / "index.md"
         linked = {target.partition("#")[0] for target in LINK.findall(prose(index))}
         self.assertEqual({page.name for page in PAGES[1:]} - linked - {index.name}, set())
-
-
-if __name__ == "__main__":
-    unittest.main()

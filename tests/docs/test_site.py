@@ -27,7 +27,3 @@ class Site(unittest.TestCase):
                 self.assertNotRegex(html, r'href="\.\./\.\./[^"]*\.(md|hpp|cpp|py|json|svg)[#"]', page.name)
                 # What the browser of a reader would fetch from elsewhere
                 self.assertEqual(re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?://[^"]+', html), [])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -61,7 +61,3 @@ class Tables(unittest.TestCase):
                     for letter in {row[0][0] for row in rows}}
         self.assertEqual(listed, expected)
         self.assertIn(f" lists {len(rows)} small ONNX files", page)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -201,7 +201,3 @@ class Partition(ProviderTest):
         found = session(path).run(None, {"x": x})[0]
         np.testing.assert_allclose(found, x @ first + np.sinh(x @ first) @ second, rtol=1e-4, atol=1e-4)
         self.assertEqual(nodes_by_provider(path, {"x": x})[NAME], 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

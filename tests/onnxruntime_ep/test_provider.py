@@ -169,7 +169,3 @@ class Provider(ProviderTest):
         with self.assertRaisesRegex(Exception, "outside its table"):
             run(runner, inputs)
         run(runner, batch(1, 8))  # and goes on
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -151,7 +151,3 @@ class Attention(KernelTest):
         for i, head_size in enumerate((1, 4, 31, 33, 65, 128, 256)):
             self.expect(attention.run_f32, 3, 33, head_size=head_size, heads=1 + i % 2, offset=(0, 4, 3)[i % 3],
                         half=i % 2 == 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

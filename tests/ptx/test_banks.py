@@ -79,7 +79,3 @@ class Kernels(KernelTest):
         edits = (("attention/attention_f16_mma.clh", "(HEAD_MAX > 32 ? 1 : 2)", "0"),)
         taken = self.taken(lambda: attention.run_f16(attention.Case((70,), heads=1, unit="mma"), edits))
         self.assertGreater(max(taken.values()), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

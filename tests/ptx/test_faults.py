@@ -236,7 +236,3 @@ class Faults(KernelTest):
         self.refused("nobody has written", lambda edits: run_s8(DOT4.with_tile(32, 64), CaseS8(33, 65, 80), edits),
                      "gemm/gemm_s8_dot4.cl", "for (int w = 0; w < B_WORDS; w++) b_tile",
                      "for (int w = 0; w < B_WORDS - 1; w++) b_tile")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -144,7 +144,3 @@ class GemmFloats(KernelTest):
         for b_half in (False, True):
             for i, (m, n, k) in enumerate(itertools.product((1, 5, 6, 13), (1, 15, 16, 33), (1, 9))):
                 self.expect(F32_PORTABLE, m, n, k, activation=i % 5, bias=i % 3 > 0, b_half=b_half)
-
-
-if __name__ == "__main__":
-    unittest.main()

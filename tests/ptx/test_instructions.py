@@ -209,7 +209,3 @@ $L__BB0_2:
                 run(text + ";", words(i32(0)), 1)
             self.assertIn("unknown instruction", str(raised.exception))
             self.assertIn(text, str(raised.exception))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -330,7 +330,3 @@ class Observers(KernelTest):
         (found,) = run_items("find_nonfinite", "find_nonfinite", 4, x.astype(np.float16), 0, 70, 0x7c01,
                              changed(np.full(2, 99, np.int32)), 0, 19)
         self.expect_near(found, np.array([37, 99]), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -148,7 +148,3 @@ class Shuffles(unittest.TestCase):
         with self.assertRaisesRegex(PtxError, "part of a warp"):
             run("setp.lt.s32 %p1, %r0, 31; @!%p1 bra $skip; shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;\n$skip:",
                 words(np.zeros(1, np.int32)), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

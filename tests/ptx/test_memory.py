@@ -123,7 +123,3 @@ class Refusals(unittest.TestCase):
                [memory.add("a", a), memory.add("out", np.zeros(128, np.int32), writable=True, filled=False)])
         a[::3] = 0
         np.testing.assert_array_equal(memory.get("out", np.int32).reshape(32, 4), a[::-1])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -91,7 +91,3 @@ class Weights(KernelTest):
     def test_row_sums(self):
         for i, (m, k) in enumerate(((1, 1), (2, 15), (5, 16), (4, 37))):
             self.expect_near(*rows.row_sums(m, k, (U8, S8)[i % 2], measured=i // 2), 0, (m, k))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -100,7 +100,3 @@ class Wgmma(unittest.TestCase):
         for bad in (descriptor(8, 1, 64), descriptor(0, 2, 16), descriptor(0, 3, 16) | 1 << 49):
             with self.assertRaises(ValueError):
                 cells_of(np.uint64(bad), 8)
-
-
-if __name__ == "__main__":
-    unittest.main()

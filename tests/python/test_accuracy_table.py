@@ -66,7 +66,3 @@ class AccuracyTable(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("has no lines", done.stderr)
         self.assertEqual(output.read_text(), "words\n")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -229,7 +229,3 @@ class Architectures(unittest.TestCase):
             refused = bertcl("quantize", path, "--dynamic", "-o", made, "--model-only", expect=2)
             self.assertIn(reason, refused.stderr)
             self.assertFalse(made.exists())
-
-
-if __name__ == "__main__":
-    unittest.main()

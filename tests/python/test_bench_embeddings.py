@@ -40,7 +40,3 @@ class Texts(unittest.TestCase):
             models = embed.make_models(options, None)
         self.assertEqual(set(models), set(embed.ENGINES))
         self.assertEqual({kind for kind, _ in models.values()}, {"bertcl", *(key.value for key in makers.keys)})
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -184,7 +184,3 @@ class Calibrators(unittest.TestCase):
         if many - few >= 50:  # peaks vary with the order in which threads allocate; growth shows in every run
             many = min(many, peak(60))
         self.assertLess(many - few, 50, f"{few:.0f} and {many:.0f} MiB")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -192,7 +192,3 @@ class Channels(unittest.TestCase):
         difference, extent = worst(Reference(path).run(inputs), Session(path).run(inputs),
                                    inputs[self.SPEC.mask_name])
         self.assertLess(difference, self.STEPS * extent)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -168,7 +168,3 @@ class Streams(unittest.TestCase):
                 row("stream sorted", "openvino", 3.0)]
         compare.add_ratios(rows)
         self.assertEqual([r["ratio"][0] for r in rows], [1.0, 3.0, 1.5])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -109,7 +109,3 @@ class CrossEncoderTest(unittest.TestCase):
         self.addCleanup((self.paths["one label"] / "config_sentence_transformers.json").unlink)
         with self.assertRaisesRegex(ValueError, "mine.Softplus.*activation_fn"):
             bertcl.CrossEncoder(self.paths["one label"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -198,7 +198,3 @@ class FusedAttention(unittest.TestCase):
                     for found in Reference(made).run(inputs)["y"], Session(made).run(inputs)["y"]:
                         error = np.abs(found - expected).max() / np.abs(expected).max()
                         self.assertLess(error, 0.02)
-
-
-if __name__ == "__main__":
-    unittest.main()

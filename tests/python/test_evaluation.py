@@ -213,7 +213,3 @@ class ProgressTest(Scratch):
                 bertcl.quantize(MODEL, self.path / "q.onnx", data, task="fill-mask", preset="fast", force=True,
                                 cased=True)
             self.assertEqual("1/1" in screen.getvalue(), screen.isatty(), screen.getvalue())
-
-
-if __name__ == "__main__":
-    unittest.main()

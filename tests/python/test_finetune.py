@@ -300,7 +300,3 @@ class FineTuning(unittest.TestCase):
                                       str(self.folder / "x.onnx"), "--vocab", str(VOCABULARY)])
                 self.assertEqual(code, 2)
                 self.assertIn(problem, told.getvalue())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -103,7 +103,3 @@ class Heads(unittest.TestCase):
             for opset in OPSETS[-2:]:
                 with self.subTest(family=family, opset=opset):
                     self.check(opset, family=family)
-
-
-if __name__ == "__main__":
-    unittest.main()

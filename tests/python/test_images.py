@@ -81,7 +81,3 @@ class Encoders(unittest.TestCase):
             error, noise = found[output] - expected[output], of_floats[output] - expected[output]
             # Next to a rounding tie a run may take the other way: less than int8 itself costs.
             self.assertLess(np.sqrt(np.mean(error ** 2)), np.sqrt(np.mean(noise ** 2)), output)
-
-
-if __name__ == "__main__":
-    unittest.main()

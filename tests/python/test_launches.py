@@ -57,7 +57,3 @@ class SpellingsOfTheDefaultModel(unittest.TestCase):
                 self.assertEqual(sum(len(layer["launches"]) for layer in found.report["layers"]), found.count)
                 for op in found.report["ops"]:
                     self.assertTrue(op["kernel"], op)
-
-
-if __name__ == "__main__":
-    unittest.main()

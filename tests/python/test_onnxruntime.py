@@ -112,7 +112,3 @@ class Comparison(unittest.TestCase):
         start[0, 3], end[0, 4] = 3, 4
         outputs = {"start_logits": start, "end_logits": end}
         self.assertEqual(questions.answers(outputs, [([0] * 6, 2)]), [(2, 2)])
-
-
-if __name__ == "__main__":
-    unittest.main()

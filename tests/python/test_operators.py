@@ -306,7 +306,3 @@ class Operators(unittest.TestCase):
         onnx.save(model_of([node], inputs, ["y"]), self.path)
         found = bertcl_run(self.path, inputs)["y"]
         np.testing.assert_allclose(found, (a * a_scale) @ (b * b_scale), rtol=1e-4, atol=1e-2)
-
-
-if __name__ == "__main__":
-    unittest.main()

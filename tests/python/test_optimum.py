@@ -186,7 +186,3 @@ class Optimum(unittest.TestCase):
             for task in "feature-extraction", "text-classification":
                 for path in (self.folder / name / task).glob("*/model.onnx"):
                     self.assertIn(reason, bertcl("inspect", path, expect=2).stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

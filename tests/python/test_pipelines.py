@@ -281,7 +281,3 @@ class PipelinesTest(unittest.TestCase):
         given = texts(200)
         self.assert_same(ours(given), theirs(given))
         self.assert_same(ours(given[0]), theirs(given[0]))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -56,7 +56,3 @@ class Stored(unittest.TestCase):
                 bars = sum(len(of.get(engine, [])) for _, _, of in drawn)
                 # One patch a bar, and one in the legend.
                 self.assertEqual(picture.count(f"fill: {color}"), bars + (bars > 0), f"{engine} in {path.name}")
-
-
-if __name__ == "__main__":
-    unittest.main()

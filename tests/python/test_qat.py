@@ -311,7 +311,3 @@ class Evaluation(Folder):
         expected, _ = evaluate.evaluate(onnx_module.OnnxModule(model), DEFAULT, options, "cpu")
         self.assertEqual(expected["total"], found["total"])
         self.assertAlmostEqual(expected["f1"], found["f1"], delta=0.1)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -115,7 +115,3 @@ class QdqBert(unittest.TestCase):
                 a, b = (np.where(hidden, -np.inf, x).argmax(-1) for x in (values, found[name]))
                 same, total = same + (a == b).sum(), total + a.size
         self.assertGreaterEqual(same / total, 0.97)
-
-
-if __name__ == "__main__":
-    unittest.main()

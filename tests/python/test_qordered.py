@@ -113,7 +113,3 @@ class QOrdered(unittest.TestCase):
         self.assertGreaterEqual(operators.count("linear_q"), 3)
         self.assertNotIn("linear", operators)
         self.assertNotIn("MatMul", operators)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -239,7 +239,3 @@ class QuantizationTest(Scratch):
             count += 1
         work.join()
         self.assertLess(counts[0], counts[-1])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -121,7 +121,3 @@ class QuantizeOptions(unittest.TestCase):
         if words.count("--activations") == 2:
             return words[2:]
         return words
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -89,7 +89,3 @@ class QuestionAnsweringTest(unittest.TestCase):
             self.answers(question="Who?", context="Ada.", top_k=0)
         with self.assertRaisesRegex(ValueError, "summarize.*question-answering"):
             bertcl.pipeline("summarize", model=DEFAULT_MODEL)
-
-
-if __name__ == "__main__":
-    unittest.main()

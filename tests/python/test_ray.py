@@ -75,7 +75,3 @@ class RayTest(unittest.TestCase):
         self.assertIn("batch_size is 0", errors["batch_size"])
         self.assertEqual(errors["surrogate"], "inputs[1] has to be a text")
         self.assertIn("no column 'text' (choose from sentence)", errors["column"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -156,7 +156,3 @@ class Retrieval(unittest.TestCase):
         self.assertAlmostEqual(found["bm25_mrr_at_10"], scores_at_10(before)["mrr_at_10"], places=9)
         self.assertAlmostEqual(found["bm25_recall_at_20"], 100 * np.mean(np.array(before) <= 20), places=9)
         self.assertGreater(found["bm25_mrr_at_10"], 50, "BM25 is no good")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -110,7 +110,3 @@ class Texts(unittest.TestCase):
         self.assertIn("output 'all'", self.run_texts(expect=2).stderr)
         self.save([node("ReduceSum", "vectors", "sum", keepdims=0)], {"sum": []})
         self.assertIn("output 'sum'", self.run_texts(expect=2).stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -214,7 +214,3 @@ class SentenceTransformerTest(unittest.TestCase):
             self.assert_close(model.encode(TEXTS[:2]), GOLDEN["vectors"][:2])
             with self.assertRaisesRegex(ValueError, "unknown prompt 'query'"):
                 model.encode("a", prompt_name="query")
-
-
-if __name__ == "__main__":
-    unittest.main()

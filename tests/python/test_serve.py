@@ -96,7 +96,3 @@ class ServeTest(unittest.TestCase):
         for kind in ("binary", "json"):
             for name, values in found[kind].items():
                 self.same(values, expected[name])
-
-
-if __name__ == "__main__":
-    unittest.main()

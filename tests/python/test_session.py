@@ -194,7 +194,3 @@ class SessionTest(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", ENDS_AT_ONCE, PACKAGE, MODEL], capture_output=True, text=True,
                               timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -84,7 +84,3 @@ class Model(unittest.TestCase):
         self.assertEqual(end.shape, (1, 5))
         self.assertTrue(np.isfinite(start).all() and np.isfinite(end).all())
         self.assertGreater(np.ptp(start), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

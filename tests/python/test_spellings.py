@@ -335,7 +335,3 @@ class Quantized(Spellings):
         linears = [op for op in report["ops"] if op["op"] == "linear_q" and
                     op["variant"] != "rows"]  # sums of rows for the zero points
         self.assertEqual(len(linears), 9)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -31,7 +31,3 @@ class StubsTest(unittest.TestCase):
         self.assertEqual(set(found["Session"]), methods)
         self.assertEqual(found["Session"]["run_sequences"], ["self", "ids", "types", "offsets"])
         self.assertTrue((stub.parent / "py.typed").exists())
-
-
-if __name__ == "__main__":
-    unittest.main()

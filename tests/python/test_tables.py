@@ -263,7 +263,3 @@ class Comparison(unittest.TestCase):
                 onnx.save(damaged, folder / "d.onnx")
                 self.assertEqual(len(differences(expected, Quantization(folder / "d.onnx"))), 1,
                                  name)
-
-
-if __name__ == "__main__":
-    unittest.main()

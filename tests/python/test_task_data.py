@@ -172,7 +172,3 @@ class Labels(unittest.TestCase):
         model.metadata_props.add(key="bertcl.classes", value='["x", "y"]')
         onnx.save(model, path)
         self.assertEqual(class_labels.names_of(path), ["x", "y"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -362,7 +362,3 @@ class Tasks(unittest.TestCase):
         by_int8, by_float = (self.evaluate("classify", path, data)[1] for path in (int8, model))
         equal = np.mean([by_int8[id] == by_float[id] for id in by_float])
         self.assertGreater(equal, 0.9)
-
-
-if __name__ == "__main__":
-    unittest.main()

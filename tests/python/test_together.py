@@ -34,7 +34,3 @@ class TogetherTest(unittest.TestCase):
                                      *(IMPORTS[name] for name in order), RUN])
                 done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stdout), (0, "agree\n"), done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

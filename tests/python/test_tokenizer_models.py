@@ -91,7 +91,3 @@ class TokenizerModels(unittest.TestCase):
             save_model(folder / "model.onnx", tokenizer.get_vocab_size(), ["input_ids"])
             done = bertcl("answer", folder / "model.onnx", "-q", "Who?", "--no-lower-case", expect=2)
             self.assertIn("--lower-case and --strip-accents are for BERT's", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

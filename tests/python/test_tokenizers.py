@@ -147,7 +147,3 @@ class Tokenizers(unittest.TestCase):
             tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=False)
             with self.assertRaises(AssertionError), contextlib.redirect_stdout(io.StringIO()):
                 self.compare(tokenizer, path, ["caf\u00e9"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -128,7 +128,3 @@ class TorchQuantized(unittest.TestCase):
     def test_torchscript(self):
         self.check_all(TORCHSCRIPT, (fake, fake_weight), (in_float, weight_in_float),
                        (in_bytes, fake_weight))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -147,7 +147,3 @@ class HttpLoad(unittest.TestCase):
                                   timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("refused", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

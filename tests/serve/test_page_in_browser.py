@@ -154,7 +154,3 @@ class PageTest(unittest.TestCase):
         submit(page, "question-answering")
         self.assertIn("Khronos", page.value("document.querySelector('mark').textContent"))
         self.assertEqual(page.value("[localStorage.length, sessionStorage.length, document.cookie]"), [0, 0, ""])
-
-
-if __name__ == "__main__":
-    unittest.main()
