@@ -80,6 +80,7 @@ void bind_evaluation(nb::module_& m) {
           "__init__",
           [](bertcl::Tokenizer* self, const std::string& vocabulary,
              const std::vector<std::string>& models) {
+            LockReleased others_run;
             new (self) bertcl::Tokenizer(tokenizer_of(vocabulary, models));
           },
           "vocabulary"_a, "models"_a)

@@ -127,12 +127,13 @@ void load(bertcl::Session* session, const Model& model, const std::string& devic
                             : bertcl::Session::load(std::get<std::string>(model), options));
 }
 
-nb::dict run(const bertcl::Session& session, const std::map<std::string, Array>& feeds) {
+nb::dict run(const bertcl::Session& session, const std::map<std::string, Array>& feeds,
+             const std::vector<std::string>& names) {
   bertcl::Tensors inputs, outputs;
   for (const auto& [name, array] : feeds) inputs.emplace(name, tensor_of(name, array));
   {
     LockReleased others_run;
-    outputs = session.run(inputs);
+    outputs = session.run(inputs, {names});
   }
   return arrays_of(outputs);
 }
@@ -142,13 +143,14 @@ using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::devic
 std::vector<std::int64_t> numbers(const Ids& ids) { return {ids.data(), ids.data() + ids.size()}; }
 
 nb::dict run_sequences(const bertcl::Session& session, const Ids& ids,
-                       const std::optional<Ids>& types, const Ids& offsets) {
+                       const std::optional<Ids>& types, const Ids& offsets,
+                       const std::vector<std::string>& names) {
   bertcl::Sequences sequences{numbers(ids), {}, numbers(offsets)};
   if (types) sequences.types = numbers(*types);
   bertcl::Tensors outputs;
   {
     LockReleased others_run;
-    outputs = session.run(sequences);
+    outputs = session.run(sequences, {names});
   }
   return arrays_of(outputs);
 }
@@ -203,7 +205,10 @@ nb::dict info(const bertcl::Session& session) {
 }
 
 nb::dict embedding_settings(const std::string& model) {
-  const bertcl::EmbeddingSettings settings = bertcl::read_embedding_settings(model);
+  const bertcl::EmbeddingSettings settings = [&] {
+    LockReleased others_run;
+    return bertcl::read_embedding_settings(model);
+  }();
   nb::dict all;
   all["pooling"] = settings.pooling.kind;
   all["normalize"] = settings.pooling.normalize;
@@ -220,18 +225,59 @@ nb::dict embedding_settings(const std::string& model) {
   return all;
 }
 
+const char* name_of(bertcl::ErrorCode code) {
+  switch (code) {
+    case bertcl::ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case bertcl::ErrorCode::invalid_file:
+      return "invalid_file";
+    case bertcl::ErrorCode::unsupported:
+      return "unsupported";
+    case bertcl::ErrorCode::device:
+      return "device";
+    case bertcl::ErrorCode::out_of_memory:
+      return "out_of_memory";
+    case bertcl::ErrorCode::io:
+      return "io";
+    case bertcl::ErrorCode::busy:
+      return "busy";
+    case bertcl::ErrorCode::cancelled:
+      return "cancelled";
+    case bertcl::ErrorCode::internal:
+      return "internal";
+  }
+  return "internal";
+}
+
+/// bertcl.Error, whose attribute `code` is the name of the C++ exception's.
+void bind_error(nb::module_& m) {
+  const nb::exception<bertcl::Error> type(m, "Error", PyExc_RuntimeError);
+  type.attr("code") = name_of(bertcl::ErrorCode::invalid_argument);  // of errors that Python raises
+  const auto translate = [](const std::exception_ptr& thrown, void* type) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const bertcl::Error& error) {
+      const nb::object raised = nb::borrow(static_cast<PyObject*>(type))(error.what());
+      raised.attr("code") = name_of(error.code());
+      PyErr_SetObject(static_cast<PyObject*>(type), raised.ptr());
+    }
+  };
+  nb::register_exception_translator(translate, type.ptr());
+}
+
 }  // namespace
 
 NB_MODULE(_bertcl, m) {
   m.attr("__version__") = bertcl::version();
-  nb::exception<bertcl::Error>(m, "Error", PyExc_RuntimeError);
+  bind_error(m);
   m.def("embedding_settings", &embedding_settings, "model"_a);
   nb::class_<bertcl::Session>(m, "Session")
       .def("__init__", &load, "model"_a, "device"_a, "precision"_a, "requests"_a, "max_memory"_a,
            "require_int8"_a, "allow_nonfinite"_a, "pooling"_a.none(), "normalize"_a, "dimensions"_a,
            "or_own"_a, "dense"_a)
-      .def("run", &run, "feeds"_a)
-      .def("run_sequences", &run_sequences, "ids"_a, "types"_a.none(), "offsets"_a)
+      .def("run", &run, "feeds"_a, "names"_a)
+      .def("run_sequences", &run_sequences, "ids"_a, "types"_a.none(), "offsets"_a,
+           "names"_a)
       .def("inputs", [](const bertcl::Session& session) { return ports(session.info().inputs); })
       .def("outputs", [](const bertcl::Session& session) { return ports(session.info().outputs); })
       .def("info", &info);

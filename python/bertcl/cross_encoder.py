@@ -7,16 +7,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .pipelines.base import Pipeline, declared_length, is_list, read_json, sigmoid, softmax
+from .files import declared_length, read_json
+from .pipelines.base import TextModel, check_batch_size, is_list, sigmoid, softmax
 
 # Those that sentence-transformers writes beside a model, by the last part of their names.
 ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
 
 
-class CrossEncoder(Pipeline):
+class CrossEncoder(TextModel):
     """A sequence-classification model that reads two texts together: a reranker, or a classifier of pairs.
 
-    path: an .onnx file, or a folder with model.onnx, beside which lie tokenizer.json or vocab.txt, and config.json.
+    path: an .onnx file, or a folder with model.onnx or onnx/model.onnx, beside or above which lie tokenizer.json or
+    vocab.txt, and config.json.
     max_length: tokens of a pair; by default as many as the model takes. activation_fn: of arrays of logits
     [pairs, labels]; by default as config_sentence_transformers.json or config.json name it, else the sigmoid of a
     single label and none of several. Other options are those of bertcl.Session.
@@ -26,7 +28,7 @@ class CrossEncoder(Pipeline):
                  activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, **session):
         super().__init__(path, device=device, **session)
         if max_length:
-            most = self.session.info.max_length or declared_length(self.folder, self.config)
+            most = self.session.info.max_length or declared_length(self.model, self.config)
             self.max_length = min(max_length, most or max_length)
         self._logits = next(each for each in self.session.get_outputs() if each.name == self.output("logits"))
         if len(self._logits.shape) > 2 or None in self._logits.shape[1:]:
@@ -44,8 +46,7 @@ class CrossEncoder(Pipeline):
         """Scores of a list of pairs, as float32: [pairs], or [pairs, labels] of a model with several labels; those of
         a single pair without the first axis. Which pairs are in a batch changes nothing. apply_softmax: over several
         labels. show_progress_bar: draws it by tqdm."""
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+        check_batch_size(batch_size)
         if not is_list(pairs):
             raise TypeError(f"pairs is {pairs!r}, expected a pair of texts or a list of pairs")
         pairs = list(pairs)
@@ -88,13 +89,13 @@ class CrossEncoder(Pipeline):
         return results
 
     def _default_activation(self):
-        own = read_json(self.folder / "config_sentence_transformers.json").get("activation_fn")
+        own = read_json(self.model, "config_sentence_transformers.json").get("activation_fn")
         name = (own or (self.config.get("sentence_transformers") or {}).get("activation_fn")
                 or self.config.get("sbert_ce_default_activation_function"))
         if not name:
             return ACTIVATIONS["Sigmoid" if self.num_labels == 1 else "Identity"]
         if name.rsplit(".", 1)[-1] not in ACTIVATIONS:
-            raise ValueError(f"{self.folder}: unknown activation {name} (choose from {', '.join(ACTIVATIONS)}); "
+            raise ValueError(f"{self.model}: unknown activation {name} (choose from {', '.join(ACTIVATIONS)}); "
                              "give activation_fn")
         return ACTIVATIONS[name.rsplit(".", 1)[-1]]
 

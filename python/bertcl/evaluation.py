@@ -108,8 +108,7 @@ def _load(path, task, options):
         own["allow_nonfinite"] = True
     if task in ("similarity", "retrieval"):
         files = _bertcl.embedding_settings(path)
-        if files["pooling"]:
-            own.update(pooling=files["pooling"], normalize=files["normalize"], or_own=True, dense=files["dense"])
-            if files["max_length"]:
-                options.setdefault("max_seq_length", files["max_length"])
+        if files["pooling"] or task == "retrieval":
+            own.update(pooling=files["pooling"], or_own=True,
+                       **{name: files[name] for name in ("normalize", "dimensions", "dense")})
     return Session(path, **own)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from ._bertcl import Error
-from .progress import Progress, bars
+from .progress import drawer
 
 PROGRAM = pathlib.Path(__file__).with_name("bertcl-program")
 
@@ -48,9 +48,7 @@ def report_of(command, positionals, progress, options):
 
 def _run(command, progress):
     """Its exit code, and what it says on stderr beside its progress."""
-    draw = progress if callable(progress) else bars() if progress else None
-    if progress and not draw and sys.stderr.isatty():  # the program draws
-        return subprocess.run(command, stdout=subprocess.DEVNULL).returncode, ""
+    draw = drawer(progress)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
                                env={**os.environ, "BERTCL_PROGRESS": "lines" if draw else ""})
     messages = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import sys
 import threading
 from collections.abc import Sequence
@@ -11,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import _bertcl
-from .pipelines.base import load_tokenizer, texts_of, truncate
+from .files import load_tokenizer, model_file
+from .pipelines.base import batches, check_batch_size, texts_of, truncate
 from .session import Session
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
@@ -32,7 +32,7 @@ class SentenceTransformer:
                  normalize: bool | None = None, prompts: dict[str, str] | None = None,
                  default_prompt_name: str | None = None, truncate_dim: int | None = None,
                  similarity_fn_name: str | None = None, batch_tokens: int = 4096, **session):
-        model = model_file(pathlib.Path(path))
+        model = model_file(path)
         files = _bertcl.embedding_settings(str(model))
         told = files["pooling"] if pooling is None else pooling
         self.normalize = files["normalize"] if normalize is None else normalize
@@ -45,11 +45,7 @@ class SentenceTransformer:
             raise _bertcl.Error(f"{error}; no modules.json beside the model names a pooling mode: copy modules.json "
                                 "and 1_Pooling of sentence-transformers there, or use pooling='mean', 'cls', 'max' or "
                                 "'last'") from None
-        folder = model.parent
-        if not any((folder / name).exists() for name in ("tokenizer.json", "vocab.txt")):
-            folder = folder.parent
-        self.tokenizer = load_tokenizer(folder)
-        self.tokenizer.no_padding()
+        self.tokenizer = load_tokenizer(model, self.session.info.vocabulary)
         self.lower_case = files["lower_case"]
         self.prompts = {**files["prompts"], **(prompts or {})}
         self.default_prompt = files["default_prompt"]
@@ -72,14 +68,15 @@ class SentenceTransformer:
         convert_to_numpy. Sentences of similar length run together, `batch_size` at most and batch_tokens tokens;
         the vector of a sentence does not depend on those beside it. One without tokens, of a tokenizer that adds
         none, is 0."""
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+        check_batch_size(batch_size)
         one, texts = texts_of(sentences)
         prompt = self._prompt(prompt_name, prompt)
         encodings = self._encodings([prompt + text for text in texts])
         vectors = np.zeros((len(texts), self.session.get_outputs()[0].shape[1]), np.float32)
         done = 0
-        for batch in batches([len(each.ids) for each in encodings], batch_size, self.batch_tokens):
+        order = sorted(range(len(texts)), key=lambda i: -len(encodings[i].ids))
+        for part in batches([len(encodings[i].ids) for i in order], self.batch_tokens, batch_size):
+            batch = order[part]
             filled = [i for i in batch if encodings[i].ids]
             if filled:
                 vectors[filled] = self.session.run_sequences([encodings[i].ids for i in filled],
@@ -140,25 +137,3 @@ class SentenceTransformer:
         if options.get("prompt") is None and options.get("prompt_name") is None:
             options["prompt_name"] = next((name for name in names if name in self.prompts), None)
         return options
-
-
-def model_file(path):
-    if not path.is_dir():
-        return path
-    for name in ("model.onnx", "onnx/model.onnx"):
-        if (path / name).exists():
-            return path / name
-    raise FileNotFoundError(f"{path}: neither model.onnx nor onnx/model.onnx is there; export the model to ONNX")
-
-
-def batches(lengths, most, tokens):
-    """Lists of indices, longest texts first: `most` of them and so many tokens at most."""
-    batch, count = [], 0
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) == most or count + lengths[i] > tokens):
-            yield batch
-            batch, count = [], 0
-        batch.append(i)
-        count += lengths[i]
-    if batch:
-        yield batch

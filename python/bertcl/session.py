@@ -86,7 +86,7 @@ class Session:
         may be left out (zeros), and so may the mask (ones). Rows of padding are 0 in the outputs. Integers may have
         another integer type than the model's, if it holds them; floats in their place are an Error."""
         names = self._names(output_names)
-        made = self._session.run({name: _numbers(name, array) for name, array in input_feed.items()})
+        made = self._session.run({name: _numbers(name, array) for name, array in input_feed.items()}, names)
         return [made[name] for name in names]
 
     def run_sequences(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None, *,
@@ -95,12 +95,15 @@ class Session:
         [tokens, ...]: the rows of the first sequence, then those of the second, and so on. Other axes of tokens, as
         of attention [batch, heads, seq, seq], are as long as the longest sequence."""
         names = self._names(output_names)
+        _check_sequences("ids", ids)
+        if types is not None:
+            _check_sequences("types", types)
         offsets = np.zeros(len(ids) + 1, np.int64)
         np.cumsum([len(sequence) for sequence in ids], out=offsets[1:])
         if types is not None and [len(each) for each in types] != [len(each) for each in ids]:
             raise ValueError("run_sequences: types and ids differ in length")
         made = self._session.run_sequences(_concat("ids", ids), None if types is None else _concat("types", types),
-                                           offsets)
+                                           offsets, names)
         return [made[name] for name in names]
 
     def _names(self, wanted):
@@ -123,6 +126,13 @@ def _numbers(name, values):
     if array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8):
         raise _bertcl.Error(f"input '{name}' is of type {array.dtype}, expected numbers of at most 64 bits")
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _check_sequences(name, sequences):
+    for i, sequence in enumerate(sequences):
+        if not np.ndim(sequence):
+            raise TypeError(f"run_sequences: {name}[{i}] is {sequence!r}, expected a sequence of numbers; give a single "
+                            f"sequence as [{name}]")
 
 
 def _concat(name, sequences):

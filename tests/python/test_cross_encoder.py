@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import shutil
 import tempfile
 import unittest
 
@@ -88,6 +89,16 @@ class CrossEncoderTest(unittest.TestCase):
             for i, theirs in enumerate(GOLDEN[name]["rank"]):
                 self.assert_ranked([{"corpus_id": each["index"] - i * len(DOCUMENTS), "score": each["score"],
                                      "text": each["text"]} for each in report["queries"][i]["results"]], theirs)
+
+    def test_files_may_lie_above_the_folder_onnx(self):
+        hub = self.folder / "hub"
+        shutil.copytree(self.paths["one label"], hub)
+        (hub / "onnx").mkdir()
+        (hub / "model.onnx").rename(hub / "onnx" / "model.onnx")
+        (hub / "config_sentence_transformers.json").write_text('{"activation_fn": "torch.nn.Identity"}')
+        expected = self.models["one label"].predict(pairs(), activation_fn=lambda logits: logits)
+        for path in hub, hub / "onnx":
+            np.testing.assert_array_equal(bertcl.CrossEncoder(path, device="cpu").predict(pairs()), expected)
 
     def test_bad_input_is_named(self):
         with self.assertRaisesRegex(ValueError, r"pairs\[1\]"):

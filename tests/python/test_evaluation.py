@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import pathlib
+import sys
 import tempfile
 import threading
 import unittest
@@ -101,6 +102,7 @@ class EvaluationTest(Scratch):
         (encoder / "1_Pooling").mkdir()
         (encoder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
         pairs = self.write("pairs.tsv", "Ada was here.\tAda came.\t4\nWho?\tLondon\t1\nIt is.\tIt was.\t3\n")
+        whole = {}
         for task, data, metric in (("retrieval", self.squad(), "mrr_at_10"), ("similarity", pairs, "spearman")):
             with self.without_program():
                 report = bertcl.evaluate(encoder / "model.onnx", data=data, task=task, progress=False)
@@ -108,6 +110,10 @@ class EvaluationTest(Scratch):
                                       predictions=self.path / f"{task}.json")
             self.assertIn(metric, report["models"][0])
             self.assertAlmostEqual(report["models"][0][metric], program["models"][0][metric], 6)
+            whole[task] = report["models"][0][metric]
+        (encoder / "config_sentence_transformers.json").write_text('{"truncate_dim": 2}')
+        report = bertcl.evaluate(encoder / "model.onnx", data=pairs, task="similarity", progress=False)
+        self.assertNotEqual(report["models"][0]["spearman"], whole["similarity"], "vectors of two dimensions")
 
     def test_progress_is_told_and_may_raise(self):
         seen, data = [], self.squad()
@@ -144,6 +150,16 @@ class EvaluationTest(Scratch):
             bertcl.evaluate("/nowhere.onnx", data=self.squad(), progress=False)
         with self.assertRaisesRegex(bertcl.Error, "model.onnx: sequences of 600"):
             bertcl.evaluate(MODEL, data=self.squad(), max_seq_length=600, progress=False)
+        with self.assertRaises(bertcl.Error) as missing:
+            bertcl.Session("/nowhere.onnx")
+        self.assertEqual(missing.exception.code, "io")
+        with self.assertRaises(bertcl.Error) as unwanted:
+            bertcl.evaluate(MODEL, data=self.squad(), limit=-1)
+        self.assertEqual(unwanted.exception.code, "invalid_argument")
+        with contextlib.redirect_stderr(Terminal()), \
+                unittest.mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None}), \
+                self.assertRaisesRegex(bertcl.Error, "/nowhere.json"):
+            bertcl.evaluate(MODEL, data="/nowhere.json", lower_case=False)
         with self.assertRaisesRegex(TypeError, "no model"):
             bertcl.evaluate(data=self.squad())
         for options, kind, message in (({"limit": "4"}, TypeError, "limit is '4', expected a whole number"),

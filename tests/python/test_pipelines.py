@@ -17,7 +17,7 @@ import onnx
 import torch
 import transformers
 from package import DEFAULT_MODEL, bertcl
-from bertcl.pipelines.base import declared_length
+from bertcl.files import declared_length
 from tokenizer_makers import xlm_roberta
 from tokenizers import Tokenizer, decoders, processors
 from transformer_models import export_outputs
@@ -47,17 +47,18 @@ def texts(count, mask=None):
 class DeclaredLengthTest(unittest.TestCase):
     def test_is_that_of_the_tokenizer_else_of_the_positions(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        model = folder / "model.onnx"
         roberta = {"model_type": "xlm-roberta", "max_position_embeddings": 1026, "pad_token_id": 1}
-        self.assertIsNone(declared_length(folder, {}))
-        self.assertEqual(declared_length(folder, {"model_type": "modernbert", "max_position_embeddings": 8192}), 8192)
-        self.assertEqual(declared_length(folder, roberta), 1024)
+        self.assertIsNone(declared_length(model, {}))
+        self.assertEqual(declared_length(model, {"model_type": "modernbert", "max_position_embeddings": 8192}), 8192)
+        self.assertEqual(declared_length(model, roberta), 1024)
         config = folder / "tokenizer_config.json"
         config.write_text(json.dumps({"model_max_length": 1000000000000000019884624838656}))
-        self.assertEqual(declared_length(folder, roberta), 1024)
+        self.assertEqual(declared_length(model, roberta), 1024)
         config.write_text(json.dumps({"model_max_length": 600}))
-        self.assertEqual(declared_length(folder, roberta), 600)
-        self.assertEqual(declared_length(folder, {"max_position_embeddings": 512}), 512, "the graph has no more")
-        self.assertEqual(declared_length(folder, {**roberta, "max_position_embeddings": 514, "pad_token_id": None}), 512)
+        self.assertEqual(declared_length(model, roberta), 600)
+        self.assertEqual(declared_length(model, {"max_position_embeddings": 512}), 512, "the graph has no more")
+        self.assertEqual(declared_length(model, {**roberta, "max_position_embeddings": 514, "pad_token_id": None}), 512)
 
 
 class PipelinesTest(unittest.TestCase):
@@ -211,6 +212,8 @@ class PipelinesTest(unittest.TestCase):
         self.assert_same(ours(given), theirs(given))
         self.assert_same(ours(given[0], targets=["london", "engine"]),
                          theirs(given[0], targets=["london", "engine"]))
+        with self.assertRaisesRegex(ValueError, "'targets' is empty"):
+            ours(given[0], targets=[])
         two = "[MASK] was in [MASK] ."
         self.assert_same(ours(two, top_k=2), theirs(two, top_k=2))
         blank, _ = self.command("fill-mask", ["", given[0]], "--top-k", "2")
@@ -233,6 +236,40 @@ class PipelinesTest(unittest.TestCase):
         self.assert_same(masks[-1], theirs(two, top_k=2))
         with self.assertRaisesRegex(ValueError, r"\[MASK\]"):
             ours("nothing hidden")
+
+    def test_options_of_calls_are_defaults_of_the_pipeline(self):
+        self.pipelines("token-classification")
+        text = texts(1)[0]
+        grouping = bertcl.pipeline("ner", model=self.model, aggregation_strategy="simple", batch_size=4)
+        plain = bertcl.pipeline("ner", model=self.model)
+        self.assertEqual(grouping(text), plain(text, aggregation_strategy="simple"))
+        self.assertEqual(grouping(text, aggregation_strategy="none", batch_size=8), plain(text))
+        self.assertEqual(grouping(inputs=text), grouping(text))
+        for wrong in {"aggregation": "simple"}, {"top_k": 2}:
+            with self.assertRaisesRegex(TypeError, f"unexpected keyword argument '{min(wrong)}'"):
+                bertcl.pipeline("ner", model=self.model, **wrong)
+        with self.assertRaisesRegex(ValueError, "batch_size is 0"):
+            plain(text, batch_size=0)
+        answer = bertcl.pipeline("question-answering", model=DEFAULT_MODEL, top_k=2, max_answer_len=5)
+        self.assertEqual(len(answer(question="Who?", context="Ada Lovelace was here.")), 2)
+
+    def test_files_may_lie_above_the_folder_onnx(self):
+        self.pipelines("token-classification")
+        expected, folder = bertcl.pipeline("ner", model=self.model)("Ada was in London."), self.model.parent
+        (folder / "onnx").mkdir()
+        self.model.rename(folder / "onnx" / "model.onnx")
+        for path in folder, folder / "onnx", folder / "onnx" / "model.onnx":
+            self.assertEqual(bertcl.pipeline("ner", model=path)("Ada was in London."), expected)
+        (folder / "onnx").rename(folder / "other")
+        with self.assertRaisesRegex(FileNotFoundError, "other: neither tokenizer.json nor vocab.txt"):
+            bertcl.pipeline("ner", model=folder / "other")
+        words = "".join(f"word{i}\n" for i in range(40000))
+        (folder / "other" / "vocab.txt").write_text(words)
+        with self.assertRaisesRegex(bertcl.Error, r"other/vocab.txt lacks \[UNK\], \[CLS\], \[SEP\]"):
+            bertcl.pipeline("ner", model=folder / "other")
+        (folder / "other" / "vocab.txt").write_text(words + "[UNK]\n[CLS]\n[SEP]\n")
+        with self.assertRaisesRegex(bertcl.Error, "the tokenizer .* has 40,003 tokens, .* table 30,522 rows"):
+            bertcl.pipeline("ner", model=folder / "other")
 
     def test_another_head_is_refused(self):
         heads = {"text-classification": r"\[batch, classes\]", "token-classification": r"\[batch, seq, labels\]",

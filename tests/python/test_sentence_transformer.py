@@ -203,6 +203,18 @@ class SentenceTransformerTest(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, f"maximum of {length} tokens is less than the 2 special ones"):
                 model.encode("a b c")
 
+    def test_the_tokenizer_is_beside_the_model_or_above_its_folder_onnx(self):
+        hub = self.folder.parent / "hub"
+        for name in "onnx", "other":
+            (hub / name).mkdir(parents=True)
+            (hub / name / "model.onnx").symlink_to(self.folder / "model.onnx")
+        for name in "tokenizer.json", "modules.json", "1_Pooling":
+            (hub / name).symlink_to(self.folder / name)
+        self.assert_close(bertcl.SentenceTransformer(hub).encode(TEXTS[:2], normalize_embeddings=True),
+                          GOLDEN["vectors"][:2])
+        with self.assertRaisesRegex(FileNotFoundError, "other: neither tokenizer.json nor vocab.txt"):
+            bertcl.SentenceTransformer(hub / "other", pooling="mean")
+
     def test_pooling_has_to_be_known(self):
         with tempfile.TemporaryDirectory() as folder:
             bare = pathlib.Path(folder)

@@ -116,6 +116,14 @@ class SessionTest(unittest.TestCase):
         only, = self.session.run((name for name in ["end_logits"]), feeds)
         np.testing.assert_array_equal(only, end)
         self.assertFalse((start == end).all())
+        rows, = self.session.run_sequences([[101, 2040, 102]], output_names=["end_logits"])
+        np.testing.assert_array_equal(rows, self.session.run_sequences([[101, 2040, 102]])[1])
+
+    def test_what_is_no_sequence_is_named(self):
+        with self.assertRaisesRegex(TypeError, r"ids\[0\] is 101, expected a sequence of numbers; .* as \[ids\]"):
+            self.session.run_sequences([101, 2040, 102])
+        with self.assertRaisesRegex(TypeError, r"types\[1\] is 0, expected"):
+            self.session.run_sequences([[101], [102]], [[0], 0])
 
     def test_an_output_may_be_written_to(self):
         output, = self.session.run(["end_logits"], padded(sequences(1)))

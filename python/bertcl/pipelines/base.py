@@ -1,38 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pipelines share: model, tokenizer and labels of a folder, and batches without padding."""
+import inspect
 import json
-import pathlib
 import threading
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
+from ..files import declared_length, load_tokenizer, model_file, read_json
 from ..session import Session
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
-
-# Architectures whose first positions are those of padding.
-PADDED_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text",
-                    "roberta-prelayernorm", "xmod")
-
-
-class Pipeline:
-    """batch_tokens: tokens of a batch at most. Texts longer than the model takes are truncated."""
+class TextModel:
+    """A model with tokenizer and labels. batch_tokens: tokens of a batch at most. Texts longer than the model takes are
+    truncated."""
 
     def __init__(self, model, *, batch_tokens=4096, **session):
-        path = pathlib.Path(model)
-        path = path / "model.onnx" if path.is_dir() else path
-        self.session = Session(path, **session)
-        self.folder = path.parent
-        self.config = read_json(path.with_name("config.json"))
+        self.model = model_file(model)
+        self.session = Session(self.model, **session)
+        self.config = read_json(self.model, "config.json")
         self.classes = class_names(self.session, self.config)
-        self.tokenizer = load_tokenizer(path.parent)
-        self.tokenizer.no_padding()
+        self.tokenizer = load_tokenizer(self.model, self.session.info.vocabulary)
         self.batch_tokens = batch_tokens
-        self.max_length = self.session.info.max_length or declared_length(self.folder, self.config) or 512
+        self.max_length = self.session.info.max_length or declared_length(self.model, self.config) or 512
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 
     def encode(self, inputs):
@@ -57,7 +47,8 @@ class Pipeline:
             yield next(filled) if encoding.ids else tuple(self._no_rows(name, i) for name in names)
 
     def _filled_rows(self, encodings, names):
-        for batch in batches(encodings, self.batch_tokens):
+        for part in batches([len(each.ids) for each in encodings], self.batch_tokens):
+            batch = encodings[part]
             outputs = self.session.run_sequences([each.ids for each in batch], [each.type_ids for each in batch],
                                                  output_names=names)
             begins = np.cumsum([0] + [len(each.ids) for each in batch])
@@ -98,6 +89,30 @@ class Pipeline:
         return decoder.decode(tokens) if decoder else " ".join(tokens)
 
 
+class Pipeline(TextModel):
+    """A TextModel for a task. Options of its calls may be given to it, too, as defaults of all calls."""
+
+    def __init__(self, model, **options):
+        known = [each.name for each in self.call_options().parameters.values() if each.default is not each.empty]
+        self.defaults = {name: options.pop(name) for name in known if name in options}
+        check_batch_size(options.pop("batch_size", None))
+        super().__init__(model, **options)
+
+    def __call__(self, *inputs, batch_size=None, **options):
+        """Results of an input, or a list of those of each. options: those of the class. batch_size is taken for the
+        sake of programs written for transformers: results do not depend on batches, and batch_tokens limits them."""
+        check_batch_size(batch_size)
+        return self.results(*inputs, **{**self.defaults, **options})
+
+    def call_options(self):
+        return inspect.signature(self.results)
+
+
+def check_batch_size(size):
+    if size is not None and size < 1:
+        raise ValueError(f"batch_size is {size}, expected 1 or more")
+
+
 def class_names(session, config):
     """{"0": name, ..} of the outputs: those that fine-tuning wrote into the model, else id2label of config.json."""
     written = session.info.metadata.get("bertcl.classes")
@@ -110,20 +125,6 @@ def class_names(session, config):
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{session.path}: bertcl.classes in the metadata is {written!r}, expected a list of names")
     return {str(i): name for i, name in enumerate(names)} or config.get("id2label", {})
-
-
-def declared_length(folder, config):
-    """Tokens of the longest text, as tokenizer_config.json or config.json says of a model whose graph has no table of
-    positions; None where they do not."""
-    length = read_json(folder / "tokenizer_config.json").get("model_max_length")
-    limits = [int(length)] if length and 0 < length < 1e6 else []  # transformers writes 1e30 for none
-    positions = config.get("max_position_embeddings") or 0
-    if config.get("model_type") in PADDED_POSITIONS:
-        padding = config.get("pad_token_id")
-        positions -= (1 if padding is None else padding) + 1
-    if positions > 0:
-        limits.append(positions)
-    return min(limits, default=None)
 
 
 def is_list(given):
@@ -143,16 +144,16 @@ def texts_of(given):
     return one, texts
 
 
-def batches(encodings, tokens):
-    batch, count = [], 0
-    for encoding in encodings:
-        if batch and count + len(encoding.ids) > tokens:
-            yield batch
-            batch, count = [], 0
-        batch.append(encoding)
-        count += len(encoding.ids)
-    if batch:
-        yield batch
+def batches(lengths, tokens, most=None):
+    """Slices of neighbours: `most` of them and so many tokens at most."""
+    begin = count = 0
+    for i, length in enumerate(lengths):
+        if i > begin and (i - begin == most or count + length > tokens):
+            yield slice(begin, i)
+            begin, count = i, 0
+        count += length
+    if begin < len(lengths):
+        yield slice(begin, len(lengths))
 
 
 def softmax(logits):
@@ -164,10 +165,6 @@ def sigmoid(logits):
     return np.exp(-np.logaddexp(0, -logits))  # no overflow
 
 
-def read_json(path):
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
 def truncate(tokenizer, length, pairs=False):
     """Truncates texts, or pairs of them, to `length` tokens; tokenizers leaves those whole of which it would have to
     drop special tokens. ValueError: `length` is less than these."""
@@ -176,23 +173,3 @@ def truncate(tokenizer, length, pairs=False):
         raise ValueError(f"the maximum of {length} tokens is less than the {special} special ones of a "
                          f"{'pair' if pairs else 'text'}")
     tokenizer.enable_truncation(length)
-
-
-def load_tokenizer(folder):
-    """That of tokenizer.json, else BERT's with vocab.txt."""
-    if (folder / "tokenizer.json").exists():
-        return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    vocabulary = folder / "vocab.txt"
-    if not vocabulary.exists():
-        raise FileNotFoundError(f"{folder}: neither tokenizer.json nor vocab.txt is beside the model")
-    settings = read_json(folder / "tokenizer_config.json")
-    tokenizer = tokenizers.Tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"))
-    tokenizer.add_special_tokens([token for token in SPECIAL if tokenizer.token_to_id(token) is not None])
-    tokenizer.normalizer = normalizers.BertNormalizer(
-        lowercase=settings.get("do_lower_case", True), strip_accents=settings.get("strip_accents"),
-        handle_chinese_chars=settings.get("tokenize_chinese_chars", True))
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(
-        ("[SEP]", tokenizer.token_to_id("[SEP]")), ("[CLS]", tokenizer.token_to_id("[CLS]")))
-    tokenizer.decoder = decoders.WordPiece()
-    return tokenizer

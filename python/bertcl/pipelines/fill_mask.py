@@ -15,8 +15,8 @@ class FillMask(Pipeline):
         self.logits = self.head("fill-mask", "logits", form=f"[batch, seq, vocabulary], of {words} tokens",
                                 fits=lambda shape, task: len(shape) == 3 and (shape[2] is None or shape[2] >= words))
 
-    def __call__(self, texts, top_k=5, targets=None):
-        one, texts = texts_of(texts)
+    def results(self, inputs, top_k=5, targets=None):
+        one, texts = texts_of(inputs)
         encodings = self.encode(texts)
         mask = self._mask_id()
         for encoding, text in zip(encodings, texts):
@@ -52,6 +52,8 @@ class FillMask(Pipeline):
         raise ValueError("fill-mask: the tokenizer has no mask token")
 
     def _ids(self, targets):
+        if not targets:
+            raise ValueError("fill-mask: 'targets' is empty, expected at least one token")
         ids = {target: self.tokenizer.token_to_id(target) for target in targets}
         for target, token in ids.items():
             if token is None:

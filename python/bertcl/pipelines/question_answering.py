@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers to questions, as spans of a context."""
 import dataclasses
+import inspect
 from collections.abc import Iterable
 
 import numpy as np
@@ -27,7 +28,10 @@ class QuestionAnswering(Pipeline):
         self.head("question-answering", "start_logits", form="start_logits [batch, seq] and end_logits",
                   fits=lambda shape, task: names >= {"start_logits", "end_logits"})
 
-    def __call__(self, *inputs, question=None, context=None, **options):
+    def call_options(self):
+        return inspect.signature(self._answer)
+
+    def results(self, *inputs, question=None, context=None, **options):
         if question is not None:
             inputs = ({"question": question, "context": context},)
         elif len(inputs) == 2 and isinstance(inputs[0], str):

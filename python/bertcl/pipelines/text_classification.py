@@ -18,7 +18,7 @@ class TextClassification(Pipeline):
         self.logits = self.head("text-classification", "logits", form="[batch, classes]",
                                 fits=lambda shape, task: len(shape) <= 2 and task in ("", "text-classification"))
 
-    def __call__(self, inputs, top_k="one", function_to_apply=None):
+    def results(self, inputs, top_k="one", function_to_apply=None):
         one = isinstance(inputs, (str, dict))
         if not one and not is_list(inputs):
             raise TypeError(f"the input is {inputs!r}, expected {FORM}")

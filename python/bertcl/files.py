@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a model: its graph, and what lies beside it."""
+import json
+import pathlib
+
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+
+from ._bertcl import Error
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+# Architectures whose first positions are those of padding.
+PADDED_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text",
+                    "roberta-prelayernorm", "xmod")
+
+
+def model_file(path):
+    """The graph: `path`, or model.onnx or onnx/model.onnx in that folder."""
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        return path
+    for name in ("model.onnx", "onnx/model.onnx"):
+        if (path / name).exists():
+            return path / name
+    raise FileNotFoundError(f"{path}: neither model.onnx nor onnx/model.onnx is there; export the model to ONNX")
+
+
+def companion(model, *names):
+    """The first of these files beside the graph or, of FOLDER/onnx/model.onnx (as on the Hugging Face hub), in FOLDER;
+    None where there is none."""
+    folder = model.absolute().parent
+    folders = [folder, folder.parent] if folder.name == "onnx" else [folder]
+    return next((each / name for each in folders for name in names if (each / name).is_file()), None)
+
+
+def read_json(model, name):
+    """The companion of that name; {} where there is none."""
+    found = companion(model, name)
+    return json.loads(found.read_text(encoding="utf-8")) if found else {}
+
+
+def declared_length(model, config):
+    """Tokens of the longest text, as tokenizer_config.json or config.json says of a model whose graph has no table of
+    positions; None where they do not."""
+    length = read_json(model, "tokenizer_config.json").get("model_max_length")
+    limits = [int(length)] if length and 0 < length < 1e6 else []  # transformers writes 1e30 for none
+    positions = config.get("max_position_embeddings") or 0
+    if config.get("model_type") in PADDED_POSITIONS:
+        padding = config.get("pad_token_id")
+        positions -= (1 if padding is None else padding) + 1
+    if positions > 0:
+        limits.append(positions)
+    return min(limits, default=None)
+
+
+def load_tokenizer(model, rows):
+    """That of tokenizer.json, else BERT's with vocab.txt, without padding. rows: of the model's word table, 0 where not
+    known. Raises bertcl.Error: it has more tokens than that."""
+    file = companion(model, "tokenizer.json", "vocab.txt")
+    if not file:
+        raise FileNotFoundError(f"{model.parent}: neither tokenizer.json nor vocab.txt is beside the model")
+    if file.name == "vocab.txt":
+        tokenizer = _bert_tokenizer(file, read_json(model, "tokenizer_config.json"))
+    else:
+        tokenizer = tokenizers.Tokenizer.from_file(str(file))
+    tokenizer.no_padding()
+    if 0 < rows < tokenizer.get_vocab_size():
+        raise Error(f"{model}: the tokenizer {file} has {tokenizer.get_vocab_size():,} tokens, the model's embedding "
+                    f"table {rows:,} rows; put the tokenizer that belongs to this model beside it")
+    return tokenizer
+
+
+def _bert_tokenizer(vocabulary, settings):
+    known = set(vocabulary.read_text(encoding="utf-8").splitlines())
+    missing = [token for token in ("[UNK]", "[CLS]", "[SEP]") if token not in known]
+    if missing:
+        raise Error(f"{vocabulary} lacks {', '.join(missing)}: it is not BERT's; put a tokenizer.json beside the model")
+    tokenizer = tokenizers.Tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"))
+    tokenizer.add_special_tokens([token for token in SPECIAL if tokenizer.token_to_id(token) is not None])
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        lowercase=settings.get("do_lower_case", True), strip_accents=settings.get("strip_accents"),
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(
+        ("[SEP]", tokenizer.token_to_id("[SEP]")), ("[CLS]", tokenizer.token_to_id("[CLS]")))
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer
