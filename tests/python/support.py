@@ -2,6 +2,7 @@
 """Runs of a model by bertcl and by ONNX Runtime on the same inputs, and what makes such models."""
 import importlib.util
 import json
+import logging
 import os
 import pathlib
 import subprocess
@@ -19,6 +20,22 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
 BERTCL = pathlib.Path(os.environ.get("BERTCL_BUILD_DIR", ROOT / "build")) / "bertcl"
 sys.path.insert(0, str(ROOT / "tools" / "python"))
+DEFAULT_MODEL = ROOT / "models" / "minilm-l6-squad"
+MODEL, VOCABULARY = DEFAULT_MODEL / "model.onnx", DEFAULT_MODEL / "vocab.txt"
+SAMPLE, CALIBRATION = ROOT / "data" / "sample-v2.0.json", ROOT / "data" / "calibration.json"
+
+
+def scratch(test):
+    """A folder until the end of a test or, given its class, of all of them."""
+    enter = test.enterClassContext if isinstance(test, type) else test.enterContext
+    return pathlib.Path(enter(tempfile.TemporaryDirectory()))
+
+
+def silence(test):
+    """Without the warnings of exporters and ONNX Runtime until the end of a test or, given its class, of all of them."""
+    logging.disable(logging.WARNING)
+    clean_up = test.addClassCleanup if isinstance(test, type) else test.addCleanup
+    clean_up(logging.disable, logging.NOTSET)
 
 
 def needs(*packages):

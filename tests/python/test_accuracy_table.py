@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/accuracy makes its table, keeps finished rows, and changes nothing else in the file."""
 import json
-import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
-from support import BERTCL, ROOT
+from support import BERTCL, ROOT, scratch
 
 import make_bert
 
@@ -16,7 +14,7 @@ SAMPLE, CALIBRATION = ROOT / "data" / "sample-v2.0.json", ROOT / "data" / "calib
 
 class AccuracyTable(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = scratch(self)
         spec = make_bert.Spec.of_size("tiny", vocabulary=30522)
         make_bert.save(make_bert.build(spec), self.folder / "model.onnx")
 

@@ -3,15 +3,12 @@
 numbers of launches, and MatMuls in int8, with scales of each run and with calibrated ones; and as they are trained."""
 import contextlib
 import io
-import logging
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 import onnx
 from c_session import Session
-from support import Reference, bertcl, bertcl_run, inspect, needs
+from support import Reference, bertcl, bertcl_run, inspect, needs, scratch, silence
 
 needs("torch", "transformers", "onnxscript")
 
@@ -41,9 +38,8 @@ def in_torch(module, inputs):
 
 class Architectures(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        logging.disable(logging.WARNING)
-        self.addCleanup(logging.disable, logging.NOTSET)
+        self.folder = scratch(self)
+        silence(self)
 
     def export(self, name, captured):
         model, path = Architecture(name), self.folder / "model.onnx"

@@ -16,10 +16,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationMethod
 from onnxruntime.quantization.calibrate import create_calibrator
-from support import BERTCL, ROOT, Batches, bertcl
+from support import BERTCL, MODEL, VOCABULARY, Batches, bertcl
 
-MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
-VOCABULARY = MODEL.parent / "vocab.txt"
 
 
 class Questions:

@@ -2,16 +2,13 @@
 """Factors and scales for each channel, as SmoothQuant and an int8 residual stream write them, run in
 the same launches as one scale for each tensor."""
 import collections
-import logging
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 from c_session import Session
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
-from support import Reference, inspect, worst
+from support import Reference, inspect, scratch, silence, worst
 from test_spellings import FUSED_INT8, LENGTHS, batch, inputs_only, operators, samples
 
 import make_bert
@@ -128,11 +125,10 @@ class Channels(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        logging.disable(logging.WARNING)
-        cls.addClassCleanup(logging.disable, logging.NOTSET)
+        silence(cls)
 
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = scratch(self)
 
     def quantize(self, graph):
         source, path = graph.save(self.folder / "smoothed.onnx"), self.folder / "quantized.onnx"

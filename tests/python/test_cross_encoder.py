@@ -5,10 +5,9 @@ import json
 import pathlib
 import re
 import shutil
-import tempfile
 import unittest
 
-from support import bertcl as run_bertcl
+from support import bertcl as run_bertcl, scratch
 from support import needs
 
 needs("torch")
@@ -27,7 +26,7 @@ GOLDEN = json.loads(pathlib.Path(__file__).with_name("cross_encoder_golden.json"
 class CrossEncoderTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.folder = scratch(cls)
         cls.paths = {name: cls.export(name, case) for name, case in CASES.items()}
         cls.models = {name: bertcl.CrossEncoder(path, device="cpu") for name, path in cls.paths.items()}
 

@@ -12,10 +12,8 @@ import questions
 from c_session import Session
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
-from support import ROOT, Reference, bertcl, bertcl_run, inspect, model_of, optimize
+from support import MODEL, SAMPLE, Reference, bertcl, bertcl_run, inspect, model_of, optimize, scratch
 
-MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
-SAMPLE = ROOT / "data" / "sample-v2.0.json"
 QUESTIONS = 10
 EIGHT_BITS = {"i8": dict(weight_type=QuantType.QInt8),
               "i8 per column": dict(weight_type=QuantType.QInt8, per_channel=True),
@@ -53,7 +51,7 @@ def matmuls(path):
 class DynamicallyQuantizedModel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.folder = scratch(cls)
         # Cast and Transpose of weights folded: quantize_dynamic takes initializers only.
         optimize(MODEL, cls.folder / "folded.onnx", onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC)
         vocabulary = questions.Vocabulary(MODEL.parent / "vocab.txt")

@@ -3,16 +3,14 @@
 import contextlib
 import io
 import json
-import pathlib
 import string
-import tempfile
 import unittest
 import unittest.mock
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
-from support import ROOT, Reference, bertcl, bertcl_run, needs, worst
+from support import CALIBRATION, VOCABULARY, Reference, bertcl, bertcl_run, needs, scratch, worst
 
 import make_bert
 
@@ -27,8 +25,6 @@ import task_data
 import training
 
 torch.set_num_threads(1)
-VOCABULARY = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
-CALIBRATION = ROOT / "data" / "calibration.json"
 GOOD, BAD = "good fine lovely superb pleasant".split(), "bad dull awful poor boring".split()
 
 
@@ -49,7 +45,7 @@ def write_texts(path, count, seed):
 
 class FineTuning(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = scratch(self)
         self.encoder = self.folder / "encoder.onnx"
         make_bert.save(make_bert.build(make_bert.Spec.of_size("tiny", vocabulary=30522, opset=13)),
                        self.encoder)

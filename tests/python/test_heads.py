@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every head of BERT and its relatives, as torch exports them and as ONNX Runtime quantizes that,
 against ONNX Runtime."""
-import logging
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 import onnx
 from c_session import Session
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
-from support import Batches, Reference, inspect, needs
+from support import Batches, Reference, inspect, needs, scratch, silence
 
 needs("torch", "transformers", "onnxscript")
 
@@ -28,9 +25,8 @@ def values_of(model, name, array, mask):
 
 class Heads(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        logging.disable(logging.WARNING)
-        self.addCleanup(logging.disable, logging.NOTSET)
+        self.folder = scratch(self)
+        silence(self)
 
     def export(self, model, opset, captured=None):
         path = self.folder / "model.onnx"

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoders of images with random weights, as both exporters of torch write them, against ONNX Runtime: results, and that
 their attention is fused, in fp32 and with calibrated scales."""
-import logging
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 from c_session import Session
-from support import Reference, inspect, needs
+from support import Reference, inspect, needs, scratch, silence
 
 needs("torch", "transformers", "onnxscript")
 
@@ -46,9 +43,8 @@ class Images(CalibrationDataReader):
 
 class Encoders(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        logging.disable(logging.WARNING)
-        self.addCleanup(logging.disable, logging.NOTSET)
+        self.folder = scratch(self)
+        silence(self)
 
     def test_results_and_fused_attention(self):
         path = self.folder / "model.onnx"

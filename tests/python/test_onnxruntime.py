@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """bertcl against ONNX Runtime: the default model in fp32 and in int8 as bertcl quantizes it."""
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 import onnx
 import questions
 from c_session import Session
-from support import ROOT, SHARED, Reference, bertcl, bertcl_run, worst
+from support import MODEL, ROOT, SAMPLE, SHARED, Reference, bertcl, bertcl_run, scratch, worst
 
-MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
 DEV = SHARED / "data" / "squad" / "dev-v1.1.json"
-SAMPLE = ROOT / "data" / "sample-v2.0.json"
 
 
 class Closeness:
@@ -52,7 +48,7 @@ class DefaultModel(unittest.TestCase):
         # 200 of SQuAD where it is at hand, else all that the repository carries
         data, count = (DEV, 200) if DEV.exists() else (SAMPLE, 150)
         cls.examples = questions.load(data, count, vocabulary, max_length=256)
-        cls.int8 = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "int8.onnx"
+        cls.int8 = scratch(cls) / "int8.onnx"
         bertcl("quantize", MODEL, "-o", cls.int8, "--data", ROOT / "data" / "calibration.json",
                "--samples", 40)
 

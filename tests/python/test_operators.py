@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single operators that importers take apart, against ONNX Runtime."""
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
@@ -9,13 +7,13 @@ import onnx
 from c_session import Session
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from support import Reference, bertcl_run, model_of
+from support import Reference, bertcl_run, model_of, scratch
 
 
 class Operators(unittest.TestCase):
     def setUp(self):
         self.random = np.random.default_rng(1)
-        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "model.onnx"
+        self.path = scratch(self) / "model.onnx"
 
     def floats(self, *shape, scale=1.0):
         return (scale * self.random.standard_normal(shape)).astype(np.float32)

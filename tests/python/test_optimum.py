@@ -4,9 +4,7 @@ of launches, and MatMuls in int8, with scales of each run and with calibrated on
 of the file as exported are quantized."""
 import json
 import os
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
 import numpy as np
@@ -14,7 +12,7 @@ import onnx
 import onnxruntime
 from c_session import Session
 from onnxruntime.transformers import fusion_options, optimizer
-from support import BERTCL, ROOT, Reference, bertcl, inspect, optimize
+from support import BERTCL, ROOT, Reference, bertcl, inspect, optimize, scratch
 
 PYTHON = BERTCL.parent / "venv-optimum" / "bin" / "python"
 if not (PYTHON.parents[1] / "requirements.txt").exists():
@@ -43,7 +41,7 @@ FUSED = {"O2", "O3"}
 class Optimum(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.folder = scratch(cls)
         script = ROOT / "tests" / "python" / "export_by_optimum.py"
         done = subprocess.run([PYTHON, script, cls.folder], capture_output=True, text=True,
                               env={**os.environ, "HF_HUB_OFFLINE": "1"})

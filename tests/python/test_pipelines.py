@@ -2,14 +2,12 @@
 """Pipelines of transformers and of bertcl, and the commands for the same, on one model with random weights, 200 texts
 each."""
 import json
-import pathlib
 import random
 import re
 import subprocess
-import tempfile
 import unittest
 
-from support import BERTCL, needs
+from support import BERTCL, needs, scratch
 
 needs("torch")
 
@@ -46,7 +44,7 @@ def texts(count, mask=None):
 
 class DeclaredLengthTest(unittest.TestCase):
     def test_is_that_of_the_tokenizer_else_of_the_positions(self):
-        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        folder = scratch(self)
         model = folder / "model.onnx"
         roberta = {"model_type": "xlm-roberta", "max_position_embeddings": 1026, "pad_token_id": 1}
         self.assertIsNone(declared_length(model, {}))
@@ -63,7 +61,7 @@ class DeclaredLengthTest(unittest.TestCase):
 
 class PipelinesTest(unittest.TestCase):
     def pipelines(self, task, tokenizer=None, **config):
-        path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        path = scratch(self)
         torch.manual_seed(0)
         settings = transformers.BertConfig(
             hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,

@@ -2,13 +2,12 @@
 """Training in torch: the module made of an ONNX graph, fake quantizers, and qat.py as a whole."""
 import argparse
 import json
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 import onnx
-from support import ROOT, Reference, bertcl, bertcl_run, inspect, needs, worst
+from support import (CALIBRATION, MODEL, SAMPLE, VOCABULARY, Reference, bertcl, bertcl_run, inspect, needs, scratch,
+                     worst)
 
 import make_bert
 
@@ -27,10 +26,6 @@ from model_inputs import ModelInputs
 from test_spellings import LENGTHS, SPELLINGS, batch
 
 torch.set_num_threads(1)
-SAMPLE = ROOT / "data" / "sample-v2.0.json"
-CALIBRATION = ROOT / "data" / "calibration.json"
-VOCABULARY = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
-DEFAULT = VOCABULARY.parent / "model.onnx"
 
 
 def run_torch(path, inputs):
@@ -41,7 +36,7 @@ def run_torch(path, inputs):
 
 class Folder(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = scratch(self)
 
     def write(self, name="model.onnx", **spelling):
         spec = make_bert.Spec.of_size("tiny", **spelling)
@@ -302,12 +297,12 @@ class Evaluation(Folder):
     def test_f1_equals_that_of_the_engine(self):
         """Float, where no rounding differs: the whole way from text to score, in two programs. 40
         questions; docs/qat.md has the same for quantized models over 2,000."""
-        found = json.loads(bertcl("eval", DEFAULT, "--data", SAMPLE, "--limit", 40,
+        found = json.loads(bertcl("eval", MODEL, "--data", SAMPLE, "--limit", 40,
                                   "--json", "-").stdout)["models"][0]
         options = evaluate.argparse.Namespace(data=SAMPLE, limit=40, vocab=None, cased=False,
                                               max_length=384, stride=128, tokens=2048)
-        model = onnx.load(DEFAULT)
+        model = onnx.load(MODEL)
         model.graph.output.reverse()  # the end logits first
-        expected, _ = evaluate.evaluate(onnx_module.OnnxModule(model), DEFAULT, options, "cpu")
+        expected, _ = evaluate.evaluate(onnx_module.OnnxModule(model), MODEL, options, "cpu")
         self.assertEqual(expected["total"], found["total"])
         self.assertAlmostEqual(expected["f1"], found["f1"], delta=0.1)

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """BERT quantized as Hugging Face's QDQBERT was: fake quantization in the modules of torch, exported by torch with
 float weights after QuantizeLinear. The launches are those of bertcl's own quantized files."""
-import logging
-import pathlib
-import tempfile
 import unittest
 from unittest import mock
 
 from c_session import Session
-from support import Reference, inspect, needs
+from support import Reference, inspect, needs, scratch, silence
 from test_spellings import operators
 
 needs("torch", "transformers", "onnxscript")
@@ -84,9 +81,8 @@ def quantize(encoder):
 
 class QdqBert(unittest.TestCase):
     def test_export(self):
-        logging.disable(logging.WARNING)
-        self.addCleanup(logging.disable, logging.NOTSET)
-        path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "qdqbert.onnx"
+        silence(self)
+        path = scratch(self) / "qdqbert.onnx"
         with mock.patch.object(modeling_bert, "eager_attention_forward", quantized_attention):
             model = Model("question answering")
             quantize(model.module.model.bert.encoder)

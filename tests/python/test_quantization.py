@@ -5,7 +5,6 @@ import pathlib
 import re
 import subprocess
 import threading
-import unittest
 
 import numpy as np
 import onnx

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that `bertcl quantize` writes by its presets and by random options, run by ONNX Runtime."""
-import pathlib
 import random
 import shutil
-import tempfile
 import unittest
 
 import numpy as np
 import onnx
 from c_session import Session
 from onnx import TensorProto, helper, numpy_helper
-from support import ROOT, Reference, bertcl, inspect, worst
+from support import ROOT, Reference, bertcl, inspect, scratch, worst
 
 import make_bert
 
@@ -40,7 +38,7 @@ ACTIVATIONS = ("u8", "s8", "u8-symmetric", "s8-asymmetric")
 class QuantizeOptions(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.folder = scratch(cls)
         cls.model = cls.folder / "model.onnx"
         spec = make_bert.Spec.of_size("tiny", layer_norm="whole", vocabulary=30522)
         make_bert.save(make_bert.build(spec), cls.model)

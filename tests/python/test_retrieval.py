@@ -4,12 +4,10 @@ the tokenizer of Hugging Face and BM25 written out here."""
 import collections
 import json
 import math
-import pathlib
 import re
-import tempfile
 import unittest
 
-from support import ROOT, SHARED, Reference, bertcl, needs
+from support import ROOT, SHARED, Reference, bertcl, needs, scratch
 
 needs("torch")
 
@@ -48,7 +46,7 @@ class Retrieval(unittest.TestCase):
     def setUpClass(cls):
         if not DATA.exists():
             raise unittest.SkipTest(f"third-party file ../shared/{DATA.relative_to(SHARED)} is absent")
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.folder = scratch(cls)
         vocabulary = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
         cls.tokenizer = tokenizers.BertWordPieceTokenizer(str(vocabulary), lowercase=True)
 

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`bertcl run` on texts whose outputs have an axis of tokens in another place than the second."""
 import json
-import pathlib
 import random
-import tempfile
 import unittest
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from support import bertcl
+from support import bertcl, scratch
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(200))]
 IDS = {word: i for i, word in enumerate(WORDS)}
@@ -29,7 +27,7 @@ def of_pairs(ids):
 
 class Texts(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = scratch(self)
         self.folder.joinpath("vocab.txt").write_text("\n".join(WORDS) + "\n")
         draw = random.Random(3)
         self.texts = [" ".join(draw.choices(WORDS[5:], k=draw.choice([1, 2, 7, 30, 31, 90]))) for _ in range(60)]

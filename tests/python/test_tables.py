@@ -17,7 +17,7 @@ from onnxruntime.quantization.calibrate import TensorData, load_tensors_data
 from onnxruntime.quantization.CalTableFlatBuffers.TrtTable import TrtTable
 from onnxruntime.quantization.quant_utils import write_calibration_table
 from qdq import Quantization, differences, folded
-from support import ROOT, SHARED, bertcl
+from support import ROOT, SHARED, bertcl, scratch
 
 DEFAULT_MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
 INTEROP = SHARED / "interop" / "A_whole_model"
@@ -105,7 +105,7 @@ class SameModel(unittest.TestCase):
     """quantize_static of ONNX Runtime and `bertcl quantize --read-table` with its calibration."""
 
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = scratch(self)
 
     def check(self, model, method, settings, extra, options):
         table, peer, mine = (self.folder / name for name in ("t.json", "peer.onnx", "mine.onnx"))
@@ -179,7 +179,7 @@ class SameModel(unittest.TestCase):
 class Files(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.folder = scratch(cls)
         cls.model = cls.folder / "mine.onnx"
         cls.table = cls.folder / "mine.json"
         cls.report = cls.folder / "report.json"

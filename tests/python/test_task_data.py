@@ -8,7 +8,7 @@ import unittest
 
 import numpy as np
 import onnx
-from support import ROOT, bertcl, needs
+from support import CALIBRATION, MODEL, SAMPLE, VOCABULARY, bertcl, needs, scratch
 
 needs("torch")
 
@@ -18,16 +18,12 @@ import class_labels
 import squad_data
 import task_data
 
-SAMPLE = ROOT / "data" / "sample-v2.0.json"
-CALIBRATION = ROOT / "data" / "calibration.json"
-VOCABULARY = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
-DEFAULT = VOCABULARY.parent / "model.onnx"
 
 
 class Windows(unittest.TestCase):
     def test_are_those_of_the_engine(self):
         """As many windows and tokens as `bertcl eval` counts, at sizes that divide contexts."""
-        report = json.loads(bertcl("eval", DEFAULT, "--data", SAMPLE, "--json", "-", "--max-seq-length", 96,
+        report = json.loads(bertcl("eval", MODEL, "--data", SAMPLE, "--json", "-", "--max-seq-length", 96,
                                    "--doc-stride", 32, "--limit", 30).stdout)["models"][0]
         questions = squad_data.load_questions(SAMPLE, 30)
         windows = squad_data.make_windows(questions, squad_data.load_tokenizer(VOCABULARY), 96, 32)
@@ -73,10 +69,10 @@ class Windows(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "a.txt").write_text("the cat\n\n the dog\n")
             options = argparse.Namespace(data=[f"{folder}/a.txt"], limit=None, vocab=None, cased=False, max_length=9)
-            self.assertEqual([(len(e.ids), e.labels) for e in task_data.load(options, DEFAULT.parent)], [(4, ())] * 2)
+            self.assertEqual([(len(e.ids), e.labels) for e in task_data.load(options, MODEL.parent)], [(4, ())] * 2)
             options.data.append("b.tsv")
             with self.assertRaisesRegex(ValueError, "cannot be mixed"):
-                task_data.load(options, DEFAULT.parent)
+                task_data.load(options, MODEL.parent)
 
     def test_labels_and_best_windows(self):
         tokenizer = squad_data.load_tokenizer(VOCABULARY)
@@ -99,7 +95,7 @@ class Windows(unittest.TestCase):
         def load(*files):
             options = argparse.Namespace(data=[str(f) for f in files], limit=8, vocab=None, cased=False,
                                          max_length=96, stride=32)
-            return [w.ids for w in task_data.load(options, DEFAULT.parent)]
+            return [w.ids for w in task_data.load(options, MODEL.parent)]
         self.assertEqual(load(SAMPLE, CALIBRATION), load(SAMPLE) + load(CALIBRATION))
         with self.assertRaisesRegex(ValueError, "cannot be mixed"):
             load(SAMPLE, "texts.tsv")
@@ -109,7 +105,7 @@ class Windows(unittest.TestCase):
             files[1].write_text("three\tneutral\nfour\tneg\n")
             options = argparse.Namespace(data=[str(f) for f in files], limit=None, vocab=None, cased=False,
                                          max_length=9)
-            labels = [e.labels for e in task_data.load(options, DEFAULT.parent)]
+            labels = [e.labels for e in task_data.load(options, MODEL.parent)]
         self.assertEqual(labels, [(1,), (0,), (2,), (0,)])
 
     def test_scores(self):
@@ -122,7 +118,7 @@ class Windows(unittest.TestCase):
 
 class Labels(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = scratch(self)
 
     def texts(self, name, content, **options):
         (self.folder / name).write_text(content)

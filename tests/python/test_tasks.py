@@ -5,13 +5,11 @@ import collections
 import csv
 import json
 import logging
-import pathlib
-import tempfile
 import unittest
 import zipfile
 
 import numpy as np
-from support import SHARED, Reference, bertcl, inspect, needs
+from support import SHARED, Reference, bertcl, inspect, needs, scratch
 
 needs("torch", "transformers", "tokenizers")
 
@@ -95,7 +93,7 @@ class Tasks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         logging.disable(logging.WARNING)
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.folder = scratch(cls)
         texts = [text for a, b, _ in read_stsb(shared("stsb/stsb-en-dev.csv")) for text in (a, b)]
         texts += [" ".join(w for w, _ in s) for s in read_wnut17(shared("wnut17/emerging.dev.conll"))]
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

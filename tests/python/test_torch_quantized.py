@@ -2,14 +2,11 @@
 """BERT as torch quantizes it, exported by both of torch's exporters, against ONNX Runtime: the operators of
 torch.export's quantization, fake quantization, and both written out as arithmetic."""
 import collections
-import logging
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 from c_session import Session
-from support import Reference, inspect, needs
+from support import Reference, inspect, needs, scratch, silence
 
 needs("torch", "transformers", "onnxscript")
 
@@ -96,9 +93,8 @@ def quantize(model, activations, weights):
 
 class TorchQuantized(unittest.TestCase):
     def setUp(self):
-        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "model.onnx"
-        logging.disable(logging.WARNING)
-        self.addCleanup(logging.disable, logging.NOTSET)
+        self.path = scratch(self) / "model.onnx"
+        silence(self)
 
     def check(self, model):
         inputs = model.batch(3)
