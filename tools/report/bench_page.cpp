@@ -83,10 +83,6 @@ std::string bench_page(const ordered_json& given, const std::vector<RooflineRow>
   ordered_json kernels = ordered_json::array();
   for (std::size_t i = 0; i < rows.size(); ++i)
     kernels.push_back(row_view(i + 1, rows[i], all.time.ms, most));
-  const auto tile = [](const std::string& label, const std::string& value,
-                       const std::string& note) {
-    return ordered_json{{"label", label}, {"value", value}, {"note", note}};
-  };
   const auto peak = [](const std::string& name, double value, const char* unit) {
     return ordered_json{{"name", name}, {"value", fmt::format("{} {}", figure(value), unit)}};
   };
@@ -103,6 +99,8 @@ std::string bench_page(const ordered_json& given, const std::vector<RooflineRow>
   return render_page(
       Page::bench,
       {{"title", path.filename().string()},
+       {"title_more",
+        fmt::format(", {} x {}", report.at("batch").get<int>(), report.at("seq").get<int>())},
        {"path", path.string()},
        {"device", report.at("device")},
        {"precision", report.at("precision")},

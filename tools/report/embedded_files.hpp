@@ -6,6 +6,8 @@
 namespace bertcl::tools {
 
 extern const std::string_view style_css;     ///< of all pages
+extern const std::string_view head_html;     ///< their beginning
+extern const std::string_view tiles_html;    ///< and their figures
 extern const std::string_view inspect_html;  ///< templates, for mustache
 extern const std::string_view eval_html;
 extern const std::string_view bench_html;

@@ -199,10 +199,6 @@ ordered_json calibration_view(const ordered_json& models, const ShortNames& name
 
 ordered_json eval_tiles(const std::vector<EvaluatedModel>& models,
                         const ordered_json& comparisons) {
-  const auto tile = [](const std::string& label, const std::string& value,
-                       const std::string& note) {
-    return ordered_json{{"label", label}, {"value", value}, {"note", note}};
-  };
   ordered_json tiles = ordered_json::array();
   const EvaluatedModel& one = models.front();
   for (std::size_t k = 0; k < one.scores.size(); ++k) {
@@ -242,6 +238,7 @@ std::string eval_page(const std::vector<EvaluatedModel>& models, const std::stri
   for (const ordered_json& comparison : report.at("comparisons"))
     comparisons.push_back(comparison_view(comparison, names));
   const ordered_json view = {{"title", heads[0].at("file")},
+                             {"title_more", ", evaluation"},
                              {"head", head},
                              {"tiles", eval_tiles(models, report.at("comparisons"))},
                              {"names", std::move(heads)},

@@ -116,23 +116,17 @@ ordered_json tiles_view(const ordered_json& report) {
     integer += kind_of(op.at("type").get<std::string>()) == std::string("int8");
   }
   const ordered_json& times = report.at("load_ms");
-  return {{{"value", fmt::format("{}", report.at("launches").get<int>())},
-           {"label", "launches"},
-           {"note", "kernels of one run"}},
-          {{"value", fmt::format("{} of {}", integer, matmuls)},
-           {"label", "MatMuls in int8"},
-           {"note", "GEMMs and attention"}},
-          {{"value", operations_text(sum.operations)},
-           {"label", "arithmetic"},
-           {"note", fmt::format("batch {}, sequence {}", report.at("batch").get<int>(),
-                                report.at("seq").get<int>())}},
-          {{"value", bytes_cell(sum.weights)}, {"label", "weights read"}, {"note", "in one run"}},
-          {{"value", bytes_text(report.at("arena_bytes").get<std::uint64_t>())},
-           {"label", "activations"},
-           {"note", "device memory"}},
-          {{"value", fmt::format("{:.0f} ms", times.at("total").get<double>())},
-           {"label", "to load"},
-           {"note", "with the current program cache"}}};
+  return {
+      tile("launches", fmt::format("{}", report.at("launches").get<int>()), "kernels of one run"),
+      tile("MatMuls in int8", fmt::format("{} of {}", integer, matmuls), "GEMMs and attention"),
+      tile("arithmetic", operations_text(sum.operations),
+           fmt::format("batch {}, sequence {}", report.at("batch").get<int>(),
+                       report.at("seq").get<int>())),
+      tile("weights read", bytes_cell(sum.weights), "in one run"),
+      tile("activations", bytes_text(report.at("arena_bytes").get<std::uint64_t>()),
+           "device memory"),
+      tile("to load", fmt::format("{:.0f} ms", times.at("total").get<double>()),
+           "with the current program cache")};
 }
 
 ordered_json account_view(const ordered_json& report) {
@@ -165,6 +159,7 @@ std::string inspect_page(const ordered_json& given) {
   const ordered_json report = as_utf8(given);
   const std::filesystem::path path = report.at("path").get<std::string>();
   ordered_json view = {{"title", path.filename().string()},
+                       {"title_more", ""},
                        {"path", path.string()},
                        {"device", report.at("device")},
                        {"precision", report.at("precision")},

@@ -60,8 +60,14 @@ std::string render_page(Page page, const ordered_json& view) {
   mustache::mustache made{std::string(template_of(page))};
   if (!made.is_valid()) throw Error("the template of the report: " + made.error_message());
   mustache::data data = to_data(view);
-  data.set("style", mustache::data(mustache::partial([] { return std::string(style_css); })));
+  for (const auto& [name, text] :
+       {std::pair("style", style_css), {"head_html", head_html}, {"tiles_html", tiles_html}})
+    data.set(name, mustache::data(mustache::partial([text = std::string(text)] { return text; })));
   return made.render(data);
+}
+
+ordered_json tile(const std::string& label, const std::string& value, const std::string& note) {
+  return {{"label", label}, {"value", value}, {"note", note}};
 }
 
 ordered_json as_utf8(const ordered_json& report) {

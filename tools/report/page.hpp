@@ -16,6 +16,10 @@ std::string render_page(Page page, const nlohmann::ordered_json& view);
 /// The same with U+FFFD for what is not UTF-8: names of files and tensors may hold any bytes.
 nlohmann::ordered_json as_utf8(const nlohmann::ordered_json& report);
 
+/// One of "tiles", the figures at the head of a page.
+nlohmann::ordered_json tile(const std::string& label, const std::string& value,
+                            const std::string& note);
+
 /// The color class of a type of arithmetic: "int8", "fp16", "fp32", "mixed", or "moves" for none.
 const char* kind_of(const std::string& type);
 
