@@ -2,27 +2,25 @@
 // Speed of every attention variant (GOP/s) and of the row kernels (GB/s) over the shapes of BERT.
 //
 //   build/bench/bench_attention --benchmark_filter=s8_vnni/ --benchmark_out=attention.json
-#include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <ctime>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "bench/kernel_bench.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/attention.hpp"
 #include "kernels/contracts/quantize.hpp"
 #include "kernels/contracts/rows.hpp"
 #include "opencl/capabilities.hpp"
-#include "opencl/context.hpp"
-#include "support/stopwatch.hpp"
 
 namespace {
 
 using namespace bertcl::opencl;
+using namespace bertcl::bench;
 
 struct Variant {
   const char* name;
@@ -63,33 +61,6 @@ constexpr std::array<std::array<int, 3>, 10> kShapes = {{{1, 16, 32},
                                                          {32, 384, 384}}};
 constexpr int kF32 = 0, kU8 = 1, kS8 = 2;
 
-std::shared_ptr<Context> context;
-
-size_t ceil_div(int value, int divisor) {
-  return static_cast<size_t>((value + divisor - 1) / divisor);
-}
-
-double seconds_of(const Kernel& kernel, std::array<size_t, 3> grid, int launches) {
-  const bertcl::Stopwatch clock;
-  for (int i = 0; i < launches; ++i) context->queue().launch(kernel, grid, {1, 1, 1});
-  context->queue().finish();
-  return clock.seconds();
-}
-
-template <typename T>
-Buffer upload(const std::vector<T>& values) {
-  Buffer buffer = context->allocate(values.size() * sizeof(T));
-  buffer.upload(values);
-  return buffer;
-}
-
-Buffer random_bytes(size_t count) {
-  std::mt19937 generator(1);
-  std::vector<uint8_t> values(count);
-  for (uint8_t& value : values) value = static_cast<uint8_t>(generator());
-  return upload(values);
-}
-
 Buffer random_floats(size_t count) {
   std::mt19937 generator(1);
   std::normal_distribution<float> normal;
@@ -98,11 +69,10 @@ Buffer random_floats(size_t count) {
   return upload(values);
 }
 
-// Launches long enough in a row that their start and end do not count; `work` in units per launch.
+// `work` in units per launch.
 void measure(benchmark::State& state, const Kernel& kernel, std::array<size_t, 3> grid, double work,
              const char* unit) {
-  seconds_of(kernel, grid, 1);
-  const int launches = std::max(1, static_cast<int>(5e-3 / seconds_of(kernel, grid, 1)));
+  const int launches = enough_launches(kernel, grid);
   double seconds = 0;
   const std::clock_t start = std::clock();
   for (auto _ : state) {
@@ -274,22 +244,7 @@ void softmax(benchmark::State& state) {
   measure(state, kernel, {ceil_div(rows, 32), 1, 1}, 8.0 * kCount, "gbps");
 }
 
-template <typename Body>
-void add(const std::string& name, Body&& body) {
-  benchmark::RegisterBenchmark(name.c_str(), body)
-      ->UseManualTime()
-      ->MinTime(0.05)
-      ->Unit(benchmark::kMicrosecond);
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  context = Context::create();
-  benchmark::AddCustomContext("device", context->info().name);
-  benchmark::AddCustomContext("driver", context->info().platform_version);
+void register_all() {
   for (const Variant& variant : variants())
     for (const auto& [batch, seq, block_rows] : kShapes) {
       if (std::string(variant.program).ends_with("ref") && batch > 1) continue;
@@ -307,6 +262,8 @@ int main(int argc, char** argv) {
   add("embed_norm" + size, embed_norm);
   add("quantize" + size, quantize);
   add("softmax" + size, softmax);
-  benchmark::RunSpecifiedBenchmarks();
-  context.reset();
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return main_of(argc, argv, register_all); }

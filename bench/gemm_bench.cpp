@@ -4,32 +4,29 @@
 // run.
 //
 //   build/bench/bench_gemm --benchmark_filter=vnni/M1024 --benchmark_out=gemm.json
-#include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 #include <random>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "bench/kernel_bench.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
-#include "opencl/context.hpp"
-#include "opencl/queue.hpp"
 #include "plan/gemm_s8.hpp"
-#include "support/stopwatch.hpp"
 #include "tools/measure/peaks.hpp"
 
 namespace {
 
 using namespace bertcl::opencl;
+using namespace bertcl::bench;
 
 struct Variant {
   Variant(const char* variant, const char* file, Defines options, const char* of)
@@ -77,31 +74,7 @@ constexpr std::array<std::array<int, 2>, 10> kShapes = {{{768, 768},
                                                          {2, 768}}};
 constexpr int kGelu = 1, kOutU8 = 1;
 
-std::shared_ptr<Context> context;
-
-size_t ceil_div(size_t value, size_t divisor) { return (value + divisor - 1) / divisor; }
-
-double seconds_of(const Kernel& kernel, std::array<size_t, 3> grid, int launches) {
-  const bertcl::Stopwatch clock;
-  for (int i = 0; i < launches; ++i) context->queue().launch(kernel, grid, {1, 1, 1});
-  context->queue().finish();
-  return clock.seconds();
-}
-
-Buffer random_bytes(size_t bytes) {
-  std::mt19937 generator(1);
-  std::vector<uint8_t> values(bytes);
-  for (uint8_t& value : values) value = static_cast<uint8_t>(generator());
-  Buffer buffer = context->allocate(bytes);
-  buffer.upload(values);
-  return buffer;
-}
-
-Buffer constant(size_t count, float value) {
-  Buffer buffer = context->allocate(count * sizeof(float));
-  buffer.upload(std::vector<float>(count, value));
-  return buffer;
-}
+Buffer constant(size_t count, float value) { return upload(std::vector<float>(count, value)); }
 
 /// Prepacked int8 weights, normally distributed as those of models are: four standard deviations
 /// reach 127.
@@ -119,8 +92,7 @@ std::pair<Buffer, Buffer> prepacked_weights(const bertcl::kernels::GemmVariant& 
   Kernel kernel = context->kernel("prepack_s8", "prepack_s8",
                                   {{"ITEM_COLUMNS", 0}, {"ORDER_BLOCK", variant.order_block}});
   bertcl::plan::bind_prepack(kernel, prepacked, gemm, N, 0);
-  Buffer source = context->allocate(weights.size());
-  source.upload(weights);
+  const Buffer source = upload(weights);
   kernel.set(0, source);
   context->queue().launch_items(
       kernel, {bertcl::plan::prepack_items(kernel.defines(), variant.panel, N, 0), 1, 1},
@@ -185,9 +157,7 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
   }
   const std::array<size_t, 3> grid = {ceil_div(M, tiles.tile_rows), ceil_div(N, tiles.tile_columns),
                                       1};
-  seconds_of(kernel, grid, 1);
-  // Enough launches in a row that their start and end do not count.
-  const int launches = std::max(1, static_cast<int>(5e-3 / seconds_of(kernel, grid, 1)));
+  const int launches = enough_launches(kernel, grid);
   // The counters tell of the fastest repetition: other load on the machine only ever adds time.
   double best = 1e9;
   for (auto _ : state) {
@@ -201,14 +171,7 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
   state.counters["us"] = best * 1e6;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  context = Context::create();
-  benchmark::AddCustomContext("device", context->info().name);
-  benchmark::AddCustomContext("driver", context->info().platform_version);
+void register_all() {
   for (const std::string& name : bertcl::tools::peak_kernels(*context))
     benchmark::AddCustomContext(name + "_gops",
                                 fmt::format("{:.0f}", bertcl::tools::peak_gops(*context, name)));
@@ -217,14 +180,12 @@ int main(int argc, char** argv) {
       if (M > 128 && variant.name.ends_with("_ref")) continue;  // seconds per GEMM
       for (const auto& [N, K] : kShapes) {
         const int n = N, k = K;
-        benchmark::RegisterBenchmark(
-            fmt::format("{}/M{}/N{}/K{}", variant.name, M, N, K).c_str(),
-            [&variant, M, n, k](benchmark::State& state) { run(state, variant, M, n, k); })
-            ->UseManualTime()
-            ->MinTime(0.05)
-            ->Unit(benchmark::kMicrosecond);
+        add(fmt::format("{}/M{}/N{}/K{}", variant.name, M, N, K),
+            [&variant, M, n, k](benchmark::State& state) { run(state, variant, M, n, k); });
       }
     }
-  benchmark::RunSpecifiedBenchmarks();
-  context.reset();
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return main_of(argc, argv, register_all); }

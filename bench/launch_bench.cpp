@@ -6,23 +6,20 @@
 //
 // items 1 is a launch for one thread, items 64 wakes them all; threads that finish early sleep
 // until the next launch, and to wake them is most of the cost on a CPU.
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "bench/kernel_bench.hpp"
 #include "opencl/capabilities.hpp"
-#include "opencl/context.hpp"
 #include "opencl/persistent_kernel.hpp"
 
 namespace {
 
 using namespace bertcl::opencl;
+using bertcl::bench::context;
 
 constexpr int kSteps = 87;  // of BERT-base in int8
-std::shared_ptr<Context> context;
 
 void run_empty_plan(benchmark::State& state) {
   Kernel kernel = context->kernel_from_source(
@@ -61,13 +58,7 @@ void run_empty_persistent(benchmark::State& state) {
       kSteps, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  context = Context::create();
-  benchmark::AddCustomContext("device", context->info().name);
+void register_all() {
   const auto add = [](const char* name, void (*run)(benchmark::State&)) {
     benchmark::RegisterBenchmark(name, run)
         ->ArgName("items")
@@ -79,6 +70,8 @@ int main(int argc, char** argv) {
   };
   add("empty_plan", run_empty_plan);
   if (context->capabilities().persistent_kernel) add("empty_persistent", run_empty_persistent);
-  benchmark::RunSpecifiedBenchmarks();
-  context.reset();
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return bertcl::bench::main_of(argc, argv, register_all); }
