@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of a kernel: a struct with one field each, and their order.
+// The arguments of a kernel, as one list: a struct with a field for each, and their order.
 //
-//   template <class A>
-//   struct RowSums {
-//     A a{}, a_type{}, sums{}, M{}, K{};
-//     static constexpr Field<RowSums, A> fields[] = {{&RowSums::a, "a", "u8|i8@a_type"}, ...};
-//   };
+//   BERTCL_CONTRACT(RowSums, (a, "u8|i8@a_type"),  // [M, K]
+//                   (a_type, "int"), (sums, "i32"),  // [M]
+//                   (M, "int"), (K, "int"), (rows_per_item, "int", 1));
+//
+// is template <class A> struct RowSums, with the members A a{}, a_type{}, .., rows_per_item{1} and
+// their `fields`. A comment is about the last argument of its line.
 //
 // An omitted field is a null buffer. The planner uses plan::Argument, immediate launches
 // opencl::KernelArgument. The names are those of the .cl files; tests/kernels compares them.
@@ -14,6 +15,8 @@
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "support/for_each.hpp"
 
 namespace bertcl::kernels {
 
@@ -37,6 +40,19 @@ struct Field {
   A Contract::*member;
   std::string_view name, takes;
 };
+
+#define BERTCL_CONTRACT(contract, ...)                        \
+  template <class A>                                          \
+  struct contract {                                           \
+    using Self = contract;                                    \
+    BERTCL_FOR_EACH(BERTCL_CONTRACT_MEMBER, __VA_ARGS__)      \
+    static constexpr Field<Self, A> fields[] = {              \
+        BERTCL_FOR_EACH(BERTCL_CONTRACT_FIELD, __VA_ARGS__)}; \
+  }
+#define BERTCL_CONTRACT_MEMBER(argument) BERTCL_CONTRACT_MEMBER_OF argument
+#define BERTCL_CONTRACT_MEMBER_OF(name, takes, ...) A name{__VA_ARGS__};
+#define BERTCL_CONTRACT_FIELD(argument) BERTCL_CONTRACT_FIELD_OF argument
+#define BERTCL_CONTRACT_FIELD_OF(name, takes, ...) {&Self::name, #name, takes},
 
 /// The fields of a contract without their offsets: one array per contract, which identifies it.
 template <template <class> class Contract>

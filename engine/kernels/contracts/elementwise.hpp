@@ -6,89 +6,37 @@
 namespace bertcl::kernels {
 
 /// out = op(x).
-template <class A>
-struct Unary {
-  A x{}, out{}, op{}, count{}, chunk{};
-  static constexpr Field<Unary, A> fields[] = {
-      {&Unary::x, "x", "T"},           {&Unary::out, "out", "U"},
-      {&Unary::op, "op", "int"},  // code of elementwise_unary.cl
-      {&Unary::count, "count", "int"}, {&Unary::chunk, "chunk", "int"},
-  };
-};
+BERTCL_CONTRACT(Unary, (x, "T"), (out, "U"), (op, "int"),  // code of elementwise_unary.cl
+                (count, "int"), (chunk, "int"));
 
 /// out = op(a, b), broadcast.
-template <class A>
-struct Binary {
-  A a{}, b{}, out{}, op{}, shape{}, rank{}, count{}, chunk{};
-  static constexpr Field<Binary, A> fields[] = {
-      {&Binary::a, "a", "T"},
-      {&Binary::b, "b", "T"},
-      {&Binary::out, "out", "T|bool"},
-      {&Binary::op, "op", "int"},        // code of elementwise_binary.cl
-      {&Binary::shape, "shape", "i32"},  // extents, strides of a, strides of b
-      {&Binary::rank, "rank", "int"},
-      {&Binary::count, "count", "int"},
-      {&Binary::chunk, "chunk", "int"},
-  };
-};
+BERTCL_CONTRACT(Binary, (a, "T"), (b, "T"), (out, "T|bool"),
+                (op, "int"),     // code of elementwise_binary.cl
+                (shape, "i32"),  // extents, strides of a, strides of b
+                (rank, "int"), (count, "int"), (chunk, "int"));
 
 /// out = activation(gate) * up; quantized where it is integers.
-template <class A>
-struct Gated {
-  A gate{}, up{}, activation{}, out{}, out_type{}, out_inv_scale{}, out_zero_point{}, count{},
-      columns{}, chunk{};
-  static constexpr Field<Gated, A> fields[] = {
-      {&Gated::gate, "gate", "f32"},               // [count / columns, columns]
-      {&Gated::up, "up", "f32"},                   // the same
-      {&Gated::activation, "activation", "int"},   // code of activation.clh
-      {&Gated::out, "out", "f32|u8|i8@out_type"},  // the same
-      {&Gated::out_type, "out_type", "int"},
-      {&Gated::out_inv_scale, "out_inv_scale", "f32?"},    // [columns] of an integer out
-      {&Gated::out_zero_point, "out_zero_point", "f32?"},  // [columns]
-      {&Gated::count, "count", "int"},
-      {&Gated::columns, "columns", "int"},
-      {&Gated::chunk, "chunk", "int"},
-  };
-};
+BERTCL_CONTRACT(Gated, (gate, "f32"),                        // [count / columns, columns]
+                (up, "f32"),                                 // the same
+                (activation, "int"),                         // code of activation.clh
+                (out, "f32|u8|i8@out_type"),                 // the same
+                (out_type, "int"), (out_inv_scale, "f32?"),  // [columns] of an integer out
+                (out_zero_point, "f32?"),                    // [columns]
+                (count, "int"), (columns, "int"), (chunk, "int"));
 
 /// out = condition ? a : b, broadcast.
-template <class A>
-struct Where {
-  A condition{}, a{}, b{}, out{}, shape{}, rank{}, count{}, chunk{};
-  static constexpr Field<Where, A> fields[] = {
-      {&Where::condition, "condition", "bool"},
-      {&Where::a, "a", "T"},
-      {&Where::b, "b", "T=a"},
-      {&Where::out, "out", "T=a"},
-      {&Where::shape, "shape", "i32"},  // extents, strides of the three
-      {&Where::rank, "rank", "int"},
-      {&Where::count, "count", "int"},
-      {&Where::chunk, "chunk", "int"},
-  };
-};
+BERTCL_CONTRACT(Where, (condition, "bool"), (a, "T"), (b, "T=a"), (out, "T=a"),
+                (shape, "i32"),  // extents, strides of the three
+                (rank, "int"), (count, "int"), (chunk, "int"));
 
 /// y = x in another type.
-template <class A>
-struct Cast {
-  A x{}, from{}, y{}, to{}, count{}, chunk{};
-  static constexpr Field<Cast, A> fields[] = {
-      {&Cast::x, "x", "any@from"},    {&Cast::from, "from", "int"},  // types.clh
-      {&Cast::y, "y", "any@to"},      {&Cast::to, "to", "int"},
-      {&Cast::count, "count", "int"}, {&Cast::chunk, "chunk", "int"},
-  };
-};
+BERTCL_CONTRACT(Cast, (x, "any@from"), (from, "int"),  // types.clh
+                (y, "any@to"), (to, "int"), (count, "int"), (chunk, "int"));
 
 /// out[i] = start + i * delta.
-template <class A>
-struct Range {
-  A start{}, delta{}, out{}, count{}, chunk{};
-  static constexpr Field<Range, A> fields[] = {
-      {&Range::start, "start", "T"},  // [1]
-      {&Range::delta, "delta", "T"},  // [1]
-      {&Range::out, "out", "T"},       {&Range::count, "count", "int"},
-      {&Range::chunk, "chunk", "int"},
-  };
-};
+BERTCL_CONTRACT(Range, (start, "T"),  // [1]
+                (delta, "T"),         // [1]
+                (out, "T"), (count, "int"), (chunk, "int"));
 
 /// The kernels of these contracts.
 inline constexpr KernelContract elementwise_contracts[] = {

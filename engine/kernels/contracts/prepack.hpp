@@ -7,33 +7,16 @@
 namespace bertcl::kernels {
 
 /// And sums of the columns.
-template <class A>
-struct PrepackS8 {
-  A w{}, packed{}, colsum{}, n{}, K{}, panel{}, group{}, first{}, N{};
-  static constexpr Field<PrepackS8, A> fields[] = {
-      {&PrepackS8::w, "w", "u8|i8?"},  // [K, n]; the planner gives it at the launch
-      {&PrepackS8::packed, "packed", "raw"},
-      {&PrepackS8::colsum, "colsum", "raw"},  // i32 [N]
-      {&PrepackS8::n, "n", "int"},
-      {&PrepackS8::K, "K", "int"},
-      {&PrepackS8::panel, "panel", "int"},
-      {&PrepackS8::group, "group", "int"},  // rows of w that lie together
-      {&PrepackS8::first, "first", "int"},
-      {&PrepackS8::N, "N", "int"},
-  };
-};
+BERTCL_CONTRACT(PrepackS8, (w, "u8|i8?"),          // [K, n]; the planner gives it at the launch
+                (packed, "raw"), (colsum, "raw"),  // i32 [N]
+                (n, "int"), (K, "int"), (panel, "int"),
+                (group, "int"),  // rows of w that lie together
+                (first, "int"), (N, "int"));
 
 /// In f32, f16 or bf16.
-template <class A>
-struct PrepackFloat {
-  A w{}, packed{}, n{}, K{}, panel{}, first{}, N{};
-  static constexpr Field<PrepackFloat, A> fields[] = {
-      {&PrepackFloat::w, "w", "f32|f16?"},  // [K, n]; the planner gives it at the launch
-      {&PrepackFloat::packed, "packed", "raw"}, {&PrepackFloat::n, "n", "int"},
-      {&PrepackFloat::K, "K", "int"},           {&PrepackFloat::panel, "panel", "int"},
-      {&PrepackFloat::first, "first", "int"},   {&PrepackFloat::N, "N", "int"},
-  };
-};
+BERTCL_CONTRACT(PrepackFloat, (w, "f32|f16?"),  // [K, n]; the planner gives it at the launch
+                (packed, "raw"), (n, "int"), (K, "int"), (panel, "int"), (first, "int"),
+                (N, "int"));
 
 /// The kernels of these contracts.
 inline constexpr KernelContract prepack_contracts[] = {

@@ -7,64 +7,24 @@
 namespace bertcl::kernels {
 
 /// y = saturate(round(x / scale) + zero_point).
-template <class A>
-struct Quantize {
-  A x{}, y{}, y_type{}, scales{}, zero_points{}, count{}, axis{}, inner{}, chunk{};
-  static constexpr Field<Quantize, A> fields[] = {
-      {&Quantize::x, "x", "f32"},
-      {&Quantize::y, "y", "u8|i8@y_type"},
-      {&Quantize::y_type, "y_type", "int"},
-      {&Quantize::scales, "scales", "f32"},                 // [axis]
-      {&Quantize::zero_points, "zero_points", "u8|i8=y?"},  // [axis]
-      {&Quantize::count, "count", "int"},
-      {&Quantize::axis, "axis", "int"},
-      {&Quantize::inner, "inner", "int"},
-      {&Quantize::chunk, "chunk", "int"},
-  };
-};
+BERTCL_CONTRACT(Quantize, (x, "f32"), (y, "u8|i8@y_type"), (y_type, "int"),
+                (scales, "f32"),            // [axis]
+                (zero_points, "u8|i8=y?"),  // [axis]
+                (count, "int"), (axis, "int"), (inner, "int"), (chunk, "int"));
 
 /// y = (x - zero_point) * scale.
-template <class A>
-struct Dequantize {
-  A x{}, x_type{}, y{}, scales{}, zero_points{}, count{}, axis{}, inner{}, chunk{};
-  static constexpr Field<Dequantize, A> fields[] = {
-      {&Dequantize::x, "x", "u8|i8|i32@x_type"},
-      {&Dequantize::x_type, "x_type", "int"},
-      {&Dequantize::y, "y", "f32"},
-      {&Dequantize::scales, "scales", "f32"},                 // [axis]
-      {&Dequantize::zero_points, "zero_points", "u8|i8=x?"},  // [axis]
-      {&Dequantize::count, "count", "int"},
-      {&Dequantize::axis, "axis", "int"},
-      {&Dequantize::inner, "inner", "int"},
-      {&Dequantize::chunk, "chunk", "int"},
-  };
-};
+BERTCL_CONTRACT(Dequantize, (x, "u8|i8|i32@x_type"), (x_type, "int"), (y, "f32"),
+                (scales, "f32"),            // [axis]
+                (zero_points, "u8|i8=x?"),  // [axis]
+                (count, "int"), (axis, "int"), (inner, "int"), (chunk, "int"));
 
 /// Least and largest value of each part of x.
-template <class A>
-struct DynamicRange {
-  A x{}, ranges{}, count{};
-  static constexpr Field<DynamicRange, A> fields[] = {
-      {&DynamicRange::x, "x", "f32"},
-      {&DynamicRange::ranges, "ranges", "f32"},
-      {&DynamicRange::count, "count", "int"},
-  };
-};
+BERTCL_CONTRACT(DynamicRange, (x, "f32"), (ranges, "f32"), (count, "int"));
 
 /// Scale and zero point of the ranges, and x quantized by them.
-template <class A>
-struct DynamicQuantize {
-  A x{}, ranges{}, y{}, scale_out{}, zero_point_out{}, count{}, chunk{};
-  static constexpr Field<DynamicQuantize, A> fields[] = {
-      {&DynamicQuantize::x, "x", "f32"},
-      {&DynamicQuantize::ranges, "ranges", "f32"},
-      {&DynamicQuantize::y, "y", "u8"},
-      {&DynamicQuantize::scale_out, "scale_out", "f32"},           // [1]
-      {&DynamicQuantize::zero_point_out, "zero_point_out", "u8"},  // [1]
-      {&DynamicQuantize::count, "count", "int"},
-      {&DynamicQuantize::chunk, "chunk", "int"},
-  };
-};
+BERTCL_CONTRACT(DynamicQuantize, (x, "f32"), (ranges, "f32"), (y, "u8"), (scale_out, "f32"),  // [1]
+                (zero_point_out, "u8"),                                                       // [1]
+                (count, "int"), (chunk, "int"));
 
 /// The kernels of these contracts.
 inline constexpr KernelContract quantize_contracts[] = {
