@@ -8,34 +8,31 @@
 #include <cstddef>
 #include <string_view>
 
+#include "support/for_each.hpp"
+
 namespace bertcl::ops::operands {
+
+/// namespace op, with the operands as enumerators and their names, "x", "bias?".
+#define BERTCL_OPERANDS(op, ...)                                                                   \
+  namespace op {                                                                                   \
+  enum : std::size_t { BERTCL_FOR_EACH(BERTCL_OPERAND, __VA_ARGS__) };                             \
+  inline constexpr std::string_view names[] = {BERTCL_FOR_EACH(BERTCL_OPERAND_NAME, __VA_ARGS__)}; \
+  }                                                                                                \
+  static_assert(true)
+#define BERTCL_OPERAND(operand) BERTCL_OPERAND_OF operand
+#define BERTCL_OPERAND_OF(name, ...) name,
+#define BERTCL_OPERAND_NAME(operand) BERTCL_OPERAND_NAME_OF operand
+#define BERTCL_OPERAND_NAME_OF(name, ...) #name __VA_ARGS__,
 
 /// y[.., N] = activation(x[.., K] w[K, N] + bias) {activation?, precision?,
 /// precision_reason?, float_reason?}. precision: "fp16" or "bf16"; x and y may be in bf16.
-namespace linear {
-enum : std::size_t { x, w, bias };
-inline constexpr std::string_view names[] = {"x", "w", "bias?"};
-}  // namespace linear
+BERTCL_OPERANDS(linear, (x), (w), (bias, "?"));
 
 /// The same on integers {activation?}; the sums are exact. x_scale and x_zero_point may be computed
 /// (DynamicQuantizeLinear), x_scale also with one element for each row (quantize_rows); all else
 /// but x is constant. w_scale and w_zero_point (i8) have one element or N.
-namespace linear_q {
-enum : std::size_t {
-  x,
-  w,
-  bias,
-  x_scale,
-  x_zero_point,
-  w_scale,
-  out_scale,
-  out_zero_point,
-  w_zero_point
-};
-inline constexpr std::string_view names[] = {
-    "x",       "w",          "bias?",           "x_scale",      "x_zero_point?",
-    "w_scale", "out_scale?", "out_zero_point?", "w_zero_point?"};
-}  // namespace linear_q
+BERTCL_OPERANDS(linear_q, (x), (w), (bias, "?"), (x_scale), (x_zero_point, "?"), (w_scale),
+                (out_scale, "?"), (out_zero_point, "?"), (w_zero_point, "?"));
 
 /// softmax(scale * q k^T + mask) v, by heads {heads, scale, p_type?, mask_is_length?,
 /// unnormalized?, offsets?, masked?, masks_rows?, score_scale?, score_lowest?, score_factor?,
@@ -52,49 +49,13 @@ inline constexpr std::string_view names[] = {
 /// exponentials relative to the largest, and p v is divided by the sum of the quantized p. With
 /// score_scale the scores s = scale * q k^T are quantized, clamp(round(s / score_scale),
 /// score_lowest, score_lowest + 255) * score_scale, and then multiplied with score_factor.
-namespace attention {
-enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask, bias };
-inline constexpr std::string_view names[] = {
-    "q", "k", "v", "mask?", "p_scale?", "p_zero_point?", "seq_offsets?", "key_mask?", "bias?"};
-}  // namespace attention
+BERTCL_OPERANDS(attention, (q), (k), (v), (mask, "?"), (p_scale, "?"), (p_zero_point, "?"),
+                (seq_offsets, "?"), (key_mask, "?"), (bias, "?"));
 
 /// The same on bytes.
-namespace attention_q {
-enum : std::size_t {
-  q,
-  k,
-  v,
-  mask,
-  p_scale,
-  q_scale,
-  q_zero_point,
-  k_scale,
-  k_zero_point,
-  v_scale,
-  v_zero_point,
-  out_scale,
-  out_zero_point,
-  seq_offsets,
-  key_mask,
-  bias
-};
-inline constexpr std::string_view names[] = {"q",
-                                             "k",
-                                             "v",
-                                             "mask?",
-                                             "p_scale",
-                                             "q_scale",
-                                             "q_zero_point?",
-                                             "k_scale",
-                                             "k_zero_point?",
-                                             "v_scale",
-                                             "v_zero_point?",
-                                             "out_scale?",
-                                             "out_zero_point?",
-                                             "seq_offsets?",
-                                             "key_mask?",
-                                             "bias?"};
-}  // namespace attention_q
+BERTCL_OPERANDS(attention_q, (q), (k), (v), (mask, "?"), (p_scale), (q_scale), (q_zero_point, "?"),
+                (k_scale), (k_zero_point, "?"), (v_scale), (v_zero_point, "?"), (out_scale, "?"),
+                (out_zero_point, "?"), (seq_offsets, "?"), (key_mask, "?"), (bias, "?"));
 
 /// What relative positions add to the scores of attention (disentangled attention, He et al., 2021)
 /// {heads, scale, of_keys?, offset?} -> f32 [batch, heads, seq, seq]:
@@ -106,69 +67,30 @@ inline constexpr std::string_view names[] = {"q",
 /// [.., seq, seq]; addend is like the result. After pack_tokens x is [tokens, hidden], and the
 /// result f32 [heads, tokens, longest]: by the row of the key, and by the place of the query in its
 /// sequence.
-namespace position_scores {
-enum : std::size_t {
-  x,
-  positions,
-  index,
-  addend,
-  x_scale,
-  x_zero_point,
-  seq_offsets,
-  positions_scale,
-  positions_zero_point
-};
-inline constexpr std::string_view names[] = {"x",
-                                             "positions",
-                                             "index",
-                                             "addend?",
-                                             "x_scale?",
-                                             "x_zero_point?",
-                                             "seq_offsets?",
-                                             "positions_scale?",
-                                             "positions_zero_point?"};
-}  // namespace position_scores
+BERTCL_OPERANDS(position_scores, (x), (positions), (index), (addend, "?"), (x_scale, "?"),
+                (x_zero_point, "?"), (seq_offsets, "?"), (positions_scale, "?"),
+                (positions_zero_point, "?"));
 
 /// Rotary position embedding (Su et al., 2021) of each head {heads}: x * cos + rotated x * sin,
 /// where the rotated halves of a head are the second, negated, and the first. x [batch, seq,
 /// hidden], or after pack_tokens [tokens, hidden] and seq_offsets; cos and sin [.., seq, size] by
 /// the place of a token in its sequence, or [batch, .., seq, size] of each sequence. With
 /// out_scale, of one element or one for each column, the result is quantized.
-namespace rotary {
-enum : std::size_t { x, cos, sin, seq_offsets, out_scale, out_zero_point };
-inline constexpr std::string_view names[] = {
-    "x", "cos", "sin", "seq_offsets?", "out_scale?", "out_zero_point?"};
-}  // namespace rotary
+BERTCL_OPERANDS(rotary, (x), (cos), (sin), (seq_offsets, "?"), (out_scale, "?"),
+                (out_zero_point, "?"));
 
 /// activation(gate) * up {activation?}: "silu", x / (1 + exp(-x)), or none. With out_scale, of one
 /// element or one for each column, the result is quantized.
-namespace gated {
-enum : std::size_t { gate, up, out_scale, out_zero_point };
-inline constexpr std::string_view names[] = {"gate", "up", "out_scale?", "out_zero_point?"};
-}  // namespace gated
+BERTCL_OPERANDS(gated, (gate), (up), (out_scale, "?"), (out_zero_point, "?"));
 
 /// LayerNorm of x + residual {epsilon, rms?, sum?} -> f32 [, sum] [, quantized [, quantized]]: f32,
 /// and the same quantized for one or two kinds of readers (the next GEMM, the next residual sum).
 /// rms = 1: RMSNorm. sum = 1: x + residual is a result, too, in f32.
+BERTCL_OPERANDS(add_norm, (x), (residual, "?"), (gamma), (beta, "?"), (x_scale, "?"),
+                (x_zero_point, "?"), (residual_scale, "?"), (residual_zero_point, "?"),
+                (out_scale, "?"), (out_zero_point, "?"), (second_scale, "?"),
+                (second_zero_point, "?"));
 namespace add_norm {
-enum : std::size_t {
-  x,
-  residual,
-  gamma,
-  beta,
-  x_scale,
-  x_zero_point,
-  residual_scale,
-  residual_zero_point,
-  out_scale,
-  out_zero_point,
-  second_scale,
-  second_zero_point
-};
-inline constexpr std::string_view names[] = {
-    "x",          "residual?",       "gamma",           "beta?",
-    "x_scale?",   "x_zero_point?",   "residual_scale?", "residual_zero_point?",
-    "out_scale?", "out_zero_point?", "second_scale?",   "second_zero_point?"};
 /// The two terms of the sum, each with its quantization.
 struct Term {
   std::size_t value, scale, zero_point;
@@ -179,26 +101,9 @@ inline constexpr Term terms[] = {{x, x_scale, x_zero_point},
 
 /// LayerNorm of word[ids] + type[types] + position[positions] {epsilon}, with the results of
 /// add_norm. Absent types are 0; absent positions count up along the sequence.
-namespace embed_norm {
-enum : std::size_t {
-  ids,
-  types,
-  positions,
-  word,
-  type,
-  position,
-  gamma,
-  beta,
-  out_scale,
-  out_zero_point,
-  second_scale,
-  second_zero_point
-};
-inline constexpr std::string_view names[] = {
-    "ids",        "types?",          "positions?",    "word",
-    "type?",      "position",        "gamma",         "beta?",
-    "out_scale?", "out_zero_point?", "second_scale?", "second_zero_point?"};
-}  // namespace embed_norm
+BERTCL_OPERANDS(embed_norm, (ids), (types, "?"), (positions, "?"), (word), (type, "?"), (position),
+                (gamma), (beta, "?"), (out_scale, "?"), (out_zero_point, "?"), (second_scale, "?"),
+                (second_zero_point, "?"));
 
 /// One row for each sequence of x {kind, columns?, normalize?, masked?}: over the tokens that the
 /// mask keeps their mean or largest value, or the first (cls) or the last of them; 0 where it keeps
@@ -206,9 +111,8 @@ inline constexpr std::string_view names[] = {
 /// is larger. x [batch, seq, hidden] with a mask [batch, seq]; after pack_tokens [tokens, hidden],
 /// seq_offsets and key_mask (masked = 1 if it is to be read). x [batch, hidden]: each row is a
 /// sequence.
+BERTCL_OPERANDS(pool, (x), (mask, "?"), (seq_offsets, "?"), (key_mask, "?"));
 namespace pool {
-enum : std::size_t { x, mask, seq_offsets, key_mask };
-inline constexpr std::string_view names[] = {"x", "mask?", "seq_offsets?", "key_mask?"};
 /// Of kind; a kernel takes its place here.
 inline constexpr std::string_view kinds[] = {"mean", "max", "cls", "last"};
 inline constexpr double least_norm = 1e-12;
@@ -216,35 +120,22 @@ inline constexpr double least_norm = 1e-12;
 
 /// Rows quantized by their own largest magnitude {least} -> i8, or u8 with the zero point 128, and
 /// scale f32[.., 1] = max(|row|, least) / 127.
-namespace quantize_rows {
-inline constexpr std::string_view names[] = {"x"};
-}
+BERTCL_OPERANDS(quantize_rows, (x));
 
 /// Shows a value to calibration {name}; no result.
-namespace observe {
-inline constexpr std::string_view names[] = {"x"};
-}
+BERTCL_OPERANDS(observe, (x));
 
 /// Values that the host fills during upload {keeps_padding?, mask_is_length?, rows?}
 ///   -> ids, positions, seq_offsets, key_mask [, types];
 /// positions count from 0 in each sequence if they are not an operand. Without ids {rows =
 /// "[batch, seq]"} are the sizes, and every row counts.
-namespace pack_inputs {
-enum : std::size_t { ids, types, mask, positions };
-inline constexpr std::string_view names[] = {"ids?", "types?", "mask?", "positions?"};
-}  // namespace pack_inputs
+BERTCL_OPERANDS(pack_inputs, (ids, "?"), (types, "?"), (mask, "?"), (positions, "?"));
 
 /// Rows of [batch, seq, ..] as [tokens, ..].
-namespace pack {
-enum : std::size_t { padded, seq_offsets };
-inline constexpr std::string_view names[] = {"padded", "seq_offsets"};
-}  // namespace pack
+BERTCL_OPERANDS(pack, (padded), (seq_offsets));
 
 /// Rows of [tokens, ..] as [batch, seq, ..], with zeros for padding. Those of [tokens, n] also as
 /// two results [batch, seq, k] and [batch, seq, n - k].
-namespace unpack {
-enum : std::size_t { packed, seq_offsets };
-inline constexpr std::string_view names[] = {"packed", "seq_offsets"};
-}  // namespace unpack
+BERTCL_OPERANDS(unpack, (packed), (seq_offsets));
 
 }  // namespace bertcl::ops::operands
