@@ -4,37 +4,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bertcl/error.hpp"
 
 namespace bertcl::kernels {
 
-std::int32_t type_code(ir::DType type) {
-  switch (type) {
-    case ir::DType::f32:
-      return 0;
-    case ir::DType::u8:
-      return 1;
-    case ir::DType::i8:
-      return 2;
-    case ir::DType::f16:
-      return 3;
-    case ir::DType::i32:
-      return 4;
-    case ir::DType::i64:
-      return 5;
-    case ir::DType::boolean:
-      return 6;
-    case ir::DType::bf16:
-      return 7;
-    default:
-      break;
-  }
-  throw Error(
-      fmt::format("no kernels for element type {} (supported: f32, f16, i32, i64, u8, i8, bool)",
-                  ir::name_of(type)));
-}
-
 namespace {
+
+constexpr ir::DType types[] = {ir::DType::f32, ir::DType::u8,  ir::DType::i8,      ir::DType::f16,
+                               ir::DType::i32, ir::DType::i64, ir::DType::boolean, ir::DType::bf16};
 
 struct Activation {
   std::string_view name;
@@ -52,6 +31,14 @@ const Activation& find_activation(const std::string& name) {
 }
 
 }  // namespace
+
+std::int32_t type_code(ir::DType type) {
+  const auto at = std::ranges::find(types, type);
+  if (at != std::end(types)) return static_cast<std::int32_t>(at - types);
+  throw Error(
+      fmt::format("no kernels for element type {} (supported: f32, f16, i32, i64, u8, i8, bool)",
+                  ir::name_of(type)));
+}
 
 std::int32_t activation_code(const std::string& name) {
   return name.empty() ? 0 : find_activation(name).in_epilogue;

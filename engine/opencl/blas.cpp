@@ -21,6 +21,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "opencl/status.hpp"
+#include "support/for_each.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -33,26 +34,12 @@ std::string blas_status_name(clblast::StatusCode status) {
 #define BERTCL_STATUS(name)       \
   case clblast::StatusCode::name: \
     return #name;
-    BERTCL_STATUS(kNotImplemented)
-    BERTCL_STATUS(kInvalidMatrixA)
-    BERTCL_STATUS(kInvalidMatrixB)
-    BERTCL_STATUS(kInvalidMatrixC)
-    BERTCL_STATUS(kInvalidDimension)
-    BERTCL_STATUS(kInvalidLeadDimA)
-    BERTCL_STATUS(kInvalidLeadDimB)
-    BERTCL_STATUS(kInvalidLeadDimC)
-    BERTCL_STATUS(kInsufficientMemoryA)
-    BERTCL_STATUS(kInsufficientMemoryB)
-    BERTCL_STATUS(kInsufficientMemoryC)
-    BERTCL_STATUS(kInsufficientMemoryTemp)
-    BERTCL_STATUS(kInvalidBatchCount)
-    BERTCL_STATUS(kInvalidOverrideKernel)
-    BERTCL_STATUS(kMissingOverrideParameter)
-    BERTCL_STATUS(kInvalidLocalMemUsage)
-    BERTCL_STATUS(kNoHalfPrecision)
-    BERTCL_STATUS(kDatabaseError)
-    BERTCL_STATUS(kUnknownError)
-    BERTCL_STATUS(kUnexpectedError)
+    BERTCL_FOR_EACH(BERTCL_STATUS, kNotImplemented, kInvalidMatrixA, kInvalidMatrixB,
+                    kInvalidMatrixC, kInvalidDimension, kInvalidLeadDimA, kInvalidLeadDimB,
+                    kInvalidLeadDimC, kInsufficientMemoryA, kInsufficientMemoryB,
+                    kInsufficientMemoryC, kInsufficientMemoryTemp, kInvalidBatchCount,
+                    kInvalidOverrideKernel, kMissingOverrideParameter, kInvalidLocalMemUsage,
+                    kNoHalfPrecision, kDatabaseError, kUnknownError, kUnexpectedError)
 #undef BERTCL_STATUS
     default:  // the other codes are those of CL
       return status_name(static_cast<int>(status));

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "opencl/capabilities.hpp"
+#include "support/for_each.hpp"
 
 namespace bertcl::opencl {
 
@@ -12,37 +13,14 @@ struct CapabilityName {
   bool Capabilities::*flag;
 };
 
-inline constexpr std::array<CapabilityName, 29> kCapabilityNames = {{
-    {"overlapping_views", &Capabilities::overlapping_views},
-    {"in_process_cpu", &Capabilities::in_process_cpu},
-    {"persistent_kernel", &Capabilities::persistent_kernel},
-    {"assembly_binaries", &Capabilities::assembly_binaries},
-    {"avx2", &Capabilities::avx2},
-    {"avx512", &Capabilities::avx512},
-    {"avx512_vnni", &Capabilities::avx512_vnni},
-    {"avx_vnni", &Capabilities::avx_vnni},
-    {"avx512_bf16", &Capabilities::avx512_bf16},
-    {"arm_sdot", &Capabilities::arm_sdot},
-    {"fp16", &Capabilities::fp16},
-    {"fp64", &Capabilities::fp64},
-    {"int_dot_product", &Capabilities::int_dot_product},
-    {"subgroups", &Capabilities::subgroups},
-    {"command_buffer", &Capabilities::command_buffer},
-    {"ptx_dp4a", &Capabilities::ptx_dp4a},
-    {"ptx_mma_s8", &Capabilities::ptx_mma_s8},
-    {"ptx_wgmma_s8", &Capabilities::ptx_wgmma_s8},
-    {"ptx_cp_async", &Capabilities::ptx_cp_async},
-    {"intel_dpas_8", &Capabilities::intel_dpas_8},
-    {"intel_dpas_16", &Capabilities::intel_dpas_16},
-    {"amd_mfma_k16", &Capabilities::amd_mfma_k16},
-    {"amd_mfma_k32", &Capabilities::amd_mfma_k32},
-    {"amd_wmma", &Capabilities::amd_wmma},
-    {"amd_wmma_gfx12", &Capabilities::amd_wmma_gfx12},
-    {"matrix_f16", &Capabilities::matrix_f16},
-    {"amd_sdot4", &Capabilities::amd_sdot4},
-    {"amd_sudot4", &Capabilities::amd_sudot4},
-    {"arm_dot_acc", &Capabilities::arm_dot_acc},
-}};
+#define BERTCL_CAPABILITY(name) CapabilityName{#name, &Capabilities::name},
+inline constexpr auto kCapabilityNames = std::to_array({BERTCL_FOR_EACH(
+    BERTCL_CAPABILITY, overlapping_views, in_process_cpu, persistent_kernel, assembly_binaries,
+    avx2, avx512, avx512_vnni, avx_vnni, avx512_bf16, arm_sdot, fp16, fp64, int_dot_product,
+    subgroups, command_buffer, ptx_dp4a, ptx_mma_s8, ptx_wgmma_s8, ptx_cp_async, intel_dpas_8,
+    intel_dpas_16, amd_mfma_k16, amd_mfma_k32, amd_wmma, amd_wmma_gfx12, matrix_f16, amd_sdot4,
+    amd_sudot4, arm_dot_acc)});
+#undef BERTCL_CAPABILITY
 
 /// The back ends of kernels_cl/units/dot4.clh but its emulation, in the order of preference.
 struct Dot4Backend {
