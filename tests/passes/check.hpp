@@ -3,9 +3,11 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ir/text.hpp"
 #include "ops/verify.hpp"
@@ -37,7 +39,23 @@ inline std::string replaced(std::string_view text, std::string_view from, std::s
   return std::string(text).replace(at, from.size(), to);
 }
 
+/// Two graphs as one text: lines that begin with "- " are only in the first, with "+ " only in the
+/// second. Throws if there are none of these.
+inline std::pair<std::string, std::string> both(const std::string& text) {
+  std::pair<std::string, std::string> graphs;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const bool only_first = line.starts_with("- "), only_second = line.starts_with("+ ");
+    if (only_first || only_second) line[0] = ' ';
+    if (!only_second) graphs.first += line + '\n';
+    if (!only_first) graphs.second += line + '\n';
+  }
+  if (graphs.first == graphs.second) throw std::invalid_argument("nothing differs in: " + text);
+  return graphs;
+}
+
 #define EXPECT_REWRITE(pass, before, expected) EXPECT_EQ(after((pass), (before)), normal(expected))
+#define EXPECT_DIFF(pass, text) EXPECT_REWRITE(pass, both(text).first, both(text).second)
 #define EXPECT_UNCHANGED(pass, before) EXPECT_EQ(after((pass), (before)), normal(before))
 
 }  // namespace bertcl::passes

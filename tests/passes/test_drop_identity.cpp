@@ -35,16 +35,16 @@ TEST(DropIdentity, AnAddOfZeroThatBroadcastsStays) {
 }
 
 TEST(DeadCode, WhatNothingReadsDisappears) {
-  EXPECT_REWRITE(dead_code(), R"(graph g(%x: f32[4]) {
+  EXPECT_DIFF(dead_code(), R"(graph g(%x: f32[4]) {
   %a: f32[4] = Relu(%x)
-  %b: f32[4] = Exp(%a)
-  %c: f32[4] = Neg(%b)
-  return %a as y
-})",
-                 R"(graph g(%x: f32[4]) {
-  %a: f32[4] = Relu(%x)
+- %b: f32[4] = Exp(%a)
+- %c: f32[4] = Neg(%b)
   return %a as y
 })");
+}
+
+TEST(Check, ADiffWithoutADifferenceIsRefused) {
+  EXPECT_THROW(both("graph g(%x: f32[4]) {\n  return %x as y\n}"), std::invalid_argument);
 }
 
 }  // namespace

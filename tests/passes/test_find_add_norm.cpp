@@ -10,67 +10,48 @@ Pass find_add_norm();
 namespace {
 
 TEST(FindAddNorm, ResidualSumAndNorm) {
-  EXPECT_REWRITE(find_add_norm(), R"(graph g(%x: f32[batch, seq, 8], %r: f32[batch, seq, 8]) {
-  %s: f32[batch, seq, 8] = Add(%x, %r)
+  EXPECT_DIFF(find_add_norm(), R"(graph g(%x: f32[batch, seq, 8], %r: f32[batch, seq, 8]) {
+- %s: f32[batch, seq, 8] = Add(%x, %r)
   const %gamma: f32[8] = ...
   const %beta: f32[8] = ...
-  %y: f32[batch, seq, 8] = LayerNormalization(%s, %gamma, %beta) {axis = -1, epsilon = 0.5}
-  return %y as y
-})",
-                 R"(graph g(%x: f32[batch, seq, 8], %r: f32[batch, seq, 8]) {
-  const %gamma: f32[8] = ...
-  const %beta: f32[8] = ...
-  %y: f32[batch, seq, 8] = add_norm(%x, %r, %gamma, %beta) {epsilon = 0.5}
+- %y: f32[batch, seq, 8] = LayerNormalization(%s, %gamma, %beta) {axis = -1, epsilon = 0.5}
++ %y: f32[batch, seq, 8] = add_norm(%x, %r, %gamma, %beta) {epsilon = 0.5}
   return %y as y
 })");
 }
 
 TEST(FindAddNorm, ASumThatIsReadElsewhereTooIsASecondResult) {
-  EXPECT_REWRITE(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
-  %s: f32[batch, 8] = Add(%x, %r)
+  EXPECT_DIFF(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
+- %s: f32[batch, 8] = Add(%x, %r)
   const %gamma: f32[8] = ...
   const %beta: f32[8] = ...
-  %y: f32[batch, 8] = LayerNormalization(%s, %gamma, %beta) {axis = 1, epsilon = 0.5}
-  return %y as y, %s as s
-})",
-                 R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
-  const %gamma: f32[8] = ...
-  const %beta: f32[8] = ...
-  %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, %beta) {epsilon = 0.5, sum = 1}
+- %y: f32[batch, 8] = LayerNormalization(%s, %gamma, %beta) {axis = 1, epsilon = 0.5}
++ %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, %beta) {epsilon = 0.5, sum = 1}
   return %y as y, %s as s
 })");
 }
 
 TEST(FindAddNorm, TheSumStandsBeforeAllOfItsReaders) {
-  EXPECT_REWRITE(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
-  %s: f32[batch, 8] = Add(%x, %r)
+  EXPECT_DIFF(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
+- %s: f32[batch, 8] = Add(%x, %r)
++ const %gamma: f32[8] = ...
++ %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, rms = 1, sum = 1}
   %t: f32[batch, 8] = Tanh(%s)
-  const %gamma: f32[8] = ...
-  %y: f32[batch, 8] = RMSNormalization(%s, %gamma) {axis = -1, epsilon = 0.5}
-  %z: f32[batch, 8] = Add(%y, %t)
-  return %z as z
-})",
-                 R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
-  const %gamma: f32[8] = ...
-  %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, rms = 1, sum = 1}
-  %t: f32[batch, 8] = Tanh(%s)
+- const %gamma: f32[8] = ...
+- %y: f32[batch, 8] = RMSNormalization(%s, %gamma) {axis = -1, epsilon = 0.5}
   %z: f32[batch, 8] = Add(%y, %t)
   return %z as z
 })");
 }
 
 TEST(FindAddNorm, TheSecondOfTwoNormsOfASumReadsIt) {
-  EXPECT_REWRITE(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
-  %s: f32[batch, 8] = Add(%x, %r)
+  EXPECT_DIFF(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
+- %s: f32[batch, 8] = Add(%x, %r)
   const %gamma: f32[8] = ...
-  %y: f32[batch, 8] = RMSNormalization(%s, %gamma) {axis = -1, epsilon = 0.5}
-  %z: f32[batch, 8] = LayerNormalization(%s, %gamma) {axis = -1, epsilon = 0.5}
-  return %y as y, %z as z
-})",
-                 R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
-  const %gamma: f32[8] = ...
-  %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, rms = 1, sum = 1}
-  %z: f32[batch, 8] = add_norm(%s, _, %gamma, _) {epsilon = 0.5}
+- %y: f32[batch, 8] = RMSNormalization(%s, %gamma) {axis = -1, epsilon = 0.5}
+- %z: f32[batch, 8] = LayerNormalization(%s, %gamma) {axis = -1, epsilon = 0.5}
++ %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, rms = 1, sum = 1}
++ %z: f32[batch, 8] = add_norm(%s, _, %gamma, _) {epsilon = 0.5}
   return %y as y, %z as z
 })");
 }

@@ -7,17 +7,12 @@ Pass find_linear();
 namespace {
 
 TEST(FindLinear, MatMulAndBias) {
-  EXPECT_REWRITE(find_linear(), R"(graph g(%x: f32[batch, seq, 4]) {
+  EXPECT_DIFF(find_linear(), R"(graph g(%x: f32[batch, seq, 4]) {
   const %w: f32[4, 8] = ...
-  %0: f32[batch, seq, 8] = MatMul(%x, %w)
+- %0: f32[batch, seq, 8] = MatMul(%x, %w)
   const %b: f32[8] = ...
-  %1: f32[batch, seq, 8] = Add(%b, %0)
-  return %1
-})",
-                 R"(graph g(%x: f32[batch, seq, 4]) {
-  const %w: f32[4, 8] = ...
-  const %b: f32[8] = ...
-  %1: f32[batch, seq, 8] = linear(%x, %w, %b)
+- %1: f32[batch, seq, 8] = Add(%b, %0)
++ %1: f32[batch, seq, 8] = linear(%x, %w, %b)
   return %1
 })");
 }
@@ -38,16 +33,10 @@ TEST(FindLinear, TwoComputedOperandsStayMatMul) {
 }
 
 TEST(FindLinear, ABiasThatIsReadTwiceInTheMiddleStaysOutside) {
-  EXPECT_REWRITE(find_linear(), R"(graph g(%x: f32[batch, 4]) {
+  EXPECT_DIFF(find_linear(), R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 8] = ...
-  %0: f32[batch, 8] = MatMul(%x, %w)
-  const %b: f32[8] = ...
-  %1: f32[batch, 8] = Add(%b, %0)
-  return %1, %0
-})",
-                 R"(graph g(%x: f32[batch, 4]) {
-  const %w: f32[4, 8] = ...
-  %0: f32[batch, 8] = linear(%x, %w)
+- %0: f32[batch, 8] = MatMul(%x, %w)
++ %0: f32[batch, 8] = linear(%x, %w)
   const %b: f32[8] = ...
   %1: f32[batch, 8] = Add(%b, %0)
   return %1, %0
@@ -55,43 +44,29 @@ TEST(FindLinear, ABiasThatIsReadTwiceInTheMiddleStaysOutside) {
 }
 
 TEST(FindLinear, ABiasAfterTheResidualSum) {
-  EXPECT_REWRITE(find_linear(), R"(graph g(%x: f32[batch, seq, 4], %r: f32[batch, seq, 8]) {
+  EXPECT_DIFF(find_linear(), R"(graph g(%x: f32[batch, seq, 4], %r: f32[batch, seq, 8]) {
   const %w: f32[4, 8] = ...
-  %0: f32[batch, seq, 8] = MatMul(%x, %w)
-  %1: f32[batch, seq, 8] = Add(%r, %0)
+- %0: f32[batch, seq, 8] = MatMul(%x, %w)
+- %1: f32[batch, seq, 8] = Add(%r, %0)
   const %b: f32[8] = ...
-  %2: f32[batch, seq, 8] = Add(%1, %b)
-  return %2
-})",
-                 R"(graph g(%x: f32[batch, seq, 4], %r: f32[batch, seq, 8]) {
-  const %w: f32[4, 8] = ...
-  const %b: f32[8] = ...
-  %0.biased: f32[batch, seq, 8] = linear(%x, %w, %b)
-  %2: f32[batch, seq, 8] = Add(%0.biased, %r)
+- %2: f32[batch, seq, 8] = Add(%1, %b)
++ %0.biased: f32[batch, seq, 8] = linear(%x, %w, %b)
++ %2: f32[batch, seq, 8] = Add(%0.biased, %r)
   return %2
 })");
 }
 
 TEST(FindLinear, ABiasAfterTheSumOfAnIntegerMatMul) {
-  EXPECT_REWRITE(find_linear(),
-                 R"(graph g(%x: u8[batch, 4], %z: u8[], %s: f32[], %r: f32[batch, 8]) {
+  EXPECT_DIFF(find_linear(), R"(graph g(%x: u8[batch, 4], %z: u8[], %s: f32[], %r: f32[batch, 8]) {
   const %w: i8[4, 8] = ...
   %0: i32[batch, 8] = MatMulInteger(%x, %w, %z)
   %1: f32[batch, 8] = Cast(%0) {to = "f32"}
   %2: f32[batch, 8] = Mul(%1, %s)
-  %3: f32[batch, 8] = Add(%2, %r)
+- %3: f32[batch, 8] = Add(%2, %r)
   const %b: f32[8] = ...
-  %4: f32[batch, 8] = Add(%b, %3)
-  return %4
-})",
-                 R"(graph g(%x: u8[batch, 4], %z: u8[], %s: f32[], %r: f32[batch, 8]) {
-  const %w: i8[4, 8] = ...
-  %0: i32[batch, 8] = MatMulInteger(%x, %w, %z)
-  %1: f32[batch, 8] = Cast(%0) {to = "f32"}
-  %2: f32[batch, 8] = Mul(%1, %s)
-  const %b: f32[8] = ...
-  %2.biased: f32[batch, 8] = Add(%2, %b)
-  %4: f32[batch, 8] = Add(%2.biased, %r)
+- %4: f32[batch, 8] = Add(%b, %3)
++ %2.biased: f32[batch, 8] = Add(%2, %b)
++ %4: f32[batch, 8] = Add(%2.biased, %r)
   return %4
 })");
 }

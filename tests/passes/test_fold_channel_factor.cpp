@@ -42,18 +42,14 @@ TEST(FoldChannelFactor, EachSpellingBecomesAScaleForEachChannel) {
 }
 
 TEST(FoldChannelFactor, AScaleForEachChannelTakesTheFactorToo) {
-  EXPECT_REWRITE(fold_channel_factor(), R"(graph g(%x: f32[batch, 2]) {
-  const %m: f32[2] = [2, 4]
-  %a: f32[batch, 2] = Mul(%x, %m)
-  const %s: f32[2] = [0.5, 4]
+  EXPECT_DIFF(fold_channel_factor(), R"(graph g(%x: f32[batch, 2]) {
+- const %m: f32[2] = [2, 4]
+- %a: f32[batch, 2] = Mul(%x, %m)
+- const %s: f32[2] = [0.5, 4]
++ const %s: f32[2] = [0.25, 1]
   const %z: i8[2] = [3, -5]
-  %y: i8[batch, 2] = QuantizeLinear(%a, %s, %z) {axis = 1}
-  return %y as y
-})",
-                 R"(graph g(%x: f32[batch, 2]) {
-  const %s: f32[2] = [0.25, 1]
-  const %z: i8[2] = [3, -5]
-  %y: i8[batch, 2] = QuantizeLinear(%x, %s, %z) {axis = 1}
+- %y: i8[batch, 2] = QuantizeLinear(%a, %s, %z) {axis = 1}
++ %y: i8[batch, 2] = QuantizeLinear(%x, %s, %z) {axis = 1}
   return %y as y
 })");
 }

@@ -54,19 +54,12 @@ TEST(FoldConstants, QuantizedVectorsFold) {
 }
 
 TEST(FoldConstants, FloatWeightsThatAreQuantizedBecomeInt8) {
-  EXPECT_REWRITE(fold_constants({}), R"(graph g(%x: f32[1, 2]) {
-  const %w: f32[2, 2] = [1.0, -0.26, 0.75, 9.0]
+  EXPECT_DIFF(fold_constants({}), R"(graph g(%x: f32[1, 2]) {
+- const %w: f32[2, 2] = [1.0, -0.26, 0.75, 9.0]
++ const %q: i8[2, 2] = [2, -1, 2, 36]
   const %s: f32[2] = [0.5, 0.25]
   const %z: i8[2] = [0, 0]
-  %q: i8[2, 2] = QuantizeLinear(%w, %s, %z) {axis = 1}
-  %d: f32[2, 2] = DequantizeLinear(%q, %s, %z) {axis = 1}
-  %y: f32[1, 2] = MatMul(%x, %d)
-  return %y as y
-})",
-                 R"(graph g(%x: f32[1, 2]) {
-  const %q: i8[2, 2] = [2, -1, 2, 36]
-  const %s: f32[2] = [0.5, 0.25]
-  const %z: i8[2] = [0, 0]
+- %q: i8[2, 2] = QuantizeLinear(%w, %s, %z) {axis = 1}
   %d: f32[2, 2] = DequantizeLinear(%q, %s, %z) {axis = 1}
   %y: f32[1, 2] = MatMul(%x, %d)
   return %y as y

@@ -10,82 +10,53 @@ Pass fuse_quantize();
 namespace {
 
 TEST(FuseQuantize, LinearWritesBytes) {
-  EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: u8[batch, 4]) {
+  EXPECT_DIFF(fuse_quantize(), R"(graph g(%x: u8[batch, 4]) {
   const %w: i8[4, 8] = ...
   const %s: f32[] = 0.5
-  %a: f32[batch, 8] = linear_q(%x, %w, _, %s, _, %s)
+- %a: f32[batch, 8] = linear_q(%x, %w, _, %s, _, %s)
   const %os: f32[] = 0.25
   const %oz: u8[] = 9
-  %y: u8[batch, 8] = QuantizeLinear(%a, %os, %oz)
-  return %y as y
-})",
-                 R"(graph g(%x: u8[batch, 4]) {
-  const %w: i8[4, 8] = ...
-  const %s: f32[] = 0.5
-  const %os: f32[] = 0.25
-  const %oz: u8[] = 9
-  %y: u8[batch, 8] = linear_q(%x, %w, _, %s, _, %s, %os, %oz)
+- %y: u8[batch, 8] = QuantizeLinear(%a, %os, %oz)
++ %y: u8[batch, 8] = linear_q(%x, %w, _, %s, _, %s, %os, %oz)
   return %y as y
 })");
 }
 
 TEST(FuseQuantize, NormGivesFloatAndBytes) {
-  EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: f32[batch, 4]) {
+  EXPECT_DIFF(fuse_quantize(), R"(graph g(%x: f32[batch, 4]) {
   const %gamma: f32[4] = ...
   const %beta: f32[4] = ...
-  %a: f32[batch, 4] = add_norm(%x, _, %gamma, %beta) {epsilon = 0.5}
+- %a: f32[batch, 4] = add_norm(%x, _, %gamma, %beta) {epsilon = 0.5}
   const %s: f32[] = 0.25
-  %y: i8[batch, 4] = QuantizeLinear(%a, %s)
-  return %y as y, %a as a
-})",
-                 R"(graph g(%x: f32[batch, 4]) {
-  const %gamma: f32[4] = ...
-  const %beta: f32[4] = ...
-  const %s: f32[] = 0.25
-  %a: f32[batch, 4], %y: i8[batch, 4] = add_norm(%x, _, %gamma, %beta, _, _, _, _, %s, _) {epsilon = 0.5}
+- %y: i8[batch, 4] = QuantizeLinear(%a, %s)
++ %a: f32[batch, 4], %y: i8[batch, 4] = add_norm(%x, _, %gamma, %beta, _, _, _, _, %s, _) {epsilon = 0.5}
   return %y as y, %a as a
 })");
 }
 
 TEST(FuseQuantize, LinearWritesBytesWithAScaleForEachColumn) {
-  EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: u8[batch, 4]) {
+  EXPECT_DIFF(fuse_quantize(), R"(graph g(%x: u8[batch, 4]) {
   const %w: i8[4, 2] = ...
   const %s: f32[] = 0.5
-  %a: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s) {activation = "gelu"}
+- %a: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s) {activation = "gelu"}
   const %os: f32[2] = [0.25, 0.5]
   const %oz: u8[2] = [9, 8]
-  %y: u8[batch, 2] = QuantizeLinear(%a, %os, %oz) {axis = 1}
-  return %y as y
-})",
-                 R"(graph g(%x: u8[batch, 4]) {
-  const %w: i8[4, 2] = ...
-  const %s: f32[] = 0.5
-  const %os: f32[2] = [0.25, 0.5]
-  const %oz: u8[2] = [9, 8]
-  %y: u8[batch, 2] = linear_q(%x, %w, _, %s, _, %s, %os, %oz) {activation = "gelu"}
+- %y: u8[batch, 2] = QuantizeLinear(%a, %os, %oz) {axis = 1}
++ %y: u8[batch, 2] = linear_q(%x, %w, _, %s, _, %s, %os, %oz) {activation = "gelu"}
   return %y as y
 })");
 }
 
 TEST(FuseQuantize, NormQuantizesForTwoKindsOfReadersAndNoMore) {
-  EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: f32[batch, 2]) {
+  EXPECT_DIFF(fuse_quantize(), R"(graph g(%x: f32[batch, 2]) {
   const %gamma: f32[2] = ...
-  %a: f32[batch, 2] = add_norm(%x, _, %gamma, _) {epsilon = 0.5}
+- %a: f32[batch, 2] = add_norm(%x, _, %gamma, _) {epsilon = 0.5}
   const %s: f32[] = 0.25
-  %y: i8[batch, 2] = QuantizeLinear(%a, %s)
+- %y: i8[batch, 2] = QuantizeLinear(%a, %s)
   const %s2: f32[2] = [0.5, 1]
   const %z2: u8[2] = [1, 2]
-  %y2: u8[batch, 2] = QuantizeLinear(%a, %s2, %z2) {axis = 1}
-  const %s3: f32[] = 2
-  %y3: u8[batch, 2] = QuantizeLinear(%a, %s3)
-  return %y as y, %y2 as y2, %y3 as y3
-})",
-                 R"(graph g(%x: f32[batch, 2]) {
-  const %gamma: f32[2] = ...
-  const %s: f32[] = 0.25
-  const %s2: f32[2] = [0.5, 1]
-  const %z2: u8[2] = [1, 2]
-  %a: f32[batch, 2], %y: i8[batch, 2], %y2: u8[batch, 2] = add_norm(%x, _, %gamma, _, _, _, _, _, %s, _, %s2, %z2) {epsilon = 0.5}
+- %y2: u8[batch, 2] = QuantizeLinear(%a, %s2, %z2) {axis = 1}
++ %a: f32[batch, 2], %y: i8[batch, 2], %y2: u8[batch, 2] = add_norm(%x, _, %gamma, _, _, _, _, _, %s, _, %s2, %z2) {epsilon = 0.5}
   const %s3: f32[] = 2
   %y3: u8[batch, 2] = QuantizeLinear(%a, %s3)
   return %y as y, %y2 as y2, %y3 as y3
@@ -134,23 +105,15 @@ TEST(FuseQuantize, AFloatResultThatIsNeededStays) {
 }
 
 TEST(FuseQuantize, TheSumOfANormIsWrittenInFloatOnly) {
-  EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: f32[batch, 2], %r: f32[batch, 2]) {
+  EXPECT_DIFF(fuse_quantize(), R"(graph g(%x: f32[batch, 2], %r: f32[batch, 2]) {
   const %gamma: f32[2] = ...
-  %a: f32[batch, 2], %b: f32[batch, 2] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, sum = 1}
+- %a: f32[batch, 2], %b: f32[batch, 2] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, sum = 1}
   const %s: f32[] = 0.25
-  %y: i8[batch, 2] = QuantizeLinear(%a, %s)
+- %y: i8[batch, 2] = QuantizeLinear(%a, %s)
   const %s2: f32[2] = [0.5, 1]
   const %z2: u8[2] = [1, 2]
-  %y2: u8[batch, 2] = QuantizeLinear(%a, %s2, %z2) {axis = 1}
-  %y3: u8[batch, 2] = QuantizeLinear(%b, %s)
-  return %y as y, %y2 as y2, %y3 as y3
-})",
-                 R"(graph g(%x: f32[batch, 2], %r: f32[batch, 2]) {
-  const %gamma: f32[2] = ...
-  const %s: f32[] = 0.25
-  const %s2: f32[2] = [0.5, 1]
-  const %z2: u8[2] = [1, 2]
-  %a: f32[batch, 2], %b: f32[batch, 2], %y: i8[batch, 2], %y2: u8[batch, 2] = add_norm(%x, %r, %gamma, _, _, _, _, _, %s, _, %s2, %z2) {epsilon = 0.5, sum = 1}
+- %y2: u8[batch, 2] = QuantizeLinear(%a, %s2, %z2) {axis = 1}
++ %a: f32[batch, 2], %b: f32[batch, 2], %y: i8[batch, 2], %y2: u8[batch, 2] = add_norm(%x, %r, %gamma, _, _, _, _, _, %s, _, %s2, %z2) {epsilon = 0.5, sum = 1}
   %y3: u8[batch, 2] = QuantizeLinear(%b, %s)
   return %y as y, %y2 as y2, %y3 as y3
 })");

@@ -11,24 +11,18 @@ Pass lower_linear_q();
 namespace {
 
 TEST(LowerLinearQ, QuantizedOperandsMakeALinearQ) {
-  EXPECT_REWRITE(lower_linear_q(), R"(graph g(%q: u8[batch, 2]) {
+  EXPECT_DIFF(lower_linear_q(), R"(graph g(%q: u8[batch, 2]) {
++ const %w: i8[2, 2] = [1, 2, 3, 4]
++ const %b: f32[2] = [1, 2]
   const %xs: f32[] = 0.5
   const %xz: u8[] = 3
-  %x: f32[batch, 2] = DequantizeLinear(%q, %xs, %xz)
-  const %w: i8[2, 2] = [1, 2, 3, 4]
+- %x: f32[batch, 2] = DequantizeLinear(%q, %xs, %xz)
+- const %w: i8[2, 2] = [1, 2, 3, 4]
   const %ws: f32[2] = [0.5, 0.25]
-  %wd: f32[2, 2] = DequantizeLinear(%w, %ws) {axis = 1}
-  const %b: f32[2] = [1, 2]
-  %y: f32[batch, 2] = linear(%x, %wd, %b)
-  return %y as y
-})",
-                 R"(graph g(%q: u8[batch, 2]) {
-  const %w: i8[2, 2] = [1, 2, 3, 4]
-  const %b: f32[2] = [1, 2]
-  const %xs: f32[] = 0.5
-  const %xz: u8[] = 3
-  const %ws: f32[2] = [0.5, 0.25]
-  %y: f32[batch, 2] = linear_q(%q, %w, %b, %xs, %xz, %ws)
+- %wd: f32[2, 2] = DequantizeLinear(%w, %ws) {axis = 1}
+- const %b: f32[2] = [1, 2]
+- %y: f32[batch, 2] = linear(%x, %wd, %b)
++ %y: f32[batch, 2] = linear_q(%q, %w, %b, %xs, %xz, %ws)
   return %y as y
 })");
 }

@@ -8,15 +8,11 @@ Pass unmerge_axes();
 namespace {
 
 TEST(UnmergeAxes, TransposeTakesTheLeadingAxesBack) {
-  EXPECT_REWRITE(unmerge_axes(), R"(graph g(%x: f32[batch, 4, seq, 8]) {
-  %a: f32[4*batch, seq, 8] = Reshape(%x)
-  %b: f32[4*batch, 8, seq] = Transpose(%a) {perm = [0, 2, 1]}
-  %y: f32[batch, 4, 8, seq] = Reshape(%b)
-  %z: f32[batch, 4, 8, seq] = Neg(%y)
-  return %z as z
-})",
-                 R"(graph g(%x: f32[batch, 4, seq, 8]) {
-  %y: f32[batch, 4, 8, seq] = Transpose(%x) {perm = [0, 1, 3, 2]}
+  EXPECT_DIFF(unmerge_axes(), R"(graph g(%x: f32[batch, 4, seq, 8]) {
+- %a: f32[4*batch, seq, 8] = Reshape(%x)
+- %b: f32[4*batch, 8, seq] = Transpose(%a) {perm = [0, 2, 1]}
+- %y: f32[batch, 4, 8, seq] = Reshape(%b)
++ %y: f32[batch, 4, 8, seq] = Transpose(%x) {perm = [0, 1, 3, 2]}
   %z: f32[batch, 4, 8, seq] = Neg(%y)
   return %z as z
 })");
@@ -120,15 +116,11 @@ TEST(UnmergeAxes, WhatDependsOnTheMergedAxisStays) {
 
 TEST(UnmergeAxes, OtherReshapesStay) {
   // The second Reshape does not take back what the first merged: it is only moved.
-  EXPECT_REWRITE(unmerge_axes(), R"(graph g(%x: f32[2, 4, 3, 8]) {
-  %a: f32[8, 3, 8] = Reshape(%x)
-  %b: f32[8, 8, 3] = Transpose(%a) {perm = [0, 2, 1]}
-  %y: f32[4, 2, 8, 3] = Reshape(%b)
-  return %y as y
-})",
-                 R"(graph g(%x: f32[2, 4, 3, 8]) {
-  %a: f32[2, 4, 8, 3] = Transpose(%x) {perm = [0, 1, 3, 2]}
-  %b: f32[8, 8, 3] = Reshape(%a)
+  EXPECT_DIFF(unmerge_axes(), R"(graph g(%x: f32[2, 4, 3, 8]) {
+- %a: f32[8, 3, 8] = Reshape(%x)
+- %b: f32[8, 8, 3] = Transpose(%a) {perm = [0, 2, 1]}
++ %a: f32[2, 4, 8, 3] = Transpose(%x) {perm = [0, 1, 3, 2]}
++ %b: f32[8, 8, 3] = Reshape(%a)
   %y: f32[4, 2, 8, 3] = Reshape(%b)
   return %y as y
 })");
