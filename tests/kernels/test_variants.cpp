@@ -223,10 +223,8 @@ TEST(Variants, OptionsThatOnlyTuningChooses) {
 
 TEST(Variants, OptionsWithoutANameAreRefused) {
   const GemmVariant mma = gemm_variant_of_program("gemm_s8_mma");
-  EXPECT_THAT(tests::error_of([&] {
-                with_options(mma, {{64, 64}, {{"PAD", 1}}});
-              }),
-              HasSubstr("variant 'mma': unknown option 'PAD'"));
+  EXPECT_ERROR(HasSubstr("variant 'mma': unknown option 'PAD'"),
+               with_options(mma, {{64, 64}, {{"PAD", 1}}}));
 }
 
 TEST(Variants, OfProgramsWithOptions) {
@@ -234,8 +232,8 @@ TEST(Variants, OfProgramsWithOptions) {
   const GemmVariant small_m = gemm_variant_of_program("gemm_f32_x86_small_m", {{"LANES", 16}});
   EXPECT_EQ(small_m.tile_rows, 32);
   EXPECT_EQ(small_m.panel, 48);
-  EXPECT_THAT(tests::error_of([] { gemm_variant_of_program("gemm_s8_new"); }),
-              HasSubstr("unknown GEMM program 'gemm_s8_new' (choose from gemm_"));
+  EXPECT_ERROR(HasSubstr("unknown GEMM program 'gemm_s8_new' (choose from gemm_"),
+               gemm_variant_of_program("gemm_s8_new"));
 }
 
 TEST(Mergeable, AreThoseThatTheSourcesOffer) {

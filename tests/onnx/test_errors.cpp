@@ -15,15 +15,11 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using tests::failure;
+using tests::kNoError;
 using tests::model_of;
 
 std::string refused(const std::filesystem::path& path) {
-  try {
-    read_model(path);
-    return "no error";
-  } catch (const Error& e) {
-    return e.what();
-  }
+  return tests::error_of([&] { read_model(path); });
 }
 
 onnx::ModelProto with_input(int opset, const std::string& graph) {
@@ -164,10 +160,10 @@ TEST(Errors, DamagedBytesNeverCrash) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
     return refused(path);  // anything but a bertcl::Error ends the test
   };
-  ASSERT_EQ(outcome(good), "no error");
+  ASSERT_EQ(outcome(good), kNoError);
   int refusals = 0;
   for (std::size_t n = 0; n < good.size(); n += 3)
-    refusals += outcome(good.substr(0, n)) != "no error";
+    refusals += outcome(good.substr(0, n)) != kNoError;
   EXPECT_GT(refusals, 100);
   std::mt19937 random(7);
   for (int i = 0; i < 1500; ++i) {

@@ -67,7 +67,7 @@ TEST(Limits, ElementsOfATensor) {
     tests::add_value(*m.mutable_graph()->add_input(), "x", 1, {extent, "4096", "n"});
     return m;
   };
-  EXPECT_EQ(failure(model("268435456")), "no error");  // 2^40 with n = 1
+  EXPECT_EQ(failure(model("268435456")), tests::kNoError);  // 2^40 with n = 1
   EXPECT_THAT(failure(model("268435457")), AllOf(HasSubstr("'x'"), HasSubstr("more elements")));
   EXPECT_THAT(failure(model("9223372036854775807")), HasSubstr("more elements"));
 }

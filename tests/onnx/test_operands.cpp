@@ -17,6 +17,7 @@ using tests::failure;
 using tests::i32;
 using tests::i64;
 using tests::i8;
+using tests::kNoError;
 using tests::model_of;
 using tests::u8;
 
@@ -93,7 +94,7 @@ TEST(Operands, ZeroPointAndOutputTypeAgree) {
   const Input x{"x", f32, {"3"}}, s{"s", f32, {}}, z{"z", u8, {}};
   EXPECT_THAT(failure(one_node("QuantizeLinear", {x, s, z}, number("output_dtype", i8))),
               HasSubstr("output_dtype i8 contradicts the zero point 'z' u8[]"));
-  EXPECT_EQ(failure(one_node("QuantizeLinear", {x, s, z}, number("output_dtype", u8))), "no error");
+  EXPECT_EQ(failure(one_node("QuantizeLinear", {x, s, z}, number("output_dtype", u8))), kNoError);
 }
 
 TEST(Operands, OfQuantizeLinearAreFloatsOrI32) {
@@ -125,7 +126,7 @@ TEST(Operands, AnAttentionBiasIsOfRankFour) {
     return failure(one_node("MultiHeadAttention", {q, k, v, none, none, {"b", f32, shape}},
                             number("num_heads", 2), "com.microsoft"));
   };
-  EXPECT_EQ(with_bias({"1", "2", "2", "2"}), "no error");
+  EXPECT_EQ(with_bias({"1", "2", "2", "2"}), kNoError);
   EXPECT_THAT(with_bias({"2", "2"}),
               HasSubstr("the attention bias 'b' f32[2, 2] must be a float tensor of rank 4"));
 }
@@ -156,12 +157,12 @@ TEST(Operands, ScalesAreStepsAboveZero) {
                   testing::AllOf(HasSubstr("scale 's' is"), HasSubstr("element 1")))
           << op << " " << scale;
   EXPECT_THAT(failure(model("QuantizeLinear", "0")), HasSubstr("a finite number above 0"));
-  EXPECT_EQ(failure(model("DequantizeLinear", "0")), "no error") << "of weights that are all 0";
+  EXPECT_EQ(failure(model("DequantizeLinear", "0")), kNoError) << "of weights that are all 0";
 }
 
 TEST(Operands, WindowsOfConvolutionsHaveSizes) {
   const Input x{"x", f32, {"1", "1", "4", "4"}}, w{"w", f32, {"1", "1", "2", "2"}};
-  EXPECT_EQ(failure(one_node("Conv", {x, w}, numbers("strides", 1, 2))), "no error");
+  EXPECT_EQ(failure(one_node("Conv", {x, w}, numbers("strides", 1, 2))), kNoError);
   EXPECT_THAT(failure(one_node("Conv", {x, w}, numbers("strides", 0, 1))),
               HasSubstr("attribute 'strides' holds 0 (supported: 1 to 2147483647)"));
   EXPECT_THAT(failure(one_node("Conv", {x, w}, numbers("dilations", 1, std::int64_t{1} << 62))),
@@ -181,7 +182,7 @@ TEST(Operands, RotaryTablesHaveAValueForEachPair) {
     model.mutable_opset_import(0)->set_version(23);
     return failure(model);
   };
-  EXPECT_EQ(rotary(with_tables, number("interleaved", 1)), "no error");
+  EXPECT_EQ(rotary(with_tables, number("interleaved", 1)), kNoError);
   EXPECT_THAT(rotary(with_tables, number("rotary_embedding_dim", 3)),
               HasSubstr("rotary_embedding_dim 3 must be even and at most 8"));
   EXPECT_THAT(rotary(with_tables, number("rotary_embedding_dim", 4)),
@@ -204,7 +205,7 @@ TEST(Operands, QueriesShareKeysByWholeNumbers) {
     model.mutable_opset_import(0)->set_version(23);
     return failure(model);
   };
-  EXPECT_EQ(attention("3"), "no error");
+  EXPECT_EQ(attention("3"), kNoError);
   EXPECT_THAT(attention("4"), HasSubstr("6 query heads cannot share 4 key heads"));
 }
 

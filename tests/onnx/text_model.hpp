@@ -11,6 +11,7 @@
 #include "bertcl/error.hpp"
 #include "onnx/proto.hpp"
 #include "onnx/read_model.hpp"
+#include "tests/support/error_of.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::tests {
@@ -55,12 +56,7 @@ inline ir::Graph read(const onnx::ModelProto& model, const onnx_io::ReadOptions&
   return onnx_io::read_model(folder / "m.onnx", options);
 }
 inline std::string failure(const onnx::ModelProto& model) {
-  try {
-    read(model);
-    return "no error";
-  } catch (const Error& e) {
-    return e.what();
-  }
+  return error_of([&] { read(model); });
 }
 
 }  // namespace bertcl::tests

@@ -7,10 +7,10 @@
 #include <limits>
 #include <random>
 
-#include "bertcl/error.hpp"
 #include "opencl/blas.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -94,13 +94,8 @@ TEST(Blas, ErrorsNameTheMatrixAndTheSizes) {
   Buffer small = context->allocate(16), large = context->allocate(1024);
   Gemm g;
   g.m = 4, g.n = 4, g.k = 4;
-  const auto message = [&](const Buffer& a, const Buffer& b, Buffer& c) -> std::string {
-    try {
-      gemm_f32(*context, g, a, b, c, "ffn.0");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "(no error)";
+  const auto message = [&](const Buffer& a, const Buffer& b, Buffer& c) {
+    return tests::error_of([&] { gemm_f32(*context, g, a, b, c, "ffn.0"); });
   };
   EXPECT_THAT(message(small, large, large), HasSubstr("ffn.0: GEMM of 4x4x4"));
   EXPECT_THAT(message(small, large, large), HasSubstr("A needs 64 bytes, but its buffer has 16"));
@@ -109,7 +104,7 @@ TEST(Blas, ErrorsNameTheMatrixAndTheSizes) {
   g.k = 0;
   EXPECT_THAT(message(large, large, large), HasSubstr("kInvalidDimension"));
   g.m = 0;
-  EXPECT_EQ(message(large, large, large), "(no error)");
+  EXPECT_EQ(message(large, large, large), tests::kNoError);
 }
 
 TEST(Blas, HalfNeedsTheCapability) {
@@ -118,12 +113,8 @@ TEST(Blas, HalfNeedsTheCapability) {
   Buffer buffer = context->allocate(1024);
   Gemm g;
   g.m = 4, g.n = 4, g.k = 4;
-  try {
-    gemm_f16(*context, g, buffer, buffer, buffer);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("does not support fp16 arithmetic"));
-  }
+  EXPECT_ERROR(HasSubstr("does not support fp16 arithmetic"),
+               gemm_f16(*context, g, buffer, buffer, buffer));
 }
 
 TEST(Blas, ProfileCoversTheWholeCall) {

@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/error_of.hpp"
@@ -17,7 +16,6 @@ namespace bertcl::opencl {
 namespace {
 
 using ::testing::HasSubstr;
-using tests::error_of;
 
 /// Kernel files of their own, and no cache, so that whatever is built is built from them.
 class UnbuiltKernel : public ::testing::Test {
@@ -61,20 +59,15 @@ TEST_F(UnbuiltKernel, KeepsItsContextUntilThen) {
 }
 
 TEST_F(UnbuiltKernel, TellsItsErrorsWhenItIsBuilt) {
-  EXPECT_THAT(error_of([&] { context_->unbuilt_kernel("no_such_file", "f"); }),
-              HasSubstr("no_such_file.cl"));
+  EXPECT_ERROR(HasSubstr("no_such_file.cl"), context_->unbuilt_kernel("no_such_file", "f"));
   const Kernel broken = context_->unbuilt_kernel("broken", "broken");
   for (int time = 0; time < 2; ++time)
-    EXPECT_THAT(error_of([&] { broken.build(); }),
-                AllOf(HasSubstr("broken.cl"), HasSubstr("undeclared_thing")));
-  EXPECT_THAT(error_of([&] {
-                context_->unbuilt_kernel("add", "subtract", {{"TIMES", 1}}).build();
-              }),
-              HasSubstr("CL_INVALID_KERNEL_NAME"));
+    EXPECT_ERROR(AllOf(HasSubstr("broken.cl"), HasSubstr("undeclared_thing")), broken.build());
+  EXPECT_ERROR(HasSubstr("CL_INVALID_KERNEL_NAME"),
+               context_->unbuilt_kernel("add", "subtract", {{"TIMES", 1}}).build());
   Kernel add = context_->unbuilt_kernel("add", "add", {{"TIMES", 1}});
   add.set(9, 1);
-  for (int time = 0; time < 2; ++time)
-    EXPECT_THAT(error_of([&] { add.build(); }), HasSubstr("CL_INVALID_ARG_INDEX"));
+  for (int time = 0; time < 2; ++time) EXPECT_ERROR(HasSubstr("CL_INVALID_ARG_INDEX"), add.build());
 }
 
 TEST_F(UnbuiltKernel, OfTwoArgumentsTheLaterCounts) {

@@ -7,6 +7,7 @@
 
 #include "bertcl/error.hpp"
 #include "evaluated.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace bertcl::ops {
 namespace {
@@ -242,13 +243,8 @@ TEST(Interpret, NamesAMissingInputAndAWrongShape) {
   ir::Graph graph = ir::parse(
       "graph g(%a: f32[batch, 2], %b: f32[batch, 2]) { %c: f32[batch, 2] = Add(%a, %b) return %c "
       "}");
-  const auto message = [&](const std::map<std::string, ir::Tensor>& in) -> std::string {
-    try {
-      interpret(graph, in);
-      return "no error";
-    } catch (const Error& e) {
-      return e.what();
-    }
+  const auto message = [&](const std::map<std::string, ir::Tensor>& in) {
+    return tests::error_of([&] { interpret(graph, in); });
   };
   const auto two = floats({1, 2}, {1, 2});
   EXPECT_THAT(message({{"a", two}}), HasSubstr("'b' is missing"));

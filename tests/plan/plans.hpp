@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "opencl/capabilities.hpp"
 #include "plan/builder.hpp"
 #include "plan/precision.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace bertcl::plan {
 
@@ -23,12 +23,7 @@ inline Plan plan_of(std::string_view text, const Options& options = {}) {
 }
 
 inline std::string refusal(std::string_view text, const Options& options = {}) {
-  try {
-    plan_of(text, options);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no refusal";
+  return tests::error_of([&] { plan_of(text, options); });
 }
 
 }  // namespace bertcl::plan

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "plan/builder.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -52,15 +52,10 @@ TEST(RowKernels, RowsThatNoWorkGroupKeepsSayWhy) {
   %y: f32[batch, {0}] = add_norm(%x, %x, %g, %g) {{epsilon = 0.5}}
   return %y as y
 }})";
-  const auto refusal = [](const std::string& graph, const std::string& columns) -> std::string {
-    try {
-      plan_without_rows(fmt::format(fmt::runtime(graph), columns));
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+  const auto refusal = [](const std::string& graph, const std::string& columns) {
+    return tests::error_of([&] { plan_without_rows(fmt::format(fmt::runtime(graph), columns)); });
   };
-  EXPECT_EQ(refusal(quantize, "8192"), "");
+  EXPECT_EQ(refusal(quantize, "8192"), tests::kNoError);
   for (const std::string& graph : {quantize, norm})
     EXPECT_THAT(refusal(graph, "8193"), HasSubstr("; group: its rows have 8193 columns, a "
                                                   "work-group holds at most 8192; rows: disabled"));

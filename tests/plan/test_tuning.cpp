@@ -8,13 +8,14 @@
 #include <fstream>
 #include <iterator>
 
-#include "bertcl/error.hpp"
+#include "tests/support/error_of.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::plan {
 namespace {
 
 using testing::HasSubstr;
+using tests::kNoError;
 
 Tuning example() {
   Tuning tuning{"a device", "1.0", "2026-11-22", {}};
@@ -24,12 +25,7 @@ Tuning example() {
 }
 
 std::string tuning_error(const std::string& text) {
-  try {
-    parse_tuning(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return tests::error_of([&] { parse_tuning(text); });
 }
 
 std::string file_of(const std::string& by_rows) {
@@ -68,14 +64,15 @@ TEST(TuningFile, WhatIsDamagedIsRefusedWithTheReason) {
   EXPECT_EQ(tuning_error("{"), "it is damaged (byte 1 of 1)");
   EXPECT_THAT(tuning_error(R"({"format": 1})"), HasSubstr("format 1"));
   EXPECT_EQ(tuning_error(R"({"format": 3})"), "key 'device' not found");
-  EXPECT_NE(tuning_error(R"({"format": "1"})"), "");
-  EXPECT_NE(tuning_error(file_of("[]")), "");
+  EXPECT_NE(tuning_error(R"({"format": "1"})"), kNoError);
+  EXPECT_NE(tuning_error(file_of("[]")), kNoError);
   const std::string row = R"({"rows": 8, "variant": "x", "us": 1, "default_us": 2})";
-  EXPECT_EQ(tuning_error(file_of("[" + row + "]")), "");
-  EXPECT_NE(tuning_error(file_of("[" + row + ", " + row + "]")), "") << "the same rows twice";
+  EXPECT_EQ(tuning_error(file_of("[" + row + "]")), kNoError);
+  EXPECT_NE(tuning_error(file_of("[" + row + ", " + row + "]")), kNoError) << "the same rows twice";
   EXPECT_NE(tuning_error(file_of(R"([{"rows": 8, "variant": "x", "us": 0, "default_us": 2}])")),
-            "");
-  EXPECT_NE(tuning_error(file_of(R"([{"rows": 8, "variant": 3, "us": 1, "default_us": 2}])")), "");
+            kNoError);
+  EXPECT_NE(tuning_error(file_of(R"([{"rows": 8, "variant": 3, "us": 1, "default_us": 2}])")),
+            kNoError);
 }
 
 }  // namespace

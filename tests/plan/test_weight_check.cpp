@@ -16,10 +16,10 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using tests::error_of;
+using tests::kNoError;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-const std::string kNoError = "no Error was thrown";
 
 /// A linear with prepacked weights, small and large constants of Adds.
 ir::Graph graph_with(const std::string& name, std::size_t index, float value,

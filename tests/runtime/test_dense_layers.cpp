@@ -103,12 +103,11 @@ TEST_F(DenseLayers, SeveralBeforeVectorsAreCutAndNormalized) {
 }
 
 TEST_F(DenseLayers, AnotherWidthIsRefused) {
-  EXPECT_THAT(tests::error_of([] { run(pooling("mean", {layer(5, 2, true, "")})); }),
-              testing::HasSubstr("2_Dense: the layer takes 5 dimensions, but vectors have 4"));
+  EXPECT_ERROR(testing::HasSubstr("2_Dense: the layer takes 5 dimensions, but vectors have 4"),
+               run(pooling("mean", {layer(5, 2, true, "")})));
   Pooling cut = pooling("mean", {layer(hidden, 2, true, "")});
   cut.columns = 3;
-  EXPECT_THAT(tests::error_of([&] { run(cut); }),
-              testing::HasSubstr("3 dimensions requested, but the model has 2"));
+  EXPECT_ERROR(testing::HasSubstr("3 dimensions requested, but the model has 2"), run(cut));
 }
 
 TEST_F(DenseLayers, AreNotReadWhereTheModelPoolsItself) {

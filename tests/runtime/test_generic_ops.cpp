@@ -184,10 +184,8 @@ TEST(GenericOps, NothingIsReadOfAnEmptyAxis) {
         "graph g(%x: f32[seq, 2]) {\n const %i: i64[] = 0\n const %ii: i64[1, 2] = [0, 0]\n"
         " const %tuple: i64[1, 1] = [0]\n " +
         std::string(node) + "\n return %y as y\n}"));
-    EXPECT_THAT(tests::error_of([&] {
-                  session.run({{"x", ir::Tensor::of({0, 2}, std::vector<float>{})}});
-                }),
-                testing::HasSubstr("an index is outside its table"))
+    EXPECT_ERROR(testing::HasSubstr("an index is outside its table"),
+                 session.run({{"x", ir::Tensor::of({0, 2}, std::vector<float>{})}}))
         << node;
     session.run({{"x", ir::Tensor::of({1, 2}, std::vector<float>{1, 2})}});
   }

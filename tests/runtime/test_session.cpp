@@ -15,6 +15,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "ops/interpret.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -213,13 +214,8 @@ TEST(Session, AForkedChildIsRefused) {
 
 TEST(Session, BadInputsAreNamed) {
   Session session = Session::load(model);
-  const auto message = [&](Tensors inputs) -> std::string {
-    try {
-      session.run(inputs);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+  const auto message = [&](Tensors inputs) {
+    return tests::error_of([&] { session.run(inputs); });
   };
   EXPECT_NE(message({}).find("input 'input_ids'"), std::string::npos);
   Tensors inputs = batch_of({4}, 4, 6);

@@ -23,7 +23,6 @@ namespace bertcl::runtime {
 namespace {
 
 using testing::HasSubstr;
-using tests::error_of;
 
 Tensors encoder_inputs() {
   return {{"x", ir::Tensor::of<float>({1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})},
@@ -41,12 +40,11 @@ TEST(Threads, ATapIsCalledByOneRunAtATimeAndCannotRunItsSession) {
   session.set_tap([&](const std::string&, const opencl::Buffer&, ir::DType, const ir::Sizes&) {
     ++taps;
     EXPECT_EQ(++inside, 1);
-    EXPECT_THAT(error_of([&] { session.run(inputs); }), HasSubstr("this session is running"));
-    EXPECT_THAT(error_of([&] { session.start(inputs); }), HasSubstr("this session is running"));
-    EXPECT_THAT(error_of([&] { session.set_tap({}); }), HasSubstr("this session is running"));
-    in_another_thread([&] {
-      EXPECT_THAT(error_of([&] { session.set_tap({}); }), HasSubstr("this session is running"));
-    });
+    EXPECT_ERROR(HasSubstr("this session is running"), session.run(inputs));
+    EXPECT_ERROR(HasSubstr("this session is running"), session.start(inputs));
+    EXPECT_ERROR(HasSubstr("this session is running"), session.set_tap({}));
+    in_another_thread(
+        [&] { EXPECT_ERROR(HasSubstr("this session is running"), session.set_tap({})); });
     EXPECT_GT(session.arena_bytes(), 0);
     --inside;
   });
@@ -121,13 +119,12 @@ TEST(Threads, StartedRunsAreFinishedInAnyOrderByAnyThread) {
   for (std::size_t i = 0; i < 4; ++i) expected.push_back(session.run(numbered_batch(i)));
   std::vector<Session::Run> runs;
   for (std::size_t i = 0; i < 4; ++i) runs.push_back(session.start(numbered_batch(i)));
-  EXPECT_THAT(error_of([&] { session.start(numbered_batch(4)); }),
-              HasSubstr("4 runs of this session"));
+  EXPECT_ERROR(HasSubstr("4 runs of this session"), session.start(numbered_batch(4)));
   in_another_thread([&] {
     for (const std::size_t i : {2, 0, 3}) EXPECT_EQ(runs[i].finish(), expected[i]) << i;
   });
   EXPECT_EQ(session.run(numbered_batch(3)), expected[3]);
-  EXPECT_THAT(error_of([&] { runs[2].finish(); }), HasSubstr("finished"));
+  EXPECT_ERROR(HasSubstr("finished"), runs[2].finish());
   runs.pop_back();
   EXPECT_EQ(runs[1].finish(), expected[1]);
 }
@@ -145,7 +142,7 @@ TEST(Threads, AnIdOutsideTheTableIsAnErrorOfItsRunAlone) {
     threads.emplace_back([&, wrong] {
       for (int run = 0; run < 20; ++run)
         if (wrong)
-          EXPECT_THAT(error_of([&] { session.run(outside); }), HasSubstr("outside its table"));
+          EXPECT_ERROR(HasSubstr("outside its table"), session.run(outside));
         else
           EXPECT_EQ(session.run(inputs), expected);
     });
@@ -157,7 +154,7 @@ TEST(Threads, ARunThatFailsLeavesItsRequestToOthers) {
   options.requests = 1;
   Session session = Session::compile(masked_encoder("i64"), options);
   const Tensors inputs = encoder_inputs(), expected = session.run(inputs);
-  EXPECT_THAT(error_of([&] { session.run(Tensors{}); }), HasSubstr("input"));
+  EXPECT_ERROR(HasSubstr("input"), session.run(Tensors{}));
   in_another_thread([&] { EXPECT_EQ(session.run(inputs), expected); });
 }
 

@@ -147,9 +147,9 @@ TEST(Dataset, JsonLinesAreAQuestionEach) {
 }
 
 TEST(Dataset, MissingFilesAreNamed) {
-  EXPECT_THAT(error_of([] { load_dataset("/nowhere/squad.json"); }),
-              AllOf(HasSubstr("/nowhere/squad.json"), HasSubstr("No such file")));
-  EXPECT_THAT(error_of([] { load_dataset("/tmp"); }), HasSubstr("directory"));
+  EXPECT_ERROR(AllOf(HasSubstr("/nowhere/squad.json"), HasSubstr("No such file")),
+               load_dataset("/nowhere/squad.json"));
+  EXPECT_ERROR(HasSubstr("directory"), load_dataset("/tmp"));
 }
 
 struct File {

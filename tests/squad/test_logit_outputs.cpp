@@ -46,10 +46,9 @@ TEST(LogitOutputs, OneOutputMayHaveBoth) {
 }
 
 TEST(LogitOutputs, OtherHeadsAreRefusedWithTheirOutputs) {
-  EXPECT_THAT(tests::error_of([] { find_logits({output("scores", rows())}); }),
-              HasSubstr("scores f32[batch, seq]"));
-  EXPECT_THAT(tests::error_of([] { find_logits({output("start_ids", rows(), ir::DType::i64)}); }),
-              HasSubstr("start_ids i64[batch, seq]"));
+  EXPECT_ERROR(HasSubstr("scores f32[batch, seq]"), find_logits({output("scores", rows())}));
+  EXPECT_ERROR(HasSubstr("start_ids i64[batch, seq]"),
+               find_logits({output("start_ids", rows(), ir::DType::i64)}));
 }
 
 }  // namespace

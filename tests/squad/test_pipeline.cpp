@@ -245,8 +245,8 @@ TEST(Pipeline, FilesAreReadBack) {
   const nlohmann::json nbest = read();
   EXPECT_EQ(nbest.size(), dataset.questions.size());
   EXPECT_EQ(nbest["q0"][0]["text"], evaluation.predictions[0].prediction.nbest[0].text);
-  EXPECT_THAT(error_of([&] { save_predictions("/nowhere/predictions.json", evaluation); }),
-              HasSubstr("/nowhere/predictions.json: cannot write: No such file"));
+  EXPECT_ERROR(HasSubstr("/nowhere/predictions.json: cannot write: No such file"),
+               save_predictions("/nowhere/predictions.json", evaluation));
 }
 
 }  // namespace

@@ -215,20 +215,17 @@ TEST(NullAnswer, StandsInTheListByItsScoreOrAtItsEnd) {
 
 TEST(Predict, BadLogitsAreRefused) {
   Case nan("a b");
-  EXPECT_THAT(error_of([&] { nan.end(1, std::nanf("")).predict(); }), HasSubstr("NaN"));
+  EXPECT_ERROR(HasSubstr("NaN"), nan.end(1, std::nanf("")).predict());
   Case infinite("a b");
-  EXPECT_THAT(
-      error_of([&] { infinite.start(0, std::numeric_limits<float>::infinity()).predict(); }),
-      HasSubstr("infinite"));
+  EXPECT_ERROR(HasSubstr("infinite"),
+               infinite.start(0, std::numeric_limits<float>::infinity()).predict());
   const Document document = make_document("a b", letter_tokenizer());
   const auto features = make_features(document, "who", letter_tokenizer(), {});
   const std::vector<float> few(features[0].length() - 1, 0.0F);
   const WindowLogits window{&features[0], few, few};
-  EXPECT_THAT(error_of([&] {
-                predict(document, {&window, 1}, letter_tokenizer(), {});
-              }),
-              HasSubstr("a window of 6 tokens has 5 start and 5 end logits"));
-  EXPECT_THAT(error_of([] { Case("a").predict({.n_best_size = 0}); }), HasSubstr("'n_best' 0"));
+  EXPECT_ERROR(HasSubstr("a window of 6 tokens has 5 start and 5 end logits"),
+               predict(document, {&window, 1}, letter_tokenizer(), {}));
+  EXPECT_ERROR(HasSubstr("'n_best' 0"), Case("a").predict({.n_best_size = 0}));
 }
 
 TEST(FinalText, FindsTheOriginalSpelling) {

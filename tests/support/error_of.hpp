@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a refusal says.
 #pragma once
+#include <gmock/gmock.h>
+
 #include <string>
 
 #include "bertcl/error.hpp"
 
 namespace bertcl::tests {
+
+inline const std::string kNoError = "no Error was thrown";
 
 /// Message of the Error that `action` throws; other exceptions pass.
 template <typename Action>
@@ -15,7 +19,11 @@ std::string error_of(const Action& action) {
   } catch (const Error& error) {
     return error.what();
   }
-  return "no Error was thrown";
+  return kNoError;
 }
+
+/// Of statements that have to throw an Error.
+#define EXPECT_ERROR(matcher, ...) \
+  EXPECT_THAT(::bertcl::tests::error_of([&] { __VA_ARGS__; }), matcher)
 
 }  // namespace bertcl::tests
