@@ -3,6 +3,7 @@
 #include "program_runner.hpp"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <stdexcept>
 
 namespace bertcl::tests {
 
@@ -140,11 +142,20 @@ std::vector<nlohmann::json> json_lines(const ProgramResult& result) {
   return json_lines(result.out);
 }
 
-nlohmann::json json_of(std::vector<std::string> arguments) {
-  arguments.insert(arguments.end(), {"--json", "-"});
-  const ProgramResult result = run_bertcl(arguments);
+nlohmann::json json_of(const std::vector<std::string>& arguments) {
+  const ProgramResult result = run_bertcl(joined(arguments, {"--json", "-"}));
   EXPECT_EQ(result.err, "");
   return json_of(result);
+}
+
+ProgramResult succeeded(ProgramResult result, std::source_location where) {
+  if (result.code != 0) {
+    ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
+        << "exit code " << result.code << "\n"
+        << result.err;
+    throw std::runtime_error("bertcl failed");
+  }
+  return result;
 }
 
 std::string refusal(const ProgramResult& result) {
@@ -152,6 +163,26 @@ std::string refusal(const ProgramResult& result) {
   EXPECT_EQ(result.out, "");
   EXPECT_TRUE(result.err.starts_with("bertcl: ")) << result.err;
   return result.err;
+}
+
+void expect_refused(const ProgramResult& result, const std::vector<std::string>& parts,
+                    std::source_location where) {
+  const testing::ScopedTrace trace(where.file_name(), static_cast<int>(where.line()), "");
+  const std::string message = refusal(result);
+  for (const std::string& part : parts) EXPECT_THAT(message, testing::HasSubstr(part));
+}
+
+void expect_refused(const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& parts,
+                    const std::map<std::string, std::string>& environment, const std::string& input,
+                    std::source_location where) {
+  expect_refused(run_bertcl(arguments, environment, input), parts, where);
+}
+
+std::vector<std::string> joined(std::vector<std::string> arguments,
+                                const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
 }
 
 }  // namespace bertcl::tests

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -61,9 +62,27 @@ nlohmann::json json_of(const ProgramResult& result);
 std::vector<nlohmann::json> json_lines(const ProgramResult& result);
 
 /// The JSON that a command prints, which has to be all that it prints.
-nlohmann::json json_of(std::vector<std::string> arguments);
+nlohmann::json json_of(const std::vector<std::string>& arguments);
+
+/// A result, whose exit code has to be 0; else it ends the test.
+ProgramResult succeeded(ProgramResult result,
+                        std::source_location where = std::source_location::current());
 
 /// The one line "bertcl: ..." of a refusal: nothing on standard output, exit code 2.
 std::string refusal(const ProgramResult& result);
+
+/// Expects a refusal with these parts.
+void expect_refused(const ProgramResult& result, const std::vector<std::string>& parts,
+                    std::source_location where = std::source_location::current());
+/// The same of `bertcl ARGUMENTS`.
+void expect_refused(const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& parts,
+                    const std::map<std::string, std::string>& environment = {},
+                    const std::string& input = "",
+                    std::source_location where = std::source_location::current());
+
+/// Arguments, and more of them.
+std::vector<std::string> joined(std::vector<std::string> arguments,
+                                const std::vector<std::string>& more);
 
 }  // namespace bertcl::tests

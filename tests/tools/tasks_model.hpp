@@ -40,14 +40,12 @@ inline std::string model_of_tasks() {
 class TasksModelTest : public FolderTest {
  protected:
   ProgramResult run(const std::string& command, const std::string& input,
-                    std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {command, model_, "--vocab", kVocabulary});
-    return run_bertcl(more, {}, input);
+                    const std::vector<std::string>& more = {}) const {
+    return run_bertcl(joined({command, model_, "--vocab", kVocabulary}, more), {}, input);
   }
   nlohmann::json json(const std::string& command, const std::string& input,
-                      std::vector<std::string> more = {}) const {
-    more.insert(more.end(), {"--json", "-"});
-    return json_of(run(command, input, more));
+                      const std::vector<std::string>& more = {}) const {
+    return json_of(run(command, input, joined(more, {"--json", "-"})));
   }
 
   const std::string model_ = write("m.onnx", model_of_tasks());

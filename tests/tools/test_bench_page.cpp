@@ -118,10 +118,8 @@ TEST(RooflineFigure, HasSlopesWhereAllKernelsAreToTheRightOfThem) {
 using BenchPageTest = tests::FolderTest;
 
 TEST_F(BenchPageTest, FiguresAreThoseOfTheJson) {
-  const tests::ProgramResult result =
-      tests::run_bertcl({"bench", tests::kModel, "--seq", "16", "--runs", "3", "--profiled", "1",
-                         "--html", path("b.html"), "--json", path("b.json")});
-  ASSERT_EQ(result.code, 0) << result.err;
+  succeeded(tests::run_bertcl({"bench", tests::kModel, "--seq", "16", "--runs", "3", "--profiled",
+                               "1", "--html", path("b.html"), "--json", path("b.json")}));
   const std::string page = read(path("b.html"));
   tests::expect_page(page);
   const nlohmann::json report = read_json(path("b.json"));

@@ -19,7 +19,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using tests::error_of;
 using tests::run_bertcl;
 
 class CompanionsTest : public tests::FolderTest {
@@ -72,9 +71,9 @@ TEST_F(CompanionsTest, NoModuleLiesOutsideOfTheFolder) {
   for (const std::string outside : {"../2_Dense", "/2_Dense", "a/../../2_Dense", ".", ""}) {
     write("in/modules.json",
           R"([{"type": "sentence_transformers.models.Dense", "path": ")" + outside + "\"}]");
-    EXPECT_THAT(
-        error_of([&] { copy(); }),
-        HasSubstr("modules.json: [0].path is not inside of the model's folder; write only"));
+    EXPECT_ERROR(
+        HasSubstr("modules.json: [0].path is not inside of the model's folder; write only"),
+        copy());
   }
 }
 
@@ -90,22 +89,22 @@ TEST_F(CompanionsTest, InTheFolderOfTheModelThereIsNothingToDo) {
 TEST_F(CompanionsTest, ThoseOfAnotherModelStay) {
   write("in/vocab.txt", "mine");
   write("out/vocab.txt", "its");
-  EXPECT_THAT(error_of([&] { copy(); }),
-              AllOf(HasSubstr(path("out/vocab.txt") + " differs from " + path("in/vocab.txt")),
-                    HasSubstr("replace that file with 'force'"),
-                    HasSubstr("write only the model with 'model_only'")));
+  EXPECT_ERROR(AllOf(HasSubstr(path("out/vocab.txt") + " differs from " + path("in/vocab.txt")),
+                     HasSubstr("replace that file with 'force'"),
+                     HasSubstr("write only the model with 'model_only'")),
+               copy());
   EXPECT_EQ(read(path("out/vocab.txt")), "its");
   EXPECT_THAT(copy("", true), ElementsAre("vocab.txt"));
   EXPECT_EQ(read(path("out/vocab.txt")), "mine");
   // This one would be read, too: letters would keep their case.
   write("out/tokenizer_config.json", R"({"do_lower_case": false})");
   for (const bool replace : {false, true})
-    EXPECT_THAT(
-        error_of([&] { copy("", replace); }),
-        AllOf(HasSubstr("out/tokenizer_config.json has no counterpart"), Not(HasSubstr("force"))));
+    EXPECT_ERROR(
+        AllOf(HasSubstr("out/tokenizer_config.json has no counterpart"), Not(HasSubstr("force"))),
+        copy("", replace));
   // Nor is 'force' proposed for another file first.
   write("out/vocab.txt", "its");
-  EXPECT_THAT(error_of([&] { copy(); }), HasSubstr("has no counterpart"));
+  EXPECT_ERROR(HasSubstr("has no counterpart"), copy());
 }
 
 TEST_F(CompanionsTest, AModelWithoutAnyMindsNothing) {
@@ -147,8 +146,7 @@ TEST_F(CompanionsTest, EveryKindOfTokenizerKeepsItsName) {
 TEST_F(CompanionsTest, TheInt8ModelNeedsNoVocabularyToBeNamed) {
   const std::string int8 = path("out/int8.onnx");
   const std::vector<std::string> quantize = {"quantize", tests::kModel, "-o", int8, "--dynamic"};
-  const auto made = run_bertcl(quantize);
-  ASSERT_EQ(made.code, 0) << made.err;
+  const auto made = succeeded(run_bertcl(quantize));
   EXPECT_THAT(made.out, HasSubstr("copied beside it: vocab.txt\n"));
   EXPECT_THAT(files(), ElementsAre("elsewhere", "in", "out", "out/int8.onnx", "out/vocab.txt"));
   const auto answer = run_bertcl({"answer", int8, "-q", "Who maintains OpenCL?"});
@@ -157,7 +155,7 @@ TEST_F(CompanionsTest, TheInt8ModelNeedsNoVocabularyToBeNamed) {
   write("elsewhere/vocab.txt", "[PAD]\n");
   std::vector<std::string> other = quantize;
   other[3] = path("elsewhere/int8.onnx");
-  EXPECT_THAT(tests::refusal(run_bertcl(other)), HasSubstr("elsewhere/vocab.txt differs from"));
+  tests::expect_refused(other, {"elsewhere/vocab.txt differs from"});
   EXPECT_FALSE(fs::exists(other[3])) << "told before any work";
   other.emplace_back("--model-only");
   EXPECT_EQ(run_bertcl(other).code, 0);

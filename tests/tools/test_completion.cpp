@@ -99,7 +99,7 @@ TEST_F(CompletionTest, TheManualHasNoTextThatGroffTakesForRequests) {
 TEST_F(CompletionTest, OtherShells) {
   EXPECT_THAT(run_bertcl({"completion", "zsh"}).out,
               AllOf(testing::StartsWith("#compdef bertcl\n"), HasSubstr("bashcompinit")));
-  EXPECT_THAT(refusal(run_bertcl({"completion", "basch"})), HasSubstr("(did you mean bash?)"));
+  expect_refused({"completion", "basch"}, {"(did you mean bash?)"});
 }
 
 }  // namespace

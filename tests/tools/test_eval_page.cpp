@@ -70,8 +70,8 @@ class EvalPageTest : public FolderTest {
 
 TEST_F(EvalPageTest, FiguresAreThoseOfTheJson) {
   const std::string other = random_model();
-  const ProgramResult result = eval({kModel, "--compare", other, "--data", kData, "--limit", "30"});
-  ASSERT_EQ(result.code, 0) << result.err;
+  const ProgramResult result =
+      succeeded(eval({kModel, "--compare", other, "--data", kData, "--limit", "30"}));
   const json& comparison = report_.at("comparisons").at(0);
   EXPECT_EQ(comparison.at("total"), 30);
   const std::size_t differing = comparison.at("differing").size();
@@ -121,9 +121,8 @@ TEST_F(EvalPageTest, ModelsOfOneNameAreToldApart) {
     std::filesystem::create_directory(path(folder));
     std::filesystem::copy_file(model, path(folder) + "/model.onnx");
   }
-  const ProgramResult result = eval({path("one/model.onnx"), "--compare", path("other/model.onnx"),
-                                     "--data", kData, "--limit", "2"});
-  ASSERT_EQ(result.code, 0) << result.err;
+  succeeded(eval({path("one/model.onnx"), "--compare", path("other/model.onnx"), "--data", kData,
+                  "--limit", "2"}));
   EXPECT_THAT(page_, testing::AllOf(HasSubstr("<title>one/model.onnx, evaluation"),
                                     HasSubstr("other/model.onnx</th>")));
   EXPECT_THAT(page_, Not(HasSubstr(">model.onnx<")));
@@ -131,13 +130,9 @@ TEST_F(EvalPageTest, ModelsOfOneNameAreToldApart) {
 
 TEST_F(EvalPageTest, RangesAreThoseOfTheQuantizedFile) {
   const std::string model = random_model();
-  const ProgramResult made =
-      run_bertcl({"quantize", model, "-o", path("int8.onnx"), "--data", kCalibration, "--vocab",
-                  kVocabulary, "--samples", "2", "--json", path("q.json")});
-  ASSERT_EQ(made.code, 0) << made.err;
-  const ProgramResult result =
-      eval({path("int8.onnx"), "--compare", model, "--data", kData, "--limit", "4"});
-  ASSERT_EQ(result.code, 0) << result.err;
+  succeeded(run_bertcl({"quantize", model, "-o", path("int8.onnx"), "--data", kCalibration,
+                        "--vocab", kVocabulary, "--samples", "2", "--json", path("q.json")}));
+  succeeded(eval({path("int8.onnx"), "--compare", model, "--data", kData, "--limit", "4"}));
   ASSERT_EQ(report_.at("calibration").size(), 1u);
   const json& ranges = report_.at("calibration")[0].at("tensors");
   const json quantizer = read_json(path("q.json"));
@@ -157,16 +152,14 @@ TEST_F(EvalPageTest, RangesAreThoseOfTheQuantizedFile) {
 }
 
 TEST_F(EvalPageTest, TheSameModelTwiceDiffersInNothing) {
-  const ProgramResult result = eval({kModel, "--compare", kModel, "--data", kData, "--limit", "1"});
-  ASSERT_EQ(result.code, 0) << result.err;
+  succeeded(eval({kModel, "--compare", kModel, "--data", kData, "--limit", "1"}));
   EXPECT_THAT(page_, HasSubstr("None differs."));
   EXPECT_EQ(count(page_, "<article"), 0u);
   EXPECT_EQ(report_.at("comparisons")[0].at("equal"), 1);
 }
 
 TEST_F(EvalPageTest, OneModelHasNothingToBeComparedWith) {
-  const ProgramResult result = eval({kModel, "--data", kData, "--limit", "2"});
-  ASSERT_EQ(result.code, 0) << result.err;
+  succeeded(eval({kModel, "--data", kData, "--limit", "2"}));
   EXPECT_TRUE(report_.at("comparisons").empty());
   EXPECT_THAT(page_, Not(HasSubstr("Answers that differ")));
 }
@@ -177,9 +170,8 @@ TEST_F(EvalPageTest, QuestionsAndContextsAreText) {
       "h.json", R"({"data": [{"paragraphs": [{"context": ")" + hostile +
                     R"( and Ann fell", "qas": [{"id": "1", "question": "Who <b>fell</b>? )" +
                     hostile + R"(", "answers": [{"text": "Ann", "answer_start": 49}]}]}]}]})");
-  const ProgramResult result = run_bertcl({"eval", kModel, "--compare", random_model(), "--vocab",
-                                           kVocabulary, "--data", data, "--html", path("e.html")});
-  ASSERT_EQ(result.code, 0) << result.err;
+  succeeded(run_bertcl({"eval", kModel, "--compare", random_model(), "--vocab", kVocabulary,
+                        "--data", data, "--html", path("e.html")}));
   const std::string page = read(path("e.html"));
   expect_well_formed(page);
   EXPECT_THAT(page, HasSubstr("Who &lt;b&gt;fell&lt;/b&gt;? &lt;/p&gt;&lt;script&gt;"));
@@ -192,9 +184,7 @@ TEST_F(EvalPageTest, OtherTasksShowTheirMetricAndWhatDiffers) {
   const std::string model = write("tasks.onnx", model_of_tasks());
   const std::string data =
       write("s.tsv", "sentence\tlabel\na good film\t1\na bad film\t0\nit is what it is\t1\n");
-  const ProgramResult result =
-      eval({model, "--compare", model, "--task", "classify", "--data", data});
-  ASSERT_EQ(result.code, 0) << result.err;
+  succeeded(eval({model, "--compare", model, "--task", "classify", "--data", data}));
   EXPECT_EQ(report_.at("comparisons")[0].at("equal"), 3);
   EXPECT_TRUE(report_.at("answer_lengths").empty());
   EXPECT_THAT(page_, HasSubstr("accuracy"));
@@ -202,8 +192,7 @@ TEST_F(EvalPageTest, OtherTasksShowTheirMetricAndWhatDiffers) {
 }
 
 TEST_F(EvalPageTest, AFolderThatIsAbsentIsNamedBeforeTheWork) {
-  EXPECT_THAT(refusal(run_bertcl({"eval", kModel, "--data", kData, "--html", path("none/e.html")})),
-              HasSubstr("none"));
+  expect_refused({"eval", kModel, "--data", kData, "--html", path("none/e.html")}, {"none"});
 }
 
 }  // namespace

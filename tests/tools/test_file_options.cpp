@@ -151,10 +151,9 @@ TEST_F(FileOptionsTest, AReportReplacesAnEarlierReportAlone) {
   EXPECT_THAT(complaint({"--plot", write("d.json", "{}")}), HasSubstr("is not an SVG picture"));
   const std::string json = path("r.json"), html = path("r.html");
   for (int run = 0; run < 2; ++run) {
-    const ProgramResult result = run_bertcl({"inspect", kModel, "--json", json, "--html", html});
-    ASSERT_EQ(result.code, 0) << result.err;
+    succeeded(run_bertcl({"inspect", kModel, "--json", json, "--html", html}));
   }
-  EXPECT_THAT(refusal(run_bertcl({"devices", "--json", model})), HasSubstr("is not a report"));
+  expect_refused({"devices", "--json", model}, {"is not a report"});
   EXPECT_EQ(read(model), "\x08\x0a");
 }
 

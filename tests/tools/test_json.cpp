@@ -58,10 +58,10 @@ class JsonTest : public FolderTest {
         {"tune", {kModel, "--seconds", "0.001"}}};
   }
 
-  nlohmann::json report_of(const std::string& command, std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), command);
-    arguments.insert(arguments.end(), {"--json", "-"});
-    return json_of(run_bertcl(arguments, {{"BERTCL_TUNING", path("tuning")}}));
+  nlohmann::json report_of(const std::string& command,
+                           const std::vector<std::string>& arguments) const {
+    return json_of(run_bertcl(joined(joined({command}, arguments), {"--json", "-"}),
+                              {{"BERTCL_TUNING", path("tuning")}}));
   }
 };
 

@@ -33,19 +33,15 @@ class OpChoiceTest : public FolderTest {
     std::filesystem::copy_file(source_file("models/minilm-l6-squad/vocab.txt"), path("vocab.txt"));
   }
   ProgramResult quantize(std::vector<std::string> more) const {
-    std::vector<std::string> arguments = {
-        "quantize", path("model.onnx"), "-o",           path("q.onnx"),
-        "--force",  "--data",           kCalibration,   "--samples",
-        "4",        "--json",           path("q.json"), "--sensitivity-samples",
-        "2"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_bertcl(arguments);
+    return run_bertcl(joined(
+        {"quantize", path("model.onnx"), "-o", path("q.onnx"), "--force", "--data", kCalibration,
+         "--samples", "4", "--json", path("q.json"), "--sensitivity-samples", "2"},
+        more));
   }
 };
 
 TEST_F(OpChoiceTest, ShowsWhatEachOpCosts) {
-  const ProgramResult made = quantize({"--sensitivity-plot", path("q.svg")});
-  ASSERT_EQ(made.code, 0) << made.err;
+  const ProgramResult made = succeeded(quantize({"--sensitivity-plot", path("q.svg")}));
   EXPECT_THAT(made.out, AllOf(HasSubstr("feed-forward out"), HasSubstr("layer 0"),
                               HasSubstr("/qa_outputs/MatMul")));
   EXPECT_THAT(files(), ElementsAre("model.onnx", "q.json", "q.onnx", "q.svg", "vocab.txt"));
@@ -78,8 +74,7 @@ TEST_F(OpChoiceTest, LeavesTheFewestOpsForAnError) {
   // Less than all of them quantized give, with unnormalized Softmax too.
   const double most =
       90.0 * std::min(all.at("all").get<double>(), all.at("all_unnormalized").get<double>());
-  const ProgramResult made = quantize({"--max-error", std::to_string(most)});
-  ASSERT_EQ(made.code, 0) << made.err;
+  const ProgramResult made = succeeded(quantize({"--max-error", std::to_string(most)}));
   EXPECT_THAT(made.out, AllOf(HasSubstr("to keep the drop within"), HasSubstr("ops in float")));
   const nlohmann::json report = read_json(path("q.json"));
   const nlohmann::json& found = report.at("max_drop");
@@ -93,8 +88,7 @@ TEST_F(OpChoiceTest, LeavesTheFewestOpsForAnError) {
 }
 
 TEST_F(OpChoiceTest, KeepsF1WithinABound) {
-  const ProgramResult made = quantize({"--max-drop", "100", "--drop-limit", "10"});
-  ASSERT_EQ(made.code, 0) << made.err;
+  succeeded(quantize({"--max-drop", "100", "--drop-limit", "10"}));
   nlohmann::json found = read_json(path("q.json")).at("max_drop");
   EXPECT_EQ(found.at("questions"), 10);
   EXPECT_EQ(found.at("unit"), "F1");
@@ -102,9 +96,8 @@ TEST_F(OpChoiceTest, KeepsF1WithinABound) {
   ASSERT_EQ(found.at("steps").size(), 1u);
   EXPECT_EQ(found.at("drop"), found.at("steps")[0].at("drop"));
 
-  const ProgramResult other = quantize({"--max-drop", "100", "--drop-data",
-                                        source_file("data/sample-v2.0.json"), "--drop-limit", "6"});
-  ASSERT_EQ(other.code, 0) << other.err;
+  succeeded(quantize({"--max-drop", "100", "--drop-data", source_file("data/sample-v2.0.json"),
+                      "--drop-limit", "6"}));
   EXPECT_EQ(read_json(path("q.json")).at("max_drop").at("questions"), 6);
 }
 
@@ -131,16 +124,14 @@ TEST_F(OpChoiceTest, KeepsTheScoreOfEveryTaskWithinABound) {
       arguments.insert(arguments.end(),
                        {"--task", task.name, "--data", task.data, "--json", path("j")});
       arguments.insert(arguments.end(), task.labels.begin(), task.labels.end());
-      const ProgramResult result = run_bertcl(arguments);
-      EXPECT_EQ(result.code, 0) << result.err;
+      succeeded(run_bertcl(arguments));
       return read_json(path("j"));
     };
     const auto quantize = [&](const std::vector<std::string>& more) {
-      std::vector<std::string> arguments = {"quantize", model,       "-o", path("q.onnx"),
-                                            "--force",  "--samples", "4",  "--max-drop",
-                                            "1000"};
-      arguments.insert(arguments.end(), more.begin(), more.end());
-      return run(arguments).at("max_drop");
+      return run(joined({"quantize", model, "-o", path("q.onnx"), "--force", "--samples", "4",
+                         "--max-drop", "1000"},
+                        more))
+          .at("max_drop");
     };
     const auto points = [&](const std::string& file) {
       return task.points * run({"eval", file}).at("models")[0].at(task.score).get<double>();
@@ -194,10 +185,9 @@ TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
   // Data that no reader takes: they are not looked at before.
   const std::string data = write("d.conll", "no tag");
   const auto refused = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"quantize", model,    "-o", path("q.onnx"), "--task",
-                                          "tag",      "--data", data, "--max-drop",   "1"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return refusal(run_bertcl(arguments));
+    return refusal(run_bertcl(joined({"quantize", model, "-o", path("q.onnx"), "--task", "tag",
+                                      "--data", data, "--max-drop", "1"},
+                                     more)));
   };
   EXPECT_THAT(refused({}), HasSubstr("list them in output order with --labels"));
   EXPECT_THAT(refused({"--labels", path("absent.txt")}), HasSubstr("absent.txt"));
@@ -205,16 +195,15 @@ TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
 }
 
 TEST_F(OpChoiceTest, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal(quantize({"--max-drop", "-101", "--drop-limit", "5"})),
-              AllOf(HasSubstr("-101"), HasSubstr("ops in float")));
-  EXPECT_THAT(refusal(quantize({"--drop-limit", "5"})), HasSubstr("--max-drop"));
-  EXPECT_THAT(refusal(quantize({"--max-drop", "1", "--max-error", "1"})), HasSubstr("excludes"));
-  EXPECT_THAT(refusal(run_bertcl({"quantize", path("model.onnx"), "-o", path("q.onnx"), "--data",
-                                  kCalibration, "--samples", "0", "--max-drop", "1"})),
-              HasSubstr("--drop-data"));
-  EXPECT_THAT(refusal(run_bertcl({"quantize", path("model.onnx"), "-o", path("q.onnx"),
-                                  "--sensitivity", "--read-table", kCalibration})),
-              HasSubstr("--data"));
+  expect_refused(quantize({"--max-drop", "-101", "--drop-limit", "5"}), {"-101", "ops in float"});
+  expect_refused(quantize({"--drop-limit", "5"}), {"--max-drop"});
+  expect_refused(quantize({"--max-drop", "1", "--max-error", "1"}), {"excludes"});
+  expect_refused({"quantize", path("model.onnx"), "-o", path("q.onnx"), "--data", kCalibration,
+                  "--samples", "0", "--max-drop", "1"},
+                 {"--drop-data"});
+  expect_refused({"quantize", path("model.onnx"), "-o", path("q.onnx"), "--sensitivity",
+                  "--read-table", kCalibration},
+                 {"--data"});
   EXPECT_THAT(files(), ElementsAre("model.onnx", "vocab.txt"));
 }
 
@@ -222,10 +211,7 @@ TEST(OtherItems, AreThoseThatAreNotTaken) {
   EXPECT_THAT(tools::other_items(6, {}, 0), ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_THAT(tools::other_items(6, {1, 4}, 0), ElementsAre(0, 2, 3, 5));
   EXPECT_THAT(tools::other_items(6, {1, 4}, 2), ElementsAre(0, 3));
-  EXPECT_THAT(error_of([] {
-                tools::other_items(6, {0, 1, 2, 3, 4, 5}, 2);
-              }),
-              HasSubstr("--drop-data"));
+  EXPECT_ERROR(HasSubstr("--drop-data"), tools::other_items(6, {0, 1, 2, 3, 4, 5}, 2));
 }
 
 TEST(SomeQuestions, AreThoseOfTheIndices) {

@@ -141,9 +141,7 @@ TEST_F(OutputTest, WhatKilledProcessesHaveLeftGoes) {
           write(name, "x"), std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
   write(fresh, "x");
   write_json(path("a"), {{"x", 1}});
-  std::vector<std::string> expected = kept;
-  expected.insert(expected.end(), {"a", fresh});
-  EXPECT_THAT(files(), testing::UnorderedElementsAreArray(expected));
+  EXPECT_THAT(files(), testing::UnorderedElementsAreArray(tests::joined(kept, {"a", fresh})));
 }
 
 TEST_F(OutputTest, CellsAreOneShortPrintableLine) {

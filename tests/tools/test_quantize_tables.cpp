@@ -13,9 +13,7 @@ using testing::HasSubstr;
 class QuantizeTablesTest : public FolderTest {
  protected:
   ProgramResult quantize(const std::string& output, std::vector<std::string> more) const {
-    std::vector<std::string> arguments = {"quantize", kModel, "-o", path(output), "--force"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_bertcl(arguments);
+    return run_bertcl(joined({"quantize", kModel, "-o", path(output), "--force"}, more));
   }
   /// The scales of a report by tensor.
   std::map<std::string, std::pair<double, int>> parameters(const std::string& report) const {
@@ -28,48 +26,38 @@ class QuantizeTablesTest : public FolderTest {
 
 TEST_F(QuantizeTablesTest, ATableGivesTheModelOfItsCalibration) {
   const std::vector<std::string> data = {"--data", kCalibration, "--samples", "4"};
-  auto more = data;
   // A table holds ranges; GPTQ needs the samples themselves.
-  more.insert(more.end(), {"--weight-rounding", "nearest", "--write-table", path("t.json")});
-  const ProgramResult made = quantize("a.onnx", more);
-  ASSERT_EQ(made.code, 0) << made.err;
+  const ProgramResult made = succeeded(quantize(
+      "a.onnx", joined(data, {"--weight-rounding", "nearest", "--write-table", path("t.json")})));
   EXPECT_THAT(made.out, HasSubstr("t.json: ranges of 49 activations, format json"));
   EXPECT_THAT(made.out, HasSubstr("without smoothing: a table has one range per tensor"));
 
   const ProgramResult again =
-      quantize("b.onnx", {"--read-table", path("t.json"), "--json", path("b")});
-  ASSERT_EQ(again.code, 0) << again.err;
+      succeeded(quantize("b.onnx", {"--read-table", path("t.json"), "--json", path("b")}));
   EXPECT_THAT(again.out, HasSubstr("without smoothing, GPTQ: "));
   EXPECT_EQ(read_json(path("b")).at("left_out_by_table"), nlohmann::json({"smoothing", "GPTQ"}));
   EXPECT_THAT(again.out, HasSubstr("t.json: ranges of 49 tensors, format json"));
   EXPECT_TRUE(read(path("a.onnx")) == read(path("b.onnx")));
 
   // onnxruntime's JSON keeps both ends, too.
-  ASSERT_EQ(quantize("c.onnx", {"--read-table", path("t.json"), "--write-table", path("o.json"),
-                                "--table-format", "onnxruntime", "--json", path("c")})
-                .code,
-            0);
+  succeeded(quantize("c.onnx", {"--read-table", path("t.json"), "--write-table", path("o.json"),
+                                "--table-format", "onnxruntime", "--json", path("c")}));
   ASSERT_EQ(quantize("d.onnx", {"--read-table", path("o.json"), "--json", path("d")}).code, 0);
   EXPECT_EQ(parameters("c"), parameters("d"));
 }
 
 // Symmetric integers need no more than magnitudes, which is what the other formats keep.
 TEST_F(QuantizeTablesTest, MagnitudesGiveTheSameSymmetricModel) {
-  ASSERT_EQ(quantize("a.onnx", {"--activations", "s8", "--data", kCalibration, "--samples", "4",
-                                "--json", path("a"), "--write-table", path("t.json")})
-                .code,
-            0);
+  succeeded(quantize("a.onnx", {"--activations", "s8", "--data", kCalibration, "--samples", "4",
+                                "--json", path("a"), "--write-table", path("t.json")}));
   const auto expected = parameters("a");
   const std::vector<std::pair<std::string, std::string>> kinds = {
       {"flatbuffers", "t.flatbuffers"}, {"cache", "t.cache"}, {"tensorrt", "trt.cache"}};
   for (const auto& [format, file] : kinds) {
-    ASSERT_EQ(quantize("b.onnx", {"--read-table", path("t.json"), "--write-table", path(file),
-                                  "--table-format", format})
-                  .code,
-              0);
-    const ProgramResult made = quantize(
-        "c.onnx", {"--activations", "s8", "--read-table", path(file), "--json", path("c")});
-    ASSERT_EQ(made.code, 0) << made.err;
+    succeeded(quantize("b.onnx", {"--read-table", path("t.json"), "--write-table", path(file),
+                                  "--table-format", format}));
+    succeeded(quantize("c.onnx",
+                       {"--activations", "s8", "--read-table", path(file), "--json", path("c")}));
     EXPECT_EQ(parameters("c"), expected) << format;
   }
 }
@@ -77,18 +65,14 @@ TEST_F(QuantizeTablesTest, MagnitudesGiveTheSameSymmetricModel) {
 TEST_F(QuantizeTablesTest, WhatATableLeavesOutIsTold) {
   const std::vector<std::string> fast = {"--data",   kCalibration, "--samples", "2",
                                          "--preset", "fast",       "--json",    path("report")};
-  auto more = fast;
-  more.insert(more.end(), {"--write-table", path("t.json")});
-  const ProgramResult made = quantize("a.onnx", more);
-  ASSERT_EQ(made.code, 0) << made.err;
+  const ProgramResult made =
+      succeeded(quantize("a.onnx", joined(fast, {"--write-table", path("t.json")})));
   EXPECT_THAT(made.out, HasSubstr("without smoothing, per-channel scales: a table"));
   EXPECT_EQ(read_json(path("report")).at("left_out_by_table").size(), 2u);
 
-  more = fast;
-  more.insert(more.end(),
-              {"--write-table", path("t.json"), "--smooth", "off", "--no-add-channels"});
-  const ProgramResult plain = quantize("a.onnx", more);
-  ASSERT_EQ(plain.code, 0) << plain.err;
+  const ProgramResult plain = succeeded(quantize(
+      "a.onnx",
+      joined(fast, {"--write-table", path("t.json"), "--smooth", "off", "--no-add-channels"})));
   EXPECT_THAT(plain.out, testing::Not(HasSubstr("without")));
   EXPECT_TRUE(read_json(path("report")).at("left_out_by_table").empty());
 }

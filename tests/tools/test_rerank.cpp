@@ -58,9 +58,7 @@ TEST_F(RerankTest, LogitsAreThoseOfTheModelForEachPair) {
 
 TEST_F(RerankTest, SigmoidsAreTheDefaultUnlessTheModelsFilesSayOtherwise) {
   const auto best = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"-q", "Who?"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return json("rerank", lines(kPassages), arguments)
+    return json("rerank", lines(kPassages), joined({"-q", "Who?"}, more))
         .at("queries")[0]["results"][0]["score"]
         .get<double>();
   };
@@ -79,14 +77,12 @@ TEST_F(RerankTest, SigmoidsAreTheDefaultUnlessTheModelsFilesSayOtherwise) {
         R"({"activation_fn": "torch.nn.modules.activation.Sigmoid"})");
   EXPECT_NEAR(best({}), sigmoid, 1e-6) << "it comes before config.json";
   write("config_sentence_transformers.json", R"({"activation_fn": "mine.Softplus"})");
-  EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", "Who?"})),
-              AllOf(HasSubstr("mine.Softplus"), HasSubstr("--logits")));
+  expect_refused(run("rerank", "a\n", {"-q", "Who?"}), {"mine.Softplus", "--logits"});
 }
 
 TEST_F(RerankTest, TextIsATableWithTheBestFirst) {
   const std::string file = write("p.txt", lines(kPassages));
-  const ProgramResult all = run("rerank", "", {file, "-q", "Who?"});
-  ASSERT_EQ(all.code, 0) << all.err;
+  const ProgramResult all = succeeded(run("rerank", "", {file, "-q", "Who?"}));
   EXPECT_THAT(all.out, AllOf(HasSubstr("score  index  passage\n"), Not(HasSubstr("? Who?"))));
   for (const std::string& passage : kPassages) EXPECT_THAT(all.out, HasSubstr("  " + passage));
   const std::size_t first = all.out.find("Oslo.");
@@ -123,22 +119,19 @@ TEST_F(RerankTest, PairsAreOrderedByTheirQueries) {
 
 TEST_F(RerankTest, LongPassagesAreTruncatedWithAWarning) {
   const ProgramResult result =
-      run("rerank", lines(kPassages), {"-q", "Who?", "--max-seq-length", "8"});
-  EXPECT_EQ(result.code, 0);
+      succeeded(run("rerank", lines(kPassages), {"-q", "Who?", "--max-seq-length", "8"}));
   EXPECT_THAT(result.err, HasSubstr("truncated 2 of 5 pairs to 8 tokens"));
 }
 
 TEST_F(RerankTest, WhatDoesNotFitIsRefused) {
-  EXPECT_THAT(refusal(run_bertcl({"rerank", kModel, "-q", "Who?"}, {}, "a\n")),
-              AllOf(HasSubstr(kModel), HasSubstr("[batch, 1]"), HasSubstr("start_logits")));
-  EXPECT_THAT(refusal(run("rerank", "a\n")),
-              HasSubstr("standard input:1: the passage has no query"));
-  EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", " "})), HasSubstr("the query is empty"));
-  EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", "a\xff"})),
-              HasSubstr("--query: invalid UTF-8 at byte 1 of 2"));
-  EXPECT_THAT(refusal(run("rerank", "a\ncaf\xe9\n", {"-q", "Who?"})),
-              HasSubstr("standard input:2: invalid UTF-8"));
-  EXPECT_THAT(refusal(run("rerank", "a\n", {"-q", "Who?", "--top-k", "0"})), HasSubstr("--top-k"));
+  expect_refused({"rerank", kModel, "-q", "Who?"}, {kModel, "[batch, 1]", "start_logits"}, {},
+                 "a\n");
+  expect_refused(run("rerank", "a\n"), {"standard input:1: the passage has no query"});
+  expect_refused(run("rerank", "a\n", {"-q", " "}), {"the query is empty"});
+  expect_refused(run("rerank", "a\n", {"-q", "a\xff"}), {"--query: invalid UTF-8 at byte 1 of 2"});
+  expect_refused(run("rerank", "a\ncaf\xe9\n", {"-q", "Who?"}),
+                 {"standard input:2: invalid UTF-8"});
+  expect_refused(run("rerank", "a\n", {"-q", "Who?", "--top-k", "0"}), {"--top-k"});
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
+using tests::expect_refused;
 using tests::refusal;
 using tests::run_bertcl;
 
@@ -39,8 +40,7 @@ TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
                                tests::kVocabulary, "--force"});
     return run_bertcl(more);
   };
-  const auto found = eval("retrieval", {"--compare", model, "--json", path("r.json")});
-  ASSERT_EQ(found.code, 0) << found.err;
+  const auto found = succeeded(eval("retrieval", {"--compare", model, "--json", path("r.json")}));
   EXPECT_THAT(found.out,
               AllOf(HasSubstr("3 questions of"), HasSubstr("NDCG@10"), HasSubstr("MRR@10"),
                     HasSubstr("recall@10"),
@@ -52,26 +52,23 @@ TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
   EXPECT_EQ(models[1].at("features"), 5) << "questions and paragraphs";
   EXPECT_EQ(models[1].value("equal_answers", 0), 3) << "paragraphs are answers, not scores";
 
-  const auto ranked = eval("reranking", {"--predictions", path("p.json")});
-  ASSERT_EQ(ranked.code, 0) << ranked.err;
+  const auto ranked = succeeded(eval("reranking", {"--predictions", path("p.json")}));
   EXPECT_THAT(ranked.out, AllOf(HasSubstr("MRR@10"), HasSubstr("MRR@10 of BM25"),
                                 HasSubstr("recall@20 of BM25")));
   EXPECT_EQ(read_json(path("p.json")).size(), 3u);
-  EXPECT_THAT(refusal(run_bertcl({"eval", tests::kModel, "--task", "retrieval", "--data", data})),
-              HasSubstr("no output is a vector [batch, hidden]"));
-  EXPECT_THAT(refusal(run_bertcl({"eval", tests::kModel, "--task", "reranking", "--data", data})),
-              HasSubstr("[batch, 1]"));
-  EXPECT_THAT(refusal(run_bertcl({"eval", tests::kModel, "--task", "similarity", "--data",
-                                  write("pairs.csv", "one,two,3\nthree,four,1\n")})),
-              HasSubstr("[batch, 1], with 1 score; vectors need pooling (modules.json"));
+  expect_refused({"eval", tests::kModel, "--task", "retrieval", "--data", data},
+                 {"no output is a vector [batch, hidden]"});
+  expect_refused({"eval", tests::kModel, "--task", "reranking", "--data", data}, {"[batch, 1]"});
+  expect_refused({"eval", tests::kModel, "--task", "similarity", "--data",
+                  write("pairs.csv", "one,two,3\nthree,four,1\n")},
+                 {"[batch, 1], with 1 score; vectors need pooling (modules.json"});
   const std::string none = write("none.json", R"({"version": "v2.0", "data": []})");
   EXPECT_THAT(
       refusal(run_bertcl(
           {"eval", model, "--task", "retrieval", "--data", none, "--vocab", tests::kVocabulary})),
       AllOf(HasSubstr("none.json"), AnyOf(HasSubstr("no question"), HasSubstr("no questions"))));
-  EXPECT_THAT(refusal(run_bertcl({"quantize", model, "-o", path("q.onnx"), "--task", "retrieval",
-                                  "--data", data})),
-              HasSubstr("unknown 'retrieval'"));
+  expect_refused({"quantize", model, "-o", path("q.onnx"), "--task", "retrieval", "--data", data},
+                 {"unknown 'retrieval'"});
 }
 
 TEST_F(SearchTest, AnyTextsCalibrate) {
@@ -80,26 +77,23 @@ TEST_F(SearchTest, AnyTextsCalibrate) {
                                "text", "--calibration", texts, "--preset", "fast", "--model-only"});
     return run_bertcl(more);
   };
-  const auto lines = quantize(write("t.txt", "one two three\n\n  \nfour five six\n"));
-  ASSERT_EQ(lines.code, 0) << lines.err;
+  const auto lines = succeeded(quantize(write("t.txt", "one two three\n\n  \nfour five six\n")));
   EXPECT_THAT(lines.out, HasSubstr("on 2 texts (10 tokens)"));
-  const auto pairs = quantize(write("t.jsonl", R"({"text": "one two", "text_pair": "three"})"
-                                               "\n"
-                                               R"({"text": "four"})"
-                                               "\n"));
-  ASSERT_EQ(pairs.code, 0) << pairs.err;
+  const auto pairs =
+      succeeded(quantize(write("t.jsonl", R"({"text": "one two", "text_pair": "three"})"
+                                          "\n"
+                                          R"({"text": "four"})"
+                                          "\n")));
   EXPECT_THAT(pairs.out, HasSubstr("on 2 texts (9 tokens)"));
-  const auto contexts = quantize(write("d.json", kSquad));
-  ASSERT_EQ(contexts.code, 0) << contexts.err;
+  const auto contexts = succeeded(quantize(write("d.json", kSquad)));
   EXPECT_THAT(contexts.out, HasSubstr("on 2 texts ("));
   for (const char* empty : {"", "\n \n", "{\"text\": \" \"}\n"})
-    EXPECT_THAT(refusal(quantize(write("e.txt", empty))), HasSubstr("e.txt: contains no text"));
-  EXPECT_THAT(refusal(quantize(write("e.txt", "{\"words\": \" \"}\n"))),
-              AllOf(HasSubstr("e.txt:1: text is missing"), HasSubstr("text_pair")));
-  EXPECT_THAT(refusal(quantize(path("t.txt"), {"--max-drop", "1"})), HasSubstr("--max-error"));
-  EXPECT_THAT(
-      refusal(run_bertcl({"eval", tests::kModel, "--task", "text", "--data", path("t.txt")})),
-      HasSubstr("unknown 'text'"));
+    expect_refused(quantize(write("e.txt", empty)), {"e.txt: contains no text"});
+  expect_refused(quantize(write("e.txt", "{\"words\": \" \"}\n")),
+                 {"e.txt:1: text is missing", "text_pair"});
+  expect_refused(quantize(path("t.txt"), {"--max-drop", "1"}), {"--max-error"});
+  expect_refused({"eval", tests::kModel, "--task", "text", "--data", path("t.txt")},
+                 {"unknown 'text'"});
 }
 
 }  // namespace

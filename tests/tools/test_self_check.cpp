@@ -33,8 +33,7 @@ TEST(SelfCheck, KernelsOfThisDeviceAgreeWithTheReference) {
 TEST(SelfCheck, AnInt8ModelAgreesToo) {
   const ScratchFolder folder;
   const std::string model = folder / "int8.onnx";
-  const ProgramResult made = run_bertcl({"quantize", kModel, "-o", model, "--data", kCalibration});
-  ASSERT_EQ(made.code, 0) << made.err;
+  succeeded(run_bertcl({"quantize", kModel, "-o", model, "--data", kCalibration}));
   const ProgramResult result = run_bertcl({"verify", "--self", model});
   EXPECT_EQ(result.code, 0) << result.out << result.err;
 }
@@ -43,9 +42,7 @@ TEST(SelfCheck, AnInt8ModelAgreesToo) {
 TEST(SelfCheck, ADynamicallyQuantizedModelAgreesToo) {
   const ScratchFolder folder;
   const std::string model = folder / "dynamic.onnx";
-  const ProgramResult made =
-      run_bertcl({"quantize", kModel, "-o", model, "--dynamic", "--model-only"});
-  ASSERT_EQ(made.code, 0) << made.err;
+  succeeded(run_bertcl({"quantize", kModel, "-o", model, "--dynamic", "--model-only"}));
   const ProgramResult result = run_bertcl({"verify", "--self", model});
   EXPECT_EQ(result.code, 0) << result.out << result.err;
 }
@@ -101,9 +98,7 @@ onnx::ModelProto damaged(onnx::ModelProto model, const Damage& damage, bool all)
 TEST(SelfCheck, NoticesAWrongKernelInInt8) {
   const ScratchFolder folder;
   const std::string path = folder / "int8.onnx", other = folder / "wrong.onnx";
-  const ProgramResult made =
-      run_bertcl({"quantize", kModel, "-o", path, "--data", kCalibration, "--samples", "8"});
-  ASSERT_EQ(made.code, 0) << made.err;
+  succeeded(run_bertcl({"quantize", kModel, "-o", path, "--data", kCalibration, "--samples", "8"}));
   onnx::ModelProto model;
   std::ifstream file(path, std::ios::binary);
   ASSERT_TRUE(model.ParseFromIstream(&file));

@@ -25,7 +25,7 @@ const std::vector<std::string> kTexts = {
     "BERT reads a text from both sides at once.", "Oslo.", "Who?"};
 const std::string kQuery = "Who maintains OpenCL?";
 
-std::string joined(const std::vector<std::string>& texts) {
+std::string as_lines(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += text + "\n";
   return all;
@@ -51,16 +51,15 @@ class SimilarityTest : public FolderTest {
   ProgramResult run(const std::string& command, std::vector<std::string> more,
                     const std::vector<std::string>& texts = kTexts) const {
     more.insert(more.begin(), {command, model_, "--vocab", kVocabulary, "--pooling", "mean"});
-    return run_bertcl(more, {}, joined(texts));
+    return run_bertcl(more, {}, as_lines(texts));
   }
   ProgramResult similarity_of(const std::vector<std::string>& more,
                               const std::vector<std::string>& texts = kTexts) const {
     return run("similarity", more, texts);
   }
-  nlohmann::json report(std::vector<std::string> more,
+  nlohmann::json report(const std::vector<std::string>& more,
                         const std::vector<std::string>& texts = kTexts) const {
-    more.insert(more.end(), {"--json", "-"});
-    return json_of(similarity_of(more, texts));
+    return json_of(similarity_of(joined(more, {"--json", "-"}), texts));
   }
   /// Of `bertcl embed`.
   std::vector<Vector> vectors(const std::vector<std::string>& texts,
@@ -154,8 +153,7 @@ TEST_F(SimilarityTest, TwentyPairsAreTheDefault) {
 }
 
 TEST_F(SimilarityTest, TextIsATableWithTheBestFirst) {
-  const ProgramResult all = similarity_of({"-q", kQuery});
-  ASSERT_EQ(all.code, 0) << all.err;
+  const ProgramResult all = succeeded(similarity_of({"-q", kQuery}));
   EXPECT_THAT(all.out, HasSubstr("score  index  text\n"));
   for (const std::string& text : kTexts) EXPECT_THAT(all.out, HasSubstr(text));
   EXPECT_EQ(std::count(all.out.begin(), all.out.end(), '\n'), 7) << all.out;
@@ -187,8 +185,7 @@ TEST_F(SimilarityTest, IdsNameTheTexts) {
 TEST_F(SimilarityTest, FilesHoldAllSimilarities) {
   const std::vector<Vector> all = vectors(kTexts);
   const ProgramResult result =
-      similarity_of({"--similarity", "euclidean", "--top-k", "1", "-o", path("s.npy")});
-  ASSERT_EQ(result.code, 0) << result.err;
+      succeeded(similarity_of({"--similarity", "euclidean", "--top-k", "1", "-o", path("s.npy")}));
   EXPECT_THAT(result.out, HasSubstr("s.npy: euclidean similarities [6, 6]\n"));
   const ir::Tensor matrix = npy("s.npy");
   ASSERT_EQ(matrix.shape(), (ir::Sizes{6, 6}));
@@ -210,9 +207,9 @@ TEST_F(SimilarityTest, FilesHoldAllSimilarities) {
   const nlohmann::json both = report({"-q", kQuery, "-o", path("r.npy")});
   for (const nlohmann::json& each : both.at("results"))
     EXPECT_EQ(each.at("score"), row.as<float>()[each.at("index").get<std::size_t>()]);
-  EXPECT_THAT(refusal(similarity_of({"-o", path("s.npy")})), HasSubstr("--force"));
-  EXPECT_THAT(refusal(similarity_of({"-o", path("s.json")})),
-              HasSubstr("expected a name that ends in .npy, .npz or .safetensors"));
+  expect_refused(similarity_of({"-o", path("s.npy")}), {"--force"});
+  expect_refused(similarity_of({"-o", path("s.json")}),
+                 {"expected a name that ends in .npy, .npz or .safetensors"});
 }
 
 TEST_F(SimilarityTest, TheModelsFilesNameTheFunction) {
@@ -223,9 +220,9 @@ TEST_F(SimilarityTest, TheModelsFilesNameTheFunction) {
   EXPECT_EQ(told.at("results"), report({"-q", kQuery, "--similarity", "manhattan"}).at("results"));
   EXPECT_EQ(report({"--similarity", "dot"}).at("similarity"), "dot");
   files_say(R"({"similarity_fn_name": "maxsim"})");
-  EXPECT_THAT(refusal(similarity_of({"-q", kQuery})),
-              AllOf(HasSubstr("config_sentence_transformers.json: similarity_fn_name 'maxsim'"),
-                    HasSubstr("--similarity")));
+  expect_refused(
+      similarity_of({"-q", kQuery}),
+      {"config_sentence_transformers.json: similarity_fn_name 'maxsim'", "--similarity"});
   EXPECT_EQ(report({"--similarity", "dot"}).at("similarity"), "dot");
 }
 
@@ -259,16 +256,13 @@ TEST_F(SimilarityTest, QueryAndTextsHaveTheirPrompts) {
   write("modules.json",
         R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
   write("1_Pooling/config.json", R"({"pooling_mode": "mean", "include_prompt": false})");
-  EXPECT_THAT(refusal(similarity_of({"-q", kQuery})),
-              AllOf(HasSubstr("include_prompt"), HasSubstr("--query-prompt \"\"")));
-  EXPECT_THAT(refusal(similarity_of({"-q", kQuery, "--query-prompt", ""})),
-              HasSubstr("; --prompt \"\""));
+  expect_refused(similarity_of({"-q", kQuery}), {"include_prompt", "--query-prompt \"\""});
+  expect_refused(similarity_of({"-q", kQuery, "--query-prompt", ""}), {"; --prompt \"\""});
   EXPECT_EQ(scores({"-q", kQuery, "--query-prompt", "", "--prompt", ""}), plain);
 }
 
 TEST_F(SimilarityTest, LongTextsAreTruncatedWithAWarning) {
-  const ProgramResult texts = similarity_of({"-q", "Who?", "--max-seq-length", "6"});
-  EXPECT_EQ(texts.code, 0);
+  const ProgramResult texts = succeeded(similarity_of({"-q", "Who?", "--max-seq-length", "6"}));
   EXPECT_THAT(texts.err,
               AllOf(HasSubstr("truncated 2 of 6 texts to 6 tokens"), Not(HasSubstr("the query"))));
   const ProgramResult query = similarity_of({"-q", kQuery, "--max-seq-length", "6"}, {"a", "b"});
@@ -278,24 +272,23 @@ TEST_F(SimilarityTest, LongTextsAreTruncatedWithAWarning) {
 }
 
 TEST_F(SimilarityTest, WhatDoesNotFitIsRefused) {
-  EXPECT_THAT(refusal(similarity_of({}, {"alone"})),
-              AllOf(HasSubstr("one text has no pair"), HasSubstr("-q")));
+  expect_refused(similarity_of({}, {"alone"}), {"one text has no pair", "-q"});
   EXPECT_EQ(report({"-q", "Who?"}, {"alone"}).at("results").size(), 1u);
-  EXPECT_THAT(refusal(similarity_of({"-q", "Who?"}, {})), HasSubstr("contains no text"));
-  EXPECT_THAT(refusal(similarity_of({"-q", " "})), HasSubstr("the query is empty"));
+  expect_refused(similarity_of({"-q", "Who?"}, {}), {"contains no text"});
+  expect_refused(similarity_of({"-q", " "}), {"the query is empty"});
   for (const char* option : {"--query", "--prompt", "--query-prompt"})
-    EXPECT_THAT(refusal(similarity_of({"-q", "a", option, "a\xff"})),
-                HasSubstr(std::string(option) + ": invalid UTF-8 at byte 1 of 2"));
-  EXPECT_THAT(refusal(similarity_of({"--similarity", "euclid"})),
-              HasSubstr("unknown 'euclid' (choose from cosine, dot, euclidean, manhattan)"));
-  EXPECT_THAT(refusal(similarity_of({"--top-k", "0"})), HasSubstr("--top-k"));
-  EXPECT_THAT(refusal(similarity_of({"--query-prompt", "a"})), HasSubstr("--query"));
-  EXPECT_THAT(refusal(similarity_of({"-q", "Who?"}, {R"({"text": "a"})", R"({"passage": "b"})"})),
-              HasSubstr("standard input:2: "));
-  EXPECT_THAT(refusal(similarity_of({"-q", "Who?"}, {"a", "caf\xe9"})),
-              HasSubstr("standard input:2: invalid UTF-8"));
-  EXPECT_THAT(refusal(run_bertcl({"similarity", model_, "--vocab", kVocabulary}, {}, "a\nb\n")),
-              AllOf(HasSubstr("no output is a vector"), HasSubstr("--pooling mean")));
+    expect_refused(similarity_of({"-q", "a", option, "a\xff"}),
+                   {std::string(option) + ": invalid UTF-8 at byte 1 of 2"});
+  expect_refused(similarity_of({"--similarity", "euclid"}),
+                 {"unknown 'euclid' (choose from cosine, dot, euclidean, manhattan)"});
+  expect_refused(similarity_of({"--top-k", "0"}), {"--top-k"});
+  expect_refused(similarity_of({"--query-prompt", "a"}), {"--query"});
+  expect_refused(similarity_of({"-q", "Who?"}, {R"({"text": "a"})", R"({"passage": "b"})"}),
+                 {"standard input:2: "});
+  expect_refused(similarity_of({"-q", "Who?"}, {"a", "caf\xe9"}),
+                 {"standard input:2: invalid UTF-8"});
+  expect_refused({"similarity", model_, "--vocab", kVocabulary},
+                 {"no output is a vector", "--pooling mean"}, {}, "a\nb\n");
 }
 
 }  // namespace

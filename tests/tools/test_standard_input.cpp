@@ -24,12 +24,9 @@ TEST_F(StandardInputTest, HoldsDataToEvaluate) {
       {"eval", kModel, "--data", "-", "--predictions", path("p.json"), "--json", "-"}, {}, lines));
   EXPECT_EQ(json.at("models").at(0).at("exact_match"), 100.0);
   EXPECT_EQ(read_json(path("p.json")), nlohmann::json({{"a", "Ada"}}));
-  EXPECT_THAT(refusal(run_bertcl({"eval", kModel, "--data", "-"}, {}, lines + "{}\n")),
-              HasSubstr("standard input:2: "));
-  EXPECT_THAT(
-      refusal(run_bertcl({"eval", kModel, "--data", "-", "--task", "classify", "--labels", "a,b"},
-                         {}, "good\ta\nbad\n")),
-      HasSubstr("standard input:2: 'bad'"));
+  expect_refused({"eval", kModel, "--data", "-"}, {"standard input:2: "}, {}, lines + "{}\n");
+  expect_refused({"eval", kModel, "--data", "-", "--task", "classify", "--labels", "a,b"},
+                 {"standard input:2: 'bad'"}, {}, "good\ta\nbad\n");
 }
 
 TEST_F(StandardInputTest, HoldsTextsToRun) {
@@ -74,12 +71,10 @@ TEST_F(StandardInputTest, TextsThatCannotBeReadAreNamedByTheirLine) {
               HasSubstr("standard input:2: text is missing"));
   EXPECT_THAT(refused("one\ncaf\xe9\n"), HasSubstr("standard input:2: invalid UTF-8"));
   EXPECT_THAT(refused(""), HasSubstr("standard input: contains no text"));
-  EXPECT_THAT(refusal(run_bertcl({"run", kModel, "--json", "-"}, {}, "one\n")),
-              HasSubstr("would share standard output"));
-  EXPECT_THAT(refusal(run_bertcl({"run", kModel, "--inputs", path("x.npz")})),
-              HasSubstr("--outputs"));
-  EXPECT_THAT(refusal(run_bertcl({"run", kModel, write("x.npz", "PK\xff")})),
-              HasSubstr("x.npz: texts are expected; give arrays with --inputs"));
+  expect_refused({"run", kModel, "--json", "-"}, {"would share standard output"}, {}, "one\n");
+  expect_refused({"run", kModel, "--inputs", path("x.npz")}, {"--outputs"});
+  expect_refused({"run", kModel, write("x.npz", "PK\xff")},
+                 {"x.npz: texts are expected; give arrays with --inputs"});
 }
 
 TEST_F(StandardInputTest, LongQuestionsAreTruncatedWithAWarning) {
@@ -99,8 +94,7 @@ TEST_F(StandardInputTest, HoldsQuestions) {
       "Who maintains OpenCL?\n\n"
       R"({"question": "Where does she live?", "context": "Ada lives in Oslo."})"
       "\n";
-  const ProgramResult text = run_bertcl({"answer"}, {}, lines);
-  EXPECT_EQ(text.code, 0) << text.err;
+  const ProgramResult text = succeeded(run_bertcl({"answer"}, {}, lines));
   EXPECT_THAT(text.out, AllOf(HasSubstr("? Who maintains OpenCL?\nKhronos Group\n"),
                               HasSubstr("? Where does she live?\nOslo\n")));
   const nlohmann::json answers =

@@ -23,7 +23,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
-using tests::error_of;
+using tests::expect_refused;
+using tests::joined;
 using tests::refusal;
 using tests::run_bertcl;
 using tests::source_file;
@@ -49,9 +50,7 @@ TEST_F(TaskTest, LabelsInTheModelComeBeforeItsConfiguration) {
   };
   EXPECT_THAT(labels(R"(["bad", "good"])"), ElementsAre("bad", "good"));
   for (const char* wrong : {R"({"0": "bad"})", "[0, 1]", "bad,good"})
-    EXPECT_THAT(error_of([&] { labels(wrong); }),
-                AllOf(HasSubstr("m.onnx"), HasSubstr("bertcl.classes")))
-        << wrong;
+    EXPECT_ERROR(AllOf(HasSubstr("m.onnx"), HasSubstr("bertcl.classes")), labels(wrong)) << wrong;
 }
 
 TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
@@ -72,20 +71,18 @@ TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
   EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-y"));
   for (const char* wrong : {"O,,B-y", "O,B-y,O", "O,B-\xff"}) {
     options.labels = wrong;
-    EXPECT_THAT(error_of([&] { find_labels(options, {model}); }), HasSubstr("--labels")) << wrong;
+    EXPECT_ERROR(HasSubstr("--labels"), find_labels(options, {model})) << wrong;
   }
   options.labels.clear();
   std::filesystem::create_directory(path("other"));
   write("other/config.json", R"({"id2label": {"0": "POSITIVE", "1": "NEGATIVE"}})");
-  EXPECT_THAT(error_of([&] {
-                find_labels(options, {model, write("other/model.onnx", model_bytes({}))});
-              }),
-              HasSubstr("name their classes differently"));
+  EXPECT_ERROR(HasSubstr("name their classes differently"),
+               find_labels(options, {model, write("other/model.onnx", model_bytes({}))}));
   for (const char* wrong :
        {R"({"id2label": ["O"]})", R"({"id2label": {"1": "O"}})", R"({"id2label": {"0": 1}})"}) {
     write("config.json", wrong);
-    EXPECT_THAT(error_of([&] { find_labels(options, {model}); }),
-                AllOf(HasSubstr("config.json"), HasSubstr("id2label must be")))
+    EXPECT_ERROR(AllOf(HasSubstr("config.json"), HasSubstr("id2label must be")),
+                 find_labels(options, {model}))
         << wrong;
   }
 }
@@ -106,8 +103,8 @@ TEST_F(TaskTest, TheTokenizerIsAsItsConfigurationSays) {
   write("tokenizer_config.json", R"({"strip_accents": false})");
   EXPECT_THAT(tokens({}), ElementsAre("café"));
   write("tokenizer_config.json", R"({"do_lower_case": "yes"})");
-  EXPECT_THAT(error_of([&] { tokens({}); }),
-              AllOf(HasSubstr("tokenizer_config.json: do_lower_case is of type string")));
+  EXPECT_ERROR(AllOf(HasSubstr("tokenizer_config.json: do_lower_case is of type string")),
+               tokens({}));
 }
 
 TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
@@ -119,9 +116,9 @@ TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
     return load_tokenizer(options, {path("model.onnx")}).tokenize("Café 東京");
   };
   const VocabularyOptions named{write("other.json", json), {}, {}};
-  EXPECT_THAT(error_of([&] { tokens({}); }), HasSubstr("model.onnx: no such file"));
+  EXPECT_ERROR(HasSubstr("model.onnx: no such file"), tokens({}));
   write("model.onnx", "");
-  EXPECT_THAT(error_of([&] { tokens({}); }), HasSubstr("no tokenizer.json"));
+  EXPECT_ERROR(HasSubstr("no tokenizer.json"), tokens({}));
   EXPECT_THAT(tokens(named), ElementsAre("Café", "東", "京"));
   write("tokenizer.json", json);
   EXPECT_THAT(tokens({}), ElementsAre("Café", "東", "京")) << "beside the model";
@@ -129,8 +126,7 @@ TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
   write("tokenizer_config.json", R"({"do_lower_case": true, "tokenize_chinese_chars": false})");
   EXPECT_THAT(tokens({}), ElementsAre("cafe", "東", "##京"));
   write("tokenizer.json", json.substr(0, json.size() / 2));
-  EXPECT_THAT(error_of([&] { tokens({}); }),
-              AllOf(HasSubstr(path("tokenizer.json")), HasSubstr("unexpected end")));
+  EXPECT_ERROR(AllOf(HasSubstr(path("tokenizer.json")), HasSubstr("unexpected end")), tokens({}));
   write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\ncafe\n");
   EXPECT_THAT(tokens({}), ElementsAre("cafe", "[UNK]")) << "vocab.txt comes first";
 }
@@ -156,9 +152,8 @@ TEST(VocabularyOptions, OnlyFlagsThatAreGivenCount) {
 TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
   const std::string sst2 = write("dev.tsv", "a fine film\t1\n"),
                     tagged = write("t.conll", "it\tO\n");
-  const auto eval = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"eval", tests::kModel});
-    return refusal(run_bertcl(arguments));
+  const auto eval = [&](const std::vector<std::string>& more) {
+    return refusal(run_bertcl(joined({"eval", tests::kModel}, more)));
   };
   EXPECT_THAT(eval({"--task", "classify", "--data", sst2}),
               AllOf(HasSubstr(tests::kModel), HasSubstr("start_logits f32[batch, seq]"),
@@ -195,10 +190,9 @@ TEST_F(TaskTest, PredictionsAreUtf8) {
   const std::string model = write("m.onnx", tests::model_of_tasks());
   const auto predict = [&](const std::string& task, const std::string& data,
                            const std::string& labels) {
-    const auto result =
+    succeeded(
         run_bertcl({"eval", model, "--task", task, "--data", data, "--labels", labels, "--vocab",
-                    tests::kVocabulary, "--predictions", path("p.json"), "--force"});
-    EXPECT_EQ(result.code, 0) << result.err;
+                    tests::kVocabulary, "--predictions", path("p.json"), "--force"}));
     return read(path("p.json"));
   };
   const std::string tagged = predict("tag", write("t.conll", "Zürich\tO\n"), "O,B-größe");
@@ -222,10 +216,9 @@ TEST_F(TaskTest, SeveralLabelsWhereTheConfigurationOrTheDataSaySo) {
                        "--vocab", tests::kVocabulary, "--predictions", path("p.json"), "--force",
                        "--json", path("r.json")});
   };
-  EXPECT_THAT(refusal(eval(lines)), HasSubstr("the data have A,B, which the model cannot give"));
+  expect_refused(eval(lines), {"the data have A,B, which the model cannot give"});
   write("config.json", R"({"problem_type": "multi_label_classification"})");
-  const auto result = eval(lines);
-  ASSERT_EQ(result.code, 0) << result.err;
+  const auto result = succeeded(eval(lines));
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("micro F1"), HasSubstr("macro F1"), HasSubstr("accuracy")));
   const nlohmann::json scores = read_json(path("r.json")).at("models")[0];
@@ -246,11 +239,10 @@ TEST_F(TaskTest, SeveralLabelsWhereTheConfigurationOrTheDataSaySo) {
                                                "\n");
   EXPECT_EQ(eval(objects).code, 0);
   write("config.json", R"({"problem_type": "single_label_classification"})");
-  EXPECT_THAT(refusal(eval(objects)), HasSubstr("the data list several labels"));
-  const auto made =
+  expect_refused(eval(objects), {"the data list several labels"});
+  succeeded(
       run_bertcl({"quantize", model, "-o", path("q.onnx"), "--task", "classify", "--data", objects,
-                  "--preset", "fast", "--vocab", tests::kVocabulary, "--model-only"});
-  EXPECT_EQ(made.code, 0) << made.err;
+                  "--preset", "fast", "--vocab", tests::kVocabulary, "--model-only"}));
 }
 
 TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
@@ -270,13 +262,10 @@ TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
                                             "--data",   write("texts.txt", text),
                                             "--preset", "fast",
                                             "--vocab",  tests::kVocabulary};
-  const auto made = run_bertcl(command);
-  EXPECT_EQ(made.code, 0) << made.err;
+  const auto made = succeeded(run_bertcl(command));
   EXPECT_THAT(made.out, HasSubstr("on 1 text (22 tokens)")) << "windows of equal length";
-  std::vector<std::string> longer = command;
-  longer.insert(longer.end(), {"--max-seq-length", "25", "--force"});
-  EXPECT_THAT(refusal(run_bertcl(longer)),
-              AllOf(HasSubstr("m.onnx"), HasSubstr("maximum of 24"), HasSubstr("use --max-seq")));
+  expect_refused(joined(command, {"--max-seq-length", "25", "--force"}),
+                 {"m.onnx", "maximum of 24", "use --max-seq"});
 }
 
 TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
@@ -294,24 +283,20 @@ TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
   const std::map<std::string, std::string> units = {
       {"classify", "texts"}, {"similarity", "pairs"}, {"tag", "sentences"}, {"fill-mask", "texts"}};
   for (const auto& [task, file] : data) {
-    const auto made =
+    const auto made = succeeded(
         run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--force", "--task", task,
-                    "--data", file, "--preset", "fast", "--vocab", tests::kVocabulary});
-    EXPECT_EQ(made.code, 0) << made.err;
+                    "--data", file, "--preset", "fast", "--vocab", tests::kVocabulary}));
     EXPECT_THAT(made.out, HasSubstr("on 2 " + units.at(task) + " (")) << task;
   }
   const std::vector<std::string> reviews = {"quantize",     tests::kModel, "-o",
                                             path("q.onnx"), "--force",     "--task",
                                             "classify",     "--data",      path("reviews")};
   EXPECT_EQ(run_bertcl(reviews).code, 0);
-  std::vector<std::string> bounded = reviews;
-  bounded.insert(bounded.end(), {"--max-drop", "1", "--samples", "1"});
-  EXPECT_THAT(refusal(run_bertcl(bounded)),
-              AllOf(HasSubstr(tests::kModel), HasSubstr("[batch, 2], with 2 classes")));
-  EXPECT_THAT(refusal(run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--force",
-                                  "--task", "fill-mask", "--data", data.at("fill-mask"),
-                                  "--max-drop", "1", "--labels", "a,b"})),
-              HasSubstr("--labels goes with --task classify"));
+  expect_refused(joined(reviews, {"--max-drop", "1", "--samples", "1"}),
+                 {tests::kModel, "[batch, 2], with 2 classes"});
+  expect_refused({"quantize", tests::kModel, "-o", path("q.onnx"), "--force", "--task", "fill-mask",
+                  "--data", data.at("fill-mask"), "--max-drop", "1", "--labels", "a,b"},
+                 {"--labels goes with --task classify"});
 }
 
 }  // namespace

@@ -23,12 +23,10 @@ struct TuneTest : FolderTest {
   const std::map<std::string, std::string> environment{{"BERTCL_TUNING", path("tuning.json")},
                                                        {"BERTCL_DISABLE", ""}};
 
-  nlohmann::json json_of(std::vector<std::string> arguments,
+  nlohmann::json json_of(const std::vector<std::string>& arguments,
                          std::map<std::string, std::string> more = {}) const {
     more.insert(environment.begin(), environment.end());
-    arguments.insert(arguments.end(), {"--json", path("out.json")});
-    const ProgramResult result = run_bertcl(arguments, more);
-    EXPECT_EQ(result.code, 0) << result.err;
+    succeeded(run_bertcl(joined(arguments, {"--json", path("out.json")}), more));
     return read_json(path("out.json"));
   }
   /// Variants of the linears of 384 by 384, and what is said of their tuning.
@@ -69,8 +67,7 @@ TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
   const auto standard = gemms().first;
   write("tuning.json", R"({"format": 3, "gemms": )");
   EXPECT_EQ(gemms().first, standard);
-  const ProgramResult result = run_bertcl({"inspect", kModel}, environment);
-  EXPECT_EQ(result.code, 0);
+  const ProgramResult result = succeeded(run_bertcl({"inspect", kModel}, environment));
   EXPECT_THAT(result.out,
               AllOf(HasSubstr(path("tuning.json") + " is not used"), HasSubstr("bertcl tune")));
   EXPECT_THAT(run_bertcl({"run", kModel}, environment, "a\n").err,
@@ -80,8 +77,7 @@ TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
 TEST_F(TuneTest, AFileThatIsNamedButAbsentIsToldOf) {
   const std::string note = "BERTCL_TUNING names " + path("tuning.json") + ", which does not exist";
   EXPECT_THAT(run_bertcl({"inspect", kModel}, environment).out, HasSubstr(note));
-  const ProgramResult result = run_bertcl({"run", kModel}, environment, "a\n");
-  EXPECT_EQ(result.code, 0);
+  const ProgramResult result = succeeded(run_bertcl({"run", kModel}, environment, "a\n"));
   EXPECT_THAT(result.err, HasSubstr(note));
   EXPECT_EQ(run_bertcl({"run", kModel}, {{"BERTCL_TUNING", "off"}}, "a\n").err, "");
 }
@@ -162,29 +158,24 @@ TEST(ChooseByRows, ThePlainVariantGainsOverPredictedTiles) {
 }
 
 TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {
-  EXPECT_THAT(refusal(run_bertcl({"tune", kModel}, {{"BERTCL_TUNING", "off"}})),
-              HasSubstr("BERTCL_TUNING"));
-  EXPECT_THAT(refusal(run_bertcl({"tune", kModel, "--rows", "0"}, environment)),
-              HasSubstr("--rows"));
+  expect_refused({"tune", kModel}, {"BERTCL_TUNING"}, {{"BERTCL_TUNING", "off"}});
+  expect_refused({"tune", kModel, "--rows", "0"}, {"--rows"}, environment);
 }
 
 // Before anything is measured: not even the model is read.
 TEST_F(TuneTest, APlaceThatCannotBeWrittenIsRefusedAtOnce) {
   write("file", "x");
   for (const std::string& place : {path("file/tuning.json"), std::string("/proc/bertcl/t.json")})
-    EXPECT_THAT(
-        refusal(run_bertcl({"tune", write("no_model.onnx", "x")}, {{"BERTCL_TUNING", place}})),
-        AllOf(HasSubstr(place), HasSubstr("cannot write")));
+    expect_refused({"tune", write("no_model.onnx", "x")}, {place, "cannot write"},
+                   {{"BERTCL_TUNING", place}});
 }
 
 TEST_F(TuneTest, AFileOfAnotherKindIsNotOverwritten) {
   const std::string notes = write("notes.txt", "keep me\n");
-  EXPECT_THAT(refusal(run_bertcl({"tune", kModel}, {{"BERTCL_TUNING", notes}})),
-              AllOf(HasSubstr(notes), HasSubstr("not a tuning file")));
+  expect_refused({"tune", kModel}, {notes, "not a tuning file"}, {{"BERTCL_TUNING", notes}});
   EXPECT_EQ(read(notes), "keep me\n");
   const std::string other = write("other.json", R"({"format": 3, "rows": []})");
-  EXPECT_THAT(refusal(run_bertcl({"tune", kModel}, {{"BERTCL_TUNING", other}})),
-              HasSubstr("not a tuning file"));
+  expect_refused({"tune", kModel}, {"not a tuning file"}, {{"BERTCL_TUNING", other}});
 }
 
 TEST(CheckMemory, RowsThatTakeMoreThanHalfOfItAreRefused) {

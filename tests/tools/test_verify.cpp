@@ -46,9 +46,8 @@ class VerifyTest : public FolderTest {
                {"attention_mask", Tensor::of(shape, std::vector<std::int64_t>(12, 1))},
                {"token_type_ids", Tensor::of(shape, std::vector<std::int64_t>(12, 0))}};
     npz::save(path("x.npz"), inputs_);
-    const ProgramResult run =
-        run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs", path("y.npz")});
-    EXPECT_EQ(run.code, 0) << run.err;
+    const ProgramResult run = succeeded(
+        run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs", path("y.npz")}));
     outputs_ = npz::load(path("y.npz"));
   }
 
@@ -59,9 +58,8 @@ class VerifyTest : public FolderTest {
     return arrays;
   }
   ProgramResult verify(const std::string& model, const std::vector<std::string>& goldens) {
-    std::vector<std::string> arguments = {"verify", model, "--json", path("v.json")};
-    arguments.insert(arguments.end(), goldens.begin(), goldens.end());
-    const ProgramResult result = run_bertcl(arguments);
+    const ProgramResult result =
+        run_bertcl(joined({"verify", model, "--json", path("v.json")}, goldens));
     files_ = read_json(path("v.json")).at("files");
     return result;
   }
@@ -72,8 +70,7 @@ class VerifyTest : public FolderTest {
 
 TEST_F(VerifyTest, AgreesWithItself) {
   npz::save(path("g.npz"), golden());
-  const ProgramResult result = verify(kModel, {path("g.npz")});
-  EXPECT_EQ(result.code, 0) << result.err;
+  const ProgramResult result = succeeded(verify(kModel, {path("g.npz")}));
   ASSERT_EQ(files_.size(), 1u);
   EXPECT_EQ(files_[0].at("golden"), path("g.npz"));
   EXPECT_EQ(files_[0].at("status"), "pass");
