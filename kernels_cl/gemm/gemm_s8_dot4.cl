@@ -95,24 +95,19 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_s8(
     }
   }
 
-#ifdef ACTIVATION
-  const int function = ACTIVATION, type = OUT_TYPE;
-#else
-  const int function = activation, type = out_type;
-#endif
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
 #pragma unroll
   for (int j = 0; j < VECTORS; j++) {
     const int column = column0 + j * PANEL + tx * 4;
     if (column >= N) continue;
     const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
-                                     out_zero_point, has_bias, type, x_scale, w_zero_point);
+                                     out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
       const int row = row0 + ty * ROWS + i;
       if (row < M)
-        finish4_s8(sums[i][j], &c, row, column, N, out, function, type, row_sums, w_zero_point,
-                   row_scale);
+        finish4_s8(sums[i][j], &c, row, column, N, out, ACTIVATION, OUT_TYPE, row_sums,
+                   w_zero_point, row_scale);
     }
   }
 }

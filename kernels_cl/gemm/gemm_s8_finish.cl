@@ -21,16 +21,12 @@ __kernel void gemm_s8_finish(
     __global const float* restrict row_scale, const int parts) {
   const int column = (int)get_global_id(0) * 4, row = get_global_id(1);
   if (column >= N || row >= M) return;
-#ifdef ACTIVATION
-  const int function = ACTIVATION, type = OUT_TYPE;
-#else
-  const int function = activation, type = out_type;
-#endif
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
   const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
-                                   out_zero_point, has_bias, type, x_scale, w_zero_point);
+                                   out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
   int4 sums = 0;
   for (int part = 0; part < parts; part++, partials += (size_t)M * N)
     sums += load4_s32(partials + (size_t)row * N, column, N);
-  finish4_s8(sums, &c, row, column, N, out, function, type, row_sums, w_zero_point, row_scale);
+  finish4_s8(sums, &c, row, column, N, out, ACTIVATION, OUT_TYPE, row_sums, w_zero_point,
+             row_scale);
 }

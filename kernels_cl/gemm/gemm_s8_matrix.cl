@@ -21,17 +21,12 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void 
   UnitC sums[SUB_ROWS][SUB_COLUMNS];
   accumulate(&o, space, exchange, sums);
 
-#ifdef ACTIVATION
-  const int function = ACTIVATION, type = OUT_TYPE;
-#else
-  const int function = activation, type = out_type;
-#endif
   // A lane finishes columns 4 (lane % LANES_N) .. of every LANES_M-th row.
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
   const int row0 = o.row0 + sub / SUBS_N * SUB_M;
   const int column = o.column0 + sub % SUBS_N * SUB_N + lane % LANES_N * 4;
   const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
-                                   out_zero_point, has_bias, type, x_scale, w_zero_point);
+                                   out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
   __local int* own = space + sub * SUMS_SIZE;
   EPILOGUE_UNROLL
   for (int i = 0; i < SUB_ROWS; i++) {
@@ -42,7 +37,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void 
     const int first = row0 + i * UNIT_M, end = min(M, first + UNIT_M);
     for (int row = first + lane / LANES_N; row < end; row += LANES_M) {
       const int4 s = vload4(0, own + SUM_PLACE(row - first, lane % LANES_N * 4));
-      finish4_s8(s, &c, row, column, N, out, function, type, row_sums, w_zero_point, row_scale);
+      finish4_s8(s, &c, row, column, N, out, ACTIVATION, OUT_TYPE, row_sums, w_zero_point,
+                 row_scale);
     }
   }
 }

@@ -162,14 +162,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
 #if PARTIAL
   partials += (size_t)part * M * N;
 #else
-#ifdef ACTIVATION
-  const int function = ACTIVATION, type = OUT_TYPE;
-#else
-  const int function = activation, type = out_type;
-#endif
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
   const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
-                                   out_zero_point, has_bias, type, x_scale, w_zero_point);
+                                   out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
 #endif
   __local int* own = (__local int*)(space + sub * SUMS_CELLS);
   MATRIX_UNROLL
@@ -191,7 +186,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
 #if PARTIAL
         STORE4(s, partials + (size_t)row * N + column, N - column, int4);
 #else
-        finish4_s8(s, &c, row, column, N, out, function, type, row_sums, w_zero_point, row_scale);
+        finish4_s8(s, &c, row, column, N, out, ACTIVATION, OUT_TYPE, row_sums, w_zero_point,
+                   row_scale);
 #endif
     }
   }

@@ -108,11 +108,6 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   else
     accumulate(&o, space, MATRIX_EMULATED && a_signed, sums);
 
-#ifdef ACTIVATION
-  const int function = ACTIVATION, type = OUT_TYPE;
-#else
-  const int function = activation, type = out_type;
-#endif
   // A work-item finishes columns 4 (lane % LANES_N) .. of every LANES_M-th row of 16.
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed);
   const int row0 = o.row0 + (TILE_M > 64 ? group * 64 : 0) + item % WGMMA_ITEMS / 32 * 16;
@@ -122,7 +117,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   for (int part = 0; part < WGMMA_N / PART; part++) {
     const int column = column0 + part * PART;
     const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
-                                     out_zero_point, has_bias, type, x_scale, w_zero_point);
+                                     out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
     barrier(CLK_LOCAL_MEM_FENCE);
     WGMMA_UNROLL
     for (int i = 0; i < PART / 2; i += 2)
@@ -133,7 +128,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
     for (int r = lane / LANES_N; r < 16; r += LANES_M) {
       const int4 s = *(__local const int4*)(own + r * SUMS_PITCH + lane % LANES_N * 4);
       if (row0 + r < M && column < N)
-        finish4_s8(s, &c, row0 + r, column, N, out, function, type, row_sums, w_zero_point,
+        finish4_s8(s, &c, row0 + r, column, N, out, ACTIVATION, OUT_TYPE, row_sums, w_zero_point,
                    row_scale);
     }
   }

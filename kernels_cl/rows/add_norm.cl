@@ -47,11 +47,8 @@ KERNEL add_norm(__global const void* x, int x_type, __global const float* x_scal
                 int residual_type, __global const float* residual_scale,
                 __global const float* residual_zero_point,
                 __global const float* gamma, __global const float* beta, float eps, int rms,
-                __global float* sum, __global float* out, __global uchar* q, int q_type,
-                __global const float* q_inv_scale, __global const float* q_zero_point,
-                __global uchar* r, int r_type, __global const float* r_inv_scale,
-                __global const float* r_zero_point, int rows, int hidden,
-                int rows_per_item PLACE_PARAMETER) {
+                __global float* sum, NORM_RESULTS, int rows, int hidden, int rows_per_item
+                PLACE_PARAMETER) {
   float16 kept[ROW_MAX / 16];
   const int begin = PLACE.id.x * rows_per_item, end = min(begin + rows_per_item, rows);
 
@@ -70,9 +67,7 @@ KERNEL add_norm(__global const void* x, int x_type, __global const float* x_scal
         if (pass == 0) total += sum_of(kept, count);
         if (pass == 1) total += squares_of(kept, count, mean);
         if (pass < 2) continue;
-        finish_row(kept, at, first, count, mean, factor, gamma, beta, out,
-                   (RowBytes){q, q_type, q_inv_scale, q_zero_point},
-                   (RowBytes){r, r_type, r_inv_scale, r_zero_point});
+        finish_row(kept, at, first, count, mean, factor, gamma, beta, out, NORM_QUANTIZED);
       }
       if (pass == 0) mean = total / hidden;
       if (pass == 1) factor = 1.0f / sqrt(total / hidden + eps);

@@ -31,9 +31,7 @@ GROUP_KERNEL void add_norm_parts(
     __global const float* restrict residual_scale,
     __global const float* restrict residual_zero_point, __global const float* restrict gamma,
     __global const float* restrict beta, float eps, int rms, __global float* sum,
-    __global float* out, __global uchar* q, int q_type, __global const float* q_inv_scale,
-    __global const float* q_zero_point, __global uchar* r, int r_type,
-    __global const float* r_inv_scale, __global const float* r_zero_point, int rows, int hidden) {
+    NORM_RESULTS, int rows, int hidden) {
   __local float shared[3 * SHARED_WORDS];
   const bool aligned = hidden % 4 == 0;
   const size_t at = get_group_id(0) * (size_t)hidden, part_size = rows * (size_t)hidden;
@@ -53,7 +51,5 @@ GROUP_KERNEL void add_norm_parts(
       kept[v] += load_columns4(residual, at, i, n, residual_type, residual_scale,
                                residual_zero_point, aligned);
   }
-  finish_norm(kept, shared, at, hidden, eps, rms, gamma, beta, sum, out,
-              (RowBytes){q, q_type, q_inv_scale, q_zero_point},
-              (RowBytes){r, r_type, r_inv_scale, r_zero_point});
+  finish_norm(kept, shared, at, hidden, eps, rms, gamma, beta, sum, out, NORM_QUANTIZED);
 }

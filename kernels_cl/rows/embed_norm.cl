@@ -41,10 +41,7 @@ KERNEL embed_norm(__global const int* input_ids, __global const int* position_id
                   int word_rows, __global const void* position_table, int position_rows,
                   __global const void* type_table, int type_rows, int table_type,
                   __global const float* gamma, __global const float* beta, float eps,
-                  __global float* out, __global uchar* q, int q_type,
-                  __global const float* q_inv_scale, __global const float* q_zero_point,
-                  __global uchar* r, int r_type, __global const float* r_inv_scale,
-                  __global const float* r_zero_point, __global int* error, int tokens, int hidden,
+                  NORM_RESULTS, __global int* error, int tokens, int hidden,
                   int rows_per_item PLACE_PARAMETER) {
   float16 kept[ROW_MAX / 16];
   const int begin = PLACE.id.x * rows_per_item, end = min(begin + rows_per_item, tokens);
@@ -68,9 +65,7 @@ KERNEL embed_norm(__global const int* input_ids, __global const int* position_id
         if (pass == 0) sum += sum_of(kept, count);
         if (pass == 1) sum += squares_of(kept, count, mean);
         if (pass < 2) continue;
-        finish_row(kept, at, first, count, mean, factor, gamma, beta, out,
-                   (RowBytes){q, q_type, q_inv_scale, q_zero_point},
-                   (RowBytes){r, r_type, r_inv_scale, r_zero_point});
+        finish_row(kept, at, first, count, mean, factor, gamma, beta, out, NORM_QUANTIZED);
       }
       if (pass == 0) mean = sum / hidden;
       if (pass == 1) factor = 1.0f / sqrt(sum / hidden + eps);

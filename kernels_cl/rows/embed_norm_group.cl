@@ -19,10 +19,7 @@ GROUP_KERNEL void embed_norm(
     int word_rows, __global const void* restrict position_table, int position_rows,
     __global const void* restrict type_table, int type_rows, int table_type,
     __global const float* restrict gamma, __global const float* restrict beta, float eps,
-    __global float* out, __global uchar* q, int q_type, __global const float* q_inv_scale,
-    __global const float* q_zero_point, __global uchar* r, int r_type,
-    __global const float* r_inv_scale, __global const float* r_zero_point, __global int* error,
-    int tokens, int hidden, int rows_per_item) {
+    NORM_RESULTS, __global int* error, int tokens, int hidden, int rows_per_item) {
   __local float shared[3 * SHARED_WORDS];
   const bool aligned = hidden % 4 == 0;
   const int token = get_group_id(0);
@@ -42,6 +39,5 @@ GROUP_KERNEL void embed_norm(
     if (type_table) kept[v] += load4(type_table, type + i, n, table_type, aligned);
   }
   finish_norm(kept, shared, token * (size_t)hidden, hidden, eps, 0, gamma, beta, 0, out,
-              (RowBytes){q, q_type, q_inv_scale, q_zero_point},
-              (RowBytes){r, r_type, r_inv_scale, r_zero_point});
+              NORM_QUANTIZED);
 }
