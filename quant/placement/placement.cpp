@@ -131,9 +131,10 @@ class Placer {
     return is_op(node, "Cast") || is_op(node, "Identity") || is_op(node, "Dropout");
   }
 
-  bool may_be_float(const std::string& tensor) const {
+  /// The type of a tensor that is known not to be f32.
+  std::optional<ir::DType> other_type(const std::string& tensor) const {
     const auto type = type_of_ ? type_of_(tensor) : std::nullopt;
-    return !type || ir::is_float(*type);
+    return type == ir::DType::f32 ? std::nullopt : type;
   }
 
   /// Why the options leave the node in float; empty if they do not.
@@ -173,7 +174,8 @@ class Placer {
     std::string reason = left_by_options(n);
     if (reason.empty()) {
       for (int i = 0; i < std::min(op->data, node.input_size()) && !op->weight; ++i)
-        if (!may_be_float(node.input(i))) return;  // arithmetic on shapes and positions
+        if (const auto type = other_type(node.input(i)); type && !ir::is_float(*type))
+          return;  // arithmetic on shapes and positions
       reason = collect_operands(n, *op, site.operands);
     }
     if (const auto why = whole_.find(label_of(node)); why != whole_.end())
@@ -192,6 +194,10 @@ class Placer {
       const int producer = index_.producer(tensor);
       if (producer >= 0 && is_op(index_.node(producer), "DequantizeLinear"))
         return leave(operands, fmt::format("input '{}' is already quantized", tensor));
+      if (const auto type = other_type(tensor))
+        return leave(operands, fmt::format("input '{}' is {}; {}", tensor, ir::name_of(*type),
+                                           "only f32 can be quantized: export the model in f32, or "
+                                           "keep weights in half precision before a Cast to f32"));
       if (structure_.masks.contains(tensor))
         return leave(operands, fmt::format("input '{}' is an attention mask", tensor));
       const bool constant = constants_.contains(tensor);
@@ -266,7 +272,7 @@ class Placer {
       outputs.insert(structure_.layer_norms.begin(), structure_.layer_norms.end());
     outputs.insert(by_operator_.begin(), by_operator_.end());
     for (const auto& output : outputs) {
-      if (constants_.contains(output)) continue;
+      if (constants_.contains(output) || other_type(output)) continue;
       const int n = index_.producer(output);
       if (!exclude_.find(index_.node(n)) && (is_included(n) || included.contains(output)))
         placement_.outputs.push_back(output);
@@ -296,8 +302,7 @@ class Placer {
   /// A site whose operator is among those with quantized outputs.
   bool is_by_operator(int n) const {
     const auto& node = index_.node(n);
-    return node.domain().empty() && options_.output_op_types.contains(node.op_type()) &&
-           chosen(n) && may_be_float(node.output(0));
+    return node.domain().empty() && options_.output_op_types.contains(node.op_type()) && chosen(n);
   }
 
   /// A MatMul with a weight that is not the head: another MatMul follows it.

@@ -186,6 +186,35 @@ TEST(Encode, LeavesMasksAndUnsuitableConstantsInFloat) {
       ThrowsMessage<Error>(HasSubstr("f16")));
 }
 
+/// x -> MatMul(w) -> y in f32; y in halves -> MatMul(halves) -> z -> z x z^T.
+GraphBuilder partly_halves() {
+  GraphBuilder g;
+  g.input("x", {2, 4});
+  g.node("MatMul", {"x", g.weight("w", {4, 4}, std::vector<float>(16, 0.25f))}, "y");
+  g.node("Cast", {"y"}, "half");
+  g.set("to", std::int64_t{onnx::TensorProto::FLOAT16});
+  g.node("MatMul", {"half", g.half_weight("v", {4, 4}, std::vector<float>(16, 0.5f))}, "z");
+  g.node("Transpose", {"z"}, "turned");
+  g.node("MatMul", {"z", "turned"}, "scores");
+  g.output("scores");
+  return g;
+}
+
+TEST(Placement, OperandsThatAreNotF32StayAsTheyAre) {
+  Analysed a(partly_halves());
+  const ir::Graph types = a.model.import();
+  const TypeOf type_of = [&](const std::string& tensor) {
+    return std::optional(types.find_value(tensor)->type.dtype);
+  };
+  const Placement p = place(a.index, a.constants, a.structure(), {}, type_of);
+  ASSERT_EQ(p.sites.size(), 1u);
+  EXPECT_EQ(p.sites[0].operands[0].tensor, "x");
+  ASSERT_EQ(p.skipped.size(), 2u);
+  EXPECT_THAT(p.skipped[0].reason, HasSubstr("input 'half' is f16; only f32 can be quantized: "
+                                             "export the model in f32"));
+  EXPECT_THAT(p.skipped[1].reason, HasSubstr("input 'z' is f16"));
+}
+
 TEST(Encode, AConstantOfAnAddTakesTheActivationType) {
   GraphBuilder g;
   g.input("x", {2, 4});
