@@ -241,7 +241,14 @@ void add_number_options(CLI::App& command, Options& options) {
           "--full-range,!--narrow-range",
           [&](std::int64_t yes) {
             const auto steps = yes > 0 ? Steps::full : Steps::standard;
-            options.activations.steps = options.weights.scheme.steps = steps;
+            Steps& of_weights = options.weights.scheme.steps;
+            options.activations.steps = steps;
+            // --reduce-range, which stands before, is of weights alone.
+            if (of_weights != Steps::reduced)
+              of_weights = steps;
+            else if (yes > 0)
+              throw CLI::ValidationError("--full-range",
+                                         "excludes --reduce-range, which makes weights of 7 bits");
           },
           "Symmetric s8: steps of 2 a / 255 with -128 (as torch) or 2 a / 254 (default)")
       ->group(group);

@@ -58,6 +58,12 @@ TEST_F(QuantizeTest, TheTextTellsOfChannelsAndUnnormalizedSoftmax) {
                               HasSubstr("6 Softmax unnormalized: ")));
 }
 
+TEST_F(QuantizeTest, WeightsOf7BitsStayWithNarrowSteps) {
+  const nlohmann::json report = json_of(
+      {"quantize", kModel, "-o", path("q.onnx"), "--dynamic", "--narrow-range", "--reduce-range"});
+  EXPECT_EQ(report.at("weights").at("bits"), 7);
+}
+
 TEST_F(QuantizeTest, AQuantizedModelIsRefused) {
   ASSERT_EQ(quantize(path("q.onnx"), {"--smooth", "off"}).code, 0);
   const ProgramResult again = run_bertcl({"quantize", path("q.onnx"), "-o", path("r.onnx"),
@@ -155,6 +161,8 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
               HasSubstr("--stride goes with --absolute"));
   EXPECT_THAT(refused({"--reduce-range", "--weight-bits", "4"}),
               HasSubstr("--reduce-range makes weights of 7 bits; it excludes --weight-bits 4"));
+  EXPECT_THAT(refused({"--full-range", "--reduce-range"}),
+              HasSubstr("--full-range: excludes --reduce-range, which makes weights of 7 bits"));
   EXPECT_THAT(files(), testing::IsEmpty());
   const ProgramResult made = succeeded(quantize(path("q.onnx"), {"--clip-gelu", "10"}));
   EXPECT_THAT(made.out, HasSubstr("not smoothed: GELU is clipped"));
