@@ -19,6 +19,7 @@
 #include "quant/graph/expand_fused.hpp"
 #include "quant/graph/graph_edit.hpp"
 #include "quant/graph/graph_index.hpp"
+#include "quant/graph/shared_constants.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -62,10 +63,10 @@ float float_attribute(const onnx::NodeProto& node, std::string_view name, float 
 
 /// Queries, keys and values of one attention, and its scores.
 struct Heads {
-  std::array<std::string, 3> parts;      // [batch, rows, heads * size] or, divided,
-  bool divided = false;                  // [batch, heads, rows, size]
-  std::array<std::int64_t, 3> widths{};  // heads * size, where they are not divided
-  std::int64_t heads = 0;
+  std::array<std::string, 3> parts;       // [batch, rows, heads * size] or, divided,
+  bool divided = false;                   // [batch, heads, rows, size]
+  std::array<std::int64_t, 3> widths{};   // heads * size, where they are not divided
+  std::int64_t heads = 0, key_heads = 0;  // the latter may be fewer, each shared by several queries
   float scale = 0.0f;
   std::vector<std::string> terms;  // added to the scaled scores
 };
@@ -148,7 +149,7 @@ class Expander {
 
   Heads read(const onnx::NodeProto& node, Kind kind) {
     Heads h;
-    h.heads = int_attribute(node, kind == Kind::plain ? "q_num_heads" : "num_heads", 0);
+    h.heads = h.key_heads = int_attribute(node, "num_heads", 0);
     h.scale = float_attribute(node, "scale", 0.0f);
     if (kind == Kind::packed) {
       multiply(node, h);
@@ -156,6 +157,10 @@ class Expander {
       h.parts = {node.input(0), node.input(1), node.input(2)};
       h.divided = shape_of(node.input(0)).size() == 4;
       for (std::size_t i = 0; i < 3; ++i) h.widths[i] = shape_of(h.parts[i]).back().constant();
+      if (kind == Kind::plain) {
+        h.heads = heads_of(node, 0, "q_num_heads");
+        h.key_heads = heads_of(node, 1, "kv_num_heads");
+      }
     }
     if (kind == Kind::multi_head && !input(node, 3).empty()) {
       std::int64_t at = 0;
@@ -168,6 +173,12 @@ class Expander {
     }
     add_terms(node, kind, h);
     return h;
+  }
+
+  std::int64_t heads_of(const onnx::NodeProto& node, int i, std::string_view attribute) const {
+    const ir::Shape& shape = shape_of(node.input(i));
+    if (shape.size() == 3) return int_attribute(node, attribute, 0);
+    return shape[1].is_constant() ? shape[1].constant() : 0;
   }
 
   /// Three MatMuls instead of one: each has the scale, the smoothing and the names that it has in
@@ -306,15 +317,25 @@ class Expander {
 
   /// Softmax and all around it, whose result is that of the node.
   void finish(const onnx::NodeProto& node, const Heads& h) {
-    const auto as_heads = [&](std::size_t i, const std::vector<std::int64_t>& perm) {
+    using Axes = std::vector<std::int64_t>;
+    const bool shared = h.key_heads != h.heads;
+    const auto as_heads = [&](std::size_t i) {
+      const bool keys = i == 1;
+      const std::int64_t count = i == 0 ? h.heads : h.key_heads;
       std::string x = h.parts[i];
-      if (!h.divided)
-        x = emit("Reshape", kParts[i], {x, ints({0, 0, h.heads, h.widths[i] / h.heads})});
-      return transposed(x, kParts[i], perm);
+      if (!h.divided) {
+        x = emit("Reshape", kParts[i], {x, ints({0, 0, count, h.widths[i] / count})});
+        x = transposed(x, kParts[i], keys && !shared ? Axes{0, 2, 3, 1} : Axes{0, 2, 1, 3});
+      }
+      if (i > 0 && shared) {
+        const std::int64_t size = h.divided ? h.widths[i] : h.widths[i] / count;
+        x = emit("Unsqueeze", kParts[i], {x, ints({2})});
+        x = emit("Expand", kParts[i], {x, ints({1, 1, h.heads / count, 1, 1})});
+        x = emit("Reshape", kParts[i], {x, ints({0, h.heads, -1, size})});
+      }
+      return keys && (h.divided || shared) ? transposed(x, kParts[i], {0, 1, 3, 2}) : x;
     };
-    const std::string q = h.divided ? h.parts[0] : as_heads(0, {0, 2, 1, 3});
-    const std::string k = h.divided ? as_heads(1, {0, 1, 3, 2}) : as_heads(1, {0, 2, 3, 1});
-    const std::string v = h.divided ? h.parts[2] : as_heads(2, {0, 2, 1, 3});
+    const std::string q = as_heads(0), k = as_heads(1), v = as_heads(2);
     std::string scores = emit("Mul", "", {emit("MatMul", "", {q, k}), scalar(h.scale)});
     for (const std::string& term : h.terms) scores = emit("Add", "", {scores, term});
     const std::string weights = emit("Softmax", "", {scores});
@@ -322,7 +343,7 @@ class Expander {
     std::string result = emit("MatMul", "", {weights, v});
     if (!h.divided) {
       result = transposed(result, "", {0, 2, 1, 3});
-      emit("Reshape", "", {result, ints({0, 0, h.widths[2]})});
+      emit("Reshape", "", {result, ints({0, 0, h.widths[2] / h.key_heads * h.heads})});
     }
     nodes_->back().set_output(0, node.output(0));
   }
@@ -344,28 +365,9 @@ class Expander {
     return nodes_->back().output(0);
   }
 
-  std::string ints(const std::vector<std::int64_t>& values) {
-    std::string& name = ints_[values];
-    if (name.empty())
-      name = model_.add(
-          model_.fresh_name(fmt::format("attention_shape_{}", ints_.size())),
-          ir::Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values));
-    return name;
-  }
-  std::string number(std::int64_t value) {
-    std::string& name = numbers_[value];
-    if (name.empty())
-      name = model_.add(model_.fresh_name(fmt::format("attention_number_{}", value)),
-                        ir::Tensor::scalar(value));
-    return name;
-  }
-  std::string scalar(float value) {
-    std::string& name = scalars_[value];
-    if (name.empty())
-      name = model_.add(model_.fresh_name(fmt::format("attention_constant_{}", scalars_.size())),
-                        ir::Tensor::scalar(value));
-    return name;
-  }
+  std::string ints(const std::vector<std::int64_t>& values) { return made_.ints(values); }
+  std::string number(std::int64_t value) { return made_.number(value); }
+  std::string scalar(float value) { return made_.scalar(value); }
 
   Model& model_;
   const ir::Graph types_;
@@ -376,9 +378,7 @@ class Expander {
   std::string module_;                             // its
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::string> slices_;
   std::map<std::tuple<std::string_view, std::string, std::string, float>, std::string> shared_;
-  std::map<std::vector<std::int64_t>, std::string> ints_;
-  std::map<std::int64_t, std::string> numbers_;
-  std::map<float, std::string> scalars_;
+  SharedConstants made_{model_};
   std::set<std::string> unread_, initializers_;  // the makers of weights and biases, if nobody else
                                                  // reads them
 };

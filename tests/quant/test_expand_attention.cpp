@@ -143,6 +143,26 @@ TEST(ExpandAttention, AttentionOfOnnx) {
       }
 }
 
+TEST(ExpandAttention, QueriesMayShareKeyHeads) {
+  for (const bool divided : {false, true})
+    for (const std::int64_t key_heads : {1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("divided {}, {} key heads", divided, key_heads));
+      Fused f(7, 23);
+      f.input("q", divided ? Sizes{2, 6, 5, 4} : Sizes{2, 5, 24}, {"batch"});
+      for (const std::string name : {"k", "v"}) {
+        const std::int64_t size = name == "k" ? 4 : 3;
+        f.input(name, divided ? Sizes{2, key_heads, 7, size} : Sizes{2, 7, key_heads * size},
+                divided ? std::vector<std::string>{"batch"}
+                        : std::vector<std::string>{"batch", "keys"});
+      }
+      auto& g = f.node("Attention", {"q", "k", "v"}, "y", "");
+      if (!divided) g.set("q_num_heads", std::int64_t{6}).set("kv_num_heads", key_heads);
+      g.set("is_causal", std::int64_t{1});
+      g.output("y");
+      expect_same(f);
+    }
+}
+
 TEST(ExpandAttention, NodesHaveTheNamesOfTheirModules) {
   Fused f = two_layers();
   expect_same(f, 2);
