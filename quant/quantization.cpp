@@ -282,7 +282,7 @@ Model Quantization::quantized(const Placement& part, bool unnormalize) {
   const GraphIndex index(model.graph());
   Constants constants(model, index);
   const bool calibrated = scales_ == ActivationScales::calibrated;
-  const auto dynamic = calibrated ? std::set<std::string>{} : matmul_results(part, index);
+  const auto dynamic = calibrated ? std::vector<std::string>{} : matmul_results(part, index);
   const auto biases = replace_biases(model, part);
   report_.corrected_biases = static_cast<std::int64_t>(biases.size());
   std::set<int> makers;  // of the biases of before

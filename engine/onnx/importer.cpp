@@ -11,6 +11,7 @@
 #include "bertcl/error.hpp"
 #include "ir/node_error.hpp"
 #include "onnx/inputs.hpp"
+#include "onnx/node_order.hpp"
 #include "ops/op.hpp"
 #include "support/did_you_mean.hpp"
 
@@ -51,38 +52,6 @@ onnx::NodeProto with_attributes(const onnx::NodeProto& node, const onnx::NodePro
     copy.mutable_attribute()->rbegin()->set_name(attribute.name());
   }
   return copy;
-}
-
-/// The nodes in an order in which each stands after what it reads. Files that are not sorted exist
-/// though ONNX asks for it; nodes of a cycle stay where they are, and are refused later.
-std::vector<const onnx::NodeProto*> sorted(
-    const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-  std::map<std::string_view, const onnx::NodeProto*> makers;
-  for (const auto& node : nodes)
-    for (const auto& out : node.output())
-      if (!out.empty()) makers.emplace(out, &node);
-  std::vector<const onnx::NodeProto*> order;
-  std::set<const onnx::NodeProto*> entered, done;
-  for (const auto& root : nodes) {
-    std::vector<const onnx::NodeProto*> stack{&root};
-    while (!stack.empty()) {
-      const onnx::NodeProto* node = stack.back();
-      if (done.contains(node)) {
-        stack.pop_back();
-        continue;
-      }
-      const std::size_t before = stack.size();
-      if (entered.insert(node).second)
-        for (const auto& in : node->input())
-          if (const auto it = makers.find(in); it != makers.end() && !entered.contains(it->second))
-            stack.push_back(it->second);
-      if (stack.size() > before) continue;
-      stack.pop_back();
-      done.insert(node);
-      order.push_back(node);
-    }
-  }
-  return order;
 }
 
 /// Default attributes of a function: a field newer than the ONNX release of Debian 12.

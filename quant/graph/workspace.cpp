@@ -2,19 +2,37 @@
 // The float model to quantize, read once, and the device for its samples, opened once.
 #include "quant/graph/workspace.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "onnx/node_order.hpp"
 #include "onnx/read_model.hpp"
 
 namespace bertcl::quant {
+namespace {
+
+/// Reads a model. Each node of the main graph stands after what it reads, as the quantizer needs it
+/// and ONNX asks for.
+Model load(const std::filesystem::path& path) {
+  Model model = Model::load(path);
+  auto& nodes = *model.proto().mutable_graph()->mutable_node();
+  const auto order = onnx_io::sorted(nodes);
+  if (std::equal(order.begin(), order.end(), nodes.pointer_begin())) return model;
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> sorted;
+  for (const onnx::NodeProto* node : order) *sorted.Add() = *node;
+  nodes.Swap(&sorted);
+  return model;
+}
+
+}  // namespace
 
 Workspace::Workspace(const std::filesystem::path& model, FusedOperators fused)
-    : model_(Model::load(model)),
+    : model_(load(model)),
       expanded_(fused == FusedOperators::expanded ? expand_fused(model_) : Expanded{}),
       weight_files_(onnx_io::external_files(model)) {}
 
 Workspace::Workspace(const std::filesystem::path& model, opencl::ContextFuture device)
-    : model_(Model::load(model)),
+    : model_(load(model)),
       expanded_(expand_fused(model_)),
       weight_files_(onnx_io::external_files(model)),
       device_(std::move(device)) {}

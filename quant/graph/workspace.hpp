@@ -21,8 +21,8 @@ enum class FusedOperators : std::uint8_t { expanded, whole };
 
 class Workspace {
  public:
-  /// Reads the model and expands fused operators unless they stay whole. Without a device there are
-  /// no sessions. Throws Error as Model::load() and expand_fused().
+  /// Reads the model, sorts its nodes and expands fused operators unless they stay whole. Without a
+  /// device there are no sessions. Throws Error as Model::load() and expand_fused().
   explicit Workspace(const std::filesystem::path& model,
                      FusedOperators fused = FusedOperators::expanded);
   Workspace(const std::filesystem::path& model, opencl::ContextFuture device);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include "quant/graph/graph_edit.hpp"
 
@@ -142,14 +142,14 @@ void keep_dynamic(Placement& placement, const GraphIndex& index) {
   });
 }
 
-std::set<std::string> matmul_results(const Placement& placement, const GraphIndex& index) {
-  std::set<std::string> results;
+std::vector<std::string> matmul_results(const Placement& placement, const GraphIndex& index) {
+  std::vector<std::string> results;
   for (const Site& site : placement.sites)
-    if (reads(site, 1, Role::weight)) results.insert(index.node(site.node).output(0));
+    if (reads(site, 1, Role::weight)) results.push_back(index.node(site.node).output(0));
   return results;
 }
 
-void quantize_dynamically(Model& model, const std::set<std::string>& results,
+void quantize_dynamically(Model& model, const std::vector<std::string>& results,
                           ActivationScales scales) {
   DynamicMatMuls matmuls(model, scales == ActivationScales::per_token);
   for (const std::string& y : results) matmuls.quantize(y);

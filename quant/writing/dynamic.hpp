@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMuls whose activations are quantized by each run, without calibration.
 #pragma once
-#include <set>
 #include <string>
+#include <vector>
 
 #include "quant/graph/graph_index.hpp"
 #include "quant/graph/model.hpp"
@@ -22,8 +22,8 @@ enum class ActivationScales {
 /// Gather). The rest moves to `left`.
 void keep_dynamic(Placement& placement, const GraphIndex& index);
 
-/// The results of these MatMuls.
-std::set<std::string> matmul_results(const Placement& placement, const GraphIndex& index);
+/// The results of these MatMuls, in the order of the nodes.
+std::vector<std::string> matmul_results(const Placement& placement, const GraphIndex& index);
 
 /// In a model whose weights stand after DequantizeLinear, rewrites the MatMul that makes each of
 /// `results` as onnxruntime's quantize_dynamic does, with its names:
@@ -39,8 +39,9 @@ std::set<std::string> matmul_results(const Placement& placement, const GraphInde
 ///   x -> Div(x_scale) -> Round -> Cast(i8) -> xq
 ///   MatMulInteger(xq, Wq, _, w_zero_point) -> Cast -> Mul(w_scale) -> Mul(x_scale) -> y
 ///
-/// A tensor that several MatMuls read is quantized once. `scales` is not `calibrated`.
-void quantize_dynamically(Model& model, const std::set<std::string>& results,
+/// A tensor that several MatMuls read is quantized once. `results` are in the order of the nodes;
+/// `scales` is not `calibrated`.
+void quantize_dynamically(Model& model, const std::vector<std::string>& results,
                           ActivationScales scales);
 
 }  // namespace bertcl::quant
