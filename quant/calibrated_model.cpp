@@ -81,6 +81,7 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Wor
   report.samples = calibration.samples;
   report.tokens = calibration.tokens;
   report.data_sha256 = calibration.data_sha256;
+  report.coarse_ranges = std::move(calibration.coarse);
   return std::move(calibration.ranges);
 }
 

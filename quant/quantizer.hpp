@@ -87,6 +87,8 @@ struct Report {
   std::string data_sha256;
   std::vector<TensorReport> tensors;  ///< by name
   std::vector<SkippedNode> skipped;   ///< left in float, and why
+  /// Tensors whose range a histogram with more bins would give more finely (is_coarse()).
+  std::vector<std::string> coarse_ranges;
   /// MatMuls with scales along another axis of the weights than the columns: no integer GEMM.
   std::vector<std::string> without_column_scales;
   std::vector<Smoothing> smoothings;  ///< by tensor

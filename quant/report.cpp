@@ -69,6 +69,7 @@ nlohmann::json to_json(const Report& r) {
           {"not_smoothed", r.not_smoothed},
           {"gptq_weights", r.gptq_weights},
           {"corrected_biases", r.corrected_biases},
+          {"coarse_ranges", r.coarse_ranges},
           {"without_column_scales", r.without_column_scales},
           {"left_in_float", std::move(skipped)}};
 }

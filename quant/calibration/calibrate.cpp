@@ -183,7 +183,10 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
   }
   if (result.samples == 0)
     throw Error("no calibration samples: the data set is empty or none was selected");
-  for (const auto& [tensor, observer] : observers) result.ranges[tensor] = observer->range();
+  for (const auto& [tensor, observer] : observers) {
+    result.ranges[tensor] = observer->range();
+    if (observer->is_coarse()) result.coarse.push_back(tensor);
+  }
   result.data_sha256 = hash.hex();
   return result;
 }

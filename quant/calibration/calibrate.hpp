@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "quant/calibration/observer.hpp"
 #include "quant/calibration/parameters.hpp"
@@ -15,7 +16,8 @@
 namespace bertcl::quant {
 
 struct Calibration {
-  Ranges ranges;  ///< by tensor
+  Ranges ranges;                    ///< by tensor
+  std::vector<std::string> coarse;  ///< tensors whose range is_coarse()
   std::int64_t samples = 0;
   std::int64_t tokens = 0;
   std::string data_sha256;  ///< over ids and types of all samples in order

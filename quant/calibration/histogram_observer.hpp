@@ -15,17 +15,28 @@ namespace bertcl::quant {
 class HistogramObserver : public Observer {
  public:
   HistogramObserver(opencl::Context& context, const std::string& tensor, int bins, Binning binning)
-      : histogram_(context, tensor, bins, binning) {}
+      : few_bins_(bins / 64), histogram_(context, tensor, bins, binning) {}
   void observe(const opencl::Buffer& values, std::span<const Slice> samples) final {
     histogram_.observe(values, samples);
   }
-  Range range() final { return choose(histogram_.read()); }
+  Range range() final {
+    const Histogram& h = histogram_.read();
+    const Range range = choose(h);
+    const float bin = h.edges()[1] - h.edges()[0];
+    const bool cuts = range.low > h.seen().low || range.high < h.seen().high;
+    is_coarse_ = cuts && range.high - range.low < static_cast<float>(few_bins_) * bin;
+    return range;
+  }
+  bool is_coarse() const final { return is_coarse_; }
 
  protected:
   virtual Range choose(const Histogram& histogram) const = 0;
 
+  const int few_bins_;  ///< a range of fewer is coarse
+
  private:
   DeviceHistogram histogram_;
+  bool is_coarse_ = false;
 };
 
 /// The part of a range in which values were seen. A constant tensor may lie outside of it, above

@@ -25,6 +25,9 @@ class Observer {
   /// The range of all samples. Throws Error that names the tensor if none was seen, or if a value
   /// was NaN or infinite.
   virtual Range range() = 0;
+  /// True if range() spans so few bins of a histogram that these, not the values, decide its ends:
+  /// few values are many times as large as the others.
+  virtual bool is_coarse() const { return false; }
 };
 
 /// Settings of the methods; each method reads those it uses. Unset ones take the default of the

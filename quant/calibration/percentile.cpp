@@ -2,6 +2,8 @@
 // Percentile: the range that contains a given share of all values, from a histogram.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bertcl/error.hpp"
 #include "quant/calibration/histogram_observer.hpp"
 
@@ -27,7 +29,15 @@ double checked_percentile(double percentile) {
   return percentile;
 }
 
-/// The left edge of the bin that reaches the percentile, as `compute_percentile` of onnxruntime.
+/// The left edge of a bin as the upper end of a range, or the right one where the bin holds nearly
+/// all values: the left one would clip them to nothing.
+float upper_edge(const Histogram& histogram, std::size_t bin, bool holds_all) {
+  const auto& edges = histogram.edges();
+  return edges[holds_all ? std::min(bin + 1, edges.size() - 1) : bin];
+}
+
+/// The left edge of the bin that reaches the percentile, as `compute_percentile` of onnxruntime,
+/// except where few bins hold nearly all values.
 class PercentileObserver final : public HistogramObserver {
  public:
   PercentileObserver(opencl::Context& context, const MethodOptions& options,
@@ -41,11 +51,14 @@ class PercentileObserver final : public HistogramObserver {
   Range choose(const Histogram& h) const override {
     Range range;
     if (h.absolute()) {
-      range.high = h.edges()[bin_reaching(h, percentile_ / 100.0)];
+      const std::size_t bin = bin_reaching(h, percentile_ / 100.0);
+      range.high = upper_edge(h, bin, bin == 0);
       range.low = -range.high;
     } else {
       const double cut = (100.0 - percentile_) / 200.0;
-      range = {h.edges()[bin_reaching(h, cut)], h.edges()[bin_reaching(h, 1.0 - cut)]};
+      const std::size_t low = bin_reaching(h, cut), high = bin_reaching(h, 1.0 - cut);
+      range = {h.edges()[low],
+               upper_edge(h, high, high - low < static_cast<std::size_t>(few_bins_))};
     }
     return clipped(range, h.seen());
   }
@@ -54,7 +67,8 @@ class PercentileObserver final : public HistogramObserver {
   double percentile_;
 };
 
-/// `_compute_amax_percentile` of pytorch-quantization.
+/// `_compute_amax_percentile` of pytorch-quantization, except where the first bin holds nearly all
+/// values.
 class TorchPercentileObserver final : public HistogramObserver {
  public:
   TorchPercentileObserver(opencl::Context& context, const MethodOptions& options,
@@ -65,7 +79,8 @@ class TorchPercentileObserver final : public HistogramObserver {
 
  protected:
   Range choose(const Histogram& h) const override {
-    return range_of_bound(h.edges()[bin_reaching(h, percentile_ / 100.0)], h.seen(), symmetric_);
+    const std::size_t bin = bin_reaching(h, percentile_ / 100.0);
+    return range_of_bound(upper_edge(h, bin, bin == 0), h.seen(), symmetric_);
   }
 
  private:

@@ -77,6 +77,34 @@ TEST(Percentile, AtHundredPercentLacksAtMostOneBinOfMinMax) {
   }
 }
 
+/// Nearly all values within 0.5 of 0, and few that are thousands of times as large.
+std::vector<float> with_outliers() {
+  std::vector<float> x = batch(5, 400000, 1.0f / 1008, 504);
+  x[7] = 1600.0f;
+  return x;
+}
+
+TEST(Percentile, OutliersDoNotLeaveTheOthersWithoutARange) {
+  const auto x = with_outliers();
+  for (const bool absolute : {true, false})
+    for (const Method* m : {&percentile, &torch_percentile}) {
+      SCOPED_TRACE(std::string(m->name) + (absolute ? " of one bound" : " of two"));
+      MethodOptions options;
+      options.symmetric = absolute;
+      const auto observer = m->observer(device(), options, "t");
+      observe(*observer, x);
+      const Range range = observer->range();
+      EXPECT_LE(range.low, -0.49f);
+      EXPECT_GE(range.high, 0.49f);
+      EXPECT_LE(range.high - range.low, 4.0f) << "bins are 1.6 wide at most";
+      EXPECT_TRUE(observer->is_coarse());
+    }
+  const auto fine = percentile.observer(device(), {}, "t");
+  for (const auto& other : batches()) observe(*fine, other);
+  fine->range();
+  EXPECT_FALSE(fine->is_coarse());
+}
+
 TEST(Percentile, ConstantTensors) {
   for (const float value : {0.0f, 3.3f, -1e-20f, 1e30f})
     for (const bool absolute : {true, false}) {

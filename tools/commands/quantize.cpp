@@ -149,6 +149,20 @@ void check_source(const QuantizeOptions& options) {
         "read");
 }
 
+/// "NAME and 3 more"
+std::string first_of(const std::vector<std::string>& names) {
+  return names.size() == 1 ? names.front()
+                           : fmt::format("{} and {} more", names.front(), names.size() - 1);
+}
+
+/// By reason: a deep model has many nodes that share one. All names are in the JSON.
+void print_skipped(const std::string& what, const std::vector<quant::SkippedNode>& nodes) {
+  std::map<std::string, std::vector<std::string>> reasons;
+  for (const quant::SkippedNode& node : nodes) reasons[node.reason].push_back(node.node);
+  for (const auto& [reason, names] : reasons)
+    print_text("{}: {}: {}\n", what, first_of(names), reason);
+}
+
 void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   const quant::Report& report = quantized.report;
   const auto size = onnx_io::model_bytes(options.output);
@@ -178,6 +192,11 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
       count_of(quant::Role::constant, "constants"));
   if (report.count(quant::Role::channels) > 0)
     print_text("{} with per-channel scales\n", count_of(quant::Role::channels, "activations"));
+  if (const auto& tensors = report.coarse_ranges; !tensors.empty())
+    print_text(
+        "coarse ranges: {}: a few values are many times as large as the others, which share few "
+        "bins of the histogram; raise --bins\n",
+        first_of(tensors));
   if (report.expanded_nodes > 0)
     print_text("{} expanded into MatMuls and plain operators\n",
                counted(report.expanded_nodes, "fused operators"));
@@ -194,17 +213,11 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
     print_text("{} corrected\n", counted(report.corrected_biases, "biases"));
   if (const auto& nodes = report.without_column_scales; !nodes.empty())
     print_text(
-        "no int8 GEMM: {}{}: weights have scales along another axis than their columns; bertcl "
+        "no int8 GEMM: {}: weights have scales along another axis than their columns; bertcl "
         "computes these MatMuls in float; with graph optimizations ONNX Runtime fails or returns "
         "wrong results\n",
-        nodes.front(), nodes.size() == 1 ? "" : fmt::format(" and {} more", nodes.size() - 1));
-  // Nodes by reason: a deep model has many that share one. All names are in the JSON.
-  std::map<std::string, std::vector<std::string>> reasons;
-  for (const quant::SkippedNode& node : report.skipped) reasons[node.reason].push_back(node.node);
-  for (const auto& [reason, nodes] : reasons) {
-    print_text("left in float: {}{}: {}\n", nodes.front(),
-               nodes.size() == 1 ? "" : fmt::format(" and {} more", nodes.size() - 1), reason);
-  }
+        first_of(nodes));
+  print_skipped("left in float", report.skipped);
 }
 
 int run_quantize(const CLI::App& command, QuantizeOptions& options) {
