@@ -360,6 +360,7 @@ Report quantize_with_table(const Options& options, const Table& table) {
   report.samples = table.samples;
   report.tokens = table.tokens;
   report.data_sha256 = table.data_sha256;
+  report.given = table.ranges;
   quantization.encode(table.ranges);
   return quantization.write(quantization.placement(), false);
 }

@@ -86,6 +86,7 @@ struct Report {
   std::int64_t tokens = 0;
   std::string data_sha256;
   std::vector<TensorReport> tensors;  ///< by name
+  Ranges given;                       ///< of the table that was read
   std::vector<SkippedNode> skipped;   ///< left in float, and why
   /// Tensors whose range a histogram with more bins would give more finely (is_coarse()).
   std::vector<std::string> coarse_ranges;
@@ -129,7 +130,8 @@ Report quantize_with_table(const Options& options, const Table& table);
 Report quantize_dynamic(const Options& options,
                         ActivationScales scales = ActivationScales::per_tensor);
 
-/// The ranges that the quantizer used for activations, and their origin.
+/// The ranges that the quantizer used for activations, those that a table gave for other tensors,
+/// and their origin.
 Table table_of(const Report& report);
 
 /// The report for machines.

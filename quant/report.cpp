@@ -8,9 +8,9 @@
 namespace bertcl::quant {
 
 Table table_of(const Report& report) {
-  Table table{{}, report.method, report.samples, report.tokens, report.data_sha256};
+  Table table{report.given, report.method, report.samples, report.tokens, report.data_sha256};
   for (const TensorReport& tensor : report.tensors)
-    if (tensor.role == Role::activation) table.ranges.emplace(tensor.tensor, tensor.range);
+    if (tensor.role == Role::activation) table.ranges[tensor.tensor] = tensor.range;
   return table;
 }
 

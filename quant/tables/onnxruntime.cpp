@@ -14,6 +14,8 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "quant/tables/table.hpp"
 #include "text/json_file.hpp"
@@ -24,6 +26,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using text::JsonNode;
+
+/// onnxruntime's names of methods, and ours.
+constexpr std::pair<std::string_view, std::string_view> kMethods[] = {
+    {"CalibrationMethod.MinMax", "minmax"},
+    {"CalibrationMethod.Percentile", "percentile"},
+    {"CalibrationMethod.Entropy", "entropy"}};
+
+std::string our_name(const std::string& method) {
+  for (const auto& [theirs, ours] : kMethods)
+    if (method == theirs) return std::string(ours);
+  return method;
+}
+
+/// It only knows its own; ranges of another one are most like those of MinMax, which is used as it
+/// is.
+std::string_view their_name(const std::string& method) {
+  for (const auto& [theirs, ours] : kMethods)
+    if (method == ours) return theirs;
+  return kMethods[0].first;
+}
 
 /// A number in any of its spellings: the `end` of a range.
 float number(JsonNode node, const char* end) {
@@ -68,7 +90,7 @@ Table parse_onnxruntime(std::string_view bytes) {
   // It is told to the user and no more: of another kind it is passed over.
   const auto method = whole ? root.find("calibration_method") : std::nullopt;
   if (method && method->value().is_object())
-    if (const auto name = method->find("value")) table.method = name->string();
+    if (const auto name = method->find("value")) table.method = our_name(name->string());
   const JsonNode data = whole ? root.at("data") : root;
   data.each_member([&](const std::string& tensor, const JsonNode& entry) {
     add_range(table, tensor, range(entry));
@@ -78,14 +100,6 @@ Table parse_onnxruntime(std::string_view bytes) {
 
 Json scalar(float value) { return {{"data", value}, {"dtype", "float32"}, {"CLS", "numpy.array"}}; }
 
-/// onnxruntime's name of the method. It only knows its own; ranges of another one are most like
-/// those of MinMax, which is used as it is.
-const char* method_name(const std::string& method) {
-  return method == "percentile" ? "CalibrationMethod.Percentile"
-         : method == "entropy"  ? "CalibrationMethod.Entropy"
-                                : "CalibrationMethod.MinMax";
-}
-
 std::string format_onnxruntime(const Table& table) {
   Json data = Json::object();
   for (const auto& [tensor, range] : table.ranges)
@@ -94,7 +108,7 @@ std::string format_onnxruntime(const Table& table) {
   const Json json = {
       {"CLS", "TensorsData"},
       {"data", std::move(data)},
-      {"calibration_method", {{"CLS", "CalibrationMethod"}, {"value", method_name(table.method)}}},
+      {"calibration_method", {{"CLS", "CalibrationMethod"}, {"value", their_name(table.method)}}},
       {"smooth_quant", false}};
   return json.dump() + '\n';
 }

@@ -35,7 +35,8 @@ std::string list_of_formats() {
 }  // namespace
 
 std::span<const TableFormat> table_formats() {
-  // Text comes last: it takes what nothing else takes.
+  // The first of an extension is written for it. What text takes is no TensorRT cache: the first
+  // line of one is no name with a number.
   static const std::array all{json_table, onnxruntime_table, flatbuffers_table, text_table,
                               tensorrt_table};
   return all;

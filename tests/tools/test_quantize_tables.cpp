@@ -39,6 +39,16 @@ TEST_F(QuantizeTablesTest, ATableGivesTheModelOfItsCalibration) {
   EXPECT_THAT(again.out, HasSubstr("t.json: ranges of 49 tensors, format json"));
   EXPECT_TRUE(read(path("a.onnx")) == read(path("b.onnx")));
 
+  // A table keeps what it says of tensors that are not quantized when it is written in another
+  // form.
+  nlohmann::json table = read_json(path("t.json"));
+  table["ranges"]["another"] = {{"low", -1.5}, {"high", 2.0}};
+  ASSERT_EQ(quantize("e.onnx", {"--read-table", write("e.json", table.dump()), "--write-table",
+                                path("f.json")})
+                .code,
+            0);
+  EXPECT_EQ(read_json(path("f.json")), table);
+
   // onnxruntime's JSON keeps both ends, too.
   succeeded(quantize("c.onnx", {"--read-table", path("t.json"), "--write-table", path("o.json"),
                                 "--table-format", "onnxruntime", "--json", path("c")}));
