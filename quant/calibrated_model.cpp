@@ -121,11 +121,13 @@ struct CalibratedModel::State {
   /// What needs the samples more than once.
   void by_passes(const Samples& samples, const Progress& progress) {
     std::optional<Report> source_report;  // of the model as it was given, if it is another now
+    std::map<std::string, std::vector<SkippedNode>> not_applied;
     const std::string not_smoothed = why_not_smoothed(options);
     if (options.accuracy.smooth && not_smoothed.empty()) {
       Quantization original(options, workspace);
       auto chosen = naming_nodes(
           original, [&] { return original.smooth(samples.all(), pass(progress, "smooth")); });
+      not_applied = original.report().not_applied;
       if (!chosen.empty()) {
         source_report = original.report();
         source_report->smoothings = std::move(chosen);
@@ -136,6 +138,7 @@ struct CalibratedModel::State {
       return find_ranges(*quantization, options, workspace, samples.source(), progress);
     });
     quantization->report().not_smoothed = not_smoothed;
+    quantization->report().not_applied = std::move(not_applied);
     ChannelRanges channels = naming_nodes(*quantization, [&] {
       return find_channel_ranges(*quantization, workspace, samples, progress);
     });

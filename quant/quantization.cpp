@@ -17,7 +17,6 @@
 #include "quant/graph/graph_edit.hpp"
 #include "quant/graph/opset.hpp"
 #include "quant/placement/nested_matmuls.hpp"
-#include "quant/transforms/round_weights.hpp"
 #include "quant/transforms/smooth_model.hpp"
 #include "quant/writing/rewrite.hpp"
 #include "support/option_name.hpp"
@@ -123,6 +122,7 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
                                                              : std::set<std::string>()) {
   check_types(options);
   if (scales != ActivationScales::calibrated) keep_dynamic(placement_, index_);
+  report_.opset_before = opset_of(workspace.model().proto());
   report_.method = options.method;
   report_.activations = options.activations;
   report_.weights = options.weights;
@@ -153,7 +153,6 @@ Model Quantization::load() {
     throw Error(fmt::format("{}: its folder does not exist", options_.output.string()));
   Model model = workspace_.model().copy();
   check_float(model.graph(), model.path());
-  report_.opset_before = opset_of(model.proto());
   raise_opset(
       model, [this](const std::string& tensor) { return rank_of(tensor); }, options_.opset);
   return model;
@@ -187,6 +186,11 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
   const AccuracyOptions& accuracy = options_.accuracy;
   const SmoothOptions options{accuracy.alpha, options_.activations, options_.weights,
                               options_.ranges.symmetric, accuracy.gptq};
+  auto& left = report_.not_applied["smoothing"];
+  left = other_than_matmuls(placement_, index_, "smoothing");
+  for (const int node : sharing_weights(index_, placement_))
+    left.push_back({label_of(index_.node(node)), index_.node(node).op_type(),
+                    "several nodes read its weight"});
   auto chosen =
       smooth_model(model_, index_, constants_, placement_, options, workspace_, samples, progress);
   if (!chosen.empty()) workspace_.replace(model_.copy());
@@ -214,6 +218,8 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
 }
 
 void Quantization::correct_biases(std::span<const Sample> samples, const PassProgress& progress) {
+  report_.not_applied["bias correction"] =
+      other_than_matmuls(placement_, index_, "bias correction");
   corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, structure_,
                                        workspace_, samples, progress);
 }
@@ -263,6 +269,17 @@ std::vector<std::string> Quantization::without_column_scales(const Placement& pa
   return nodes;
 }
 
+std::vector<SkippedNode> Quantization::not_rounded(const Placement& part) const {
+  std::vector<SkippedNode> nodes;
+  for (const Site& site : part.sites)
+    for (const Operand& operand : site.operands)
+      if (const auto it = rounded_.nearest.find(operand.tensor);
+          operand.role == Role::weight && it != rounded_.nearest.end())
+        nodes.push_back(
+            {label_of(index_.node(site.node)), index_.node(site.node).op_type(), it->second});
+  return nodes;
+}
+
 /// Gives the part's MatMuls their corrected biases. Returns the biases of before.
 std::vector<std::string> Quantization::replace_biases(Model& model, const Placement& part) const {
   std::vector<std::string> before;
@@ -306,9 +323,11 @@ Model Quantization::quantized(const Placement& part, bool unnormalize) {
 Report Quantization::write(const Placement& part, bool unnormalize) {
   for (const auto& [key, encoding] : encodings_of(part, unnormalized_of(part, unnormalize))) {
     report_.tensors.push_back(tensor_report(key.first, encoding));
-    report_.gptq_weights += encoding.role == Role::weight && rounded_.contains(key.first);
+    report_.gptq_weights += encoding.role == Role::weight && rounded_.rounded.contains(key.first);
   }
   report_.skipped = part.skipped;
+  report_.not_applied["GPTQ"] = not_rounded(part);
+  std::erase_if(report_.not_applied, [](const auto& measure) { return measure.second.empty(); });
   report_.without_column_scales = without_column_scales(part);
   report_.quantized_nodes = static_cast<std::int64_t>(part.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(part.outputs.size());

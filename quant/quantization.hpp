@@ -18,6 +18,7 @@
 #include "quant/placement/quantized_op.hpp"
 #include "quant/quantizer.hpp"
 #include "quant/transforms/bias_correction.hpp"
+#include "quant/transforms/round_weights.hpp"
 #include "quant/transforms/smooth.hpp"
 #include "quant/writing/dynamic.hpp"
 #include "support/stopwatch.hpp"
@@ -67,6 +68,7 @@ class Quantization {
   std::set<std::string> unnormalized_of(const Placement& part, bool unnormalize);
   Encodings encodings_of(const Placement& part, const std::set<std::string>& unnormalized) const;
   std::vector<std::string> without_column_scales(const Placement& part) const;
+  std::vector<SkippedNode> not_rounded(const Placement& part) const;
   std::vector<std::string> replace_biases(Model& model, const Placement& part) const;
 
   const Stopwatch clock_;
@@ -81,7 +83,7 @@ class Quantization {
   Placement placement_;
   const std::set<std::string> unnormalized_;  // known to be in kExponentials
   Encodings encodings_;
-  std::set<std::string> rounded_;              // weights, by GPTQ
+  RoundedWeights rounded_;                     // by GPTQ
   std::map<int, BiasCorrection> corrections_;  // by site
 };
 

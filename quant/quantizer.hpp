@@ -94,7 +94,10 @@ struct Report {
   std::vector<std::string> without_column_scales;
   std::vector<Smoothing> smoothings;  ///< by tensor
   std::string not_smoothed;           ///< why_not_smoothed()
-  std::int64_t gptq_weights = 0;      ///< rounded by GPTQ
+  /// Nodes with weights that an accuracy measure of the options leaves as they are, by "smoothing",
+  /// "GPTQ" or "bias correction".
+  std::map<std::string, std::vector<SkippedNode>> not_applied;
+  std::int64_t gptq_weights = 0;  ///< rounded by GPTQ
   std::int64_t corrected_biases = 0;
   std::int64_t quantized_nodes = 0;
   std::int64_t quantized_outputs = 0;  ///< tensors quantized for all their readers

@@ -14,6 +14,17 @@ Table table_of(const Report& report) {
   return table;
 }
 
+namespace {
+
+nlohmann::json nodes_json(const std::vector<SkippedNode>& nodes) {
+  auto json = nlohmann::json::array();
+  for (const SkippedNode& s : nodes)
+    json.push_back({{"node", s.node}, {"op", s.op}, {"reason", s.reason}});
+  return json;
+}
+
+}  // namespace
+
 nlohmann::json to_json(const Report& r) {
   auto tensors = nlohmann::json::array();
   for (const TensorReport& t : r.tensors)
@@ -27,9 +38,8 @@ nlohmann::json to_json(const Report& r) {
                        {"channels", t.channels},
                        {"zero_channels", t.zero_channels},
                        {"nodes", t.nodes}});
-  auto skipped = nlohmann::json::array();
-  for (const SkippedNode& s : r.skipped)
-    skipped.push_back({{"node", s.node}, {"op", s.op}, {"reason", s.reason}});
+  auto not_applied = nlohmann::json::object();
+  for (const auto& [measure, nodes] : r.not_applied) not_applied[measure] = nodes_json(nodes);
   auto smoothings = nlohmann::json::array();
   for (const Smoothing& m : r.smoothings) {
     const auto [least, most] = std::minmax_element(m.factors.begin(), m.factors.end());
@@ -71,7 +81,8 @@ nlohmann::json to_json(const Report& r) {
           {"corrected_biases", r.corrected_biases},
           {"coarse_ranges", r.coarse_ranges},
           {"without_column_scales", r.without_column_scales},
-          {"left_in_float", std::move(skipped)}};
+          {"not_applied", std::move(not_applied)},
+          {"left_in_float", nodes_json(r.skipped)}};
 }
 
 }  // namespace bertcl::quant

@@ -2,6 +2,8 @@
 // The ops of a placement, by their role in BERT.
 #include "quant/placement/quantized_op.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -95,6 +97,20 @@ std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIn
     op.place = i;
   }
   return ops;
+}
+
+std::vector<SkippedNode> other_than_matmuls(const Placement& placement, const GraphIndex& index,
+                                            std::string_view measure) {
+  std::vector<SkippedNode> nodes;
+  for (const Site& site : placement.sites) {
+    const auto& node = index.node(site.node);
+    const bool has_weight = std::ranges::any_of(
+        site.operands, [](const Operand& operand) { return operand.role == Role::weight; });
+    if (has_weight && !is_op(node, "MatMul"))
+      nodes.push_back({label_of(node), node.op_type(),
+                       fmt::format("{} is for MatMul, not for {}", measure, node.op_type())});
+  }
+  return nodes;
 }
 
 }  // namespace bertcl::quant

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quant/graph/graph_index.hpp"
@@ -27,5 +28,9 @@ struct QuantizedOp {
 /// Of every site, then of every output of `placement`.
 std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIndex& index,
                                        const Structure& structure);
+
+/// The sites with weights that are no MatMuls, which `measure` leaves as they are.
+std::vector<SkippedNode> other_than_matmuls(const Placement& placement, const GraphIndex& index,
+                                            std::string_view measure);
 
 }  // namespace bertcl::quant

@@ -30,8 +30,8 @@ std::vector<Index> descending_diagonal(std::span<const float> gram, Index k) {
   return order;
 }
 
-/// U = L^T of H = L L^T, of the damped Gram matrix with its rows in the reverse of this order.
-Panels factor(std::span<const float> gram, const std::vector<Index>& order, double damping) {
+/// The damped Gram matrix with its rows in the reverse of this order.
+Panels damped(std::span<const float> gram, const std::vector<Index>& order, double damping) {
   const auto k = static_cast<Index>(order.size());
   Panels h = Panels::upper(k);
   double trace = 0.0;
@@ -45,13 +45,16 @@ Panels factor(std::span<const float> gram, const std::vector<Index>& order, doub
   // A channel that is always 0 leaves its row free; any positive number will do.
   const double mean = trace / static_cast<double>(k);
   for (Index i = 0; i < k; ++i) h.panel(i / 8)[i].at[i % 8] += mean > 0.0 ? damping * mean : 1.0;
-  const bool finite =
-      std::all_of(gram.begin(), gram.end(), [](float x) { return std::isfinite(x); });
-  if (!finite || !factor_upper(h))
-    throw Error(
-        "the inputs of a MatMul have no positive definite Gram matrix: calibration met "
-        "NaN or infinite values");
   return h;
+}
+
+/// U = L^T of H = L L^T, of the damped Gram matrix with its rows in the reverse of this order.
+Panels factor(std::span<const float> gram, const std::vector<Index>& order, double damping) {
+  if (!std::ranges::all_of(gram, [](float x) { return std::isfinite(x); }))
+    throw Error("the Gram matrix of the inputs of a MatMul holds NaN or infinite values");
+  for (const double times : {1.0, 10.0, 100.0})
+    if (Panels h = damped(gram, order, times * damping); factor_upper(h)) return h;
+  throw Error("the Gram matrix of the inputs of a MatMul is not positive definite");
 }
 
 /// The rounding of one weight, to integers of a scale and a zero point for each column.

@@ -144,13 +144,27 @@ ScaledWeight scale(const WeightView& w, std::span<const float> factors, Group gr
   return result;
 }
 
+bool is_shared(const GraphIndex& index, const std::string& weight) {
+  return index.uses(weight).size() > 1 || index.read_elsewhere(weight);
+}
+
 }  // namespace
+
+std::vector<int> sharing_weights(const GraphIndex& index, const Placement& placement) {
+  std::vector<int> nodes;
+  for (const Site& site : placement.sites) {
+    const auto& node = index.node(site.node);
+    if (is_op(node, "MatMul") && site.operands.size() == 2 &&
+        site.operands[1].role == Role::weight && is_shared(index, site.operands[1].tensor))
+      nodes.push_back(site.node);
+  }
+  return nodes;
+}
 
 std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& constants,
                                          const Placement& placement) {
   std::map<std::string, SmoothTarget> targets;
   std::set<std::string> unfit;
-  std::map<std::string, std::size_t> readers;  // of a weight, among the targets
   for (const Site& site : placement.sites)
     for (const Operand& operand : site.operands) {
       if (operand.role != Role::activation) continue;
@@ -167,17 +181,14 @@ std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& con
       target.tensor = operand.tensor;
       target.nodes.push_back(site.node);
       target.weights.push_back(node.input(1));
-      ++readers[node.input(1)];
     }
   // What is quantized for all readers would be rounded twice.
   unfit.insert(placement.outputs.begin(), placement.outputs.end());
   std::vector<SmoothTarget> result;
   for (auto& [tensor, target] : targets) {
     // A weight that two layers share can be scaled for one of them only.
-    const bool own =
-        std::all_of(target.weights.begin(), target.weights.end(), [&](const std::string& w) {
-          return readers[w] == 1 && index.uses(w).size() == 1 && !index.read_elsewhere(w);
-        });
+    const bool own = std::ranges::none_of(
+        target.weights, [&](const std::string& w) { return is_shared(index, w); });
     if (own && !unfit.contains(tensor)) result.push_back(std::move(target));
   }
   return result;

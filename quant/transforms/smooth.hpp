@@ -30,6 +30,10 @@ struct SmoothTarget {
 std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& constants,
                                          const Placement& placement);
 
+/// The MatMuls of a placement whose weights other nodes read, too: one scaling would have to serve
+/// all of them.
+std::vector<int> sharing_weights(const GraphIndex& index, const Placement& placement);
+
 /// Channel factors s of one activation: x / s is quantized, row k of each W is multiplied by s[k].
 struct Smoothing {
   std::string tensor;

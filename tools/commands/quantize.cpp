@@ -209,7 +209,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   if (!report.not_smoothed.empty()) print_text("not smoothed: {}\n", report.not_smoothed);
   if (report.gptq_weights > 0)
     print_text("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));
-  if (report.corrected_biases > 0)
+  if (options.quantizer.accuracy.bias_correction)
     print_text("{} corrected\n", counted(report.corrected_biases, "biases"));
   if (const auto& nodes = report.without_column_scales; !nodes.empty())
     print_text(
@@ -217,6 +217,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
         "computes these MatMuls in float; with graph optimizations ONNX Runtime fails or returns "
         "wrong results\n",
         first_of(nodes));
+  for (const auto& [measure, nodes] : report.not_applied) print_skipped("no " + measure, nodes);
   print_skipped("left in float", report.skipped);
 }
 
