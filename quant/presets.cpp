@@ -48,7 +48,7 @@ Options ort_migraphx() {
   o.method = "percentile";
   o.activations = kSymmetricS8;
   o.weights.as_float = true;
-  o.weights.axes = {{"MatMul", 1}};
+  o.weights.axes = {{"MatMul", -1}};
   o.dedicated_pairs = true;
   o.all_readers = true;
   return o;

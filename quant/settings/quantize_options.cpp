@@ -221,7 +221,8 @@ void add_number_options(CLI::App& command, Options& options) {
       [&](const std::vector<std::string>& texts) {
         for (const auto& text : texts) set_axis(options, text);
       },
-      "OP=AXIS", "Channel axis of an operator's weights; MatMul=1 by default")
+      "OP=AXIS",
+      "Channel axis of an operator's weights, from the end if negative; MatMul=-1 by default")
       ->group(group);
   add_choice(
       command, "--weight-scale", kWeightScales,
