@@ -90,6 +90,11 @@ void check_dynamic(const Options& options, ActivationScales scales) {
         "DynamicQuantizeLinear makes asymmetric u8 of activations, in steps of its own; use {}, or "
         "calibrate",
         usual_option(options.activations)));
+  const Scheme usual, named = options.activations;
+  const bool by_default = named.type == usual.type && named.symmetric == usual.symmetric;
+  if (per_token && !by_default && (named.type != ir::DType::i8 || !named.symmetric))
+    throw Error(fmt::format("{} makes symmetric s8 of activations; use {}",
+                            option_name("per-token"), option_name("activations", "s8")));
   if (per_token && options.weights.scheme.type != ir::DType::i8)
     throw Error(fmt::format("{} needs s8 weights; use {}", option_name("per-token"),
                             option_name("weights", "s8")));

@@ -64,17 +64,36 @@ void check_accuracy(const AskedAccuracy& asked, const Options& options, const Ra
   if (asked.gptq && options.weights.as_float)
     refuse(option_name("weight-rounding", "gptq"),
            "weights that are written as float are rounded by each run");
-  const std::set<std::string>& ops = options.placement.op_types;
+  const PlacementOptions& placement = options.placement;
+  const WeightOptions& weights = options.weights;
+  const std::set<std::string>& ops = placement.op_types;
+  const auto axis_of_matmul = weights.axes.find("MatMul");
+  if (asked.gptq && weights.per_channel && axis_of_matmul != weights.axes.end() &&
+      (axis_of_matmul->second == 0 || axis_of_matmul->second == -2))
+    refuse(option_name("weight-rounding", "gptq"), "weights have scales along their rows");
   if (!asked.adds.empty() && !ops.contains("Add") && !source.dynamic)
     refuse(option_name(asked.adds), "no Add is quantized; see " + option_name("residual"));
+  if (asked.adds == "add-channels" &&
+      (placement.adds == Adds::all || placement.places.contains(Place::sum) ||
+       placement.output_op_types.contains("Add")))
+    refuse(option_name(asked.adds),
+           fmt::format("Adds have one scale where their results are quantized or by {}",
+                       option_name("adds", "all")));
   if (asked.enabled_modules && options.placement.disable_layer_modules.empty())
     refuse(option_name("enable-layer-module"),
            "it takes back what is disabled; see " + option_name("disable-layer-module"));
   if (asked.axes)
-    for (const auto& [op, axis] : options.weights.axes)
+    for (const auto& [op, axis] : weights.axes)
       if (!ops.contains(op))
         refuse(option_name("axis", fmt::format("{}={}", op, axis)),
                fmt::format("no {} is quantized; see {}", op, option_name("op-types")));
+  if (asked.axes && !weights.per_channel)
+    refuse(option_name("axis"), "weights have one scale; see " + option_name("per-channel"));
+  if (source.dynamic && options.ranges.fuse_qkv && weights.per_channel)
+    refuse(option_name("fuse-qkv"),
+           "only ranges of activations and weights of one scale are "
+           "fused; see " +
+               option_name("per-tensor"));
   if (source.dynamic && !asked.activations.empty())
     refuse(option_name(asked.activations),
            option_name("dynamic") + " quantizes only MatMuls, and activations at run time");
