@@ -225,7 +225,9 @@ class Encoder {
     e.range = {*std::min_element(s.low.begin(), s.low.end()),
                *std::max_element(s.high.begin(), s.high.end())};
     for (std::size_t c = 0; c < s.channels(); ++c) {
-      const Parameters p = parameters_of({s.low[c], s.high[c]}, options_.activations);
+      // What was always 0 gets the scale of the tensor: 1 might be any number of times too much.
+      const Range seen{s.low[c], s.high[c]};
+      const Parameters p = parameters_of(seen == Range{} ? e.range : seen, options_.activations);
       e.constant.scales.push_back(p.scale);
       e.constant.zero_points.push_back(p.zero_point);
     }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -22,6 +23,8 @@ constexpr double kMultiples[] = {0.5, 1.0, 1.5, 2.0, 3.0, 4.0};
 constexpr double kOutlierAlphas[] = {0.5, 0.75, 1.0};
 /// A Mul in the graph must save this part of the error.
 constexpr double kLeastGain = 0.1;
+/// A channel whose largest magnitude is a smaller part of the usual one was hardly seen.
+constexpr float kLeastSeen = 1e-3f;
 /// About what GPTQ leaves of a weight's squared error; the choice of factors does not hang on it.
 constexpr double kGptqErrorPart = 0.5;
 
@@ -42,10 +45,25 @@ bool is_float_matrix(Constants& constants, const std::string& weight) {
   }
 }
 
+float median(std::vector<float> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Of each channel. The samples say little of one that they hardly reach, as of a ReLU's that is 0
+/// in all of them: a factor by so small a magnitude would clip whatever else it takes. It counts as
+/// a usual one.
 std::vector<float> largest_magnitude(const ChannelStatistics& x) {
   std::vector<float> largest(x.channels());
   for (std::size_t k = 0; k < largest.size(); ++k)
     largest[k] = std::max({-x.low[k], x.high[k], 1e-5f});
+  std::vector<float> seen;
+  std::ranges::copy_if(largest, std::back_inserter(seen), [](float v) { return v > 1e-5f; });
+  if (seen.empty()) return largest;
+  const float usual = median(std::move(seen));
+  for (float& v : largest)
+    if (v < kLeastSeen * usual) v = usual;
   return largest;
 }
 
@@ -77,12 +95,10 @@ std::vector<float> smoothquant(const std::vector<float>& x, const std::vector<fl
 }
 
 std::vector<float> outliers(const std::vector<float>& x, double multiple, double alpha) {
-  std::vector<float> sorted = x;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
+  const float middle = median(x);
   std::vector<double> factors;
   for (const float v : x)
-    factors.push_back(std::pow(std::max(1.0, v / (multiple * *middle)), alpha));
+    factors.push_back(std::pow(std::max(1.0, v / (multiple * middle)), alpha));
   return with_unit_mean(std::move(factors));
 }
 

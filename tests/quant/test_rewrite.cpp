@@ -275,6 +275,22 @@ TEST(Rewrite, GivesAddsAScaleForEachChannel) {
   }
 }
 
+// With scale 1 anything that it takes in use would be an integer of its own kind.
+TEST(Encode, AChannelOfZerosGetsTheScaleOfTheTensor) {
+  Analysed a(residual());
+  Placement p = place(a, with_channels());
+  ChannelStatistics s;
+  s.low = {-1.0f, 0.0f, 0.0f, -0.5f};
+  s.high = {1.0f, 0.0f, 4.1f, 0.25f};
+  s.mean_square = {1, 0, 1, 1};
+  EncodeOptions how;
+  how.channels = {{"x", s}, {"h", s}};
+  const Encodings e = encode(p, a.index, a.constants, {{"x", {-2.0f, 51.0f}}}, how);
+  const QuantizedConstant& channels = e.at({"h", Role::channels}).constant;
+  EXPECT_FLOAT_EQ(channels.scales[1], 5.1f / 255);
+  EXPECT_EQ(channels.zero_points[1], 50);
+}
+
 TEST(Rewrite, NeedsSamplesForScalesOfChannels) {
   Analysed a(residual());
   Placement p = place(a, with_channels());

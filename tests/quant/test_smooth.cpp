@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,24 @@ TEST(Smooth, LeavesEvenChannelsAlone) {
   const auto s = choose_factors("t", with_outlier(64, 1.0f), {&view, 1}, {});
   EXPECT_TRUE(s.factors.empty()) << s.choice;
   EXPECT_EQ(s.error_after, s.error_before);
+}
+
+// A channel that is 0 in all samples, as after ReLU, may not be so in use.
+TEST(Smooth, AChannelThatWasNeverSeenGetsAUsualFactor) {
+  const std::vector<float> w(64 * 32, 0.1f);
+  const WeightView view{w, 32};
+  ChannelStatistics x = with_outlier(64, 40.0f);
+  for (const std::size_t dead : {5, 6}) x.low[dead] = x.high[dead] = x.mean_square[dead] = 0.0f;
+  for (const std::optional<double> alpha : {std::optional<double>(), std::optional(0.8)}) {
+    SmoothOptions options;
+    options.alpha = alpha;
+    const auto s = choose_factors("t", x, {&view, 1}, options);
+    ASSERT_EQ(s.factors.size(), 64u);
+    for (const std::size_t dead : {5, 6}) {
+      EXPECT_GT(s.factors[dead], 0.7f * s.factors[3]);
+      EXPECT_LT(s.factors[dead], 1.4f * s.factors[3]);
+    }
+  }
 }
 
 TEST(Smooth, TakesTheFormulaThatIsAskedFor) {
