@@ -10,6 +10,7 @@
 #include <set>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -18,19 +19,6 @@ namespace {
 struct Refusal {
   std::string reason;
 };
-
-/// The axis of a weight's channels.
-int channel_axis(const onnx::NodeProto& node, int rank, const WeightOptions& options) {
-  int axis = is_op(node, "Conv")   ? 0
-             : is_op(node, "Gemm") ? (int_attribute(node, "transB", 0) != 0 ? 0 : 1)
-                                   : rank - 1;
-  if (const auto it = options.axes.find(node.op_type()); it != options.axes.end()) {
-    axis = it->second < 0 ? it->second + rank : it->second;
-    if (axis < 0 || axis >= rank)
-      throw Refusal{fmt::format("its weight has {} dimensions and no axis {}", rank, it->second)};
-  }
-  return axis;
-}
 
 /// Scales and integers for the operands of one node after the other.
 class Encoder {
@@ -77,6 +65,13 @@ class Encoder {
 
   Encodings take() { return std::move(all_); }
 
+  /// An axis that no weight of its operator has is a mistake.
+  void check_axes() const {
+    for (const auto& [op, refusal] : without_axis_)
+      if (!with_axis_.contains(op))
+        throw Error(fmt::format("{} fits no weight: {}", option_name("axis"), refusal));
+  }
+
   void check_overrides() const {
     std::set<std::string> quantized;
     for (const auto& [key, encoding] : all_) quantized.insert(key.first);
@@ -92,6 +87,25 @@ class Encoder {
           fmt::format("tensor '{}' takes values from {} to {}, like a mask; its scale would round "
                       "all other values to zero",
                       tensor, e.range.low, e.range.high)};
+  }
+
+  /// The axis of a weight's channels.
+  int channel_axis(const onnx::NodeProto& node, int rank) {
+    int axis = is_op(node, "Conv")   ? 0
+               : is_op(node, "Gemm") ? (int_attribute(node, "transB", 0) != 0 ? 0 : 1)
+                                     : rank - 1;
+    const auto& axes = options_.weights.axes;
+    if (const auto it = axes.find(node.op_type()); it != axes.end()) {
+      axis = it->second < 0 ? it->second + rank : it->second;
+      if (axis < 0 || axis >= rank) {
+        const std::string reason =
+            fmt::format("its weight has {} dimensions and no axis {}", rank, it->second);
+        without_axis_.emplace(it->first, fmt::format("node '{}': {}", label_of(node), reason));
+        throw Refusal{reason};
+      }
+      with_axis_.insert(it->first);
+    }
+    return axis;
   }
 
   static void check_columns(const QuantizedConstant& weight) {
@@ -235,7 +249,7 @@ class Encoder {
     return e;
   }
 
-  Encoding constant(const Operand& operand, const onnx::NodeProto& node) const {
+  Encoding constant(const Operand& operand, const onnx::NodeProto& node) {
     Encoding e;
     e.role = operand.role;
     ir::Tensor value;
@@ -269,7 +283,7 @@ class Encoder {
   }
 
   QuantizedConstant usual_constant(const ir::Tensor& value, const Operand& operand,
-                                   const onnx::NodeProto& node, Range& range) const {
+                                   const onnx::NodeProto& node, Range& range) {
     if (operand.role == Role::constant)
       return quantize_per_tensor(value, options_.activations, operand.tensor);
     const WeightOptions& weights = options_.weights;
@@ -277,7 +291,7 @@ class Encoder {
     const bool least_error = weights.scale == WeightScale::mse;
     if (weights.per_channel && rank >= 2) {
       const auto by = least_error ? quantize_by_least_error : quantize_per_channel;
-      return by(value, channel_axis(node, rank, weights), operand.tensor, weights.scheme);
+      return by(value, channel_axis(node, rank), operand.tensor, weights.scheme);
     }
     if (const auto it = ranges_.find(operand.tensor); it != ranges_.end())
       range = it->second;
@@ -291,6 +305,8 @@ class Encoder {
   const Ranges& ranges_;
   const EncodeOptions& options_;
   Encodings all_;
+  std::map<std::string, std::string> without_axis_;  // operators, and the first node that refuses
+  std::set<std::string> with_axis_;
 };
 
 }  // namespace
@@ -313,6 +329,7 @@ Encodings encode(Placement& placement, const GraphIndex& index, Constants& const
   std::erase_if(placement.outputs, [&](const std::string& tensor) {
     return !kept(index.producer(tensor), [&] { encoder.encode_output(tensor); });
   });
+  encoder.check_axes();
   if (placement.sites.empty() && placement.outputs.empty())
     throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}",
                             placement.skipped.front().node, placement.skipped.front().op,

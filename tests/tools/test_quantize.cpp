@@ -162,6 +162,9 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
               HasSubstr("--axis Conv=0 has no effect here: no Conv is quantized"));
   EXPECT_THAT(refused({"--per-tensor", "--axis", "MatMul=0"}),
               HasSubstr("--axis has no effect here: weights have one scale; see --per-channel"));
+  EXPECT_THAT(refused({"--axis", "MatMul=5"}),
+              HasSubstr("--axis fits no weight: node '/m/bert/encoder/layer.0/attention/self/query/"
+                        "MatMul': its weight has 2 dimensions and no axis 5"));
   EXPECT_THAT(refused({"--weight-rounding", "gptq", "--axis", "MatMul=0"}),
               HasSubstr("--weight-rounding gptq has no effect here: weights have scales along"));
   for (const std::vector<std::string>& other :
