@@ -35,8 +35,8 @@ std::string list_of_formats() {
 }  // namespace
 
 std::span<const TableFormat> table_formats() {
-  // The first of an extension is written for it. What text takes is no TensorRT cache: the first
-  // line of one is no name with a number.
+  // The first format of an extension is written for it. Text may stand before TensorRT's cache,
+  // whose first line is not a name and a number.
   static const std::array all{json_table, onnxruntime_table, flatbuffers_table, text_table,
                               tensorrt_table};
   return all;
