@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "api/boundary.hpp"
@@ -79,7 +80,12 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
       std::erase_if(group, [&](std::size_t i) { return lengths[i] == 0; });  // their vectors are 0
       if (group.empty()) continue;
       const Tensors outputs = session.run(gathered(all, group));
-      const auto made = outputs.begin()->second.values<float>();
+      const Tensor& output = outputs.begin()->second;
+      if (output.shape() != std::vector{static_cast<std::int64_t>(group.size()), dimensions})
+        throw Error("the model gave other than a vector of " + std::to_string(dimensions) +
+                        " dimensions for each of " + std::to_string(group.size()) + " texts",
+                    ErrorCode::internal);
+      const auto made = output.values<float>();
       for (std::size_t row = 0; row < group.size(); ++row)
         std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(row) * dimensions, dimensions,
                     vectors.begin() + static_cast<std::ptrdiff_t>(group[row]) * dimensions);

@@ -85,17 +85,16 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
     const std::string &start = joint ? found.both : found.start, &end = joint ? start : found.end;
     const RunOptions wanted{{start, end}};
     const auto model = [&](const squad::Batch& batch) -> squad::Logits {
-      const Tensors outputs = session.run(unpadded(batch, session.info()), wanted);
+      const Tensors outputs = session.run(unpadded(batch), wanted);
       return {padded(outputs.at(start), 0, batch), padded(outputs.at(end), joint ? 1 : 0, batch)};
     };
     const auto tell = [&](const squad::Progress& now) {
       if (progress && !progress(now.questions, now.questions_total))
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
-    squad::EvaluateOptions all = to_squad(options);
-    bound(all.batches, session.info());
-    const squad::Evaluation evaluation = squad::evaluate(
-        squad::load_dataset(data), TokenizerAccess::of(tokenizer), all, model, tell, options.limit);
+    const squad::Evaluation evaluation =
+        squad::evaluate(squad::load_dataset(data), TokenizerAccess::of(tokenizer),
+                        to_squad(options), model, tell, options.limit);
     SquadScores scores = to_public(evaluation);
     scores.json = dump(to_json(row_of(evaluation), session, "question-answering", data));
     return scores;

@@ -73,11 +73,8 @@ std::string output_of(const Session& session, const tasks::Head& head) {
 /// [tokens, classes] as [batch, seq, classes]; an output for each text as it is.
 std::vector<float> batch_values(const Tensor& tensor, const text::Batch& batch, bool by_token) {
   std::vector<float> values = floats(tensor);
+  if (!by_token) return values;
   const auto classes = values.size() / static_cast<std::size_t>(tensor.shape().front());
-  if (!by_token) {
-    values.resize(static_cast<std::size_t>(batch.batch) * classes);
-    return values;
-  }
   std::vector<float> rows(batch.input_ids.size() * classes);
   auto from = values.begin();
   for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
@@ -136,11 +133,10 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
     check_sizes(info, tokenizer, all.encode.max_length);
     all.batches = tasks::usual_batches(head);
     if (options.batch_tokens > 0) all.batches.max_tokens = options.batch_tokens;
-    bound(all.batches, info);
     all.origin = data.string();
     all.allow_nonfinite = options.allow_nonfinite;
     const auto model = [&](const text::Batch& batch) {
-      const Tensors outputs = session.run(unpadded(batch, info), wanted);
+      const Tensors outputs = session.run(unpadded(batch), wanted);
       return batch_values(outputs.at(wanted.outputs[0]), batch, head.by_token);
     };
     const auto tell = [&](const tasks::Progress& now) {

@@ -10,20 +10,10 @@
 #include "api/tensor_data.hpp"
 #include "bertcl/error.hpp"
 #include "bertcl/version.hpp"
-#include "ir/input_role.hpp"
 #include "onnx/read_model.hpp"
 
 namespace bertcl {
 namespace {
-
-/// Sequences of the only batch that the model takes; 0: it takes any.
-std::int64_t fixed_batch(const ModelInfo& info) {
-  for (const Port& port : info.inputs)
-    if (port.shape.size() == 2 && port.shape[0] > 0 &&
-        ir::role_of_input(port.name) == ir::InputRole::ids)
-      return port.shape[0];
-  return 0;
-}
 
 std::string precision_name(const ModelInfo& info) {
   if (info.int8) return "int8";
@@ -53,7 +43,7 @@ nlohmann::ordered_json row_json(const EvaluationRow& row, const Session& session
 
 }  // namespace
 
-Sequences unpadded(const text::Batch& batch, const ModelInfo& info) {
+Sequences unpadded(const text::Batch& batch) {
   Sequences sequences;
   for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
     if (batch.attention_mask[i] != 0) {
@@ -63,27 +53,7 @@ Sequences unpadded(const text::Batch& batch, const ModelInfo& info) {
     if ((i + 1) % static_cast<std::size_t>(batch.seq) == 0)
       sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
   }
-  const auto last = static_cast<std::size_t>(sequences.offsets.end()[-2]);
-  const std::size_t length = sequences.ids.size() - last;
-  for (std::int64_t i = batch.batch; i < fixed_batch(info); ++i) {
-    for (std::size_t k = last; k < last + length; ++k) {
-      sequences.ids.push_back(std::int64_t{sequences.ids[k]});
-      sequences.types.push_back(std::int64_t{sequences.types[k]});
-    }
-    sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
-  }
   return sequences;
-}
-
-void bound(text::BatchOptions& batches, const ModelInfo& info) {
-  const std::int64_t batch = fixed_batch(info);
-  const bool has_mask = std::ranges::any_of(info.inputs, [](const Port& port) {
-    return ir::role_of_input(port.name) == ir::InputRole::mask;
-  });
-  if (batch > 0)
-    batches.max_batch = static_cast<int>(std::min<std::int64_t>(batches.max_batch, batch));
-  else if (!has_mask)
-    batches.max_batch = 1;
 }
 
 std::vector<float> floats(const Tensor& tensor) {

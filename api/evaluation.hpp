@@ -16,12 +16,8 @@
 
 namespace bertcl {
 
-/// Rows of a padded batch as sequences; with the last one repeated where the model takes batches of
-/// one size.
-Sequences unpadded(const text::Batch& batch, const ModelInfo& info);
-
-/// No more sequences in a batch than the model takes; one where it has no mask to tell padding by.
-void bound(text::BatchOptions& batches, const ModelInfo& info);
+/// Rows of a padded batch as sequences.
+Sequences unpadded(const text::Batch& batch);
 
 /// Elements of a float tensor of any width.
 std::vector<float> floats(const Tensor& tensor);

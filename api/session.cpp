@@ -57,12 +57,22 @@ Precision precision_of(const plan::Plan& plan) {
 }
 
 ModelInfo info_of(const runtime::Session& session) {
+/// Tokens of the longest sequence, by the positions and by the ids where the file fixes their
+/// number; 0: no limit is known.
+std::int64_t longest_of(const plan::Plan& plan) {
+  const plan::Port* ids = runtime::find_ids(plan);
+  const std::int64_t fixed =
+      ids && ids->type.shape[1].is_constant() ? ids->type.shape[1].constant() : 0;
+  return fixed == 0 || plan.max_positions == 0 ? std::max(fixed, plan.max_positions)
+                                               : std::min(fixed, plan.max_positions);
+}
+
   const plan::Plan& plan = session.plan();
   ModelInfo info;
   info.inputs = to_public(session.inputs());
   info.outputs = to_public(session.outputs());
   info.task = static_cast<Task>(runtime::task_of(plan));
-  info.max_length = plan.max_positions;
+  info.max_length = longest_of(plan);
   info.vocabulary = plan.word_rows;
   info.heads = plan.attention_heads;
   info.precision = precision_of(plan);

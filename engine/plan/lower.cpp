@@ -16,6 +16,7 @@
 #include "kernels/variants.hpp"
 #include "ops/op.hpp"
 #include "ops/symbols.hpp"
+#include "passes/token_values.hpp"
 #include "plan/gemm_parts.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/persistent_kernel.hpp"
@@ -270,6 +271,7 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
     check_sizes(*node, known);
     lower(builder, graph, *node);
   }
+  const std::set<const ir::Value*> of_tokens = passes::values_of_tokens(graph);
   for (const ir::GraphOutput& output : graph.outputs()) {
     plan.model_outputs.push_back({output.name, output.value->type});
     if (output.value->is_constant()) {
@@ -281,7 +283,8 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
     plan.outputs.push_back({output.name,
                             builder.slot_of(output.value),
                             {},
-                            unpacked ? builder.slot_of(producer->inputs[0]) : -1});
+                            unpacked ? builder.slot_of(producer->inputs[0]) : -1,
+                            of_tokens.contains(output.value)});
   }
   builder.check_contracts();
   add_persistent_kernel(builder);

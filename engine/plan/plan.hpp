@@ -130,7 +130,8 @@ struct Output {
   std::string name;
   int slot = 0;  // -1 where the output is a constant
   ir::Tensor constant;
-  int packed_slot = -1;  // its rows [tokens, ...] before they were unpacked, if it is made so
+  int packed_slot = -1;    // its rows [tokens, ...] before they were unpacked, if it is made so
+  bool of_tokens = false;  // its second axis is that of the inputs [batch, seq]
 };
 
 /// A value observed by calibration: read after step `after`.

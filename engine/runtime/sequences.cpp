@@ -27,16 +27,18 @@ std::int64_t longest(Offsets offsets) {
   return most;
 }
 
-const plan::Port& ids_of(const plan::Plan& plan) {
-  if (const plan::Port* ids = find_ids(plan)) return *ids;
-  throw Error("the model has no input of token ids [batch, seq]; run it with tensors");
-}
-
 /// The second extent of padded inputs: that of the file where it is fixed.
 std::int64_t columns(const plan::Plan& plan, Offsets offsets) {
-  const ir::Dim& extent = ids_of(plan).type.shape[1];
+  const ir::Shape& shape = ids_of(plan).type.shape;
   const std::int64_t seq = longest(offsets);
-  return extent.is_constant() ? std::max(seq, extent.constant()) : seq;
+  if (shape[0].is_constant() && shape[0].constant() != count(offsets))
+    throw Error(fmt::format("the model takes {} sequences at a time, {} were given",
+                            shape[0].constant(), count(offsets)));
+  if (!shape[1].is_constant()) return seq;
+  if (seq > shape[1].constant())
+    throw Error(fmt::format("got a sequence of {} tokens, the model takes at most {}", seq,
+                            shape[1].constant()));
+  return shape[1].constant();
 }
 
 /// [batch, seq]: `at(token, place)` for each token, 0 after them.
@@ -59,6 +61,17 @@ const plan::Port* find_ids(const plan::Plan& plan) {
            !ir::is_float(port.type.dtype);
   });
   return found == inputs.end() ? nullptr : &*found;
+}
+
+const plan::Port& ids_of(const plan::Plan& plan) {
+  if (const plan::Port* ids = find_ids(plan)) return *ids;
+  throw Error("the model has no input of token ids [batch, seq]; run it with tensors");
+}
+
+bool has_mask(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.model_inputs, [](const plan::Port& port) {
+    return ir::role_of_input(port.name) == ir::InputRole::mask;
+  });
 }
 
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
@@ -115,11 +128,9 @@ PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> o
 Tensors padded(const plan::Plan& plan, const Sequences& s) {
   const plan::Port& ids = ids_of(plan);
   const std::int64_t seq = columns(plan, s.offsets);
-  bool has_mask = false;
   const auto value = [&](ir::InputRole role) {
     switch (role) {
       case ir::InputRole::mask:
-        has_mask = true;
         return pad(s.offsets, seq, [](std::size_t, std::int64_t) { return std::int64_t{1}; });
       case ir::InputRole::token_types:
         return pad(s.offsets, seq, [&](std::size_t token, std::int64_t) {
@@ -143,11 +154,11 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
           port.name, ir::str(port.type)));
     tensors.emplace(port.name, value(role));
   }
-  if (!has_mask && s.offsets.back() != count(s.offsets) * seq)
+  if (!has_mask(plan) && s.offsets.back() != count(s.offsets) * seq)
     throw Error(
-        fmt::format("the model has no mask, so sequences cannot be padded to {} tokens; batch "
-                    "sequences of equal length",
-                    seq));
+        fmt::format("the model has no mask, so sequences cannot be padded to {} tokens; give "
+                    "sequences of {} length",
+                    seq, ids.type.shape[1].is_constant() ? "that" : "equal"));
   return tensors;
 }
 
@@ -155,7 +166,8 @@ bool has_padding(const plan::Plan& plan, std::size_t output) {
   const plan::Port* ids = find_ids(plan);
   const ir::Shape& shape = plan.model_outputs[output].type.shape;
   return ids && shape.size() >= 2 && shape[0] == ids->type.shape[0] &&
-         shape[1] == ids->type.shape[1];
+         shape[1] == ids->type.shape[1] &&
+         (!shape[1].is_constant() || plan.outputs[output].of_tokens);
 }
 
 ir::Tensor without_padding(const ir::Tensor& padded, std::span<const std::int32_t> seq_offsets) {

@@ -19,6 +19,10 @@ void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens);
 
 /// The model's input of token ids [batch, seq]; null: it has none.
 const plan::Port* find_ids(const plan::Plan& plan);
+/// The same; throws Error where it has none.
+const plan::Port& ids_of(const plan::Plan& plan);
+
+bool has_mask(const plan::Plan& plan);
 
 /// True where a plan computes on packed tokens, and every input of the model is one of them or says
 /// how they are packed: token ids, segments, positions, a mask. Others take padded tensors.
@@ -36,7 +40,8 @@ PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> o
 /// Error for an input of another meaning, and where padding cannot be told from tokens.
 Tensors padded(const plan::Plan& plan, const Sequences& sequences);
 
-/// True for an output [batch, seq, ...] of a model of token ids.
+/// True for an output [batch, seq, ...] of a model of token ids; not for [batch, 384] beside ids
+/// [batch, 384] where the second axis is another.
 bool has_padding(const plan::Plan& plan, std::size_t output);
 
 /// [batch, seq, ...] as [tokens, ...].

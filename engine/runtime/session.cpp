@@ -23,6 +23,8 @@
 #include "plan/precision.hpp"
 #include "runtime/request.hpp"
 #include "runtime/self_check.hpp"
+#include "runtime/sequence_groups.hpp"
+#include "runtime/sequences.hpp"
 #include "support/option_name.hpp"
 #include "support/parse_number.hpp"
 #include "support/stopwatch.hpp"
@@ -53,6 +55,7 @@ struct Session::State {
   std::vector<passes::NodeStatus> node_statuses;
   std::function<std::unique_ptr<Request>()> make_request;
   std::size_t most_requests = 1;
+  bool pads = false;  // sequences, on their way in
 
   std::atomic<std::thread::id> tapping;  // the thread in a run that a tap follows
   std::atomic<std::int64_t> arenas = 0;  // bytes of all requests
@@ -262,6 +265,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
       throw Error(
           fmt::format("{}: int8 is required, but\n  {}", path.string(), fmt::join(reasons, "\n  ")),
           ErrorCode::unsupported);
+  state->pads = !options.drop_padding || !takes_packed(state->plan);
   state->most_requests = static_cast<std::size_t>(std::max(1, options.requests));
   state->requests.reserve(state->most_requests);
   state->idle.reserve(state->most_requests);
@@ -303,7 +307,9 @@ Tensors Session::run(const Tensors& inputs, const OutputNames& wanted) {
 }
 
 Tensors Session::run(const Sequences& sequences, const OutputNames& wanted) {
-  return Run(*state_, true, beginning(sequences, wanted)).finish();
+  return run_in_groups(state_->plan, sequences, state_->pads, [&](const Sequences& group) {
+    return Run(*state_, true, beginning(group, wanted)).finish();
+  });
 }
 
 void Session::set_tap(Tap tap) {

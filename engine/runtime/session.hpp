@@ -134,7 +134,8 @@ class Session {
   /// are in use. Outputs that are not wanted are not brought to the host.
   Tensors run(const Tensors& inputs, const OutputNames& wanted = {});
   /// Sequences without padding, for models of token ids. Outputs [batch, seq, ...] are [tokens,
-  /// ...], in the order of the sequences; others stay.
+  /// ...], in the order of the sequences; others stay. In several runs, one after the other, where
+  /// the file fixes the batch or has no mask to tell padding by: run_in_groups(). start() is one.
   Tensors run(const Sequences& sequences, const OutputNames& wanted = {});
   /// The same in two halves: start() queues everything and returns at once, Run::finish() waits for
   /// the outputs. Throws Error where all requests are in use.

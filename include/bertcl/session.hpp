@@ -124,8 +124,10 @@ class BERTCL_API Session {
   Tensors run(const Tensors& inputs, const RunOptions& options = {}) const;
   /// Sequences without padding, for models of token ids. An output [batch, seq, ...] becomes
   /// [tokens, ...] in the order of `sequences`; others, and further axes of tokens, stay as for the
-  /// longest sequence. Where ModelInfo::takes_packed is false they are padded for the model, which
-  /// needs a mask for that.
+  /// longest sequence. Where ModelInfo::takes_packed is false they are padded for the model, and
+  /// where it has no mask for that, those of each length run apart. Where the file fixes the batch,
+  /// so many run at a time, the last one repeated to make them full. Several such runs are
+  /// unsupported for outputs that do not have rows of sequences or tokens.
   Tensors run(const Sequences& sequences, const RunOptions& options = {}) const;
 
   /// A run that is queued; its session outlives it. Without finish() its outputs are lost.
@@ -145,6 +147,7 @@ class BERTCL_API Session {
   /// Queues a run and returns at once. Throws Error where SessionOptions::requests are in flight.
   Run start(const Tensors& inputs, const RunOptions& options = {}) const;
   Run start(const Sequences& sequences, const RunOptions& options = {}) const;
+  /// Always one run: Error where the model needs several for the sequences.
 
  private:
   friend struct SessionAccess;

@@ -107,7 +107,7 @@ def _is_same(one, other):
 def _sample_length(model, tokenizer, wanted, device):
     """Tokens of the longest sample: as wanted, which the model has to take, or the usual number within what it takes."""
     session = Session(model, device=device)
-    info, most = session.info, _longest(session)
+    info, most = session.info, session.info.max_length
     if 0 < info.vocabulary < len(tokenizer):
         raise _bertcl.Error(f"{model}: the tokenizer has {len(tokenizer):,} tokens, the model's embedding table "
                             f"{info.vocabulary:,} rows; use the tokenizer that belongs to this model (vocab=FILE)")
@@ -115,9 +115,3 @@ def _sample_length(model, tokenizer, wanted, device):
         raise _bertcl.Error(f"{model}: sequences of {wanted} tokens exceed the model's maximum of {most}; "
                             f"use max_seq_length={most}")
     return wanted or min(USUAL_LENGTH, most or USUAL_LENGTH)
-
-
-def _longest(session):
-    """Tokens that the model takes, by its positions and by its inputs where they have a fixed length; None: any number."""
-    fixed = [node.shape[1] for node in session.get_inputs() if len(node.shape) == 2 and isinstance(node.shape[1], int)]
-    return min((length for length in [*fixed, session.info.max_length] if length > 0), default=None)

@@ -93,7 +93,8 @@ class Session:
                       output_names: Sequence[str] | None = None) -> list[np.ndarray]:
         """Sequences of token ids of any lengths, without padding. An output [batch, seq, ...] of the model is
         [tokens, ...]: the rows of the first sequence, then those of the second, and so on. Other axes of tokens, as
-        of attention [batch, heads, seq, seq], are as long as the longest sequence."""
+        of attention [batch, heads, seq, seq], are as long as the longest sequence. Several runs, where the file fixes
+        the batch or has no mask to tell padding by, are put together."""
         names = self._names(output_names)
         _check_sequences("ids", ids)
         if types is not None:

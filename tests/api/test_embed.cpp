@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,17 @@ const std::string kHidden = "/qa_outputs/Add_output_0";  // [batch, seq, 2]
 
 class ApiEmbed : public testing::Test {
  protected:
-  Session load(const SessionOptions& options = {}) const {
-    return Session::load(ModelBytes{std::as_bytes(std::span(model_)), {}, {}}, options);
+  Session load(const SessionOptions& options = {}) const { return load(model_, options); }
+  static Session load(const std::string& model, const SessionOptions& options = {}) {
+    return Session::load(ModelBytes{std::as_bytes(std::span(model)), {}, {}}, options);
+  }
+  void expect_vectors_of(const Session& expected, const Session& found, int max_length = 0) const {
+    const auto vectors = [&](const Session& session) {
+      const Tensor all = embed(session, tokenizer_, kEmbedded, {.max_length = max_length});
+      EXPECT_THAT(all.shape(), ElementsAre(4, 2));
+      return std::vector<float>(all.values<float>().begin(), all.values<float>().end());
+    };
+    EXPECT_THAT(vectors(found), testing::Pointwise(testing::FloatNear(1e-5f), vectors(expected)));
   }
   const std::string model_ = tests::model_of_tasks();
   const Tokenizer tokenizer_ = Tokenizer::load(tests::folder / "vocab.txt");
@@ -79,6 +89,57 @@ TEST_F(ApiEmbed, TextsArePreparedAsSentenceTransformersDo) {
   EXPECT_NE(vector_of("É"), vector_of("é"));
   EXPECT_EQ(vector_of("É \n"), vector_of("É"));
   EXPECT_EQ(vector_of("É", true), vector_of("é"));
+}
+
+TEST_F(ApiEmbed, AVectorAsWideAsTheSequencesAreLongIsWhole) {
+  SessionOptions options;
+  options.pooling = Pooling{"mean", false, false, 0};
+  const std::string model = tests::with_sizes(model_, {{"seq", 2}});
+  expect_vectors_of(load(options), load(model, options), 2);
+  const Tensors outputs = load(model).run(tests::sequences_of({2, 2, 1}, 1));
+  EXPECT_THAT(outputs.at("classes").shape(), ElementsAre(3, 2));
+  EXPECT_THAT(outputs.at(kHidden).shape(), ElementsAre(5, 2));
+  EXPECT_THAT(outputs.at("start_logits").shape(), ElementsAre(5));
+}
+
+TEST_F(ApiEmbed, ModelsOfFixedSizesTakeAnyTexts) {
+  SessionOptions options;
+  options.pooling = Pooling{"mean", false, false, 0};
+  const Session reference = load(options);
+  for (const std::map<std::string, std::int64_t>& sizes :
+       {std::map<std::string, std::int64_t>{{"batch", 3}},
+        {{"seq", 8}},
+        {{"batch", 3}, {"seq", 8}},
+        {{"batch", 1}}}) {
+    const Session session = load(tests::with_sizes(model_, sizes), options);
+    EXPECT_EQ(session.info().max_length, sizes.contains("seq") ? 8 : 0);
+    expect_vectors_of(reference, session, sizes.contains("seq") ? 8 : 0);
+  }
+}
+
+TEST_F(ApiEmbed, AModelWithoutAMaskTakesTextsOfAnyLengths) {
+  quant::tests::GraphBuilder g;
+  g.graph().add_input()->set_name("input_ids");
+  auto* type = g.graph().mutable_input(0)->mutable_type()->mutable_tensor_type();
+  type->set_elem_type(onnx::TensorProto::INT64);
+  for (const char* symbol : {"batch", "seq"})
+    type->mutable_shape()->add_dim()->set_dim_param(symbol);
+  std::vector<float> table(2 * 30522);
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = std::sin(static_cast<float>(i));
+  g.node("Gather", {g.weight("table", {30522, 2}, table), "input_ids"}, "rows");
+  g.node("ReduceMax", {"rows"}, "most");  // padding would count
+  g.set("axes", std::vector<std::int64_t>{1});
+  g.node("Sub", {"rows", "most"}, "last_hidden_state");
+  g.output("last_hidden_state");
+  SessionOptions options;
+  options.pooling = Pooling{"mean", false, false, 0};
+  const Session session = load(g.model().SerializeAsString(), options);
+  ASSERT_FALSE(session.info().takes_packed);
+  const Tensor all = embed(session, tokenizer_, kEmbedded);
+  for (std::size_t i = 0; i < kEmbedded.size(); ++i) {
+    const Tensor one = embed(session, tokenizer_, {kEmbedded[i]});
+    EXPECT_EQ(std::memcmp(one.bytes().data(), all.bytes().data() + 8 * i, 8), 0) << i;
+  }
 }
 
 TEST_F(ApiEmbed, ATextWithoutTokensIsZero) {

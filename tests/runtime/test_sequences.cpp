@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences without padding: the bits of padded tensors, packed on their way in or not.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,9 +97,75 @@ TEST(Sequences, OfDifferentLengthsNeedAMaskWhereTheyArePadded) {
   options.drop_padding = false;
   Session session = Session::compile(ir::parse(kNoMask), options);
   const std::vector<std::int64_t> ids{1, 2, 3}, even{0, 1, 2}, uneven{0, 1, 3};
-  EXPECT_ERROR(HasSubstr("no mask"), session.run(Sequences{ids, {}, uneven}));
-  const Tensors found = session.run(Sequences{std::span(ids).first(2), {}, even});
+  EXPECT_ERROR(HasSubstr("no mask"), session.start(Sequences{ids, {}, uneven}));
+  const Tensors found = session.start(Sequences{std::span(ids).first(2), {}, even}).finish();
   EXPECT_EQ(found.at("last_hidden_state").shape(), (ir::Sizes{2, 4}));
+}
+
+/// Rows of tokens and of sequences, and what has neither.
+std::string without_mask(const std::string& batch, const std::string& seq) {
+  return fmt::format(R"(graph g(%input_ids: i64[{0}, {1}]) {{
+  const %table: f32[10, 3] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 9]
+  %rows: f32[{0}, {1}, 3] = Gather(%table, %input_ids) {{axis = 0}}
+  %sums: f32[{0}, 3] = ReduceSum(%rows) {{axes = [1], keepdims = 0}}
+  %all: f32[3] = ReduceMax(%rows) {{axes = [0, 1], keepdims = 0}}
+  %turned: f32[{0}, 3, {1}] = Transpose(%rows) {{perm = [0, 2, 1]}}
+  return %rows as rows, %sums as sums, %all as all, %turned as turned
+}})",
+                     batch, seq);
+}
+
+TEST(Sequences, RunTogetherByLengthOrByTheBatchOfTheFile) {
+  const std::vector<std::int64_t> ids{1, 2, 3, 4, 5, 6, 7, 8}, offsets{0, 2, 3, 5, 6, 8};
+  Session free = Session::compile(ir::parse(without_mask("batch", "seq")));
+  std::vector<float> rows, sums;
+  for (std::size_t i = 0; i < 5; ++i) {
+    const auto begin = static_cast<std::size_t>(offsets[i]);
+    const auto end = static_cast<std::size_t>(offsets[i + 1]);
+    const std::vector<std::int64_t> one{0, offsets[i + 1] - offsets[i]};
+    const Tensors found = free.run(Sequences{std::span(ids).subspan(begin, end - begin), {}, one});
+    const auto add = [&](std::vector<float>& to, const std::string& name) {
+      const auto values = found.at(name).as<float>();
+      to.insert(to.end(), values.begin(), values.end());
+    };
+    add(rows, "rows"), add(sums, "sums");
+  }
+  for (const char* batch : {"batch", "2", "4", "7"}) {
+    Session session = Session::compile(ir::parse(without_mask(batch, "seq")));
+    const Tensors found = session.run(Sequences{ids, {}, offsets}, {"rows", "sums"});
+    EXPECT_EQ(found.at("rows"), (ir::Tensor::of({8, 3}, rows))) << batch;
+    EXPECT_EQ(found.at("sums"), (ir::Tensor::of({5, 3}, sums))) << batch;
+    const auto refusal = [&](const std::string& output) {
+      return error_of([&] { session.run(Sequences{ids, {}, offsets}, {output}); });
+    };
+    EXPECT_THAT(refusal("all"), HasSubstr("output 'all' [3] has no rows of sequences")) << batch;
+    EXPECT_THAT(refusal("turned"), HasSubstr("run those of one length together")) << batch;
+  }
+}
+
+TEST(Sequences, OfOtherSizesThanTheFilesAreErrors) {
+  Session session = Session::compile(ir::parse(without_mask("2", "4")));
+  const std::vector<std::int64_t> ids{1, 2, 3, 4, 5}, long_one{0, 5}, short_one{0, 3}, whole{0, 4};
+  const auto error = [&](const std::vector<std::int64_t>& offsets) {
+    const auto tokens = static_cast<std::size_t>(offsets.back());
+    return error_of([&] { session.run(Sequences{std::span(ids).first(tokens), {}, offsets}); });
+  };
+  EXPECT_THAT(error(long_one), HasSubstr("sequence of 5 tokens, the model takes at most 4"));
+  EXPECT_THAT(error(short_one), HasSubstr("give sequences of that length"));
+  EXPECT_EQ(error(whole), "no Error was thrown");
+  EXPECT_THAT(error_of([&] {
+                session.start(Sequences{std::span(ids).first(4), {}, whole});
+              }),
+              HasSubstr("the model takes 2 sequences at a time, 1 were given"));
+}
+
+TEST(Outputs, OfAsManyColumnsAsTokensAreTheirs) {
+  Session session = Session::compile(ir::parse(without_mask("batch", "3")));
+  const std::vector<std::int64_t> ids{1, 2, 3, 4, 5, 6}, offsets{0, 3, 6};
+  const Tensors found = session.run(Sequences{ids, {}, offsets});
+  EXPECT_EQ(found.at("rows").shape(), (ir::Sizes{6, 3}));
+  EXPECT_EQ(found.at("sums").shape(), (ir::Sizes{2, 3}));
+  EXPECT_EQ(found.at("turned").shape(), (ir::Sizes{2, 3, 3}));
 }
 
 TEST(Sequences, WrongOnesAreErrors) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tiny model with a head for each task that reads 30,522 tokens, and commands on it.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,21 @@ inline std::string model_of_tasks() {
   output("classes", {"batch"}, 2);
   output("score", {"batch"}, 1);
   return g.model().SerializeAsString();
+}
+
+/// The model with numbers in place of some symbols of its inputs and outputs.
+inline std::string with_sizes(const std::string& bytes,
+                              const std::map<std::string, std::int64_t>& sizes) {
+  onnx::ModelProto model;
+  model.ParseFromString(bytes);
+  const auto fix = [&](onnx::ValueInfoProto& value) {
+    for (auto& dim : *value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
+      if (const auto size = sizes.find(dim.dim_param()); size != sizes.end())
+        dim.set_dim_value(size->second);
+  };
+  for (auto& input : *model.mutable_graph()->mutable_input()) fix(input);
+  for (auto& output : *model.mutable_graph()->mutable_output()) fix(output);
+  return model.SerializeAsString();
 }
 
 class TasksModelTest : public FolderTest {
