@@ -20,14 +20,14 @@
 namespace bertcl {
 namespace {
 
-/// The options, with what the session's file says where they do not; nothing of a model in memory.
+/// The options, with what the session's model and the files beside it say where they do not.
 tasks::TaskData data_of(std::string_view task, const std::filesystem::path& data,
                         const TaskOptions& options, const Session& session) {
   tasks::TaskData all{std::string(task), data, options.labels, options.multi_label};
   const std::filesystem::path model = SessionAccess::file(session);
-  if (!std::filesystem::exists(model)) return all;
-  if (all.labels.empty()) all.labels = tasks::find_class_names(model).names;
-  if (!all.multi_label)
+  if (all.labels.empty())
+    all.labels = tasks::find_class_names(session.info().metadata, model).names;
+  if (!all.multi_label && !model.empty())
     all.multi_label =
         tasks::read_model_config(text::companion_file(model, "config.json")).multi_label;
   return all;

@@ -59,13 +59,19 @@ ModelConfig read_model_config(const std::filesystem::path& path) {
 }
 
 ClassNames find_class_names(const std::filesystem::path& model) {
-  const auto metadata = onnx_io::read_metadata(model);
+  return find_class_names(onnx_io::read_metadata(model), model);
+}
+
+ClassNames find_class_names(const std::map<std::string, std::string>& metadata,
+                            const std::filesystem::path& model) {
   const auto found = metadata.find(kClassNamesKey);
   if (found != metadata.end()) {
-    const std::string place = model.string() + ": " + kClassNamesKey + " in the metadata";
+    const std::string place = (model.empty() ? onnx_io::model_in_memory : model.string()) + ": " +
+                              kClassNamesKey + " in the metadata";
     auto names = parse_class_names(found->second, place);
     if (!names.empty()) return {std::move(names), model};
   }
+  if (model.empty()) return {};
   const std::filesystem::path config = text::companion_file(model, "config.json");
   return {read_model_config(config).labels, config};
 }

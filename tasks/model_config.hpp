@@ -2,6 +2,7 @@
 // What lies beside a model, or in its metadata, about its classes.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,5 +29,8 @@ struct ClassNames {
 /// Of the classes of the model in this file: those of its metadata, else the labels of the
 /// config.json beside it. Throws Error if either is damaged.
 ClassNames find_class_names(const std::filesystem::path& model);
+/// The same of a model whose metadata are read; "" for one in memory, which has no config.json.
+ClassNames find_class_names(const std::map<std::string, std::string>& metadata,
+                            const std::filesystem::path& model);
 
 }  // namespace bertcl::tasks

@@ -52,7 +52,7 @@ BERTCL_API SquadScores evaluate_squad(const Session& session, const Tokenizer& t
 
 struct TaskOptions {
   /// What the model's classes stand for, in the order of its output; empty: as bertcl.classes in
-  /// the metadata of the session's file or id2label in the config.json beside it say.
+  /// the metadata of the session's model or id2label in the config.json beside its file say.
   std::vector<std::string> labels = {};
   /// Whether a text may be of several classes; none: as problem_type in that config.json, else as
   /// the data.

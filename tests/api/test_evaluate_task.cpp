@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,6 +123,25 @@ TEST_F(EvaluateTask, TagsAreReadAtTheWordsOfSequencesOfDifferentLengths) {
     EXPECT_EQ(nlohmann::json::parse(scores.predictions.at(std::to_string(i))), expected);
   }
   EXPECT_EQ(scores.metrics.front().first, "f1");
+}
+
+TEST_F(EvaluateTask, ClassesOfAModelInMemoryAreThoseOfItsMetadata) {
+  const std::filesystem::path data = write("t.tsv", "Oslo\tA\nDull!\tB\n");
+  const auto evaluated = [&](const std::string& classes) {
+    onnx::ModelProto model;
+    model.ParseFromString(tests::model_of_tasks());
+    auto* entry = model.add_metadata_props();
+    entry->set_key("bertcl.classes"), entry->set_value(classes);
+    const std::string bytes = model.SerializeAsString();
+    const Session session = Session::load(ModelBytes{std::as_bytes(std::span(bytes)), {}, {}});
+    return evaluate_task(session, tokenizer_, "classify", data);
+  };
+  TaskOptions options;
+  options.labels = {"A", "B"};
+  const TaskScores expected = evaluate_task(session_, tokenizer_, "classify", data, options);
+  EXPECT_EQ(evaluated(R"(["A", "B"])").predictions, expected.predictions);
+  EXPECT_THAT(error_of([&] { evaluated("A, B"); }),
+              HasSubstr("model in memory: bertcl.classes in the metadata"));
 }
 
 TEST_F(EvaluateTask, SimilarityIsTheScoreOfThePair) {
