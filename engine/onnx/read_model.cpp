@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -87,7 +88,11 @@ ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::pat
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(name)) throw;
     throw Error(fmt::format("{}: {}", name, e.what()), e.code());
-  } catch (const std::exception& e) {  // out of memory and the like
+  } catch (const std::bad_alloc&) {
+    throw Error(fmt::format("{}: not enough memory to read it", name), ErrorCode::out_of_memory);
+  } catch (const std::length_error&) {  // a size beyond any memory
+    throw Error(fmt::format("{}: not enough memory to read it", name), ErrorCode::out_of_memory);
+  } catch (const std::exception& e) {
     throw Error(fmt::format("{}: cannot be read: {}", name, e.what()));
   }
 }

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <new>
 #include <random>
+#include <stdexcept>
 
+#include "onnx/tensors.hpp"
 #include "tests/onnx/text_model.hpp"
 #include "tests/support/files.hpp"
 
@@ -115,6 +118,24 @@ TEST(Errors, CyclesAndHugeTensors) {
                                  "initializer { name: 'w' data_type: 1 dims: 4611686018427387904"
                                  " dims: 16 }")),
               HasSubstr("tensor 'w' is too large"));
+}
+
+TEST(Errors, LackOfMemoryIsNotDamage) {
+  auto model = with_input(17,
+                          "node { op_type: 'Add' input: 'x' input: 'w' output: 'y' }"
+                          "initializer { name: 'w' data_type: 1 float_data: 1 }");
+  TensorReader tensors("m.onnx", nullptr);
+  const auto code = [&](const auto& failure) {
+    try {
+      import_model(model, "m.onnx", tensors, [&](int) -> ir::Tensor { throw failure; });
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::StartsWith("m.onnx: "));
+      return error.code();
+    }
+    return ErrorCode::internal;
+  };
+  EXPECT_EQ(code(std::bad_alloc()), ErrorCode::out_of_memory);
+  EXPECT_EQ(code(std::length_error("vector")), ErrorCode::out_of_memory);
 }
 
 /// A model that touches every kind of field the importer reads.
