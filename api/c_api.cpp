@@ -24,11 +24,7 @@ std::string& last_error() {
 }
 
 Sequences sequences_of(const bertcl_sequences* sequences) {
-  bertcl_sequences given{};
-  if (!read(sequences, given))
-    throw Error(
-        "sequences must not be NULL, and their size must be set; members that this version of "
-        "bertcl does not have must be 0");
+  const bertcl_sequences given = read(sequences, "sequences");
   if (given.count < 1 || !given.offsets || !given.ids)
     throw Error("sequences need a count, offsets and ids");
   Sequences all;
@@ -55,9 +51,9 @@ static_assert(BERTCL_INVALID_ARGUMENT == static_cast<int>(bertcl::ErrorCode::inv
 static_assert(BERTCL_TASK_FEATURE_EXTRACTION == static_cast<int>(bertcl::Task::feature_extraction));
 static_assert(BERTCL_PRECISION_BF16 == static_cast<int>(bertcl::Precision::bf16));
 
-bertcl_status describe(const std::vector<bertcl::Port>& ports, std::size_t index,
-                       bertcl_tensor* tensor) {
-  if (index >= ports.size()) return refuse("no such input or output");
+void describe(const std::vector<bertcl::Port>& ports, std::size_t index, const char* things,
+              bertcl_tensor* tensor) {
+  bertcl::c::check_index(index, ports.size(), things);
   const bertcl::Port& port = ports[index];
   const bertcl_tensor all{sizeof(bertcl_tensor),
                           port.name.c_str(),
@@ -66,11 +62,11 @@ bertcl_status describe(const std::vector<bertcl::Port>& ports, std::size_t index
                           port.shape.data(),
                           nullptr,
                           0};
-  return write(all, tensor) ? BERTCL_OK : refuse("the tensor's size is not set");
+  write(all, tensor, "tensor");
 }
 
-bertcl_status give(const bertcl_results& results, std::size_t index, bertcl_tensor* tensor) {
-  if (index >= results.outputs.size()) return refuse("no such result");
+void give(const bertcl_results& results, std::size_t index, bertcl_tensor* tensor) {
+  bertcl::c::check_index(index, results.outputs.size(), "results");
   const auto& [name, output] = results.outputs[index];
   const bertcl_tensor all{sizeof(bertcl_tensor),
                           name.c_str(),
@@ -79,38 +75,57 @@ bertcl_status give(const bertcl_results& results, std::size_t index, bertcl_tens
                           output.shape().data(),
                           output.bytes().data(),
                           output.bytes().size()};
-  return write(all, tensor) ? BERTCL_OK : refuse("the tensor's size is not set");
+  write(all, tensor, "tensor");
 }
 
 /// The size of a tensor in version 0.1, with all that a run needs: sizeof(bertcl_tensor) grows.
 constexpr std::size_t kFirstTensorSize =
     offsetof(bertcl_tensor, bytes) + sizeof(bertcl_tensor::bytes);
 
-bertcl::Tensor tensor_of(const bertcl_tensor& given) {
-  if (given.type < BERTCL_F32 || given.type > BERTCL_BOOL)
-    throw bertcl::Error(std::string("input '") + given.name + "' has unknown element type " +
-                        std::to_string(given.type));
-  const std::vector<std::int64_t> shape(given.shape, given.shape + given.rank);
-  return bertcl::Tensor(static_cast<bertcl::ElementType>(given.type), shape,
-                        {static_cast<const std::byte*>(given.data), given.bytes});
+/// Those that lie one after the other by the size that the caller's header gives a tensor.
+bertcl::Tensors tensors_of(const bertcl_tensor* inputs, std::size_t count) {
+  bertcl::Tensors tensors;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* input = reinterpret_cast<const bertcl_tensor*>(
+        reinterpret_cast<const std::byte*>(inputs) + i * inputs->size);
+    const std::string place = "input " + std::to_string(i);
+    if (inputs->size < kFirstTensorSize)
+      throw bertcl::Error("the size of " + place + " is not set; it is the sizeof of the struct");
+    if (input->size != inputs->size)
+      throw bertcl::Error(place + " has size " + std::to_string(input->size) + ", input 0 " +
+                          std::to_string(inputs->size) + "; all are the sizeof of the struct");
+    const bertcl_tensor given = read(input, place);
+    if (!given.name) throw bertcl::Error(place + " has no name");
+    const std::string name = "input '" + std::string(given.name) + "'";
+    if (given.type < BERTCL_F32 || given.type > BERTCL_BOOL)
+      throw bertcl::Error(name + " has unknown element type " + std::to_string(given.type));
+    if (given.rank < 0) throw bertcl::Error(name + " has rank " + std::to_string(given.rank));
+    if (!given.shape && given.rank > 0) throw bertcl::Error(name + " has a rank, but no shape");
+    if (!given.data && given.bytes > 0) throw bertcl::Error(name + " has bytes, but no data");
+    const std::vector<std::int64_t> shape(given.shape, given.shape + given.rank);
+    const bertcl::Tensor tensor(static_cast<bertcl::ElementType>(given.type), shape,
+                                {static_cast<const std::byte*>(given.data), given.bytes});
+    if (!tensors.emplace(given.name, tensor).second) throw bertcl::Error("duplicate " + name);
+  }
+  return tensors;
 }
 
-bool read_options(const bertcl_run_options* options, bertcl::RunOptions& all) {
-  bertcl_run_options given{};
-  if (options && !read(options, given)) return false;
-  if (given.output_count > 0 && !given.outputs) return false;
+bertcl::RunOptions options_of(const bertcl_run_options* options) {
+  const bertcl_run_options given = bertcl::c::read_options(options);
+  bertcl::RunOptions all;
+  if (given.output_count > 0 && !given.outputs)
+    throw bertcl::Error("options have an output_count, but no outputs");
   for (std::size_t i = 0; i < given.output_count; ++i) {
-    if (!given.outputs[i]) return false;
+    if (!given.outputs[i])
+      throw bertcl::Error("the name of output " + std::to_string(i) + " of the options is NULL");
     all.outputs.emplace_back(given.outputs[i]);
   }
-  return true;
+  return all;
 }
 
-bool read_options(const bertcl_session_options* options, bertcl::SessionOptions& all) {
-  bertcl_session_options given{};
-  if (options && !read(options, given)) return false;
-  if (given.precision < BERTCL_PRECISION_FP32 || given.precision > BERTCL_PRECISION_BF16)
-    return false;
+bertcl::SessionOptions options_of(const bertcl_session_options* options) {
+  const bertcl_session_options given = bertcl::c::read_options(options);
+  bertcl::SessionOptions all;
   if (given.device) all.device = given.device;
   all.precision = static_cast<bertcl::Precision>(given.precision);
   if (given.requests != 0) all.requests = given.requests;
@@ -121,33 +136,13 @@ bool read_options(const bertcl_session_options* options, bertcl::SessionOptions&
     throw bertcl::Error("'normalize' and 'dimensions' need 'pooling'");
   if (given.pooling)
     all.pooling = bertcl::Pooling{given.pooling, false, given.normalize != 0, given.dimensions};
-  return true;
-}
-
-constexpr const char* wrong_session_options =
-    "the options' size is not set, their precision is unknown, or they set a member that this "
-    "version of bertcl does not have";
-constexpr const char* wrong_run_options =
-    "the options' size is not set, they lack names of outputs, or they set a member that this "
-    "version of bertcl does not have";
-
-/// Runs work(options) in guarded(); refuses with `wrong` if the options cannot be read.
-template <class All>
-bertcl_status guarded_with(const auto* options, const char* wrong, const auto& work) {
-  bool known = true;
-  const bertcl_status status = guarded([&] {
-    All all;
-    known = read_options(options, all);
-    if (known) work(all);
-  });
-  return known ? status : refuse(wrong);
+  return all;
 }
 
 bertcl_status load(const auto& model, const bertcl_session_options* options,
                    bertcl_session** session) {
-  return guarded_with<bertcl::SessionOptions>(options, wrong_session_options, [&](const auto& all) {
-    *session = new bertcl_session{bertcl::Session::load(model, all)};
-  });
+  return guarded(
+      [&] { *session = new bertcl_session{bertcl::Session::load(model, options_of(options))}; });
 }
 
 bertcl_results* results_of(bertcl::Tensors tensors) {
@@ -172,7 +167,7 @@ bertcl_status bertcl_session_load(const char* model, const bertcl_session_option
 bertcl_status bertcl_session_load_bytes(const void* bytes, size_t size,
                                         const bertcl_session_options* options,
                                         bertcl_session** session) {
-  if (!bytes || !session) return refuse("bytes and session may not be NULL");
+  if (!bytes || !session) return refuse("bytes and session must not be NULL");
   *session = nullptr;
   bertcl::ModelBytes model;
   model.bytes = {static_cast<const std::byte*>(bytes), size};
@@ -191,18 +186,18 @@ size_t bertcl_session_output_count(const bertcl_session* session) {
 
 bertcl_status bertcl_session_input(const bertcl_session* session, size_t index,
                                    bertcl_tensor* tensor) {
-  if (!session) return refuse("the session is NULL");
-  return describe(session->session.info().inputs, index, tensor);
+  if (!session) return refuse("session must not be NULL");
+  return guarded([&] { describe(session->session.info().inputs, index, "inputs", tensor); });
 }
 
 bertcl_status bertcl_session_output(const bertcl_session* session, size_t index,
                                     bertcl_tensor* tensor) {
-  if (!session) return refuse("the session is NULL");
-  return describe(session->session.info().outputs, index, tensor);
+  if (!session) return refuse("session must not be NULL");
+  return guarded([&] { describe(session->session.info().outputs, index, "outputs", tensor); });
 }
 
 bertcl_status bertcl_session_info(const bertcl_session* session, bertcl_model_info* info) {
-  if (!session) return refuse("the session is NULL");
+  if (!session) return refuse("session must not be NULL");
   const bertcl::ModelInfo& from = session->session.info();
   const bertcl_model_info all{sizeof(bertcl_model_info),
                               static_cast<std::int32_t>(from.task),
@@ -214,12 +209,12 @@ bertcl_status bertcl_session_info(const bertcl_session* session, bertcl_model_in
                               from.heads,
                               from.weight_bytes,
                               from.device.c_str()};
-  return write(all, info) ? BERTCL_OK : refuse("the info's size is not set");
+  return guarded([&] { write(all, info, "info"); });
 }
 
 bertcl_status bertcl_session_run_bytes(const bertcl_session* session, int64_t batch, int64_t length,
                                        int64_t* bytes) {
-  if (!session || !bytes) return refuse("session and bytes may not be NULL");
+  if (!session || !bytes) return refuse("session and bytes must not be NULL");
   return guarded([&] { *bytes = session->session.run_bytes(batch, length); });
 }
 
@@ -228,33 +223,8 @@ bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* i
   if (!session || !results || (!inputs && count > 0))
     return refuse("session, inputs and results must not be NULL");
   *results = nullptr;
-  // Inputs lie one after the other by the size that the caller's header gives a tensor.
-  const std::size_t stride = count > 0 ? inputs->size : 0;
-  const auto input_at = [&](std::size_t i) {
-    return reinterpret_cast<const bertcl_tensor*>(reinterpret_cast<const std::byte*>(inputs) +
-                                                  i * stride);
-  };
-  if (count > 0 && stride < kFirstTensorSize) return refuse("a tensor's size is not set");
-  for (std::size_t i = 0; i < count; ++i) {
-    bertcl_tensor input{};
-    if (input_at(i)->size != stride) return refuse("the tensors are of different sizes");
-    if (!read(input_at(i), input))
-      return refuse(
-          "a tensor's size is not set, or it sets a member that this version of bertcl does not "
-          "have");
-    if (!input.name || input.rank < 0 || (!input.shape && input.rank > 0) ||
-        (!input.data && input.bytes > 0))
-      return refuse("a tensor lacks name, shape or data");
-  }
-  return guarded_with<bertcl::RunOptions>(options, wrong_run_options, [&](const auto& all) {
-    bertcl::Tensors tensors;
-    for (std::size_t i = 0; i < count; ++i) {
-      bertcl_tensor input{};
-      read(input_at(i), input);
-      if (!tensors.emplace(input.name, tensor_of(input)).second)
-        throw bertcl::Error(std::string("duplicate input '") + input.name + "'");
-    }
-    *results = results_of(session->session.run(tensors, all));
+  return guarded([&] {
+    *results = results_of(session->session.run(tensors_of(inputs, count), options_of(options)));
   });
 }
 
@@ -264,8 +234,9 @@ bertcl_status bertcl_session_run_sequences(bertcl_session* session,
                                            bertcl_results** results) {
   if (!session || !results) return refuse("session and results must not be NULL");
   *results = nullptr;
-  return guarded_with<bertcl::RunOptions>(options, wrong_run_options, [&](const auto& all) {
-    *results = results_of(session->session.run(bertcl::c::sequences_of(sequences), all));
+  return guarded([&] {
+    *results =
+        results_of(session->session.run(bertcl::c::sequences_of(sequences), options_of(options)));
   });
 }
 
@@ -275,15 +246,23 @@ size_t bertcl_results_count(const bertcl_results* results) {
 
 bertcl_status bertcl_results_get(const bertcl_results* results, size_t index,
                                  bertcl_tensor* tensor) {
-  return results ? give(*results, index, tensor) : refuse("the results are NULL");
+  if (!results) return refuse("results must not be NULL");
+  return guarded([&] { give(*results, index, tensor); });
 }
 
 bertcl_status bertcl_results_find(const bertcl_results* results, const char* name,
                                   bertcl_tensor* tensor) {
   if (!results || !name) return refuse("results and name must not be NULL");
-  for (std::size_t i = 0; i < results->outputs.size(); ++i)
-    if (results->outputs[i].first == name) return give(*results, i, tensor);
-  return refuse("no output of this name");
+  return guarded([&] {
+    std::string known;
+    for (std::size_t i = 0; i < results->outputs.size(); ++i) {
+      const std::string& own = results->outputs[i].first;
+      if (own == name) return give(*results, i, tensor);
+      known += (i > 0 ? ", " : "") + own;
+    }
+    throw bertcl::Error("the results have no output '" + std::string(name) + "'; they have " +
+                        known);
+  });
 }
 
 void bertcl_results_free(bertcl_results* results) { delete results; }

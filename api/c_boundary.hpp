@@ -40,26 +40,43 @@ bertcl_status guarded(const Work& work) noexcept {
 }
 
 /// What the caller's version of a struct lacks is 0, and what only that version has must be 0.
+/// Throws Error that says which of them `name` breaks.
 template <class Struct>
-bool read(const Struct* given, Struct& all) {
-  all = {};
-  if (!given || given->size < sizeof(given->size) || given->size > 16 * sizeof(Struct))
-    return false;
+Struct read(const Struct* given, const std::string& name) {
+  if (!given) throw Error(name + " must not be NULL");
+  if (given->size < sizeof(given->size) || given->size > 16 * sizeof(Struct))
+    throw Error("the size of " + name + " is not set; it is the sizeof of the struct");
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + std::min(given->size, sizeof(Struct)), bytes + given->size,
                   [](unsigned char byte) { return byte != 0; }))
-    return false;
+    throw Error(name + " set a member that this version of bertcl does not have; leave it 0");
+  Struct all{};
   std::memcpy(&all, given, std::min(given->size, sizeof(Struct)));
-  return true;
+  return all;
 }
 
+/// The same of options, which may be NULL: all defaults.
+template <class Options>
+Options read_options(const Options* given) {
+  return given ? read(given, "options") : Options{};
+}
+
+/// Fills what the caller's version has. Throws Error without a size.
 template <class Struct>
-bool write(const Struct& all, Struct* given) {
-  if (!given || given->size < sizeof(given->size)) return false;
+void write(const Struct& all, Struct* given, const char* name) {
+  if (!given) throw Error(std::string(name) + " must not be NULL");
+  if (given->size < sizeof(given->size))
+    throw Error(std::string("the size of ") + name + " is not set; it is the sizeof of the struct");
   const std::size_t size = given->size;
   std::memcpy(given, &all, std::min(size, sizeof(Struct)));
   given->size = size;
-  return true;
+}
+
+/// Throws Error if `index` is none of `count` things.
+inline void check_index(std::size_t index, std::size_t count, const char* things) {
+  if (index >= count)
+    throw Error("there is no index " + std::to_string(index) + " among " + std::to_string(count) +
+                " " + things);
 }
 
 /// Copies them. Throws Error where a part is missing.

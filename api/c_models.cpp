@@ -22,7 +22,7 @@
 
 namespace {
 
-using bertcl::c::guarded, bertcl::c::read, bertcl::c::refuse;
+using bertcl::c::guarded, bertcl::c::read_options, bertcl::c::refuse;
 
 char* copy_of(const std::string& text) {
   auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
@@ -140,18 +140,14 @@ std::string evaluated(const bertcl::Session& session, const char* data,
   return bertcl::dump(all);
 }
 
-constexpr const char* kNoSize =
-    "the options' size is not set, or they set a member that this version of bertcl does not have";
-
 }  // namespace
 
 bertcl_status bertcl_quantize(const char* model, const char* output, const char* data,
                               const bertcl_quantize_options* options, char** report) {
   if (report) *report = nullptr;
   if (!model || !output || !data) return refuse("model, output and data must not be NULL");
-  bertcl_quantize_options given{};
-  if (options && !read(options, given)) return refuse(kNoSize);
   return guarded([&] {
+    const bertcl_quantize_options given = read_options(options);
     std::size_t samples = 128;
     int max_length = 384;
     set_positive(samples, given.samples, "samples");
@@ -167,18 +163,20 @@ bertcl_status bertcl_quantize_sequences(const char* model, const char* output,
                                         const bertcl_quantize_options* options, char** report) {
   if (report) *report = nullptr;
   if (!model || !output) return refuse("model and output must not be NULL");
-  bertcl_quantize_options given{};
-  if (options && !read(options, given)) return refuse(kNoSize);
-  return guarded([&] { quantize(model, output, bertcl::c::sequences_of(samples), given, report); });
+  return guarded([&] {
+    const bertcl_quantize_options given = read_options(options);
+    quantize(model, output, bertcl::c::sequences_of(samples), given, report);
+  });
 }
 
 bertcl_status bertcl_evaluate(const bertcl_session* session, const char* data,
                               const bertcl_evaluate_options* options, char** report) {
   if (report) *report = nullptr;
   if (!session || !data || !report) return refuse("session, data and report must not be NULL");
-  bertcl_evaluate_options given{};
-  if (options && !read(options, given)) return refuse(kNoSize);
-  return guarded([&] { *report = copy_of(evaluated(session->session, data, given)); });
+  return guarded([&] {
+    const bertcl_evaluate_options given = read_options(options);
+    *report = copy_of(evaluated(session->session, data, given));
+  });
 }
 
 void bertcl_string_free(char* string) { std::free(string); }

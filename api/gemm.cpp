@@ -53,14 +53,10 @@ bool is_type(std::int32_t type) { return type >= BERTCL_F32 && type <= BERTCL_BO
 
 bertcl_status bertcl_gemm_context_create(cl_command_queue queue, const bertcl_gemm_options* options,
                                          bertcl_gemm_context** context) {
-  if (!queue || !context) return c::refuse("queue and context may not be NULL");
+  if (!queue || !context) return c::refuse("queue and context must not be NULL");
   *context = nullptr;
-  bertcl_gemm_options given{};
-  if (options && !c::read(options, given))
-    return c::refuse(
-        "the options' size is not set, or they set a member that this version of bertcl does not "
-        "have");
   return c::guarded([&] {
+    const bertcl_gemm_options given = c::read_options(options);
     const char* disabled = given.disable_kernels ? given.disable_kernels : "";
     *context = new bertcl_gemm_context{std::make_shared<const GemmContext>(queue, disabled)};
   });
@@ -71,22 +67,19 @@ void bertcl_gemm_context_free(bertcl_gemm_context* context) { delete context; }
 bertcl_status bertcl_gemm_weights_create(bertcl_gemm_context* context,
                                          const bertcl_gemm_weights_desc* desc,
                                          bertcl_gemm_weights** weights) {
-  bertcl_gemm_weights_desc given{};
   if (weights) *weights = nullptr;
-  if (!context || !weights || !c::read(desc, given))
-    return c::refuse(
-        "context, desc and weights must not be NULL, and the size of desc must be set; members "
-        "that this version of bertcl does not have must be 0");
-  bertcl::runtime::GemmWeightsDesc all{.k = given.k,
-                                       .n = given.n,
-                                       .data = given.data,
-                                       .buffer = given.buffer,
-                                       .offset = given.offset,
-                                       .transposed = given.transposed != 0};
-  if (!span_of(given.scales, given.scale_count, all.scales) ||
-      !span_of(given.zero_points, given.zero_point_count, all.zero_points))
-    return c::refuse("scales and zero_points need their counts");
+  if (!context || !weights) return c::refuse("context and weights must not be NULL");
   return c::guarded([&] {
+    const bertcl_gemm_weights_desc given = c::read(desc, "desc");
+    bertcl::runtime::GemmWeightsDesc all{.k = given.k,
+                                         .n = given.n,
+                                         .data = given.data,
+                                         .buffer = given.buffer,
+                                         .offset = given.offset,
+                                         .transposed = given.transposed != 0};
+    if (!span_of(given.scales, given.scale_count, all.scales) ||
+        !span_of(given.zero_points, given.zero_point_count, all.zero_points))
+      throw bertcl::Error("scales and zero_points need their counts");
     *weights = new bertcl_gemm_weights{std::make_shared<const GemmWeights>(context->context, all)};
   });
 }
@@ -99,24 +92,21 @@ void bertcl_gemm_weights_free(bertcl_gemm_weights* weights) { delete weights; }
 
 bertcl_status bertcl_gemm_create(bertcl_gemm_weights* weights, const bertcl_gemm_desc* desc,
                                  bertcl_gemm** gemm) {
-  bertcl_gemm_desc given{};
   if (gemm) *gemm = nullptr;
-  if (!weights || !gemm || !c::read(desc, given))
-    return c::refuse(
-        "weights, desc and gemm must not be NULL, and the size of desc must be set; members that "
-        "this version of bertcl does not have must be 0");
-  const char* activation = name_of_activation(given.activation);
-  if (!activation) return c::refuse("unknown activation");
-  if (!is_type(given.a_type) || !is_type(given.out_type)) return c::refuse("unknown type");
-  bertcl::runtime::GemmDesc all{.a_type = static_cast<bertcl::ir::DType>(given.a_type),
-                                .out_type = static_cast<bertcl::ir::DType>(given.out_type),
-                                .a_zero_point = given.a_zero_point,
-                                .a_scale = given.a_scale == 0 ? 1 : given.a_scale};
-  if (!span_of(given.out_scales, given.out_scale_count, all.out_scales) ||
-      !span_of(given.out_zero_points, given.out_zero_point_count, all.out_zero_points))
-    return c::refuse("out_scales and out_zero_points need their counts");
-  if (given.bias) all.bias = {given.bias, static_cast<std::size_t>(weights->weights->n())};
+  if (!weights || !gemm) return c::refuse("weights and gemm must not be NULL");
   return c::guarded([&] {
+    const bertcl_gemm_desc given = c::read(desc, "desc");
+    const char* activation = name_of_activation(given.activation);
+    if (!activation) throw bertcl::Error("unknown activation");
+    if (!is_type(given.a_type) || !is_type(given.out_type)) throw bertcl::Error("unknown type");
+    bertcl::runtime::GemmDesc all{.a_type = static_cast<bertcl::ir::DType>(given.a_type),
+                                  .out_type = static_cast<bertcl::ir::DType>(given.out_type),
+                                  .a_zero_point = given.a_zero_point,
+                                  .a_scale = given.a_scale == 0 ? 1 : given.a_scale};
+    if (!span_of(given.out_scales, given.out_scale_count, all.out_scales) ||
+        !span_of(given.out_zero_points, given.out_zero_point_count, all.out_zero_points))
+      throw bertcl::Error("out_scales and out_zero_points need their counts");
+    if (given.bias) all.bias = {given.bias, static_cast<std::size_t>(weights->weights->n())};
     all.activation = activation;
     *gemm = new bertcl_gemm{Gemm(weights->weights, all)};
   });
@@ -127,15 +117,12 @@ void bertcl_gemm_free(bertcl_gemm* gemm) { delete gemm; }
 bertcl_status bertcl_gemm_enqueue(bertcl_gemm* gemm, cl_command_queue queue,
                                   const bertcl_gemm_args* args, cl_uint wait_count,
                                   const cl_event* wait_list, cl_event* event) {
-  bertcl_gemm_args given{};
-  if (!gemm || !queue || !c::read(args, given))
-    return c::refuse(
-        "gemm, queue and args must not be NULL, and the size of args must be set; members that "
-        "this version of bertcl does not have must be 0");
-  if (!given.a || !given.out) return c::refuse("a and out may not be NULL");
+  if (!gemm || !queue) return c::refuse("gemm and queue must not be NULL");
   if ((wait_list == nullptr) != (wait_count == 0))
     return c::refuse("wait_list and wait_count go together");
   return c::guarded([&] {
+    const bertcl_gemm_args given = c::read(args, "args");
+    if (!given.a || !given.out) throw bertcl::Error("a and out must not be NULL");
     gemm->gemm.enqueue({.m = given.m,
                         .a = given.a,
                         .a_offset = given.a_offset,
@@ -149,11 +136,11 @@ bertcl_status bertcl_gemm_enqueue(bertcl_gemm* gemm, cl_command_queue queue,
 }
 
 bertcl_status bertcl_gemm_get_info(const bertcl_gemm* gemm, int64_t m, bertcl_gemm_info* info) {
-  if (!gemm || !info) return c::refuse("gemm and info may not be NULL");
+  if (!gemm || !info) return c::refuse("gemm and info must not be NULL");
   if (m < 0) return c::refuse("m is negative");
-  const char* variant = nullptr;
-  const bertcl_status status = c::guarded([&] { variant = gemm->gemm.variant(m).c_str(); });
-  if (status != BERTCL_OK) return status;
-  const bertcl_gemm_info all{sizeof(all), variant, gemm->gemm.why_not_faster().c_str()};
-  return c::write(all, info) ? BERTCL_OK : c::refuse("the info's size is not set");
+  return c::guarded([&] {
+    const bertcl_gemm_info all{sizeof(all), gemm->gemm.variant(m).c_str(),
+                               gemm->gemm.why_not_faster().c_str()};
+    c::write(all, info, "info");
+  });
 }

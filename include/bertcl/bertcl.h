@@ -144,6 +144,7 @@ typedef struct bertcl_quantize_options {
   const char* vocabulary; /* a file; NULL: the one beside the model */
   int64_t samples;        /* questions to calibrate on; 0: 128 */
   int32_t max_length;     /* tokens of a sample at most; 0: 384 */
+  /* Of both: */
   bertcl_progress progress;
   void* user; /* its first argument */
 } bertcl_quantize_options;
@@ -166,7 +167,8 @@ typedef struct bertcl_evaluate_options {
   int32_t max_answer_length; /* tokens; 0: 30 */
   int32_t n_best;            /* start and end positions of a window; 0: 20 */
   double null_threshold;     /* v2.0: no answer where the null odds are above it */
-  int32_t predictions;       /* the report has "predictions", too: an answer by each id */
+  /* Of all: */
+  int32_t predictions; /* the report has "predictions", too: an answer by each id */
   bertcl_progress progress;
   void* user; /* its first argument */
 } bertcl_evaluate_options;

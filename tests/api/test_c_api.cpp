@@ -55,7 +55,10 @@ TEST_F(CApi, GivesTheBitsOfTheCppInterface) {
   }
   bertcl_tensor other = empty_tensor();
   EXPECT_EQ(bertcl_results_find(results, "logits", &other), BERTCL_INVALID_ARGUMENT);
+  EXPECT_STREQ(bertcl_last_error(),
+               "the results have no output 'logits'; they have end_logits, start_logits");
   EXPECT_EQ(bertcl_results_get(results, 2, &other), BERTCL_INVALID_ARGUMENT);
+  EXPECT_STREQ(bertcl_last_error(), "there is no index 2 among 2 results");
   bertcl_results_free(results);
 }
 
@@ -83,6 +86,17 @@ TEST_F(CApi, TensorsAreRunAndTheirErrorsTold) {
   wrong = input;
   wrong.type = 99;
   EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, nullptr, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("input 'input_ids' has unknown element type 99"));
+  const auto refusal = [&](auto bertcl_tensor::*member, auto value) {
+    wrong = input;
+    wrong.*member = value;
+    EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, nullptr, &results), BERTCL_INVALID_ARGUMENT);
+    return std::string(bertcl_last_error());
+  };
+  EXPECT_EQ(refusal(&bertcl_tensor::name, nullptr), "input 0 has no name");
+  EXPECT_EQ(refusal(&bertcl_tensor::shape, nullptr), "input 'input_ids' has a rank, but no shape");
+  EXPECT_EQ(refusal(&bertcl_tensor::data, nullptr), "input 'input_ids' has bytes, but no data");
+  EXPECT_EQ(refusal(&bertcl_tensor::rank, -1), "input 'input_ids' has rank -1");
   const bertcl_tensor twice[] = {input, input};
   EXPECT_EQ(bertcl_session_run(session_, twice, 2, nullptr, &results), BERTCL_INVALID_ARGUMENT);
   EXPECT_THAT(bertcl_last_error(), HasSubstr("duplicate input '"));
@@ -97,6 +111,7 @@ TEST_F(CApi, PortsAreDescribed) {
   EXPECT_EQ(port.type, BERTCL_I64);
   EXPECT_EQ(port.shape[1], -1);
   EXPECT_EQ(bertcl_session_output(session_, 2, &port), BERTCL_INVALID_ARGUMENT);
+  EXPECT_STREQ(bertcl_last_error(), "there is no index 2 among 2 outputs");
 }
 
 TEST_F(CApi, OutputsAreThoseThatAreWanted) {
@@ -116,8 +131,10 @@ TEST_F(CApi, OutputsAreThoseThatAreWanted) {
   EXPECT_THAT(bertcl_last_error(), HasSubstr("no output 'logits'"));
   names[1] = nullptr;
   EXPECT_EQ(bertcl_session_run(session_, &input, 1, &options, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("the name of output 1 of the options is NULL"));
   options.size = 0;
   EXPECT_EQ(bertcl_session_run(session_, &input, 1, &options, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("the size of options is not set"));
 }
 
 TEST_F(CApi, TellsOfTheModel) {
@@ -183,7 +200,7 @@ TEST_F(CApi, LongerTensorsAreRead) {
     inputs[0].tensor.size = size;
     EXPECT_EQ(bertcl_session_run(session_, &inputs[0].tensor, 1, nullptr, &results),
               BERTCL_INVALID_ARGUMENT);
-    EXPECT_THAT(bertcl_last_error(), HasSubstr("a tensor's size is not set"));
+    EXPECT_THAT(bertcl_last_error(), HasSubstr("the size of input 0 is not set"));
   }
 }
 
