@@ -3,6 +3,7 @@
 #pragma once
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,25 @@ auto at_boundary(const Work& work) {
     throw Error(error.what(), ErrorCode::io);
   } catch (const std::exception& error) {
     throw Error(std::string("internal error: ") + error.what(), ErrorCode::internal);
+  }
+}
+
+/// What a handle holds. Throws Error of one that was moved from.
+template <class Impl>
+Impl& held(const std::unique_ptr<Impl>& impl, const char* what) {
+  if (!impl) throw Error(std::string("this ") + what + " was moved from");
+  return *impl;
+}
+
+/// What a function of the caller gives. Throws Error with the message of what it throws.
+template <class Call>
+auto from_caller(const Call& call) {
+  try {
+    return call();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(std::string("the caller's function failed: ") + error.what(), ErrorCode::cancelled);
   }
 }
 

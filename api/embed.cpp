@@ -45,9 +45,11 @@ Sequences gathered(const Sequences& all, const std::vector<std::size_t>& group) 
 
 EmbeddingSettings read_embedding_settings(const std::filesystem::path& model) {
   return at_boundary([&] {
-    tasks::EmbeddingFiles files = with_code(ErrorCode::invalid_file, [&] {
-      return tasks::read_embedding_files(onnx_io::find_model(model));
-    });
+    const std::filesystem::path file = onnx_io::find_model(model);
+    if (!file.empty() && !std::filesystem::exists(file))
+      throw Error(file.string() + ": there is no such model", ErrorCode::io);
+    tasks::EmbeddingFiles files =
+        with_code(ErrorCode::invalid_file, [&] { return tasks::read_embedding_files(file); });
     EmbeddingSettings settings;
     settings.pooling = {files.pooling, !files.pooling.empty(), files.normalize,
                         files.dimensions.value_or(0), std::move(files.dense)};

@@ -89,7 +89,7 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
       return {padded(outputs.at(start), 0, batch), padded(outputs.at(end), joint ? 1 : 0, batch)};
     };
     const auto tell = [&](const squad::Progress& now) {
-      if (progress && !progress(now.questions, now.questions_total))
+      if (progress && !from_caller([&] { return progress(now.questions, now.questions_total); }))
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
     const squad::Evaluation evaluation =

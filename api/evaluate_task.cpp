@@ -140,7 +140,7 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
       return batch_values(outputs.at(wanted.outputs[0]), batch, head.by_token);
     };
     const auto tell = [&](const tasks::Progress& now) {
-      if (progress && !progress(now.sequences, now.sequences_total))
+      if (progress && !from_caller([&] { return progress(now.sequences, now.sequences_total); }))
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
     const tasks::Evaluation evaluation =

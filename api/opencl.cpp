@@ -54,12 +54,13 @@ Session load_on_queue(cl_context context, cl_command_queue queue, const ModelByt
 
 DeviceRun::DeviceRun(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 DeviceRun::DeviceRun(DeviceRun&&) noexcept = default;
+DeviceRun& DeviceRun::operator=(DeviceRun&&) noexcept = default;
 DeviceRun::~DeviceRun() = default;
 
-cl_event DeviceRun::event() const { return impl_->run.event().get(); }
+cl_event DeviceRun::event() const { return held(impl_, "run").run.event().get(); }
 
 void DeviceRun::finish() {
-  at_boundary([&] { impl_->run.finish(); });
+  at_boundary([&] { held(impl_, "run").run.finish(); });
 }
 
 DeviceRun SessionAccess::start(const Session& session, const DeviceSequences& sequences,

@@ -163,7 +163,7 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
     if (options.copy_companions)
       companions.emplace(all.model, options.vocabulary, output, options.replace_companions);
     const auto tell = [&](std::string_view pass, std::int64_t done) {
-      if (progress && !progress(pass, done))
+      if (progress && !from_caller([&] { return progress(pass, done); }))
         throw Error("the quantization was cancelled", ErrorCode::cancelled);
     };
     check_writable(output);

@@ -32,9 +32,10 @@ ir::DType type_of(Precision precision) {
     case Precision::bf16:
       return ir::DType::bf16;
     case Precision::fp32:
-      break;
+      return ir::DType::f32;
   }
-  return ir::DType::f32;
+  throw Error(fmt::format("unknown precision {} (choose from fp32, fp16, bf16)",
+                          static_cast<int>(precision)));
 }
 
 std::vector<Port> to_public(const std::vector<plan::Port>& ports) {
@@ -56,7 +57,6 @@ Precision precision_of(const plan::Plan& plan) {
   return computes("bf16") ? Precision::bf16 : computes("fp16") ? Precision::fp16 : Precision::fp32;
 }
 
-ModelInfo info_of(const runtime::Session& session) {
 /// Tokens of the longest sequence, by the positions and by the ids where the file fixes their
 /// number; 0: no limit is known.
 std::int64_t longest_of(const plan::Plan& plan) {
@@ -67,6 +67,7 @@ std::int64_t longest_of(const plan::Plan& plan) {
                                                : std::min(fixed, plan.max_positions);
 }
 
+ModelInfo info_of(const runtime::Session& session) {
   const plan::Plan& plan = session.plan();
   ModelInfo info;
   info.inputs = to_public(session.inputs());
@@ -156,10 +157,10 @@ Session Session::load(const ModelBytes& model, const SessionOptions& options) {
   });
 }
 
-const ModelInfo& Session::info() const { return impl_->info; }
+const ModelInfo& Session::info() const { return held(impl_, "session").info; }
 
 MemoryUse Session::memory() const {
-  const runtime::MemoryUse use = impl_->session.memory();
+  const runtime::MemoryUse use = held(impl_, "session").session.memory();
   return {use.weights, use.values, use.requests};
 }
 
@@ -168,49 +169,52 @@ std::int64_t Session::run_bytes(std::int64_t batch, std::int64_t length) const {
     if (batch < 1 || length < 1)
       throw Error("a batch needs at least one sequence, and a sequence at least one token");
     std::map<std::string, ir::Sizes, std::less<>> shapes;
-    for (const Port& port : impl_->info.inputs) {
+    for (const Port& port : held(impl_, "session").info.inputs) {
       if (port.shape.empty() || port.shape.size() > 2)
         throw Error("input '" + port.name + "' does not have the shape [batch, length]");
       ir::Sizes shape{batch, length};
       shape.resize(port.shape.size());
       shapes.emplace(port.name, std::move(shape));
     }
-    return impl_->session.arena_bytes(shapes);
+    return held(impl_, "session").session.arena_bytes(shapes);
   });
 }
 
 Tensors Session::run(const Tensors& inputs, const RunOptions& options) const {
   return at_boundary([&] {
-    return bertcl::to_public(impl_->session.run(bertcl::to_runtime(inputs), options.outputs));
+    return bertcl::to_public(
+        held(impl_, "session").session.run(bertcl::to_runtime(inputs), options.outputs));
   });
 }
 
 Tensors Session::run(const Sequences& sequences, const RunOptions& options) const {
   return at_boundary([&] {
-    return bertcl::to_public(impl_->session.run(to_runtime(sequences), options.outputs));
+    return bertcl::to_public(
+        held(impl_, "session").session.run(to_runtime(sequences), options.outputs));
   });
 }
 
 Session::Run::Run(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::Run::Run(Run&&) noexcept = default;
+Session::Run& Session::Run::operator=(Run&&) noexcept = default;
 Session::Run::~Run() = default;
 
 Session::Run Session::start(const Tensors& inputs, const RunOptions& options) const {
   return at_boundary([&] {
-    return Run(std::unique_ptr<Run::Impl>(
-        new Run::Impl{impl_->session.start(bertcl::to_runtime(inputs), options.outputs)}));
+    return Run(std::unique_ptr<Run::Impl>(new Run::Impl{
+        held(impl_, "session").session.start(bertcl::to_runtime(inputs), options.outputs)}));
   });
 }
 
 Session::Run Session::start(const Sequences& sequences, const RunOptions& options) const {
   return at_boundary([&] {
-    return Run(std::unique_ptr<Run::Impl>(
-        new Run::Impl{impl_->session.start(to_runtime(sequences), options.outputs)}));
+    return Run(std::unique_ptr<Run::Impl>(new Run::Impl{
+        held(impl_, "session").session.start(to_runtime(sequences), options.outputs)}));
   });
 }
 
 Tensors Session::Run::finish() {
-  return at_boundary([&] { return bertcl::to_public(impl_->run.finish()); });
+  return at_boundary([&] { return bertcl::to_public(held(impl_, "run").run.finish()); });
 }
 
 }  // namespace bertcl

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "api/boundary.hpp"
 #include "bertcl/opencl.hpp"
 #include "runtime/session.hpp"
 
@@ -24,7 +25,9 @@ struct SessionAccess {
                          const DeviceOutputs& outputs, std::span<const cl_event> wait_for);
   /// Empty where the model was loaded from memory.
   static std::filesystem::path file(const Session& session);
-  static runtime::Session& of(const Session& session) { return session.impl_->session; }
+  static runtime::Session& of(const Session& session) {
+    return held(session.impl_, "session").session;
+  }
 };
 
 }  // namespace bertcl

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "api/boundary.hpp"
 #include "api/tensor_data.hpp"
 #include "bertcl/error.hpp"
 
@@ -32,6 +33,12 @@ ir::Tensor copied(ElementType type, std::vector<std::int64_t> shape,
 
 }  // namespace
 
+ir::DType to_runtime(ElementType type) {
+  if (type < ElementType::f32 || type > ElementType::boolean)
+    throw Error(fmt::format("unknown element type {}", static_cast<int>(type)));
+  return static_cast<ir::DType>(type);
+}
+
 std::size_t size_of(ElementType type) { return ir::size_of(to_runtime(type)); }
 
 const char* name_of(ElementType type) { return ir::name_of(to_runtime(type)).data(); }
@@ -39,7 +46,9 @@ const char* name_of(ElementType type) { return ir::name_of(to_runtime(type)).dat
 Tensor::Tensor() : Tensor(ElementType::f32, {0}, {}) {}
 
 Tensor::Tensor(ElementType type, std::vector<std::int64_t> shape, std::span<const std::byte> bytes)
-    : data_(std::make_shared<const Data>(Data{copied(type, std::move(shape), bytes)})) {}
+    : data_(at_boundary([&] {
+        return std::make_shared<const Data>(Data{copied(type, std::move(shape), bytes)});
+      })) {}
 
 ElementType Tensor::type() const { return to_public(data_->tensor.dtype()); }
 const std::vector<std::int64_t>& Tensor::shape() const { return data_->tensor.shape(); }

@@ -11,7 +11,8 @@ struct Tensor::Data {
   ir::Tensor tensor;
 };
 
-inline ir::DType to_runtime(ElementType type) { return static_cast<ir::DType>(type); }
+/// Throws Error for a number that is none of them.
+ir::DType to_runtime(ElementType type);
 inline ElementType to_public(ir::DType type) { return static_cast<ElementType>(type); }
 Tensor to_public(ir::Tensor tensor);
 Tensors to_public(runtime::Tensors tensors);

@@ -68,7 +68,7 @@ Tokenizer Tokenizer::load_beside(const std::filesystem::path& model) {
 
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text) const {
   return at_boundary([&] {
-    const auto ids = impl_->tokenizer.encode(text);
+    const auto ids = held(impl_, "tokenizer").tokenizer.encode(text);
     return std::vector<std::int64_t>(ids.begin(), ids.end());
   });
 }
@@ -77,7 +77,8 @@ Sequences Tokenizer::encode_texts(const std::vector<std::string>& texts,
                                   std::int64_t max_length) const {
   return at_boundary([&] {
     Sequences sequences;
-    for (const std::string& text : texts) impl_->add(sequences, text, nullptr, max_length);
+    for (const std::string& text : texts)
+      held(impl_, "tokenizer").add(sequences, text, nullptr, max_length);
     return sequences;
   });
 }
@@ -86,25 +87,27 @@ Sequences Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::
                                   std::int64_t max_length) const {
   return at_boundary([&] {
     Sequences sequences;
-    for (const auto& [first, second] : pairs) impl_->add(sequences, first, &second, max_length);
+    for (const auto& [first, second] : pairs)
+      held(impl_, "tokenizer").add(sequences, first, &second, max_length);
     return sequences;
   });
 }
 
 std::int64_t Tokenizer::id(std::string_view token) const {
-  return at_boundary([&] { return std::int64_t{impl_->tokenizer.token_id(token)}; });
+  return at_boundary(
+      [&] { return std::int64_t{held(impl_, "tokenizer").tokenizer.token_id(token)}; });
 }
 
 std::string Tokenizer::token(std::int64_t id) const {
   return at_boundary([&] {
     if (id < 0 || id > std::numeric_limits<std::int32_t>::max())
       throw Error("the vocabulary has no token " + std::to_string(id));
-    return impl_->tokenizer.token(static_cast<std::int32_t>(id));
+    return held(impl_, "tokenizer").tokenizer.token(static_cast<std::int32_t>(id));
   });
 }
 
 std::int64_t Tokenizer::size() const {
-  return static_cast<std::int64_t>(impl_->tokenizer.vocabulary_size());
+  return static_cast<std::int64_t>(held(impl_, "tokenizer").tokenizer.vocabulary_size());
 }
 
 }  // namespace bertcl

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/boundary.hpp"
 #include "bertcl/sequences.hpp"
 #include "text/tokenizer.hpp"
 
@@ -20,7 +21,7 @@ struct Tokenizer::Impl {
 
 struct TokenizerAccess {
   static const text::Tokenizer& of(const Tokenizer& tokenizer) {
-    return tokenizer.impl_->tokenizer;
+    return held(tokenizer.impl_, "tokenizer").tokenizer;
   }
 };
 

@@ -28,8 +28,9 @@ struct EmbeddingSettings {
 
 /// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json and
 /// config_sentence_transformers.json beside a model, or for FOLDER/onnx/model.onnx in FOLDER; a
-/// folder stands for the model in it, as for Session::load.
-/// Throws Error that names the file for a module or a pooling that is not supported.
+/// folder stands for the model in it, as for Session::load. Nothing of "", a model in memory.
+/// Throws Error where there is no such model, or that names the file for a module or a pooling that
+/// is not supported.
 BERTCL_API EmbeddingSettings read_embedding_settings(const std::filesystem::path& model);
 
 struct EmbedOptions {

@@ -51,6 +51,7 @@ BERTCL_API Session load_on_queue(cl_context context, cl_command_queue queue,
 class BERTCL_API DeviceRun {
  public:
   DeviceRun(DeviceRun&&) noexcept;
+  DeviceRun& operator=(DeviceRun&&) noexcept;
   ~DeviceRun();
   /// Complete when the outputs are there. It lives as long as this; retain it to keep it longer.
   cl_event event() const;

@@ -134,6 +134,7 @@ class BERTCL_API Session {
   class BERTCL_API Run {
    public:
     Run(Run&&) noexcept;
+    Run& operator=(Run&&) noexcept;
     ~Run();
     /// Waits for the outputs; once.
     Tensors finish();
@@ -146,8 +147,8 @@ class BERTCL_API Session {
   };
   /// Queues a run and returns at once. Throws Error where SessionOptions::requests are in flight.
   Run start(const Tensors& inputs, const RunOptions& options = {}) const;
-  Run start(const Sequences& sequences, const RunOptions& options = {}) const;
   /// Always one run: Error where the model needs several for the sequences.
+  Run start(const Sequences& sequences, const RunOptions& options = {}) const;
 
  private:
   friend struct SessionAccess;

@@ -4,12 +4,16 @@
 #if __cplusplus <= 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG <= 201703L)
 #error "the C++ headers of bertcl need C++20: compile with -std=c++20"
 #endif
+#include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "bertcl/export.h"
@@ -35,33 +39,36 @@ struct ElementTypeOf<double> {
   static constexpr ElementType value = ElementType::f64;
 };
 template <>
-struct ElementTypeOf<std::int8_t> {
-  static constexpr ElementType value = ElementType::i8;
+struct ElementTypeOf<bool> {
+  static_assert(sizeof(bool) == 1);
+  static constexpr ElementType value = ElementType::boolean;
 };
-template <>
-struct ElementTypeOf<std::uint8_t> {
-  static constexpr ElementType value = ElementType::u8;
-};
-template <>
-struct ElementTypeOf<std::int32_t> {
-  static constexpr ElementType value = ElementType::i32;
-};
-template <>
-struct ElementTypeOf<std::int64_t> {
-  static constexpr ElementType value = ElementType::i64;
+template <std::integral T>
+struct ElementTypeOf<T> {  // in the order of the enumeration, by bytes and sign
+  static constexpr ElementType value =
+      static_cast<ElementType>(static_cast<int>(ElementType::i8) + 2 * std::countr_zero(sizeof(T)) +
+                               (std::is_signed_v<T> ? 0 : 1));
 };
 
-/// An immutable dense row-major tensor. Copies share its memory; any thread may read it.
+/// An immutable dense row-major tensor. Copies share its memory, and so does what was moved from;
+/// any thread may read it.
 class BERTCL_API Tensor {
  public:
   /// f32 of shape [0].
   Tensor();
+  Tensor(const Tensor&) = default;
+  Tensor& operator=(const Tensor&) = default;
   /// Copies `bytes`. Throws Error if their number does not match the shape.
   Tensor(ElementType type, std::vector<std::int64_t> shape, std::span<const std::byte> bytes);
   /// The same from numbers.
   template <class T>
   static Tensor of(std::vector<std::int64_t> shape, const std::vector<T>& values) {
-    return Tensor(ElementTypeOf<T>::value, std::move(shape), std::as_bytes(std::span(values)));
+    if constexpr (std::same_as<T, bool>) {  // whose vector has no array of them
+      const std::vector<std::uint8_t> bytes(values.begin(), values.end());
+      return Tensor(ElementType::boolean, std::move(shape), std::as_bytes(std::span(bytes)));
+    } else {
+      return Tensor(ElementTypeOf<T>::value, std::move(shape), std::as_bytes(std::span(values)));
+    }
   }
 
   ElementType type() const;

@@ -203,6 +203,8 @@ TEST_F(ApiEmbed, NothingIsSaidWhereThereAreNoFiles) {
   EXPECT_FALSE(settings.pooling.normalize);
   EXPECT_EQ(settings.max_length, 0);
   EXPECT_EQ(read_embedding_settings("").pooling.kind, "");
+  EXPECT_THAT([&] { read_embedding_settings("/nowhere/model.onnx"); },
+              ThrowsMessage<Error>(HasSubstr("/nowhere/model.onnx: there is no such model")));
 }
 
 TEST_F(ApiEmbed, TheFilesOfAFolderAreThoseOfTheModelInIt) {

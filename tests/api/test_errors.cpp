@@ -64,6 +64,9 @@ TEST(ApiErrors, LoadingTellsFilesModelsDevicesAndMemoryApart) {
   options = {};
   options.require_int8 = true;
   EXPECT_EQ(code_of_load(tests::model, options), "unsupported");
+  options = {};
+  options.precision = static_cast<Precision>(7);
+  EXPECT_EQ(code_of_load(tests::model, options), "invalid_argument");
 }
 
 TEST(ApiErrors, AnOperatorThatIsNotKnownIsUnsupportedAndACutFileDamaged) {

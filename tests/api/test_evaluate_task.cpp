@@ -175,6 +175,14 @@ TEST_F(EvaluateTask, WhatDoesNotFitIsAnError) {
   } catch (const Error& cancelled) {
     EXPECT_EQ(cancelled.code(), ErrorCode::cancelled);
   }
+  try {
+    evaluate_task(session_, tokenizer_, "classify", data, options,
+                  [](std::size_t, std::size_t) -> bool { throw std::runtime_error("no time"); });
+    FAIL() << "the exception was lost";
+  } catch (const Error& failed) {
+    EXPECT_EQ(failed.code(), ErrorCode::cancelled);
+    EXPECT_THAT(failed.what(), HasSubstr("no time"));
+  }
 }
 
 TEST_F(EvaluateTask, QuestionsFindTheirParagraphsByVectors) {

@@ -7,8 +7,11 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "bertcl/version.hpp"
@@ -175,6 +178,60 @@ TEST(ApiTensor, HoldsACopyAndChecksTypeAndSize) {
               ThrowsMessage<Error>(HasSubstr("the tensor holds f32")));
   EXPECT_THAT([&] { Tensor::of({2, 2}, values); }, ThrowsMessage<Error>(HasSubstr("24 bytes")));
   EXPECT_THAT([&] { Tensor::of({-1, 6}, values); }, ThrowsMessage<Error>(HasSubstr("-1")));
+  EXPECT_THAT([] { Tensor(static_cast<ElementType>(99), {}, {}); },
+              ThrowsMessage<Error>(HasSubstr("unknown element type 99")));
+  EXPECT_THAT([] { size_of(static_cast<ElementType>(-1)); },
+              ThrowsMessage<Error>(HasSubstr("unknown element type -1")));
+}
+
+template <class T>
+void expect_type(const char* name) {
+  const std::vector<T> values{0, 1};
+  const Tensor tensor = Tensor::of({2}, values);
+  EXPECT_STREQ(name_of(tensor.type()), name);
+  EXPECT_EQ(size_of(tensor.type()), sizeof(T));
+  EXPECT_EQ(tensor.values<T>()[1], T{1});
+}
+
+TEST(ApiTensor, HoldsAnyNumbersOfCpp) {
+  expect_type<bool>("bool"), expect_type<float>("f32"), expect_type<double>("f64");
+  expect_type<std::int8_t>("i8"), expect_type<std::uint8_t>("u8");
+  expect_type<std::int16_t>("i16"), expect_type<std::uint16_t>("u16");
+  expect_type<std::int32_t>("i32"), expect_type<std::uint32_t>("u32");
+  expect_type<std::int64_t>("i64"), expect_type<std::uint64_t>("u64");
+  expect_type<long>("i64"), expect_type<long long>("i64"), expect_type<unsigned long long>("u64");
+}
+
+TEST(ApiTensor, LacksMemoryAsAnError) {
+  const std::byte one{};
+  const auto many = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max());
+  try {
+    Tensor(ElementType::u8, {std::numeric_limits<std::int64_t>::max()}, {&one, many});
+    FAIL() << "it had the memory";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+  }
+}
+
+TEST(Moved, ObjectsAreErrorsAndTensorsStay) {
+  Tensor tensor = Tensor::of<float>({1}, {3});
+  const Tensor other = std::move(tensor);
+  EXPECT_THAT(floats(tensor), ElementsAre(3));
+  Session session = Session::load(tests::model);
+  const Session to = std::move(session);
+  EXPECT_THAT([&] { session.info(); },
+              ThrowsMessage<Error>(HasSubstr("this session was moved from")));
+  EXPECT_THAT([&] { session.run(sequences_of({3}, 1)); },
+              ThrowsMessage<Error>(HasSubstr("this session was moved from")));
+  Session::Run run = to.start(sequences_of({3}, 1));
+  run = to.start(sequences_of({4}, 1));
+  Session::Run last = std::move(run);
+  EXPECT_EQ(last.finish().at("end_logits").shape(), (std::vector<std::int64_t>{4}));
+  EXPECT_THAT([&] { run.finish(); }, ThrowsMessage<Error>(HasSubstr("this run was moved from")));
+  Tokenizer tokenizer = Tokenizer::load_beside(tests::model);
+  const Tokenizer kept = std::move(tokenizer);
+  EXPECT_THAT([&] { tokenizer.size(); },
+              ThrowsMessage<Error>(HasSubstr("this tokenizer was moved from")));
 }
 
 }  // namespace
