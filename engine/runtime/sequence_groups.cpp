@@ -6,7 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
