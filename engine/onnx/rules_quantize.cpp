@@ -152,6 +152,9 @@ void import_quantize(NodeImport& node) {
   if (const ir::Value* zero = node.in(2); zero && code != 0 && zero->type.dtype != type)
     node.fail(fmt::format("output_dtype {} contradicts the zero point '{}' {}", ir::name_of(type),
                           zero->name, ir::str(zero->type)));
+  if (const auto precision = static_cast<std::int32_t>(node.int_attribute("precision", 0));
+      precision != 0 && element_type(precision, "attribute 'precision'") != ir::DType::f32)
+    node.fail("a division in another precision than f32 is not supported");
   finish_linear(node, "QuantizeLinear", type);
 }
 void import_dequantize(NodeImport& node) {
@@ -272,7 +275,8 @@ void import_dynamic_quantize(NodeImport& node) {
 }  // namespace
 
 Rules quantize_rules() {
-  const Rule quantize{import_quantize, {"axis", "saturate", "block_size", "output_dtype"}};
+  const Rule quantize{import_quantize,
+                      {"axis", "saturate", "block_size", "output_dtype", "precision"}};
   const Rule dequantize{import_dequantize, {"axis", "block_size", "output_dtype"}};
   return {
       {"QuantizeLinear", quantize},

@@ -2,6 +2,9 @@
 // Reading of QuantizeLinear and DequantizeLinear nodes.
 #include "passes/quant_params.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "passes/match.hpp"
 
 namespace bertcl::passes {
@@ -36,6 +39,11 @@ std::optional<Dequantized> per_tensor_dequantized(const ir::Value* v) {
 
 std::int64_t zero_point_of(const ir::Value* zero_point) {
   return zero_point ? zero_point->constant->to_ints().front() : 0;
+}
+
+bool has_inverse(const ir::Value& scale) {
+  return std::ranges::all_of(scale.constant->to_doubles(),
+                             [](double s) { return std::isfinite(1.0f / static_cast<float>(s)); });
 }
 
 bool same_parameters(const ir::Node& a, const ir::Node& b) {

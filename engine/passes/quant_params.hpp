@@ -33,6 +33,9 @@ bool is_per_tensor(const ir::Node& node);
 /// True if they are constants of one element, or of one for each index of the last axis.
 bool is_per_column(const ir::Node& node);
 
+/// True if 1 / scale, with which fused kernels multiply, is finite for each of a constant.
+bool has_inverse(const ir::Value& scale);
+
 /// Same scale and zero point, even if they are different initializers.
 bool same_parameters(const ir::Node& a, const ir::Node& b);
 

@@ -97,6 +97,13 @@ TEST(Operands, ZeroPointAndOutputTypeAgree) {
   EXPECT_EQ(failure(one_node("QuantizeLinear", {x, s, z}, number("output_dtype", u8))), kNoError);
 }
 
+TEST(Operands, QuantizeLinearDividesInF32) {
+  const Input x{"x", f32, {"3"}}, s{"s", f32, {}};
+  EXPECT_EQ(failure(one_node("QuantizeLinear", {x, s}, number("precision", f32))), kNoError);
+  EXPECT_THAT(failure(one_node("QuantizeLinear", {x, s}, number("precision", f16))),
+              HasSubstr("another precision than f32 is not supported"));
+}
+
 TEST(Operands, OfQuantizeLinearAreFloatsOrI32) {
   const Input s{"s", f32, {}}, z{"z", u8, {}};
   EXPECT_THAT(failure(one_node("QuantizeLinear", {{"x", i8, {"3"}}, s, z})),

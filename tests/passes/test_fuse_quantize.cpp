@@ -22,6 +22,17 @@ TEST(FuseQuantize, LinearWritesBytes) {
 })");
 }
 
+TEST(FuseQuantize, AScaleWithoutAnInverseStays) {
+  EXPECT_UNCHANGED(fuse_quantize(), R"(graph g(%x: u8[batch, 4]) {
+  const %w: i8[4, 2] = ...
+  const %s: f32[] = 0.5
+  %a: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s)
+  const %os: f32[2] = [0.25, 1e-39]
+  %y: u8[batch, 2] = QuantizeLinear(%a, %os) {axis = 1}
+  return %y as y
+})");
+}
+
 TEST(FuseQuantize, NormGivesFloatAndBytes) {
   EXPECT_DIFF(fuse_quantize(), R"(graph g(%x: f32[batch, 4]) {
   const %gamma: f32[4] = ...

@@ -25,7 +25,8 @@ namespace {
 constexpr std::size_t max_quantized_results = 2;  // of a norm
 
 bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
-  if (q.op != "QuantizeLinear" || !is_per_column(q) || !ir::is_int8(q.output()->type.dtype))
+  if (q.op != "QuantizeLinear" || !is_per_column(q) || !has_inverse(*q.inputs[1]) ||
+      !ir::is_int8(q.output()->type.dtype))
     return false;
   ir::Node* maker = q.inputs[0]->producer;
   if (!maker || maker->output() != q.inputs[0] || maker->output()->type.dtype != ir::DType::f32)

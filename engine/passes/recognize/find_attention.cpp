@@ -201,6 +201,9 @@ bool is_one_kernel(const Found& f) {
   if (!f.quantize) return !f.quantize_scores && !f.quantize_context;
   for (const Heads* h : {&f.q, &f.k, &f.v})
     if (h->has_steps() ? !h->quantize : !per_tensor_dequantized(h->hidden)) return false;
+  // Kernels take exponentials relative to the largest sum of integers.
+  if (f.scale * f.q.scale * f.k.scale < 0 || f.score_factor < 0) return false;
+  if (!has_inverse(*f.quantize->inputs[1])) return false;
   // The largest exponential, 1, must be at least one step: the sum of p is a divisor.
   if (f.unnormalized && !(*scalar_value(f.quantize->inputs[1]) <= 1)) return false;
   return zero_point_of(f.quantize->input(2)) == 0 || is_shifted_u8(*f.quantize);
