@@ -19,16 +19,12 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
                                       const std::string& advice) {
   std::vector<std::string> tried;
   for (const std::filesystem::path& model : models) {
-    const std::filesystem::path vocabulary = companion_file(model, "vocab.txt");
-    if (std::filesystem::exists(vocabulary)) return vocabulary;
-    tried.push_back(vocabulary.string());
-  }
-  // The reader reports other kinds.
-  for (const std::filesystem::path& model : models)
+    // A tokenizer.json says all of a tokenizer, the others a part. The reader reports other kinds.
     for (const char* name :
-         {"tokenizer.json", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
-      if (const auto other = companion_file(model, name); std::filesystem::exists(other))
-        return other;
+         {"tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
+      if (auto found = companion_file(model, name); std::filesystem::exists(found)) return found;
+    tried.push_back(companion_file(model, "vocab.txt").string());
+  }
   throw Error(fmt::format("no vocabulary at {}, and no tokenizer.json; {}",
                           fmt::join(tried, " or "), advice));
 }

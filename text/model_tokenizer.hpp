@@ -8,9 +8,9 @@
 
 namespace bertcl::text {
 
-/// The vocab.txt beside (companion_file()) the first of `models` that has one, else a
-/// tokenizer.json or another file that Tokenizer::from_file() reads. `advice` ends the Error if
-/// there is none.
+/// The tokenizer.json, else the vocab.txt, else another file that Tokenizer::from_file() reads,
+/// beside (companion_file()) the first of `models` that has one. `advice` ends the Error if there is
+/// none.
 std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& models,
                                       const std::string& advice);
 

@@ -38,7 +38,7 @@ std::string_view strip(std::string_view line) {
 Tokenizer::Tokenizer(const TokenizerOptions& options)
     : options_(options),
       basic_(options),
-      max_word_chars_(static_cast<std::size_t>(std::max(options.max_word_chars.value_or(200), 0))) {
+      max_word_chars_(static_cast<std::size_t>(std::max(options.max_word_chars.value_or(100), 0))) {
 }
 
 Tokenizer Tokenizer::of_pipeline(std::shared_ptr<const Pipeline> pipeline) {
@@ -63,6 +63,7 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptio
       document = document_of_merges(std::move(document), path);
     return of_pipeline(make_pipeline(std::move(document), origin, options));
   }
+  check_word_pieces(path);
   std::vector<std::string> tokens;
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = std::min(content.find('\n', begin), content.size());

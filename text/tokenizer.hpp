@@ -22,7 +22,7 @@ struct TokenizerOptions {
   std::optional<bool> lower_case = std::nullopt;     ///< by default true: uncased vocabulary
   std::optional<bool> strip_accents = std::nullopt;  ///< by default where lower-cased
   std::optional<bool> split_cjk = std::nullopt;      ///< by default true: ideographs are words
-  /// A longer word is [UNK]; by default 200, as in google-research/bert.
+  /// A longer word is [UNK]; by default 100, as in Hugging Face's transformers.
   std::optional<int> max_word_chars = std::nullopt;
 };
 
@@ -68,7 +68,7 @@ class Tokenizer {
  public:
   /// Reads a tokenizer:
   /// - a vocab.txt of BERT: one token per line, its id the line number from 0, where the last
-  ///   newline may be missing;
+  ///   newline may be missing; a tokenizer_config.json beside it names no class but BERT's;
   /// - a tokenizer.json, as parse_tokenizer_json() does;
   /// - a vocab.json with merges.txt beside it (RoBERTa);
   /// - a SentencePiece model of type unigram (XLM-RoBERTa).

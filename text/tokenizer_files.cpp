@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -71,6 +73,22 @@ Json normalizer_of(const sentencepiece::ModelProto& model) {
 }
 
 }  // namespace
+
+void check_word_pieces(const std::filesystem::path& path) {
+  const std::string family = class_beside(path);
+  std::string_view stem = family;
+  for (const std::string_view end : {"Fast", "Tokenizer"})
+    if (stem.ends_with(end)) stem.remove_suffix(end.size());
+  // Those that transformers reads as BERT's, and names that say nothing.
+  constexpr std::array<std::string_view, 14> known = {
+      "Bert",       "ConvBert",         "DPRContextEncoder", "DPRQuestionEncoder",
+      "DistilBert", "Electra",          "LayoutLM",          "Lxmert",
+      "MobileBert", "RetriBert",        "SqueezeBert",       "",
+      "PreTrained", "TokenizersBackend"};
+  if (std::ranges::find(known, stem) == known.end())
+    throw Error(fmt::format("{}: the vocabulary of {}, but a vocab.txt is read as BERT's; {}",
+                            path.string(), family, kSaveAsJson));
+}
 
 bool is_sentence_piece(std::string_view content) {
   return content.starts_with("\n") && content.find('\0') != std::string_view::npos;
@@ -168,7 +186,7 @@ Json document_of_vocabulary(std::span<const std::string> tokens, const Tokenizer
            {{"type", "WordPiece"},
             {"unk_token", "[UNK]"},
             {"continuing_subword_prefix", "##"},
-            {"max_input_chars_per_word", options.max_word_chars.value_or(200)},
+            {"max_input_chars_per_word", options.max_word_chars.value_or(100)},
             {"vocab", std::move(vocabulary)}}}};
 }
 

@@ -11,6 +11,10 @@
 
 namespace bertcl::text {
 
+/// Throws Error if tokenizer_config.json beside the vocab.txt `path` names a class whose tokenizer
+/// is not BERT's: others have other special tokens, or split texts in another way.
+void check_word_pieces(const std::filesystem::path& path);
+
 /// A SentencePiece model is a protobuf message that begins with its pieces.
 bool is_sentence_piece(std::string_view content);
 

@@ -216,10 +216,10 @@ class FineTuning(unittest.TestCase):
         self.assertEqual((made.parent / "tokenizer.json").read_bytes(), (encoder / "tokenizer.json").read_bytes())
         told = json.loads(bertcl("eval", made, "--task", "classify", "--data", data, "--json", "-").stdout)
         self.assertEqual(told["models"][0]["accuracy"], after["accuracy"])
-        (self.folder / "vocab.txt").write_text("a\n")
         with contextlib.redirect_stderr(io.StringIO()) as errors:
-            self.assertEqual(finetune.main([*arguments, "-o", str(self.folder / "x.onnx")]), 2)
-        self.assertIn("holds a vocab.txt, which bertcl reads first", errors.getvalue())
+            arguments += ["--vocab", str(VOCABULARY), "-o", str(made.parent / "x.onnx")]
+            self.assertEqual(finetune.main(arguments), 2)
+        self.assertIn("holds a tokenizer.json, which bertcl reads first", errors.getvalue())
 
     def test_settings_of_another_tokenizer_stay(self):
         settings = self.folder / "tokenizer_config.json"

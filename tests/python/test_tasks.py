@@ -108,8 +108,7 @@ class Tasks(unittest.TestCase):
 
     @staticmethod
     def tokenizer(vocabulary, lower_case, strip_accents=None):
-        made = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]",
-                                                     max_input_chars_per_word=200))
+        made = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
         made.normalizer = normalizers.BertNormalizer(lowercase=lower_case, strip_accents=strip_accents)
         made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         return made

@@ -125,10 +125,26 @@ TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
   EXPECT_THAT(tokens({"", true, {}}), ElementsAre("cafe", "東", "京"));
   write("tokenizer_config.json", R"({"do_lower_case": true, "tokenize_chinese_chars": false})");
   EXPECT_THAT(tokens({}), ElementsAre("cafe", "東", "##京"));
+  write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\ncafe\n");
+  EXPECT_THAT(tokens({}), ElementsAre("cafe", "東", "##京")) << "tokenizer.json comes first";
   write("tokenizer.json", json.substr(0, json.size() / 2));
   EXPECT_ERROR(AllOf(HasSubstr(path("tokenizer.json")), HasSubstr("unexpected end")), tokens({}));
+}
+
+TEST_F(TaskTest, AVocabularyOfAnotherTokenizerThanBertsIsRefused) {
+  write("model.onnx", "");
   write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\ncafe\n");
-  EXPECT_THAT(tokens({}), ElementsAre("cafe", "[UNK]")) << "vocab.txt comes first";
+  const auto load = [&](const std::string& name) {
+    write("tokenizer_config.json", R"({"tokenizer_class": )" + name + "}");
+    return load_tokenizer({}, {path("model.onnx")}).tokenize("cafe");
+  };
+  for (const char* name : {"null", R"("BertTokenizer")", R"("DistilBertTokenizerFast")",
+                           R"("PreTrainedTokenizerFast")", R"("TokenizersBackend")"})
+    EXPECT_THAT(load(name), ElementsAre("cafe")) << name;
+  for (const char* name : {"MPNetTokenizer", "BertJapaneseTokenizer", "RoFormerTokenizerFast"})
+    EXPECT_THAT(error_of([&] { load('"' + std::string(name) + '"'); }),
+                AllOf(HasSubstr(path("vocab.txt")), HasSubstr(std::string("of ") + name),
+                      HasSubstr("tokenizer.json by transformers")));
 }
 
 TEST(VocabularyOptions, OnlyFlagsThatAreGivenCount) {

@@ -17,7 +17,7 @@ namespace bertcl::tools {
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
   input_file(command.add_option(
                  "--vocab", options.vocabulary,
-                 "Tokenizer: vocab.txt (WordPiece), tokenizer.json, vocab.json with merges.txt,"
+                 "Tokenizer: tokenizer.json, vocab.txt (WordPiece), vocab.json with merges.txt,"
                  "\nor sentencepiece.bpe.model; by default the one beside the model"))
       ->type_name("FILE");
   // add_flag() would set an optional that no flag names.

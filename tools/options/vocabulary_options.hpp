@@ -20,8 +20,8 @@ struct VocabularyOptions {
 };
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options);
 
-/// The tokenizer that the options name, else that of the first of `models` with a vocab.txt, a
-/// tokenizer.json or another file of Tokenizer::from_file() beside it. Case and accents follow the
+/// The tokenizer that the options name, else that of the first of `models` with a tokenizer.json, a
+/// vocab.txt or another file of Tokenizer::from_file() beside it. Case and accents follow the
 /// options, tokenizer_config.json beside the vocabulary, or the tokenizer.json; else letters are
 /// lower-cased and accents dropped.
 /// Throws Error if there is no vocabulary, or if a file has a value of another type.

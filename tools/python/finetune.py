@@ -102,9 +102,9 @@ class Beside:
         beside = pathlib.Path(options.output).parent
         self._vocabulary, self._settings = beside / "tokenizer.json", {}
         if self._source.suffix != ".json":
+            if self._vocabulary.exists():
+                raise ValueError(f"{beside} holds a tokenizer.json, which bertcl reads first; write to another folder")
             self._vocabulary, self._settings = beside / "vocab.txt", task_data.settings_of(options, folder)
-        elif (beside / "vocab.txt").exists():
-            raise ValueError(f"{beside} holds a vocab.txt, which bertcl reads first; write to another folder")
         if self._vocabulary.exists() and self._vocabulary.read_bytes() != self._source.read_bytes():
             raise ValueError(f"{self._vocabulary} is not {self._source}, which the model would be trained with; "
                              "write to another folder")

@@ -30,7 +30,7 @@ def add_options(parser, several=False):
     parser.add_argument("--data", required=True, nargs="+" if several else None, metavar="FILE",
                         help="SQuAD .json, or .tsv, .csv or .jsonl with texts and labels"
                         + ", or .txt with texts; may be several" * several)
-    parser.add_argument("--vocab", help="vocab.txt or tokenizer.json; default: beside the model")
+    parser.add_argument("--vocab", help="tokenizer.json or vocab.txt; default: beside the model")
     parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json "
                         "beside the vocabulary says")
     parser.add_argument("--limit", type=positive, help="only the first questions or texts of a file")
@@ -46,10 +46,10 @@ def positive(text):
 
 
 def vocabulary_of(options, folder):
-    """A vocab.txt, or the tokenizer.json of a model that has none."""
-    path = pathlib.Path(options.vocab) if options.vocab else folder / "vocab.txt"
+    """A tokenizer.json, or the vocab.txt of a model that has none."""
+    path = pathlib.Path(options.vocab) if options.vocab else folder / "tokenizer.json"
     if not options.vocab and not path.is_file():
-        path = folder / "tokenizer.json"
+        path = folder / "vocab.txt"
     if not path.is_file():
         raise ValueError(f"{path}: no such file; name a vocab.txt or tokenizer.json with --vocab")
     if path.suffix == ".json" and options.cased:
