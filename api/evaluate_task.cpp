@@ -44,8 +44,9 @@ Embedding embedding_of(const Session& session) {
   Embedding embedding;
   embedding.pooled = outputs.size() == 1 && outputs[0].name == runtime::pooled_output;
   const std::filesystem::path model = SessionAccess::file(session);
-  if (embedding.pooled && std::filesystem::exists(model))
-    embedding.files = tasks::read_embedding_files(model);
+  if (!std::filesystem::exists(model)) return embedding;
+  embedding.files.max_length = tasks::declared_length(model);
+  if (embedding.pooled) embedding.files = tasks::read_embedding_files(model);
   return embedding;
 }
 

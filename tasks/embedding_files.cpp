@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "tasks/model_config.hpp"
 #include "text/companion_files.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRemedy =
     "export the model with all of its modules in the graph, as an output sentence_embedding";
-constexpr int kNoLimit = 1'000'000;  // tokens; tokenizers without one say 1e30
-constexpr int kUsualLongest = 512;   // tokens, where neither files nor model set a limit
+constexpr int kUsualLongest = 512;  // tokens, where neither files nor model set a limit
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -38,14 +37,6 @@ void if_there(const fs::path& path, const Visit& visit) {
   const nlohmann::json json = text::read_json(path);
   const std::string origin = path.string();
   visit(text::JsonNode(json, origin));
-}
-
-/// The longest text in tokens; none where it is so large that it stands for no limit.
-std::optional<int> length_of(const text::JsonNode& node) {
-  const double length = node.number();
-  if (!(length >= 1) || length != std::floor(length))
-    node.fail(fmt::format("is {}; expected a number of tokens", node.value().dump()));
-  return length < kNoLimit ? std::optional(static_cast<int>(length)) : std::nullopt;
 }
 
 /// Both spellings: a flag for each mode, and the name of one.
@@ -95,7 +86,7 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
     if (name == "Transformer") {
       if_there(folder / "sentence_bert_config.json", [&](const text::JsonNode& config) {
         if (const auto length = config.find("max_seq_length"))
-          files.max_length = length_of(*length);
+          files.max_length = read_length(*length);
         if (const auto lower = config.find("do_lower_case")) files.lower_case = lower->boolean();
       });
     } else if (name == "Pooling") {
@@ -161,16 +152,13 @@ RetrievalPrompts EmbeddingFiles::retrieval_prompts() const {
 
 EmbeddingFiles read_embedding_files(const fs::path& model) {
   EmbeddingFiles files;
+  files.max_length = declared_length(model);
   const fs::path modules = text::companion_file(model, "modules.json");
   if (!is_there(modules)) return files;
   files.folder = modules.parent_path();
   if_there(modules, [&](const text::JsonNode& list) { read_modules(list, files); });
   if_there(files.folder / "config_sentence_transformers.json",
            [&](const text::JsonNode& config) { read_prompts(config, files); });
-  if (!files.max_length)
-    if_there(files.folder / "tokenizer_config.json", [&](const text::JsonNode& config) {
-      if (const auto limit = config.find("model_max_length")) files.max_length = length_of(*limit);
-    });
   return files;
 }
 

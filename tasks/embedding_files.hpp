@@ -36,7 +36,7 @@ struct EmbeddingFiles {
 };
 
 /// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json,
-/// config_sentence_transformers.json and the limit in tokenizer_config.json, those in the folder of
+/// config_sentence_transformers.json and what declared_length() reads, those in the folder of
 /// `model` or, for FOLDER/onnx/model.onnx, in FOLDER. Nothing is told where there are none. Throws
 /// Error that names the file for a module or a pooling that is not supported.
 EmbeddingFiles read_embedding_files(const std::filesystem::path& model);

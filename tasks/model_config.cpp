@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// id2label and problem_type of config.json, and the classes in a model's metadata.
+// config.json, the classes in a model's metadata, and the longest text.
 #include "tasks/model_config.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -41,6 +46,26 @@ std::vector<std::string> parse_class_names(std::string_view json, const std::str
   return names.get<std::vector<std::string>>();
 }
 
+constexpr int kNoLimit = 1'000'000;  // tokens; tokenizers without one say 1e30
+
+/// Architectures whose first positions are those of padding.
+constexpr std::array<std::string_view, 8> kPaddedPositions = {
+    "roberta", "xlm-roberta",   "xlm-roberta-xl",       "camembert",
+    "mpnet",   "data2vec-text", "roberta-prelayernorm", "xmod"};
+
+std::optional<int> positions_of(const text::JsonNode& config) {
+  const auto positions = config.find("max_position_embeddings");
+  if (!positions) return std::nullopt;
+  std::int64_t length = positions->integer();
+  const auto type = config.find("model_type");
+  if (type && std::ranges::find(kPaddedPositions, type->string()) != kPaddedPositions.end()) {
+    const auto padding = config.find("pad_token_id");
+    length -= (padding ? padding->integer() : 1) + 1;
+  }
+  if (length < 1 || length >= kNoLimit) return std::nullopt;
+  return static_cast<int>(length);
+}
+
 constexpr const char* kClassNamesKey = "bertcl.classes";  // of a model's metadata
 
 }  // namespace
@@ -50,12 +75,33 @@ ModelConfig read_model_config(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return config;
   const nlohmann::json json = text::read_json(path);
   if (!json.is_object()) return config;
-  if (json.contains("id2label")) config.labels = labels_of(json["id2label"], path.string());
+  const std::string origin = path.string();
+  config.positions = positions_of(text::JsonNode(json, origin));
+  if (json.contains("id2label")) config.labels = labels_of(json["id2label"], origin);
   const auto problem = json.find("problem_type");
   if (problem == json.end() || !problem->is_string()) return config;
   config.is_regression = *problem == "regression";
   if (!config.is_regression) config.multi_label = *problem == "multi_label_classification";
   return config;
+}
+
+std::optional<int> read_length(const text::JsonNode& node) {
+  const double length = node.number();
+  if (!(length >= 1) || length != std::floor(length))
+    node.fail(fmt::format("is {}; expected a number of tokens", node.value().dump()));
+  return length < kNoLimit ? std::optional(static_cast<int>(length)) : std::nullopt;
+}
+
+std::optional<int> declared_length(const std::filesystem::path& model) {
+  std::optional<int> length =
+      read_model_config(text::companion_file(model, "config.json")).positions;
+  const std::filesystem::path tokenizer = text::companion_file(model, "tokenizer_config.json");
+  if (!std::filesystem::exists(tokenizer)) return length;
+  const nlohmann::json json = text::read_json(tokenizer);
+  const std::string origin = tokenizer.string();
+  const auto limit = text::JsonNode(json, origin).find("model_max_length");
+  const auto most = limit ? read_length(*limit) : std::nullopt;
+  return length && most ? std::min(length, most) : length ? length : most;
 }
 
 ClassNames find_class_names(const std::filesystem::path& model) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies beside a model, or in its metadata, about its classes.
+// What lies beside a model, or in its metadata, about its classes and its longest text.
 #pragma once
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "text/json_node.hpp"
 
 namespace bertcl::tasks {
 
@@ -16,10 +18,20 @@ struct ModelConfig {
   /// By problem_type: whether a text may be of several classes.
   std::optional<bool> multi_label;
   bool is_regression = false;  ///< by problem_type: outputs are numbers, not classes
+  /// Tokens by max_position_embeddings, without the positions of padding of RoBERTa and the like.
+  std::optional<int> positions;
 };
 
 /// Empty if there is no such file. Throws Error that names it if it is damaged.
 ModelConfig read_model_config(const std::filesystem::path& path);
+
+/// A number of tokens; none where it is so large that it stands for no limit. Throws Error that
+/// names it if it is not one.
+std::optional<int> read_length(const text::JsonNode& node);
+
+/// Tokens of the longest text, as model_max_length of tokenizer_config.json and config.json beside
+/// a model say, whichever is less; none where both are silent. Throws Error as read_length().
+std::optional<int> declared_length(const std::filesystem::path& model);
 
 struct ClassNames {
   std::vector<std::string> names;  ///< in their order; may be empty

@@ -114,6 +114,8 @@ TEST_F(HeadCommandTest, LongTextsAreTruncatedWithAWarning) {
   const ProgramResult result = succeeded(run("tag", "one two three four five\nsix\n", options));
   EXPECT_THAT(result.err, HasSubstr("truncated 1 of 2 texts to 5 tokens"));
   EXPECT_THAT(result.out, Not(HasSubstr(" four\n")));
+  write("tokenizer_config.json", R"({"model_max_length": 5})");
+  EXPECT_EQ(run("tag", "one two three four five\nsix\n", {"--labels", "O,B-x"}).err, result.err);
 }
 
 TEST_F(HeadCommandTest, WhatDoesNotFitIsRefused) {

@@ -121,6 +121,8 @@ TEST_F(RerankTest, LongPassagesAreTruncatedWithAWarning) {
   const ProgramResult result =
       succeeded(run("rerank", lines(kPassages), {"-q", "Who?", "--max-seq-length", "8"}));
   EXPECT_THAT(result.err, HasSubstr("truncated 2 of 5 pairs to 8 tokens"));
+  write("tokenizer_config.json", R"({"model_max_length": 8})");
+  EXPECT_EQ(run("rerank", lines(kPassages), {"-q", "Who?"}).err, result.err);
 }
 
 TEST_F(RerankTest, WhatDoesNotFitIsRefused) {

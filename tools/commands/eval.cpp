@@ -18,6 +18,7 @@
 #include "onnx/read_model.hpp"
 #include "support/pending_file.hpp"
 #include "tasks/embedding_files.hpp"
+#include "tasks/model_config.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
@@ -101,6 +102,7 @@ nlohmann::ordered_json details_json(const std::vector<EvaluatedModel>& models,
 /// Retrieval by vectors, and similarity where sentence-transformers' files beside the first model
 /// say how it pools.
 void find_embeddings(EvalOptions& options, const std::filesystem::path& model) {
+  options.embedding.max_length = tasks::declared_length(model);
   const bool retrieval = options.task.name == kRetrieval;
   if (!retrieval && options.task.name != kSimilarity) return;
   tasks::EmbeddingFiles files = tasks::read_embedding_files(model);
@@ -234,7 +236,7 @@ void add_eval(CLI::App& program, Action& action) {
            "Maximum tokens per batch; by default 4096, for fill-mask 1024");
   positive(*command, "--max-seq-length", options->max_length,
            "Tokens of a sequence, separators included; by default 384 for questions, else as many\n"
-           "as the model takes, or 512");
+           "as the model and its files allow, or 512");
   const auto file = [&](const char* name, std::string& value, const char* text) {
     output_file(command->add_option(name, value, text))->type_name("FILE");
   };

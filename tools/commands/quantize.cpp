@@ -69,7 +69,8 @@ int sample_length(const QuantizeOptions& options, const text::Tokenizer& tokeniz
   runtime::Session session = load_model(options.model, session_options);
   const TextModel model(session);
   model.check_vocabulary(tokenizer.vocabulary_size());
-  return model.max_length(options.max_length, options.samples.features.max_seq_length);
+  const int length = model.max_length(options.max_length);
+  return options.max_length ? length : std::min(length, options.samples.features.max_seq_length);
 }
 
 /// Calibrates on the questions or texts of the data file.

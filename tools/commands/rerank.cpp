@@ -154,7 +154,7 @@ void add_rerank(CLI::App& program, Action& action) {
       "the activation in sentence-transformers' files beside the model, else sigmoids");
   positive(*command, "--max-seq-length", options->max_length,
            "Tokens of query and passage, separators included; by default as many as the model\n"
-           "takes, or 512");
+           "and its files allow, or 512");
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, &action] { action = [options] { return run_rerank(*options); }; });
 }

@@ -2,6 +2,7 @@
 // Wraps a session of a question-answering model as the function that squad/ calls.
 #pragma once
 #include <cstddef>
+#include <optional>
 
 #include "runtime/session.hpp"
 #include "squad/batch.hpp"
@@ -18,6 +19,9 @@ class QaModel {
 
   /// TextModel::check_vocabulary()
   void check_vocabulary(std::size_t tokens) const { model_.check_vocabulary(tokens); }
+
+  /// TextModel::max_length()
+  int max_length() const { return model_.max_length(std::nullopt); }
 
   /// Bounds that the file sets: a fixed sequence, a fixed batch, the end of the position table.
   void bound(squad::FeatureOptions& features, squad::BatchOptions& batches) const;

@@ -42,7 +42,8 @@ std::shared_ptr<runtime::Session> load(const fs::path& path, const ServedModelOp
 
 /// Of texts and pairs, from the files of sentence-transformers.
 void set_embedding(serve::ModelSetup& setup, const runtime::Pooling& pooling,
-                   const tasks::EmbeddingFiles& files, const ServedModelOptions& options) {
+                   const tasks::EmbeddingFiles& files, const ServedModelOptions& options,
+                   std::int64_t longest) {
   setup.kind = serve::Kind::embedding;
   setup.head = {{runtime::pooled_output}, false};
   setup.pooling = pooling.kind;
@@ -50,8 +51,8 @@ void set_embedding(serve::ModelSetup& setup, const runtime::Pooling& pooling,
   setup.prompts = files.prompts;
   setup.pools_prompt = files.pools_prompt;
   setup.default_prompt = options.prompt.value_or(files.default_prompt);
-  if (files.max_length && !options.max_length)
-    setup.max_length = std::min(setup.max_length, static_cast<std::size_t>(*files.max_length));
+  if (!options.max_length)
+    setup.max_length = static_cast<std::size_t>(files.longest_text(static_cast<int>(longest)));
   if (!setup.default_prompt.empty() && !setup.pools_prompt)
     throw Error(setup.path +
                 ": 1_Pooling/config.json leaves the tokens of a prompt out (include_prompt), which "
@@ -165,7 +166,7 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   setup.dtype = dtype_of(*setup.session, options);
   setup.answer.predictions.allow_nonfinite = options.allow_nonfinite;
   if (pools)
-    set_embedding(setup, pooling, files, options);
+    set_embedding(setup, pooling, files, options, reader.longest());
   else
     set_head(setup);
   return setup;

@@ -10,6 +10,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "tasks/model_config.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
@@ -102,10 +103,14 @@ void TextModel::check_length(int max_length) const {
       session_.path().string(), max_length, longest(), longest()));
 }
 
-int TextModel::max_length(std::optional<int> asked, std::optional<int> most) const {
+int TextModel::max_length(std::optional<int> asked, std::optional<int> otherwise) const {
   if (asked) check_length(*asked);
-  const int limit = longest() > 0 ? static_cast<int>(longest()) : kUsualLongest;
-  return asked.value_or(std::min(limit, most.value_or(limit)));
+  if (asked) return *asked;
+  const auto declared = tasks::declared_length(session_.path());
+  const auto limit = declared ? declared : otherwise;
+  if (longest() == 0) return limit.value_or(kUsualLongest);
+  const int most = static_cast<int>(longest());
+  return std::min(most, limit.value_or(most));
 }
 
 void TextModel::bound(text::BatchOptions& batches) const {

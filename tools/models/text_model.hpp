@@ -36,8 +36,9 @@ class TextModel {
   /// Throws Error if sequences of `max_length` tokens are too long for the model.
   void check_length(int max_length) const;
   /// Tokens of a sequence: as many as are `asked` for, which check_length() has to take; else as
-  /// many as the model takes, or 512, and no more than `most`.
-  int max_length(std::optional<int> asked, std::optional<int> most = std::nullopt) const;
+  /// many as the model takes and the files beside it say (tasks::declared_length()), where these are
+  /// silent `otherwise`, or 512.
+  int max_length(std::optional<int> asked, std::optional<int> otherwise = std::nullopt) const;
   /// Applies the file's bounds to a batch.
   void bound(text::BatchOptions& batches) const;
 

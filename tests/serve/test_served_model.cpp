@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model is served as, by its outputs and the files beside it.
+#include "tools/models/served_model.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/serve/models.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using testing::IsEmpty;
+using tests::HeadOf;
+
+/// A model of any length in a folder of its own.
+class ServedModel : public testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& content) const {
+    std::filesystem::create_directories((folder_ / name).parent_path());
+    folder_.write(name, content);
+  }
+  ModelSetup load(HeadOf head, const tools::ServedModelOptions& options = {}) const {
+    write("model.onnx", tests::tiny_model(head));
+    if (!std::filesystem::exists(folder_ / "vocab.txt"))
+      std::filesystem::copy_file(tests::kVocabulary, folder_ / "vocab.txt");
+    return tools::load_served_model({"tiny", folder_ / "model.onnx"}, options, device());
+  }
+
+ private:
+  static const opencl::ContextFuture& device() {
+    static const opencl::ContextFuture opened = opencl::ContextFuture::open("");
+    return opened;
+  }
+  const bertcl::tests::ScratchFolder folder_;
+};
+
+TEST_F(ServedModel, TextsAreAsLongAsTheFilesOfSentenceTransformersSay) {
+  tools::ServedModelOptions options;
+  options.pooled.pooling = "mean";
+  EXPECT_EQ(load(HeadOf::vectors, options).max_length, 512u) << "nothing tells";
+  write("tokenizer_config.json", R"({"model_max_length": 2048})");
+  EXPECT_EQ(load(HeadOf::vectors, options).max_length, 2048u);
+  write("modules.json", R"([{"type": "models.Transformer", "path": ""},
+                            {"type": "models.Pooling", "path": "1_Pooling"}])");
+  write("1_Pooling/config.json", R"({"pooling_mode": "cls"})");
+  write("sentence_bert_config.json", R"({"max_seq_length": 8192})");
+  EXPECT_EQ(load(HeadOf::vectors).max_length, 8192u);
+  options.max_length = 1000;
+  EXPECT_EQ(load(HeadOf::vectors, options).max_length, 1000u);
+}
+
+TEST_F(ServedModel, OtherTextsAreAsLongAsTheirFilesSay) {
+  for (const HeadOf head : {HeadOf::score, HeadOf::two_classes}) {
+    write("config.json", "{}");
+    EXPECT_EQ(load(head).max_length, 512u) << "nothing tells";
+    write("config.json", R"({"model_type": "xlm-roberta", "max_position_embeddings": 8194})");
+    EXPECT_EQ(load(head).max_length, 8192u);
+  }
+  write("tokenizer_config.json", R"({"model_max_length": 256})");
+  const ModelSetup answers = load(HeadOf::nan);
+  EXPECT_EQ(answers.max_length, 256u);
+  EXPECT_EQ(answers.answer.features.max_seq_length, 256);
+}
+
+}  // namespace
+}  // namespace bertcl::serve

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The longest text that the files beside a model declare.
+#include "tasks/model_config.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/error_of.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+using testing::HasSubstr;
+using tests::error_of;
+
+TEST(DeclaredLength, IsTheLessOfTokenizerAndPositions) {
+  const tests::ScratchFolder folder;
+  const auto length = [&](const std::string& tokenizer, const std::string& config) {
+    folder.write("tokenizer_config.json", tokenizer);
+    folder.write("config.json", config);
+    return declared_length(folder / "model.onnx");
+  };
+  EXPECT_EQ(declared_length(folder / "model.onnx"), std::nullopt);
+  EXPECT_EQ(length("{}", "{}"), std::nullopt);
+  EXPECT_EQ(length(R"({"model_max_length": 128})", "{}"), 128);
+  EXPECT_EQ(length(R"({"model_max_length": 1000000000000000019884624838656})", "{}"), std::nullopt);
+  EXPECT_EQ(length("{}", R"({"max_position_embeddings": 8192})"), 8192);
+  EXPECT_EQ(length(R"({"model_max_length": 256})", R"({"max_position_embeddings": 512})"), 256);
+  EXPECT_EQ(length(R"({"model_max_length": 4096})", R"({"max_position_embeddings": 512})"), 512);
+  EXPECT_EQ(length("{}", R"({"max_position_embeddings": -1})"), std::nullopt);
+  for (const char* wrong : {"0", "-5", "0.5"})
+    EXPECT_THAT(
+        error_of([&] { length(std::string(R"({"model_max_length": )") + wrong + "}", "{}"); }),
+        HasSubstr("tokenizer_config.json: model_max_length is "))
+        << wrong;
+}
+
+TEST(DeclaredLength, PositionsOfPaddingAreNone) {
+  const tests::ScratchFolder folder;
+  const auto length = [&](const std::string& config) {
+    folder.write("config.json", config);
+    return declared_length(folder / "model.onnx");
+  };
+  EXPECT_EQ(length(R"({"model_type": "roberta", "max_position_embeddings": 514})"), 512);
+  EXPECT_EQ(length(R"({"model_type": "xlm-roberta", "max_position_embeddings": 8194,
+                       "pad_token_id": 1})"),
+            8192);
+  EXPECT_EQ(length(R"({"model_type": "mpnet", "max_position_embeddings": 514,
+                       "pad_token_id": 0})"),
+            513);
+  EXPECT_EQ(length(R"({"model_type": "bert", "max_position_embeddings": 514})"), 514);
+}
+
+}  // namespace
+}  // namespace bertcl::tasks
