@@ -54,6 +54,7 @@ struct ModelSetup {
   // Classes
   std::vector<std::string> labels = {};
   bool multi_label = false;
+  bool is_regression = false;  ///< /predict gives numbers, not probabilities
   bool sigmoid = true;  ///< a reranker's scores are sigmoids of its logits
   // Answers
   squad::AnswerOptions answer = {};

@@ -76,7 +76,7 @@ Reply predict_route(Context& context) {
   const auto pairs = read_pairs(context, body.at("inputs"), is_batch);
   context.record.texts = pairs.size();
   const Truncation truncation = context.truncation(body);
-  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
+  const bool raw = flag(body, "raw_scores") || is_raw(model.setup()) || model.setup().is_regression;
   std::vector<Sequence> sequences;
   for (const std::vector<std::string>& pair : pairs) {
     check_not_empty(pair.front(), pair.back());

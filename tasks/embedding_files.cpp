@@ -79,6 +79,7 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
   modules.each([&](const text::JsonNode& module) {
     const std::string type = module.at("type").string();
     const std::string name = type.substr(type.rfind('.') + 1);
+    if (files.scores_pairs && name != "Transformer") return;
     const text::JsonNode path = module.at("path");
     const fs::path folder = files.folder / path.string();
     if (name != "Transformer" && !text::is_inside(path.string()))
@@ -108,7 +109,9 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
   });
 }
 
-void read_prompts(const text::JsonNode& config, EmbeddingFiles& files) {
+void read_settings(const text::JsonNode& config, EmbeddingFiles& files) {
+  const auto type = config.find("model_type");
+  files.scores_pairs = type && type->string() == "CrossEncoder";
   if (const auto prompts = config.find("prompts"))
     prompts->each_member([&](const std::string& name, const text::JsonNode& prompt) {
       files.prompts[name] = prompt.string();
@@ -156,9 +159,9 @@ EmbeddingFiles read_embedding_files(const fs::path& model) {
   const fs::path modules = text::companion_file(model, "modules.json");
   if (!is_there(modules)) return files;
   files.folder = modules.parent_path();
-  if_there(modules, [&](const text::JsonNode& list) { read_modules(list, files); });
   if_there(files.folder / "config_sentence_transformers.json",
-           [&](const text::JsonNode& config) { read_prompts(config, files); });
+           [&](const text::JsonNode& config) { read_settings(config, files); });
+  if_there(modules, [&](const text::JsonNode& list) { read_modules(list, files); });
   return files;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of sentence-transformers beside a model, which say how texts become vectors.
+// The files of sentence-transformers beside a model, which say how texts become vectors or scores.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -14,6 +14,7 @@ namespace bertcl::tasks {
 
 struct EmbeddingFiles {
   std::filesystem::path folder;  ///< of modules.json; empty: there is none
+  bool scores_pairs = false;     ///< of a CrossEncoder: modules make no vectors
   std::string pooling;           ///< "mean", "max", "cls" or "last"; "" where nothing tells
   bool pools_prompt = true;      ///< false: the tokens of a prompt are left out of the pooling
   std::vector<std::filesystem::path> dense;  ///< folders of the Dense modules after the pooling

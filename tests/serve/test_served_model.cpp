@@ -10,7 +10,7 @@
 namespace bertcl::serve {
 namespace {
 
-using testing::IsEmpty;
+using nlohmann::json;
 using tests::HeadOf;
 
 /// A model of any length in a folder of its own.
@@ -25,6 +25,18 @@ class ServedModel : public testing::Test {
     if (!std::filesystem::exists(folder_ / "vocab.txt"))
       std::filesystem::copy_file(tests::kVocabulary, folder_ / "vocab.txt");
     return tools::load_served_model({"tiny", folder_ / "model.onnx"}, options, device());
+  }
+  /// What a server with the model replies.
+  nlohmann::json post(HeadOf head, const std::string& path, const nlohmann::json& body) const {
+    Metrics metrics;
+    Service service({}, metrics);
+    std::vector<std::unique_ptr<Model>> models;
+    models.push_back(std::make_unique<Model>(load(head), BatcherOptions{}));
+    service.start(std::move(models));
+    RequestRecord record;
+    const Reply reply = service.handle({"POST", path, body.dump()}, record);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return nlohmann::json::parse(reply.body, nullptr, false);
   }
 
  private:
@@ -61,6 +73,37 @@ TEST_F(ServedModel, OtherTextsAreAsLongAsTheirFilesSay) {
   const ModelSetup answers = load(HeadOf::nan);
   EXPECT_EQ(answers.max_length, 256u);
   EXPECT_EQ(answers.answer.features.max_seq_length, 256);
+}
+
+TEST_F(ServedModel, ACrossEncoderGivesScoresThoughItHasModules) {
+  write("modules.json", R"([{"type": "sentence_transformers.base.modules.transformer.Transformer",
+                             "path": ""}])");
+  EXPECT_EQ(load(HeadOf::score).kind, Kind::reranker) << "by its head";
+  write("modules.json", R"([{"type": "sentence_transformers.base.modules.transformer.Transformer",
+                             "path": ""}, {"type": "my.Scores", "path": "1_Scores"}])");
+  write("config_sentence_transformers.json",
+        R"({"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"})");
+  write("sentence_bert_config.json", R"({"max_seq_length": 300})");
+  const ModelSetup scores = load(HeadOf::score);
+  EXPECT_EQ(scores.kind, Kind::reranker);
+  EXPECT_FALSE(scores.sigmoid);
+  EXPECT_EQ(scores.max_length, 300u);
+  EXPECT_EQ(load(HeadOf::two_classes).kind, Kind::classifier);
+}
+
+TEST_F(ServedModel, RegressionGivesNumbersAsTheyAre) {
+  const json text = {{"inputs", "a text"}}, raw = {{"inputs", "a text"}, {"raw_scores", true}},
+             rank = {{"query", "Who?"}, {"texts", {"a text"}}};
+  for (const HeadOf head : {HeadOf::score, HeadOf::two_classes}) {
+    write("config.json", "{}");
+    const json logits = post(head, "/predict", raw);
+    EXPECT_NE(post(head, "/predict", text), logits);
+    write("config.json", R"({"problem_type": "regression"})");
+    EXPECT_EQ(post(head, "/predict", text), logits);
+  }
+  const json score = post(HeadOf::score, "/rerank", rank);
+  write("config.json", "{}");
+  EXPECT_EQ(post(HeadOf::score, "/rerank", rank), score) << "as sentence-transformers has it";
 }
 
 }  // namespace

@@ -15,7 +15,9 @@
 #include "squad/logit_outputs.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/head_output.hpp"
+#include "tasks/model_config.hpp"
 #include "tasks/rank.hpp"
+#include "text/companion_files.hpp"
 #include "tools/models/activation.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/options/task_options.hpp"
@@ -42,8 +44,7 @@ std::shared_ptr<runtime::Session> load(const fs::path& path, const ServedModelOp
 
 /// Of texts and pairs, from the files of sentence-transformers.
 void set_embedding(serve::ModelSetup& setup, const runtime::Pooling& pooling,
-                   const tasks::EmbeddingFiles& files, const ServedModelOptions& options,
-                   std::int64_t longest) {
+                   const tasks::EmbeddingFiles& files, const ServedModelOptions& options) {
   setup.kind = serve::Kind::embedding;
   setup.head = {{runtime::pooled_output}, false};
   setup.pooling = pooling.kind;
@@ -51,8 +52,6 @@ void set_embedding(serve::ModelSetup& setup, const runtime::Pooling& pooling,
   setup.prompts = files.prompts;
   setup.pools_prompt = files.pools_prompt;
   setup.default_prompt = options.prompt.value_or(files.default_prompt);
-  if (!options.max_length)
-    setup.max_length = static_cast<std::size_t>(files.longest_text(static_cast<int>(longest)));
   if (!setup.default_prompt.empty() && !setup.pools_prompt)
     throw Error(setup.path +
                 ": 1_Pooling/config.json leaves the tokens of a prompt out (include_prompt), which "
@@ -92,6 +91,8 @@ void set_head(serve::ModelSetup& setup) {
         setup.head = {{std::move(classes)}, false};
       }
       setup.labels = find_labels({}, {setup.path});
+      setup.is_regression =
+          tasks::read_model_config(text::companion_file(setup.path, "config.json")).is_regression;
       setup.multi_label = find_multi_label({setup.path}).value_or(false);
       break;
     default:
@@ -142,11 +143,14 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   setup.lower_case = files.lower_case && !options.vocabulary.lower_case;
   runtime::Pooling pooling = pooling_of(options.pooled, files);
   const bool asked = !options.pooled.pooling.empty();
-  bool pools = !files.folder.empty() || (asked && !options.beside_others);
+  bool pools = !files.pooling.empty() || (asked && !options.beside_others);
   if (!pools) {
     setup.session = load(model.path, options, {}, device);
     const runtime::Task task = runtime::task_of(setup.session->plan());
-    pools = task == runtime::Task::feature_extraction && (asked || has_vector(*setup.session));
+    const bool modules = !files.folder.empty() && !files.scores_pairs;
+    const bool headless =
+        task == runtime::Task::feature_extraction || (modules && task == runtime::Task::unknown);
+    pools = headless && (asked || modules || has_vector(*setup.session));
   }
   if (pools) {
     setup.session =
@@ -157,7 +161,9 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   }
   const TextModel reader(*setup.session);
   reader.check_vocabulary(setup.tokenizer->vocabulary_size());
-  setup.max_length = static_cast<std::size_t>(reader.max_length(options.max_length));
+  if (options.max_length) reader.check_length(*options.max_length);
+  setup.max_length = static_cast<std::size_t>(
+      options.max_length.value_or(files.longest_text(static_cast<int>(reader.longest()))));
   setup.fixed_batch = reader.ports().batch;
   // Pooling hides the table of some models.
   const std::int64_t rows = setup.session->plan().word_rows;
@@ -166,7 +172,7 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   setup.dtype = dtype_of(*setup.session, options);
   setup.answer.predictions.allow_nonfinite = options.allow_nonfinite;
   if (pools)
-    set_embedding(setup, pooling, files, options, reader.longest());
+    set_embedding(setup, pooling, files, options);
   else
     set_head(setup);
   return setup;
