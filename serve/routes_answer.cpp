@@ -10,6 +10,7 @@
 #include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/routes.hpp"
+#include "squad/best_answers.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::serve {
@@ -19,19 +20,21 @@ using Json = nlohmann::ordered_json;
 
 struct AskRequest {
   std::string question, context;
-  squad::AnswerOptions options;
-  std::size_t top_k = 1;
+  squad::FeatureOptions features;
+  std::optional<int> overlap;  // of windows
+  squad::BestAnswerOptions best;
 };
 
 constexpr int kMostAnswers = 100, kMostTokens = 100'000;
 
-void read_int(const std::optional<text::JsonNode>& options, const char* name, int& value,
-              int most = kMostTokens) {
+template <class Number>
+void read_number(const std::optional<text::JsonNode>& options, const char* name, Number& value,
+                 int least = 1, int most = kMostTokens) {
   const auto found = options ? options->find(name) : std::nullopt;
   if (!found) return;
   const std::int64_t given = found->integer();
-  if (given < 1 || given > most) found->fail("is not from 1 to " + std::to_string(most));
-  value = static_cast<int>(given);
+  if (given < least || given > most) found->fail(fmt::format("is not from {} to {}", least, most));
+  value = Number(static_cast<int>(given));
 }
 
 /// {question, context} with options beside them, or {inputs: {..}, parameters: {..}}.
@@ -39,40 +42,62 @@ AskRequest read_ask_request(Model& model, const text::JsonNode& body) {
   const text::JsonNode asked = body.find("inputs").value_or(body);
   const std::optional<text::JsonNode> options =
       body.find("inputs") ? body.find("parameters") : std::optional(body);
-  AskRequest request{asked.at("question").string(), asked.at("context").string(),
-                     model.setup().answer, 1};
-  squad::AnswerOptions& answer = request.options;
-  int top_k = 1;
-  read_int(options, "top_k", top_k, kMostAnswers);
-  request.top_k = static_cast<std::size_t>(top_k);
-  answer.predictions.n_best_size = std::max(answer.predictions.n_best_size, top_k);
-  read_int(options, "max_answer_len", answer.predictions.max_answer_length);
-  read_int(options, "max_question_len", answer.features.max_query_length);
-  read_int(options, "doc_stride", answer.features.doc_stride);
-  int length = answer.features.max_seq_length;
-  read_int(options, "max_seq_len", length);
-  answer.features.max_seq_length = std::min(length, static_cast<int>(model.setup().max_length));
+  AskRequest request{asked.at("question").string(),
+                     asked.at("context").string(),
+                     model.setup().answer.features,
+                     {},
+                     {}};
+  squad::FeatureOptions& features = request.features;
+  read_number(options, "top_k", request.best.top_k, 1, kMostAnswers);
+  read_number(options, "max_answer_len", request.best.max_answer_length);
+  read_number(options, "max_question_len", features.max_query_length);
+  read_number(options, "doc_stride", request.overlap, 0);
+  int length = features.max_seq_length;
+  read_number(options, "max_seq_len", length);
+  features.max_seq_length = std::min(length, static_cast<int>(model.setup().max_length));
   // More windows do not fit into the queue, and each takes memory before that is known.
-  answer.features.max_windows =
+  features.max_windows =
       std::max<std::size_t>(model.batcher().options().max_queue_tokens /
-                                static_cast<std::size_t>(answer.features.max_seq_length),
+                                static_cast<std::size_t>(features.max_seq_length),
                             1);
-  const auto absent = options ? options->find("handle_impossible_answer") : std::nullopt;
-  if (absent) answer.predictions.version_2 = absent->boolean();
+  const auto read_flag = [&](const char* name, bool& value) {
+    if (const auto found = options ? options->find(name) : std::nullopt) value = found->boolean();
+  };
+  read_flag("handle_impossible_answer", request.best.may_be_absent);
+  read_flag("align_to_words", request.best.whole_words);
   return request;
 }
 
+/// Windows overlap by `doc_stride` tokens; by default a quarter of each is new at least.
+int step_of(const AskRequest& request, const text::Tokenizer& tokenizer) {
+  const int question = std::min(static_cast<int>(tokenizer.encode(request.question).size()),
+                                request.features.max_query_length);
+  const int longest = request.features.max_seq_length;
+  const int room = longest - question - static_cast<int>(tokenizer.special().pair_count());
+  if (room < 1) return 1;  // ask_question() refuses it
+  const int overlap = request.overlap.value_or(std::min({longest / 2, 128, room * 3 / 4}));
+  if (overlap >= room)
+    throw HttpError(422, "Validation",
+                    fmt::format("doc_stride is {}, expected less than the {} tokens that "
+                                "max_seq_len {} leaves for the context",
+                                overlap, room, longest));
+  return room - overlap;
+}
+
 /// The windows of a context; 413 for one that is too large, as for other texts.
-squad::AskedQuestion ask(const AskRequest& request, const text::Tokenizer& tokenizer) {
+squad::AskedQuestion ask(AskRequest& request, const text::Tokenizer& tokenizer) {
+  request.features.doc_stride = step_of(request, tokenizer);
   try {
-    return squad::ask_question(request.question, request.context, tokenizer, request.options);
+    return squad::ask_question(request.question,
+                               squad::make_token_document(request.context, tokenizer), tokenizer,
+                               request.features);
   } catch (const squad::TooManyWindows& error) {
     throw HttpError(413, "Validation", error.what());
   } catch (const squad::NoRoomForContext&) {
     throw HttpError(422, "Validation",
                     fmt::format("max_seq_len {} leaves no room for the context beside the "
                                 "question; raise it or lower max_question_len",
-                                request.options.features.max_seq_length));
+                                request.features.max_seq_length));
   }
 }
 
@@ -99,23 +124,12 @@ std::vector<squad::Logits> logits_of(const std::vector<Values>& values, bool alt
   return logits;
 }
 
-Json answer_json(const std::string& text, double probability, std::size_t start, std::size_t end) {
-  return {{"score", probability}, {"start", start}, {"end", end}, {"answer", text}};
-}
-
-/// The best answers that are in the text, each once.
-Json best_answers(const squad::FoundAnswer& found, std::string_view context, std::size_t top_k) {
-  Json answers = Json::array();
-  for (const squad::NBestEntry& entry : found.nbest) {
-    if (answers.size() == top_k) break;
-    if (!entry.span) continue;
-    const auto [begin, end] = *entry.span;
-    const std::string text(context.substr(begin, end - begin));
-    const std::size_t start = text::count_code_points(context.substr(0, begin));
-    answers.push_back(
-        answer_json(text, entry.probability, start, start + text::count_code_points(text)));
-  }
-  return answers;
+Json answer_json(const squad::BestAnswer& answer, std::string_view context) {
+  const std::size_t start = text::count_code_points(context.substr(0, answer.bytes.begin));
+  return {{"score", answer.score},
+          {"start", start},
+          {"end", start + text::count_code_points(answer.text)},
+          {"answer", answer.text}};
 }
 
 }  // namespace
@@ -125,26 +139,24 @@ Reply answer_route(Context& context) {
   const auto name = body.find("model");
   Model& model =
       context.service.model_for(context, {Kind::question_answering}, name ? name->string() : "");
-  const AskRequest request = read_ask_request(model, body);
-  const text::Tokenizer& tokenizer = *model.setup().tokenizer;
-  const squad::AskedQuestion asked = ask(request, tokenizer);
+  AskRequest request = read_ask_request(model, body);
+  const squad::AskedQuestion asked = ask(request, *model.setup().tokenizer);
   context.record.texts = asked.features.size();
   std::vector<Sequence> windows;
   for (const squad::Feature& feature : asked.features) windows.push_back(window_of(feature));
   const std::vector<Values> values = context.run(model, model.batcher(), std::move(windows));
-  if (!request.options.predictions.allow_nonfinite) check_finite(values);
+  if (!model.setup().answer.predictions.allow_nonfinite) check_finite(values);
   const std::vector<squad::Logits> logits =
       logits_of(values, model.setup().head.outputs.size() == 1);
   std::vector<squad::WindowLogits> seen;
   for (std::size_t i = 0; i < logits.size(); ++i)
     seen.push_back({&asked.features[i], logits[i].start, logits[i].end});
-  const squad::FoundAnswer found = squad::find_answer(asked, seen, tokenizer, request.options);
-  if (request.top_k > 1) return {200, dump(best_answers(found, request.context, request.top_k))};
-  const squad::Span place = found.characters.value_or(squad::Span{});
-  Json answer = answer_json(found.text, found.probability, place.begin, place.end);
-  answer["logit_score"] = found.score;
-  if (found.null_odds) answer["null_odds"] = *found.null_odds;
-  return {200, dump(answer)};
+  const auto answers = squad::best_answers(asked.document, seen, request.best);
+  if (request.best.top_k == 1) return {200, dump(answer_json(answers.front(), request.context))};
+  Json list = Json::array();
+  for (const squad::BestAnswer& answer : answers)
+    list.push_back(answer_json(answer, request.context));
+  return {200, dump(list)};
 }
 
 std::vector<Route> answer_routes() { return {{"POST", "/answer", answer_route}}; }

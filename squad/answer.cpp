@@ -3,23 +3,13 @@
 #include "squad/answer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "bertcl/error.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::squad {
-
-AskedQuestion ask_question(std::string_view question, std::string_view context,
-                           const text::Tokenizer& tokenizer, const AnswerOptions& options) {
-  const std::size_t query = tokenizer.encode(question).size();
-  if (query == 0) throw Error("the question has no words");
-  AskedQuestion asked{make_document(context, tokenizer), {}};
-  if (asked.document.piece_ids.empty()) throw Error("the context has no words");
-  asked.features = make_features(asked.document, question, tokenizer, options.features);
-  const auto kept = static_cast<std::size_t>(options.features.max_query_length);
-  asked.question_truncated = query - std::min(query, kept);
-  return asked;
-}
+namespace {
 
 FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits> windows,
                         const text::Tokenizer& tokenizer, const AnswerOptions& options) {
@@ -48,10 +38,25 @@ FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits
   return found;
 }
 
+}  // namespace
+
+AskedQuestion ask_question(std::string_view question, Document document,
+                           const text::Tokenizer& tokenizer, const FeatureOptions& options) {
+  const std::size_t query = tokenizer.encode(question).size();
+  if (query == 0) throw Error("the question has no words");
+  AskedQuestion asked{std::move(document), {}};
+  if (asked.document.piece_ids.empty()) throw Error("the context has no words");
+  asked.features = make_features(asked.document, question, tokenizer, options);
+  const auto kept = static_cast<std::size_t>(options.max_query_length);
+  asked.question_truncated = query - std::min(query, kept);
+  return asked;
+}
+
 FoundAnswer answer_question(std::string_view question, std::string_view context,
                             const text::Tokenizer& tokenizer, const AnswerOptions& options,
                             const LogitsFn& model) {
-  const AskedQuestion asked = ask_question(question, context, tokenizer, options);
+  const AskedQuestion asked =
+      ask_question(question, make_document(context, tokenizer), tokenizer, options.features);
   const std::vector<Logits> logits = run_model(asked.features, options.batches, model);
   std::vector<WindowLogits> windows;
   for (std::size_t i = 0; i < logits.size(); ++i)

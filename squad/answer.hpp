@@ -40,12 +40,9 @@ struct AskedQuestion {
   std::size_t question_truncated = 0;  ///< as FoundAnswer's
 };
 
-/// The first half of answer_question(), for callers that run the windows themselves: the second
-/// takes the logits of each.
-AskedQuestion ask_question(std::string_view question, std::string_view context,
-                           const text::Tokenizer& tokenizer, const AnswerOptions& options);
-FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits> windows,
-                        const text::Tokenizer& tokenizer, const AnswerOptions& options);
+/// The first half of answer_question(), for callers that run the windows themselves.
+AskedQuestion ask_question(std::string_view question, Document document,
+                           const text::Tokenizer& tokenizer, const FeatureOptions& options);
 
 /// Finds the answer to `question` in `context`.
 /// Throws Error if either has no words; exceptions of the model pass through.

@@ -55,13 +55,15 @@ std::size_t best_window(const std::vector<Window>& windows, std::size_t piece) {
   return best;
 }
 
-/// Each token is a word, since what it stands for is known.
-Document document_of_tokens(std::string_view context, const text::Tokenizer& tokenizer) {
+}  // namespace
+
+Document make_token_document(std::string_view context, const text::Tokenizer& tokenizer) {
   Document document;
   document.context = context;
   document.words_are_tokens = true;
   text::Encoding encoding = tokenizer.encode_with_spans(context);
   document.piece_ids = std::move(encoding.ids);
+  document.token_words = std::move(encoding.words);
   for (const auto& [begin, end] : encoding.spans) {
     document.piece_to_word.push_back(static_cast<std::int32_t>(document.words.size()));
     document.words.push_back({begin, end});
@@ -69,10 +71,8 @@ Document document_of_tokens(std::string_view context, const text::Tokenizer& tok
   return document;
 }
 
-}  // namespace
-
 Document make_document(std::string_view context, const text::Tokenizer& tokenizer) {
-  if (!tokenizer.is_bert()) return document_of_tokens(context, tokenizer);
+  if (!tokenizer.is_bert()) return make_token_document(context, tokenizer);
   Document document;
   document.context = context;
   bool open = false;
@@ -122,7 +122,7 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
                    static_cast<std::size_t>(options.doc_stride));
   if (options.max_windows > 0 && windows.size() > options.max_windows)
     throw TooManyWindows(
-        fmt::format("the context makes {} windows, the limit is {}; shorten it or raise doc_stride",
+        fmt::format("the context makes {} windows, the limit is {}; shorten it or lower doc_stride",
                     windows.size(), options.max_windows));
   std::vector<Feature> features;
   features.reserve(windows.size());

@@ -43,7 +43,9 @@ struct Document {
   std::vector<Span> words;
   std::vector<std::int32_t> piece_ids;      ///< tokens of all words
   std::vector<std::int32_t> piece_to_word;  ///< [piece_ids] word of each token
-  bool words_are_tokens = false;            ///< with a tokenizer that is not BERT's
+  bool words_are_tokens = false;            ///< by make_token_document()
+  /// [words] then, which of the tokenizer's words a token belongs to (text::Encoding::words).
+  std::vector<std::uint32_t> token_words;
 };
 
 /// One window: [CLS] question [SEP] part of the document [SEP], or what stands for them, not
@@ -63,7 +65,12 @@ struct Feature {
   }
 };
 
+/// With BERT's tokenizer; with others make_token_document().
 Document make_document(std::string_view context, const text::Tokenizer& tokenizer);
+
+/// Each token is a word, since what it stands for is known. Throws Error with the tokenizer of a
+/// vocab.txt; see text::Tokenizer::with_spans().
+Document make_token_document(std::string_view context, const text::Tokenizer& tokenizer);
 
 /// Windows over `document` for one question, as `convert_example_to_features` of
 /// NVIDIA/TensorRT demo/BERT data_processing.py. A document without word pieces has none.

@@ -53,6 +53,8 @@ struct Span {
 struct Encoding {
   std::vector<std::int32_t> ids;
   std::vector<Span> spans;  ///< [ids] what each stands for; may be empty
+  /// [ids] which of the words each belongs to that the tokenizer makes of a text before its model.
+  std::vector<std::uint32_t> words;
 };
 
 class Pipeline;

@@ -136,6 +136,7 @@ std::vector<std::int32_t> Pipeline::encode_ids(std::string_view text) const {
 Encoding Pipeline::encode(std::string_view text) const {
   const Parts parts = split(text);
   Encoding encoding;
+  std::uint32_t word = 0;
   const auto add = [&](std::int32_t id, std::uint32_t begin, std::uint32_t end) {
     Span span = parts.original(begin, end);
     const Blanks blanks = post_processor.trims.empty()
@@ -147,6 +148,7 @@ Encoding Pipeline::encode(std::string_view text) const {
     }
     encoding.ids.push_back(id);
     encoding.spans.push_back(span);
+    encoding.words.push_back(word);
   };
   for (const Part& part : parts.parts) {
     if (part.token >= 0) {
@@ -155,6 +157,7 @@ Encoding Pipeline::encode(std::string_view text) const {
       for (const auto& [id, begin, end] : tokens_of(parts.text_of(part)))
         add(id, part.begin + begin, part.begin + std::max(end, begin + 1));
     }
+    ++word;
   }
   return encoding;
 }
