@@ -42,7 +42,7 @@ struct ModelSetup {
   std::int64_t vocabulary = 0;    ///< ids are below it
   std::int64_t fixed_batch = 0;   ///< that the file asks for; 0: any
   std::string dtype = "float32";  ///< for /info
-  // Embeddings
+  // Embeddings, and prompts of cross-encoders
   std::string pooling = {};
   bool normalized = false;
   bool pools_prompt = true;

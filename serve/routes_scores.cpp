@@ -78,10 +78,12 @@ Reply predict_route(Context& context) {
   const Truncation truncation = context.truncation(body);
   const bool raw = flag(body, "raw_scores") || is_raw(model.setup()) || model.setup().is_regression;
   std::vector<Sequence> sequences;
+  const std::string prompt = prompt_of(model, body);
   for (const std::vector<std::string>& pair : pairs) {
     check_not_empty(pair.front(), pair.back());
-    sequences.push_back(pair.size() == 1 ? context.encode(model, pair[0], truncation)
-                                         : context.encode(model, pair[0], pair[1], truncation));
+    const std::string first = prompt + pair[0];
+    sequences.push_back(pair.size() == 1 ? context.encode(model, first, truncation)
+                                         : context.encode(model, first, pair[1], truncation));
   }
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
@@ -105,7 +107,8 @@ Reply rerank_route(Context& context) {
   const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
   const bool with_text = flag(body, "return_text");
   std::vector<Sequence> sequences;
-  const std::vector<std::int32_t> query_ids = model.setup().tokenizer->encode(query);
+  const std::vector<std::int32_t> query_ids =
+      model.setup().tokenizer->encode(prompt_of(model, body) + query);
   for (const std::string& text : texts) {
     check_not_empty(query, text);
     sequences.push_back(context.encode(model, query_ids, text, truncation));

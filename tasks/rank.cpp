@@ -71,7 +71,8 @@ Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& token
   Rankings rankings;
   std::vector<Sequence> sequences;
   for (const Passage& passage : passages) {
-    sequences.push_back(encode_pair(passage.query, passage.text, tokenizer, options.max_length));
+    sequences.push_back(
+        encode_pair(options.prompt + passage.query, passage.text, tokenizer, options.max_length));
     rankings.tokens += sequences.back().length();
     rankings.truncated += sequences.back().cut > 0 ? 1 : 0;
   }

@@ -23,6 +23,7 @@ struct Passage {
 std::vector<Passage> read_passages(const std::filesystem::path& path, const std::string& query);
 
 struct RankOptions {
+  std::string prompt;    ///< before each query
   int max_length = 512;  ///< tokens of query and passage with separators
   text::BatchOptions batches;
   bool sigmoid = true;           ///< scores from 0 to 1, else the logits

@@ -21,11 +21,13 @@ class CrossEncoder(TextModel):
     vocab.txt, and config.json.
     max_length: tokens of a pair; by default as many as the model takes. activation_fn: of arrays of logits
     [pairs, labels]; by default as config_sentence_transformers.json or config.json name it, else the sigmoid of a
-    single label and none of several. Other options are those of bertcl.Session.
+    single label and none of several. prompts, default_prompt_name: texts before the first of a pair by their names, and
+    the one to use; by default as config_sentence_transformers.json says. Other options are those of bertcl.Session.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, device: str = "", max_length: int | None = None,
-                 activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, **session):
+                 activation_fn: Callable[[np.ndarray], np.ndarray] | None = None,
+                 prompts: dict[str, str] | None = None, default_prompt_name: str | None = None, **session):
         super().__init__(path, device=device, **session)
         if max_length:
             most = self.session.info.max_length or declared_length(self.model, self.config)
@@ -35,6 +37,11 @@ class CrossEncoder(TextModel):
             raise ValueError(f"{path}: the output '{self._logits.name}' is {self._logits.shape}; a cross-encoder gives "
                              "[pairs, labels]")
         self.activation_fn = activation_fn or self._default_activation()
+        files = read_json(self.model, "config_sentence_transformers.json")
+        files = files if files.get("model_type") == "CrossEncoder" else {}  # or prompts are those of vectors
+        self.prompts = {**(files.get("prompts") or {}), **(prompts or {})}
+        self.default_prompt_name = default_prompt_name or files.get("default_prompt_name")
+        self._prompt(None, None)  # that it is known
 
     @property
     def num_labels(self) -> int:
@@ -42,17 +49,22 @@ class CrossEncoder(TextModel):
 
     def predict(self, pairs: Sequence, batch_size: int = 32,
                 activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, apply_softmax: bool = False,
-                show_progress_bar: bool = False) -> np.ndarray | np.float32:
+                show_progress_bar: bool = False, *, prompt_name: str | None = None,
+                prompt: str | None = None) -> np.ndarray | np.float32:
         """Scores of a list of pairs, as float32: [pairs], or [pairs, labels] of a model with several labels; those of
         a single pair without the first axis. Which pairs are in a batch changes nothing. apply_softmax: over several
-        labels. show_progress_bar: draws it by tqdm."""
+        labels. show_progress_bar: draws it by tqdm. prompt: before the first text of each pair; else that of
+        prompt_name, else of default_prompt_name."""
         check_batch_size(batch_size)
         if not is_list(pairs):
             raise TypeError(f"pairs is {pairs!r}, expected a pair of texts or a list of pairs")
         pairs = list(pairs)
         if len(pairs) == 2 and all(isinstance(each, str) for each in pairs):
-            return self.predict([pairs], batch_size, activation_fn, apply_softmax)[0]
+            return self.predict([pairs], batch_size, activation_fn, apply_softmax, prompt_name=prompt_name,
+                                prompt=prompt)[0]
+        prompt = self._prompt(prompt_name, prompt)
         pairs = [_checked(pair, i) for i, pair in enumerate(pairs)]
+        pairs = [(prompt + first, second) for first, second in pairs]
         if not pairs:
             return np.zeros(0, np.float32)
         logits = np.zeros((len(pairs), self.num_labels), np.float32)
@@ -70,7 +82,8 @@ class CrossEncoder(TextModel):
 
     def rank(self, query: str, documents: Sequence[str], top_k: int | None = None, return_documents: bool = False,
              batch_size: int = 32, activation_fn: Callable[[np.ndarray], np.ndarray] | None = None,
-             show_progress_bar: bool = False) -> list[dict]:
+             show_progress_bar: bool = False, *, prompt_name: str | None = None,
+             prompt: str | None = None) -> list[dict]:
         """{"corpus_id", "score"}, with return_documents also "text", of each document, or of top_k, the best first;
         equal ones in their order."""
         if top_k is not None and top_k < 0:
@@ -81,12 +94,18 @@ class CrossEncoder(TextModel):
             raise TypeError(f"documents is {documents!r}, expected a list of texts")
         documents = list(documents)
         scores = self.predict([(query, document) for document in documents], batch_size, activation_fn,
-                              show_progress_bar=show_progress_bar)
+                              show_progress_bar=show_progress_bar, prompt_name=prompt_name, prompt=prompt)
         results = [{"corpus_id": int(i), "score": float(scores[i])} for i in np.argsort(-scores, kind="stable")][:top_k]
         if return_documents:
             for result in results:
                 result["text"] = documents[result["corpus_id"]]
         return results
+
+    def _prompt(self, name, text):
+        name = self.default_prompt_name if name is None else name
+        if text is None and name is not None and name not in self.prompts:
+            raise ValueError(f"unknown prompt '{name}' (choose from {', '.join(sorted(self.prompts)) or 'none'})")
+        return text if text is not None else self.prompts.get(name, "")
 
     def _default_activation(self):
         own = read_json(self.model, "config_sentence_transformers.json").get("activation_fn")

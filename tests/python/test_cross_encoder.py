@@ -62,6 +62,25 @@ class CrossEncoderTest(unittest.TestCase):
                     self.assert_ranked(self.models[name].rank(query, DOCUMENTS, return_documents=True), theirs)
                 self.assert_ranked(self.models[name].rank(QUERIES[0], DOCUMENTS, top_k=2), GOLDEN[name]["top_k"])
 
+    def test_the_first_text_has_the_prompt_of_the_model(self):
+        folder, plain = self.folder / "prompted", self.models["one label"]
+        shutil.copytree(self.paths["one label"], folder)
+        config = {"model_type": "CrossEncoder", "prompts": {"find": "Find: ", "none": ""},
+                  "default_prompt_name": "find"}
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(config))
+        model = bertcl.CrossEncoder(folder, device="cpu")
+        query, document = "Who wrote it?", "Ada wrote it."
+        expected = plain.predict(("Find: " + query, document))
+        self.assertNotEqual(plain.predict((query, document)), expected)
+        self.assertEqual(model.predict((query, document)), expected)
+        self.assertEqual(model.rank(query, [document]), plain.rank("Find: " + query, [document]))
+        self.assertEqual(model.predict((query, document), prompt_name="none"), plain.predict((query, document)))
+        self.assertEqual(plain.predict((query, document), prompt="Find: "), expected)
+        with self.assertRaisesRegex(ValueError, r"unknown prompt 'seek' \(choose from find, none\)"):
+            model.predict((query, document), prompt_name="seek")
+        with self.assertRaisesRegex(ValueError, "unknown prompt 'seek'"):
+            bertcl.CrossEncoder(folder, default_prompt_name="seek")
+
     def test_batches_change_nothing_that_matters(self):
         model = self.models["one label"]
         expected = model.predict(pairs())

@@ -91,6 +91,23 @@ TEST_F(ServedModel, ACrossEncoderGivesScoresThoughItHasModules) {
   EXPECT_EQ(load(HeadOf::two_classes).kind, Kind::classifier);
 }
 
+TEST_F(ServedModel, TheFirstTextOfACrossEncoderHasItsPrompt) {
+  const json asked = {{"query", "Find: who?"}, {"texts", {"a text"}}},
+             query = {{"query", "who?"}, {"texts", {"a text"}}},
+             pair = {{"inputs", json::array({json::array({"who?", "a text"})})}};
+  const json expected = post(HeadOf::score, "/rerank", asked);
+  EXPECT_NE(post(HeadOf::score, "/rerank", query), expected);
+  write("modules.json", R"([{"type": "models.Transformer", "path": ""}])");
+  write("config_sentence_transformers.json",
+        R"({"model_type": "CrossEncoder", "prompts": {"find": "Find: ", "none": ""},
+            "default_prompt_name": "find"})");
+  EXPECT_EQ(post(HeadOf::score, "/rerank", query), expected);
+  EXPECT_EQ(post(HeadOf::score, "/predict", pair)[0][0]["score"], expected[0]["score"]);
+  json plain = asked;
+  plain["prompt_name"] = "none";
+  EXPECT_EQ(post(HeadOf::score, "/rerank", plain), expected);
+}
+
 TEST_F(ServedModel, RegressionGivesNumbersAsTheyAre) {
   const json text = {{"inputs", "a text"}}, raw = {{"inputs", "a text"}, {"raw_scores", true}},
              rank = {{"query", "Who?"}, {"texts", {"a text"}}};

@@ -125,6 +125,28 @@ TEST_F(RerankTest, LongPassagesAreTruncatedWithAWarning) {
   EXPECT_EQ(run("rerank", lines(kPassages), {"-q", "Who?"}).err, result.err);
 }
 
+TEST_F(RerankTest, TheQueryHasThePromptOfTheModel) {
+  const auto scores = [&](const std::string& query) {
+    const nlohmann::json report = json("rerank", lines(kPassages), {"-q", query});
+    std::vector<double> all;
+    for (const auto& result : report.at("queries").at(0).at("results"))
+      all.push_back(result.at("score"));
+    EXPECT_EQ(all.size(), kPassages.size());
+    return all;
+  };
+  const std::vector<double> expected = scores("Find: who?");
+  write("modules.json", R"([{"type": "models.Transformer", "path": ""}])");
+  const auto configure = [&](const std::string& type) {
+    write("config_sentence_transformers.json",
+          R"({"prompts": {"find": "Find: "}, "default_prompt_name": "find", "model_type": ")" +
+              type + "\"}");
+  };
+  configure("CrossEncoder");
+  EXPECT_EQ(scores("who?"), expected);
+  configure("SentenceTransformer");
+  EXPECT_NE(scores("who?"), expected) << "a prompt of vectors";
+}
+
 TEST_F(RerankTest, WhatDoesNotFitIsRefused) {
   expect_refused({"rerank", kModel, "-q", "Who?"}, {kModel, "[batch, 1]", "start_logits"}, {},
                  "a\n");

@@ -11,12 +11,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
 #include "support/stopwatch.hpp"
+#include "tasks/embedding_files.hpp"
 #include "tasks/rank.hpp"
 #include "tools/models/activation.hpp"
 #include "tools/models/task_model.hpp"
@@ -85,20 +86,22 @@ int run_rerank(const RerankOptions& options) {
   if (options.passages.empty() && isatty(STDIN_FILENO) == 1)
     throw Error("no passages: name a file of passages, or give them on standard input");
   const auto device = opencl::ContextFuture::open(options.device);
-  const auto [tokenizer, passages] = device.meanwhile([&] {
-    return std::pair(
+  const auto [tokenizer, files, passages] = device.meanwhile([&] {
+    return std::tuple(
         load_tokenizer(options.vocabulary, {options.model}),
+        tasks::read_embedding_files(options.model),
         tasks::read_passages(options.passages.empty() ? "-" : options.passages, options.query));
   });
   tasks::RankOptions rank;
   rank.sigmoid = options.logits ? !*options.logits : has_sigmoid(options.model);
+  if (files.scores_pairs) rank.prompt = files.default_prompt;
   rank.top_k = options.top_k.value_or(0);
   rank.allow_nonfinite = options.allow_nonfinite;
   runtime::Session session = load_model(options.model, options, device);
   if (!meets_requirement(session, options)) return kCheckFailed;
   TaskModel model(session, tasks::rank_head());
   model.model().check_vocabulary(tokenizer.vocabulary_size());
-  rank.max_length = model.model().max_length(options.max_length);
+  rank.max_length = model.model().max_length(options.max_length, files);
   model.model().bound(rank.batches);
   model.warm_up();
 

@@ -74,8 +74,7 @@ Embedder::Embedder(runtime::Session& session, const EmbeddingOptions& options, b
       allow_nonfinite_(allow_nonfinite),
       lower_case_(files.lower_case && !options.vocabulary.lower_case) {
   model_.check_vocabulary(tokenizer.vocabulary_size());
-  max_length_ = options.max_length.value_or(files.longest_text(static_cast<int>(model_.longest())));
-  model_.check_length(max_length_);
+  max_length_ = model_.max_length(options.max_length, files);
   batches_ = {options.batch_tokens, 256};
   model_.bound(batches_);
   dimensions_ = static_cast<std::size_t>(session.outputs().front().type.shape[1].constant());

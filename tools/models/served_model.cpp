@@ -162,9 +162,7 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   }
   const TextModel reader(*setup.session);
   reader.check_vocabulary(setup.tokenizer->vocabulary_size());
-  if (options.max_length) reader.check_length(*options.max_length);
-  setup.max_length = static_cast<std::size_t>(
-      options.max_length.value_or(files.longest_text(static_cast<int>(reader.longest()))));
+  setup.max_length = static_cast<std::size_t>(reader.max_length(options.max_length, files));
   setup.fixed_batch = reader.ports().batch;
   // Pooling hides the table of some models.
   const std::int64_t rows = setup.session->plan().word_rows;
@@ -172,6 +170,10 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
       rows > 0 ? rows : static_cast<std::int64_t>(setup.tokenizer->vocabulary_size());
   setup.dtype = dtype_of(*setup.session, options);
   setup.answer.predictions.allow_nonfinite = options.allow_nonfinite;
+  if (files.scores_pairs) {
+    setup.prompts = files.prompts;
+    setup.default_prompt = files.default_prompt;
+  }
   if (pools)
     set_embedding(setup, pooling, files, options);
   else

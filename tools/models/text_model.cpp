@@ -113,6 +113,11 @@ int TextModel::max_length(std::optional<int> asked, std::optional<int> otherwise
   return std::min(most, limit.value_or(most));
 }
 
+int TextModel::max_length(std::optional<int> asked, const tasks::EmbeddingFiles& files) const {
+  if (asked) check_length(*asked);
+  return asked.value_or(files.longest_text(static_cast<int>(longest())));
+}
+
 void TextModel::bound(text::BatchOptions& batches) const {
   if (ports_.batch > 0) {
     batches.max_batch = static_cast<int>(std::min<std::int64_t>(batches.max_batch, ports_.batch));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/session.hpp"
+#include "tasks/embedding_files.hpp"
 #include "text/batch.hpp"
 
 namespace bertcl::tools {
@@ -36,9 +37,11 @@ class TextModel {
   /// Throws Error if sequences of `max_length` tokens are too long for the model.
   void check_length(int max_length) const;
   /// Tokens of a sequence: as many as are `asked` for, which check_length() has to take; else as
-  /// many as the model takes and the files beside it say (tasks::declared_length()), where these are
-  /// silent `otherwise`, or 512.
+  /// many as the model takes and the files beside it say (tasks::declared_length()), where these
+  /// are silent `otherwise`, or 512.
   int max_length(std::optional<int> asked, std::optional<int> otherwise = std::nullopt) const;
+  /// The same as sentence-transformers' files say.
+  int max_length(std::optional<int> asked, const tasks::EmbeddingFiles& files) const;
   /// Applies the file's bounds to a batch.
   void bound(text::BatchOptions& batches) const;
 
