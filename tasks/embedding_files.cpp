@@ -39,7 +39,8 @@ void if_there(const fs::path& path, const Visit& visit) {
   visit(text::JsonNode(json, origin));
 }
 
-/// Both spellings: a flag for each mode, and the name of one.
+/// Both spellings: the name of a mode, else a flag for each; the mean where there is neither
+/// (`_convert_legacy_pooling_kwargs` of sentence-transformers 6.2.0).
 void read_pooling(const text::JsonNode& config, EmbeddingFiles& files) {
   constexpr std::array<std::pair<const char*, const char*>, 6> modes = {{
       {"mean_tokens", "mean"},
@@ -49,29 +50,29 @@ void read_pooling(const text::JsonNode& config, EmbeddingFiles& files) {
       {"mean_sqrt_len_tokens", ""},
       {"weightedmean_tokens", ""},
   }};
-  std::vector<std::string> found;
   const auto refuse = [&](const std::string& what) {
     config.fail(
         fmt::format("asks for pooling by {}, which is not supported (mean, max, cls, last); {}",
                     what, kRemedy));
   };
-  for (const auto& [mode, name] : modes) {
-    const auto flag = config.find(std::string("pooling_mode_") + mode);
-    if (!flag || !flag->boolean()) continue;
-    if (!*name) refuse(mode);
-    found.emplace_back(name);
-  }
-  if (const auto mode = config.find("pooling_mode"); mode && found.empty()) {
+  if (const auto mode = config.find("pooling_mode")) {
     const bool listed = mode->value().is_array();
     if (listed && mode->value().size() != 1)
       refuse(mode->value().empty() ? "no mode" : "several modes at once");
     const std::string name = listed ? mode->element(0).string() : mode->string();
     const std::string known = name == "lasttoken" ? "last" : name;
     if (known != "mean" && known != "max" && known != "cls" && known != "last") refuse(name);
-    found.push_back(known);
+    files.pooling = known;
+  } else {
+    for (const auto& [flag_name, name] : modes) {
+      const auto flag = config.find(std::string("pooling_mode_") + flag_name);
+      if (!flag || !flag->boolean()) continue;
+      if (!*name) refuse(flag_name);
+      if (!files.pooling.empty()) refuse("several modes at once");
+      files.pooling = name;
+    }
+    if (files.pooling.empty()) files.pooling = "mean";
   }
-  if (found.size() != 1) refuse(found.empty() ? "no mode" : "several modes at once");
-  files.pooling = found.front();
   if (const auto prompt = config.find("include_prompt")) files.pools_prompt = prompt->boolean();
 }
 

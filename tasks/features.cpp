@@ -90,8 +90,7 @@ void hide_tokens(Sequence& sequence, const text::Tokenizer& tokenizer, std::mt19
 }  // namespace
 
 std::string embedded_text(std::string_view text, bool lower_case) {
-  const std::string_view ends = text::stripped(text);
-  return lower_case ? text::lower(ends) : std::string(ends);
+  return lower_case ? text::lower(text) : std::string(text);
 }
 
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length) {

@@ -26,8 +26,8 @@ struct Sequence {
   std::size_t length() const { return ids.size(); }
 };
 
-/// A text as sentence-transformers prepares it for a vector: without white space at its ends (of
-/// Unicode, as Python's str.strip()), lower-cased where the model's files say so.
+/// A text as sentence-transformers prepares it for a vector: lower-cased where the model's files say
+/// so.
 std::string embedded_text(std::string_view text, bool lower_case);
 
 // All throw Error if `max_length` leaves no room for a text.

@@ -108,18 +108,6 @@ bool is_cjk_ideograph(char32_t c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-std::string_view stripped(std::string_view text) {
-  std::size_t begin = 0, end = 0, position = 0;  // of what is not space
-  for (bool inside = false; position < text.size();) {
-    const std::size_t start = position;
-    if (is_space(next_code_point(text, position))) continue;
-    if (!inside) begin = start;
-    inside = true;
-    end = position;
-  }
-  return text.substr(begin, end - begin);
-}
-
 std::string lower(std::string_view text) {
   if (is_ascii(text)) return lower_ascii(text);
   std::string result;

@@ -46,9 +46,6 @@ bool is_bert_punctuation(char32_t c);
 /// The blocks that BERT takes for Chinese characters: each is a word of its own.
 bool is_cjk_ideograph(char32_t c);
 
-/// str.strip(): without is_space() at both ends.
-std::string_view stripped(std::string_view text);
-
 /// str.lower(): full Unicode mapping, final sigma included.
 std::string lower(std::string_view text);
 

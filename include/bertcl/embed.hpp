@@ -40,11 +40,10 @@ struct EmbedOptions {
   bool lower_case = false;      ///< lower-case the texts: EmbeddingSettings::lower_case
 };
 
-/// A vector for each text, without the white space at its ends (as sentence-transformers), f32
-/// [texts, dimensions] in their order, of a session with SessionOptions::pooling. Texts of similar
-/// length run together; the vector of a text does not depend on those beside it. That of a text
-/// without tokens, of a tokenizer that adds none, is 0. Throws Error where the session has another
-/// output.
+/// A vector for each text, f32 [texts, dimensions] in their order, of a session with
+/// SessionOptions::pooling. Texts of similar length run together; the vector of a text does not
+/// depend on those beside it. That of a text without tokens, of a tokenizer that adds none, is 0.
+/// Throws Error where the session has another output.
 BERTCL_API Tensor embed(const Session& session, const Tokenizer& tokenizer,
                         const std::vector<std::string>& texts, const EmbedOptions& options = {});
 

@@ -115,7 +115,6 @@ class SentenceTransformer:
     get_embedding_dimension = get_sentence_embedding_dimension
 
     def _encodings(self, texts):
-        texts = [text.strip() for text in texts]
         with self._lock:
             truncate(self.tokenizer, self.max_seq_length)
             return self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)

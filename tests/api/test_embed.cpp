@@ -82,12 +82,11 @@ TEST_F(ApiEmbed, TextsArePreparedAsSentenceTransformersDo) {
                                 ".json");
   const Tokenizer cased = Tokenizer::load(file.path());
   const auto vector_of = [&](const std::string& text, bool lower_case = false) {
-    const Tensor vector =
-        embed(session, cased, {text}, {.prompt = "\u3000", .lower_case = lower_case});
+    const Tensor vector = embed(session, cased, {text}, {.lower_case = lower_case});
     return std::vector<float>(vector.values<float>().begin(), vector.values<float>().end());
   };
   EXPECT_NE(vector_of("É"), vector_of("é"));
-  EXPECT_EQ(vector_of("É \n"), vector_of("É"));
+  EXPECT_NE(vector_of("É \n"), vector_of("É")) << "white space is the tokenizer's";
   EXPECT_EQ(vector_of("É", true), vector_of("é"));
 }
 

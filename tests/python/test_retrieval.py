@@ -77,7 +77,7 @@ class Retrieval(unittest.TestCase):
     def vectors(self, model, texts):
         reference, rows = Reference(model), []
         for text in texts:
-            ids = self.tokenizer.encode(text.strip()).ids
+            ids = self.tokenizer.encode(text).ids
             ids = np.array([ids[:95] + ids[-1:] if len(ids) > 96 else ids])
             run = reference.run(dict(input_ids=ids, attention_mask=np.ones_like(ids), token_type_ids=0 * ids))
             rows.append(run["last_hidden_state"][0].astype(np.float64).mean(0))

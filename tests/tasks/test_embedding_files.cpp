@@ -93,6 +93,23 @@ TEST_F(EmbeddingFilesTest, OnePoolingMayStandInAList) {
   EXPECT_THAT(error_of([&] { pooling(R"(["sum"])"); }), HasSubstr("by sum"));
 }
 
+TEST_F(EmbeddingFilesTest, ANameGoesBeforeFlagsAndTheMeanIsTheDefault) {
+  const auto pooling = [&](const std::string& json) {
+    write("1_Pooling/config.json", json);
+    return read().pooling;
+  };
+  EXPECT_EQ(pooling(R"({"word_embedding_dimension": 384})"), "mean");
+  EXPECT_EQ(pooling(R"({"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": false})"),
+            "mean");
+  EXPECT_EQ(pooling(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})"),
+            "cls");
+  EXPECT_EQ(pooling(R"({"pooling_mode": "max", "pooling_mode_mean_tokens": true})"), "max");
+  EXPECT_THAT(error_of([&] {
+                pooling(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})");
+              }),
+              HasSubstr("several modes"));
+}
+
 TEST_F(EmbeddingFilesTest, FilesLieBesideTheModelOrAboveItsFolderOnnx) {
   write("onnx/model.onnx", "");
   write("other/model.onnx", "");

@@ -100,14 +100,6 @@ TEST(Unicode, CodePoints) {
   EXPECT_EQ(position, 4u);
 }
 
-TEST(Unicode, StripsAsPython) {
-  EXPECT_EQ(stripped(""), "");
-  EXPECT_EQ(stripped(" \t\u3000\u00A0\x1C\n"), "");
-  EXPECT_EQ(stripped("a"), "a");
-  EXPECT_EQ(stripped("\u2003 a\u3000b\u200B \u0085\v"), "a\u3000b\u200B") << "no space: U+200B";
-  EXPECT_EQ(stripped(" \xFF "), "\xFF") << "what is no UTF-8 is no space";
-}
-
 TEST(Unicode, ClassesAsInPython) {
   for (const char32_t c : {U' ', U'\t', U'\x1C', U'\x85', U'\xA0', U'\u2028', U'\u3000'}) {
     EXPECT_TRUE(is_space(c)) << static_cast<unsigned>(c);

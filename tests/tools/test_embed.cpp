@@ -223,7 +223,7 @@ TEST_F(EmbedTest, TextsArePreparedAsSentenceTransformersDo) {
   };
   const Vectors upper = vectors_of("É"), lower = vectors_of("é");
   EXPECT_NE(upper, lower);
-  EXPECT_EQ(vectors_of(" \u3000É\t"), upper) << "the spaces at its ends are no token";
+  EXPECT_NE(vectors_of(" É"), upper) << "spaces at its ends are the tokenizer's";
   write("modules.json", R"([{"type": "sentence_transformers.models.Transformer", "path": ""}])");
   write("sentence_bert_config.json", R"({"do_lower_case": true})");
   EXPECT_EQ(vectors_of("É"), lower) << "the accent stays, and the tokenizer is not BERT's";
