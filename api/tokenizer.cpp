@@ -26,18 +26,16 @@ void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::stri
   const auto room = static_cast<std::size_t>(max_length - special);
   const auto [kept_a, kept_b] = second ? text::kept_of_pair(a.size(), b.size(), room)
                                        : std::pair{std::min(a.size(), room), std::size_t{0}};
-  a.resize(kept_a);
-  b.resize(kept_b);
-  const auto append = [&](const std::vector<std::int32_t>& ids) {
+  const auto append = [&](std::span<const std::int32_t> ids) {
     to.ids.insert(to.ids.end(), ids.begin(), ids.end());
     to.types.resize(to.ids.size());
   };
   append(second ? around.pair_before : around.before);
-  append(a);
+  append(tokenizer.kept(a, kept_a));
   append(second ? around.pair_between : around.after);
   if (second) {
     const std::size_t text = to.ids.size();
-    append(b);
+    append(tokenizer.kept(b, kept_b));
     append(around.pair_after);
     const std::size_t begin = around.second_begin(text, to.ids.size());
     std::fill(to.types.begin() + static_cast<std::ptrdiff_t>(begin), to.types.end(), 1);

@@ -18,8 +18,8 @@ void append(Sequence& to, Pieces pieces) {
   to.ids.insert(to.ids.end(), pieces.begin(), pieces.end());
 }
 
-Pieces kept(Pieces pieces, std::size_t count, Side side) {
-  return side == Side::left ? pieces.last(count) : pieces.first(count);
+Pieces kept(Pieces pieces, std::size_t count, bool cuts_left) {
+  return cuts_left ? pieces.last(count) : pieces.first(count);
 }
 
 std::size_t room_beside(std::size_t specials, std::size_t limit) {
@@ -38,7 +38,7 @@ Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, st
     throw TooLong{pieces.size() + special.count(), limit};
   Sequence sequence;
   append(sequence, special.before);
-  append(sequence, kept(pieces, std::min(pieces.size(), room), truncation.side));
+  append(sequence, kept(pieces, std::min(pieces.size(), room), truncation.cuts_left(tokenizer)));
   append(sequence, special.after);
   return sequence;
 }
@@ -58,10 +58,10 @@ Sequence encode_pair(const text::Tokenizer& tokenizer, Pieces a, std::string_vie
   const auto [kept_a, kept_b] = text::kept_of_pair(a.size(), b.size(), room);
   Sequence sequence;
   append(sequence, special.pair_before);
-  append(sequence, kept(a, kept_a, truncation.side));
+  append(sequence, kept(a, kept_a, truncation.cuts_left(tokenizer)));
   append(sequence, special.pair_between);
   const std::size_t begin = sequence.ids.size();
-  append(sequence, kept(b, kept_b, truncation.side));
+  append(sequence, kept(b, kept_b, truncation.cuts_left(tokenizer)));
   append(sequence, special.pair_after);
   if (special.segments) {
     sequence.types.assign(sequence.ids.size(), 1);

@@ -19,7 +19,11 @@ enum class Side { right, left };
 /// How long texts are cut; without `truncate` they are refused.
 struct Truncation {
   bool truncate = false;
-  Side side = Side::right;
+  std::optional<Side> side = {};  ///< none: that of the tokenizer
+
+  bool cuts_left(const text::Tokenizer& tokenizer) const {
+    return side ? *side == Side::left : tokenizer.cuts_left();
+  }
 };
 
 /// Thrown without `truncate`.

@@ -174,12 +174,12 @@ Sequence Context::encode(const Model& model, std::span<const std::int32_t> first
 }
 
 Truncation Context::truncation(const text::JsonNode& body) const {
-  Truncation truncation{service.options().auto_truncate, Side::right};
+  Truncation truncation{service.options().auto_truncate};
   if (const auto truncate = body.find("truncate")) truncation.truncate = truncate->boolean();
   if (const auto side = body.find("truncation_direction")) {
-    if (side->string() == "Left" || side->string() == "left")
-      truncation.side = Side::left;
-    else if (side->string() != "Right" && side->string() != "right")
+    const bool left = side->string() == "Left" || side->string() == "left";
+    truncation.side = left ? Side::left : Side::right;
+    if (!left && side->string() != "Right" && side->string() != "right")
       side->fail("is neither \"Left\" nor \"Right\"");
   }
   return truncation;

@@ -121,9 +121,10 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
       make_windows(document.piece_ids.size(), static_cast<std::size_t>(room),
                    static_cast<std::size_t>(options.doc_stride));
   if (options.max_windows > 0 && windows.size() > options.max_windows)
-    throw TooManyWindows(
-        fmt::format("the context makes {} windows, the limit is {}; shorten it or lower doc_stride",
-                    windows.size(), options.max_windows));
+    throw TooManyWindows(fmt::format(
+        "the context makes {} windows, the limit is {}; shorten it or let windows overlap less "
+        "(doc_stride)",
+        windows.size(), options.max_windows));
   std::vector<Feature> features;
   features.reserve(windows.size());
   for (std::size_t i = 0; i < windows.size(); ++i) {

@@ -100,7 +100,7 @@ Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, in
 Sequence encode_pieces(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer,
                        int max_length) {
   const std::size_t kept = std::min(pieces.size(), room(max_length, tokenizer.special().count()));
-  Sequence sequence = enclose(pieces.first(kept), tokenizer);
+  Sequence sequence = enclose(tokenizer.kept(pieces, kept), tokenizer);
   sequence.cut = pieces.size() - kept;
   return sequence;
 }
@@ -129,10 +129,10 @@ Sequence encode_pair(std::string_view first, std::string_view second,
   const auto [kept_a, kept_b] = text::kept_of_pair(a.size(), b.size(), fits);
   Sequence sequence;
   append(sequence.ids, special.pair_before);
-  append(sequence.ids, std::span(a).first(kept_a));
+  append(sequence.ids, tokenizer.kept(a, kept_a));
   append(sequence.ids, special.pair_between);
   const std::size_t text = sequence.ids.size();
-  append(sequence.ids, std::span(b).first(kept_b));
+  append(sequence.ids, tokenizer.kept(b, kept_b));
   append(sequence.ids, special.pair_after);
   sequence.second = special.second_begin(text, sequence.ids.size());
   sequence.cut = a.size() + b.size() - kept_a - kept_b;

@@ -26,13 +26,13 @@ struct Sequence {
   std::size_t length() const { return ids.size(); }
 };
 
-/// A text as sentence-transformers prepares it for a vector: lower-cased where the model's files say
-/// so.
+/// A text as sentence-transformers prepares it for a vector: lower-cased where the model's files
+/// say so.
 std::string embedded_text(std::string_view text, bool lower_case);
 
 // All throw Error if `max_length` leaves no room for a text.
 
-/// The beginning of the text, as Hugging Face's truncation does it.
+/// The part of the text that text::Tokenizer::kept() keeps, as Hugging Face's truncation does it.
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length);
 
 /// The same of a text that is tokenized already.
@@ -47,8 +47,8 @@ Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t par
 std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenizer& tokenizer,
                                      int max_length);
 
-/// Two texts; the longer one loses its last word pieces, and so does the other once they are equal
-/// (text::kept_of_pair).
+/// Two texts; the longer one loses word pieces, and so does the other once they are equal
+/// (text::kept_of_pair, text::Tokenizer::kept()).
 Sequence encode_pair(std::string_view first, std::string_view second,
                      const text::Tokenizer& tokenizer, int max_length);
 

@@ -42,6 +42,11 @@ Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOpt
     read(options.lower_case, "do_lower_case");
     read(options.strip_accents, "strip_accents");
     read(options.split_cjk, "tokenize_chinese_chars");
+    if (const auto side = settings.find("truncation_side"); side && !options.cut_left) {
+      options.cut_left = side->string() == "left";
+      if (!*options.cut_left && side->string() != "right")
+        side->fail(fmt::format("is \"{}\", neither \"right\" nor \"left\"", side->string()));
+    }
   }
   return Tokenizer::from_file(vocabulary, std::move(options));
 }

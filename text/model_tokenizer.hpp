@@ -15,9 +15,9 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
                                       const std::string& advice);
 
 /// Reads a vocabulary. What the options leave open is as tokenizer_config.json beside it says
-/// ("do_lower_case", "strip_accents", "tokenize_chinese_chars"), else as a tokenizer.json itself
-/// does; else letters are lower-cased and accents dropped. Throws Error if a value is of another
-/// type.
+/// ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "truncation_side"), else as a
+/// tokenizer.json itself does; else letters are lower-cased and accents dropped. Throws Error if a
+/// value is of another type.
 Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options = {});
 
 }  // namespace bertcl::text

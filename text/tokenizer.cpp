@@ -36,7 +36,8 @@ std::string_view strip(std::string_view line) {
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerOptions& options)
-    : options_(options),
+    : cuts_left_(options.cut_left.value_or(false)),
+      options_(options),
       basic_(options),
       max_word_chars_(static_cast<std::size_t>(std::max(options.max_word_chars.value_or(100), 0))) {
 }
@@ -46,6 +47,7 @@ Tokenizer Tokenizer::of_pipeline(std::shared_ptr<const Pipeline> pipeline) {
   tokenizer.is_bert_ = pipeline->bert.has_value();
   tokenizer.special_ = pipeline->post_processor.special;
   tokenizer.longest_ = pipeline->longest;
+  tokenizer.cuts_left_ = pipeline->cuts_left;
   tokenizer.pipeline_ = std::move(pipeline);
   return tokenizer;
 }
@@ -125,7 +127,7 @@ Encoding Tokenizer::encode_with_spans(std::string_view text) const {
 
 Tokenizer Tokenizer::with_spans() const {
   if (pipeline_) return *this;
-  return of_pipeline(make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt"));
+  return of_pipeline(make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt", options_));
 }
 
 std::vector<std::string> Tokenizer::tokenize(std::string_view text) const {

@@ -22,6 +22,8 @@ struct TokenizerOptions {
   std::optional<bool> lower_case = std::nullopt;     ///< by default true: uncased vocabulary
   std::optional<bool> strip_accents = std::nullopt;  ///< by default where lower-cased
   std::optional<bool> split_cjk = std::nullopt;      ///< by default true: ideographs are words
+  /// Texts that are too long lose their first tokens; by default as a tokenizer.json says, or not.
+  std::optional<bool> cut_left = std::nullopt;
   /// A longer word is [UNK]; by default 100, as in Hugging Face's transformers.
   std::optional<int> max_word_chars = std::nullopt;
 };
@@ -124,6 +126,13 @@ class Tokenizer {
   /// Most tokens of a sequence with its special tokens, if the file says so.
   std::optional<int> longest() const { return longest_; }
 
+  /// Of the tokens of a text that is too long, the `count` that stay: the first, or, where
+  /// cuts_left(), the last.
+  std::span<const std::int32_t> kept(std::span<const std::int32_t> ids, std::size_t count) const {
+    return cuts_left_ ? ids.last(count) : ids.first(count);
+  }
+  bool cuts_left() const { return cuts_left_; }
+
   Spelling spelling() const;
 
   /// Whether it splits words as BERT does: basic(), then word pieces with "##".
@@ -147,7 +156,7 @@ class Tokenizer {
   std::shared_ptr<const Pipeline> pipeline_;  // none: of a vocab.txt
   SpecialTokens special_;
   std::optional<int> longest_;
-  bool is_bert_ = true;
+  bool is_bert_ = true, cuts_left_ = false;
 
   TokenizerOptions options_;
   BasicTokenizer basic_;

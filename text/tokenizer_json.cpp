@@ -106,20 +106,20 @@ void surround_as_bert(Pipeline& pipeline) {
     pipeline.post_processor.special = {{*begin}, {*end}, {*begin}, {*end}, {*end}, true};
 }
 
-std::optional<int> read_longest(const JsonNode& root) {
+void read_truncation(const JsonNode& root, Pipeline& pipeline) {
   const auto truncation = root.find("truncation");
-  if (!truncation) return std::nullopt;
-  if (const auto direction = truncation->find("direction");
-      direction && direction->string() != "Right")
-    direction->fail(
-        fmt::format("is \"{}\"; only \"Right\" is supported: the end of a long text is "
-                    "truncated",
-                    direction->string()));
+  if (!truncation) return;
+  if (const auto direction = truncation->find("direction")) {
+    pipeline.cuts_left = direction->string() == "Left";
+    if (!pipeline.cuts_left && direction->string() != "Right")
+      direction->fail(
+          fmt::format("is \"{}\", neither \"Right\" nor \"Left\"", direction->string()));
+  }
   const JsonNode length = truncation->at("max_length");
   const std::int64_t longest = length.integer();
   if (longest < 1 || longest > 1'000'000'000)
     length.fail(fmt::format("is {}; expected a number of tokens", longest));
-  return static_cast<int>(longest);
+  pipeline.longest = static_cast<int>(longest);
 }
 
 bool is_byte_level(const Json& pre_tokenizer) {
@@ -161,7 +161,8 @@ std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& 
   } else if (pipeline->bert) {
     surround_as_bert(*pipeline);
   }
-  pipeline->longest = read_longest(root);
+  read_truncation(root, *pipeline);
+  pipeline->cuts_left = options.cut_left.value_or(pipeline->cuts_left);
   pipeline->word_pieces = kind_of_model(*model) == "WordPiece";
   pipeline->byte_level =
       document.contains("pre_tokenizer") && is_byte_level(document["pre_tokenizer"]);

@@ -148,8 +148,8 @@ TEST(HostileRequests, WindowsOfAContextAreBounded) {
   for (int i = 0; i < 400; ++i) context += "word ";
   json body = {{"question", "Who?"}, {"context", context}, {"max_seq_len", 50}, {"doc_stride", 1}};
   EXPECT_THAT(answer_to(small, "/answer", body.dump()),
-              AllOf(HasSubstr("413 "), HasSubstr(" windows, the limit is 4; shorten it or lower "
-                                                 "doc_stride")));
+              AllOf(HasSubstr("413 "), HasSubstr(" windows, the limit is 4; shorten it or let "
+                                                 "windows overlap less (doc_stride)")));
   body["context"] = context.substr(0, 100);
   EXPECT_EQ(small.status("/answer", body), 200);
   body["top_k"] = 100;

@@ -75,6 +75,21 @@ TEST_F(ServedModel, OtherTextsAreAsLongAsTheirFilesSay) {
   EXPECT_EQ(answers.answer.features.max_seq_length, 256);
 }
 
+TEST_F(ServedModel, TextsAreCutOnTheSideOfTheTokenizer) {
+  const auto ranked = [&](const json& more) {
+    json body = {{"query", "Who?"}, {"texts", {"one two three four five"}}, {"truncate", true}};
+    body.update(more);
+    return post(HeadOf::score, "/rerank", body);
+  };
+  write("tokenizer_config.json", R"({"model_max_length": 7})");
+  const json right = ranked(json::object());
+  const json left = ranked({{"truncation_direction", "Left"}});
+  EXPECT_NE(left, right);
+  write("tokenizer_config.json", R"({"model_max_length": 7, "truncation_side": "left"})");
+  EXPECT_EQ(ranked(json::object()), left);
+  EXPECT_EQ(ranked({{"truncation_direction", "Right"}}), right);
+}
+
 TEST_F(ServedModel, ACrossEncoderGivesScoresThoughItHasModules) {
   write("modules.json", R"([{"type": "sentence_transformers.base.modules.transformer.Transformer",
                              "path": ""}])");

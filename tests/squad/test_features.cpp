@@ -140,8 +140,8 @@ TEST(Features, WindowsMayBeBounded) {
   options.max_windows = 3;
   EXPECT_EQ(make_features(document, "who", letter_tokenizer(), options).size(), 3u);
   options.max_windows = 2;
-  EXPECT_ERROR(HasSubstr("the context makes 3 windows, the limit is 2; shorten it or raise "
-                         "doc_stride"),
+  EXPECT_ERROR(HasSubstr("the context makes 3 windows, the limit is 2; shorten it or let "
+                         "windows overlap less (doc_stride)"),
                make_features(document, "who", letter_tokenizer(), options));
 }
 

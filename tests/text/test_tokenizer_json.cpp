@@ -94,8 +94,8 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
               HasSubstr("post_processor is of kind Other; supported are BertProcessing"));
   EXPECT_THAT(refusal("/post_processor/sep", json::array({"[SEP]", 99})),
               HasSubstr("post_processor adds the id 99; the tokenizer has 11 tokens"));
-  EXPECT_THAT(refusal("/truncation", {{"max_length", 8}, {"direction", "Left"}}),
-              HasSubstr("truncation.direction is \"Left\""));
+  EXPECT_THAT(refusal("/truncation", {{"max_length", 8}, {"direction", "Up"}}),
+              HasSubstr("truncation.direction is \"Up\", neither"));
 }
 
 // As transformers writes it for Llama and Gemma, with a token before each text.
@@ -175,8 +175,12 @@ TEST(TokenizerJson, SaysWhatGoesAroundTexts) {
   file.erase("post_processor");
   EXPECT_THAT(tokenizer(file).special().pair_between, ElementsAre(3)) << "BERT's by default";
   EXPECT_EQ(tokenizer(saved).longest(), std::nullopt);
-  EXPECT_EQ(tokenizer(with("/truncation", {{"max_length", 8}, {"direction", "Right"}})).longest(),
-            8);
+  const auto truncated = [&](const char* direction) {
+    return tokenizer(with("/truncation", {{"max_length", 8}, {"direction", direction}}));
+  };
+  EXPECT_EQ(truncated("Right").longest(), 8);
+  EXPECT_FALSE(truncated("Right").cuts_left());
+  EXPECT_TRUE(truncated("Left").cuts_left());
 }
 
 TEST(TokenizerJson, ATypeOfNullIsNone) {

@@ -118,6 +118,24 @@ TEST_F(HeadCommandTest, LongTextsAreTruncatedWithAWarning) {
   EXPECT_EQ(run("tag", "one two three four five\nsix\n", {"--labels", "O,B-x"}).err, result.err);
 }
 
+TEST_F(HeadCommandTest, WhatIsLeftOfATextKeepsItsPlaces) {
+  std::filesystem::copy_file(kVocabulary, path("vocab.txt"));
+  write("tokenizer_config.json", R"({"truncation_side": "left"})");
+  const auto entities = [&](const std::string& text, const std::string& labels) {
+    return json_of(run_bertcl({"tag", model_, "--labels", labels, "--aggregation", "none",
+                               "--max-seq-length", "5", "--json", "-"},
+                              {}, text))
+        .at("results")[0]
+        .at("entities");
+  };
+  for (const std::string labels : {"O,B-x", "B-x,O"}) {
+    nlohmann::json end = entities("one two three four five\n", labels);
+    for (auto& entity : end)
+      for (const char* key : {"start", "end"}) entity[key] = entity[key].get<int>() - 8;
+    EXPECT_EQ(end, entities("three four five\n", labels));
+  }
+}
+
 TEST_F(HeadCommandTest, WhatDoesNotFitIsRefused) {
   expect_refused(run("tag", "x\n"), {"--labels"});
   expect_refused(run("tag", "x\n", {"--labels", "O,B-x,I-x"}), {model_, "3 classes: O, B-x, I-x"});

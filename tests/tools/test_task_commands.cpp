@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "program_runner.hpp"
+#include "tasks/features.hpp"
 #include "tasks_model.hpp"
 #include "tests/onnx/text_model.hpp"
 #include "tests/support/error_of.hpp"
@@ -129,6 +130,26 @@ TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
   EXPECT_THAT(tokens({}), ElementsAre("cafe", "東", "##京")) << "tokenizer.json comes first";
   write("tokenizer.json", json.substr(0, json.size() / 2));
   EXPECT_ERROR(AllOf(HasSubstr(path("tokenizer.json")), HasSubstr("unexpected end")), tokens({}));
+}
+
+TEST_F(TaskTest, TextsAreTruncatedOnTheSideThatTheConfigurationSays) {
+  write("model.onnx", "");
+  write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\n");
+  const auto ids = [&](const std::string& config) {
+    write("tokenizer_config.json", config);
+    const text::Tokenizer tokenizer = load_tokenizer({}, {path("model.onnx")});
+    EXPECT_EQ(tasks::encode_text("a b c", tokenizer.with_spans(), 4).ids,
+              tasks::encode_text("a b c", tokenizer, 4).ids);
+    return std::pair(tasks::encode_text("a b c", tokenizer, 4).ids,
+                     tasks::encode_pair("a b c", "a b", tokenizer, 6).ids);
+  };
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(ids("{}"), (std::pair{Ids{2, 4, 5, 3}, Ids{2, 4, 5, 3, 4, 3}}));
+  EXPECT_EQ(ids(R"({"truncation_side": "right"})"), ids("{}"));
+  EXPECT_EQ(ids(R"({"truncation_side": "left"})"),
+            (std::pair{Ids{2, 5, 6, 3}, Ids{2, 5, 6, 3, 5, 3}}));
+  EXPECT_THAT(error_of([&] { ids(R"({"truncation_side": "up"})"); }),
+              HasSubstr("tokenizer_config.json: truncation_side is \"up\""));
 }
 
 TEST_F(TaskTest, AVocabularyOfAnotherTokenizerThanBertsIsRefused) {

@@ -36,14 +36,19 @@ tasks::Aggregation aggregation_of(const std::string& name) {
   return static_cast<tasks::Aggregation>(found - kAggregations.begin());
 }
 
-/// The beginning of a text, with where its tokens are.
+/// As much of a text as fits, with where its tokens are.
 std::pair<tasks::Sequence, text::Encoding> encode(const std::string& text,
                                                   const text::Tokenizer& tokenizer,
                                                   int max_length) {
   text::Encoding encoding = tokenizer.encode_with_spans(text);
   tasks::Sequence sequence = tasks::encode_pieces(encoding.ids, tokenizer, max_length);
-  encoding.ids.resize(sequence.length() - tokenizer.special().count());
-  encoding.spans.resize(encoding.ids.size());
+  const auto cut = static_cast<std::ptrdiff_t>(sequence.cut);
+  const auto drop = [&](auto& values) {
+    const auto first = tokenizer.cuts_left() ? values.begin() : values.end() - cut;
+    values.erase(first, first + cut);
+  };
+  drop(encoding.ids);
+  drop(encoding.spans);
   return {std::move(sequence), std::move(encoding)};
 }
 
