@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The routes of text-embeddings-inference for classes and scores: /predict and /rerank.
+// The routes for classes and scores: /predict and /rerank of text-embeddings-inference, and the
+// rerank of Cohere, Jina and vLLM.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -65,6 +71,56 @@ bool flag(const text::JsonNode& body, const char* name) {
 /// True for a reranker whose files say that its scores are its logits.
 bool is_raw(const ModelSetup& setup) { return setup.kind == Kind::reranker && !setup.sigmoid; }
 
+/// Texts, or objects that hold one, of Cohere's and Jina's clients.
+std::vector<std::string> read_documents(const Context& context, const text::JsonNode& node) {
+  if (node.value().is_array()) context.check_count(node.value().size());
+  std::vector<std::string> texts;
+  node.each([&](const text::JsonNode& document) {
+    texts.push_back((document.value().is_object() ? document.at("text") : document).string());
+  });
+  return texts;
+}
+
+/// The places of `texts` as labels, best first. The body is gone then.
+std::vector<tasks::ClassScore> ranks_of(Context& context, Model& model, const text::JsonNode& body,
+                                        const std::vector<std::string>& texts) {
+  const std::string& query = body.at("query").string();
+  context.record.texts = texts.size();
+  const Truncation truncation = context.truncation(body);
+  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
+  std::vector<Sequence> sequences;
+  const std::vector<std::int32_t> query_ids =
+      model.setup().tokenizer->encode(prompt_of(model, body) + query);
+  for (const std::string& text : texts) {
+    check_not_empty(query, text);
+    sequences.push_back(context.encode(model, query_ids, text, truncation));
+  }
+  const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
+  check_finite(logits);
+  std::vector<float> scores;
+  for (const Values& logit : logits)
+    scores.push_back(static_cast<float>(raw ? logit.at(0) : tasks::sigmoid(logit.at(0))));
+  return tasks::best_classes(scores, scores.size());
+}
+
+/// As vLLM replies, whose members are those of Cohere's and Jina's replies, too.
+Reply documents_reply(const Context& context, const std::vector<tasks::ClassScore>& ranks,
+                      const std::vector<std::string>& texts, bool with_text) {
+  static std::atomic<std::uint64_t> last = 0;
+  std::string results;
+  for (const tasks::ClassScore& rank : ranks) {
+    results += results.empty() ? R"({"index":)" : R"(,{"index":)";
+    results += std::to_string(rank.label) + R"(,"relevance_score":)";
+    append_float(results, rank.score);
+    if (with_text) results += R"(,"document":{"text":)" + dump(texts[rank.label]) + '}';
+    results += '}';
+  }
+  return {200, fmt::format(R"({{"id":"rerank-{}","model":{},"usage":{{"prompt_tokens":{},)"
+                           R"("total_tokens":{}}},"results":[{}]}})",
+                           ++last, dump(context.record.model), context.record.tokens,
+                           context.record.tokens, results)};
+}
+
 }  // namespace
 
 Reply predict_route(Context& context) {
@@ -100,26 +156,17 @@ Reply rerank_route(Context& context) {
   const text::JsonNode body = context.body();
   const auto name = body.find("model");
   Model& model = context.service.model_for(context, {Kind::reranker}, name ? name->string() : "");
-  const std::string& query = body.at("query").string();
-  const std::vector<std::string> texts = read_texts(context, body.at("texts"));
-  context.record.texts = texts.size();
-  const Truncation truncation = context.truncation(body);
-  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
-  const bool with_text = flag(body, "return_text");
-  std::vector<Sequence> sequences;
-  const std::vector<std::int32_t> query_ids =
-      model.setup().tokenizer->encode(prompt_of(model, body) + query);
-  for (const std::string& text : texts) {
-    check_not_empty(query, text);
-    sequences.push_back(context.encode(model, query_ids, text, truncation));
-  }
-  const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
-  check_finite(logits);
-  std::vector<float> scores;
-  for (const Values& logit : logits)
-    scores.push_back(static_cast<float>(raw ? logit.at(0) : tasks::sigmoid(logit.at(0))));
-  // Their labels are the places of the texts.
-  const std::vector<tasks::ClassScore> ranks = tasks::best_classes(scores, scores.size());
+  const auto documents = body.find("documents");
+  const std::vector<std::string> texts =
+      documents ? read_documents(context, *documents) : read_texts(context, body.at("texts"));
+  const bool with_text = flag(body, documents ? "return_documents" : "return_text");
+  const auto most = body.find("top_n");
+  if (most && most->integer() < 0) most->fail("is below 0");
+  const std::size_t count =
+      documents && most ? static_cast<std::size_t>(most->integer()) : texts.size();
+  std::vector<tasks::ClassScore> ranks = ranks_of(context, model, body, texts);
+  ranks.resize(std::min(ranks.size(), count));
+  if (documents) return documents_reply(context, ranks, texts, with_text);
   Reply reply{200, "["};
   for (const tasks::ClassScore& rank : ranks) {
     if (reply.body.size() > 1) reply.body += ',';
@@ -131,6 +178,12 @@ Reply rerank_route(Context& context) {
   }
   reply.body += ']';
   return reply;
+}
+
+std::vector<Route> rerank_routes() {
+  return {{"POST", "/rerank", rerank_route},
+          {"POST", "/v1/rerank", rerank_route},
+          {"POST", "/v2/rerank", rerank_route}};
 }
 
 }  // namespace bertcl::serve

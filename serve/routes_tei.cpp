@@ -174,7 +174,6 @@ std::vector<Route> tei_routes() {
           {"POST", "/embed_all", embed_all_route},
           {"POST", "/similarity", similarity_route},
           {"POST", "/predict", predict_route},
-          {"POST", "/rerank", rerank_route},
           {"POST", "/tokenize", tokenize_route},
           {"POST", "/decode", decode_route}};
 }

@@ -195,8 +195,8 @@ void Context::check_count(std::size_t texts) const {
 
 Service::Service(ServiceOptions options, Metrics& metrics)
     : options_(std::move(options)), budget_(options_.body_budget), metrics_(metrics) {
-  for (const auto& routes :
-       {tei_routes(), openai_routes(), oip_routes(), answer_routes(), page_routes()})
+  for (const auto& routes : {tei_routes(), openai_routes(), oip_routes(), answer_routes(),
+                             rerank_routes(), page_routes()})
     routes_.insert(routes_.end(), routes.begin(), routes.end());
 }
 

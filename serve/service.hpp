@@ -89,6 +89,7 @@ std::vector<Route> tei_routes();
 std::vector<Route> openai_routes();
 std::vector<Route> oip_routes();
 std::vector<Route> answer_routes();
+std::vector<Route> rerank_routes();
 std::vector<Route> page_routes();
 
 class Service {

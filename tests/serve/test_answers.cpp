@@ -16,7 +16,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 using tests::TestService;
 
-TestService& service() {
+TestService& qa_service() {
   static TestService made({.models = {"qa"}});
   return made;
 }
@@ -47,7 +47,7 @@ TEST(Answers, AreThoseOfTransformers) {
     for (const auto& [id, expected] : group["answers"].items()) {
       json request = requests.at(id);
       request.update(group["options"]);
-      json found = service().post("/answer", request);
+      json found = qa_service().post("/answer", request);
       const json all = expected.is_array() ? expected : json::array({expected});
       if (!found.is_array()) found = json::array({found});
       ASSERT_EQ(found.size(), all.size()) << id;
@@ -65,11 +65,11 @@ TEST(Answers, MayBeNoneAmongSeveral) {
                   {"context", "OpenCL is maintained by the Khronos Group."},
                   {"handle_impossible_answer", true},
                   {"top_k", 100}};
-  const json all = service().post("/answer", request);
+  const json all = qa_service().post("/answer", request);
   const auto none = [](const json& answer) { return answer["answer"] == ""; };
   EXPECT_EQ(std::ranges::count_if(all, none), 1);
   request["handle_impossible_answer"] = false;
-  const json others = service().post("/answer", request);
+  const json others = qa_service().post("/answer", request);
   EXPECT_EQ(std::ranges::count_if(others, none), 0);
 }
 
@@ -79,7 +79,7 @@ TEST(Answers, HaveAsManyTokensAsAreAskedFor) {
   json request = {{"question", "Who is it?"}, {"context", context}, {"top_k", 100}};
   const auto longest = [&] {
     std::ptrdiff_t words = 0;
-    for (const json& answer : service().post("/answer", request)) {
+    for (const json& answer : qa_service().post("/answer", request)) {
       const auto text = answer["answer"].get<std::string>();
       words = std::max(words, 1 + std::ranges::count(text, ' '));
     }
@@ -94,7 +94,7 @@ TEST(Answers, WindowsHoldSomethingNew) {
   const auto refusal = [](const json& options) {
     json request = {{"question", "Who made it?"}, {"context", "Ada Lovelace made it."}};
     request.update(options);
-    return service().call("POST", "/answer", request.dump()).body;
+    return qa_service().call("POST", "/answer", request.dump()).body;
   };
   EXPECT_THAT(refusal({{"max_seq_len", 20}, {"doc_stride", 13}}),
               HasSubstr("doc_stride is 13, expected less than the 13 tokens that max_seq_len 20 "
