@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .files import declared_length, read_json
+from .files import longest_text, read_json
 from .pipelines.base import TextModel, check_batch_size, is_list, sigmoid, softmax
 
 # Those that sentence-transformers writes beside a model, by the last part of their names.
@@ -30,7 +30,7 @@ class CrossEncoder(TextModel):
                  prompts: dict[str, str] | None = None, default_prompt_name: str | None = None, **session):
         super().__init__(path, device=device, **session)
         if max_length:
-            most = self.session.info.max_length or declared_length(self.model, self.config)
+            most = longest_text(self.session, self.model, self.config)
             self.max_length = min(max_length, most or max_length)
         self._logits = next(each for each in self.session.get_outputs() if each.name == self.output("logits"))
         if len(self._logits.shape) > 2 or None in self._logits.shape[1:]:

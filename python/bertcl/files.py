@@ -10,6 +10,10 @@ from ._bertcl import Error
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
+# Classes of tokenizers that read vocab.txt as BERT's does, and names that say nothing.
+BERTS = ("Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DistilBert", "Electra", "LayoutLM", "Lxmert",
+         "MobileBert", "RetriBert", "SqueezeBert", "", "PreTrained", "TokenizersBackend")
+
 # Architectures whose first positions are those of padding.
 PADDED_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text",
                     "roberta-prelayernorm", "xmod")
@@ -41,8 +45,7 @@ def read_json(model, name):
 
 
 def declared_length(model, config):
-    """Tokens of the longest text, as tokenizer_config.json or config.json says of a model whose graph has no table of
-    positions; None where they do not."""
+    """Tokens of the longest text, as tokenizer_config.json or config.json says; None where they do not."""
     length = read_json(model, "tokenizer_config.json").get("model_max_length")
     limits = [int(length)] if length and 0 < length < 1e6 else []  # transformers writes 1e30 for none
     positions = config.get("max_position_embeddings") or 0
@@ -52,6 +55,22 @@ def declared_length(model, config):
     if positions > 0:
         limits.append(positions)
     return min(limits, default=None)
+
+
+def longest_text(session, model, config):
+    """Tokens of the longest text that the model takes, by its graph and by what lies beside it; None: nothing tells."""
+    limits = session.info.max_length, declared_length(model, config)
+    return min((limit for limit in limits if limit), default=None)
+
+
+def truncation_side(model, tokenizer):
+    """The side where texts that are too long are cut, "right" or "left"."""
+    side = read_json(model, "tokenizer_config.json").get("truncation_side")
+    side = side or (tokenizer.truncation or {}).get("direction", "right")
+    if side not in ("right", "left"):
+        raise ValueError(f"{companion(model, 'tokenizer_config.json')}: truncation_side is {side!r}, expected 'right' or "
+                         "'left'")
+    return side
 
 
 def load_tokenizer(model, rows):
@@ -72,6 +91,11 @@ def load_tokenizer(model, rows):
 
 
 def _bert_tokenizer(vocabulary, settings):
+    kind = settings.get("tokenizer_class") or ""
+    if kind.removesuffix("Fast").removesuffix("Tokenizer") not in BERTS:
+        raise Error(f"{vocabulary} is the vocabulary of {kind}, which reads texts in another way than BERT's; save the "
+                    "tokenizer as tokenizer.json by transformers: "
+                    "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)")
     known = set(vocabulary.read_text(encoding="utf-8").splitlines())
     missing = [token for token in ("[UNK]", "[CLS]", "[SEP]") if token not in known]
     if missing:

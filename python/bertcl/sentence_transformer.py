@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import _bertcl
-from .files import load_tokenizer, model_file
+from .files import load_tokenizer, model_file, truncation_side
 from .pipelines.base import batches, check_batch_size, texts_of, truncate
 from .session import Session
 
@@ -46,6 +46,7 @@ class SentenceTransformer:
                                 "and 1_Pooling of sentence-transformers there, or use pooling='mean', 'cls', 'max' or "
                                 "'last'") from None
         self.tokenizer = load_tokenizer(model, self.session.info.vocabulary)
+        self.truncation_side = truncation_side(model, self.tokenizer)
         self.lower_case = files["lower_case"]
         self.prompts = {**files["prompts"], **(prompts or {})}
         self.default_prompt = files["default_prompt"]
@@ -116,7 +117,7 @@ class SentenceTransformer:
 
     def _encodings(self, texts):
         with self._lock:
-            truncate(self.tokenizer, self.max_seq_length)
+            truncate(self.tokenizer, self.max_seq_length, self.truncation_side)
             return self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)
 
     def _prompt_named(self, name):

@@ -169,6 +169,19 @@ class PipelinesTest(unittest.TestCase):
         without_json = self.command("tag", given, "--aggregation", "max", "--vocab", DEFAULT_MODEL / "vocab.txt")
         self.assertEqual(without_json, of_command)
 
+    def test_the_tokenizer_says_how_texts_are_truncated(self):
+        ours, _ = self.pipelines("token-classification")
+        config = self.model.parent / "tokenizer_config.json"
+        settings = json.loads(config.read_text())
+        for side in "right", "left":
+            config.write_text(json.dumps({**settings, "model_max_length": 6, "truncation_side": side}))
+            cut = bertcl.pipeline("ner", model=self.model, ignore_labels=[])
+            self.assertEqual([each["word"] for each in cut("the london engine was made in the east")],
+                             ["the", "london", "engine", "was"] if side == "right" else ["made", "in", "the", "east"])
+        config.write_text(json.dumps({**settings, "truncation_side": "up"}))
+        with self.assertRaisesRegex(ValueError, "tokenizer_config.json: truncation_side is 'up'"):
+            bertcl.pipeline("ner", model=self.model)
+
     def test_texts_without_tokens(self):
         given = ["london engine", "", "the"]
         for task, found in ("feature-extraction", [[]]), ("token-classification", []):
@@ -265,6 +278,10 @@ class PipelinesTest(unittest.TestCase):
         (folder / "other" / "vocab.txt").write_text(words)
         with self.assertRaisesRegex(bertcl.Error, r"other/vocab.txt lacks \[UNK\], \[CLS\], \[SEP\]"):
             bertcl.pipeline("ner", model=folder / "other")
+        (folder / "other" / "tokenizer_config.json").write_text('{"tokenizer_class": "MPNetTokenizerFast"}')
+        with self.assertRaisesRegex(bertcl.Error, "other/vocab.txt is the vocabulary of MPNetTokenizerFast"):
+            bertcl.pipeline("ner", model=folder / "other")
+        (folder / "other" / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast"}')
         (folder / "other" / "vocab.txt").write_text(words + "[UNK]\n[CLS]\n[SEP]\n")
         with self.assertRaisesRegex(bertcl.Error, "the tokenizer .* has 40,003 tokens, .* table 30,522 rows"):
             bertcl.pipeline("ner", model=folder / "other")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..files import declared_length, load_tokenizer, model_file, read_json
+from ..files import load_tokenizer, longest_text, model_file, read_json, truncation_side
 from ..session import Session
 
 
@@ -22,14 +22,15 @@ class TextModel:
         self.classes = class_names(self.session, self.config)
         self.tokenizer = load_tokenizer(self.model, self.session.info.vocabulary)
         self.batch_tokens = batch_tokens
-        self.max_length = self.session.info.max_length or declared_length(self.model, self.config) or 512
+        self.truncation_side = truncation_side(self.model, self.tokenizer)
+        self.max_length = longest_text(self.session, self.model, self.config) or 512
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 
     def encode(self, inputs):
         """Encodings of texts, or of pairs of them."""
         pairs = any(isinstance(each, tuple) for each in inputs)
         with self._lock:
-            truncate(self.tokenizer, self.max_length, pairs)
+            truncate(self.tokenizer, self.max_length, self.truncation_side, pairs)
             return self.tokenizer.encode_batch(inputs)
 
     def encode_whole(self, pair):
@@ -165,11 +166,11 @@ def sigmoid(logits):
     return np.exp(-np.logaddexp(0, -logits))  # no overflow
 
 
-def truncate(tokenizer, length, pairs=False):
-    """Truncates texts, or pairs of them, to `length` tokens; tokenizers leaves those whole of which it would have to
-    drop special tokens. ValueError: `length` is less than these."""
+def truncate(tokenizer, length, side, pairs=False):
+    """Truncates texts, or pairs of them, to `length` tokens at `side`; tokenizers leaves those whole of which it would
+    have to drop special tokens. ValueError: `length` is less than these."""
     special = tokenizer.num_special_tokens_to_add(pairs)
     if length < special:
         raise ValueError(f"the maximum of {length} tokens is less than the {special} special ones of a "
                          f"{'pair' if pairs else 'text'}")
-    tokenizer.enable_truncation(length)
+    tokenizer.enable_truncation(length, direction=side)
