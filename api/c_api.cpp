@@ -90,10 +90,11 @@ bertcl::Tensors tensors_of(const bertcl_tensor* inputs, std::size_t count) {
         reinterpret_cast<const std::byte*>(inputs) + i * inputs->size);
     const std::string place = "input " + std::to_string(i);
     if (inputs->size < kFirstTensorSize)
-      throw bertcl::Error("the size of " + place + " is not set; it is the sizeof of the struct");
+      throw bertcl::Error("the size of " + place +
+                          " is not set; set it to the sizeof of its struct");
     if (input->size != inputs->size)
       throw bertcl::Error(place + " has size " + std::to_string(input->size) + ", input 0 " +
-                          std::to_string(inputs->size) + "; all are the sizeof of the struct");
+                          std::to_string(inputs->size) + "; all have the sizeof of their struct");
     const bertcl_tensor given = read(input, place);
     if (!given.name) throw bertcl::Error(place + " has no name");
     const std::string name = "input '" + std::string(given.name) + "'";

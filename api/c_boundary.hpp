@@ -45,11 +45,12 @@ template <class Struct>
 Struct read(const Struct* given, const std::string& name) {
   if (!given) throw Error(name + " must not be NULL");
   if (given->size < sizeof(given->size) || given->size > 16 * sizeof(Struct))
-    throw Error("the size of " + name + " is not set; it is the sizeof of the struct");
+    throw Error("the size of " + name + " is " + std::to_string(given->size) +
+                "; set it to the sizeof of its struct");
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + std::min(given->size, sizeof(Struct)), bytes + given->size,
                   [](unsigned char byte) { return byte != 0; }))
-    throw Error(name + " set a member that this version of bertcl does not have; leave it 0");
+    throw Error("a member of " + name + " that this version of bertcl lacks is not 0; leave it 0");
   Struct all{};
   std::memcpy(&all, given, std::min(given->size, sizeof(Struct)));
   return all;
@@ -66,7 +67,8 @@ template <class Struct>
 void write(const Struct& all, Struct* given, const char* name) {
   if (!given) throw Error(std::string(name) + " must not be NULL");
   if (given->size < sizeof(given->size))
-    throw Error(std::string("the size of ") + name + " is not set; it is the sizeof of the struct");
+    throw Error(std::string("the size of ") + name + " is " + std::to_string(given->size) +
+                "; set it to the sizeof of its struct");
   const std::size_t size = given->size;
   std::memcpy(given, &all, std::min(size, sizeof(Struct)));
   given->size = size;
@@ -75,8 +77,8 @@ void write(const Struct& all, Struct* given, const char* name) {
 /// Throws Error if `index` is none of `count` things.
 inline void check_index(std::size_t index, std::size_t count, const char* things) {
   if (index >= count)
-    throw Error("there is no index " + std::to_string(index) + " among " + std::to_string(count) +
-                " " + things);
+    throw Error("index " + std::to_string(index) + " is out of range: there are " +
+                std::to_string(count) + " " + things);
 }
 
 /// Copies them. Throws Error where a part is missing.

@@ -160,10 +160,10 @@ Reply rerank_route(Context& context) {
   const std::vector<std::string> texts =
       documents ? read_documents(context, *documents) : read_texts(context, body.at("texts"));
   const bool with_text = flag(body, documents ? "return_documents" : "return_text");
-  const auto most = body.find("top_n");
-  if (most && most->integer() < 0) most->fail("is below 0");
-  const std::size_t count =
-      documents && most ? static_cast<std::size_t>(most->integer()) : texts.size();
+  const auto most = documents ? body.find("top_n") : std::nullopt;
+  const std::int64_t limit = most ? most->integer() : 0;
+  if (limit < 0) most->fail(fmt::format("is {}, expected 0 or more", limit));
+  const std::size_t count = limit > 0 ? static_cast<std::size_t>(limit) : texts.size();
   std::vector<tasks::ClassScore> ranks = ranks_of(context, model, body, texts);
   ranks.resize(std::min(ranks.size(), count));
   if (documents) return documents_reply(context, ranks, texts, with_text);

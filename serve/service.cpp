@@ -180,7 +180,7 @@ Truncation Context::truncation(const text::JsonNode& body) const {
     const bool left = side->string() == "Left" || side->string() == "left";
     truncation.side = left ? Side::left : Side::right;
     if (!left && side->string() != "Right" && side->string() != "right")
-      side->fail("is neither \"Left\" nor \"Right\"");
+      side->fail(fmt::format("is \"{}\" (choose from Left, Right)", side->string()));
   }
   return truncation;
 }

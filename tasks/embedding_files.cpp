@@ -88,7 +88,7 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
     if (name == "Transformer") {
       if_there(folder / "sentence_bert_config.json", [&](const text::JsonNode& config) {
         if (const auto length = config.find("max_seq_length"))
-          files.max_length = read_length(*length);
+          if (const auto most = read_length(*length)) files.max_length = most;
         if (const auto lower = config.find("do_lower_case")) files.lower_case = lower->boolean();
       });
     } else if (name == "Pooling") {
@@ -158,10 +158,12 @@ EmbeddingFiles read_embedding_files(const fs::path& model) {
   EmbeddingFiles files;
   files.max_length = declared_length(model);
   const fs::path modules = text::companion_file(model, "modules.json");
+  EmbeddingFiles settings = files;
+  if_there(text::companion_file(model, "config_sentence_transformers.json"),
+           [&](const text::JsonNode& config) { read_settings(config, settings); });
+  if (is_there(modules) || settings.scores_pairs) files = std::move(settings);
   if (!is_there(modules)) return files;
   files.folder = modules.parent_path();
-  if_there(files.folder / "config_sentence_transformers.json",
-           [&](const text::JsonNode& config) { read_settings(config, files); });
   if_there(modules, [&](const text::JsonNode& list) { read_modules(list, files); });
   return files;
 }

@@ -50,7 +50,7 @@ std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
 QuestionParagraphs answered_questions(const squad::Dataset& dataset);
 
 /// The first sequence of each item of data of any task, kText and kQuestionAnswering among them:
-/// the first window of a question, the beginning of a text. What the model's classes mean does not
+/// the first window of a question, as much of a text as fits. What the model's classes mean does not
 /// matter, nor do ids.
 struct FirstSequences {
   std::size_t items = 0;

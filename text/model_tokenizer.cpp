@@ -45,7 +45,7 @@ Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOpt
     if (const auto side = settings.find("truncation_side"); side && !options.cut_left) {
       options.cut_left = side->string() == "left";
       if (!*options.cut_left && side->string() != "right")
-        side->fail(fmt::format("is \"{}\", neither \"right\" nor \"left\"", side->string()));
+        side->fail(fmt::format("is \"{}\" (choose from right, left)", side->string()));
     }
   }
   return Tokenizer::from_file(vocabulary, std::move(options));

@@ -112,8 +112,7 @@ void read_truncation(const JsonNode& root, Pipeline& pipeline) {
   if (const auto direction = truncation->find("direction")) {
     pipeline.cuts_left = direction->string() == "Left";
     if (!pipeline.cuts_left && direction->string() != "Right")
-      direction->fail(
-          fmt::format("is \"{}\", neither \"Right\" nor \"Left\"", direction->string()));
+      direction->fail(fmt::format("is \"{}\" (choose from Right, Left)", direction->string()));
   }
   const JsonNode length = truncation->at("max_length");
   const std::int64_t longest = length.integer();

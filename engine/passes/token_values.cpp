@@ -13,7 +13,11 @@ namespace {
 
 TokenAxes followed(const ir::Node& node, const ir::Value& result,
                    const std::map<const ir::Value*, TokenAxes>& known) {
-  if (node.op == "unpack") return axis_of_tokens(result.type.shape);
+  const auto is_known = [&](const ir::Value* operand) { return known.contains(operand); };
+  const bool of_rows =
+      node.op == "embed_norm" || node.op == "attention" || node.op == "attention_q";
+  if (node.op == "unpack" || (of_rows && is_known(node.inputs[0])))
+    return axis_of_tokens(result.type.shape);
   TokenAxes axes;
   if (node.op == "pack" || node.op == "pack_inputs") return axes;  // followed from unpack on
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {

@@ -77,7 +77,7 @@ BERTCL_API QuantizeReport quantize(const std::filesystem::path& model,
 
 /// Which samples of a file, and how long.
 struct SampleOptions {
-  /// "question-answering": the first window of a question of a SQuAD file; "text": the beginning of
+  /// "question-answering": the first window of a question of a SQuAD file; "text": what fits of
   /// a text, of any of the files that `bertcl quantize --task text` reads; "classify", "tag",
   /// "fill-mask", "similarity": of an item of such a file (docs/tasks.md).
   std::string task = "question-answering";

@@ -42,7 +42,7 @@ class BERTCL_API Tokenizer {
   /// Ids of the tokens of a text in UTF-8, without special tokens.
   std::vector<std::int64_t> encode(std::string_view text) const;
   /// [CLS] text [SEP] for each, or what the tokenizer has for them. Longer ones are truncated to
-  /// `max_length` tokens.
+  /// `max_length` tokens, at the end or where tokenizer_config.json says so at the beginning.
   Sequences encode_texts(const std::vector<std::string>& texts,
                          std::int64_t max_length = 512) const;
   /// [CLS] first [SEP] second [SEP] for each, with segments 0 and 1; RoBERTa: <s> first </s></s>

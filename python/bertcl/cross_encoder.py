@@ -104,7 +104,8 @@ class CrossEncoder(TextModel):
     def _prompt(self, name, text):
         name = self.default_prompt_name if name is None else name
         if text is None and name is not None and name not in self.prompts:
-            raise ValueError(f"unknown prompt '{name}' (choose from {', '.join(sorted(self.prompts)) or 'none'})")
+            raise ValueError(f"unknown prompt '{name}' (" + (f"choose from {', '.join(sorted(self.prompts))})"
+                                                             if self.prompts else "the model has none; give prompt)"))
         return text if text is not None else self.prompts.get(name, "")
 
     def _default_activation(self):

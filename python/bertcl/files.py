@@ -31,11 +31,11 @@ def model_file(path):
 
 
 def companion(model, *names):
-    """The first of these files beside the graph or, of FOLDER/onnx/model.onnx (as on the Hugging Face hub), in FOLDER;
+    """The first of these files that is beside the graph or, of FOLDER/onnx/model.onnx (as on the Hugging Face hub), in FOLDER;
     None where there is none."""
     folder = model.absolute().parent
     folders = [folder, folder.parent] if folder.name == "onnx" else [folder]
-    return next((each / name for each in folders for name in names if (each / name).is_file()), None)
+    return next((each / name for name in names for each in folders if (each / name).is_file()), None)
 
 
 def read_json(model, name):

@@ -122,7 +122,8 @@ class SentenceTransformer:
 
     def _prompt_named(self, name):
         if name not in self.prompts:
-            raise ValueError(f"unknown prompt '{name}' (choose from {', '.join(sorted(self.prompts)) or 'none'})")
+            raise ValueError(f"unknown prompt '{name}' (" + (f"choose from {', '.join(sorted(self.prompts))})"
+                                                             if self.prompts else "the model has none; give prompt)"))
         return self.prompts[name]
 
     def _prompt(self, name, text):

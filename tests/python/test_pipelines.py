@@ -255,7 +255,8 @@ class PipelinesTest(unittest.TestCase):
         plain = bertcl.pipeline("ner", model=self.model)
         self.assertEqual(grouping(text), plain(text, aggregation_strategy="simple"))
         self.assertEqual(grouping(text, aggregation_strategy="none", batch_size=8), plain(text))
-        self.assertEqual(grouping(inputs=text), grouping(text))
+        self.assertEqual(grouping(texts=text), grouping(text))
+        self.assertEqual(grouping(text, "none"), plain(text))
         for wrong in {"aggregation": "simple"}, {"top_k": 2}:
             with self.assertRaisesRegex(TypeError, f"unexpected keyword argument '{min(wrong)}'"):
                 bertcl.pipeline("ner", model=self.model, **wrong)

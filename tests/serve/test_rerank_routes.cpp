@@ -42,6 +42,8 @@ TEST(RerankRoutes, TheBestComeWithTheirTexts) {
   ASSERT_EQ(found["results"].size(), 2u);
   for (const json& result : found["results"])
     EXPECT_EQ(result["document"]["text"], kDocuments[result["index"].get<std::size_t>()]);
+  body["top_n"] = 0;  // vLLM's default: all
+  EXPECT_EQ(reranker().post("/v2/rerank", body)["results"].size(), 3u);
   body["top_n"] = 100;
   EXPECT_EQ(reranker().post("/v2/rerank", body)["results"].size(), 3u);
 }
@@ -55,7 +57,7 @@ TEST(RerankRoutes, WhatCannotBeRankedIsRefused) {
   };
   EXPECT_THAT(refusal({{"documents", json::array()}}), HasSubstr("400 "));
   EXPECT_THAT(refusal({{"documents", {{{"title", "a"}}}}}), HasSubstr("documents[0].text"));
-  EXPECT_THAT(refusal({{"top_n", -1}}), HasSubstr("top_n is below 0"));
+  EXPECT_THAT(refusal({{"top_n", -1}}), HasSubstr("top_n is -1, expected 0 or more"));
   EXPECT_THAT(refusal({{"model", "other"}}), HasSubstr("404 "));
   EXPECT_EQ(reranker().status("/rerank", {{"query", "Who?"}}), 422);
 }

@@ -95,7 +95,7 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_THAT(refusal("/post_processor/sep", json::array({"[SEP]", 99})),
               HasSubstr("post_processor adds the id 99; the tokenizer has 11 tokens"));
   EXPECT_THAT(refusal("/truncation", {{"max_length", 8}, {"direction", "Up"}}),
-              HasSubstr("truncation.direction is \"Up\", neither"));
+              HasSubstr("truncation.direction is \"Up\" (choose from Right, Left)"));
 }
 
 // As transformers writes it for Llama and Gemma, with a token before each text.

@@ -67,7 +67,8 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   squad::EvaluateOptions evaluate = options.squad;
   evaluate.predictions.allow_nonfinite = options.allow_nonfinite;
   evaluate.keep_nbest = !options.nbest.empty();
-  if (options.max_length) evaluate.features.max_seq_length = *options.max_length;
+  int& length = evaluate.features.max_seq_length;
+  length = options.max_length.value_or(std::min(length, model.max_length()));
   if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;
   model.bound(evaluate.features, evaluate.batches);
   model.warm_up();

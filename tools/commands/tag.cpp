@@ -49,6 +49,7 @@ std::pair<tasks::Sequence, text::Encoding> encode(const std::string& text,
   };
   drop(encoding.ids);
   drop(encoding.spans);
+  drop(encoding.words);
   return {std::move(sequence), std::move(encoding)};
 }
 

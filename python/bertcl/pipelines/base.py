@@ -103,7 +103,9 @@ class Pipeline(TextModel):
         """Results of an input, or a list of those of each. options: those of the class. batch_size is taken for the
         sake of programs written for transformers: results do not depend on batches, and batch_tokens limits them."""
         check_batch_size(batch_size)
-        return self.results(*inputs, **{**self.defaults, **options})
+        given = inspect.signature(self.results).bind_partial(*inputs, **options).arguments
+        return self.results(*inputs, **{name: value for name, value in self.defaults.items() if name not in given},
+                            **options)
 
     def call_options(self):
         return inspect.signature(self.results)

@@ -13,8 +13,8 @@ class FeatureExtraction(Pipeline):
         self.vectors = self.head("feature-extraction", "last_hidden_state", form="last_hidden_state [batch, seq, hidden]",
                                  fits=lambda shape, task: vectors or task in ("", "feature-extraction"))
 
-    def results(self, inputs, return_tensors=False):
-        one, texts = texts_of(inputs)
+    def results(self, texts, return_tensors=False):
+        one, texts = texts_of(texts)
         results = [rows[None] if return_tensors else rows[None].tolist()
                    for rows, in self.rows(self.encode(texts), self.vectors)]
         return results[0] if one else results
