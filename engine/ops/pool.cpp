@@ -107,8 +107,10 @@ std::vector<ir::Tensor> evaluate_pool(const EvaluateContext& context) {
 }  // namespace
 
 std::vector<OpDef> pool_ops() {
-  return {own_op("pool", {{types::real}, {types::all}, {types::packed}, {TypeSet{ir::DType::u8}}},
-                 operands::pool::names, infer_pool, evaluate_pool)};
+  return {own_op(
+      "pool",
+      {{types::real}, {types::all}, {types::packed}, {TypeSet{ir::DType::u8, ir::DType::boolean}}},
+      operands::pool::names, infer_pool, evaluate_pool)};
 }
 
 }  // namespace bertcl::ops

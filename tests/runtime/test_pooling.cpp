@@ -2,6 +2,7 @@
 // Pooling at the end of a model: of the hidden states of the same session without it.
 #include "runtime/pooling.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,6 +86,33 @@ TEST(Pooling, IsThatOfTheHiddenStatesUnderAnyMask) {
           EXPECT_NEAR(found.as<float>()[i], expected[i], 1e-6) << kind << " " << i;
       }
     }
+}
+
+// As in the files of ONNX Runtime's optimizer, whose attention takes as many first keys.
+TEST(Pooling, ReadsTheMaskWhereAttentionCountsItsOnes) {
+  const auto compiled = [](const std::string& of_mask, const std::string& result) {
+    return Session::compile(ir::parse(fmt::format(
+        R"(graph g(%x: f32[batch, seq, 4], %mask: {}[batch, seq]) {{
+  %y: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {{heads = 1, mask_is_length = 1, p_type = "f32", scale = 0.5}}
+  %p: f32[batch, 4] = pool(%y, %mask) {{kind = "mean"}}
+  return %{}
+}})",
+        of_mask, result)));
+  };
+  for (const ir::DType type : {ir::DType::i64, ir::DType::i32, ir::DType::f32}) {
+    Session plain = compiled(std::string(ir::name_of(type)), "y as y");
+    Session session = compiled(std::string(ir::name_of(type)), "p as p");
+    for (const auto& masks : std::vector<std::vector<std::vector<std::int64_t>>>{
+             {{1, 1, 1, 0, 0}, {1, 0, 0, 0, 0}}, {{0, 1, 1, 0, 1}, {0, 0, 0, 1, 0}}}) {
+      Tensors inputs = inputs_of(masks);
+      const ir::Tensor mask = inputs.at("mask");
+      inputs["mask"] = mask.converted(type);
+      const auto expected = pooled(plain.run(inputs).at("y"), mask, "mean");
+      const ir::Tensor found = session.run(inputs).at("p");
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_NEAR(found.as<float>()[i], expected[i], 1e-6) << ir::name_of(type) << " " << i;
+    }
+  }
 }
 
 // A model that pools itself: its vectors are taken, cut and normalized.

@@ -74,11 +74,11 @@ BERTCL_CONTRACT(QuantizeRows, (x, "f32"),                              // [rows,
                 (rows, "int"), (hidden, "int"), (rows_per_item, "int"));
 
 /// out = one row for each sequence of x, by ops/operands.hpp.
-BERTCL_CONTRACT(Pool, (x, "f32"),       // [tokens, hidden]
-                (seq_offsets, "i32?"),  // [batch + 1]; absent: each row is a sequence
-                (key_mask, "u8?"),      // [tokens]
-                (out, "f32"),           // [batch, columns]
-                (kind, "int"),          // place in operands::pool::kinds
+BERTCL_CONTRACT(Pool, (x, "f32"),        // [tokens, hidden]
+                (seq_offsets, "i32?"),   // [batch + 1]; absent: each row is a sequence
+                (key_mask, "u8|bool?"),  // [tokens]
+                (out, "f32"),            // [batch, columns]
+                (kind, "int"),           // place in operands::pool::kinds
                 (hidden, "int"), (columns, "int"), (unit_norm, "int"), (least_norm, "float"),
                 (batch, "int"));
 

@@ -272,6 +272,11 @@ class Packer {
     g_.set_input(&n, pool::mask, nullptr);
     g_.set_input(&n, pool::seq_offsets, seq_offsets_);
     g_.set_input(&n, pool::key_mask, key_mask_);
+    if (mask_is_length_) {  // so attention counts keys; pooling reads the mask itself
+      const ir::Type truth{ir::DType::boolean, mask_->type.shape};
+      const ir::Attributes to{{"to", std::string(ir::name_of(truth.dtype))}};
+      g_.set_input(&n, pool::key_mask, pack(g_.add("Cast", {mask_}, to, truth, &n), n));
+    }
     n.attributes["masked"] = std::int64_t{mask_ != nullptr};
   }
 
@@ -284,11 +289,16 @@ class Packer {
     if (!v || packed_.contains(v) || !has_rows(v->type.shape)) return;
     if (v->is_constant() && v->constant->size() == 1) return;  // a scale
     ir::Value*& rows = gathered_[v];
-    if (!rows) {
-      rows = g_.add("pack", {v, seq_offsets_}, {}, {v->type.dtype, rows_of(v->type.shape)}, &n);
-      packed_.insert(rows);
-    }
+    if (!rows) rows = pack(v, n);
     g_.set_input(&n, i, rows);
+  }
+
+  /// The rows of [batch, seq, ...], for a node.
+  ir::Value* pack(ir::Value* v, ir::Node& user) {
+    ir::Value* rows =
+        g_.add("pack", {v, seq_offsets_}, {}, {v->type.dtype, rows_of(v->type.shape)}, &user);
+    packed_.insert(rows);
+    return rows;
   }
 
   /// The node in front of which a node stands after `producer` and its other unpacked results.
