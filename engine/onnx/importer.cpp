@@ -27,19 +27,46 @@ std::string full_name(const std::string& domain, const std::string& op) {
   return domain.empty() || domain == "ai.onnx" ? op : fmt::format("{}::{}", domain, op);
 }
 
+/// What a field newer than the ONNX release of Debian 12 holds.
+std::vector<std::string> newer_field(const google::protobuf::Message& message, int number) {
+  std::vector<std::string> all;
+  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+  for (int i = 0; i < unknown.field_count(); ++i)
+    if (const auto& field = unknown.field(i);
+        field.number() == number &&
+        field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      all.push_back(field.length_delimited());
+  return all;
+}
+
+/// "local::F", or "local::F:overload": the name of a function, and the one that a node calls.
+std::string with_overload(std::string name, const std::vector<std::string>& overload) {
+  return overload.empty() || overload.back().empty() ? name : name + ":" + overload.back();
+}
+std::string name_of(const onnx::FunctionProto& function) {
+  return with_overload(full_name(function.domain(), function.name()), newer_field(function, 13));
+}
+std::string called_by(const onnx::NodeProto& node) {
+  return with_overload(full_name(node.domain(), node.op_type()), newer_field(node, 8));
+}
+
 /// As SourceNode::name.
 const std::string& source_name(const onnx::NodeProto& node) {
   return node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
 }
 
-/// The node with the attributes of a function's call in place of references to them.
+/// The node, and those of its branches, with the attributes of a function's call in place of
+/// references to them.
 onnx::NodeProto with_attributes(const onnx::NodeProto& node, const onnx::NodeProto& call,
                                 const std::map<std::string, onnx::AttributeProto>& defaults) {
   onnx::NodeProto copy = node;
   copy.clear_attribute();
   for (const auto& attribute : node.attribute()) {
     if (attribute.ref_attr_name().empty()) {
-      *copy.add_attribute() = attribute;
+      onnx::AttributeProto& own = *copy.add_attribute() = attribute;
+      if (own.has_g())
+        for (auto& inner : *own.mutable_g()->mutable_node())
+          inner = with_attributes(inner, call, defaults);
       continue;
     }
     const onnx::AttributeProto* given = nullptr;
@@ -54,18 +81,11 @@ onnx::NodeProto with_attributes(const onnx::NodeProto& node, const onnx::NodePro
   return copy;
 }
 
-/// Default attributes of a function: a field newer than the ONNX release of Debian 12.
 std::map<std::string, onnx::AttributeProto> default_attributes(const onnx::FunctionProto& f) {
-  constexpr int attribute_proto_field = 11;
   std::map<std::string, onnx::AttributeProto> defaults;
-  const auto& unknown = f.GetReflection()->GetUnknownFields(f);
-  for (int i = 0; i < unknown.field_count(); ++i) {
-    const auto& field = unknown.field(i);
+  for (const std::string& bytes : newer_field(f, /*attribute_proto*/ 11)) {
     onnx::AttributeProto attribute;
-    if (field.number() == attribute_proto_field &&
-        field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
-        attribute.ParseFromString(field.length_delimited()))
-      defaults[attribute.name()] = attribute;
+    if (attribute.ParseFromString(bytes)) defaults[attribute.name()] = attribute;
   }
   return defaults;
 }
@@ -85,7 +105,7 @@ class NodeCounter {
       add(total, 1);
       for (const auto& attribute : node.attribute())
         if (attribute.has_g()) add(total, count(attribute.g().node()));
-      const auto f = functions_.find(full_name(node.domain(), node.op_type()));
+      const auto f = functions_.find(called_by(node));
       if (f != functions_.end()) add(total, count_function(*f->second));
     }
     return total;
@@ -115,7 +135,9 @@ Importer::Importer(const onnx::ModelProto& model, std::string file, TensorReader
                    const ReadOptions& options)
     : model_(model), file_(std::move(file)), tensors_(tensors), options_(options) {
   opsets_ = read_opsets(model.opset_import());
-  for (const auto& f : model.functions()) functions_[full_name(f.domain(), f.name())] = &f;
+  for (const auto& f : model.functions())
+    if (!functions_.emplace(name_of(f), &f).second)
+      fail(fmt::format("two local functions are named {}", name_of(f)));
 }
 
 Importer::Opsets Importer::read_opsets(
@@ -232,7 +254,7 @@ void Importer::restore_names() {
 
 void Importer::import_node(const onnx::NodeProto& node) {
   const std::string name = full_name(node.domain(), node.op_type());
-  if (const auto f = functions_.find(name); f != functions_.end())
+  if (const auto f = functions_.find(called_by(node)); f != functions_.end())
     return inline_function(node, *f->second);
   const bool standard = node.domain().empty() || node.domain() == "ai.onnx";
   const auto opset = opsets_.find(standard ? "" : node.domain());
@@ -251,6 +273,11 @@ void Importer::import_node(const onnx::NodeProto& node) {
       fail(fmt::format("{}: attribute '{}' is not supported (supported: {})", describe(node),
                        a.name(), fmt::join(rule->second.attributes, ", ")),
            ErrorCode::unsupported);
+  for (const auto& a : node.attribute())
+    if (!a.ref_attr_name().empty())
+      fail(fmt::format(
+          "{}: attribute '{}' refers to the attribute '{}' of a function, but is in none",
+          describe(node), a.name(), a.ref_attr_name()));
   graph_.source_nodes.push_back({source_name(node), name});
   NodeImport import(*this, node, opset == opsets_.end() ? 1 : opset->second);
   try {

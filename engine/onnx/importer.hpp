@@ -155,7 +155,7 @@ class Importer {
   TensorReader& tensors_;
   ReadOptions options_;
   Opsets opsets_;
-  std::map<std::string, const onnx::FunctionProto*> functions_;  // by "domain::name"
+  std::map<std::string, const onnx::FunctionProto*> functions_;  // by "domain::name:overload"
   ir::Graph graph_;
   ops::SymbolicValues values_;
   std::vector<std::map<std::string, ir::Value*>> scopes_{1};

@@ -77,6 +77,14 @@ TEST(Errors, TheOperatorsOfTheDocumentationAreTheSupportedOnes) {
       << "docs/operators.md has a line \"- `NAME`\" for each supported operator, in this order";
 }
 
+TEST(Errors, AnAttributeOfAFunctionThatIsNone) {
+  EXPECT_THAT(failure(with_input(13,
+                                 "node { op_type: 'Softmax' input: 'x' output: 'y' attribute {"
+                                 " name: 'axis' ref_attr_name: 'axis' type: INT } }")),
+              HasSubstr("node 'y' (Softmax): attribute 'axis' refers to the attribute 'axis' of a "
+                        "function, but is in none"));
+}
+
 TEST(Errors, NameAttributeAndType) {
   EXPECT_THAT(failure(with_input(17,
                                  "node { op_type: 'Neg' input: 'x' output: 'y'"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One spelling for every opset, symbols of inputs, functions, branches, external data.
+// One spelling for every opset, symbols of inputs, branches, external data.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -186,50 +186,6 @@ TEST(ReadModel, SortsNodes) {
                        "node { op_type: 'Abs' input: 'x' output: 'h' }",
                        {"n"}),
               HasSubstr("%0: f32[n] = Abs(%x)\n  %1: f32[n] = Neg(%0)"));
-}
-
-TEST(ReadModel, InlinesFunctions) {
-  auto model = model_of(13,
-                        "node { domain: 'local' op_type: 'ScaledNeg' input: 'x' output: 'h'"
-                        " attribute { name: 'axis' type: INT i: 0 } }"
-                        "node { domain: 'local' op_type: 'ScaledNeg' input: 'h' output: 'y' }"
-                        "output { name: 'y' }");
-  tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"2", "3"});
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "name: 'ScaledNeg' domain: 'local' input: 'a' output: 'b' attribute: 'axis'"
-      "opset_import { version: 13 }"
-      "node { op_type: 'Neg' input: 'a' output: 't' }"
-      "node { op_type: 'Softmax' input: 't' output: 'b'"
-      " attribute { name: 'axis' ref_attr_name: 'axis' type: INT } }",
-      model.add_functions()));
-  EXPECT_EQ(ir::print(read(model), {.renumber = true}),
-            "graph graph(%x: f32[2, 3]) {\n"
-            "  %0: f32[2, 3] = Neg(%x)\n"
-            "  %1: f32[2, 3] = Softmax(%0) {axis = 0}\n"
-            "  %2: f32[2, 3] = Neg(%1)\n"
-            "  %3: f32[2, 3] = Softmax(%2) {axis = 1}\n"
-            "  return %3 as y\n}\n");
-}
-
-TEST(ReadModel, NamesInsideFunctionsAreTheirOwn) {
-  auto model = model_of(13,
-                        "node { domain: 'local' op_type: 'F' input: 'x' output: 'z' }"
-                        "node { op_type: 'Abs' input: 'x' output: 'h' }"
-                        "node { op_type: 'Neg' input: 'h' output: 'b' }"
-                        "output { name: 'z' } output { name: 'b' }");
-  tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"2"});
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "name: 'F' domain: 'local' input: 'a' output: 'b' opset_import { version: 13 }"
-      "node { op_type: 'Exp' input: 'a' output: 'h' }"
-      "node { op_type: 'Sin' input: 'h' output: 'b' }",
-      model.add_functions()));
-  const ir::Graph graph = read(model);
-  for (const auto& [tensor, op] :
-       std::map<std::string, std::string>{{"h", "Abs"}, {"b", "Neg"}, {"z", "Sin"}}) {
-    const ir::Value* value = graph.find_value(tensor);
-    ASSERT_TRUE(value) << tensor;
-    EXPECT_EQ(value->producer->op, op) << tensor;
-  }
 }
 
 TEST(ReadModel, TakesTheBranchOfAKnownCondition) {
