@@ -34,11 +34,11 @@ __kernel void softmax_f32(__global const float* x, __global float* out, int rows
       if (!logarithm) store_row16(out, at + i, n, e);
     }
     const float total = sum16(sum);
-    const float factor = 1.0f / total, shift = largest + log(total);
+    const float factor = 1.0f / total, shift = log(total);
     for (int i = 0; i < size; i += 16) {
       const int n = min(16, size - i);
       const float16 v = load_row16(logarithm ? x : out, at + i, n, TYPE_F32, 1.0f, 0);
-      store_row16(out, at + i, n, logarithm ? v - shift : v * factor);
+      store_row16(out, at + i, n, logarithm ? v - largest - shift : v * factor);
     }
   }
 }

@@ -25,10 +25,11 @@ GROUP_KERNEL void softmax_f32(__global const float* x, __global float* out, int 
   const float highest = group_max(largest, shared);
   const float sum =
       group_sum(total == 0.0f ? 0.0f : total * exp(largest - highest), shared + SHARED_WORDS);
-  const float factor = 1.0f / sum, shift = highest + log(sum);
+  const float factor = 1.0f / sum, shift = log(sum);
   for (int i = 4 * item; i < size; i += 4 * ITEMS) {
     const int n = min(4, size - i);
     const float4 v = load_floats4(x, at + i, n, aligned);
-    store_floats4(out, at + i, n, logarithm ? v - shift : exp(v - highest) * factor, aligned);
+    const float4 below = v - highest;
+    store_floats4(out, at + i, n, logarithm ? below - shift : exp(below) * factor, aligned);
   }
 }

@@ -209,6 +209,18 @@ TEST(Softmax, Sizes) {
       }
 }
 
+// The logarithm of the sum has fewer digits than large scores have places before the point.
+TEST(Softmax, TheLogarithmOfLargeScoresIsExact) {
+  for (const float score : {1e3f, 1e6f, 1e8f, -1e8f}) {
+    std::vector<float> x(5, score);
+    x[1] -= 16.0f;
+    const double highest = -std::log(4 + std::exp(-16.0));
+    const auto y = softmax(x, 5, 1);
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_NEAR(y[i], i == 1 ? highest - 16 : highest, 2e-6) << score << " " << i;
+  }
+}
+
 TEST(Softmax, MaskedEntriesAndRows) {
   std::vector<float> x(40, -INFINITY);
   x[3] = 1e30f;
