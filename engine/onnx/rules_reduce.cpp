@@ -7,12 +7,20 @@
 namespace bertcl::onnx_io {
 namespace {
 
+/// What the operator does to each element before it joins them, as ONNX Runtime has it.
+void import_reduction_of_nothing(NodeImport& node) {
+  const std::string& op = node.proto().op_type();
+  ir::Value* x = node.need(0);
+  if (op == "ReduceSumSquare") return node.finish("Mul", {x, x});
+  node.finish(op == "ReduceL1" || op == "ReduceL2" ? "Abs" : "Identity", {x});
+}
+
 /// Axes become an attribute, sorted and counted from the start; without them all are reduced.
 void import_reduce(NodeImport& node) {
   auto axes = node.ints_attribute("axes");
   if (!axes) axes = node.constant_ints(1);
   if ((!axes || axes->empty()) && node.int_attribute("noop_with_empty_axes", 0))
-    return node.finish("Identity", {node.need(0)});
+    return import_reduction_of_nothing(node);
   ir::Attributes attributes{{"keepdims", node.int_attribute("keepdims", 1)}};
   if (axes && !axes->empty()) {
     for (std::int64_t& axis : *axes)

@@ -81,6 +81,21 @@ TEST(ReadModel, ReduceAndSplitHaveOneSpelling) {
               HasSubstr("%0: f32[a, 3], %1: f32[a, 2] = Split(%x) {axis = 1, split = [3, 2]}"));
 }
 
+TEST(ReadModel, ReducingNoAxisLeavesWhatIsDoneToEachElement) {
+  const auto imported_as = [](const std::string& op) {
+    return imported(18,
+                    "node { op_type: '" + op +
+                        "' input: 'x' output: 'y' attribute { name: 'noop_with_empty_axes' type: "
+                        "INT i: 1 } }",
+                    {"a"});
+  };
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"})
+    EXPECT_THAT(imported_as(op), HasSubstr("%0: f32[a] = Identity(%x)")) << op;
+  for (const char* op : {"ReduceL1", "ReduceL2"})
+    EXPECT_THAT(imported_as(op), HasSubstr("%0: f32[a] = Abs(%x)")) << op;
+  EXPECT_THAT(imported_as("ReduceSumSquare"), HasSubstr("%0: f32[a] = Mul(%x, %x)"));
+}
+
 TEST(ReadModel, OldSoftmaxFlattens) {
   const std::string node = "node { op_type: 'Softmax' input: 'x' output: 'y' }";
   EXPECT_THAT(imported(13, node, {"a", "b", "c"}), HasSubstr("Softmax(%x) {axis = 2}"));
