@@ -50,8 +50,10 @@ Pattern scalar(double value) {
   return [value](ir::Value* v, Match&) {
     if (!v->is_constant() || v->constant->size() == 0 || v->constant->size() > 64) return false;
     const auto all = v->constant->to_doubles();
+    const bool is_exact = 2.0 * value == std::round(2.0 * value);  // in half precision, too
+    const double most = (is_exact ? 1e-5 : 1e-3) * std::abs(value);
     return std::all_of(all.begin(), all.end(),
-                       [&](double d) { return std::abs(d - value) <= 1e-3 * std::abs(value); });
+                       [&](double d) { return std::abs(d - value) <= most; });
   };
 }
 
