@@ -132,17 +132,17 @@ std::optional<ir::Tensor> run(ir::Value* value, Known known, const ir::Bindings&
 
 using Mask = std::vector<std::int64_t>;  // [batch, seq]
 
-/// Mask patterns: full rows, prefixes, holes, a first key that does not count. Rows without any key
-/// are left out: exporters differ in what they do there.
+/// Mask patterns: full rows, prefixes, holes, a first key that does not count; of sequences after
+/// the second their numbers. No row is without any key: exporters differ in what they do there.
 std::vector<Mask> patterns(std::int64_t batch, std::int64_t seq) {
   std::vector<Mask> all;
   for (const unsigned bits : {0xffffffffu, 0x1u, 0x5u, 0xau, 0x3u, 0xeu}) {
-    Mask m;
-    for (std::int64_t b = 0; b < batch; ++b) {
-      const unsigned row = b % 2 == 0 ? bits : (bits << 1) | 1u;
+    Mask& m = all.emplace_back();
+    for (unsigned b = 0; b < batch; ++b) {
+      const unsigned own = b < 2 || all.size() < 2 ? bits : b >> 2 * (all.size() - 2) & 3u;
+      const unsigned row = b == 0 ? bits : own << 1 | 1u;
       for (std::int64_t s = 0; s < seq; ++s) m.push_back((row >> (s % 32)) & 1u);
     }
-    all.push_back(std::move(m));
   }
   return all;
 }

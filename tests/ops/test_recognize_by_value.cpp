@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masks and positions in the spellings of exporters, and what only looks like them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+
+#include <numeric>
 
 #include "ir/text.hpp"
 #include "ops/infer.hpp"
@@ -62,6 +66,35 @@ TEST(AdditiveMask, OfEarlyExporters) {
   EXPECT_EQ(additive("const %k: f32[] = 10000.0\n %a: f32[] = Sub(%float, %one)\n"
                      "%y: f32[] = Mul(%a, %k)"),
             "mask");
+}
+
+// Rows of a batch of fixed size could be told apart by their places alone.
+TEST(AdditiveMask, OfAnotherSequenceIsNone) {
+  const auto of_row = [](std::int64_t batch, const std::string& order) {
+    ir::Graph graph = ir::parse(fmt::format(R"(graph g(%mask: i64[{0}, 4]) {{
+  const %order: i64[{0}] = [{1}]
+  const %one: f32[] = 1
+  const %low: f32[] = -10000
+  %m: i64[] = Gather(%mask, %order) {{axis = 0}}
+  %w: i64[] = Unsqueeze(%m) {{axes = [1, 2]}}
+  %f: f32[] = Cast(%w) {{to = "f32"}}
+  %a: f32[] = Sub(%one, %f)
+  %y: f32[] = Mul(%a, %low)
+  return %y as y
+}})",
+                                            batch, order));
+    SymbolicValues values;
+    infer(graph, values);
+    return additive_key_mask(graph, graph.outputs()[0].value).has_value();
+  };
+  EXPECT_TRUE(of_row(3, "0, 1, 2"));
+  EXPECT_FALSE(of_row(3, "2, 1, 0"));
+  for (int other = 0; other < 69; ++other) {
+    std::vector<int> order(70);
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[69], order[static_cast<std::size_t>(other)]);
+    EXPECT_FALSE(of_row(70, fmt::format("{}", fmt::join(order, ", ")))) << other;
+  }
 }
 
 TEST(AdditiveMask, IsNotTriedOnABatchThatWouldFillTheMemory) {
