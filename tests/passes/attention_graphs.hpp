@@ -15,7 +15,8 @@ Pass find_attention(bool keeps_padding = false);
 inline std::string attention(std::string_view mask, std::string_view scores,
                              std::string_view p = "%p", std::string_view quantize = "") {
   std::string text =
-      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+      R"(graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+  %k: f32[batch, seq, 8] = Neg(%q)
 )";
   text += mask;
   text += R"(
@@ -51,7 +52,8 @@ inline constexpr std::string_view scaled_and_masked = R"(
   %s: f32[batch, 2, seq, seq] = Add(%1, %mask)
 )";
 inline constexpr std::string_view expected =
-    R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+    R"(graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+  %k: f32[batch, seq, 8] = Neg(%q)
   %y: f32[batch, seq, 8] = attention(%q, %k, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
   return %y
 })";
@@ -59,8 +61,8 @@ inline constexpr std::string_view expected =
 /// An attention with what the graph `expected` says of a bias or a window.
 inline std::string expected_with(std::string_view before, std::string_view operands,
                                  std::string_view attributes) {
-  return "graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: "
-         "i64[batch, seq]) {\n" +
+  return "graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: "
+         "i64[batch, seq]) {\n  %k: f32[batch, seq, 8] = Neg(%q)\n" +
          std::string(before) + "  %y: f32[batch, seq, 8] = attention(%q, %k, %v, %m" +
          std::string(operands) + ") {heads = 2, p_type = \"f32\", scale = 0.5" +
          std::string(attributes) + "}\n  return %y\n}";

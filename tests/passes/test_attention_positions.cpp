@@ -55,8 +55,8 @@ TEST(AttentionPositions, ScoresOfPositions) {
 
 TEST(AttentionPositions, BytesOfTokensAndPositions) {
   const auto with_bytes = [](std::string text) {
-    text = replaced(text, "%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[",
-                    "%qb: u8[batch, seq, 8], %kb: u8[batch, seq, 8], %vb: u8[");
+    text = replaced(text, "%q: f32[batch, seq, 8], %v: f32[", "%qb: u8[batch, seq, 8], %vb: u8[");
+    text = replaced(text, "  %k: f32[batch, seq, 8] = Neg(%q)\n", "");
     return replaced(text, "  const %pq: f32[2, 4, 9] = ...\n", R"(  const %step: f32[] = 0.5
   const %zero: u8[] = 3
   const %pb: i8[2, 4, 9] = ...
@@ -65,7 +65,7 @@ TEST(AttentionPositions, BytesOfTokensAndPositions) {
   const %ps: f32[] = 0.004
   const %pz: u8[] = 0
   %q: f32[batch, seq, 8] = DequantizeLinear(%qb, %step, %zero)
-  %k: f32[batch, seq, 8] = DequantizeLinear(%kb, %step, %zero)
+  %k: f32[batch, seq, 8] = DequantizeLinear(%qb, %step, %zero)
   %v: f32[batch, seq, 8] = DequantizeLinear(%vb, %step, %zero)
 )");
   };
@@ -84,7 +84,7 @@ TEST(AttentionPositions, BytesOfTokensAndPositions) {
                  replaced(with_bytes(expected_with(
                               tables + R"(  %small: i32[1, 1, seq, seq] = Cast(%index) {to = "i32"}
   %first: f32[batch, 2, seq, seq] = position_scores(%qb, %pb, %small, _, %step, %zero, _, %fine, %one_less) {heads = 2, scale = 0.5}
-  %bias: f32[batch, 2, seq, seq] = position_scores(%kb, %pk, %small, %first, %step, %zero) {heads = 2, of_keys = 1, scale = 0.5}
+  %bias: f32[batch, 2, seq, seq] = position_scores(%qb, %pk, %small, %first, %step, %zero) {heads = 2, of_keys = 1, scale = 0.5}
 )",
                               ", %ps, %pz, _, _, %bias", "")),
                           R"(p_type = "f32")", R"(p_type = "u8")"));

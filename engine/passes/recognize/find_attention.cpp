@@ -47,7 +47,8 @@
 // does (ops/recognize_by_value.hpp). ONNX Runtime's optimizer replaces a mask by the number of its
 // ones, and as many first keys count: {mask_is_length = 1}. Tokens are packed for one mask, so
 // attention under another one than the first (or under none) stays as it is, and so does attention
-// over other rows.
+// over other rows. So does attention under a mask whose queries are not known to be the tokens of
+// its keys, as cross attention (same_tokens.hpp).
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -61,6 +62,7 @@
 #include "passes/quant_params.hpp"
 #include "passes/recognize/attention_heads.hpp"
 #include "passes/recognize/attention_parts.hpp"
+#include "passes/recognize/same_tokens.hpp"
 
 namespace bertcl::passes {
 namespace {
@@ -260,7 +262,9 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;  // no kernel
   if ((f.terms.bias || f.terms.reach.causal) && !f.terms.positions.empty())
     return false;  // one of both
-  return is_one_kernel(f) && tells_sequences(g, f);
+  if (!is_one_kernel(f) || !tells_sequences(g, f)) return false;
+  const auto& mask = f.terms.mask;  // packing drops the queries that are in the place of its zeros
+  return !mask || are_of_same_tokens(f.q.hidden, f.k.hidden, mask->input);
 }
 
 /// True if an operator may mix what attention under that mask gives for padding with other rows, as
