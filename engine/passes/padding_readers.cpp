@@ -3,20 +3,18 @@
 #include "passes/padding_readers.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <string_view>
 
+#include "passes/padding_values.hpp"
 #include "passes/token_axes.hpp"
 
 namespace bertcl::passes {
 namespace {
 
-/// True if a result of the operator may be the same for all values of a row of padding, by what it
-/// reads of the mask. Others, as Concat, put values of the mask beside those of the row.
-bool can_mask(const ir::Node& node) {
-  static const std::set<std::string_view> ops = {"Add", "Sub", "Mul", "Div",  "Min",
-                                                 "Max", "And", "Or",  "Where"};
-  return ops.contains(node.op);
+bool is_any_of(const ir::Node& n, std::initializer_list<std::string_view> ops) {
+  return std::ranges::find(ops, n.op) != ops.end();
 }
 
 bool is_matmul(const ir::Node& node) { return node.op == "MatMul" || node.op == "MatMulInteger"; }
@@ -26,7 +24,7 @@ class PaddingFollower {
   PaddingFollower(const ir::Graph& graph, const ir::Value* mask,
                   const std::set<const ir::Value*>& changed,
                   const std::set<const ir::Node*>& attention)
-      : graph_(graph), changed_(changed), attention_(attention) {
+      : graph_(graph), changed_(changed), attention_(attention), values_(graph, mask) {
     if (mask) of_mask_[mask] = axis_of_tokens(mask->type.shape);
     for (const ir::Value* v : changed) padded_[v] = axis_of_tokens(v->type.shape);
   }
@@ -75,21 +73,31 @@ class PaddingFollower {
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       const FollowedAxes axes = followed(n, i, out, padded_);
       for (const TokenAxis& t : axes.combined)
-        if (!attends && !t.masked && !is_masked_in_sum(n, 1 - i, out, t)) return false;
-      for (const TokenAxis& t : axes.result)
-        if (!add(result, t, n.op == "Mul" || n.op == "And") && !attends) return false;
+        if (!attends && !may_combine(n, i, out, t)) return false;
+      for (TokenAxis t : axes.result) {
+        t.padding = padding_after(n, i, t, std::ranges::any_of(axes.combined, [&](const auto& c) {
+                                    return c.is_same_place(t);
+                                  }));
+        if (!add(result, t, n) && !attends) return false;
+      }
     }
     if (attends && out.type.shape.size() == 3) result = axis_of_tokens(out.type.shape);
-    // One branch of a Where must be other than padding, for the mask to choose it there.
-    const bool selects =
-        n.op == "Where" && padded_.contains(n.inputs[1]) && padded_.contains(n.inputs[2]);
-    if (can_mask(n) && !selects) hide(n, out, result);
+    if (n.op == "Where") choose_by_padding(n, out, result);
+    hide(n, out, result);
     if (!result.empty() && !changed_.contains(&out)) padded_[&out] = result;
     return true;
   }
 
-  /// True if the other operand of a MatMul is masked along the same axis, which is taken for zero
-  /// there, or if pooling reads the mask.
+  /// True if rows of padding do not matter to an operator that combines tokens of operand `i`.
+  bool may_combine(const ir::Node& n, std::size_t i, const ir::Value& out,
+                   const TokenAxis& t) const {
+    return t.padding.fixed ||
+           (t.padding.low && is_any_of(n, {"ReduceMax", "ArgMax", "Softmax", "LogSoftmax"})) ||
+           is_masked_in_sum(n, 1 - i, out, t);
+  }
+
+  /// True if the other operand of a MatMul is zero for padding along the same axis, or if pooling
+  /// reads the mask.
   bool is_masked_in_sum(const ir::Node& n, std::size_t other, const ir::Value& out,
                         const TokenAxis& t) const {
     if (n.op == "pool") return other == 1 && of_mask_.contains(n.input(1));
@@ -97,18 +105,47 @@ class PaddingFollower {
     const auto masks = [&](const TokenAxis& o) {
       return o.extent == t.extent && o.order == t.order;
     };
-    const TokenAxes of_mask = followed(n, other, out, of_mask_).combined;
+    const ir::Value* factor = n.inputs[other];
+    if (const auto it = of_mask_.find(factor); it != of_mask_.end())
+      return std::ranges::any_of(followed(n, other, out, of_mask_).combined, [&](const auto& o) {
+        return masks(o) && values_.of(factor, &o).zero;
+      });
     const TokenAxes padded = followed(n, other, out, padded_).combined;
-    return std::ranges::any_of(of_mask, masks) ||
-           std::ranges::any_of(padded, [&](const auto& o) { return o.masked && masks(o); });
+    return std::ranges::any_of(padded, [&](const auto& o) { return o.padding.zero && masks(o); });
   }
 
-  /// False if elements of one result come of different tokens. A factor that is masked masks all.
-  static bool add(TokenAxes& axes, const TokenAxis& t, bool is_factor) {
+  /// What the operator makes of padding along the axis of operand `i`, whose tokens it has
+  /// `combined`, or not, with the other operands left out.
+  static Padding padding_after(const ir::Node& n, std::size_t i, const TokenAxis& t,
+                               bool combined) {
+    const Padding& was = t.padding;
+    if (n.op == "Softmax" && combined) return {was.fixed || was.low, was.low, false};
+    if (n.op == "LogSoftmax" && combined) return {was.fixed, false, was.low};
+    if (n.op == "Exp") return {was.fixed || was.low, was.low, false};
+    if (n.op == "Where" && i == 0) return {was.fixed, true, true};  // the others decide
+    const bool keeps =
+        i == 0 && is_any_of(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
+                                "Transpose", "Slice", "Split", "Gather", "Expand", "Cast"});
+    const bool keeps_zero = keeps || is_matmul(n) || n.op == "Where" || (n.op == "Div" && i == 0) ||
+                            (n.op == "Mul" && !ir::is_int8(n.inputs[i]->type.dtype)) ||
+                            (i == 0 && is_any_of(n, {"Neg", "Abs", "Relu", "Sqrt", "QuantizeLinear",
+                                                     "DequantizeLinear", "DynamicQuantizeLinear"}));
+    const bool keeps_low = (keeps && ir::is_float(n.outputs[0]->type.dtype)) || n.op == "Where" ||
+                           n.op == "Add" || (n.op == "Sub" && i == 0);
+    return {was.fixed, was.zero && keeps_zero, was.low && keeps_low};
+  }
+
+  /// False if elements of one result come of different tokens.
+  static bool add(TokenAxes& axes, const TokenAxis& t, const ir::Node& n) {
     for (TokenAxis& other : axes) {
       if (other.is_same_place(t)) {
-        if (other.order != t.order) return other.masked && t.masked;
-        other.masked = is_factor ? other.masked || t.masked : other.masked && t.masked;
+        Padding &a = other.padding, b = t.padding;
+        if (other.order != t.order) return a.fixed && b.fixed;
+        const bool multiplies = n.op == "Mul" || n.op == "And";
+        const bool adds = n.op == "Add" || n.op == "Sub";
+        a.zero = multiplies ? a.zero || b.zero : a.zero && b.zero;
+        a.fixed = (a.fixed && b.fixed) || a.zero;
+        a.low = adds ? a.low || b.low : !multiplies && a.low && b.low;
         return true;
       }
       if (!ir::Dim::divide(other.stride, t.stride * t.extent) &&
@@ -119,13 +156,63 @@ class PaddingFollower {
     return true;
   }
 
+  /// The result of a Where is zero or low for padding if both of its branches are.
+  void choose_by_padding(const ir::Node& n, const ir::Value& out, TokenAxes& result) {
+    for (TokenAxis& t : result) {
+      for (const std::size_t i : {1u, 2u}) {
+        if (padded_.contains(n.inputs[i])) {
+          const TokenAxes branch = followed(n, i, out, padded_).result;
+          if (std::ranges::any_of(branch, [&](const auto& b) { return b.is_same_place(t); }))
+            continue;
+        }
+        const PaddingValue value = value_of_sizes(n.inputs[i]);
+        t.padding.zero = t.padding.zero && value.zero;
+        t.padding.low = t.padding.low && value.low;
+      }
+      t.padding.fixed = t.padding.fixed || t.padding.zero;
+    }
+  }
+
+  /// Of a value that is made of sizes and constants alone; nothing of others.
+  PaddingValue value_of_sizes(const ir::Value* v) const {
+    return is_of_sizes(v) ? values_.of(v, nullptr) : PaddingValue{};
+  }
+
   /// What is made of the mask hides tokens along its own axes alone: the keys of scores, not the
   /// queries.
-  void hide(const ir::Node& n, const ir::Value& out, TokenAxes& result) const {
-    for (std::size_t i = 0; i < n.inputs.size(); ++i)
-      for (const TokenAxis& t : followed(n, i, out, of_mask_).result)
-        for (TokenAxis& hidden : result)
-          if (hidden.is_same_place(t) && hidden.order == t.order) hidden.masked = true;
+  void hide(const ir::Node& n, const ir::Value& out, TokenAxes& result) {
+    static const std::set<std::string_view> can_hide = {"Add", "Sub", "Mul",  "Min",
+                                                        "And", "Or",  "Where"};
+    if (result.empty() || !can_hide.contains(n.op)) return;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      const auto of_mask = of_mask_.find(n.inputs[i]);
+      if (of_mask == of_mask_.end()) continue;
+      for (const TokenAxis& own : of_mask->second)
+        for (const TokenAxis& t :
+             follow_tokens(n, i, out, {own}, [](const ir::Value*) { return false; }).result)
+          for (TokenAxis& hidden : result)
+            if (hidden.is_same_place(t) && hidden.order == t.order)
+              hide(n, i, values_.of(n.inputs[i], &own), hidden.padding);
+    }
+  }
+
+  /// `value`: what operand `i` is for padding.
+  void hide(const ir::Node& n, std::size_t i, const PaddingValue& value, Padding& padding) const {
+    if (n.op == "Where") {
+      // The branch that is chosen there must be other than padding.
+      if (i != 0 || (!value.zero && !value.nonzero)) return;
+      const ir::Value* chosen = n.inputs[value.zero ? 2 : 1];
+      if (padded_.contains(chosen)) return;
+      const PaddingValue held = value_of_sizes(chosen);
+      padding = {true, held.zero, held.low};
+    } else if (n.op == "Mul" || n.op == "And") {
+      if (value.zero) padding = {true, true, false};
+    } else if (n.op == "Or") {
+      padding.fixed = padding.fixed || value.nonzero;
+    } else {
+      const bool lowers = n.op == "Sub" && i == 1 ? value.high : value.low;
+      padding.low = padding.low || lowers;
+    }
   }
 
   const ir::Graph& graph_;
@@ -134,6 +221,7 @@ class PaddingFollower {
   // Values of rows of padding, of the mask alone, and of sizes and constants.
   Axes padded_, of_mask_;
   std::set<const ir::Value*> of_sizes_;
+  mutable PaddingValues values_;
 };
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace bertcl::passes {
 /// padding of the values `changed` [batch, seq, ...]; null if there is none. It combines tokens
 /// without the mask, takes another token than the first by its number, or rearranges tokens so that
 /// they cannot be followed. What is computed from `mask` [batch, seq] alone (null: there is none)
-/// masks what it multiplies, is added to or selects, along its own axes.
+/// masks, along its own axes, what it multiplies if it is 0 for padding, what it selects, and for
+/// Softmax and maxima what it is added to if it is at most -9999 there.
 const ir::Node* reader_of_padding(const ir::Graph& graph, const ir::Value* mask,
                                   const std::set<const ir::Value*>& changed,
                                   const std::set<const ir::Node*>& attention);

@@ -254,7 +254,7 @@ class Follower {
     const bool changes = in_[*axis] != out_[*axis] || is_moved(*axis);
     if (!changes) return put(t, *axis, *axis);
     if (!is_axis(t, *axis) || node_.op == "Tile") return combine(t);
-    TokenAxis part{stride_of(out_, *axis), out_[*axis], t.order, t.masked};
+    TokenAxis part{stride_of(out_, *axis), out_[*axis], t.order, t.padding};
     const std::string from = first_of(*axis);
     if (part.extent == ir::Dim(1)) {  // the first token is a real one
       if (!from.empty() || !t.order.empty()) combine(t);

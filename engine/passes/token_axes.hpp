@@ -14,12 +14,19 @@
 
 namespace bertcl::passes {
 
+/// What rows of padding hold, as far as it is known.
+struct Padding {
+  bool fixed = false;  ///< the same whatever they held before
+  bool zero = false;   ///< zeros, which are fixed
+  bool low = false;    ///< numbers that stand for minus infinity
+};
+
 /// Tokens in a dense tensor: element e is of token e / stride % extent.
 struct TokenAxis {
   ir::Dim stride, extent;
   std::string
       order{};  ///< "": token i of a sequence at i; else another order, or a part of the tokens
-  bool masked = false;  ///< what rows of padding hold does not matter here
+  Padding padding{};
 
   bool is_same_place(const TokenAxis& other) const {
     return stride == other.stride && extent == other.extent;

@@ -158,9 +158,13 @@ TEST(PaddingReaders, TheMaskHidesAlongItsAxes) {
   EXPECT_EQ(without_first("1"), "");
   EXPECT_EQ(without_first("0"), "ReduceSum") << "the mask of other tokens";
 
-  const std::string attention = R"(%t: f32[batch, 8, seq] = Transpose(%x) {perm = [0, 2, 1]}
+  const std::string attention = R"(const %one: f32[] = 1
+  const %low: f32[] = -10000
+  %t: f32[batch, 8, seq] = Transpose(%x) {perm = [0, 2, 1]}
   %s: f32[batch, seq, seq] = MatMul(%x, %t)
-  %keys: f32[batch, 1, seq] = Unsqueeze(%mask) {axes = [1]}
+  %real: f32[batch, 1, seq] = Unsqueeze(%mask) {axes = [1]}
+  %far: f32[batch, 1, seq] = Sub(%one, %real)
+  %keys: f32[batch, 1, seq] = Mul(%far, %low)
   %h: f32[batch, seq, seq] = Add(%s, %keys)
   %p: f32[batch, seq, seq] = Softmax(%h) {axis = -1}
 )";
@@ -179,6 +183,84 @@ TEST(PaddingReaders, TheMaskHidesAlongItsAxes) {
   EXPECT_EQ(reader_in(attention + R"(%c: f32[batch, seq, 8] = MatMul(%p, %x)
   %y: f32[batch, 8] = ReduceMean(%c) {axes = [1], keepdims = 0})"),
             "ReduceMean");
+}
+
+/// The op that reads padding of %x where the mask [batch, seq, 1] is %m, and %drop 1 for padding.
+std::string reader_under_mask(const std::string& lines) {
+  return reader_in(R"(%m: f32[batch, seq, 1] = Unsqueeze(%mask) {axes = [2]}
+  %drop: f32[batch, seq, 1] = Sub(%one, %m)
+  %low: f32[batch, seq, 1] = Mul(%drop, %least)
+  %is: bool[batch, seq, 1] = Cast(%m) {to = "bool"}
+)" + lines,
+                   "batch, seq, 8", R"(const %one: f32[] = 1
+  const %zero: f32[] = 0
+  const %least: f32[] = -10000
+  const %w: f32[8, 1] = ...
+)");
+}
+
+/// The op that reads padding of what `op` gives in `reduction` over the tokens.
+std::string reader_of_masked(const std::string& op, const std::string& reduction) {
+  return reader_under_mask("%h: f32[batch, seq, 8] = " + op + "\n  %y: f32[batch, 8] = " +
+                           reduction + "(%h) {axes = [1], keepdims = 0}");
+}
+
+TEST(PaddingReaders, FactorsThatAreZeroHideAnything) {
+  for (const char* reduction : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"})
+    EXPECT_EQ(reader_of_masked("Mul(%x, %m)", reduction), "");
+  EXPECT_EQ(reader_of_masked("Mul(%x, %drop)", "ReduceSum"), "ReduceSum");
+  EXPECT_EQ(reader_of_masked("Div(%x, %m)", "ReduceSum"), "ReduceSum");
+  EXPECT_EQ(reader_of_masked("Max(%x, %m)", "ReduceSum"), "ReduceSum");
+  EXPECT_EQ(reader_under_mask(R"(%more: f32[batch, seq, 1] = Add(%m, %one)
+  %h: f32[batch, seq, 8] = Mul(%x, %more)
+  %y: f32[batch, 8] = ReduceSum(%h) {axes = [1], keepdims = 0})"),
+            "ReduceSum");
+  const auto multiplied = [](const std::string& factor) {
+    return reader_under_mask("%r: f32[batch, 1, seq] = Transpose(" + factor +
+                             ") {perm = [0, 2, 1]}\n  %y: f32[batch, 1, 8] = MatMul(%r, %x)");
+  };
+  EXPECT_EQ(multiplied("%m"), "");
+  EXPECT_EQ(multiplied("%drop"), "MatMul");
+}
+
+TEST(PaddingReaders, LowNumbersHideFromMaximaAlone) {
+  for (const char* low : {"Add(%x, %low)", "Where(%is, %x, %least)"})
+    EXPECT_EQ(reader_of_masked(low, "ReduceMax"), "");
+  EXPECT_EQ(reader_of_masked("Where(%is, %x, %least)", "ReduceMin"), "") << "the same in all";
+  EXPECT_EQ(reader_of_masked("Add(%x, %low)", "ReduceMin"), "ReduceMin");
+  EXPECT_EQ(reader_of_masked("Add(%x, %low)", "ReduceSum"), "ReduceSum");
+  EXPECT_EQ(reader_of_masked("Sub(%x, %low)", "ReduceMax"), "ReduceMax");
+  EXPECT_EQ(reader_of_masked("Sub(%x, %drop)", "ReduceMax"), "ReduceMax");
+  EXPECT_EQ(reader_of_masked("Where(%is, %zero, %x)", "ReduceMax"), "ReduceMax");
+  EXPECT_EQ(reader_under_mask(R"(%a: f32[batch, seq, 8] = Add(%x, %low)
+  %h: f32[batch, seq, 8] = Mul(%a, %x)
+  %y: f32[batch, 8] = ReduceMax(%h) {axes = [1], keepdims = 0})"),
+            "ReduceMax")
+      << "of any sign";
+}
+
+TEST(PaddingReaders, AttentionPoolings) {
+  const auto pooled = [](const std::string& masked) {
+    return reader_under_mask(
+        "%s: f32[batch, seq, 1] = MatMul(%x, %w)\n%a: f32[batch, seq, 1] = " + masked + R"(
+  %p: f32[batch, seq, 1] = Softmax(%a) {axis = 1}
+  %h: f32[batch, seq, 8] = Mul(%x, %p)
+  %y: f32[batch, 8] = ReduceSum(%h) {axes = [1], keepdims = 0})");
+  };
+  EXPECT_EQ(pooled("Add(%s, %low)"), "");
+  EXPECT_EQ(pooled("Where(%is, %s, %least)"), "");
+  EXPECT_EQ(pooled("Where(%is, %s, %zero)"), "ReduceSum") << "padding has a share";
+  EXPECT_EQ(pooled("Add(%s, %m)"), "Softmax");
+  EXPECT_EQ(reader_under_mask(R"(%a: f32[batch, seq, 8] = Add(%x, %low)
+  %top: f32[batch, 1, 8] = ReduceMax(%a) {axes = [1], keepdims = 1}
+  %less: f32[batch, seq, 8] = Sub(%a, %top)
+  %e: f32[batch, seq, 8] = Exp(%less)
+  %sum: f32[batch, 1, 8] = ReduceSum(%e) {axes = [1], keepdims = 1}
+  %p: f32[batch, seq, 8] = Div(%e, %sum)
+  %h: f32[batch, seq, 8] = Mul(%x, %p)
+  %y: f32[batch, 8] = ReduceSum(%h) {axes = [1], keepdims = 0})"),
+            "")
+      << "a softmax spelled out";
 }
 
 }  // namespace

@@ -85,3 +85,17 @@ class Padding(unittest.TestCase):
         self.check(lambda m: m.norm(m("Add", m.attention("z", m.encoder()), "z")))
         self.check(lambda m: m.norm(m("Add", m.attention("z", "x"), "z")), fused=False)
 
+    def test_what_is_made_of_the_mask_hides_by_its_values(self):
+        total = lambda m, x: m("ReduceSum", x, [1], keepdims=0)
+        for factor in 0.0, 0.5:
+            self.check(lambda m: total(m, m("Mul", m.encoder(), m("Add", m.column, factor))))
+        self.check(lambda m: total(m, m("Mul", m.encoder(), m("Sub", 1.0, m.column))))
+        self.check(lambda m: total(m, m("Max", m.encoder(), m.column)))
+        far = lambda m: m("Mul", m("Sub", 1.0, m.column), -1e4)
+        for reduction in "ReduceMax", "ReduceMin":
+            self.check(lambda m: m(reduction, m("Add", m.encoder(), far(m)), axes=[1], keepdims=0))
+        for mask in far, lambda m: m.column:
+            def pooled(m):
+                x = m.encoder()
+                return total(m, m("Mul", x, m("Softmax", m("Add", m.linear(x, 1), mask(m)), axis=1)))
+            self.check(pooled)

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs what makes a value with small masks.
+#include "passes/padding_values.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "ops/interpret.hpp"
+#include "ops/recognize_by_value.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+constexpr std::size_t most_nodes_of_mask = 400;
+constexpr std::int64_t batch_to_try = 2, short_mask = 4, longest_mask = 1024 + 3;
+constexpr std::int64_t most_of_trial = 1 << 22;  // elements
+constexpr double lowest = -9999.0, highest = 9999.0;
+
+/// What computes a value.
+std::set<const ir::Node*> nodes_of(const ir::Value* value) {
+  std::set<const ir::Node*> nodes;
+  std::vector<const ir::Value*> open{value};
+  while (!open.empty() && nodes.size() <= most_nodes_of_mask) {
+    const ir::Value* v = open.back();
+    open.pop_back();
+    if (!v->producer || !nodes.insert(v->producer).second) continue;
+    for (const ir::Value* in : v->producer->inputs)
+      if (in) open.push_back(in);
+  }
+  return nodes;
+}
+
+/// [batch, seq]: prefixes, holes, a first token that does not count; no sequence without a token.
+std::vector<ir::Tensor> masks_to_try(const ir::Type& type, const ir::Bindings& sizes) {
+  const ir::Sizes shape = ir::evaluate(type.shape, sizes);
+  std::vector<ir::Tensor> masks;
+  for (const unsigned bits : {0x5u, 0x1u, 0xau, 0x3u, 0xeu}) {
+    std::vector<std::int64_t> mask;
+    for (std::int64_t b = 0; b < shape[0]; ++b)
+      for (std::int64_t s = 0; s < shape[1]; ++s)
+        mask.push_back((b % 2 == 0 ? bits : (bits << 1) | 1u) >> (s % 32) & 1u);
+    masks.push_back(ir::Tensor::of(shape, mask).converted(type.dtype));
+    if (shape[1] > short_mask && masks.size() == 3) break;
+  }
+  return masks;
+}
+
+/// The token at place 0 of an axis in that order; empty if they do not follow one another.
+std::optional<std::int64_t> first_token(const std::string& order) {
+  if (order.empty()) return 0;
+  long long first = 0;
+  int read = 0;
+  if (std::sscanf(order.c_str(), "[%lld::1]%n", &first, &read) != 1 || first < 0) return {};
+  return read == static_cast<int>(order.size()) ? std::optional(std::int64_t{first}) : std::nullopt;
+}
+
+void narrow(PaddingValue& found, double value) {
+  found.zero = found.zero && value == 0.0;
+  found.nonzero = found.nonzero && !std::isnan(value) && value != 0.0;
+  found.low = found.low && value <= lowest;
+  found.high = found.high && value >= highest;
+}
+
+}  // namespace
+
+const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(const ir::Value* v) {
+  const auto [it, is_new] = trials_.try_emplace(v);
+  std::vector<Trial>& trials = it->second;
+  if (!is_new) return trials;
+  const auto nodes = nodes_of(v);
+  const auto seqs = ops::seqs_to_try(nodes, longest_mask);
+  if (!seqs || nodes.size() > most_nodes_of_mask) return trials;
+  for (const std::int64_t seq : *seqs) {
+    ir::Bindings sizes;
+    for (const ir::Value* in : graph_.inputs())
+      for (std::size_t axis = 0; axis < 2 && axis < in->type.shape.size(); ++axis)
+        if (const auto& symbols = in->type.shape[axis].symbols(); symbols.size() == 1)
+          sizes.emplace(symbols[0], axis == 0 ? batch_to_try : seq);
+    try {
+      if (ir::element_count(ir::evaluate(v->type.shape, sizes)) > most_of_trial)
+        throw Error("too large a trial");
+      const auto masks =
+          mask_ ? masks_to_try(mask_->type, sizes) : std::vector<ir::Tensor>{ir::Tensor()};
+      for (const ir::Tensor& mask : masks) {
+        ops::Known known;
+        if (mask_) known.emplace(mask_, mask);
+        trials.push_back({mask, ops::evaluate_slice(v, std::move(known), sizes), sizes});
+      }
+    } catch (const Error&) {  // too long for the graph, or without a value on the host
+      if (seq > short_mask) continue;
+      trials.clear();
+      break;
+    }
+  }
+  return trials;
+}
+
+PaddingValue PaddingValues::of(const ir::Value* v, const TokenAxis* axis) {
+  PaddingValue found{true, true, true, true};
+  bool is_seen = false;
+  if (!axis) {
+    for (const Trial& trial : trials_of(v))
+      for (const double value : trial.result.to_doubles()) is_seen = true, narrow(found, value);
+    return is_seen ? found : PaddingValue{};
+  }
+  const auto first = first_token(axis->order);
+  const ir::Shape& shape = v->type.shape;
+  if (!mask_ || !first || shape.empty()) return {};
+  const bool batch_first = ir::Dim::divide(shape[0], mask_->type.shape[0]).has_value();
+  const bool batch_second = shape.size() > 1 && shape[1] == mask_->type.shape[0];
+  if (!batch_first && !batch_second) return {};
+  for (const Trial& trial : trials_of(v)) {
+    const auto values = trial.result.to_doubles(), mask = trial.mask.to_doubles();
+    const std::int64_t batch = trial.mask.shape()[0], seq = trial.mask.shape()[1];
+    const std::int64_t stride = axis->stride.evaluate(trial.sizes),
+                       extent = axis->extent.evaluate(trial.sizes);
+    const std::int64_t of_sequence =
+        std::ssize(values) / batch / (batch_first ? 1 : trial.result.shape()[0]);
+    if (batch_first && stride * extent > of_sequence) return {};
+    for (std::int64_t e = 0; e < std::ssize(values); ++e) {
+      const std::int64_t b = e / of_sequence % batch, token = e / stride % extent + *first;
+      if (token >= seq) return {};
+      if (mask[static_cast<std::size_t>(b * seq + token)] != 0.0) continue;
+      is_seen = true;
+      narrow(found, values[static_cast<std::size_t>(e)]);
+    }
+  }
+  return is_seen ? found : PaddingValue{};
+}
+
+}  // namespace bertcl::passes
