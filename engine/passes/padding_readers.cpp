@@ -26,7 +26,10 @@ class PaddingFollower {
                   const std::set<const ir::Node*>& attention)
       : graph_(graph), changed_(changed), attention_(attention), values_(graph, mask) {
     if (mask) of_mask_[mask] = axis_of_tokens(mask->type.shape);
-    for (const ir::Value* v : changed) padded_[v] = axis_of_tokens(v->type.shape);
+    for (const ir::Value* v : changed) {
+      padded_[v] = axis_of_tokens(v->type.shape);
+      batches_[v] = axis_of_batch(v->type.shape);
+    }
   }
 
   const ir::Node* reader() {
@@ -69,7 +72,7 @@ class PaddingFollower {
       return true;
     }
     const bool attends = attention_.contains(&n);
-    TokenAxes result;
+    TokenAxes result, batch;
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       const FollowedAxes axes = followed(n, i, out, padded_);
       for (const TokenAxis& t : axes.combined)
@@ -80,12 +83,32 @@ class PaddingFollower {
                                   }));
         if (!add(result, t, n) && !attends) return false;
       }
+      if (!follow_batch(n, i, out, axes.result, batch) && !attends) return false;
     }
-    if (attends && out.type.shape.size() == 3) result = axis_of_tokens(out.type.shape);
+    if (attends && out.type.shape.size() == 3) {
+      result = axis_of_tokens(out.type.shape);
+      batch = axis_of_batch(out.type.shape);
+    }
     if (n.op == "Where") choose_by_padding(n, out, result);
     hide(n, out, result);
-    if (!result.empty() && !changed_.contains(&out)) padded_[&out] = result;
+    if (!result.empty() && !changed_.contains(&out)) {
+      padded_[&out] = result;
+      batches_[&out] = batch;
+    }
     return true;
+  }
+
+  /// False if rows of padding, at the places `tokens` of the result, meet those of other sequences,
+  /// which may be real ones.
+  bool follow_batch(const ir::Node& n, std::size_t i, const ir::Value& out, const TokenAxes& tokens,
+                    TokenAxes& batch) const {
+    const auto of_operand = batches_.find(n.inputs[i]);
+    if (of_operand == batches_.end()) return true;
+    const FollowedAxes axes = followed(n, i, out, batches_);
+    bool mixes = !axes.combined.empty() || axes.result.size() < of_operand->second.size();
+    for (const TokenAxis& b : axes.result) mixes = !add(batch, b, n) || mixes;
+    return !mixes ||
+           std::ranges::all_of(tokens, [](const TokenAxis& t) { return t.padding.fixed; });
   }
 
   /// True if rows of padding do not matter to an operator that combines tokens of operand `i`.
@@ -220,6 +243,7 @@ class PaddingFollower {
   const std::set<const ir::Node*>& attention_;
   // Values of rows of padding, of the mask alone, and of sizes and constants.
   Axes padded_, of_mask_;
+  Axes batches_;  // the axes of sequences of values of rows of padding
   std::set<const ir::Value*> of_sizes_;
   mutable PaddingValues values_;
 };

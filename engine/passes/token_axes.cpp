@@ -323,6 +323,11 @@ TokenAxes axis_of_tokens(const ir::Shape& rows) {
                                                   : TokenAxes{{stride_of(rows, 1), rows[1]}};
 }
 
+TokenAxes axis_of_batch(const ir::Shape& rows) {
+  return rows.empty() || rows[0] == ir::Dim(1) ? TokenAxes{}
+                                               : TokenAxes{{stride_of(rows, 0), rows[0]}};
+}
+
 FollowedAxes follow_tokens(const ir::Node& node, std::size_t i, const ir::Value& result,
                            const TokenAxes& axes,
                            const std::function<bool(const ir::Value*)>& chooses) {

@@ -37,6 +37,10 @@ using TokenAxes = std::vector<TokenAxis>;
 /// The token axis of a tensor [batch, seq, ...]; none if seq is 1.
 TokenAxes axis_of_tokens(const ir::Shape& rows);
 
+/// The axis of sequences of a tensor [batch, ...], which is followed as one of tokens is; none if
+/// batch is 1.
+TokenAxes axis_of_batch(const ir::Shape& rows);
+
 /// What becomes of the token axes of an operand.
 struct FollowedAxes {
   TokenAxes result;

@@ -263,5 +263,58 @@ TEST(PaddingReaders, AttentionPoolings) {
       << "a softmax spelled out";
 }
 
+TEST(PaddingReaders, SequencesOfABatchBesideEachOther) {
+  const std::string constants =
+      "const %first: i64[1] = [0]\n  const %last: i64[1] = [-1]\n  const %w: f32[8, 8] = ...\n";
+  const auto reader = [&](const std::string& lines) {
+    return reader_in(lines, "batch, seq, 8", constants);
+  };
+  for (const std::string op : {"ReduceMean", "ReduceMax"})
+    EXPECT_EQ(reader("%y: f32[1, seq, 8] = " + op + "(%x) {axes = [0], keepdims = 1}"), op);
+  EXPECT_EQ(reader("%y: f32[batch, seq, 8] = Softmax(%x) {axis = 0}"), "Softmax");
+  EXPECT_EQ(reader("%y: f32[batch, seq, 8] = Softmax(%x) {axis = 2}"), "");
+  for (const std::string which : {"%first", "%last"})
+    EXPECT_EQ(reader("%one: f32[1, seq, 8] = Gather(%x, " + which +
+                     ") {axis = 0}\n  %y: f32[batch, seq, 8] = Sub(%x, %one)"),
+              "Gather");
+  const std::string attention = R"(
+  %s: f32[seq, batch, batch] = MatMul(%l, %r)
+  %p: f32[seq, batch, batch] = Softmax(%s) {axis = -1}
+  %y: f32[seq, batch, 8] = MatMul(%p, %l))";
+  EXPECT_EQ(reader(R"(%l: f32[seq, batch, 8] = Transpose(%x) {perm = [1, 0, 2]}
+  %r: f32[seq, 8, batch] = Transpose(%x) {perm = [1, 2, 0]})" +
+                   attention),
+            "Softmax");
+  EXPECT_EQ(reader(R"(%l: f32[seq, batch, 8] = Transpose(%x) {perm = [1, 0, 2]}
+  %h: f32[seq, batch, 8] = linear(%l, %w)
+  %four: f32[seq, batch, 2, 4] = Reshape(%h)
+  %heads: f32[batch, 2, seq, 4] = Transpose(%four) {perm = [1, 2, 0, 3]}
+  %y: f32[batch, 1, seq, 4] = ReduceSum(%heads) {axes = [1], keepdims = 1})"),
+            "")
+      << "heads of one sequence";
+  EXPECT_EQ(reader(R"(%column: f32[batch, seq, 1] = Unsqueeze(%mask) {axes = [2]}
+  %h: f32[batch, seq, 8] = Mul(%x, %column)
+  %p: f32[batch, 8] = ReduceMean(%h) {axes = [1], keepdims = 0}
+  %y: f32[1, 8] = ReduceMean(%p) {axes = [0], keepdims = 1})"),
+            "")
+      << "of vectors";
+}
+
+TEST(PaddingReaders, ABatchInAnotherOrder) {
+  const std::string rolled = R"(%a: f32[1, 4, 8] = Slice(%x) {axes = [0], starts = [1], steps = [1]}
+  %b: f32[2, 4, 8] = Slice(%x) {axes = [0], starts = [0], steps = [1]}
+)";
+  EXPECT_EQ(reader_in(rolled + R"(%r: f32[3, 4, 8] = Concat(%b, %a) {axis = 0}
+  %y: f32[3, 4, 8] = Add(%x, %r))",
+                      "3, 4, 8"),
+            "Slice")
+      << "one sequence by its number";
+  EXPECT_EQ(reader_in(R"(%b: f32[2, 4, 8] = Slice(%x) {axes = [0], starts = [0], steps = [1]}
+  %c: f32[2, 4, 8] = Slice(%x) {axes = [0], starts = [1], steps = [1]}
+  %y: f32[2, 4, 8] = Add(%b, %c))",
+                      "3, 4, 8"),
+            "Add");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -99,3 +99,15 @@ class Padding(unittest.TestCase):
                 x = m.encoder()
                 return total(m, m("Mul", x, m("Softmax", m("Add", m.linear(x, 1), mask(m)), axis=1)))
             self.check(pooled)
+
+    def test_sequences_of_a_batch_beside_each_other(self):
+        def after(tail):
+            def make(m):
+                x = m.encoder()
+                return tail(m, x)
+            self.check(make)
+        for op in "ReduceMean", "ReduceMax":
+            after(lambda m, x: m("Sub", x, m(op, x, axes=[0])))
+        after(lambda m, x: m("Softmax", x, axis=0))
+        for which in 0, -1:
+            after(lambda m, x: m("Sub", x, m("Gather", x, [which], axis=0)))
