@@ -203,6 +203,27 @@ TEST(ReadModel, SortsNodes) {
               HasSubstr("%0: f32[n] = Abs(%x)\n  %1: f32[n] = Neg(%0)"));
 }
 
+TEST(ReadModel, SortsNodesByWhatBranchesRead) {
+  const auto branch = [](const std::string& name, const std::string& nodes) {
+    return "attribute { name: '" + name + "' type: GRAPH g { " + nodes +
+           " output { name: 't' } } }";
+  };
+  const auto sorted = [&](const std::string& then) {
+    return imported(13,
+                    "node { op_type: 'If' input: 'c' output: 'y' " + branch("then_branch", then) +
+                        branch("else_branch", "node { op_type: 'Exp' input: 'x' output: 't' }") +
+                        " } node { op_type: 'Abs' input: 'x' output: 'h' }"
+                        "node { op_type: 'Sin' input: 'y' output: 't' }"
+                        "initializer { name: 'c' data_type: 9 int32_data: 1 }",
+                    {"n"});
+  };
+  const std::string reads = "node { op_type: 'Neg' input: 'h' output: 't' }";
+  EXPECT_THAT(sorted(reads), HasSubstr("%0: f32[n] = Abs(%x)\n  %1: f32[n] = Neg(%0)"));
+  EXPECT_THAT(sorted("node { op_type: 'If' input: 'c' output: 't' " + branch("then_branch", reads) +
+                     branch("else_branch", reads) + " }"),
+              HasSubstr("%0: f32[n] = Abs(%x)\n  %1: f32[n] = Neg(%0)"));
+}
+
 TEST(ReadModel, TakesTheBranchOfAKnownCondition) {
   const std::string branches =
       "attribute { name: 'then_branch' type: GRAPH g { node { op_type: 'Neg' input: 'x' output:"
