@@ -83,15 +83,18 @@ ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::pat
                        TensorReader& tensors, const InitializerReader& initializer,
                        const ReadOptions& options) {
   const std::string name = path.string();
+  const auto no_memory = [&] {
+    return Error(fmt::format("{}: not enough memory to read it", name), ErrorCode::out_of_memory);
+  };
   try {
     return Importer(model, name, tensors, options).run(initializer);
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(name)) throw;
     throw Error(fmt::format("{}: {}", name, e.what()), e.code());
   } catch (const std::bad_alloc&) {
-    throw Error(fmt::format("{}: not enough memory to read it", name), ErrorCode::out_of_memory);
+    throw no_memory();
   } catch (const std::length_error&) {  // a size beyond any memory
-    throw Error(fmt::format("{}: not enough memory to read it", name), ErrorCode::out_of_memory);
+    throw no_memory();
   } catch (const std::exception& e) {
     throw Error(fmt::format("{}: cannot be read: {}", name, e.what()));
   }

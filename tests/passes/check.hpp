@@ -40,7 +40,7 @@ inline std::string replaced(std::string_view text, std::string_view from, std::s
 }
 
 /// Two graphs as one text: lines that begin with "- " are only in the first, with "+ " only in the
-/// second. Throws if there are none of these.
+/// second. Throws if they are the same but for the names of results.
 inline std::pair<std::string, std::string> both(const std::string& text) {
   std::pair<std::string, std::string> graphs;
   std::istringstream lines(text);
@@ -50,7 +50,8 @@ inline std::pair<std::string, std::string> both(const std::string& text) {
     if (!only_second) graphs.first += line + '\n';
     if (!only_first) graphs.second += line + '\n';
   }
-  if (graphs.first == graphs.second) throw std::invalid_argument("nothing differs in: " + text);
+  if (normal(graphs.first) == normal(graphs.second))
+    throw std::invalid_argument("nothing differs in: " + text);
   return graphs;
 }
 

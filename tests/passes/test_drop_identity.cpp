@@ -45,6 +45,9 @@ TEST(DeadCode, WhatNothingReadsDisappears) {
 
 TEST(Check, ADiffWithoutADifferenceIsRefused) {
   EXPECT_THROW(both("graph g(%x: f32[4]) {\n  return %x as y\n}"), std::invalid_argument);
+  EXPECT_THROW(both("graph g(%x: f32[4]) {\n-  %a: f32[4] = Neg(%x)\n-  return %a as y\n"
+                    "+  %b: f32[4] = Neg(%x)\n+  return %b as y\n}"),
+               std::invalid_argument);
 }
 
 }  // namespace
