@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -74,12 +75,26 @@ TEST_F(ServeCommand, GivesTheBitsOfOtherCommands) {
               const auto reply = client.Post("/embed", embed.dump(), "application/json");
               ASSERT_TRUE(reply);
               EXPECT_EQ(json::parse(reply->body).get<Vectors>(), vectors) << reply->body;
-              const json ask = {{"question", "Who maintains OpenCL?"}, {"context", context}};
+              const json ask = {{"question", "Who maintains OpenCL?"},
+                                {"context", context},
+                                {"top_k", 2},
+                                {"align_to_words", false}};
               const auto found = client.Post("/answer", ask.dump(), "application/json");
               ASSERT_TRUE(found);
-              const json answer = json::parse(found->body);
-              EXPECT_EQ(answer["answer"], answered["answer"]);
-              EXPECT_EQ(answer["start"], answered["answer_start"]);
+              const json answers = json::parse(found->body), &best = answers.at(0);
+              EXPECT_EQ(best.at("answer"), answered["answer"]);
+              EXPECT_EQ(best.at("start"), answered["answer_start"]);
+              EXPECT_EQ(best.at("end"), answered["answer_start"].get<std::size_t>() +
+                                            answered["answer"].get<std::string>().size());
+              // Scores are P(start) P(end), whose logarithms differ as sums of logits do.
+              const auto logits = [&](std::size_t i) {
+                const json& entry = answered.at("nbest").at(i);
+                return entry.at("start_logit").get<double>() + entry.at("end_logit").get<double>();
+              };
+              EXPECT_EQ(answers.at(1).at("answer"), answered["nbest"][1]["text"]);
+              EXPECT_NEAR(std::log(best.at("score").get<double>()) -
+                              std::log(answers.at(1).at("score").get<double>()),
+                          logits(0) - logits(1), 1e-5);
             });
   EXPECT_EQ(code, 0);
 }

@@ -23,7 +23,8 @@ std::string error_of(const Action& action) {
 }
 
 /// Of statements that have to throw an Error.
-#define EXPECT_ERROR(matcher, ...) \
-  EXPECT_THAT(::bertcl::tests::error_of([&] { __VA_ARGS__; }), matcher)
+#define EXPECT_ERROR(matcher, ...)                             \
+  EXPECT_THAT(::bertcl::tests::error_of([&] { __VA_ARGS__; }), \
+              ::testing::AllOf(::testing::Ne(::bertcl::tests::kNoError), matcher))
 
 }  // namespace bertcl::tests

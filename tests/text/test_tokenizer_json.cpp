@@ -22,6 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 using tests::error_of;
+using tests::kNoError;
 
 const json saved = [] {
   json file = tests::bert_tokenizer_json(
@@ -127,7 +128,7 @@ TEST(TokenizerJson, TemplatesOfOtherFormsAreRefused) {
   const char* const one = R"([{"Sequence": {"id": "A", "type_id": 0}}])";
   EXPECT_EQ(refusal(one, R"([{"Sequence": {"id": "A", "type_id": 0}},
                              {"Sequence": {"id": "B", "type_id": 1}}])"),
-            "no Error was thrown");
+            kNoError);
   EXPECT_THAT(refusal(one, R"([{"Sequence": {"id": "B", "type_id": 0}},
                                {"Sequence": {"id": "A", "type_id": 1}}])"),
               HasSubstr("post_processor.pair must be the first text followed by the second"));

@@ -123,9 +123,8 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
     return refusal(quantize(path("q.onnx"), more));
   };
   const auto dynamic = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"quantize", kModel, "-o", path("q.onnx"), "--dynamic"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return refusal(run_bertcl(arguments));
+    return refusal(
+        run_bertcl(joined({"quantize", kModel, "-o", path("q.onnx"), "--dynamic"}, more)));
   };
   EXPECT_THAT(refused({"--smooth", "auto", "--clip-gelu", "10"}),
               HasSubstr("--smooth has no effect here: GELU is clipped"));
