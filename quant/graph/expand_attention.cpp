@@ -63,10 +63,11 @@ float float_attribute(const onnx::NodeProto& node, std::string_view name, float 
 
 /// Queries, keys and values of one attention, and its scores.
 struct Heads {
-  std::array<std::string, 3> parts;       // [batch, rows, heads * size] or, divided,
-  bool divided = false;                   // [batch, heads, rows, size]
-  std::array<std::int64_t, 3> widths{};   // heads * size, where they are not divided
-  std::int64_t heads = 0, key_heads = 0;  // the latter may be fewer, each shared by several queries
+  std::array<std::string, 3> parts;      // [batch, rows, heads * size] or, divided,
+  bool divided = false;                  // [batch, heads, rows, size]
+  std::array<std::int64_t, 3> widths{};  // heads * size or, divided, size
+  // 0 if unknown. Those of keys may be fewer, each shared by several query heads.
+  std::int64_t heads = 0, key_heads = 0;
   float scale = 0.0f;
   std::vector<std::string> terms;  // added to the scaled scores
 };
@@ -123,6 +124,10 @@ class Expander {
                               : type->shape.size() != 3)
         return "its keys and values come divided into heads";
       if (!type->shape.back().is_constant()) return "its hidden size is not constant";
+      if (type->shape.size() == 3) continue;
+      const ir::Dim &queries = shape_of(node.input(0))[1], &own = type->shape[1];
+      const bool known = own.is_constant() && (own.constant() == 1 || queries.is_constant());
+      if (!known && own != queries) return "its heads are not constant";
     }
     if (kind == Kind::plain) return "";
     for (const int i : {kind == Kind::packed ? 1 : 3, kind == Kind::packed ? 2 : 3})
@@ -318,7 +323,7 @@ class Expander {
   /// Softmax and all around it, whose result is that of the node.
   void finish(const onnx::NodeProto& node, const Heads& h) {
     using Axes = std::vector<std::int64_t>;
-    const bool shared = h.key_heads != h.heads;
+    const bool shared = h.heads != 0 && h.key_heads != h.heads;  // one key head is broadcast
     const auto as_heads = [&](std::size_t i) {
       const bool keys = i == 1;
       const std::int64_t count = i == 0 ? h.heads : h.key_heads;

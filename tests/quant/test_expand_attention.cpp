@@ -163,6 +163,35 @@ TEST(ExpandAttention, QueriesMayShareKeyHeads) {
     }
 }
 
+/// Queries [2, heads, 5, 4] and keys of so many heads, where "h" is a symbol and "2h" twice that.
+Fused of_heads(const std::string& queries, const std::string& keys) {
+  Fused f(7, 23);
+  const auto sizes = [](const std::string& heads, std::int64_t rows) {
+    return Sizes{2, heads == "h" ? 3 : heads == "2h" ? 6 : std::stoll(heads), rows, 4};
+  };
+  const auto add = [&](const std::string& name, const std::string& heads, std::int64_t rows) {
+    const bool symbolic = heads.ends_with("h");
+    f.input(name, sizes(symbolic ? "h" : heads, rows), {"", symbolic ? "h" : ""});
+    if (heads != "2h") return name;
+    f.node("Concat", {name, name}, name + "2", "");
+    f.builder().set("axis", std::int64_t{1});
+    return name + "2";
+  };
+  const std::string q = add("q", queries, 5), k = add("k", keys, 7), v = add("v", keys, 7);
+  f.node("Attention", {q, k, v}, "y", "").output("y");
+  return f;
+}
+
+TEST(ExpandAttention, HeadsMayBeSymbols) {
+  for (const std::string keys : {"h", "1"}) {
+    SCOPED_TRACE(keys);
+    Fused f = of_heads("h", keys);
+    expect_same(f);
+  }
+  Fused f = of_heads("2h", "h");
+  EXPECT_THAT(whole(f), ElementsAre(Pair("y_node", "its heads are not constant")));
+}
+
 TEST(ExpandAttention, NodesHaveTheNamesOfTheirModules) {
   Fused f = two_layers();
   expect_same(f, 2);
