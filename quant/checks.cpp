@@ -26,11 +26,15 @@ bool is_quantized_operator(const std::string& op) {
                      [&](const char* prefix) { return op.starts_with(prefix); });
 }
 
+/// True if both have the type and the symmetry that one value of an option gives activations.
+bool same_kind(const Scheme& a, const Scheme& b) {
+  return a.type == b.type && a.symmetric == b.symmetric;
+}
+
 /// What makes activations as usual, where they are not.
 std::string usual_option(const Scheme& activations) {
   const Scheme usual;
-  if (activations.type != usual.type || activations.symmetric != usual.symmetric)
-    return option_name("activations", "u8");
+  if (!same_kind(activations, usual)) return option_name("activations", "u8");
   return activations.steps != usual.steps ? option_name("narrow-range")
                                           : option_name("minimum-range", "0");
 }
@@ -90,9 +94,9 @@ void check_dynamic(const Options& options, ActivationScales scales) {
         "DynamicQuantizeLinear makes asymmetric u8 of activations, in steps of its own; use {}, or "
         "calibrate",
         usual_option(options.activations)));
-  const Scheme usual, named = options.activations;
-  const bool by_default = named.type == usual.type && named.symmetric == usual.symmetric;
-  if (per_token && !by_default && (named.type != ir::DType::i8 || !named.symmetric))
+  const Scheme symmetric_s8{.type = ir::DType::i8, .symmetric = true};
+  if (per_token && !same_kind(options.activations, Scheme{}) &&
+      !same_kind(options.activations, symmetric_s8))
     throw Error(fmt::format("{} makes symmetric s8 of activations; use {}",
                             option_name("per-token"), option_name("activations", "s8")));
   if (per_token && options.weights.scheme.type != ir::DType::i8)

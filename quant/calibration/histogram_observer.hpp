@@ -15,7 +15,7 @@ namespace bertcl::quant {
 class HistogramObserver : public Observer {
  public:
   HistogramObserver(opencl::Context& context, const std::string& tensor, int bins, Binning binning)
-      : few_bins_(bins / 64), histogram_(context, tensor, bins, binning) {}
+      : few_bins_(std::max(3, bins / 64)), histogram_(context, tensor, bins, binning) {}
   void observe(const opencl::Buffer& values, std::span<const Slice> samples) final {
     histogram_.observe(values, samples);
   }
@@ -32,7 +32,7 @@ class HistogramObserver : public Observer {
  protected:
   virtual Range choose(const Histogram& histogram) const = 0;
 
-  const int few_bins_;  ///< a range of fewer is coarse
+  const int few_bins_;  ///< a range of fewer is coarse; a bin and its mirror image always are
 
  private:
   DeviceHistogram histogram_;

@@ -26,7 +26,7 @@ class Observer {
   /// was NaN or infinite.
   virtual Range range() = 0;
   /// True if range() spans so few bins of a histogram that these, not the values, decide its ends:
-  /// few values are many times as large as the others.
+  /// few values are many times as large as the others. Call after range().
   virtual bool is_coarse() const { return false; }
 };
 

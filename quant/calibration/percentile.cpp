@@ -29,11 +29,11 @@ double checked_percentile(double percentile) {
   return percentile;
 }
 
-/// The left edge of a bin as the upper end of a range, or the right one where the bin holds nearly
-/// all values: the left one would clip them to nothing.
-float upper_edge(const Histogram& histogram, std::size_t bin, bool holds_all) {
+/// The left edge of a bin as the upper end of a range, or the right one where so few bins hold
+/// nearly all values that the left one would clip many.
+float upper_edge(const Histogram& histogram, std::size_t bin, bool take_right) {
   const auto& edges = histogram.edges();
-  return edges[holds_all ? std::min(bin + 1, edges.size() - 1) : bin];
+  return edges[take_right ? std::min(bin + 1, edges.size() - 1) : bin];
 }
 
 /// The left edge of the bin that reaches the percentile, as `compute_percentile` of onnxruntime,

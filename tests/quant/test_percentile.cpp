@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Percentile against ranges of onnxruntime 1.31.1.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -86,19 +87,22 @@ std::vector<float> with_outliers() {
 
 TEST(Percentile, OutliersDoNotLeaveTheOthersWithoutARange) {
   const auto x = with_outliers();
-  for (const bool absolute : {true, false})
-    for (const Method* m : {&percentile, &torch_percentile}) {
-      SCOPED_TRACE(std::string(m->name) + (absolute ? " of one bound" : " of two"));
-      MethodOptions options;
-      options.symmetric = absolute;
-      const auto observer = m->observer(device(), options, "t");
-      observe(*observer, x);
-      const Range range = observer->range();
-      EXPECT_LE(range.low, -0.49f);
-      EXPECT_GE(range.high, 0.49f);
-      EXPECT_LE(range.high - range.low, 4.0f) << "bins are 1.6 wide at most";
-      EXPECT_TRUE(observer->is_coarse());
-    }
+  for (const int bins : {8, 32, 64, 2048})
+    for (const bool absolute : {true, false})
+      for (const Method* m : {&percentile, &torch_percentile}) {
+        SCOPED_TRACE(fmt::format("{} of {} bins, absolute {}", m->name, bins, absolute));
+        MethodOptions options;
+        options.bins = bins;
+        options.symmetric = absolute;
+        const auto observer = m->observer(device(), options, "t");
+        observe(*observer, x);
+        const Range range = observer->range();
+        EXPECT_LE(range.low, -0.49f);
+        EXPECT_GE(range.high, 0.49f);
+        EXPECT_LE(range.high - range.low, static_cast<float>(8192 / bins))
+            << "a bin is 3200 / bins wide at most";
+        EXPECT_TRUE(observer->is_coarse());
+      }
   const auto fine = percentile.observer(device(), {}, "t");
   for (const auto& other : batches()) observe(*fine, other);
   fine->range();
