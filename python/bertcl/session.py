@@ -96,15 +96,11 @@ class Session:
         of attention [batch, heads, seq, seq], are as long as the longest sequence. Several runs, where the file fixes
         the batch or has no mask to tell padding by, are put together."""
         names = self._names(output_names)
-        _check_sequences("ids", ids)
-        if types is not None:
-            _check_sequences("types", types)
-        offsets = np.zeros(len(ids) + 1, np.int64)
-        np.cumsum([len(sequence) for sequence in ids], out=offsets[1:])
-        if types is not None and [len(each) for each in types] != [len(each) for each in ids]:
+        all_ids, offsets = _concat("ids", ids)
+        all_types, type_offsets = (None, offsets) if types is None else _concat("types", types)
+        if not np.array_equal(type_offsets, offsets):
             raise ValueError("run_sequences: types and ids differ in length")
-        made = self._session.run_sequences(_concat("ids", ids), None if types is None else _concat("types", types),
-                                           offsets, names)
+        made = self._session.run_sequences(all_ids, all_types, offsets, names)
         return [made[name] for name in names]
 
     def _names(self, wanted):
@@ -129,19 +125,18 @@ def _numbers(name, values):
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _check_sequences(name, sequences):
-    for i, sequence in enumerate(sequences):
-        if not np.ndim(sequence):
-            raise TypeError(f"run_sequences: {name}[{i}] is {sequence!r}, expected a sequence of numbers; give a single "
-                            f"sequence as [{name}]")
-
-
 def _concat(name, sequences):
-    arrays = [np.asarray(sequence).reshape(-1) for sequence in sequences]
+    """All of their numbers, one after the other, and where each begins, with the end of the last."""
+    arrays = [np.asarray(sequence) for sequence in sequences]
     for i, array in enumerate(arrays):
+        if not array.ndim:
+            raise TypeError(f"run_sequences: {name}[{i}] is {sequences[i]!r}, expected a sequence of numbers; give a "
+                            f"single sequence as [{name}]")
         if array.size and array.dtype.kind not in "biu":
             raise _bertcl.Error(f"{name} of sequence {i} are of type {array.dtype}, expected integers")
         if array.size and array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
             raise _bertcl.Error(f"{name} of sequence {i} hold {array.max()}, which int64 cannot")
-    arrays = [array.astype(np.int64, copy=False) for array in arrays]
-    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+    offsets = np.zeros(len(arrays) + 1, np.int64)
+    np.cumsum([array.size for array in arrays], out=offsets[1:])
+    arrays = [array.astype(np.int64, copy=False).reshape(-1) for array in arrays]
+    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64), offsets
