@@ -2,7 +2,6 @@
 // The C interface over the C++ one.
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>

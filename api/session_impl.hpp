@@ -2,7 +2,6 @@
 // What a public session holds, for the files that implement it.
 #pragma once
 #include <filesystem>
-#include <memory>
 
 #include "api/boundary.hpp"
 #include "bertcl/opencl.hpp"

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <ctime>
 #include <random>
 #include <string>
 #include <vector>

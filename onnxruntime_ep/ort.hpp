@@ -10,8 +10,6 @@
 #include <exception>
 #include <new>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "bertcl/error.hpp"
 

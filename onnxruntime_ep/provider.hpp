@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The provider of one ONNX Runtime session.
 #pragma once
-#include <map>
-#include <string>
 
 #include "onnxruntime_ep/ort.hpp"
 #include "runtime/session.hpp"

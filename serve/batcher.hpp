@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Token sequences of many requests, run together in batches.
 #pragma once
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -13,7 +12,6 @@
 #include <mutex>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "serve/batcher.hpp"
 #include "text/tokenizer.hpp"

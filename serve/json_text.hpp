@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON of many floats, written without a document in memory.
 #pragma once
-#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace bertcl::serve {
 

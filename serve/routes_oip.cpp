@@ -2,7 +2,6 @@
 // The Open Inference Protocol, version 2, with its binary extension: tensors in, tensors out.
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "bertcl/error.hpp"
 #include "serve/json_text.hpp"

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // One question about one text of any length.
 #pragma once
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

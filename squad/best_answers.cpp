@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <string_view>
 #include <unordered_map>
 
 #include "text/unicode.hpp"

@@ -8,7 +8,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "tasks/model_config.hpp"

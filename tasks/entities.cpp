@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <utility>
 
 #include "tasks/argmax.hpp"
 #include "text/unicode.hpp"

@@ -2,7 +2,6 @@
 // Entities of a text from the labels of its tokens.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

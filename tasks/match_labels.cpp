@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <optional>
 #include <ranges>
-#include <utility>
 
 #include "bertcl/error.hpp"
 #include "support/option_name.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Semantic similarity of two texts: STS-B.
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>

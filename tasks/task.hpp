@@ -2,7 +2,6 @@
 // A task on texts, and how a model's outputs for them are scored.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
 
 #include "bertcl/error.hpp"
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <cstdlib>
-#include <limits>
 
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"

@@ -2,7 +2,6 @@
 // One tensor in the bytes of a .npy file (NEP 1, format 1.0 to 3.0).
 #pragma once
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"

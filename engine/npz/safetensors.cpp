@@ -16,7 +16,6 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "bertcl/error.hpp"
 

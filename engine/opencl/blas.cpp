@@ -11,7 +11,6 @@
 #include <clblast_half.h>
 // clang-format on
 
-#include <algorithm>
 #include <mutex>
 #include <set>
 #include <string>

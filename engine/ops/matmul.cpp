@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "ops/quantization.hpp"
 #include "ops/support.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "ops/fused.hpp"
 #include "ops/operands.hpp"

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "bertcl/error.hpp"
 #include "ir/checked.hpp"
 
 namespace bertcl::ops {

@@ -2,7 +2,6 @@
 // Elementwise operators of one operand: activations, rounding, tests, Cast, Identity.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "ops/support.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The outcome for each node of the ONNX file, which shows in a report that none is lost.
 #pragma once
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>

@@ -2,7 +2,6 @@
 // Row-wise kernels: a work-item per row on CPUs, a work-group per row on GPUs.
 #pragma once
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "plan/builder.hpp"

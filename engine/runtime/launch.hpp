@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a plan, and the locations of their values, for the sizes of one run.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <vector>
 

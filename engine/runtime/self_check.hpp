@@ -2,7 +2,6 @@
 // A device and its driver are tried once before their results are believed.
 #pragma once
 #include <filesystem>
-#include <string>
 
 #include "ir/graph.hpp"
 #include "plan/plan.hpp"

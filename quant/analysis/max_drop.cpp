@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "bertcl/error.hpp"
 
 namespace bertcl::quant {

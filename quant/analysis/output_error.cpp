@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "bertcl/error.hpp"
 #include "quant/calibration/calibrate.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The error of a model's outputs relative to the float model's.
 #pragma once
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>

@@ -6,7 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "quant/calibration/histogram_observer.hpp"
 
 namespace bertcl::quant {

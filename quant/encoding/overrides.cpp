@@ -9,7 +9,6 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "bertcl/error.hpp"
 #include "text/json_file.hpp"

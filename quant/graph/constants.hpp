@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "quant/graph/graph_index.hpp"
 #include "quant/graph/model.hpp"

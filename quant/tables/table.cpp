@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 
 #include "bertcl/error.hpp"
 #include "support/pending_file.hpp"

@@ -3,7 +3,6 @@
 #include "quant/transforms/smooth_model.hpp"
 
 #include <set>
-#include <utility>
 
 #include "quant/calibration/channel_pass.hpp"
 

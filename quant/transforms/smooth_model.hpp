@@ -2,7 +2,6 @@
 // Makes a float model whose activations are easier to quantize.
 #pragma once
 #include <span>
-#include <string>
 #include <vector>
 
 #include "quant/calibration/sample_pass.hpp"

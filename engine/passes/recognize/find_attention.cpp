@@ -50,7 +50,6 @@
 // over other rows. So does attention under a mask whose queries are not known to be the tokens of
 // its keys, as cross attention (same_tokens.hpp).
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 

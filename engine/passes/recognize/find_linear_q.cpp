@@ -9,7 +9,6 @@
 // The scales may stand in one factor or in several, in any order. x_scale and x_zero_point may be
 // computed, as by DynamicQuantizeLinear, x_scale also for each row, as by quantize_rows; those of
 // the weight are constant.
-#include <optional>
 
 #include "ops/operands.hpp"
 #include "passes/int8_weight.hpp"
