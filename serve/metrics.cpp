@@ -13,6 +13,7 @@
 namespace bertcl::serve {
 namespace {
 
+using prometheus::Family;
 using Buckets = prometheus::Histogram::BucketBoundaries;
 
 const Buckets kSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -24,48 +25,34 @@ const Buckets kSequences = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 
 struct Metrics::Impl {
   prometheus::Registry registry;
-  prometheus::Family<prometheus::Counter>& requests = prometheus::BuildCounter()
-                                                          .Name("bertcl_requests_total")
-                                                          .Help("Requests by route and status")
-                                                          .Register(registry);
-  prometheus::Family<prometheus::Histogram>& latency =
-      prometheus::BuildHistogram()
-          .Name("bertcl_request_seconds")
-          .Help("Time from the request's body to its answer, by route")
-          .Register(registry);
-  prometheus::Family<prometheus::Counter>& tokens = prometheus::BuildCounter()
-                                                        .Name("bertcl_tokens_total")
-                                                        .Help("Tokens that ran, by model")
-                                                        .Register(registry);
-  prometheus::Family<prometheus::Counter>& device =
-      prometheus::BuildCounter()
-          .Name("bertcl_device_seconds_total")
-          .Help("Time inside the model, transfers included, by model")
-          .Register(registry);
-  prometheus::Family<prometheus::Counter>& failures =
-      prometheus::BuildCounter()
-          .Name("bertcl_failed_batches_total")
-          .Help("Batches that the device did not finish, by model")
-          .Register(registry);
-  prometheus::Family<prometheus::Histogram>& batch_tokens = prometheus::BuildHistogram()
-                                                                .Name("bertcl_batch_tokens")
-                                                                .Help("Tokens of a batch, by model")
-                                                                .Register(registry);
-  prometheus::Family<prometheus::Histogram>& batch_sequences =
-      prometheus::BuildHistogram()
-          .Name("bertcl_batch_sequences")
-          .Help("Sequences of a batch, by model")
-          .Register(registry);
-  prometheus::Family<prometheus::Gauge>& queue_requests =
-      prometheus::BuildGauge()
-          .Name("bertcl_queue_requests")
-          .Help("Requests that wait for a batch, by model")
-          .Register(registry);
-  prometheus::Family<prometheus::Gauge>& queue_tokens =
-      prometheus::BuildGauge()
-          .Name("bertcl_queue_tokens")
-          .Help("Tokens that wait for a batch, by model")
-          .Register(registry);
+  Family<prometheus::Counter>& requests =
+      family(prometheus::BuildCounter(), "bertcl_requests_total", "Requests by route and status");
+  Family<prometheus::Histogram>& latency =
+      family(prometheus::BuildHistogram(), "bertcl_request_seconds",
+             "Time from the request's body to its answer, by route");
+  Family<prometheus::Counter>& tokens =
+      family(prometheus::BuildCounter(), "bertcl_tokens_total", "Tokens that ran, by model");
+  Family<prometheus::Counter>& device =
+      family(prometheus::BuildCounter(), "bertcl_device_seconds_total",
+             "Time inside the model, transfers included, by model");
+  Family<prometheus::Counter>& failures =
+      family(prometheus::BuildCounter(), "bertcl_failed_batches_total",
+             "Batches that the device did not finish, by model");
+  Family<prometheus::Histogram>& batch_tokens =
+      family(prometheus::BuildHistogram(), "bertcl_batch_tokens", "Tokens of a batch, by model");
+  Family<prometheus::Histogram>& batch_sequences = family(
+      prometheus::BuildHistogram(), "bertcl_batch_sequences", "Sequences of a batch, by model");
+  Family<prometheus::Gauge>& queue_requests =
+      family(prometheus::BuildGauge(), "bertcl_queue_requests",
+             "Requests that wait for a batch, by model");
+  Family<prometheus::Gauge>& queue_tokens = family(prometheus::BuildGauge(), "bertcl_queue_tokens",
+                                                   "Tokens that wait for a batch, by model");
+
+ private:
+  template <class T>
+  Family<T>& family(prometheus::detail::Builder<T> builder, const char* name, const char* help) {
+    return builder.Name(name).Help(help).Register(registry);
+  }
 };
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
