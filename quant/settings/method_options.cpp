@@ -13,7 +13,7 @@
 namespace bertcl::quant {
 
 void add_method_options(CLI::App& command, Options& options) {
-  const char* group = "How ranges are found";
+  const OptionGroup group(command, "How ranges are found");
   MethodOptions& method = options.method_options;
   std::vector<std::string> names;
   std::string summaries = "How activation ranges are chosen:";
@@ -21,41 +21,30 @@ void add_method_options(CLI::App& command, Options& options) {
     names.emplace_back(m.name);
     summaries += fmt::format("\n{}: {}", m.name, m.summary);
   }
-  one_of(command.add_option("--method", options.method, summaries), names)->group(group);
-  command
-      .add_flag_function(
-          "--two-sided,!--absolute", [&method](std::int64_t yes) { method.symmetric = yes <= 0; },
-          "Choose each end of the range separately, or -a .. a from magnitudes. By "
-          "default\npercentile is absolute, minmax and entropy two-sided, the others follow the "
-          "integers")
-      ->group(group);
+  one_of(command.add_option("--method", options.method, summaries), names);
+  command.add_flag_function(
+      "--two-sided,!--absolute", [&method](std::int64_t yes) { method.symmetric = yes <= 0; },
+      "Choose each end of the range separately, or -a .. a from magnitudes. By "
+      "default\npercentile is absolute, minmax and entropy two-sided, the others follow the "
+      "integers");
   any_number(command, "--percentile", method.percentile,
-             "Percentage of the values inside the range; 99.999, torch-percentile 99.99", "P")
-      ->group(group);
+             "Percentage of the values inside the range; 99.999, torch-percentile 99.99", "P");
   positive(command, "--bins", method.bins,
-           "Initial histogram bins; 2048, entropy 128. Values beyond them add bins")
-      ->group(group);
+           "Initial histogram bins; 2048, entropy 128. Values beyond them add bins");
   positive(command, "--quantized-bins", method.quantized_bins,
-           "entropy: bins that represent the integers; 128")
-      ->group(group);
+           "entropy: bins that represent the integers; 128");
   positive(command, "--start-bin", method.start_bin,
-           "torch-entropy, and mse of one bound: the first bound to try, in bins; 128")
-      ->group(group);
+           "torch-entropy, and mse of one bound: the first bound to try, in bins; 128");
   positive(command, "--stride", method.stride,
-           "torch-entropy, and mse of one bound: step between bounds, in bins; 1")
-      ->group(group);
-  command
-      .add_flag("--moving-average", method.moving_average,
-                "minmax: moving averages of smallest and largest value, instead of the extremes")
-      ->group(group);
+           "torch-entropy, and mse of one bound: step between bounds, in bins; 1");
+  command.add_flag(
+      "--moving-average", method.moving_average,
+      "minmax: moving averages of smallest and largest value, instead of the extremes");
   any_number(command, "--averaging-constant", method.averaging_constant,
-             "With --moving-average: weight of new values; 0.01", "C")
-      ->group(group);
+             "With --moving-average: weight of new values; 0.01", "C");
   not_negative(command, "--averaged-samples", method.averaged_samples,
-               "With --moving-average: questions averaged per update; 1 (0: all)")
-      ->group(group);
-  positive(command, "--batch", options.batch, "Questions per batch; does not change the ranges")
-      ->group(group);
+               "With --moving-average: questions averaged per update; 1 (0: all)");
+  positive(command, "--batch", options.batch, "Questions per batch; does not change the ranges");
 }
 
 }  // namespace bertcl::quant

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of option values with readable help.
+// Checks of option values with readable help, and its headings.
 #pragma once
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,6 +17,22 @@
 #include "support/did_you_mean.hpp"
 
 namespace bertcl::quant {
+
+/// The heading in the help of the options that are added while it lives.
+class OptionGroup {
+ public:
+  OptionGroup(CLI::App& command, const std::string& heading)
+      : defaults_(*command.option_defaults()), before_(defaults_.get_group()) {
+    defaults_.group(heading);
+  }
+  ~OptionGroup() { defaults_.group(before_); }
+  OptionGroup(const OptionGroup&) = delete;
+  OptionGroup& operator=(const OptionGroup&) = delete;
+
+ private:
+  CLI::OptionDefaults& defaults_;
+  const std::string before_;
+};
 
 /// One of `values`, which the help shows as "a|b", with the default.
 inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& values) {

@@ -92,7 +92,7 @@ void set_axis(Options& options, const std::string& text) {
 }
 
 void add_placement_options(CLI::App& command, PlacementOptions& placement) {
-  const char* group = "What is quantized";
+  const OptionGroup group(command, "What is quantized");
   add_list(
       command, "--op-types",
       [&](const std::vector<std::string>& ops) {
@@ -100,39 +100,30 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
       },
       "OP,...",
       fmt::format("Operators whose inputs are quantized; MatMul by default.\nOf {}",
-                  fmt::join(quantizable_operators(), ", ")))
-      ->group(group);
-  command
-      .add_flag_function(
-          "--residual,!--no-residual",
-          [&](std::int64_t yes) {
-            if (yes > 0)
-              placement.op_types.insert("Add");
-            else
-              placement.op_types.erase("Add");
-          },
-          "Add (or remove) the operator Add")
-      ->group(group);
+                  fmt::join(quantizable_operators(), ", ")));
+  command.add_flag_function(
+      "--residual,!--no-residual",
+      [&](std::int64_t yes) {
+        if (yes > 0)
+          placement.op_types.insert("Add");
+        else
+          placement.op_types.erase("Add");
+      },
+      "Add (or remove) the operator Add");
   add_choice(
       command, "--adds", kAdds, [&](Adds adds) { placement.adds = adds; },
       "Which Adds: layer-norm: before LayerNorms and RMSNorms; encoder: these without the\n"
-      "embeddings; all: biases, too, and sums that a norm reads on their way to the next")
-      ->group(group);
-  command
-      .add_flag("--add-channels,!--no-add-channels", placement.add_channels,
-                "Per-channel scales for the inputs of residual Adds, or per-tensor (default)")
-      ->group(group);
-  command
-      .add_flag("--head,!--no-head", placement.head,
-                "Quantize (or leave in float) the last MatMul of the model")
-      ->group(group);
+      "embeddings; all: biases, too, and sums that a norm reads on their way to the next");
+  command.add_flag("--add-channels,!--no-add-channels", placement.add_channels,
+                   "Per-channel scales for the inputs of residual Adds, or per-tensor (default)");
+  command.add_flag("--head,!--no-head", placement.head,
+                   "Quantize (or leave in float) the last MatMul of the model");
   add_list(
       command, "--outputs",
       [&](const std::vector<std::string>& ops) {
         placement.output_op_types = {ops.begin(), ops.end()};
       },
-      "OP,...", "Also quantize these operators' outputs")
-      ->group(group);
+      "OP,...", "Also quantize these operators' outputs");
   one_of(add_list(
              command, "--places",
              [&](const std::vector<std::string>& names) {
@@ -143,14 +134,10 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
              fmt::format("Results to quantize for all their readers, of\n{}",
                          fmt::join(names_of(kPlaces), ", "))),
          names_of(kPlaces))
-      ->type_name("PLACE,...")
-      ->group(group);
+      ->type_name("PLACE,...");
   const auto add_patterns = [&](const char* name, std::vector<std::string>& patterns,
                                 const char* type, const char* help) {
-    command.add_option(name, patterns, help)
-        ->type_name(type)
-        ->allow_extra_args(false)
-        ->group(group);
+    command.add_option(name, patterns, help)->type_name(type)->allow_extra_args(false);
   };
   add_patterns("--include", placement.include, "PATTERN",
                "Only nodes with these names; * and ? as in file names; repeatable");
@@ -166,24 +153,17 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
 }
 
 void add_calibration_options(CLI::App& command, Options& options) {
-  const char* group = "How ranges are found";
+  const OptionGroup group(command, "How ranges are found");
   add_method_options(command, options);
-  command
-      .add_flag("--fuse-qkv", options.ranges.fuse_qkv,
-                "One range for Q, K and V of an attention, and for their per-tensor weights, "
-                "whatever\n--weight-scale says")
-      ->group(group);
+  command.add_flag("--fuse-qkv", options.ranges.fuse_qkv,
+                   "One range for Q, K and V of an attention, and for their per-tensor weights, "
+                   "whatever\n--weight-scale says");
   positive(command, "--clip-gelu", options.ranges.clip_gelu,
-           "Clip GELU results that MatMuls read at N")
-      ->group(group);
-  command
-      .add_flag("--recalibrate-weights", options.ranges.recalibrate_weights,
-                "Weight ranges from the weights, not from a table of ranges")
-      ->group(group);
-  command
-      .add_flag("--symmetric-ranges", options.ranges.symmetric,
-                "Make every calibrated range -a .. a, also for asymmetric integers")
-      ->group(group);
+           "Clip GELU results that MatMuls read at N");
+  command.add_flag("--recalibrate-weights", options.ranges.recalibrate_weights,
+                   "Weight ranges from the weights, not from a table of ranges");
+  command.add_flag("--symmetric-ranges", options.ranges.symmetric,
+                   "Make every calibrated range -a .. a, also for asymmetric integers");
   check_number<float>(command
                           .add_option_function<float>(
                               "--minimum-range",
@@ -193,12 +173,11 @@ void add_calibration_options(CLI::App& command, Options& options) {
                               },
                               "Minimum length of every range, also of weights")
                           ->type_name("X"),
-                      0.0f, std::numeric_limits<float>::max(), "a number, 0 or more")
-      ->group(group);
+                      0.0f, std::numeric_limits<float>::max(), "a number, 0 or more");
 }
 
 void add_number_options(CLI::App& command, Options& options) {
-  const char* group = "Integers";
+  const OptionGroup group(command, "Integers");
   // The type is set alone: what a preset says of steps and bits stays.
   const auto set = [](Scheme& to) {
     return [&to](Scheme from) {
@@ -207,56 +186,45 @@ void add_number_options(CLI::App& command, Options& options) {
     };
   };
   add_choice(command, "--activations", kSchemes, set(options.activations),
-             "u8: asymmetric unsigned (the default); s8: symmetric signed")
-      ->group(group);
+             "u8: asymmetric unsigned (the default); s8: symmetric signed");
   add_choice(command, "--weights", kSchemes, set(options.weights.scheme),
-             "The same for weights; s8 by default. Per channel they are always symmetric")
-      ->group(group);
-  command
-      .add_flag("--per-channel,!--per-tensor", options.weights.per_channel,
-                "Per-channel weight scales (default), or per-tensor")
-      ->group(group);
+             "The same for weights; s8 by default. Per channel they are always symmetric");
+  command.add_flag("--per-channel,!--per-tensor", options.weights.per_channel,
+                   "Per-channel weight scales (default), or per-tensor");
   add_list(
       command, "--axis",
       [&](const std::vector<std::string>& texts) {
         for (const auto& text : texts) set_axis(options, text);
       },
       "OP=AXIS",
-      "Channel axis of an operator's weights, from the end if negative; MatMul=-1 by default")
-      ->group(group);
+      "Channel axis of an operator's weights, from the end if negative; MatMul=-1 by default");
   add_choice(
       command, "--weight-scale", kWeightScales,
       [&](WeightScale scale) { options.weights.scale = scale; },
       "max: weight scales cover all values (default); mse: the part of their range with the\nleast "
-      "squared error, clipping the rest. Worth it with --per-tensor, or fewer than 8 bits")
-      ->group(group);
-  in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8, "Bits of weights, 2 to 8")
-      ->group(group);
-  command
-      .add_flag_function(
-          "--reduce-range", [&](std::int64_t) { options.weights.scheme.steps = Steps::reduced; },
-          "7 bits for weights: -64 .. 64, or 0 .. 127")
-      ->group(group);
-  command
-      .add_flag_function(
-          "--full-range,!--narrow-range",
-          [&](std::int64_t yes) {
-            const auto steps = yes > 0 ? Steps::full : Steps::standard;
-            Steps& of_weights = options.weights.scheme.steps;
-            options.activations.steps = steps;
-            // --reduce-range, which stands before, is of weights alone.
-            if (of_weights != Steps::reduced)
-              of_weights = steps;
-            else if (yes > 0)
-              throw CLI::ValidationError("--full-range",
-                                         "excludes --reduce-range, which makes weights of 7 bits");
-          },
-          "Symmetric s8: steps of 2 a / 255 with -128 (as torch) or 2 a / 254 (default)")
-      ->group(group);
+      "squared error, clipping the rest. Worth it with --per-tensor, or fewer than 8 bits");
+  in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8, "Bits of weights, 2 to 8");
+  command.add_flag_function(
+      "--reduce-range", [&](std::int64_t) { options.weights.scheme.steps = Steps::reduced; },
+      "7 bits for weights: -64 .. 64, or 0 .. 127");
+  command.add_flag_function(
+      "--full-range,!--narrow-range",
+      [&](std::int64_t yes) {
+        const auto steps = yes > 0 ? Steps::full : Steps::standard;
+        Steps& of_weights = options.weights.scheme.steps;
+        options.activations.steps = steps;
+        // --reduce-range, which stands before, is of weights alone.
+        if (of_weights != Steps::reduced)
+          of_weights = steps;
+        else if (yes > 0)
+          throw CLI::ValidationError("--full-range",
+                                     "excludes --reduce-range, which makes weights of 7 bits");
+      },
+      "Symmetric s8: steps of 2 a / 255 with -128 (as torch) or 2 a / 254 (default)");
 }
 
 void add_accuracy_options(CLI::App& command, AccuracyOptions& options) {
-  const char* group = "Accuracy";
+  const OptionGroup group(command, "Accuracy");
   command
       .add_option_function<std::string>(
           "--smooth",
@@ -270,49 +238,36 @@ void add_accuracy_options(CLI::App& command, AccuracyOptions& options) {
           },
           "Move scale from MatMul input channels to the rows of their weights: auto: with "
           "the\nformula of least error for each (default), off, or ALPHA as in SmoothQuant")
-      ->type_name("auto|off|ALPHA")
-      ->group(group);
+      ->type_name("auto|off|ALPHA");
   add_choice(
       command, "--weight-rounding", kRoundings, [&](bool gptq) { options.gptq = gptq; },
-      "gptq: minimize the error of MatMuls (default); nearest: round each weight separately")
-      ->group(group);
-  command
-      .add_flag("--bias-correction,!--no-bias-correction", options.bias_correction,
-                "Subtract the mean error of MatMuls over the samples from the biases after them, "
-                "or\nnot (default)")
-      ->group(group);
+      "gptq: minimize the error of MatMuls (default); nearest: round each weight separately");
+  command.add_flag(
+      "--bias-correction,!--no-bias-correction", options.bias_correction,
+      "Subtract the mean error of MatMuls over the samples from the biases after them, "
+      "or\nnot (default)");
 }
 
 void add_form_options(CLI::App& command, Options& options) {
-  const char* group = "What is written";
+  const OptionGroup group(command, "What is written");
   add_choice(
       command, "--softmax", kSoftmax, [&](Softmax softmax) { options.softmax = softmax; },
       "plain: quantize probabilities (default); unnormalized: quantize exp(s - max), and "
-      "divide\nthe result of the MatMul after it by its sum")
-      ->group(group);
-  command
-      .add_flag("--weights-qdq,!--weights-int8", options.weights.as_float,
-                "Store weights as float before Q -> DQ, as TensorRT expects, or as int8 before "
-                "DQ\n(default)")
-      ->group(group);
-  command
-      .add_flag("--weights-transposed,!--weights-plain", options.weights.transposed,
-                "Store matrices as torch does, [out, in] before Transpose, or as MatMuls read "
-                "them\n(default)")
-      ->group(group);
-  command
-      .add_flag("--dedicated-pairs,!--shared-pairs", options.dedicated_pairs,
-                "One Q/DQ pair per reader of a tensor, or one for all (default)")
-      ->group(group);
-  command
-      .add_flag("--all-readers,!--quantized-readers", options.all_readers,
-                "All readers of a quantized tensor read it quantized, or only the quantized "
-                "nodes\n(default)")
-      ->group(group);
+      "divide\nthe result of the MatMul after it by its sum");
+  command.add_flag("--weights-qdq,!--weights-int8", options.weights.as_float,
+                   "Store weights as float before Q -> DQ, as TensorRT expects, or as int8 before "
+                   "DQ\n(default)");
+  command.add_flag("--weights-transposed,!--weights-plain", options.weights.transposed,
+                   "Store matrices as torch does, [out, in] before Transpose, or as MatMuls read "
+                   "them\n(default)");
+  command.add_flag("--dedicated-pairs,!--shared-pairs", options.dedicated_pairs,
+                   "One Q/DQ pair per reader of a tensor, or one for all (default)");
+  command.add_flag("--all-readers,!--quantized-readers", options.all_readers,
+                   "All readers of a quantized tensor read it quantized, or only the quantized "
+                   "nodes\n(default)");
   in_range(command, "--opset", options.opset, 13, 23,
            "Upgrade the file to this opset: 13 (default) to 17, or the model's if newer")
-      ->default_str("")
-      ->group(group);
+      ->default_str("");
 }
 
 }  // namespace

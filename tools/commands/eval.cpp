@@ -161,9 +161,9 @@ std::vector<std::string> given_of_squad(CLI::App& command) {
 }
 
 void add_squad_options(CLI::App& command, EvalOptions& options) {
-  const char* group = kSquadGroup;
+  const OptionGroup group(command, kSquadGroup);
   const auto number = [&](const char* name, int& value, const char* text) {
-    positive(command, name, value, text)->group(group);
+    positive(command, name, value, text);
   };
   number("--doc-stride", options.squad.features.doc_stride, "Step between windows, in tokens");
   number("--max-query-length", options.squad.features.max_query_length,
@@ -173,8 +173,7 @@ void add_squad_options(CLI::App& command, EvalOptions& options) {
   number("--max-answer-length", options.squad.predictions.max_answer_length,
          "Longest answer, in tokens");
   any_number(command, "--null-threshold", options.squad.predictions.null_score_diff_threshold,
-             "SQuAD v2.0: no answer if the null odds exceed this", "X")
-      ->group(group);
+             "SQuAD v2.0: no answer if the null odds exceed this", "X");
 }
 
 }  // namespace
@@ -252,12 +251,11 @@ void add_eval(CLI::App& program, Action& action) {
       ->type_name("FILE");
   add_force_flag(*command, options->force);
   add_squad_options(*command, *options);
-  const char* group = "Other tasks";
-  add_labels_option(*command, options->task)->group(group);
-  command
-      ->add_flag("--windows", options->windows,
-                 "Read long texts in full, in windows of equal length, and average their logits")
-      ->group(group);
+  const OptionGroup group(*command, "Other tasks");
+  add_labels_option(*command, options->task);
+  command->add_flag(
+      "--windows", options->windows,
+      "Read long texts in full, in windows of equal length, and average their logits");
   command->callback([options, command, &action] {
     options->squad_only = given_of_squad(*command);
     action = [options] { return run_eval(*options); };

@@ -241,7 +241,6 @@ int serve_models(ServeOptions options) {
 void add_server_options(CLI::App& command, ServeOptions& options) {
   serve::ServerOptions& server = options.server;
   serve::ServiceOptions& service = options.service;
-  const char* group = "Server";
   command.add_option("--host", server.host, "Address to listen on; 0.0.0.0: all of this machine")
       ->capture_default_str()
       ->type_name("ADDRESS");
@@ -256,50 +255,38 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
                                 "Options from a file, by their long names: port = 8081; the "
                                 "command line\ntakes precedence"))
       ->type_name("FILE");
-  positive(command, "--threads", server.threads, "Concurrent connections")->group(group);
+  const OptionGroup group(command, "Server");
+  positive(command, "--threads", server.threads, "Concurrent connections");
   in_range(command, "--payload-limit", server.payload_limit, 1, std::size_t{1} << 40,
-           "Maximum bytes of a request")
-      ->group(group);
-  positive(command, "--timeout", options.timeout, "Seconds until a request without a result fails")
-      ->group(group);
+           "Maximum bytes of a request");
+  positive(command, "--timeout", options.timeout, "Seconds until a request without a result fails");
   in_range(command, "--keep-alive", server.keep_alive_seconds, 1, 86400,
-           "Seconds until an idle connection is closed")
-      ->group(group);
-  command
-      .add_flag("--json-logs", options.json_logs, "A JSON line for each request on standard error")
-      ->group(group);
+           "Seconds until an idle connection is closed");
+  command.add_flag("--json-logs", options.json_logs,
+                   "A JSON line for each request on standard error");
   one_of(command.add_option("--log", options.log_level, "Requests to log"),
-         {"all", "errors", "none"})
-      ->group(group);
+         {"all", "errors", "none"});
 }
 
 void add_batch_options(CLI::App& command, ServeOptions& options) {
   serve::BatcherOptions& batcher = options.batcher;
-  const char* group = "Batches";
+  const OptionGroup group(command, "Batches");
   positive(command, "--max-batch-tokens", options.max_batch_tokens,
-           "Maximum tokens of a batch; by default 16384, on a CPU at most 512 for each core")
-      ->group(group);
+           "Maximum tokens of a batch; by default 16384, on a CPU at most 512 for each core");
   not_negative(
       command, "--max-wait-ms", options.max_wait_ms,
       "Milliseconds that a request waits for others; 0: what has gathered while the\ndevice "
-      "was busy runs at once")
-      ->group(group);
+      "was busy runs at once");
   positive(command, "--max-queue", batcher.max_queue_requests,
-           "Maximum waiting requests; further ones get 429")
-      ->group(group);
+           "Maximum waiting requests; further ones get 429");
   positive(command, "--max-queue-tokens", batcher.max_queue_tokens,
-           "Maximum tokens of all waiting requests")
-      ->group(group);
+           "Maximum tokens of all waiting requests");
   positive(command, "--max-client-batch", options.service.max_client_batch,
-           "Maximum texts of a request")
-      ->group(group);
-  positive(command, "--executors", batcher.executors, "Concurrent batches of a model")
-      ->group(group);
-  command
-      .add_flag("--auto-truncate", options.service.auto_truncate,
-                "Truncate texts that are too long instead of refusing them, unless the "
-                "request says\notherwise")
-      ->group(group);
+           "Maximum texts of a request");
+  positive(command, "--executors", batcher.executors, "Concurrent batches of a model");
+  command.add_flag("--auto-truncate", options.service.auto_truncate,
+                   "Truncate texts that are too long instead of refusing them, unless the "
+                   "request says\notherwise");
 }
 
 }  // namespace

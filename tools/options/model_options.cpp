@@ -72,50 +72,39 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
                             const std::string& description, const std::string& example,
                             ModelOptions& options) {
   CLI::App* command = add_command(program, name, description, example, options);
-  const char* group = "How models run";
+  const OptionGroup group(*command, "How models run");
   one_of(command->add_option(
              "--precision", options.precision,
              "Float GEMMs: fp32; fp16 stores weights in fp16, and multiplies in fp16 on a "
              "matrix\nunit or with CLBlast if the device can (matrix_f16, fp16 in `bertcl "
              "devices`);\nbf16 multiplies in bf16 if the CPU can (avx512_bf16), else in fp32"),
-         {"fp32", "fp16", "bf16"})
-      ->group(group);
+         {"fp32", "fp16", "bf16"});
   one_of(command->add_option("--gemm", options.gemm,
                              "Float GEMMs: bertcl's kernels or CLBlast's; auto: bertcl's,\nunless "
                              "`bertcl tune` found CLBlast's to be faster"),
-         {"auto", "own", "clblast"})
-      ->group(group);
-  command
-      ->add_flag("--keep-padding", options.keep_padding,
-                 "Compute padding too, instead of packing the real tokens")
-      ->group(group);
-  command
-      ->add_flag("--command-buffer", options.command_buffer,
-                 "Record the launches of a shape at its first run and replay them as one "
-                 "command,\nif the device can (command_buffer in `bertcl devices`)")
-      ->group(group);
-  command
-      ->add_flag("--allow-nonfinite", options.allow_nonfinite,
-                 "Continue if weights or outputs hold NaN or infinity, normally an error")
-      ->group(group);
+         {"auto", "own", "clblast"});
+  command->add_flag("--keep-padding", options.keep_padding,
+                    "Compute padding too, instead of packing the real tokens");
+  command->add_flag("--command-buffer", options.command_buffer,
+                    "Record the launches of a shape at its first run and replay them as one "
+                    "command,\nif the device can (command_buffer in `bertcl devices`)");
+  command->add_flag("--allow-nonfinite", options.allow_nonfinite,
+                    "Continue if weights or outputs hold NaN or infinity, normally an error");
   one_of(command->add_option("--require", options.require,
                              "int8: exit with 1 if the model is float, or a quantized MatMul of "
                              "the file would\nrun in float"),
-         {"int8"})
-      ->group(group);
+         {"int8"});
   command
       ->add_option("--disable-kernels", options.disabled_kernels,
                    "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one\n"
                    "launch per step")
-      ->type_name("NAME,...")
-      ->group(group);
+      ->type_name("NAME,...");
   command
       ->add_option("--disable-passes,--disable-pass", options.disabled_passes,
                    "Compiler passes to skip")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->type_name("NAME,...")
-      ->group(group);
+      ->type_name("NAME,...");
   return command;
 }
 

@@ -66,44 +66,35 @@ ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& dat
 }  // namespace
 
 void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOptions& task) {
-  const char* group = "The cost of each op";
-  command
-      .add_flag("--sensitivity", options.sensitivity,
-                "Show how much each quantized op, kind and layer changes the outputs, the "
-                "most\ncostly first")
-      ->group(group);
+  const OptionGroup group(command, "The cost of each op");
+  command.add_flag("--sensitivity", options.sensitivity,
+                   "Show how much each quantized op, kind and layer changes the outputs, the "
+                   "most\ncostly first");
   output_file(
       command.add_option("--sensitivity-plot", options.plot, "Show it, and draw it as a picture"),
       Output::picture)
-      ->type_name("FILE.svg")
-      ->group(group);
+      ->type_name("FILE.svg");
   positive(command, "--sensitivity-samples", options.samples,
-           "Calibration questions or texts to measure it on; 16")
-      ->group(group);
-  auto* drop =
-      any_number(
-          command, "--max-drop", options.max_drop,
-          "Leave as few of the most costly ops in float as keep the task's score within X\npoints "
-          "of the float model's: F1, accuracy, or hundredths of Pearson's correlation",
-          "X")
-          ->group(group);
+           "Calibration questions or texts to measure it on; 16");
+  auto* drop = any_number(
+      command, "--max-drop", options.max_drop,
+      "Leave as few of the most costly ops in float as keep the task's score within X\npoints "
+      "of the float model's: F1, accuracy, or hundredths of Pearson's correlation",
+      "X");
   any_number(command, "--max-error", options.max_error,
              "The same with the relative error of the outputs, for any model; on the samples "
              "of\n--sensitivity-samples",
              "PERCENT")
-      ->excludes(drop)
-      ->group(group);
+      ->excludes(drop);
   input_file(command.add_option("--drop-data", options.drop_data,
                                 "File of the same task to measure the score on; by default the "
                                 "part of --data not\nused for calibration"))
       ->type_name("FILE")
-      ->needs(drop)
-      ->group(group);
+      ->needs(drop);
   not_negative(command, "--drop-limit", options.drop_limit,
                "Questions or texts to measure the score on, spread over the file; 0 is all")
-      ->needs(drop)
-      ->group(group);
-  add_labels_option(command, task)->needs(drop)->group(group);
+      ->needs(drop);
+  add_labels_option(command, task)->needs(drop);
 }
 
 void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task,

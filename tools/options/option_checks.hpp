@@ -6,6 +6,6 @@
 namespace bertcl::tools {
 
 using quant::any_number, quant::check_number, quant::in_range, quant::not_negative, quant::one_of,
-    quant::positive, quant::positive_list;
+    quant::OptionGroup, quant::positive, quant::positive_list;
 
 }  // namespace bertcl::tools

@@ -15,18 +15,16 @@
 namespace bertcl::tools {
 
 void add_table_options(CLI::App& command, TableOptions& options) {
-  const char* group = "Scale tables";
+  const OptionGroup group(command, "Scale tables");
   input_file(command.add_option("--read-table", options.read,
                                 "Take the ranges from this table instead of calibrating. Its "
                                 "format is detected from\nits content; see --table-format. Without "
                                 "samples there is neither smoothing nor GPTQ"))
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   output_file(command.add_option("--write-table", options.write,
                                  "Also write the ranges of the original model: nothing is "
                                  "smoothed. The format\nfollows the extension"))
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   std::vector<std::string> names;
   std::string summaries = "Format to write:";
   for (const quant::TableFormat& format : quant::table_formats()) {
@@ -40,8 +38,7 @@ void add_table_options(CLI::App& command, TableOptions& options) {
   one_of(command.add_option("--table-format", options.format, summaries), names)
       ->needs("--write-table")
       ->type_name("FORMAT")
-      ->default_str("")
-      ->group(group);
+      ->default_str("");
 }
 
 void check_table_options(const TableOptions& options) {
