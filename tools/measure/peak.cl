@@ -25,21 +25,22 @@ typedef float8 floatv;
 #define WITH_BF16 0  // 1: the machine has AVX-512 BF16
 #endif
 
-// 2 * 16 * CHAINS operations a step, of as many instructions as that takes.
-__kernel void peak_f32(__global floatv* out, const int steps) {
-  floatv c[CHAINS];
-#pragma unroll
-  for (int i = 0; i < CHAINS; i++) c[i] = (floatv)(i);
-  const floatv a = (floatv)(1.0f / (steps + 1)), b = (floatv)(steps);
-  for (int s = 0; s < steps * (16 / LANES); s++) {
-#pragma unroll
-    for (int i = 0; i < CHAINS; i++) c[i] = fma(c[i], a, b);
+// A kernel of chains of the type T: count times it does STEP, which may name steps, to each chain.
+#define PEAK(name, T, count, STEP)                                      \
+  __kernel void name(__global T* out, const int steps) {                \
+    T c[CHAINS];                                                        \
+    _Pragma("unroll") for (int i = 0; i < CHAINS; i++) c[i] = (T)(i);   \
+    for (int s = 0; s < (count); s++) {                                 \
+      _Pragma("unroll") for (int i = 0; i < CHAINS; i++) STEP(c[i]);    \
+    }                                                                   \
+    T sum = c[0];                                                       \
+    _Pragma("unroll") for (int i = 1; i < CHAINS; i++) sum += c[i];     \
+    out[get_global_id(0)] = sum;                                        \
   }
-  floatv sum = c[0];
-#pragma unroll
-  for (int i = 1; i < CHAINS; i++) sum += c[i];
-  out[get_global_id(0)] = sum;
-}
+
+// 2 * 16 * CHAINS operations a step, of as many instructions as that takes.
+#define FMA(c) (c) = fma(c, (floatv)(1.0f / (steps + 1)), (floatv)(steps))
+PEAK(peak_f32, floatv, steps * (16 / LANES), FMA)
 
 // Work-item i adds up the i-th `count` times 16 floats, in 8 registers: its loads are all it does.
 // count is a multiple of 16.
@@ -60,59 +61,25 @@ __kernel void peak_read(__global floatv* out, __global const floatv* data, const
 
 #if WITH_AVX2
 // pmaddubsw, pmaddwd by ones and an addition: 2 * 32 * CHAINS operations a step.
-__kernel void peak_pmaddubsw(__global int8* out, const int steps) {
-  int8 c[CHAINS];
-#pragma unroll
-  for (int i = 0; i < CHAINS; i++) c[i] = (int8)(i);
-  const int8 a = (int8)(steps), ones = (int8)(0x00010001);
-  for (int s = 0; s < steps; s++) {
-#pragma unroll
-    for (int i = 0; i < CHAINS; i++) {
-      int8 products;
-      __asm__ volatile("vpmaddubsw %1, %1, %0" : "=x"(products) : "x"(a));
-      __asm__ volatile("vpmaddwd %1, %0, %0" : "+x"(products) : "x"(ones));
-      c[i] += products;
-    }
-  }
-  int8 sum = c[0];
-#pragma unroll
-  for (int i = 1; i < CHAINS; i++) sum += c[i];
-  out[get_global_id(0)] = sum;
+static int8 pmaddubsw(int8 a) {
+  const int8 ones = (int8)(0x00010001);
+  int8 products;
+  __asm__ volatile("vpmaddubsw %1, %1, %0" : "=x"(products) : "x"(a));
+  __asm__ volatile("vpmaddwd %1, %0, %0" : "+x"(products) : "x"(ones));
+  return products;
 }
+#define ADD_PMADDUBSW(c) (c) += pmaddubsw((int8)(steps))
+PEAK(peak_pmaddubsw, int8, steps, ADD_PMADDUBSW)
 #endif
 
 #if WITH_VNNI
 // 2 * 64 * CHAINS operations a step.
-__kernel void peak_vpdpbusd(__global int16* out, const int steps) {
-  int16 c[CHAINS];
-#pragma unroll
-  for (int i = 0; i < CHAINS; i++) c[i] = (int16)(i);
-  const int16 a = (int16)(steps);
-  for (int s = 0; s < steps; s++) {
-#pragma unroll
-    for (int i = 0; i < CHAINS; i++) __asm__("vpdpbusd %1, %1, %0" : "+v"(c[i]) : "v"(a));
-  }
-  int16 sum = c[0];
-#pragma unroll
-  for (int i = 1; i < CHAINS; i++) sum += c[i];
-  out[get_global_id(0)] = sum;
-}
+#define VPDPBUSD(c) __asm__("vpdpbusd %1, %1, %0" : "+v"(c) : "v"((int16)(steps)))
+PEAK(peak_vpdpbusd, int16, steps, VPDPBUSD)
 #endif
 
 #if WITH_BF16
-// 2 * 32 * CHAINS operations a step.
-__kernel void peak_vdpbf16ps(__global float16* out, const int steps) {
-  float16 c[CHAINS];
-#pragma unroll
-  for (int i = 0; i < CHAINS; i++) c[i] = (float16)(i);
-  const int16 a = (int16)(0x3f803f80);  // two ones
-  for (int s = 0; s < steps; s++) {
-#pragma unroll
-    for (int i = 0; i < CHAINS; i++) __asm__("vdpbf16ps %1, %1, %0" : "+v"(c[i]) : "v"(a));
-  }
-  float16 sum = c[0];
-#pragma unroll
-  for (int i = 1; i < CHAINS; i++) sum += c[i];
-  out[get_global_id(0)] = sum;
-}
+// 2 * 32 * CHAINS operations a step, of ones.
+#define VDPBF16PS(c) __asm__("vdpbf16ps %1, %1, %0" : "+v"(c) : "v"((int16)(0x3f803f80)))
+PEAK(peak_vdpbf16ps, float16, steps, VDPBF16PS)
 #endif
