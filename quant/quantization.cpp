@@ -6,9 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"

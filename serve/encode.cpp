@@ -3,8 +3,6 @@
 #include "serve/encode.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <span>
 
 #include "bertcl/error.hpp"
 #include "text/truncation.hpp"

@@ -6,10 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <exception>
 #include <new>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "bertcl/error.hpp"

@@ -8,7 +8,6 @@
 #include <span>
 #include <utility>
 
-#include "bertcl/error.hpp"
 #include "support/option_name.hpp"
 #include "text/unicode.hpp"
 

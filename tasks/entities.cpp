@@ -4,7 +4,6 @@
 #include "tasks/entities.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <optional>
 
 #include "tasks/argmax.hpp"

@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "bertcl/error.hpp"

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <system_error>
 #include <vector>

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "bertcl/error.hpp"
 #include "ir/node_error.hpp"
 #include "onnx/inputs.hpp"
 #include "onnx/node_order.hpp"

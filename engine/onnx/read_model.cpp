@@ -5,16 +5,12 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <memory>
 #include <new>
 #include <optional>
 #include <set>
-#include <span>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "onnx/importer.hpp"

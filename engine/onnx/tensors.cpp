@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <map>
 
 #include "bertcl/error.hpp"
 #include "onnx/proto.hpp"

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
-#include <span>
 #include <sstream>
 
 #include "bertcl/error.hpp"

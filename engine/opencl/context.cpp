@@ -10,7 +10,6 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "opencl/capabilities.hpp"

@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "bertcl/error.hpp"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <span>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "opencl/binary.hpp"

@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <utility>
 
-#include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/device_id.hpp"
 #include "opencl/exit_guard.hpp"

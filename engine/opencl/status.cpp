@@ -2,7 +2,6 @@
 // Names of CL status codes, and their conversion into errors.
 #include "opencl/status.hpp"
 
-#include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
 #include "support/for_each.hpp"
 

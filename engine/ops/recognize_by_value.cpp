@@ -6,9 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <ranges>
-#include <set>
 
 #include "bertcl/error.hpp"
 #include "ops/interpret.hpp"

@@ -10,7 +10,6 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "ops/interpret.hpp"

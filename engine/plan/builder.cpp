@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "bertcl/error.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
 #include "plan/gemm_parts.hpp"

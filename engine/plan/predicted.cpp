@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string_view>
 
 namespace bertcl::plan {
 namespace {

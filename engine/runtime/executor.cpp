@@ -13,7 +13,6 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
-#include "plan/memory.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::runtime {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"

@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"

@@ -15,7 +15,6 @@
 
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
-#include "onnx/read_model.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "passes/pass.hpp"

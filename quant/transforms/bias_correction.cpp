@@ -7,7 +7,6 @@
 
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
-#include "quant/graph/structure.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "support/option_name.hpp"

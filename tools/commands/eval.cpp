@@ -11,13 +11,11 @@
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "support/pending_file.hpp"
-#include "tasks/embedding_files.hpp"
 #include "tasks/model_config.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"

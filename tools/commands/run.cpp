@@ -6,12 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "npz/npz.hpp"
 #include "tools/commands/run.hpp"
 #include "tools/options/file_options.hpp"
-#include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"

@@ -9,10 +9,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <optional>
 #include <random>
 
-#include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
