@@ -81,10 +81,8 @@ ir::Node* concatenate_linears(ir::Graph& g, std::span<ir::Node* const> linears,
   }
   if (integer && std::any_of(linears.begin(), linears.end(), [](const ir::Node* p) {
         return p->input(linear_q::w_zero_point) != nullptr;
-      })) {
-    operands.resize(linear_q::w_zero_point + 1, nullptr);
-    operands[linear_q::w_zero_point] = concat(linear_q::w_zero_point, ir::DType::i8);
-  }
+      }))
+    set_operand(operands, linear_q::w_zero_point, concat(linear_q::w_zero_point, ir::DType::i8));
   ir::Type type = first.output()->type;
   type.shape.back() = operands[linear::w]->type.shape[1];
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "passes/pass.hpp"
+
 namespace bertcl::passes {
 namespace {
 
@@ -115,9 +117,26 @@ ir::Node* replace(ir::Graph& graph, ir::Node* node, const std::vector<ir::Node*>
   ir::Node* made = graph.add_node(std::move(op), std::move(inputs), std::move(attributes),
                                   {{node->output()->name, node->output()->type}}, node);
   made->sources = sources_of(covered);
-  graph.replace_uses(node->output(), made->output());
-  graph.swap_names(node->output(), made->output());
+  take_over(graph, node->output(), made->output());
   return made;
+}
+
+ir::Value* add_like(ir::Graph& graph, const ir::Node& like, std::vector<ir::Value*> inputs,
+                    ir::Type type, ir::Node* before, std::string_view name) {
+  ir::Value* made =
+      graph.add(like.op, std::move(inputs), like.attributes, std::move(type), before, name);
+  made->producer->sources = like.sources;
+  return made;
+}
+
+void take_over(ir::Graph& graph, ir::Value* old, ir::Value* value) {
+  graph.replace_uses(old, value);
+  graph.swap_names(old, value);
+}
+
+void set_operand(std::vector<ir::Value*>& operands, std::size_t index, ir::Value* value) {
+  if (operands.size() <= index) operands.resize(index + 1, nullptr);
+  operands[index] = value;
 }
 
 bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node&)>& rewrite) {
@@ -132,6 +151,11 @@ bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node
     any_change |= changed;
   }
   return any_change;
+}
+
+Pass rewriting(std::string name, std::function<bool(ir::Graph&, ir::Node&)> rewrite) {
+  return {std::move(name),
+          [rewrite = std::move(rewrite)](ir::Graph& g) { return rewrite_all(g, rewrite); }};
 }
 
 bool reduces_last_axis(const ir::Node& reduction) {

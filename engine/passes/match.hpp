@@ -61,6 +61,17 @@ std::vector<std::string> sources_of(const std::vector<ir::Node*>& nodes);
 ir::Node* replace(ir::Graph& graph, ir::Node* node, const std::vector<ir::Node*>& covered,
                   std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
 
+/// Adds a node before `before` that is one like `like`, with its attributes and sources, of other
+/// operands.
+ir::Value* add_like(ir::Graph& graph, const ir::Node& like, std::vector<ir::Value*> inputs,
+                    ir::Type type, ir::Node* before, std::string_view name = {});
+
+/// Gives the uses and the name of a value to another.
+void take_over(ir::Graph& graph, ir::Value* old, ir::Value* value);
+
+/// Sets an optional operand; those before it that are not there are absent.
+void set_operand(std::vector<ir::Value*>& operands, std::size_t index, ir::Value* value);
+
 /// Calls `rewrite` for each node until none changes the graph any more.
 bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node&)>& rewrite);
 

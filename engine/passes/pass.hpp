@@ -34,6 +34,9 @@ struct Pass {
   std::function<bool(ir::Graph&)> run;
 };
 
+/// A pass that applies `rewrite` to each node until it changes none any more.
+Pass rewriting(std::string name, std::function<bool(ir::Graph&, ir::Node&)> rewrite);
+
 /// The whole compiler: the passes in order, without the disabled ones and those that only serve
 /// them. Throws Error if a disabled pass is needed by every graph.
 std::vector<Pass> pipeline(const Options& options);

@@ -33,8 +33,6 @@ bool fuse_activation_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass fuse_activation() {
-  return {"fuse_activation", [](ir::Graph& g) { return rewrite_all(g, fuse_activation_at); }};
-}
+Pass fuse_activation() { return rewriting("fuse_activation", fuse_activation_at); }
 
 }  // namespace bertcl::passes

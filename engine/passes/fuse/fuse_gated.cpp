@@ -47,8 +47,6 @@ bool fuse_gated_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass fuse_gated() {
-  return {"fuse_gated", [](ir::Graph& g) { return rewrite_all(g, fuse_gated_at); }};
-}
+Pass fuse_gated() { return rewriting("fuse_gated", fuse_gated_at); }
 
 }  // namespace bertcl::passes

@@ -103,11 +103,9 @@ bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass fuse_qkv() {
-  return {"fuse_qkv", [](ir::Graph& g) {
-            return rewrite_all(g, [](ir::Graph& graph, ir::Node& node) {
-              return read_in_place(graph, node) || fuse_qkv_at(graph, node);
-            });
-          }};
+  return rewriting("fuse_qkv", [](ir::Graph& g, ir::Node& node) {
+    return read_in_place(g, node) || fuse_qkv_at(g, node);
+  });
 }
 
 }  // namespace bertcl::passes

@@ -50,16 +50,13 @@ bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   else
     result->type = type;
   maker->sources = sources_of({maker, &q});
-  g.replace_uses(q.output(), result);
-  g.swap_names(q.output(), result);
+  take_over(g, q.output(), result);
   g.erase(&q);
   return true;
 }
 
 }  // namespace
 
-Pass fuse_quantize() {
-  return {"fuse_quantize", [](ir::Graph& g) { return rewrite_all(g, fuse_quantize_at); }};
-}
+Pass fuse_quantize() { return rewriting("fuse_quantize", fuse_quantize_at); }
 
 }  // namespace bertcl::passes

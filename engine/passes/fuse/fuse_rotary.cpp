@@ -62,9 +62,8 @@ bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
   };
   ir::Type type = first.output()->type;
   if (first.input(rotary::out_scale)) {
-    operands.resize(rotary::out_zero_point + 1, nullptr);
-    operands[rotary::out_scale] = concat(rotary::out_scale, ir::DType::f32);
-    operands[rotary::out_zero_point] = concat(rotary::out_zero_point, type.dtype);
+    set_operand(operands, rotary::out_scale, concat(rotary::out_scale, ir::DType::f32));
+    set_operand(operands, rotary::out_zero_point, concat(rotary::out_zero_point, type.dtype));
   }
   type.shape.back() = linear->output()->type.shape.back();
   const std::int64_t heads = first.int_attribute("heads") + rotations[1]->int_attribute("heads");
@@ -79,8 +78,6 @@ bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass fuse_rotary() {
-  return {"fuse_rotary", [](ir::Graph& g) { return rewrite_all(g, fuse_rotary_at); }};
-}
+Pass fuse_rotary() { return rewriting("fuse_rotary", fuse_rotary_at); }
 
 }  // namespace bertcl::passes

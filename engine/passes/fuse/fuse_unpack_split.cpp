@@ -26,17 +26,12 @@ bool fuse_unpack_split_at(ir::Graph& g, ir::Node& split) {
                                {split.outputs[1]->name, split.outputs[1]->type}},
                               &split);
   made->sources = sources_of({unpack, &split});
-  for (std::size_t i = 0; i < 2; ++i) {
-    g.replace_uses(split.outputs[i], made->outputs[i]);
-    g.swap_names(split.outputs[i], made->outputs[i]);
-  }
+  for (std::size_t i = 0; i < 2; ++i) take_over(g, split.outputs[i], made->outputs[i]);
   return true;
 }
 
 }  // namespace
 
-Pass fuse_unpack_split() {
-  return {"fuse_unpack_split", [](ir::Graph& g) { return rewrite_all(g, fuse_unpack_split_at); }};
-}
+Pass fuse_unpack_split() { return rewriting("fuse_unpack_split", fuse_unpack_split_at); }
 
 }  // namespace bertcl::passes

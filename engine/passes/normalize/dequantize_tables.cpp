@@ -31,8 +31,6 @@ bool dequantize_tables_at(ir::Graph& g, ir::Node& dq) {
 
 }  // namespace
 
-Pass dequantize_tables() {
-  return {"dequantize_tables", [](ir::Graph& g) { return rewrite_all(g, dequantize_tables_at); }};
-}
+Pass dequantize_tables() { return rewriting("dequantize_tables", dequantize_tables_at); }
 
 }  // namespace bertcl::passes

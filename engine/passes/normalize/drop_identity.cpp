@@ -67,9 +67,7 @@ bool drop_identity_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass drop_identity() {
-  return {"drop_identity", [](ir::Graph& g) { return rewrite_all(g, drop_identity_at); }};
-}
+Pass drop_identity() { return rewriting("drop_identity", drop_identity_at); }
 
 Pass dead_code() {
   return {"dead_code", [](ir::Graph& g) { return g.remove_dead(); }};

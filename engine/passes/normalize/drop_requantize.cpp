@@ -49,8 +49,6 @@ bool drop_requantize_at(ir::Graph& g, ir::Node& quantize) {
 
 }  // namespace
 
-Pass drop_requantize() {
-  return {"drop_requantize", [](ir::Graph& g) { return rewrite_all(g, drop_requantize_at); }};
-}
+Pass drop_requantize() { return rewriting("drop_requantize", drop_requantize_at); }
 
 }  // namespace bertcl::passes

@@ -257,12 +257,9 @@ bool rewrite_casts(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass find_quantize() {
-  return {"find_quantize", [](ir::Graph& g) {
-            return rewrite_all(g, [](ir::Graph& graph, ir::Node& node) {
-              return rewrite_casts(graph, node) || rewrite_quantize(graph, node) ||
-                     rewrite_dequantize(graph, node);
-            });
-          }};
+  return rewriting("find_quantize", [](ir::Graph& g, ir::Node& node) {
+    return rewrite_casts(g, node) || rewrite_quantize(g, node) || rewrite_dequantize(g, node);
+  });
 }
 
 }  // namespace bertcl::passes

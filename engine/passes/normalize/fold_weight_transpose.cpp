@@ -39,8 +39,7 @@ bool fold_weight_transpose_at(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass fold_weight_transpose() {
-  return {"fold_weight_transpose",
-          [](ir::Graph& g) { return rewrite_all(g, fold_weight_transpose_at); }};
+  return rewriting("fold_weight_transpose", fold_weight_transpose_at);
 }
 
 }  // namespace bertcl::passes

@@ -30,8 +30,6 @@ bool gather_one_hot_at(ir::Graph& g, ir::Node& matmul) {
 
 }  // namespace
 
-Pass gather_one_hot() {
-  return {"gather_one_hot", [](ir::Graph& g) { return rewrite_all(g, gather_one_hot_at); }};
-}
+Pass gather_one_hot() { return rewriting("gather_one_hot", gather_one_hot_at); }
 
 }  // namespace bertcl::passes

@@ -35,8 +35,6 @@ bool softmax_last_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass softmax_last() {
-  return {"softmax_last", [](ir::Graph& g) { return rewrite_all(g, softmax_last_at); }};
-}
+Pass softmax_last() { return rewriting("softmax_last", softmax_last_at); }
 
 }  // namespace bertcl::passes

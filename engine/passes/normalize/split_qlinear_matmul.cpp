@@ -86,9 +86,6 @@ bool split_qlinear_matmul_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass split_qlinear_matmul() {
-  return {"split_qlinear_matmul",
-          [](ir::Graph& g) { return rewrite_all(g, split_qlinear_matmul_at); }};
-}
+Pass split_qlinear_matmul() { return rewriting("split_qlinear_matmul", split_qlinear_matmul_at); }
 
 }  // namespace bertcl::passes

@@ -154,8 +154,6 @@ bool unmerge_axes_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass unmerge_axes() {
-  return {"unmerge_axes", [](ir::Graph& g) { return rewrite_all(g, unmerge_axes_at); }};
-}
+Pass unmerge_axes() { return rewriting("unmerge_axes", unmerge_axes_at); }
 
 }  // namespace bertcl::passes

@@ -62,18 +62,13 @@ bool untile_matmul_at(ir::Graph& g, ir::Node& matmul) {
     const auto found = repeated(matmul.inputs[side]);
     if (!found) continue;
     const ir::Dim heads = found->once->type.shape[0];
-    const auto add = [&](const ir::Node& like, std::vector<ir::Value*> inputs, ir::Type type) {
-      ir::Value* v = g.add(like.op, std::move(inputs), like.attributes, std::move(type), &matmul);
-      v->producer->sources = like.sources;
-      return v;
-    };
     ir::Value* once = found->once;
     for (const ir::Node* node : found->after) {
       std::vector<ir::Value*> inputs = node->inputs;
       inputs[0] = once;
       ir::Type type = node->output()->type;
       type.shape[0] = heads;
-      once = add(*node, std::move(inputs), std::move(type));
+      once = add_like(g, *node, std::move(inputs), std::move(type), &matmul);
     }
     /// [batch * heads, ..] as [batch, heads, ..].
     const auto split = [&](ir::Type type) {
@@ -84,8 +79,8 @@ bool untile_matmul_at(ir::Graph& g, ir::Node& matmul) {
     std::array<ir::Value*, 2> operands{};
     operands[side] = once;
     operands[1 - side] = g.add("Reshape", {other}, {}, split(other->type), &matmul);
-    ir::Value* product =
-        add(matmul, {operands.begin(), operands.end()}, split(matmul.output()->type));
+    ir::Value* product = add_like(g, matmul, {operands.begin(), operands.end()},
+                                  split(matmul.output()->type), &matmul);
     replace(g, &matmul, {&matmul}, "Reshape", {product});
     return true;
   }
@@ -94,8 +89,6 @@ bool untile_matmul_at(ir::Graph& g, ir::Node& matmul) {
 
 }  // namespace
 
-Pass untile_matmul() {
-  return {"untile_matmul", [](ir::Graph& g) { return rewrite_all(g, untile_matmul_at); }};
-}
+Pass untile_matmul() { return rewriting("untile_matmul", untile_matmul_at); }
 
 }  // namespace bertcl::passes

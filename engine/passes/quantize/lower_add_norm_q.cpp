@@ -37,8 +37,6 @@ bool lower_add_norm_q_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass lower_add_norm_q() {
-  return {"lower_add_norm_q", [](ir::Graph& g) { return rewrite_all(g, lower_add_norm_q_at); }};
-}
+Pass lower_add_norm_q() { return rewriting("lower_add_norm_q", lower_add_norm_q_at); }
 
 }  // namespace bertcl::passes

@@ -30,18 +30,13 @@ bool lower_attention_q_at(ir::Graph& g, ir::Node& node) {
     inputs.insert(inputs.end(), {d->scale, d->zero_point});
     covered.push_back(d->node);
   }
-  if (ir::Value* bias = node.input(attention::bias)) {
-    inputs.resize(attention_q::bias + 1, nullptr);
-    inputs[attention_q::bias] = bias;
-  }
+  if (ir::Value* bias = node.input(attention::bias)) set_operand(inputs, attention_q::bias, bias);
   replace(g, &node, covered, "attention_q", inputs, node.attributes);
   return true;
 }
 
 }  // namespace
 
-Pass lower_attention_q() {
-  return {"lower_attention_q", [](ir::Graph& g) { return rewrite_all(g, lower_attention_q_at); }};
-}
+Pass lower_attention_q() { return rewriting("lower_attention_q", lower_attention_q_at); }
 
 }  // namespace bertcl::passes

@@ -69,10 +69,7 @@ bool lower_linear_q_at(ir::Graph& g, ir::Node& node) {
   }
   std::vector<ir::Value*> operands{x->quantized, weight.values, node.input(2),
                                    x->scale,     x->zero_point, w->inputs[1]};
-  if (weight.zero_point) {
-    operands.resize(linear_q::w_zero_point + 1, nullptr);
-    operands[linear_q::w_zero_point] = weight.zero_point;
-  }
+  if (weight.zero_point) set_operand(operands, linear_q::w_zero_point, weight.zero_point);
   ir::Node* made = replace(g, &node, {&node}, "linear_q", operands);
   made->sources.insert(made->sources.end(), x->node->sources.begin(), x->node->sources.end());
   return true;
@@ -80,8 +77,6 @@ bool lower_linear_q_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass lower_linear_q() {
-  return {"lower_linear_q", [](ir::Graph& g) { return rewrite_all(g, lower_linear_q_at); }};
-}
+Pass lower_linear_q() { return rewriting("lower_linear_q", lower_linear_q_at); }
 
 }  // namespace bertcl::passes

@@ -101,16 +101,14 @@ ir::Value* add_position_scores(ir::Graph& g, const std::vector<PositionTerm>& te
     std::vector<ir::Node*> covered = term.nodes;
     if (sum) operands.push_back(sum);
     if (const auto d = per_tensor_dequantized(heads.hidden)) {
-      operands.resize(o::x_zero_point + 1, nullptr);
       operands[o::x] = d->quantized;
-      operands[o::x_scale] = d->scale;
-      operands[o::x_zero_point] = d->zero_point;
+      set_operand(operands, o::x_scale, d->scale);
+      set_operand(operands, o::x_zero_point, d->zero_point);
       covered.push_back(d->node);
       if (const auto p = per_tensor_dequantized(term.positions)) {
-        operands.resize(o::positions_zero_point + 1, nullptr);
         operands[o::positions] = p->quantized;
-        operands[o::positions_scale] = p->scale;
-        operands[o::positions_zero_point] = p->zero_point;
+        set_operand(operands, o::positions_scale, p->scale);
+        set_operand(operands, o::positions_zero_point, p->zero_point);
         covered.push_back(p->node);
       }
     }

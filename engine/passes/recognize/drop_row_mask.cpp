@@ -62,8 +62,6 @@ bool drop_row_mask_at(ir::Graph& g, ir::Node& mul) {
 
 }  // namespace
 
-Pass drop_row_mask() {
-  return {"drop_row_mask", [](ir::Graph& g) { return rewrite_all(g, drop_row_mask_at); }};
-}
+Pass drop_row_mask() { return rewriting("drop_row_mask", drop_row_mask_at); }
 
 }  // namespace bertcl::passes

@@ -43,16 +43,13 @@ bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
   ir::Value* y = emit("Div", {centred, deviation}, type);
   if (norm.input(1)) y = emit("Mul", {y, norm.input(1)}, type);
   if (norm.input(2)) y = emit("Add", {y, norm.input(2)}, type);
-  g.replace_uses(norm.output(), y);
-  g.swap_names(norm.output(), y);
+  take_over(g, norm.output(), y);
   g.erase(&norm);
   return true;
 }
 
 }  // namespace
 
-Pass expand_layer_norm() {
-  return {"expand_layer_norm", [](ir::Graph& g) { return rewrite_all(g, expand_layer_norm_at); }};
-}
+Pass expand_layer_norm() { return rewriting("expand_layer_norm", expand_layer_norm_at); }
 
 }  // namespace bertcl::passes

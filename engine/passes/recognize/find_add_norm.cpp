@@ -44,11 +44,8 @@ bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
       g.add_node("add_norm", std::move(operands), std::move(attributes),
                  {{norm.output()->name, norm.output()->type}, {sum->name, sum->type}}, add);
   made->sources = sources_of(covered);
-  for (const auto& [old, result] :
-       {std::pair{norm.output(), made->outputs[0]}, {sum, made->outputs[1]}}) {
-    g.replace_uses(old, result);
-    g.swap_names(old, result);
-  }
+  take_over(g, norm.output(), made->outputs[0]);
+  take_over(g, sum, made->outputs[1]);
   g.erase(&norm);
   g.erase(add);
   return true;
@@ -56,8 +53,6 @@ bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
 
 }  // namespace
 
-Pass find_add_norm() {
-  return {"find_add_norm", [](ir::Graph& g) { return rewrite_all(g, find_add_norm_at); }};
-}
+Pass find_add_norm() { return rewriting("find_add_norm", find_add_norm_at); }
 
 }  // namespace bertcl::passes

@@ -193,8 +193,6 @@ bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
 
 }  // namespace
 
-Pass find_embedding() {
-  return {"find_embedding", [](ir::Graph& g) { return rewrite_all(g, find_embedding_at); }};
-}
+Pass find_embedding() { return rewriting("find_embedding", find_embedding_at); }
 
 }  // namespace bertcl::passes

@@ -59,8 +59,6 @@ bool find_gelu_at(ir::Graph& graph, ir::Node& node) {
 
 }  // namespace
 
-Pass find_gelu() {
-  return {"find_gelu", [](ir::Graph& g) { return rewrite_all(g, find_gelu_at); }};
-}
+Pass find_gelu() { return rewriting("find_gelu", find_gelu_at); }
 
 }  // namespace bertcl::passes

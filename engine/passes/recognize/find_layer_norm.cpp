@@ -60,8 +60,6 @@ bool find_layer_norm_at(ir::Graph& graph, ir::Node& node) {
 
 }  // namespace
 
-Pass find_layer_norm() {
-  return {"find_layer_norm", [](ir::Graph& g) { return rewrite_all(g, find_layer_norm_at); }};
-}
+Pass find_layer_norm() { return rewriting("find_layer_norm", find_layer_norm_at); }
 
 }  // namespace bertcl::passes

@@ -93,8 +93,6 @@ bool find_linear_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass find_linear() {
-  return {"find_linear", [](ir::Graph& g) { return rewrite_all(g, find_linear_at); }};
-}
+Pass find_linear() { return rewriting("find_linear", find_linear_at); }
 
 }  // namespace bertcl::passes

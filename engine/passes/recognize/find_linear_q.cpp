@@ -54,10 +54,7 @@ bool start(ir::Graph& g, ir::Node& cast) {
   if (w->type.shape[0].constant() > max_exact_products(weight.zero_point)) return false;
   ir::Value* one = g.add_constant("one", ir::Tensor::scalar(1.0f));
   std::vector<ir::Value*> operands{x, weight.values, nullptr, one, x_zero, one};
-  if (weight.zero_point) {
-    operands.resize(linear_q::w_zero_point + 1, nullptr);
-    operands[linear_q::w_zero_point] = weight.zero_point;
-  }
+  if (weight.zero_point) set_operand(operands, linear_q::w_zero_point, weight.zero_point);
   replace(g, &cast, {matmul, &cast}, "linear_q", operands);
   return true;
 }
@@ -155,8 +152,6 @@ bool find_linear_q_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass find_linear_q() {
-  return {"find_linear_q", [](ir::Graph& g) { return rewrite_all(g, find_linear_q_at); }};
-}
+Pass find_linear_q() { return rewriting("find_linear_q", find_linear_q_at); }
 
 }  // namespace bertcl::passes

@@ -51,15 +51,12 @@ bool find_positions_at(ir::Graph& g, ir::Node& node) {
                            {ids->type.dtype, {ids->type.shape.back()}}, &node);
   ir::Node* made = g.add_node("Expand", {range}, {}, {{ids->name, ids->type}}, &node);
   made->sources = sources_of({ids->producer});
-  g.replace_uses(ids, made->output());
-  g.swap_names(ids, made->output());
+  take_over(g, ids, made->output());
   return true;
 }
 
 }  // namespace
 
-Pass find_positions() {
-  return {"find_positions", [](ir::Graph& g) { return rewrite_all(g, find_positions_at); }};
-}
+Pass find_positions() { return rewriting("find_positions", find_positions_at); }
 
 }  // namespace bertcl::passes

@@ -49,18 +49,13 @@ bool find_quantize_rows_at(ir::Graph& g, ir::Node& cast) {
   ir::Node* made = g.add_node("quantize_rows", {m["x"]}, {{"least", least}},
                               {{q->name, type}, {s->name, s->type}}, s->producer);
   made->sources = sources_of(m.nodes);
-  for (std::size_t i = 0; i < 2; ++i) {
-    ir::Value* old = i == 0 ? q : s;
-    g.replace_uses(old, made->outputs[i]);
-    g.swap_names(old, made->outputs[i]);
-  }
+  take_over(g, q, made->outputs[0]);
+  take_over(g, s, made->outputs[1]);
   return true;
 }
 
 }  // namespace
 
-Pass find_quantize_rows() {
-  return {"find_quantize_rows", [](ir::Graph& g) { return rewrite_all(g, find_quantize_rows_at); }};
-}
+Pass find_quantize_rows() { return rewriting("find_quantize_rows", find_quantize_rows_at); }
 
 }  // namespace bertcl::passes

@@ -37,8 +37,6 @@ bool find_rms_norm_at(ir::Graph& graph, ir::Node& node) {
 
 }  // namespace
 
-Pass find_rms_norm() {
-  return {"find_rms_norm", [](ir::Graph& g) { return rewrite_all(g, find_rms_norm_at); }};
-}
+Pass find_rms_norm() { return rewriting("find_rms_norm", find_rms_norm_at); }
 
 }  // namespace bertcl::passes

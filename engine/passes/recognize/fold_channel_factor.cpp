@@ -76,9 +76,6 @@ bool fold_channel_factor_at(ir::Graph& g, ir::Node& q) {
 
 }  // namespace
 
-Pass fold_channel_factor() {
-  return {"fold_channel_factor",
-          [](ir::Graph& g) { return rewrite_all(g, fold_channel_factor_at); }};
-}
+Pass fold_channel_factor() { return rewriting("fold_channel_factor", fold_channel_factor_at); }
 
 }  // namespace bertcl::passes

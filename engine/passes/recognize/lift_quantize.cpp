@@ -54,14 +54,8 @@ ir::Value* quantize_pair(ir::Graph& g, ir::Value* x, ir::Node& q, ir::Node& dq, 
   ir::Type quantized{q.output()->type.dtype, x->type.shape};
   std::vector<ir::Value*> operands{x, scale};
   if (q.input(2)) operands.push_back(q.input(2));
-  ir::Value* qx =
-      g.add("QuantizeLinear", operands, q.attributes, quantized, &q, x->name + ".quantized");
-  operands[0] = qx;
-  ir::Value* dqx =
-      g.add("DequantizeLinear", operands, dq.attributes, x->type, &q, x->name + ".dequantized");
-  qx->producer->sources = q.sources;
-  dqx->producer->sources = dq.sources;
-  return dqx;
+  operands[0] = add_like(g, q, operands, quantized, &q, x->name + ".quantized");
+  return add_like(g, dq, operands, x->type, &q, x->name + ".dequantized");
 }
 
 /// Quantizes after a Reshape or Transpose of heads instead of in front of it.
@@ -74,9 +68,8 @@ bool quantize_after(ir::Graph& g, ir::Node& mover) {
   if (bytes->type.shape.size() != 4 && shape.size() != 4) return false;
   std::vector<ir::Value*> operands = mover.inputs;
   operands[0] = q->inputs[0];
-  ir::Value* moved = g.add(mover.op, operands, mover.attributes, {q->inputs[0]->type.dtype, shape},
-                           &mover, bytes->name + ".moved");
-  moved->producer->sources = mover.sources;
+  ir::Value* moved = add_like(g, mover, operands, {q->inputs[0]->type.dtype, shape}, &mover,
+                              bytes->name + ".moved");
   operands = q->inputs;
   operands[0] = moved;
   replace(g, &mover, {q}, "QuantizeLinear", operands, q->attributes);
@@ -129,8 +122,7 @@ bool lift_quantize_at(ir::Graph& g, ir::Node& dq) {
     std::vector<ir::Value*> operands = mover->inputs;
     std::ranges::replace(operands, x, result);
     x = mover->output();
-    result = g.add(mover->op, operands, mover->attributes, x->type, q);
-    result->producer->sources = mover->sources;
+    result = add_like(g, *mover, operands, x->type, q);
   }
   g.replace_uses(dq.output(), result);
   return true;
@@ -138,8 +130,6 @@ bool lift_quantize_at(ir::Graph& g, ir::Node& dq) {
 
 }  // namespace
 
-Pass lift_quantize() {
-  return {"lift_quantize", [](ir::Graph& g) { return rewrite_all(g, lift_quantize_at); }};
-}
+Pass lift_quantize() { return rewriting("lift_quantize", lift_quantize_at); }
 
 }  // namespace bertcl::passes

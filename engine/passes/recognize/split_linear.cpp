@@ -40,10 +40,7 @@ ir::Value* columns_of(ir::Graph& g, ir::Value* v, std::int64_t first, std::int64
     std::vector<ir::Value*> operands;
     for (ir::Value* in : v->producer->inputs)
       operands.push_back(columns_of(g, in, first, count, before));
-    ir::Value* made = g.add("DequantizeLinear", operands, v->producer->attributes,
-                            {v->type.dtype, operands[0]->type.shape}, before);
-    made->producer->sources = v->producer->sources;
-    return made;
+    return add_like(g, *v->producer, operands, {v->type.dtype, operands[0]->type.shape}, before);
   }
   const ir::Tensor& all = *v->constant;
   ir::Sizes shape = all.shape();
@@ -88,9 +85,7 @@ ir::Value* part_of(ir::Graph& g, const ir::Node& whole, std::int64_t first, std:
     if (i < operands.size()) operands[i] = columns_of(g, operands[i], first, count, before);
   ir::Type type = whole.output()->type;
   type.shape.back() = ir::Dim(count);
-  ir::Value* made = g.add(whole.op, operands, whole.attributes, type, before);
-  made->producer->sources = whole.sources;
-  return made;
+  return add_like(g, whole, operands, type, before);
 }
 
 struct Part {
@@ -218,8 +213,6 @@ bool split_linear_at(ir::Graph& g, ir::Node& node) {
 
 }  // namespace
 
-Pass split_linear() {
-  return {"split_linear", [](ir::Graph& g) { return rewrite_all(g, split_linear_at); }};
-}
+Pass split_linear() { return rewriting("split_linear", split_linear_at); }
 
 }  // namespace bertcl::passes
