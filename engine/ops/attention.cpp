@@ -47,7 +47,8 @@ std::int64_t heads_per_key(const ir::Node& node) {
 
 /// The result has the rows of q, and its width, or where {offsets} say that the operands
 /// are wider than their heads, the declared one.
-std::vector<ir::Type> infer_heads(InferContext& context, const Positions& at) {
+template <const Positions& at>
+std::vector<ir::Type> infer_heads(InferContext& context) {
   const ir::Node& node = context.node;
   ir::Shape shape = context.shape(0);
   if (shape.empty()) context.fail("q is a scalar");
@@ -67,8 +68,8 @@ std::vector<ir::Type> infer_heads(InferContext& context, const Positions& at) {
     const std::int64_t end = first + (i == 0 ? hidden : hidden / heads * key_heads);
     if (operand.empty() || !operand.back().is_constant() || first < 0 ||
         end > operand.back().constant())
-      context.fail(fmt::format("'{}' {} does not contain columns {} to {}", node.input(i)->name,
-                               ir::str(context.type(i)), first, end));
+      context.fail(
+          fmt::format("{} does not contain columns {} to {}", context.described(i), first, end));
   }
   if (context.has(at.seq_offsets) != (shape.size() == 2) ||
       context.has(at.key_mask) != context.has(at.seq_offsets))
@@ -84,8 +85,8 @@ std::vector<ir::Type> infer_heads(InferContext& context, const Positions& at) {
                           : bias.size() == 4 && bias[0] == shape[0] && bias[1] == ir::Dim(heads) &&
                                 bias[2] == shape[1] && bias[3] == shape[1];
     if (!of_sizes && !of_tokens)
-      context.fail(fmt::format("'{}' {} is neither [1, {} or 1, seq, seq] nor of position_scores",
-                               node.input(at.bias)->name, ir::str(context.type(at.bias)), heads));
+      context.fail(fmt::format("{} is neither [1, {} or 1, seq, seq] nor of position_scores",
+                               context.described(at.bias), heads));
   }
   if (node.has("window") && node.int_attribute("window") < 1)
     context.fail(fmt::format("a window of {}", node.int_attribute("window")));
@@ -198,7 +199,8 @@ Weights weights_of(const EvaluateContext& context, const Positions& at, std::vec
   return {std::move(p), unnormalized ? sum : 1.0};
 }
 
-std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context, const Positions& at) {
+template <const Positions& at>
+std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context) {
   const ir::Node& node = context.node;
   const std::int64_t heads = node.int_attribute("heads");
   ir::Sizes sizes = context.result_sizes();
@@ -246,53 +248,21 @@ std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context, const Pos
   return {result_of(context, 0, sizes, out, at.out_scale, at.out_zero_point)};
 }
 
-std::vector<ir::Type> infer_attention(InferContext& context) {
-  return infer_heads(context, positions_of_floats);
-}
-std::vector<ir::Tensor> evaluate_attention(const EvaluateContext& context) {
-  return evaluate_heads(context, positions_of_floats);
-}
-std::vector<ir::Type> infer_attention_q(InferContext& context) {
-  return infer_heads(context, positions_of_bytes);
-}
-std::vector<ir::Tensor> evaluate_attention_q(const EvaluateContext& context) {
-  return evaluate_heads(context, positions_of_bytes);
-}
-
 }  // namespace
 
 std::vector<OpDef> attention_ops() {
+  const OperandConstraint x{types::real_or_bf16, 'T'}, mask{TypeSet{ir::DType::u8}};
+  const OperandConstraint q{types::bytes, 'Q'}, k{types::bytes, 'K'}, v{types::bytes, 'V'};
   return {
       own_op("attention",
-             {{types::real_or_bf16, 'T'},
-              {types::real_or_bf16, 'T'},
-              {types::real_or_bf16, 'T'},
-              {types::all},
-              {types::real},
-              {types::bytes},
-              {types::packed},
-              {TypeSet{ir::DType::u8}},
-              {types::real}},
-             operands::attention::names, infer_attention, evaluate_attention,
-             {.mixes_tokens = true}),
+             {x, x, x, takes::all, takes::real, takes::bytes, takes::packed, mask, takes::real},
+             operands::attention::names, infer_heads<positions_of_floats>,
+             evaluate_heads<positions_of_floats>, {.mixes_tokens = true}),
       own_op("attention_q",
-             {{types::bytes, 'Q'},
-              {types::bytes, 'K'},
-              {types::bytes, 'V'},
-              {types::all},
-              {types::real},
-              {types::real},
-              {types::bytes, 'Q'},
-              {types::real},
-              {types::bytes, 'K'},
-              {types::real},
-              {types::bytes, 'V'},
-              {types::real},
-              {types::bytes},
-              {types::packed},
-              {TypeSet{ir::DType::u8}},
-              {types::real}},
-             operands::attention_q::names, infer_attention_q, evaluate_attention_q,
+             {q, k, v, takes::all, takes::real, takes::real, q, takes::real, k, takes::real, v,
+              takes::real, takes::bytes, takes::packed, mask, takes::real},
+             operands::attention_q::names, infer_heads<positions_of_bytes>,
+             evaluate_heads<positions_of_bytes>,
              {.mixes_tokens = true, .out_scale = operands::attention_q::out_scale}),
   };
 }

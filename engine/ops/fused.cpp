@@ -29,8 +29,7 @@ void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
   if ((shape.size() == 1 && shape[0] == n) ||
       (or_one_element && element_count(shape) == ir::Dim(1)))
     return;
-  context.fail(fmt::format("'{}' {} does not have {} columns", context.node.input(i)->name,
-                           ir::str(context.type(i)), n.str()));
+  context.fail(fmt::format("{} does not have {} columns", context.described(i), n.str()));
 }
 
 ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t scale) {

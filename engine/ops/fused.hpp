@@ -15,6 +15,12 @@ OpDef own_op(const char* name, std::vector<OperandConstraint> types,
              std::vector<ir::Type> (*infer)(InferContext&),
              std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&), Traits traits = {});
 
+/// What an operand of these ops may be that shares its type with no other.
+namespace takes {
+inline constexpr OperandConstraint all{types::all}, numbers{types::numbers}, real{types::real},
+    bytes{types::bytes}, i8{TypeSet{ir::DType::i8}}, packed{types::packed};
+}
+
 /// Throws naming the node unless operand i is absent or [n], or has one element if that is allowed.
 void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
                   bool or_one_element = false);

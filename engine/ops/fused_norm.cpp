@@ -32,10 +32,10 @@ std::vector<ir::Tensor> normalized(const EvaluateContext& context, const ir::Siz
                                    std::size_t out_scale) {
   const std::size_t first = first_quantized_result(context.node);
   std::vector<double> rows = sum;
-  (context.node.int_attribute("rms", 0) ? rms_normalize_rows : normalize_rows)(
-      rows, context.in(gamma).to_doubles(),
-      context.has(beta) ? context.in(beta).to_doubles() : std::vector<double>{},
-      context.node.float_attribute("epsilon"));
+  normalize_rows(rows, context.in(gamma).to_doubles(),
+                 context.has(beta) ? context.in(beta).to_doubles() : std::vector<double>{},
+                 context.node.float_attribute("epsilon"),
+                 context.node.int_attribute("rms", 0) != 0);
   std::vector<ir::Tensor> all{result_of(context, 0, sizes, rows, no_operand, no_operand)};
   if (first > 1) all.push_back(result_of(context, 1, sizes, sum, no_operand, no_operand));
   for (std::size_t i = first; i < context.node.outputs.size(); ++i) {
@@ -55,9 +55,8 @@ std::vector<ir::Type> infer_add_norm(InferContext& context) {
     if (!context.has(term.value)) continue;
     const ir::Type& type = context.type(term.value);
     if (type.shape != shape || ir::is_int8(type.dtype) != context.has(term.scale))
-      context.fail(fmt::format("'{}' {} is not a term of the sum {}, or has no scale",
-                               context.node.input(term.value)->name, ir::str(type),
-                               ir::str(shape)));
+      context.fail(fmt::format("{} is not a term of the sum {}, or has no scale",
+                               context.described(term.value), ir::str(shape)));
     check_vector(context, term.scale, shape.back(), /*or_one_element=*/true);
     check_vector(context, term.zero_point, shape.back(), /*or_one_element=*/true);
   }
@@ -81,16 +80,14 @@ std::vector<ir::Type> infer_embed_norm(InferContext& context) {
   if (word.size() != 2) context.fail("the word table is not [words, hidden]");
   for (const std::size_t i : {+o::position, +o::type})
     if (context.has(i) && (context.shape(i).size() != 2 || context.shape(i)[1] != word[1]))
-      context.fail(fmt::format("the table '{}' {} does not have {} columns",
-                               context.node.input(i)->name, ir::str(context.type(i)),
+      context.fail(fmt::format("the table {} does not have {} columns", context.described(i),
                                word[1].str()));
   check_vector(context, o::gamma, word[1]);
   check_vector(context, o::beta, word[1]);
   ir::Shape shape = context.shape(o::ids);
   for (const std::size_t i : {+o::types, +o::positions})
     if (context.has(i) && context.shape(i) != shape)
-      context.fail(fmt::format("'{}' {} does not have the shape of '{}'",
-                               context.node.input(i)->name, ir::str(context.type(i)),
+      context.fail(fmt::format("{} does not have the shape of '{}'", context.described(i),
                                context.node.input(o::ids)->name));
   if (context.has(o::types) && !context.has(o::type)) context.fail("token types without a table");
   shape.push_back(word[1]);
@@ -129,35 +126,18 @@ std::vector<ir::Tensor> evaluate_embed_norm(const EvaluateContext& context) {
 }  // namespace
 
 std::vector<OpDef> fused_norm_ops() {
+  const OperandConstraint x{types::real | types::bytes, 'X'}, x_zero{types::bytes, 'X'};
+  const OperandConstraint residual{types::real | types::bytes, 'R'},
+      residual_zero{types::bytes, 'R'};
   return {
       own_op("add_norm",
-             {{types::real | types::bytes, 'X'},
-              {types::real | types::bytes, 'R'},
-              {types::real},
-              {types::real},
-              {types::real},
-              {types::bytes, 'X'},
-              {types::real},
-              {types::bytes, 'R'},
-              {types::real},
-              {types::bytes},
-              {types::real},
-              {types::bytes}},
+             {x, residual, takes::real, takes::real, takes::real, x_zero, takes::real,
+              residual_zero, takes::real, takes::bytes, takes::real, takes::bytes},
              operands::add_norm::names, infer_add_norm, evaluate_add_norm,
              {.row_wise = true, .out_scale = operands::add_norm::out_scale}),
       own_op("embed_norm",
-             {{types::numbers},
-              {types::numbers},
-              {types::numbers},
-              {types::real},
-              {types::real},
-              {types::real},
-              {types::real},
-              {types::real},
-              {types::real},
-              {types::bytes},
-              {types::real},
-              {types::bytes}},
+             {takes::numbers, takes::numbers, takes::numbers, takes::real, takes::real, takes::real,
+              takes::real, takes::real, takes::real, takes::bytes, takes::real, takes::bytes},
              operands::embed_norm::names, infer_embed_norm, evaluate_embed_norm,
              {.out_scale = operands::embed_norm::out_scale}),
   };

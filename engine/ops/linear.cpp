@@ -17,9 +17,8 @@ ir::Shape linear_shape(const InferContext& context) {
   ir::Shape shape = context.shape(0);
   const ir::Shape& w = context.shape(1);
   if (shape.empty() || w.size() != 2)
-    context.fail(fmt::format("cannot multiply '{}' {} by the weight '{}' {}",
-                             context.node.input(0)->name, ir::str(context.type(0)),
-                             context.node.input(1)->name, ir::str(context.type(1))));
+    context.fail(fmt::format("cannot multiply {} by the weight {}", context.described(0),
+                             context.described(1)));
   same_extent(context, shape.back(), w[0], "the inner extent");
   shape.back() = w[1];
   return shape;
@@ -85,10 +84,8 @@ std::vector<ir::Type> infer_linear_q(InferContext& context) {
   const ir::Dim rows = *ir::Dim::divide(element_count(shape), n);
   const ir::Dim scales = element_count(context.shape(o::x_scale));
   if (scales != ir::Dim(1) && scales != rows)
-    context.fail(fmt::format("'{}' {} is neither one scale nor one per row of '{}' {}",
-                             context.node.input(o::x_scale)->name,
-                             ir::str(context.type(o::x_scale)), context.node.input(o::x)->name,
-                             ir::str(context.type(o::x))));
+    context.fail(fmt::format("{} is neither one scale nor one per row of {}",
+                             context.described(o::x_scale), context.described(o::x)));
   const ir::DType type = type_of_result(context, 0, o::out_scale);
   return {{type, std::move(shape)}};
 }
@@ -119,20 +116,14 @@ std::vector<ir::Tensor> evaluate_linear_q(const EvaluateContext& context) {
 }  // namespace
 
 std::vector<OpDef> linear_ops() {
+  const OperandConstraint x{types::bytes, 'A'};
   return {
       own_op("linear", {{types::real_or_bf16}, {types::real}}, operands::linear::names,
              infer_linear, evaluate_linear, {.row_wise = true, .takes_activation = true}),
       own_op(
           "linear_q",
-          {{types::bytes, 'A'},
-           {TypeSet{ir::DType::i8}},
-           {types::real},
-           {types::real},
-           {types::bytes, 'A'},
-           {types::real},
-           {types::real},
-           {types::bytes},
-           {TypeSet{ir::DType::i8}}},
+          {x, takes::i8, takes::real, takes::real, x, takes::real, takes::real, takes::bytes,
+           takes::i8},
           operands::linear_q::names, infer_linear_q, evaluate_linear_q,
           {.row_wise = true, .takes_activation = true, .out_scale = operands::linear_q::out_scale}),
   };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ops/norm.hpp"
 #include "ops/support.hpp"
@@ -48,8 +49,7 @@ std::vector<ir::Type> infer_layer_norm(InferContext& context) {
   const ir::Shape normalized(in.shape.begin() + axis, in.shape.end());
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
     if (context.has(i) && broadcast(context, normalized, context.shape(i)) != normalized)
-      context.fail(fmt::format("'{}' {} does not match the normalized extents {}",
-                               context.node.input(i)->name, ir::str(context.type(i)),
+      context.fail(fmt::format("{} does not match the normalized extents {}", context.described(i),
                                ir::str(normalized)));
   return {in};
 }
@@ -68,37 +68,23 @@ std::vector<ir::Tensor> evaluate_layer_norm(const EvaluateContext& context) {
   };
   const auto scale = expanded(1, 1.0), bias = expanded(2, 0.0);
   std::vector<double> v = x.to_doubles();
-  (Rms ? rms_normalize_rows : normalize_rows)(v, scale, bias, epsilon);
+  normalize_rows(v, scale, bias, epsilon, Rms);
   return {ir::Tensor::of<double>(x.shape(), std::move(v)).converted(x.dtype())};
 }
 
 }  // namespace
 
 void normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
-                    std::span<const double> beta, double epsilon) {
+                    std::span<const double> beta, double epsilon, bool rms) {
   const std::size_t n = gamma.size();
   for (std::size_t row = 0; n > 0 && row < rows.size(); row += n) {
     double* p = rows.data() + row;
-    double mean = 0, variance = 0;
-    for (std::size_t i = 0; i < n; ++i) mean += p[i];
-    mean /= static_cast<double>(n);
-    for (std::size_t i = 0; i < n; ++i) variance += (p[i] - mean) * (p[i] - mean);
-    const double inverse = 1.0 / std::sqrt(variance / static_cast<double>(n) + epsilon);
-    for (std::size_t i = 0; i < n; ++i)
-      p[i] = (p[i] - mean) * inverse * gamma[i] + (beta.empty() ? 0.0 : beta[i]);
-  }
-}
-
-void rms_normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
-                        std::span<const double> beta, double epsilon) {
-  const std::size_t n = gamma.size();
-  for (std::size_t row = 0; n > 0 && row < rows.size(); row += n) {
-    double* p = rows.data() + row;
-    double squares = 0;
-    for (std::size_t i = 0; i < n; ++i) squares += p[i] * p[i];
+    double mean = 0, squares = 0;
+    if (!rms) mean = std::accumulate(p, p + n, 0.0) / static_cast<double>(n);
+    for (std::size_t i = 0; i < n; ++i) squares += (p[i] - mean) * (p[i] - mean);
     const double inverse = 1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon);
     for (std::size_t i = 0; i < n; ++i)
-      p[i] = p[i] * inverse * gamma[i] + (beta.empty() ? 0.0 : beta[i]);
+      p[i] = (p[i] - mean) * inverse * gamma[i] + (beta.empty() ? 0.0 : beta[i]);
   }
 }
 

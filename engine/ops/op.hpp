@@ -23,6 +23,8 @@ struct InferContext {
   bool has(std::size_t i) const { return node.input(i) != nullptr; }
   const ir::Type& type(std::size_t i) const;
   const ir::Shape& shape(std::size_t i) const { return type(i).shape; }
+  /// Name and type of operand i for messages: "'x' f32[batch, 8]".
+  std::string described(std::size_t i) const;
   /// The elements of operand i as sizes, or null if unknown.
   const std::vector<ir::Dim>* elements(std::size_t i) const;
   /// The attribute `key` as a dimension of a tensor of that rank, negative values counted from the

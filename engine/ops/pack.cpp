@@ -30,8 +30,7 @@ std::vector<ir::Type> infer_pack_inputs(InferContext& context) {
     context.fail(fmt::format("{} is not [batch, seq]", has_ids ? "ids" : "rows"));
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
     if (context.has(i) && (!has_ids || context.shape(i) != ids))
-      context.fail(fmt::format("'{}' {} does not have the shape of '{}'",
-                               context.node.input(i)->name, ir::str(context.type(i)),
+      context.fail(fmt::format("{} does not have the shape of '{}'", context.described(i),
                                has_ids ? context.node.input(o::ids)->name : ir::str(ids)));
   const ir::Shape rows{symbols::dim(symbols::tokens)};
   return {{ir::DType::i32, rows},
@@ -139,8 +138,8 @@ std::vector<ir::Tensor> evaluate_unpack(const EvaluateContext& context) {
 std::vector<ir::Type> infer_quantize_rows(InferContext& context) {
   const ir::DType type = context.node.output()->type.dtype;
   if (!ir::is_int8(type) || context.shape(0).empty())
-    context.fail(fmt::format("cannot quantize rows of '{}' {} to {}", context.node.input(0)->name,
-                             ir::str(context.type(0)), ir::name_of(type)));
+    context.fail(
+        fmt::format("cannot quantize rows of {} to {}", context.described(0), ir::name_of(type)));
   ir::Shape scales = context.shape(0);
   scales.back() = ir::Dim(1);
   return {{type, context.shape(0)}, {ir::DType::f32, std::move(scales)}};

@@ -18,19 +18,15 @@ std::vector<ir::Type> infer_position_scores(InferContext& context) {
   const std::int64_t first = context.node.int_attribute("offset", 0);
   if (positions.size() != 3 || positions[0] != ir::Dim(heads) || !positions[1].is_constant() ||
       !positions[2].is_constant() || positions[2].constant() < 1)
-    context.fail(fmt::format("'{}' {} is not [{}, size, count]",
-                             context.node.input(ps::positions)->name,
-                             ir::str(context.type(ps::positions)), heads));
+    context.fail(
+        fmt::format("{} is not [{}, size, count]", context.described(ps::positions), heads));
   const std::int64_t end = first + heads * positions[1].constant();
   if (x.empty() || !x.back().is_constant() || first < 0 || end > x.back().constant())
-    context.fail(fmt::format("'{}' {} does not contain columns {} to {}",
-                             context.node.input(ps::x)->name, ir::str(context.type(ps::x)), first,
-                             end));
+    context.fail(
+        fmt::format("{} does not contain columns {} to {}", context.described(ps::x), first, end));
   if (index.size() < 2 || index.back() != index[index.size() - 2] ||
       ir::element_count(index) != index.back() * index.back())
-    context.fail(fmt::format("'{}' {} is not [1, .., seq, seq]",
-                             context.node.input(ps::index)->name,
-                             ir::str(context.type(ps::index))));
+    context.fail(context.described(ps::index) + " is not [1, .., seq, seq]");
   if (ir::is_int8(context.type(ps::positions).dtype) != context.has(ps::positions_scale))
     context.fail("positions of bytes need positions_scale, others take none");
   const bool packed = context.has(ps::seq_offsets);
@@ -40,8 +36,7 @@ std::vector<ir::Type> infer_position_scores(InferContext& context) {
   const ir::Shape result = packed ? ir::Shape{heads, x[0], symbols::dim(symbols::longest)}
                                   : ir::Shape{x[0], heads, x[1], x[1]};
   if (context.has(ps::addend) && context.shape(ps::addend) != result)
-    context.fail(fmt::format("'{}' {} is not like the result", context.node.input(ps::addend)->name,
-                             ir::str(context.type(ps::addend))));
+    context.fail(context.described(ps::addend) + " is not like the result");
   return {{ir::DType::f32, result}};
 }
 
@@ -102,16 +97,10 @@ std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context)
 }  // namespace
 
 std::vector<OpDef> position_scores_ops() {
+  const OperandConstraint numbers{types::real | types::bytes}, index{TypeSet{ir::DType::i32}};
   return {own_op("position_scores",
-                 {{types::real | types::bytes},
-                  {types::real | types::bytes},
-                  {TypeSet{ir::DType::i32}},
-                  {types::real},
-                  {types::real},
-                  {types::bytes},
-                  {types::packed},
-                  {types::real},
-                  {types::bytes}},
+                 {numbers, numbers, index, takes::real, takes::real, takes::bytes, takes::packed,
+                  takes::real, takes::bytes},
                  ps::names, infer_position_scores, evaluate_position_scores)};
 }
 

@@ -152,25 +152,25 @@ std::vector<SymbolicElements> values_sum(InferContext& c) { return fold_elements
 std::vector<SymbolicElements> values_max(InferContext& c) { return fold_elements(c, "Max"); }
 std::vector<SymbolicElements> values_min(InferContext& c) { return fold_elements(c, "Min"); }
 
+OpDef reduction(const char* name, std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
+                std::vector<SymbolicElements> (*values)(InferContext&) = nullptr,
+                TypeSet types = types::sums) {
+  return op(name, 1, 1, {{types}}, infer_reduce, evaluate, values, {.mixed_axes = reduced_axes});
+}
+
 }  // namespace
 
 std::vector<OpDef> reduce_ops() {
-  const Traits reduction{.mixed_axes = reduced_axes};
+  constexpr TypeSet ordered = types::sums | types::bytes | types::truth;
   return {
-      op("ReduceSum", 1, 1, {{types::sums}}, infer_reduce, evaluate_reduce<Sum>, values_sum,
-         reduction),
-      op("ReduceMean", 1, 1, {{types::sums}}, infer_reduce, evaluate_reduce<Mean>, nullptr,
-         reduction),
-      op("ReduceSumSquare", 1, 1, {{types::sums}}, infer_reduce, evaluate_reduce<SumSquare>,
-         nullptr, reduction),
-      op("ReduceL1", 1, 1, {{types::sums}}, infer_reduce, evaluate_reduce<L1>, nullptr, reduction),
-      op("ReduceL2", 1, 1, {{types::sums}}, infer_reduce, evaluate_reduce<L2>, nullptr, reduction),
-      op("ReduceProd", 1, 1, {{types::sums}}, infer_reduce, evaluate_reduce<Prod>, values_prod,
-         reduction),
-      op("ReduceMax", 1, 1, {{types::sums | types::bytes | types::truth}}, infer_reduce,
-         evaluate_reduce<Max>, values_max, reduction),
-      op("ReduceMin", 1, 1, {{types::sums | types::bytes | types::truth}}, infer_reduce,
-         evaluate_reduce<Min>, values_min, reduction),
+      reduction("ReduceSum", evaluate_reduce<Sum>, values_sum),
+      reduction("ReduceMean", evaluate_reduce<Mean>),
+      reduction("ReduceSumSquare", evaluate_reduce<SumSquare>),
+      reduction("ReduceL1", evaluate_reduce<L1>),
+      reduction("ReduceL2", evaluate_reduce<L2>),
+      reduction("ReduceProd", evaluate_reduce<Prod>, values_prod),
+      reduction("ReduceMax", evaluate_reduce<Max>, values_max, ordered),
+      reduction("ReduceMin", evaluate_reduce<Min>, values_min, ordered),
   };
 }
 

@@ -81,6 +81,10 @@ std::int64_t InferContext::axis(std::string_view key, std::int64_t otherwise,
                                 std::size_t rank) const {
   return axis_of(node, key, otherwise, rank);
 }
+std::string InferContext::described(std::size_t i) const {
+  return fmt::format("'{}' {}", node.input(i)->name, ir::str(type(i)));
+}
+
 void InferContext::fail(const std::string& what) const { fail_at(node, what); }
 
 const ir::Tensor& EvaluateContext::in(std::size_t i) const {

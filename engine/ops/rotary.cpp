@@ -30,8 +30,8 @@ std::vector<ir::Type> infer_rotary(InferContext& context) {
         table[table.size() - 2] != context.shape(r::cos)[context.shape(r::cos).size() - 2] ||
         is_of_sequences(table) != is_of_sequences(context.shape(r::cos)) ||
         (is_of_sequences(table) && x.size() == 3 && table.front() != x.front()))
-      context.fail(fmt::format("'{}' {} is not [1 or batch, .., seq, {}]",
-                               context.node.input(i)->name, ir::str(context.type(i)), size.str()));
+      context.fail(
+          fmt::format("{} is not [1 or batch, .., seq, {}]", context.described(i), size.str()));
   }
   if (context.has(r::seq_offsets) != (x.size() == 2))
     context.fail(

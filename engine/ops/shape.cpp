@@ -13,28 +13,28 @@ namespace {
 
 constexpr std::size_t max_rank = 64;
 
+/// The attribute `start` or `end` of Shape, as a place among the extents.
+std::int64_t bound(const ir::Node& node, std::string_view key, std::int64_t otherwise,
+                   std::size_t extents) {
+  const auto rank = static_cast<std::int64_t>(extents);
+  const std::int64_t v = node.int_attribute(key, otherwise);
+  return std::clamp<std::int64_t>(v < 0 ? v + rank : v, 0, rank);
+}
 std::vector<ir::Type> infer_shape(InferContext& context) {
-  const auto rank = static_cast<std::int64_t>(context.shape(0).size());
-  const auto bound = [&](std::string_view key, std::int64_t otherwise) {
-    const std::int64_t v = context.node.int_attribute(key, otherwise);
-    return std::clamp<std::int64_t>(v < 0 ? v + rank : v, 0, rank);
-  };
-  const std::int64_t start = bound("start", 0), end = bound("end", rank);
+  const std::size_t rank = context.shape(0).size();
+  const std::int64_t start = bound(context.node, "start", 0, rank),
+                     end = bound(context.node, "end", static_cast<std::int64_t>(rank), rank);
   return {{ir::DType::i64, {std::max<std::int64_t>(end - start, 0)}}};
 }
 std::vector<SymbolicElements> values_shape(InferContext& context) {
   const ir::Shape& shape = context.shape(0);
-  const auto rank = static_cast<std::int64_t>(shape.size());
-  std::int64_t start = context.node.int_attribute("start", 0);
-  start = std::clamp<std::int64_t>(start < 0 ? start + rank : start, 0, rank);
+  const std::int64_t start = bound(context.node, "start", 0, shape.size());
   const std::int64_t n = context.node.output()->type.shape[0].constant();
   return {std::vector<ir::Dim>(shape.begin() + start, shape.begin() + start + n)};
 }
 std::vector<ir::Tensor> evaluate_shape(const EvaluateContext& context) {
   const ir::Sizes& sizes = context.in(0).shape();
-  const auto rank = static_cast<std::int64_t>(sizes.size());
-  std::int64_t start = context.node.int_attribute("start", 0);
-  start = std::clamp<std::int64_t>(start < 0 ? start + rank : start, 0, rank);
+  const std::int64_t start = bound(context.node, "start", 0, sizes.size());
   const std::int64_t n = context.result_sizes()[0];
   return {ir::Tensor::of<std::int64_t>({n}, {sizes.begin() + start, sizes.begin() + start + n})};
 }
