@@ -112,7 +112,22 @@ kernels::Refusal why_not(Builder& b, const AttentionVariant& variant, const Geom
                       variant.biased_columns)};
 }
 
-void set_bias(Builder& b, const ir::Node& node, const ir::Value* bias, auto& arguments) {
+/// What both ops have, of which `bias` may be null.
+void set_operands(Builder& b, const ir::Node& node, const Geometry& g, const ir::Value* seq_offsets,
+                  const ir::Value* key_mask, const ir::Value* bias, auto& arguments) {
+  arguments.q = b.in(node.inputs[0]);
+  arguments.k = b.in(node.inputs[1]);
+  arguments.v = b.in(node.inputs[2]);
+  arguments.q_stride = g.strides[0], arguments.q_offset = g.offsets[0];
+  arguments.k_stride = g.strides[1], arguments.k_offset = g.offsets[1];
+  arguments.v_stride = g.strides[2], arguments.v_offset = g.offsets[2];
+  arguments.out = b.out(node.output());
+  arguments.seq_offsets = b.in(seq_offsets);
+  arguments.key_mask = b.in(key_mask);
+  arguments.use_mask = static_cast<std::int32_t>(node.int_attribute("masked", 0));
+  arguments.heads = g.heads;
+  arguments.head_size = g.head_size;
+  arguments.heads_per_key = g.heads_per_key;
   arguments.window = static_cast<std::int32_t>(node.int_attribute("window", 0));
   if (!bias) return;
   const ir::Shape& shape = bias->type.shape;
@@ -159,24 +174,9 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   });
   const bool fp16 = choice.variant->program == kernels::attention_f16_variant().program;
   kernels::AttentionFloat<Argument> arguments{
-      .q = b.in(node.inputs[0]),
-      .q_stride = g.strides[0],
-      .q_offset = g.offsets[0],
-      .k = b.in(node.inputs[1]),
-      .k_stride = g.strides[1],
-      .k_offset = g.offsets[1],
-      .v = b.in(node.inputs[2]),
-      .v_stride = g.strides[2],
-      .v_offset = g.offsets[2],
-      .out = b.out(node.output()),
-      .seq_offsets = b.in(seq_offsets),
-      .key_mask = b.in(node.input(ops::operands::attention::key_mask)),
-      .use_mask = static_cast<std::int32_t>(node.int_attribute("masked", 0)),
-      .heads = g.heads,
-      .head_size = g.head_size,
       .scale = static_cast<float>(node.float_attribute("scale"))};
-  set_bias(b, node, bias, arguments);
-  arguments.heads_per_key = g.heads_per_key;
+  set_operands(b, node, g, seq_offsets, node.input(ops::operands::attention::key_mask), bias,
+               arguments);
   Step& step = launch(b, node,
                       bf16   ? "bf16"
                       : fp16 ? "fp16"
@@ -209,30 +209,15 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto unnormalized = static_cast<std::int32_t>(node.int_attribute("unnormalized", 0));
   const auto lowest = static_cast<std::int32_t>(node.int_attribute("score_lowest", 0));
   kernels::AttentionS8<Argument> arguments{
-      .q = b.in(node.inputs[0]),
-      .q_stride = g.strides[0],
-      .q_offset = g.offsets[0],
       .q_type = type_of(0),
       .q_zero_point = zero_of(0),
-      .k = b.in(node.inputs[1]),
-      .k_stride = g.strides[1],
-      .k_offset = g.offsets[1],
       .k_type = type_of(1),
       .k_zero_point = zero_of(1),
-      .v = b.in(node.inputs[2]),
-      .v_stride = g.strides[2],
-      .v_offset = g.offsets[2],
       .v_type = type_of(2),
       .v_zero_point = zero_of(2),
-      .out = b.out(node.output()),
       .out_type = type_code(node.output()->type.dtype),
       .out_inv_scale = 1.0f / scalar_or(node.input(o::out_scale), 1),
       .out_zero_point = zero_point_or_0(node.input(o::out_zero_point)),
-      .seq_offsets = b.in(seq_offsets),
-      .key_mask = b.in(node.input(o::key_mask)),
-      .use_mask = static_cast<std::int32_t>(node.int_attribute("masked", 0)),
-      .heads = g.heads,
-      .head_size = g.head_size,
       .qk_scale = score_scale == 0
                       ? qk_scale
                       : score_scale * static_cast<float>(node.float_attribute("score_factor")),
@@ -243,8 +228,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
       .score_inv_scale = score_scale == 0 ? 0.0f : qk_scale / score_scale,
       .score_low = lowest,
       .score_high = lowest + 255};
-  set_bias(b, node, bias, arguments);
-  arguments.heads_per_key = g.heads_per_key;
+  set_operands(b, node, g, seq_offsets, node.input(o::key_mask), bias, arguments);
   Step& step = launch(b, node, "int8", *choice.variant, "attention_s8", g, arguments);
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
