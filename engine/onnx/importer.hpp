@@ -48,6 +48,8 @@ class NodeImport {
   double float_attribute(std::string_view name, double otherwise) const;
   std::string string_attribute(std::string_view name, std::string otherwise) const;
   std::optional<std::vector<std::int64_t>> ints_attribute(std::string_view name) const;
+  /// The attribute `axis` of operand 0, counted from the start; throws if it is out of range.
+  std::int64_t axis(std::int64_t otherwise) const;
   /// All attributes in the IR's form; throws for tensors and graphs.
   ir::Attributes attributes() const;
 
@@ -58,7 +60,7 @@ class NodeImport {
   /// Adds an inner node whose result type gives its shape (Reshape, Expand, Range).
   ir::Value* emit_typed(std::string op, std::vector<ir::Value*> inputs, ir::Type type,
                         ir::Attributes attributes = {});
-  /// Adds a node with `count` results.
+  /// Adds a node with `count` results. Trailing operands may be null here and below.
   std::vector<ir::Value*> emit_many(std::string op, std::vector<ir::Value*> inputs,
                                     ir::Attributes attributes, std::size_t count);
   /// Adds the node that produces the outputs of this one, under their names.

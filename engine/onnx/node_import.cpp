@@ -25,6 +25,10 @@ bool is_made_of_constants(const ir::Value* value, int& budget) {
                      [&](const ir::Value* in) { return !in || is_made_of_constants(in, budget); });
 }
 
+void drop_absent(std::vector<ir::Value*>& trailing) {
+  while (!trailing.empty() && !trailing.back()) trailing.pop_back();
+}
+
 }  // namespace
 
 void NodeImport::fail(const std::string& what, ErrorCode code) const {
@@ -42,7 +46,7 @@ ir::Value* NodeImport::need(std::size_t i) const {
 std::vector<ir::Value*> NodeImport::inputs() const {
   std::vector<ir::Value*> list;
   for (std::size_t i = 0; i < input_count(); ++i) list.push_back(in(i));
-  while (!list.empty() && !list.back()) list.pop_back();
+  drop_absent(list);
   return list;
 }
 std::optional<std::vector<std::int64_t>> NodeImport::constant_ints(std::size_t i) const {
@@ -75,6 +79,13 @@ std::optional<std::vector<std::int64_t>> NodeImport::ints_attribute(std::string_
   const auto* a = attribute(name);
   if (!a) return std::nullopt;
   return std::vector<std::int64_t>(a->ints().begin(), a->ints().end());
+}
+std::int64_t NodeImport::axis(std::int64_t otherwise) const {
+  const auto rank = static_cast<std::int64_t>(shape(0).size());
+  const std::int64_t axis = int_attribute("axis", otherwise);
+  if (axis < -rank || axis >= rank)
+    fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
+  return axis < 0 ? axis + rank : axis;
 }
 ir::Attributes NodeImport::attributes() const {
   ir::Attributes out;
@@ -112,6 +123,7 @@ std::vector<ir::Value*> NodeImport::emit_many(std::string op, std::vector<ir::Va
                                               ir::Attributes attributes, std::size_t count) {
   const std::string base = proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
   std::vector<ir::Graph::Result> results(count, {base + "/" + op, {}});
+  drop_absent(inputs);
   ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
                                               std::move(attributes), std::move(results));
   node->sources = {proto_.name().empty() ? base : proto_.name()};
@@ -151,6 +163,7 @@ void NodeImport::finish_count(std::string op, std::vector<ir::Value*> inputs,
   for (std::size_t i = 0; i < count; ++i)
     results.push_back({proto_.output(static_cast<int>(std::min(i, listed - 1))), {}});
   if (results.empty()) fail("the node has no output");
+  drop_absent(inputs);
   ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
                                               std::move(attributes), std::move(results));
   node->sources = {proto_.name().empty() ? proto_.output(0) : proto_.name()};

@@ -201,9 +201,8 @@ void import_packed_attention(NodeImport& node) {
 /// input_zero_point, weight_zero_point, past): the MatMul is of integers, all else is float.
 void import_quantized_attention(NodeImport& node) {
   refuse_operands(node, 8, 8, "past");
-  std::vector<ir::Value*> operands{node.need(0), node.need(1), node.in(6), node.in(7)};
-  while (!operands.back()) operands.pop_back();
-  ir::Value* sums = node.emit("MatMulInteger", std::move(operands));
+  ir::Value* sums =
+      node.emit("MatMulInteger", {node.need(0), node.need(1), node.in(6), node.in(7)});
   ir::Value* scale = node.mul(node.need(3), node.need(4));
   ir::Value* packed = node.mul(node.cast(sums, scale->type.dtype), scale);
   finish_packed_attention(node, node.add(packed, node.need(2)), node.in(5), nullptr);

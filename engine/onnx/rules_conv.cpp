@@ -248,9 +248,8 @@ void import_conv_integer(NodeImport& node) {
     node.fail(
         "integers are convolved only in one group whose windows divide the input, as patches of "
         "an image do (quantize MatMuls alone)");
-  std::vector<ir::Value*> zeros{node.in(2), node.in(3)};
-  while (!zeros.empty() && !zeros.back()) zeros.pop_back();
-  node.bind(0, convolved_parts(node, x, weight, nullptr, w, "MatMulInteger", zeros));
+  node.bind(
+      0, convolved_parts(node, x, weight, nullptr, w, "MatMulInteger", {node.in(2), node.in(3)}));
 }
 
 /// x with strides - 1 zeros after every element of the spatial axes.

@@ -66,9 +66,8 @@ void import_skip_norm(NodeImport& node, bool rms) {
     node.fail(
         fmt::format("skip {} cannot be broadcast to input {}", ir::str(with), ir::str(shape)));
   if (node.in(bias)) sum = node.add(sum, node.in(bias));
-  std::vector<ir::Value*> inputs{sum, node.need(2)};
-  if (!rms && node.in(3)) inputs.push_back(node.in(3));
-  node.bind(0, node.emit(rms ? "RMSNormalization" : "LayerNormalization", std::move(inputs),
+  node.bind(0, node.emit(rms ? "RMSNormalization" : "LayerNormalization",
+                         {sum, node.need(2), rms ? nullptr : node.in(3)},
                          {{"axis", std::int64_t{-1}},
                           {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
   const auto uses = [&](int i) {

@@ -11,14 +11,6 @@
 namespace bertcl::onnx_io {
 namespace {
 
-std::int64_t positive_axis(const NodeImport& node, std::int64_t otherwise) {
-  const auto rank = static_cast<std::int64_t>(node.shape(0).size());
-  const std::int64_t axis = node.int_attribute("axis", otherwise);
-  if (axis < -rank || axis >= rank)
-    node.fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
-  return axis < 0 ? axis + rank : axis;
-}
-
 void import_transpose(NodeImport& node) {
   auto perm = node.ints_attribute("perm");
   if (!perm) {
@@ -31,12 +23,12 @@ void import_transpose(NodeImport& node) {
 
 void import_concat(NodeImport& node) {
   if (!node.attribute("axis")) node.fail("attribute 'axis' is missing");
-  node.finish("Concat", node.inputs(), {{"axis", positive_axis(node, 0)}});
+  node.finish("Concat", node.inputs(), {{"axis", node.axis(0)}});
 }
 
 /// The extents of the parts are always written out.
 void import_split(NodeImport& node) {
-  const std::int64_t axis = positive_axis(node, 0);
+  const std::int64_t axis = node.axis(0);
   auto extents = node.ints_attribute("split");
   if (!extents) extents = node.constant_ints(1);
   if (!extents) {

@@ -139,10 +139,7 @@ void import_softmax(NodeImport& node) {
   ir::Value* x = node.need(0);
   const auto rank = static_cast<std::int64_t>(x->type.shape.size());
   const bool flattens = node.opset() < 13;
-  std::int64_t axis = node.int_attribute("axis", flattens ? 1 : -1);
-  if (axis < -rank || axis >= rank)
-    node.fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
-  if (axis < 0) axis += rank;
+  const std::int64_t axis = node.axis(flattens ? 1 : -1);
   if (!flattens || axis == rank - 1)
     return node.finish(node.proto().op_type(), {x}, {{"axis", axis}});
   ir::Value* flat = node.emit("Flatten", {x}, {{"axis", axis}});

@@ -30,7 +30,9 @@ struct Layout {
   ir::Shape extents;
   std::vector<std::int64_t> perm;
 };
-Layout layout_of(NodeImport& node, std::int64_t order, const ir::Dim& rows, const ir::Dim& cols) {
+Layout layout_of(NodeImport& node, std::int64_t order, const ir::Shape& shape) {
+  if (shape.size() < 2) node.fail(fmt::format("order {} needs a matrix", order));
+  const ir::Dim rows = shape[shape.size() - 2], cols = shape.back();
   const auto of_rows = [&](std::int64_t by) { return part(node, rows, by, order); };
   const auto of_cols = [&](std::int64_t by) { return part(node, cols, by, order); };
   switch (order) {
@@ -68,8 +70,7 @@ std::vector<std::int64_t> after_batches(std::size_t batches,
 ir::Value* to_rows(NodeImport& node, ir::Value* x, std::int64_t order) {
   const ir::Shape shape = x->type.shape;
   if (order == row) return x;
-  if (shape.size() < 2) node.fail(fmt::format("order {} needs a matrix", order));
-  const Layout layout = layout_of(node, order, shape[shape.size() - 2], shape.back());
+  const Layout layout = layout_of(node, order, shape);
   ir::Value* tiles = node.reshape(x, after_batches(x, layout.extents));
   return node.reshape(node.transpose(tiles, after_batches(shape.size() - 2, layout.perm)), shape);
 }
@@ -78,8 +79,7 @@ ir::Value* to_rows(NodeImport& node, ir::Value* x, std::int64_t order) {
 ir::Value* from_rows(NodeImport& node, ir::Value* x, std::int64_t order) {
   const ir::Shape shape = x->type.shape;
   if (order == row) return x;
-  if (shape.size() < 2) node.fail(fmt::format("order {} needs a matrix", order));
-  const Layout layout = layout_of(node, order, shape[shape.size() - 2], shape.back());
+  const Layout layout = layout_of(node, order, shape);
   ir::Shape ordered;
   std::vector<std::int64_t> inverse(layout.perm.size());
   for (std::size_t i = 0; i < layout.perm.size(); ++i) {

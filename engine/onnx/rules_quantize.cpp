@@ -135,11 +135,7 @@ void finish_linear(NodeImport& node, const char* op, ir::DType zero_type) {
     scale = as_scalar(node, scale);
     if (zero) zero = as_scalar(node, zero);
   } else {
-    const auto rank = static_cast<std::int64_t>(x->type.shape.size());
-    const std::int64_t axis = node.int_attribute("axis", 1);
-    if (axis < -rank || axis >= rank)
-      node.fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
-    attributes["axis"] = axis < 0 ? axis + rank : axis;
+    attributes["axis"] = node.axis(1);
   }
   if (!zero) zero = zeros_like_scale(node, scale, zero_type);
   node.finish(op, {x, scale, zero}, std::move(attributes));
@@ -182,10 +178,8 @@ ir::Value* unless_all_zero(ir::Value* zero) {
   return nullptr;
 }
 void import_matmul_integer(NodeImport& node) {
-  std::vector<ir::Value*> inputs{node.need(0), node.need(1), unless_all_zero(node.in(2)),
-                                 unless_all_zero(node.in(3))};
-  while (!inputs.back()) inputs.pop_back();
-  node.finish("MatMulInteger", std::move(inputs));
+  node.finish("MatMulInteger", {node.need(0), node.need(1), unless_all_zero(node.in(2)),
+                                unless_all_zero(node.in(3))});
 }
 
 /// `x` as a real tensor, by one scale and one zero point.
@@ -210,31 +204,26 @@ bool is_matmul_of_heads(NodeImport& node) {
 /// MatMulIntegerToFloat(a, b, a_scale, b_scale, a_zero_point, b_zero_point, bias). Scales of the
 /// columns of a stand inside the sum, so these become a float MatMul.
 void import_matmul_integer_to_float(NodeImport& node) {
-  if (!is_scalar(node.need(2))) {
-    ir::Value* a = dequantized_elements(node, node.need(0), node.need(2), node.in(4));
-    ir::Value* b = dequantized_elements(node, node.need(1), node.need(3), node.in(5));
-    ir::Value* y = node.emit("MatMul", {a, b});
+  const bool by_elements = !is_scalar(node.need(2));
+  if (by_elements || is_matmul_of_heads(node)) {
+    const auto real = [&](std::size_t i) {
+      ir::Value *x = node.need(i), *scale = node.need(2 + i), *zero = node.in(4 + i);
+      return by_elements ? dequantized_elements(node, x, scale, zero)
+                         : dequantized(node, x, scale, zero);
+    };
+    ir::Value* y = node.emit("MatMul", {real(0), real(1)});
     node.bind(0, node.in(6) ? node.add(y, node.in(6)) : y);
     return;
   }
-  if (is_matmul_of_heads(node)) {
-    ir::Value* y = node.emit("MatMul", {dequantized(node, node.need(0), node.need(2), node.in(4)),
-                                        dequantized(node, node.need(1), node.need(3), node.in(5))});
-    node.bind(0, node.in(6) ? node.add(y, node.in(6)) : y);
-    return;
-  }
-  std::vector<ir::Value*> inputs{node.need(0), node.need(1), node.in(4), node.in(5)};
-  while (!inputs.back()) inputs.pop_back();
-  ir::Value* sums = node.emit("MatMulInteger", std::move(inputs));
+  ir::Value* sums =
+      node.emit("MatMulInteger", {node.need(0), node.need(1), node.in(4), node.in(5)});
   finish_scaled(node, sums, node.need(2), node.need(3), node.in(6));
 }
 
 /// DynamicQuantizeMatMul(a, b, b_scale, b_zero_point, bias)
 void import_dynamic_quantize_matmul(NodeImport& node) {
   const auto a = node.emit_many("DynamicQuantizeLinear", {node.need(0)}, {}, 3);
-  std::vector<ir::Value*> inputs{a[0], node.need(1), a[2]};
-  if (node.in(3)) inputs.push_back(node.in(3));
-  ir::Value* sums = node.emit("MatMulInteger", std::move(inputs));
+  ir::Value* sums = node.emit("MatMulInteger", {a[0], node.need(1), a[2], node.in(3)});
   finish_scaled(node, sums, a[1], node.need(2), node.in(4));
 }
 
