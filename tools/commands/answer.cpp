@@ -247,10 +247,8 @@ void add_answer(CLI::App& program, Action& action) {
       "bertcl answer --context notes.txt -q \"Who maintains OpenCL?\"", *options);
   model_file(command->add_option("MODEL", options->model,
                                  "ONNX model with a question-answering head; by default "
-                                 "BERTCL_MODEL,\nelse the bundled one (models/minilm-l6-squad)"))
-      ->type_name("");
-  input_file(command->add_option("--context", options->context, "The text, a UTF-8 file"))
-      ->type_name("FILE");
+                                 "BERTCL_MODEL,\nelse the bundled one (models/minilm-l6-squad)"));
+  input_file(command->add_option("--context", options->context, "The text, a UTF-8 file"));
   text_option(command->add_option("-q,--question", options->question, "The question"),
               "the question is empty; without -q questions are read from standard input");
   command->add_flag("--may-be-absent", options->may_be_absent,

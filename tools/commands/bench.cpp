@@ -255,7 +255,7 @@ void add_bench(CLI::App& program, Action& action) {
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 1,8 --seq 128,384 --duration 5",
       *options);
   take_any_outputs(*command);
-  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
+  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   positive_list(*command, "--batch", options->batches,
                 "Sequences of a batch; 1, or as the model fixes it");
   positive_list(*command, "--seq", options->seqs,
@@ -279,8 +279,7 @@ void add_bench(CLI::App& program, Action& action) {
       command->add_option("--html", options->html,
                           "Write latency, kernels and their roofline as one HTML page; measures\n"
                           "the peaks of the device for it"),
-      Output::report)
-      ->type_name("FILE");
+      Output::report);
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

@@ -128,8 +128,7 @@ void add_embed(CLI::App& program, Action& action) {
       "the model, or in the folder above its folder onnx.",
       "bertcl embed model.onnx texts.txt -o vectors.npy", *options);
   add_embedding_arguments(*command, options->model, options->texts);
-  output_file(command->add_option("-o,--output", options->output, "File to write"))
-      ->type_name("FILE");
+  output_file(command->add_option("-o,--output", options->output, "File to write"));
   add_pooling_options(*command, options->embedding.pooled);
   CLI::Option* prompt = text_option(command->add_option(
       "--prompt", options->prompt,

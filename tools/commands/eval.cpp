@@ -215,8 +215,7 @@ void add_eval(CLI::App& program, Action& action) {
       "data/sample-v2.0.json",
       *options);
   model_file(command->add_option("MODEL", options->models, "ONNX models with a head for the task"))
-      ->required()
-      ->type_name("");
+      ->required();
   model_file(command->add_option("--compare", options->compare,
                                  "Another model to compare with MODEL; repeatable"))
       ->type_name("MODEL")
@@ -235,7 +234,7 @@ void add_eval(CLI::App& program, Action& action) {
            "Tokens of a sequence, separators included; by default 384 for questions, else as many\n"
            "as the model and its files allow, or 512");
   const auto file = [&](const char* name, std::string& value, const char* text) {
-    output_file(command->add_option(name, value, text))->type_name("FILE");
+    output_file(command->add_option(name, value, text));
   };
   file("--predictions", options->predictions,
        "Write id -> answer of the first model (id -> label, score or labels)");
@@ -245,8 +244,7 @@ void add_eval(CLI::App& program, Action& action) {
                   "--html", options->html,
                   "Write one HTML page: scores, answers that differ, F1 by length, kernels,\n"
                   "calibrated ranges; --json holds its figures then"),
-              Output::report)
-      ->type_name("FILE");
+              Output::report);
   add_force_flag(*command, options->force);
   add_squad_options(*command, *options);
   const OptionGroup group(*command, "Other tasks");

@@ -91,14 +91,13 @@ void add_inspect(CLI::App& program, Action& action) {
       "--require int8 makes them an error.",
       "bertcl inspect int8.onnx --require int8", *options);
   take_any_outputs(*command);
-  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
+  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   output_file(
       command->add_option(
           "--html", options->html,
           "Write the report as one HTML page: launches by layer, what they cost, what keeps\n"
           "MatMuls from int8, and what became of each node of the file"),
-      Output::report)
-      ->type_name("FILE");
+      Output::report);
   command->add_flag("--run", options->run, "Also run it once, on made-up inputs");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");

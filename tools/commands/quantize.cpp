@@ -291,9 +291,7 @@ void add_quantize(CLI::App& program, Action& action) {
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
   shorten_help(*command);
-  model_file(command->add_option("MODEL", options->model, "Float ONNX model"))
-      ->required()
-      ->type_name("");
+  model_file(command->add_option("MODEL", options->model, "Float ONNX model"))->required();
   output_file(command->add_option("-o,--output", options->output, "Int8 model to write"))
       ->required()
       ->type_name("OUT.onnx");
@@ -327,7 +325,6 @@ void add_quantize(CLI::App& program, Action& action) {
   input_file(command->add_option("--overrides", options->overrides,
                                  "Scales, ranges and types of single tensors: a JSON file "
                                  "of\nonnxruntime's TensorQuantOverrides. Disables smoothing"))
-      ->type_name("FILE")
       ->group("Integers");
   add_table_options(*command, options->table);
   add_op_choice_options(*command, options->ops, options->task);

@@ -141,14 +141,12 @@ void add_rerank(CLI::App& program, Action& action) {
       "{\"query\": \"..\", \"passage\": \"..\"}; the passages of each query are ranked separately.",
       "bertcl rerank model.onnx passages.txt -q \"Who maintains OpenCL?\" --top-k 5", *options);
   model_file(command->add_option("MODEL", options->model, "ONNX model with one logit per pair"))
-      ->required()
-      ->type_name("");
+      ->required();
   text_option(
       command->add_option("-q,--query", options->query, "The query for all lines without one"),
       "the query is empty");
   input_file(command->add_option("PASSAGES,--passages", options->passages,
-                                 "Passages, one per line; - is standard input, the default"))
-      ->type_name("FILE");
+                                 "Passages, one per line; - is standard input, the default"));
   positive(*command, "--top-k", options->top_k, "Only the best N of each query");
   // add_flag() would set an optional that no flag names.
   command->add_flag_function(

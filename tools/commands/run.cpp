@@ -78,7 +78,7 @@ void add_run(CLI::App& program, Action& action) {
       "of ones in each row, padding is not computed and outputs are 0 there.",
       "bertcl run model.onnx texts.txt > outputs.jsonl", *options);
   take_any_outputs(*command);
-  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
+  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   CLI::Option* inputs =
       input_file(command->add_option("--inputs", options->inputs, "Arrays by input name"))
           ->type_name("X.npz");
@@ -86,7 +86,6 @@ void add_run(CLI::App& program, Action& action) {
                  "TEXTS,--texts", options->texts,
                  "Texts, one per line, instead of arrays; - is standard input, the default\n"
                  "without --inputs"))
-      ->type_name("FILE")
       ->excludes(inputs);
   output_file(
       command->add_option("--outputs", options->outputs, "File to write: arrays by output name"))

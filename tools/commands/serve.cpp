@@ -253,8 +253,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       ->type_name("KEY");
   input_file(command.add_option("--config", options.config,
                                 "Options from a file, by their long names: port = 8081; the "
-                                "command line\ntakes precedence"))
-      ->type_name("FILE");
+                                "command line\ntakes precedence"));
   const OptionGroup group(command, "Server");
   positive(command, "--threads", server.threads, "Concurrent connections");
   in_range(command, "--payload-limit", server.payload_limit, 1, std::size_t{1} << 40,

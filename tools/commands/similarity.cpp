@@ -262,8 +262,7 @@ void add_similarity(CLI::App& program, Action& action) {
                        ? ""
                        : path + ": expected a name that ends in .npy, .npz or .safetensors";
           },
-          ""))
-      ->type_name("FILE");
+          ""));
   add_pooling_options(*command, options->embedding.pooled);
   text_option(command->add_option("--prompt", options->prompt,
                                   "Text before each text (\"passage: \"); \"\" is none"));

@@ -206,7 +206,7 @@ void add_tune(CLI::App& program, Action& action) {
       "`bertcl inspect` shows them. BERTCL_TUNING=off ignores them.",
       "bertcl tune int8.onnx --seconds 30", *options);
   take_any_outputs(*command);
-  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
+  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   command
       ->add_option("--rows", options->rows,
                    "Numbers of rows to measure; 32,128,512,2048, on GPUs also 12288")

@@ -271,8 +271,7 @@ void add_verify(CLI::App& program, Action& action) {
       "driver or kernel.",
       "bertcl verify model.onnx goldens/*.npz", *options);
   take_any_outputs(*command);
-  CLI::Option* model =
-      model_file(command->add_option("MODEL", options->model, "ONNX model"))->type_name("");
+  CLI::Option* model = model_file(command->add_option("MODEL", options->model, "ONNX model"));
   CLI::Option* goldens =
       input_file(command->add_option("GOLDEN", options->goldens, "Files or folders"))
           ->type_name("");

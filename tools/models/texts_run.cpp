@@ -79,7 +79,7 @@ CLI::App* add_texts_command(CLI::App& program, const std::string& name,
                             const std::string& description, const std::string& example,
                             const std::string& model_help, TextsOptions& options) {
   CLI::App* command = add_model_command(program, name, description, example, options);
-  model_file(command->add_option("MODEL", options.model, model_help))->required()->type_name("");
+  model_file(command->add_option("MODEL", options.model, model_help))->required();
   input_file(command->add_option("TEXTS", options.texts,
                                  "Texts, one per line; - is standard input, the default"))
       ->type_name("");

@@ -13,8 +13,7 @@ void add_embedding_arguments(CLI::App& command, std::string& model, std::string&
   texts = "-";
   model_file(command.add_option("MODEL", model,
                                 "ONNX model whose output is hidden states or text vectors"))
-      ->required()
-      ->type_name("");
+      ->required();
   input_file(command.add_option("TEXTS", texts, "Texts; - is standard input, the default"))
       ->type_name("");
 }

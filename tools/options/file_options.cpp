@@ -132,7 +132,7 @@ bool same_file(const fs::path& one, const fs::path& other) {
 }  // namespace
 
 CLI::Option* input_file(CLI::Option* option) {
-  return option->check(CLI::Validator(
+  return option->type_name("FILE")->check(CLI::Validator(
       [](const std::string& path) { return path.empty() ? "the file name is empty" : ""; }, "",
       kInput));
 }
@@ -147,7 +147,7 @@ CLI::Option* model_file(CLI::Option* option) {
     }
   };
   option->check(CLI::Validator([](const std::string&) { return ""; }, "", kModel));
-  return input_file(option)->transform(CLI::Validator(find, ""));
+  return input_file(option)->type_name("")->transform(CLI::Validator(find, ""));
 }
 
 CLI::Option* output_file(CLI::Option* option, Output what) {
@@ -161,7 +161,7 @@ CLI::Option* output_file(CLI::Option* option, Output what) {
     }
   };
   const char* mark = what == Output::data ? kData : what == Output::picture ? kPicture : kReport;
-  option->check(CLI::Validator([](const std::string&) { return ""; }, "", mark));
+  option->type_name("FILE")->check(CLI::Validator([](const std::string&) { return ""; }, "", mark));
   return option->check(CLI::Validator(check, "", kOutput));
 }
 

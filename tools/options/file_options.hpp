@@ -9,10 +9,12 @@ class Option;
 
 namespace bertcl::tools {
 
-/// Declares that each value of the option names a file or folder to read. An empty name is refused.
+/// Declares that each value of the option names a file or folder to read, FILE in the help. An
+/// empty name is refused.
 CLI::Option* input_file(CLI::Option* option);
 
-/// The same for models; a folder stands for the model in it (onnx_io::find_model()).
+/// The same for models, without a type in the help; a folder stands for the model in it
+/// (onnx_io::find_model()).
 CLI::Option* model_file(CLI::Option* option);
 
 /// What a file to write holds.

@@ -89,7 +89,6 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
   input_file(command.add_option("--drop-data", options.drop_data,
                                 "File of the same task to measure the score on; by default the "
                                 "part of --data not\nused for calibration"))
-      ->type_name("FILE")
       ->needs(drop);
   not_negative(command, "--drop-limit", options.drop_limit,
                "Questions or texts to measure the score on, spread over the file; 0 is all")

@@ -19,12 +19,10 @@ void add_table_options(CLI::App& command, TableOptions& options) {
   input_file(command.add_option("--read-table", options.read,
                                 "Take the ranges from this table instead of calibrating. Its "
                                 "format is detected from\nits content; see --table-format. Without "
-                                "samples there is neither smoothing nor GPTQ"))
-      ->type_name("FILE");
+                                "samples there is neither smoothing nor GPTQ"));
   output_file(command.add_option("--write-table", options.write,
                                  "Also write the ranges of the original model: nothing is "
-                                 "smoothed. The format\nfollows the extension"))
-      ->type_name("FILE");
+                                 "smoothed. The format\nfollows the extension"));
   std::vector<std::string> names;
   std::string summaries = "Format to write:";
   for (const quant::TableFormat& format : quant::table_formats()) {

@@ -23,7 +23,7 @@ CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
                               const std::vector<std::string>& tasks, const std::string& data_help,
                               const std::string& names) {
   one_of(command.add_option("--task", options.name, "What the data are for"), tasks);
-  return input_file(command.add_option(names, options.data, data_help))->type_name("FILE");
+  return input_file(command.add_option(names, options.data, data_help));
 }
 
 CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {

@@ -16,10 +16,9 @@ namespace bertcl::tools {
 
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
   input_file(command.add_option(
-                 "--vocab", options.vocabulary,
-                 "Tokenizer: tokenizer.json, vocab.txt (WordPiece), vocab.json with merges.txt,"
-                 "\nor sentencepiece.bpe.model; by default the one beside the model"))
-      ->type_name("FILE");
+      "--vocab", options.vocabulary,
+      "Tokenizer: tokenizer.json, vocab.txt (WordPiece), vocab.json with merges.txt,"
+      "\nor sentencepiece.bpe.model; by default the one beside the model"));
   // add_flag() would set an optional that no flag names.
   const auto flag = [&](const char* names, std::optional<bool>& value, const char* text) {
     command.add_flag_function(
