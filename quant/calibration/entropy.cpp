@@ -191,10 +191,6 @@ class EntropyObserver final : public HistogramObserver {
 }  // namespace
 
 extern const Method entropy{"entropy", "range that loses the least information (KL divergence)",
-                            [](opencl::Context& context, const MethodOptions& options,
-                               const std::string& tensor) -> std::unique_ptr<Observer> {
-                              return std::make_unique<EntropyObserver>(context, options, tensor);
-                            },
-                            " bins quantized-bins "};
+                            make_observer<EntropyObserver>, " bins quantized-bins "};
 
 }  // namespace bertcl::quant

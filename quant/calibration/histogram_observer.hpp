@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -38,6 +39,13 @@ class HistogramObserver : public Observer {
   DeviceHistogram histogram_;
   bool is_coarse_ = false;
 };
+
+/// For Method::observer.
+template <class Made>
+std::unique_ptr<Observer> make_observer(opencl::Context& context, const MethodOptions& options,
+                                        const std::string& tensor) {
+  return std::make_unique<Made>(context, options, tensor);
+}
 
 /// The part of a range in which values were seen. A constant tensor may lie outside of it, above
 /// the left edge of its bin: then its upper end.

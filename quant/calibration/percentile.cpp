@@ -91,19 +91,9 @@ class TorchPercentileObserver final : public HistogramObserver {
 }  // namespace
 
 extern const Method percentile{"percentile", "range that contains a given share of all values",
-                               [](opencl::Context& context, const MethodOptions& options,
-                                  const std::string& tensor) -> std::unique_ptr<Observer> {
-                                 return std::make_unique<PercentileObserver>(context, options,
-                                                                             tensor);
-                               },
-                               " percentile bins "};
+                               make_observer<PercentileObserver>, " percentile bins "};
 
 extern const Method torch_percentile{"torch-percentile", "percentile as in pytorch-quantization",
-                                     [](opencl::Context& context, const MethodOptions& options,
-                                        const std::string& tensor) -> std::unique_ptr<Observer> {
-                                       return std::make_unique<TorchPercentileObserver>(
-                                           context, options, tensor);
-                                     },
-                                     " percentile bins "};
+                                     make_observer<TorchPercentileObserver>, " percentile bins "};
 
 }  // namespace bertcl::quant

@@ -75,11 +75,6 @@ class TorchEntropyObserver final : public HistogramObserver {
 }  // namespace
 
 extern const Method torch_entropy{"torch-entropy", "entropy as in pytorch-quantization",
-                                  [](opencl::Context& context, const MethodOptions& options,
-                                     const std::string& tensor) -> std::unique_ptr<Observer> {
-                                    return std::make_unique<TorchEntropyObserver>(context, options,
-                                                                                  tensor);
-                                  },
-                                  " bins start-bin stride "};
+                                  make_observer<TorchEntropyObserver>, " bins start-bin stride "};
 
 }  // namespace bertcl::quant
