@@ -55,17 +55,14 @@ const char* name_of(Kind kind) {
   return "other";
 }
 
-RunFn run_of(std::shared_ptr<runtime::Session> session, Head head, std::int64_t fixed_batch) {
-  return [session = std::move(session), head = std::move(head),
-          fixed_batch](std::span<const Sequence* const> sequences) {
+RunFn run_of(std::shared_ptr<runtime::Session> session, Head head) {
+  return [session = std::move(session),
+          head = std::move(head)](std::span<const Sequence* const> sequences) {
     Packed packed;
     for (const Sequence* sequence : sequences) packed.add(*sequence);
-    const std::size_t real = packed.ids.size();
-    while (static_cast<std::int64_t>(packed.offsets.size()) - 1 < fixed_batch)
-      packed.add(*sequences.back());
     const runtime::Tensors outputs =
         session->run(runtime::Sequences{packed.ids, packed.types, packed.offsets}, head.outputs);
-    const std::size_t rows = head.by_token ? packed.ids.size() : packed.offsets.size() - 1;
+    const std::size_t rows = head.by_token ? packed.ids.size() : sequences.size();
     std::vector<Values> values(sequences.size());
     for (const std::string& name : head.outputs) {
       const auto found = outputs.find(name);
@@ -77,7 +74,7 @@ RunFn run_of(std::shared_ptr<runtime::Session> session, Head head, std::int64_t 
       for (std::size_t i = 0; i < values.size(); ++i) {
         const auto begin = head.by_token ? static_cast<std::size_t>(packed.offsets[i]) : i;
         const auto end = head.by_token ? static_cast<std::size_t>(packed.offsets[i + 1]) : i + 1;
-        take_rows(tensor, begin, std::min(end, head.by_token ? real : end), rows, values[i]);
+        take_rows(tensor, begin, end, rows, values[i]);
       }
     }
     return values;
@@ -102,8 +99,7 @@ Model::Model(ModelSetup setup, BatcherOptions options)
               std::min(options.max_batch_sequences, static_cast<std::size_t>(setup_.fixed_batch));
         return std::move(options);
       }()) {
-  batcher_ =
-      std::make_unique<Batcher>(run_of(setup_.session, setup_.head, setup_.fixed_batch), options_);
+  batcher_ = std::make_unique<Batcher>(run_of(setup_.session, setup_.head), options_);
 }
 
 Batcher& Model::hidden_states() {
@@ -118,8 +114,7 @@ Batcher& Model::hidden_states() {
     const std::string output = hidden_output(*session);
     if (output.empty())
       throw HttpError(424, "Backend", "the model gives no hidden states [batch, seq, hidden]");
-    hidden_states_ = std::make_unique<Batcher>(
-        run_of(session, Head{{output}, true}, setup_.fixed_batch), options_);
+    hidden_states_ = std::make_unique<Batcher>(run_of(session, Head{{output}, true}), options_);
     loaded_ = hidden_states_.get();
   }
   return *hidden_states_;

@@ -55,13 +55,13 @@ struct ModelSetup {
   std::vector<std::string> labels = {};
   bool multi_label = false;
   bool is_regression = false;  ///< /predict gives numbers, not probabilities
-  bool sigmoid = true;  ///< a reranker's scores are sigmoids of its logits
+  bool sigmoid = true;         ///< a reranker's scores are sigmoids of its logits
   // Answers
   squad::AnswerOptions answer = {};
 };
 
 /// Values of a head for each sequence, by one run of a session.
-RunFn run_of(std::shared_ptr<runtime::Session> session, Head head, std::int64_t fixed_batch);
+RunFn run_of(std::shared_ptr<runtime::Session> session, Head head);
 
 class Model {
  public:
