@@ -15,13 +15,7 @@
 #ifndef B_HALF
 #define B_HALF 0  // 1: store in half precision
 #endif
-#ifndef W_HALF
-#define W_HALF 0  // 1: the weights come in half precision
-#endif
-
-#ifndef ITEM_COLUMNS
-#define ITEM_COLUMNS 0  // columns of a work-item, a divisor of the panel; 0: all of a panel
-#endif
+#include "prepack/weights.clh"
 
 #if B_HALF
 typedef half Weight;
@@ -29,13 +23,6 @@ typedef half Weight;
 #else
 typedef float Weight;
 #define STORE_WEIGHT(value, i, to) ((to)[i] = (value))
-#endif
-#if W_HALF
-typedef half Source;
-#define LOAD_SOURCE(i, from) vload_half((i), (from))
-#else
-typedef float Source;
-#define LOAD_SOURCE(i, from) ((from)[i])
 #endif
 
 __kernel void prepack_f32(__global const Source* restrict w, __global Weight* restrict packed,

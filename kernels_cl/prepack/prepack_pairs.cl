@@ -11,21 +11,7 @@
 // Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
 // is not 0; any work-group size.
 
-#ifndef W_HALF
-#define W_HALF 0  // 1: the weights come in half precision
-#endif
-
-#ifndef ITEM_COLUMNS
-#define ITEM_COLUMNS 0  // columns of a work-item, a divisor of the panel; 0: all of a panel
-#endif
-
-#if W_HALF
-typedef half Source;
-#define LOAD_SOURCE(i, from) vload_half((i), (from))
-#else
-typedef float Source;
-#define LOAD_SOURCE(i, from) ((from)[i])
-#endif
+#include "prepack/weights.clh"
 
 #ifndef B_HALF
 #define B_HALF 0  // 1: f16

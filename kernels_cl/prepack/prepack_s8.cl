@@ -21,9 +21,7 @@
 // Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
 // is not 0; any work-group size.
 
-#ifndef ITEM_COLUMNS
-#define ITEM_COLUMNS 0  // columns of a work-item, a divisor of the panel; 0: all of a panel
-#endif
+#include "prepack/weights.clh"
 
 #ifndef ORDER_BLOCK
 #define ORDER_BLOCK 0  // rows of w in each of which quads are ordered (group 4); 0: no order
