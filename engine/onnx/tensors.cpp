@@ -89,12 +89,17 @@ std::uint64_t number(const std::string& text, const std::string& where) {
 
 }  // namespace
 
-ir::DType element_type(std::int32_t onnx_type, const std::string& where) {
+std::optional<ir::DType> known_element_type(std::int32_t onnx_type) {
   static const std::map<std::int32_t, DType> types = {
       {1, DType::f32},  {2, DType::u8},   {3, DType::i8},      {4, DType::u16},  {5, DType::i16},
       {6, DType::i32},  {7, DType::i64},  {9, DType::boolean}, {10, DType::f16}, {11, DType::f64},
       {12, DType::u32}, {13, DType::u64}, {16, DType::bf16}};
-  if (const auto known = types.find(onnx_type); known != types.end()) return known->second;
+  const auto known = types.find(onnx_type);
+  return known == types.end() ? std::nullopt : std::optional(known->second);
+}
+
+ir::DType element_type(std::int32_t onnx_type, const std::string& where) {
+  if (const auto known = known_element_type(onnx_type)) return *known;
   static const std::map<std::int32_t, const char*> others = {
       {0, "undefined"},     {8, "string"},          {14, "complex64"},  {15, "complex128"},
       {17, "float8e4m3fn"}, {18, "float8e4m3fnuz"}, {19, "float8e5m2"}, {20, "float8e5m2fnuz"},

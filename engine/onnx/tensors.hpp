@@ -17,7 +17,9 @@ class TensorProto;
 
 namespace bertcl::onnx_io {
 
-/// The element type of an ONNX data type number; throws bertcl::Error naming `where` and the type.
+/// The element type of an ONNX data type number; empty if there is none.
+std::optional<ir::DType> known_element_type(std::int32_t onnx_type);
+/// The same; throws bertcl::Error naming `where` and the type.
 ir::DType element_type(std::int32_t onnx_type, const std::string& where);
 
 /// Reads the tensors of one model.

@@ -10,6 +10,7 @@
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
+#include "onnx/tensors.hpp"
 #include "onnx/wire.hpp"
 
 namespace bertcl::quant {
@@ -31,30 +32,10 @@ std::int32_t onnx_type(ir::DType type) {
   }
 }
 
-/// Bytes of one element; 0 for types without a fixed size.
+/// Bytes of one element; 0 for types that the engine does not take.
 std::int64_t element_bytes(std::int32_t type) {
-  using T = onnx::TensorProto;
-  switch (type) {
-    case T::FLOAT:
-    case T::INT32:
-    case T::UINT32:
-      return 4;
-    case T::INT64:
-    case T::UINT64:
-    case T::DOUBLE:
-      return 8;
-    case T::FLOAT16:
-    case T::BFLOAT16:
-    case T::INT16:
-    case T::UINT16:
-      return 2;
-    case T::INT8:
-    case T::UINT8:
-    case T::BOOL:
-      return 1;
-    default:
-      return 0;
-  }
+  const auto known = onnx_io::known_element_type(type);
+  return known ? static_cast<std::int64_t>(ir::size_of(*known)) : 0;
 }
 
 std::int64_t elements(const onnx::TensorProto& tensor) {
