@@ -76,7 +76,6 @@ BERTCL_CONTRACT(PositionScores, (x, "f32|u8|i8@x_type"),
                 (block_rows, "int"),  // tokens of x of a work-item or a group
                 (error, "i32"));      // set where an index is outside
 
-/// The kernels of these contracts.
 inline constexpr KernelContract attention_contracts[] = {
     row<AttentionFloat>("attention_bf16", "bf16"),
     row<AttentionFloat>("attention_f32", "f32"),

@@ -38,7 +38,6 @@ BERTCL_CONTRACT(Range, (start, "T"),  // [1]
                 (delta, "T"),         // [1]
                 (out, "T"), (count, "int"), (chunk, "int"));
 
-/// The kernels of these contracts.
 inline constexpr KernelContract elementwise_contracts[] = {
     row<Binary>("binary_bool", "bool"),
     row<Binary>("binary_f32", "f32"),
@@ -52,10 +51,7 @@ inline constexpr KernelContract elementwise_contracts[] = {
     row<Unary>("unary_f32", "f32", "f32|bool"),
     row<Unary>("unary_i32", "i32", "i32"),
     row<Unary>("unary_i64", "i64", "i64"),
-    row<Where>("where_1", "size1"),
-    row<Where>("where_2", "size2"),
-    row<Where>("where_4", "size4"),
-    row<Where>("where_8", "size8"),
+    BERTCL_ROWS_BY_SIZE(Where, "where"),
 };
 
 }  // namespace bertcl::kernels

@@ -88,7 +88,6 @@ BERTCL_CONTRACT(MatMulS32, (a, "u8|i8@a_type"),  // m x k
 /// c[m, n] = a[m, k] x b[k, n] by CLBlast.
 BERTCL_CONTRACT(LibraryGemm, (a, "T"), (b, "T"), (c, "T"));
 
-/// The kernels of these contracts.
 inline constexpr KernelContract gemm_contracts[] = {
     row<LibraryGemm>("clblast_fp16", "f16"),
     row<LibraryGemm>("clblast_fp32", "f32"),

@@ -50,28 +50,12 @@ BERTCL_CONTRACT(Unpack, (packed, "any"),  // [tokens, row_bytes + second_bytes]
                 (batch, "int"), (seq, "int"), (row_bytes, "int"), (second_bytes, "int"),
                 (rows_per_item, "int"));
 
-/// The kernels of these contracts.
 inline constexpr KernelContract move_contracts[] = {
-    row<CopyStrided>("copy_strided_1", "size1"),
-    row<CopyStrided>("copy_strided_2", "size2"),
-    row<CopyStrided>("copy_strided_4", "size4"),
-    row<CopyStrided>("copy_strided_8", "size8"),
-    row<FillStrided>("fill_strided_1", "size1"),
-    row<FillStrided>("fill_strided_2", "size2"),
-    row<FillStrided>("fill_strided_4", "size4"),
-    row<FillStrided>("fill_strided_8", "size8"),
-    row<Gather>("gather_1", "size1"),
-    row<Gather>("gather_2", "size2"),
-    row<Gather>("gather_4", "size4"),
-    row<Gather>("gather_8", "size8"),
-    row<GatherElements>("gather_elements_1", "size1"),
-    row<GatherElements>("gather_elements_2", "size2"),
-    row<GatherElements>("gather_elements_4", "size4"),
-    row<GatherElements>("gather_elements_8", "size8"),
-    row<GatherND>("gather_nd_1", "size1"),
-    row<GatherND>("gather_nd_2", "size2"),
-    row<GatherND>("gather_nd_4", "size4"),
-    row<GatherND>("gather_nd_8", "size8"),
+    BERTCL_ROWS_BY_SIZE(CopyStrided, "copy_strided"),
+    BERTCL_ROWS_BY_SIZE(FillStrided, "fill_strided"),
+    BERTCL_ROWS_BY_SIZE(Gather, "gather"),
+    BERTCL_ROWS_BY_SIZE(GatherElements, "gather_elements"),
+    BERTCL_ROWS_BY_SIZE(GatherND, "gather_nd"),
     row<Pack>("pack"),
     row<Unpack>("unpack"),
 };

@@ -38,7 +38,6 @@ BERTCL_CONTRACT(ObserveGram, (x, "f32"), (gram, "f32"), (rows, "int"), (channels
 BERTCL_CONTRACT(FindNonfinite, (words, "any"), (wide, "int"), (count, "int"), (least, "int"),
                 (found, "i32"), (number, "int"), (chunk, "int"));
 
-/// The kernels of these contracts.
 inline constexpr KernelContract observe_contracts[] = {
     row<FindNonfinite>("find_nonfinite"),       row<ObserveChannels>("observe_channels"),
     row<ObserveGather>("observe_gather"),       row<ObserveGram>("observe_gram"),

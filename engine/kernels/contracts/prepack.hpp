@@ -18,7 +18,6 @@ BERTCL_CONTRACT(PrepackFloat, (w, "f32|f16?"),  // [K, n]; the planner gives it 
                 (packed, "raw"), (n, "int"), (K, "int"), (panel, "int"), (first, "int"),
                 (N, "int"));
 
-/// The kernels of these contracts.
 inline constexpr KernelContract prepack_contracts[] = {
     row<PrepackFloat>("prepack_f32"),
     row<PrepackFloat>("prepack_pairs"),

@@ -26,7 +26,6 @@ BERTCL_CONTRACT(DynamicQuantize, (x, "f32"), (ranges, "f32"), (y, "u8"), (scale_
                 (zero_point_out, "u8"),                                                       // [1]
                 (count, "int"), (chunk, "int"));
 
-/// The kernels of these contracts.
 inline constexpr KernelContract quantize_contracts[] = {
     row<Dequantize>("dequantize"),
     row<DynamicQuantize>("dynamic_quantize"),

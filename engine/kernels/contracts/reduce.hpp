@@ -17,7 +17,6 @@ BERTCL_CONTRACT(ArgMax, (x, "T"), (out, "i64"), (outer, "int"), (size, "int"), (
 BERTCL_CONTRACT(CumSum, (x, "T"), (out, "T"), (outer, "int"), (size, "int"), (inner, "int"),
                 (exclusive, "int"), (reverse, "int"), (chunk, "int"));
 
-/// The kernels of these contracts.
 inline constexpr KernelContract reduce_contracts[] = {
     row<ArgMax>("argmax_f32", "f32"), row<ArgMax>("argmax_i32", "i32"),
     row<ArgMax>("argmax_i64", "i64"), row<CumSum>("cumsum_f32", "f32"),

@@ -95,7 +95,6 @@ BERTCL_CONTRACT(Rotary, (x, "f32"),           // [tokens, heads * head_size]
                 (table_rows, "int"),  // of a sequence; 0: one table for all
                 (rows_per_item, "int"));
 
-/// The kernels of these contracts.
 inline constexpr KernelContract row_contracts[] = {
     row<AddNorm>("add_norm"),           row<AddNormParts>("add_norm_parts"),
     row<EmbedNorm>("embed_norm"),       row<Pool>("pool"),
