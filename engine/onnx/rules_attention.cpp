@@ -52,7 +52,7 @@ Attended attend_in_stages(NodeImport& node, const Heads& h) {
   a.scores[masked] = scores;
   if (scores->type.shape != shape)
     node.fail(fmt::format("a mask or bias cannot be broadcast to the scores {}", ir::str(shape)));
-  a.scores[weights] = node.emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  a.scores[weights] = node.emit("Softmax", {scores}, {{"axis", -1}});
   ir::Value* mixed =
       node.transpose(node.emit("MatMul", {a.scores[weights], h.value}), {0, 2, 1, 3});
   const ir::Shape& m = mixed->type.shape;
@@ -69,7 +69,7 @@ ir::Value* with_past(NodeImport& node, ir::Value* past, ir::Value* now) {
   if (p.size() != 4 || n.size() != 4 || p[0] != n[0] || p[1] != n[1] || p[3] != n[3])
     node.fail(fmt::format("past keys or values {} do not match those of this run {}",
                           ir::str(past->type), ir::str(now->type)));
-  return node.emit("Concat", {past, now}, {{"axis", std::int64_t{2}}});
+  return node.emit("Concat", {past, now}, {{"axis", 2}});
 }
 
 /// 0 where `keep` is true, `filter` where it is false.
@@ -78,8 +78,7 @@ ir::Value* filtered(NodeImport& node, ir::Value* keep, double filter) {
                    {keep, node.scalar(0, ir::DType::f32), node.scalar(filter, ir::DType::f32)});
 }
 ir::Value* range(NodeImport& node, const ir::Dim& n, ir::DType dtype = ir::DType::i64) {
-  return node.emit_typed("Range", {}, {dtype, {n}},
-                         {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
+  return node.emit_typed("Range", {}, {dtype, {n}}, {{"start", 0}, {"step", 1}});
 }
 /// Row i sees keys 0 to i: `term` for these (null: 0), `masked_score` for others. ONNX Runtime puts
 /// it in the place of what a mask gives: a row without any key that is kept does not see later
@@ -128,15 +127,14 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
     const auto row = [&](std::int64_t i) {
       ir::Value* all = node.reshape(mask, {has_starts ? 2 : 1, batch});
       ir::Value* at = node.constant(ir::Tensor::scalar(i), "row");
-      return node.reshape(node.emit("Gather", {all, at}, {{"axis", std::int64_t{0}}}),
-                          {batch, 1, 1, 1});
+      return node.reshape(node.emit("Gather", {all, at}, {{"axis", 0}}), {batch, 1, 1, 1});
     };
     ir::Value* keep = node.emit("Less", {places, row(0)});
     if (has_starts) keep = node.emit("And", {keep, node.emit("LessOrEqual", {row(1), places})});
     return filtered(node, keep, filter);
   }
   const ir::Shape wide{batch, 1, form == MaskForm::keys ? ir::Dim(1) : rows, keys};
-  ir::Value* keep = node.emit("Cast", {node.reshape(mask, wide)}, {{"to", std::string("bool")}});
+  ir::Value* keep = node.emit("Cast", {node.reshape(mask, wide)}, {{"to", "bool"}});
   return filtered(node, keep, filter);
 }
 
@@ -172,8 +170,7 @@ void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mas
   if (!sizes) sizes = std::vector<std::int64_t>(3, width / 3);
   if (sizes->size() != 3 || (*sizes)[0] != (*sizes)[1])
     node.fail("qkv_hidden_sizes must hold three sizes, equal for queries and keys");
-  const auto parts =
-      node.emit_many("Split", {packed}, {{"axis", std::int64_t{2}}, {"split", *sizes}}, 3);
+  const auto parts = node.emit_many("Split", {packed}, {{"axis", 2}, {"split", *sizes}}, 3);
   Heads h{split_heads(node, parts[0], heads),
           split_heads(node, parts[1], heads),
           split_heads(node, parts[2], heads),
@@ -242,8 +239,7 @@ void import_multi_head_attention(NodeImport& node) {
     const std::int64_t rest = all.constant() - query.constant() - key.constant();
     const auto parts = node.emit_many(
         "Split", {bias},
-        {{"axis", std::int64_t{0}},
-         {"split", std::vector<std::int64_t>{query.constant(), key.constant(), rest}}},
+        {{"axis", 0}, {"split", std::vector<std::int64_t>{query.constant(), key.constant(), rest}}},
         3);
     for (int i = 0; i < (divided ? 1 : 3); ++i) operands[i] = node.add(operands[i], parts[i]);
   }

@@ -305,7 +305,7 @@ Parameters parameters(NodeImport& node, std::size_t first) {
   ir::Value *scale = node.need(first), *zero = node.need(first + 1);
   if (ir::element_count(scale->type.shape) == ir::Dim(1))
     return {node.reshape(scale, {}), node.reshape(zero, {}), {}};
-  return {scale, zero, {{"axis", std::int64_t{0}}}};
+  return {scale, zero, {{"axis", 0}}};
 }
 
 /// QLinearConv(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias): the convolution of

@@ -17,13 +17,13 @@ void import_bias_gelu(NodeImport& node) {
 void import_fast_gelu(NodeImport& node) {
   ir::Value* x = node.need(0);
   if (node.in(1)) x = node.add(x, node.in(1));
-  node.finish("Gelu", {x}, {{"approximate", std::string("tanh")}});
+  node.finish("Gelu", {x}, {{"approximate", "tanh"}});
 }
 /// GemmFastGelu(x, w, bias): FastGelu(x w + bias)
 void import_gemm_fast_gelu(NodeImport& node) {
   ir::Value* x = node.emit("MatMul", {node.need(0), node.need(1)});
   if (node.in(2)) x = node.add(x, node.in(2));
-  node.finish("Gelu", {x}, {{"approximate", std::string("tanh")}});
+  node.finish("Gelu", {x}, {{"approximate", "tanh"}});
 }
 /// QuickGelu: x * sigmoid(alpha * x)
 void import_quick_gelu(NodeImport& node) {
@@ -36,7 +36,7 @@ void import_quick_gelu(NodeImport& node) {
 void bind_statistics(NodeImport& node, ir::Value* x, double epsilon) {
   const ir::Attributes rows{
       {"axes", std::vector<std::int64_t>{-1 + static_cast<std::int64_t>(x->type.shape.size())}},
-      {"keepdims", std::int64_t{1}}};
+      {"keepdims", 1}};
   x = node.cast(x, ir::DType::f32);
   ir::Value* mean = node.emit("ReduceMean", {x}, rows);
   ir::Value* centred = node.emit("Sub", {x, mean});
@@ -68,8 +68,7 @@ void import_skip_norm(NodeImport& node, bool rms) {
   if (node.in(bias)) sum = node.add(sum, node.in(bias));
   node.bind(0, node.emit(rms ? "RMSNormalization" : "LayerNormalization",
                          {sum, node.need(2), rms ? nullptr : node.in(3)},
-                         {{"axis", std::int64_t{-1}},
-                          {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
+                         {{"axis", -1}, {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
   const auto uses = [&](int i) {
     return i < node.proto().output_size() && node.importer().is_used(node.proto().output(i));
   };
@@ -91,7 +90,7 @@ struct Table {
     return scale ? node.emit("DequantizeLinear", {part, scale, zero}) : part;
   }
   ir::Value* rows(NodeImport& node, ir::Value* ids) const {
-    return real(node, node.emit("Gather", {values, ids}, {{"axis", std::int64_t{0}}}));
+    return real(node, node.emit("Gather", {values, ids}, {{"axis", 0}}));
   }
 };
 
@@ -104,18 +103,16 @@ void embed_layer_norm(NodeImport& node, const std::array<Table, 5>& tables, ir::
   ir::Value* sum = tables[0].rows(node, ids);
   if (!positions)
     positions = node.emit_typed("Range", {}, {ir::DType::i64, {ids->type.shape[1]}},
-                                {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
+                                {{"start", 0}, {"step", 1}});
   sum = node.add(sum, tables[1].rows(node, positions));
   if (node.in(1)) sum = node.add(sum, tables[2].rows(node, node.in(1)));
   ir::Value* gamma = tables[3].real(node, tables[3].values);
   ir::Value* beta = tables[4].real(node, tables[4].values);
   node.bind(0, node.emit("LayerNormalization", {sum, gamma, beta},
-                         {{"axis", std::int64_t{-1}},
-                          {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
+                         {{"axis", -1}, {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
   if (mask)
-    node.bind(1,
-              node.emit("ReduceSum", {node.cast(mask, ir::DType::i32)},
-                        {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{0}}}));
+    node.bind(1, node.emit("ReduceSum", {node.cast(mask, ir::DType::i32)},
+                           {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", 0}}));
   else
     node.bind(1, node.constant(ir::Tensor::of<std::int32_t>({0}, {}), "no_mask"));
   node.bind(2, sum);

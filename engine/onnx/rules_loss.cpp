@@ -19,14 +19,12 @@ void import_cross_entropy(NodeImport& node) {
                           ir::str(scores->type), ir::str(labels->type)));
   const ir::Dim rows = scores->type.shape[0], classes = scores->type.shape[1];
   const ir::DType real = scores->type.dtype, id = labels->type.dtype;
-  ir::Value* logs = node.emit("LogSoftmax", {scores}, {{"axis", std::int64_t{1}}});
-  ir::Value* ids = node.emit_typed("Range", {}, {id, {classes}},
-                                   {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
+  ir::Value* logs = node.emit("LogSoftmax", {scores}, {{"axis", 1}});
+  ir::Value* ids = node.emit_typed("Range", {}, {id, {classes}}, {{"start", 0}, {"step", 1}});
   ir::Value* column = node.emit("Unsqueeze", {labels}, {{"axes", std::vector<std::int64_t>{1}}});
   ir::Value* is_label = node.emit("Equal", {column, ids});
-  const ir::Attributes by_row{{"axes", std::vector<std::int64_t>{1}},
-                              {"keepdims", std::int64_t{0}}};
-  const ir::Attributes all{{"axes", std::vector<std::int64_t>{0}}, {"keepdims", std::int64_t{0}}};
+  const ir::Attributes by_row{{"axes", std::vector<std::int64_t>{1}}, {"keepdims", 0}};
+  const ir::Attributes all{{"axes", std::vector<std::int64_t>{0}}, {"keepdims", 0}};
   ir::Value* picked = node.emit("Where", {is_label, logs, node.scalar(0, real)});
   ir::Value* at_label = node.emit("ReduceSum", {picked}, by_row);
   ir::Value* counts = node.emit_typed("Expand", {node.scalar(1, real)}, {real, {rows}});

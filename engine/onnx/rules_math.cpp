@@ -143,7 +143,7 @@ void import_softmax(NodeImport& node) {
   if (!flattens || axis == rank - 1)
     return node.finish(node.proto().op_type(), {x}, {{"axis", axis}});
   ir::Value* flat = node.emit("Flatten", {x}, {{"axis", axis}});
-  ir::Value* y = node.emit(node.proto().op_type(), {flat}, {{"axis", std::int64_t{1}}});
+  ir::Value* y = node.emit(node.proto().op_type(), {flat}, {{"axis", 1}});
   node.bind(0, node.reshape(y, x->type.shape));
 }
 

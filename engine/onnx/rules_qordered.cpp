@@ -205,7 +205,7 @@ void import_qordered_attention(NodeImport& node) {
   scores = node.emit("Div", {scores, node.scalar(root, ir::DType::f32)});
   if (ir::Value* mask = node.in(17))
     scores = node.add(scores, padding_mask(node, mask, q[0], q[2], q[2], masked_score));
-  ir::Value* weights = node.emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  ir::Value* weights = node.emit("Softmax", {scores}, {{"axis", -1}});
   weights = dequantized(node, quantized(node, weights, 15), 15);
   ir::Value* mixed = node.emit("MatMul", {weights, qkv[2]});
   mixed = dequantized(node, quantized(node, mixed, 16), 16);

@@ -28,7 +28,7 @@ ir::Value* concat(NodeImport& node, ir::Value* a, ir::Value* b) {
 ir::Value* table_of(NodeImport& node, std::size_t i, ir::Value* positions, std::int64_t half,
                     bool rows_first) {
   ir::Value* table = node.need(i);
-  if (positions) table = node.emit("Gather", {table, positions}, {{"axis", std::int64_t{0}}});
+  if (positions) table = node.emit("Gather", {table, positions}, {{"axis", 0}});
   const ir::Shape& shape = table->type.shape;
   if (shape.size() != 3 || shape[2] != ir::Dim(half))
     node.fail(fmt::format("'{}' {} must give [batch, seq, {}]", node.need(i)->name,
@@ -117,8 +117,8 @@ void import_contrib_rotary_embedding(NodeImport& node) {
   ir::Value* positions = node.need(1);
   if (positions->type.shape == ir::Shape{1} && x.size() > 2) {
     const ir::Dim seq = x[x.size() - 2];
-    ir::Value* places = node.emit_typed("Range", {}, {positions->type.dtype, {seq}},
-                                        {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
+    ir::Value* places =
+        node.emit_typed("Range", {}, {positions->type.dtype, {seq}}, {{"start", 0}, {"step", 1}});
     positions = node.reshape(node.add(places, positions), {1, seq});
   }
   rotate(node, {2, 3, positions}, heads);

@@ -9,8 +9,7 @@ ir::Value* shifted(NodeImport& node, ir::Value* x, std::size_t axis, std::int64_
   using enum ir::DType;
   if (by == 0) return x;
   const ir::Dim length = x->type.shape[axis];
-  ir::Value* places =
-      node.emit_typed("Range", {}, {i64, {length}}, {{"start", by}, {"step", std::int64_t{1}}});
+  ir::Value* places = node.emit_typed("Range", {}, {i64, {length}}, {{"start", by}, {"step", 1}});
   ir::Value* count =
       node.emit_typed("sizes", {}, {i64, {}}, {{"values", ir::str(ir::Shape{length})}});
   ir::Value* inside = by > 0 ? node.emit("Less", {places, count})

@@ -38,7 +38,7 @@ bool fuse_gated_at(ir::Graph& g, ir::Node& node) {
     Match m;
     if (matches(silu, activated, m) && is_linear(m["gate"])) {
       m.nodes.push_back(&node);
-      replace(g, &node, m.nodes, "gated", {m["gate"], up}, {{"activation", std::string("silu")}});
+      replace(g, &node, m.nodes, "gated", {m["gate"], up}, {{"activation", "silu"}});
       return true;
     }
   }

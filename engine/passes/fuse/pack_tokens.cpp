@@ -201,7 +201,7 @@ class Packer {
       operands.push_back(given);
     ir::Node* node = g_.add_node("pack_inputs", operands, {}, results, first);
     if (!ids) node->attributes["rows"] = ir::str(ir::Shape{batch_, seq_});
-    if (mask_is_length_) node->attributes["mask_is_length"] = std::int64_t{1};
+    if (mask_is_length_) node->attributes["mask_is_length"] = 1;
     seq_offsets_ = node->outputs[2];
     key_mask_ = node->outputs[3];
     if (!embedding) return;
@@ -245,7 +245,7 @@ class Packer {
       masks_rows_ = masks_rows_ || n.has("masks_rows");
       n.attributes.erase("masks_rows");
     }
-    if (is_quantization(n) && !is_per_tensor(n)) n.attributes["axis"] = std::int64_t{-1};
+    if (is_quantization(n) && !is_per_tensor(n)) n.attributes["axis"] = -1;
     for (ir::Value* out : n.outputs) {
       if (out->type.shape.empty()) continue;  // scale and zero point of DynamicQuantizeLinear
       out->type.shape = rows_of(out->type.shape);

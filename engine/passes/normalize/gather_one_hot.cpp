@@ -24,7 +24,7 @@ bool gather_one_hot_at(ir::Graph& g, ir::Node& matmul) {
       !values->is_constant() || values->constant->to_doubles() != std::vector<double>{0, 1})
     return false;
   replace(g, &matmul, {one_hot, &matmul}, "Gather", {matmul.inputs[1], one_hot->inputs[0]},
-          {{"axis", std::int64_t{0}}});
+          {{"axis", 0}});
   return true;
 }
 

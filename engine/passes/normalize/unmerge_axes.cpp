@@ -94,13 +94,13 @@ Apart apart(ir::Graph& g, ir::Node& node) {
   }
   if (node.op == "Softmax") {
     if (!is_last_axis(node, -1)) return {};
-    result.attributes["axis"] = std::int64_t{-1};
+    result.attributes["axis"] = -1;
     return result;
   }
   if (node.op == "GatherElements") {
     if (!is_last_axis(node, 0)) return {};
     result.inputs[1] = repeated_indices(g, node.inputs[1], node.inputs[0], x, &node);
-    result.attributes["axis"] = std::int64_t{-1};
+    result.attributes["axis"] = -1;
     return result.inputs[1] ? result : Apart{};
   }
   if (node.op != "MatMul" && node.op != "Add") return {};

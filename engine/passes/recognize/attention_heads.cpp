@@ -89,7 +89,7 @@ ir::Value* normalize_heads(ir::Graph& g, const Heads& heads, ir::Node* before) {
   std::vector<ir::Value*> operands = heads.norm->inputs;
   operands[0] = g.add("Reshape", {heads.hidden}, {}, apart, before);
   ir::Attributes attributes = heads.norm->attributes;
-  attributes["axis"] = std::int64_t{-1};
+  attributes["axis"] = -1;
   ir::Value* v = g.add(heads.norm->op, operands, std::move(attributes), apart, before);
   v->producer->sources = heads.norm->sources;
   return g.add("Reshape", {v}, {}, rows, before);

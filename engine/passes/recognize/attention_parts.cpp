@@ -110,8 +110,7 @@ ir::Value* causal_bias(ir::Graph& g, const ir::Dim& seq, ir::Node* before) {
     return g.add_constant("causal", ir::Tensor::of<float>({}, {x}));
   };
   const ir::Dim one(1);
-  ir::Value* at = add("Range", {}, ir::DType::i64, {seq},
-                      {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
+  ir::Value* at = add("Range", {}, ir::DType::i64, {seq}, {{"start", 0}, {"step", 1}});
   ir::Value* key = add("Reshape", {at}, ir::DType::i64, {one, one, one, seq});
   ir::Value* row = add("Reshape", {at}, ir::DType::i64, {one, one, seq, one});
   ir::Value* counts = add("LessOrEqual", {key, row}, ir::DType::boolean, {one, one, seq, seq});

@@ -113,7 +113,7 @@ ir::Value* add_position_scores(ir::Graph& g, const std::vector<PositionTerm>& te
       }
     }
     ir::Attributes attributes{{"heads", heads.count.constant()}, {"scale", term.scale}};
-    if (term.of_keys) attributes["of_keys"] = std::int64_t{1};
+    if (term.of_keys) attributes["of_keys"] = 1;
     const ir::Shape& rows = heads.hidden->type.shape;
     sum = g.add("position_scores", operands, std::move(attributes),
                 {ir::DType::f32, {rows[0], heads.count, rows[1], rows[1]}}, before);

@@ -52,7 +52,7 @@ bool drop_row_mask_at(ir::Graph& g, ir::Node& mul) {
     for (const auto& n : g.nodes())
       if (n->op == "position_scores") attention.insert(n.get());
     if (reader_of_padding(g, mask, {mul.output()}, attention)) return false;
-    for (ir::Node* n : all) n->attributes["masks_rows"] = std::int64_t{1};
+    for (ir::Node* n : all) n->attributes["masks_rows"] = 1;
     x->producer->sources.insert(x->producer->sources.end(), mul.sources.begin(), mul.sources.end());
     g.replace_uses(mul.output(), x);
     return true;

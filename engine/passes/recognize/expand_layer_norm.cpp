@@ -34,7 +34,7 @@ bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
     v->producer->sources = norm.sources;
     return v;
   };
-  const ir::Attributes rows{{"axes", axes}, {"keepdims", std::int64_t{1}}};
+  const ir::Attributes rows{{"axes", axes}, {"keepdims", 1}};
   ir::Value* epsilon = g.add_constant(
       "epsilon", ir::Tensor::scalar(static_cast<float>(norm.float_attribute("epsilon", 1e-5))));
   ir::Value* centred = rms ? x : emit("Sub", {x, emit("ReduceMean", {x}, row, rows)}, type);

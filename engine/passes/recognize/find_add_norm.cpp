@@ -32,12 +32,12 @@ bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
   }
   std::vector<ir::Value*> operands{x, residual, norm.inputs[1], norm.input(2)};
   ir::Attributes attributes{{"epsilon", norm.float_attribute("epsilon", 1e-5)}};
-  if (rms) attributes["rms"] = std::int64_t{1};
+  if (rms) attributes["rms"] = 1;
   if (!residual || g.used_once(add->output())) {
     replace(g, &norm, covered, "add_norm", std::move(operands), std::move(attributes));
     return true;
   }
-  attributes["sum"] = std::int64_t{1};
+  attributes["sum"] = 1;
   ir::Value* sum = add->output();
   // In the place of the Add: other readers of the sum may stand before the norm.
   ir::Node* made =

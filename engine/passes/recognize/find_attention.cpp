@@ -328,11 +328,11 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
                             {"scale", f.scale * f.q.scale * f.k.scale}};
   if (f.k.shared != 1) attributes["key_heads"] = f.k.count.constant();
   if (f.terms.reach.window != 0) attributes["window"] = f.terms.reach.window;
-  if (key_mask && key_mask->masks_rows) attributes["masks_rows"] = std::int64_t{1};
+  if (key_mask && key_mask->masks_rows) attributes["masks_rows"] = 1;
   if (ir::Value* bias = add_bias(g, f.terms, rows[1], common.causal, last))
     set_operand(operands, ops::operands::attention::bias, bias);
-  if (key_mask && key_mask->mask_is_length) attributes["mask_is_length"] = std::int64_t{1};
-  if (f.quantize && f.unnormalized) attributes["unnormalized"] = std::int64_t{1};
+  if (key_mask && key_mask->mask_is_length) attributes["mask_is_length"] = 1;
+  if (f.quantize && f.unnormalized) attributes["unnormalized"] = 1;
   if (f.quantize_scores) {
     const ir::Node& q = *f.quantize_scores;
     const std::int64_t lowest = q.output()->type.dtype == ir::DType::i8 ? -128 : 0;

@@ -54,7 +54,7 @@ bool find_layer_norm_at(ir::Graph& graph, ir::Node& node) {
   for (std::size_t i = 1; i < operands.size(); ++i)
     if (operands[i]->type.shape != vector) return false;
   replace(graph, &node, m.nodes, "LayerNormalization", std::move(operands),
-          {{"axis", std::int64_t{-1}}, {"epsilon", m.number("epsilon")}});
+          {{"axis", -1}, {"epsilon", m.number("epsilon")}});
   return true;
 }
 

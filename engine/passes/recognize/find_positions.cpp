@@ -47,7 +47,7 @@ bool find_positions_at(ir::Graph& g, ir::Node& node) {
   if (!is_known(ids->type.shape, known) || !hides_a_size(ids, known, seen) ||
       !ops::is_position_ids(g, ids))
     return false;
-  ir::Value* range = g.add("Range", {}, {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}},
+  ir::Value* range = g.add("Range", {}, {{"start", 0}, {"step", 1}},
                            {ids->type.dtype, {ids->type.shape.back()}}, &node);
   ir::Node* made = g.add_node("Expand", {range}, {}, {{ids->name, ids->type}}, &node);
   made->sources = sources_of({ids->producer});

@@ -31,7 +31,7 @@ bool find_rms_norm_at(ir::Graph& graph, ir::Node& node) {
   if (node.output()->type != type) return false;
   if (m["gamma"]->type != ir::Type{type.dtype, {type.shape.back()}}) return false;
   replace(graph, &node, m.nodes, "RMSNormalization", {m["x"], m["gamma"]},
-          {{"axis", std::int64_t{-1}}, {"epsilon", m.number("epsilon")}});
+          {{"axis", -1}, {"epsilon", m.number("epsilon")}});
   return true;
 }
 
