@@ -87,13 +87,6 @@ bool bind(const ir::Shape& shape, const ir::Sizes& sizes, ir::Bindings& bindings
   return true;
 }
 
-void check_assumptions(const ir::Graph& graph, const ir::Bindings& bindings) {
-  for (const auto& [a, b] : graph.assumptions())
-    if (a.evaluate(bindings) != b.evaluate(bindings))
-      throw Error(fmt::format("the model requires {} and {} to be equal, got {} and {}", a.str(),
-                              b.str(), a.evaluate(bindings), b.evaluate(bindings)));
-}
-
 std::vector<ir::Tensor> interpret(const ir::Graph& graph,
                                   const std::map<std::string, ir::Tensor>& inputs) {
   Known known;

@@ -25,9 +25,6 @@ ir::Tensor evaluate_slice(const ir::Value* wanted, Known known, ir::Bindings bin
 /// Evaluates one node with constant operands; empty if it cannot be evaluated.
 std::vector<ir::Tensor> evaluate_constant(const ir::Node& node);
 
-/// Throws bertcl::Error naming the sizes if the run breaks one of the graph's assumptions.
-void check_assumptions(const ir::Graph& graph, const ir::Bindings& bindings);
-
 /// Binds the symbols of `shape` to `sizes`; false on a contradiction.
 bool bind(const ir::Shape& shape, const ir::Sizes& sizes, ir::Bindings& bindings);
 
