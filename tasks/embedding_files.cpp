@@ -2,8 +2,6 @@
 // The files of sentence-transformers beside a model, which say how texts become vectors.
 #include "tasks/embedding_files.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -50,9 +48,8 @@ void read_pooling(const text::JsonNode& config, EmbeddingFiles& files) {
       {"weightedmean_tokens", ""},
   }};
   const auto refuse = [&](const std::string& what) {
-    config.fail(
-        fmt::format("asks for pooling by {}, which is not supported (mean, max, cls, last); {}",
-                    what, kRemedy));
+    config.fail("asks for pooling by {}, which is not supported (mean, max, cls, last); {}", what,
+                kRemedy);
   };
   if (const auto mode = config.find("pooling_mode")) {
     const bool listed = mode->value().is_array();
@@ -97,14 +94,13 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
                [&](const text::JsonNode& config) { read_pooling(config, files); });
     } else if (name == "Dense") {
       if (files.pooling.empty() || files.normalize)
-        module.fail(fmt::format(
-            "is a module Dense, which is supported between Pooling and Normalize alone; {}",
-            kRemedy));
+        module.fail("is a module Dense, which is supported between Pooling and Normalize alone; {}",
+                    kRemedy);
       files.dense.push_back(folder);
     } else if (name == "Normalize") {
       files.normalize = true;
     } else {
-      module.fail(fmt::format("is a module {}, which is not supported; {}", name, kRemedy));
+      module.fail("is a module {}, which is not supported; {}", name, kRemedy);
     }
   });
 }
@@ -123,8 +119,7 @@ void read_settings(const text::JsonNode& config, EmbeddingFiles& files) {
   if (!name) return;
   const auto found = files.prompts.find(name->string());
   if (found == files.prompts.end())
-    config.fail(
-        fmt::format("names '{}' as the default prompt, but has no such prompt", name->string()));
+    config.fail("names '{}' as the default prompt, but has no such prompt", name->string());
   files.default_prompt = found->second;
 }
 

@@ -2,8 +2,6 @@
 // config.json, the classes in a model's metadata, and the longest text.
 #include "tasks/model_config.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -88,7 +86,7 @@ ModelConfig read_model_config(const std::filesystem::path& path) {
 std::optional<int> read_length(const text::JsonNode& node) {
   const double length = node.number();
   if (!(length >= 1) || length != std::floor(length))
-    node.fail(fmt::format("is {}; expected a number of tokens", node.value().dump()));
+    node.fail("is {}; expected a number of tokens", node.value().dump());
   return length < kNoLimit ? std::optional(static_cast<int>(length)) : std::nullopt;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A position in a JSON document that knows its path.
 #pragma once
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -8,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace bertcl::text {
 
@@ -21,6 +24,11 @@ class JsonNode {
                     std::string_view hint = {});
 
   [[noreturn]] void fail(const std::string& what) const;
+  template <class First, class... Rest>
+  [[noreturn]] void fail(fmt::format_string<First, Rest...> what, First&& first,
+                         Rest&&... rest) const {
+    fail(fmt::format(what, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
   const nlohmann::json& value() const { return *value_; }
   const std::string& path() const { return path_; }  ///< "data[0].title"; empty: the document

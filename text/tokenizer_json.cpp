@@ -81,8 +81,7 @@ AddedTokens read_added_tokens(const JsonNode& root, const Pipeline& pipeline) {
       ids.add(token.content, id);
       token.id = static_cast<std::int32_t>(id.integer());
       if (const auto known = pipeline.vocabulary.find(token.content); known && *known != token.id)
-        id.fail(fmt::format("is the id {}, but \"{}\" already has the id {}", token.id,
-                            token.content, *known));
+        id.fail("is the id {}, but \"{}\" already has the id {}", token.id, token.content, *known);
       tokens.push_back(std::move(token));
     });
   }
@@ -96,7 +95,7 @@ void check_special(const JsonNode& node, const Pipeline& pipeline) {
                           &special.pair_between, &special.pair_after})
     for (const std::int32_t id : *ids)
       if (pipeline.token_of(id) == nullptr)
-        node.fail(fmt::format("adds the id {}; the tokenizer has {} tokens", id, pipeline.size()));
+        node.fail("adds the id {}; the tokenizer has {} tokens", id, pipeline.size());
 }
 
 /// For files that leave it to the reader.
@@ -117,7 +116,7 @@ void read_truncation(const JsonNode& root, Pipeline& pipeline) {
   const JsonNode length = truncation->at("max_length");
   const std::int64_t longest = length.integer();
   if (longest < 1 || longest > 1'000'000'000)
-    length.fail(fmt::format("is {}; expected a number of tokens", longest));
+    length.fail("is {}; expected a number of tokens", longest);
   pipeline.longest = static_cast<int>(longest);
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The importer: walks the nodes of a model and calls the rule of each operator to write IR nodes.
 #pragma once
+#include <fmt/format.h>
+
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -29,7 +32,12 @@ class NodeImport {
   const onnx::NodeProto& proto() const { return proto_; }
   /// The opset version of the node's domain.
   std::int64_t opset() const { return opset_; }
-  [[noreturn]] void fail(const std::string& what, ErrorCode code = ErrorCode::unsupported) const;
+  [[noreturn]] void fail(const std::string& what) const;
+  template <class First, class... Rest>
+  [[noreturn]] void fail(fmt::format_string<First, Rest...> what, First&& first,
+                         Rest&&... rest) const {
+    fail(fmt::format(what, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
   // Operands.
   std::size_t input_count() const { return static_cast<std::size_t>(proto_.input_size()); }

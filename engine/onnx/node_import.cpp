@@ -31,8 +31,8 @@ void drop_absent(std::vector<ir::Value*>& trailing) {
 
 }  // namespace
 
-void NodeImport::fail(const std::string& what, ErrorCode code) const {
-  importer_.fail(fmt::format("{}: {}", importer_.describe(proto_), what), code);
+void NodeImport::fail(const std::string& what) const {
+  importer_.fail(fmt::format("{}: {}", importer_.describe(proto_), what), ErrorCode::unsupported);
 }
 
 ir::Value* NodeImport::in(std::size_t i) const {

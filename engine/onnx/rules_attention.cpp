@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole attention operators, decomposed into the MatMuls that exporters write: Attention and
 // MultiHeadAttention of com.microsoft, Attention of opset 23.
-#include <fmt/format.h>
-
 #include <cmath>
 #include "onnx/attention.hpp"
 
@@ -51,7 +49,7 @@ Attended attend_in_stages(NodeImport& node, const Heads& h) {
   for (ir::Value* term : h.score_terms) scores = node.add(scores, node.cast(term, dtype));
   a.scores[masked] = scores;
   if (scores->type.shape != shape)
-    node.fail(fmt::format("a mask or bias cannot be broadcast to the scores {}", ir::str(shape)));
+    node.fail("a mask or bias cannot be broadcast to the scores {}", ir::str(shape));
   a.scores[weights] = node.emit("Softmax", {scores}, {{"axis", -1}});
   ir::Value* mixed =
       node.transpose(node.emit("MatMul", {a.scores[weights], h.value}), {0, 2, 1, 3});
@@ -67,8 +65,8 @@ ir::Value* with_past(NodeImport& node, ir::Value* past, ir::Value* now) {
   if (!past) return now;
   const ir::Shape &p = past->type.shape, &n = now->type.shape;
   if (p.size() != 4 || n.size() != 4 || p[0] != n[0] || p[1] != n[1] || p[3] != n[3])
-    node.fail(fmt::format("past keys or values {} do not match those of this run {}",
-                          ir::str(past->type), ir::str(now->type)));
+    node.fail("past keys or values {} do not match those of this run {}", ir::str(past->type),
+              ir::str(now->type));
   return node.emit("Concat", {past, now}, {{"axis", 2}});
 }
 
@@ -96,8 +94,7 @@ ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
 ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads) {
   const ir::Shape& s = x->type.shape;
   const auto size = heads > 0 && s.size() == 3 ? ir::Dim::divide(s.back(), heads) : std::nullopt;
-  if (!size)
-    node.fail(fmt::format("cannot split '{}' {} into {} heads", x->name, ir::str(x->type), heads));
+  if (!size) node.fail("cannot split '{}' {} into {} heads", x->name, ir::str(x->type), heads);
   return node.transpose(node.reshape(x, {s[0], s[1], heads, *size}), {0, 2, 1, 3});
 }
 
@@ -113,14 +110,14 @@ std::optional<MaskForm> mask_form(const ir::Shape& mask, const ir::Dim& batch, c
 ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
                         const ir::Dim& rows, const ir::Dim& keys, double filter) {
   if (ir::is_float(mask->type.dtype))
-    node.fail(fmt::format("mask '{}' {} must hold integers", mask->name, ir::str(mask->type)));
+    node.fail("mask '{}' {} must hold integers", mask->name, ir::str(mask->type));
   const auto form = mask_form(mask->type.shape, batch, rows, keys);
   if (!form)
     node.fail(
-        fmt::format("mask '{}' {} is not supported (supported: [{}], [{}, {}] and [{}, {}, {}], "
-                    "and [{}] of end and start positions)",
-                    mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(),
-                    batch.str(), rows.str(), keys.str(), (batch * ir::Dim(2)).str()));
+        "mask '{}' {} is not supported (supported: [{}], [{}, {}] and [{}, {}, {}], "
+        "and [{}] of end and start positions)",
+        mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(), batch.str(),
+        rows.str(), keys.str(), (batch * ir::Dim(2)).str());
   const bool has_starts = form == MaskForm::ends_and_starts;
   if (has_starts || form == MaskForm::ends) {
     ir::Value* places = range(node, keys, mask->type.dtype);
@@ -142,15 +139,15 @@ namespace {
 
 void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const char* what) {
   for (std::size_t i = from; i <= to; ++i)
-    if (node.in(i)) node.fail(fmt::format("operand {} ({}) is not supported", i, what));
+    if (node.in(i)) node.fail("operand {} ({}) is not supported", i, what);
 }
 
 /// Operand i, which is added to scores [batch, heads, rows, keys]; null where it is absent.
 ir::Value* attention_bias_of(NodeImport& node, std::size_t i) {
   ir::Value* bias = node.in(i);
   if (bias && (bias->type.shape.size() != 4 || !ir::is_float(bias->type.dtype)))
-    node.fail(fmt::format("the attention bias '{}' {} must be a float tensor of rank 4", bias->name,
-                          ir::str(bias->type)));
+    node.fail("the attention bias '{}' {} must be a float tensor of rank 4", bias->name,
+              ir::str(bias->type));
   return bias;
 }
 
@@ -162,7 +159,7 @@ void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mas
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   const ir::Shape input = node.shape(0);
-  if (input.size() != 3) node.fail(fmt::format("the input {} must have rank 3", ir::str(input)));
+  if (input.size() != 3) node.fail("the input {} must have rank 3", ir::str(input));
   if (packed->type.shape.size() != 3 || !packed->type.shape[2].is_constant())
     node.fail("weights or bias do not match the input");
   const std::int64_t width = packed->type.shape[2].constant();
@@ -211,9 +208,9 @@ ir::Value* in_buffer(NodeImport& node, ir::Value* buffer, ir::Value* length, ir:
   const ir::Shape &b = buffer->type.shape, &n = now->type.shape;
   if (b.size() != 4 || b[0] != n[0] || b[1] != n[1] || b[3] != n[3] || n[2] != ir::Dim(1))
     node.fail(
-        fmt::format("past_sequence_length needs one row of new keys and values, and a buffer "
-                    "for them; found {} and {}",
-                    ir::str(now->type), ir::str(buffer->type)));
+        "past_sequence_length needs one row of new keys and values, and a buffer "
+        "for them; found {} and {}",
+        ir::str(now->type), ir::str(buffer->type));
   ir::Value* places = node.reshape(range(node, b[2], length->type.dtype), {b[2], 1});
   return node.emit("Where", {node.emit("Equal", {places, length}), now, buffer});
 }
@@ -227,7 +224,7 @@ void import_multi_head_attention(NodeImport& node) {
   if (!operands[1] || !operands[2]) node.fail("packed queries, keys and values are not supported");
   for (const ir::Value* x : operands)
     if (x->type.shape.size() != 3 && x->type.shape.size() != 4)
-      node.fail(fmt::format("'{}' {} must have rank 3 or 4", x->name, ir::str(x->type)));
+      node.fail("'{}' {} must have rank 3 or 4", x->name, ir::str(x->type));
   if (ir::Value* bias = node.in(3)) {
     // Keys and values that come divided into heads have their bias already.
     const bool divided = operands[1]->type.shape.size() == 4;
@@ -258,8 +255,8 @@ void import_multi_head_attention(NodeImport& node) {
           node.float_attribute("scale", 0)};
   const ir::Shape q = h.query->type.shape, k = h.key->type.shape, v = h.value->type.shape;
   if (k[0] != q[0] || k[1] != q[1] || k[3] != q[3] || v[0] != q[0] || v[1] != q[1] || v[2] != k[2])
-    node.fail(fmt::format("query {}, key {} and value {} do not match", ir::str(node.shape(0)),
-                          ir::str(node.shape(1)), ir::str(node.shape(2))));
+    node.fail("query {}, key {} and value {} do not match", ir::str(node.shape(0)),
+              ir::str(node.shape(1)), ir::str(node.shape(2)));
   node.bind(1, h.key);
   node.bind(2, h.value);
   if (filled && node.in(6))
@@ -283,11 +280,10 @@ void import_multi_head_attention(NodeImport& node) {
 /// Keys or values [batch, fewer heads, keys, size], each head as often as queries share it.
 ir::Value* repeated(NodeImport& node, ir::Value* x, const ir::Dim& heads) {
   const ir::Shape s = x->type.shape;
-  if (s.size() != 4) node.fail(fmt::format("'{}' {} must have rank 4", x->name, ir::str(x->type)));
+  if (s.size() != 4) node.fail("'{}' {} must have rank 4", x->name, ir::str(x->type));
   if (s[1] == heads) return x;
   const auto times = ir::Dim::divide(heads, s[1]);
-  if (!times)
-    node.fail(fmt::format("{} query heads cannot share {} key heads", heads.str(), s[1].str()));
+  if (!times) node.fail("{} query heads cannot share {} key heads", heads.str(), s[1].str());
   x = node.reshape(x, {s[0], s[1], 1, s[2], s[3]});
   x = node.emit_typed("Expand", {x}, {x->type.dtype, {s[0], s[1], *times, s[2], s[3]}});
   return node.reshape(x, {s[0], heads, s[2], s[3]});
@@ -309,8 +305,7 @@ void import_attention(NodeImport& node) {
           node.float_attribute("scale", 0),
           node.float_attribute("softcap", 0)};
   const ir::Shape q = h.query->type.shape;
-  if (q.size() != 4)
-    node.fail(fmt::format("the queries {} must have rank 3 or 4", ir::str(h.query->type)));
+  if (q.size() != 4) node.fail("the queries {} must have rank 3 or 4", ir::str(h.query->type));
   node.bind(1, h.key);
   node.bind(2, h.value);
   h.key = repeated(node, h.key, q[1]);
@@ -325,7 +320,7 @@ void import_attention(NodeImport& node) {
   const Attended attended = attend_in_stages(node, h);
   const std::int64_t mode = node.int_attribute("qk_matmul_output_mode", 0);
   if (mode < 0 || mode >= std::int64_t{stages})
-    node.fail(fmt::format("qk_matmul_output_mode {} is outside 0 to 3", mode));
+    node.fail("qk_matmul_output_mode {} is outside 0 to 3", mode);
   node.bind(3, attended.scores[mode]);
   ir::Value* y = attended.result;
   if (!together) {

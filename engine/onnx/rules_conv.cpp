@@ -2,8 +2,6 @@
 // Convolutions, which some exporters write around or in place of linear layers, as a sum of matrix
 // MatMuls: one for each element of the kernel, over a strided slice of the padded input. Those that
 // divide their input into equal parts, as the patches of an image, are one MatMul.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -31,36 +29,36 @@ Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t
              std::int64_t least) {
   Ints list = node.ints_attribute(name).value_or(Ints(count, otherwise));
   if (list.size() != count)
-    node.fail(fmt::format("attribute '{}' has {} entries, expected {}", name, list.size(), count));
+    node.fail("attribute '{}' has {} entries, expected {}", name, list.size(), count);
   for (const std::int64_t n : list)
     if (n < least || n > most)
-      node.fail(fmt::format("attribute '{}' holds {} (supported: {} to {})", name, n, least, most));
+      node.fail("attribute '{}' holds {} (supported: {} to {})", name, n, least, most);
   return list;
 }
 
 [[noreturn]] void fail_of_length(NodeImport& node, std::size_t axis) {
   node.fail(
-      fmt::format("the length of axis {} is not constant, and strides and pads do not keep it "
-                  "(fix the length in the export)",
-                  axis + 2));
+      "the length of axis {} is not constant, and strides and pads do not keep it "
+      "(fix the length in the export)",
+      axis + 2);
 }
 
 Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) {
   if (x.size() < 3 || weight.size() != x.size())
-    node.fail(fmt::format("input {} and weight {} do not match", ir::str(x), ir::str(weight)));
+    node.fail("input {} and weight {} do not match", ir::str(x), ir::str(weight));
   const std::size_t rank = x.size() - 2;
   Window w{{},
            spatial(node, "strides", rank, 1, 1),
            spatial(node, "dilations", rank, 1, 1),
            spatial(node, "pads", 2 * rank, 0, -most),
            node.int_attribute("group", 1)};
-  if (w.groups < 1) node.fail(fmt::format("attribute 'group' is {}", w.groups));
+  if (w.groups < 1) node.fail("attribute 'group' is {}", w.groups);
   for (std::size_t i = 0; i < rank; ++i) {
     if (!weight[i + 2].is_constant()) node.fail("the extents of the weight must be constant");
     if (weight[i + 2].constant() < 1 || weight[i + 2].constant() > most ||
         (x[i + 2].is_constant() && x[i + 2].constant() > most))
-      node.fail(fmt::format("input {} or weight {} is too large, or the kernel is empty",
-                            ir::str(x), ir::str(weight)));
+      node.fail("input {} or weight {} is too large, or the kernel is empty", ir::str(x),
+                ir::str(weight));
     w.kernel.push_back(weight[i + 2].constant());
   }
   const std::string padding = node.string_attribute("auto_pad", "NOTSET");
@@ -76,7 +74,7 @@ Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) 
       w.pads[rank + i] = all - before;
     }
   } else if (padding != "NOTSET" && padding != "VALID") {
-    node.fail(fmt::format("auto_pad '{}' is not supported", padding));
+    node.fail("auto_pad '{}' is not supported", padding);
   }
   return w;
 }
@@ -121,7 +119,7 @@ Extents extents_of(NodeImport& node, const ir::Shape& from, const ir::Shape& wei
   for (std::size_t i = 0; i < w.rank(); ++i) {
     const std::int64_t pads = w.pads[i] + w.pads[w.rank() + i];
     if (__builtin_mul_overflow(e.taps, w.kernel[i], &e.taps))
-      node.fail(fmt::format("weight {} is too large", ir::str(weight)));
+      node.fail("weight {} is too large", ir::str(weight));
     if (!from[i + 2].is_constant()) {
       if (w.strides[i] != 1 || pads != w.reach(i) - 1) fail_of_length(node, i);
       e.ends.push_back(std::numeric_limits<std::int64_t>::max());
@@ -135,7 +133,7 @@ Extents extents_of(NodeImport& node, const ir::Shape& from, const ir::Shape& wei
     e.ends.push_back((count - 1) * w.strides[i] + 1);
     e.result.emplace_back(count);
     if (__builtin_mul_overflow(points, count, &points))
-      node.fail(fmt::format("input {} is too large", ir::str(from)));
+      node.fail("input {} is too large", ir::str(from));
   }
   e.points = e.points * ir::Dim(points);
   return e;
@@ -148,8 +146,8 @@ ir::Value* convolved(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Valu
   const ir::Shape from = x->type.shape, shape = weight->type.shape;
   const auto outputs = ir::Dim::divide(shape[0], w.groups);
   if (!outputs || !(from[1] == shape[1] * ir::Dim(w.groups)))
-    node.fail(fmt::format("input {} and weight {} do not match {} groups", ir::str(from),
-                          ir::str(shape), w.groups));
+    node.fail("input {} and weight {} do not match {} groups", ir::str(from), ir::str(shape),
+              w.groups);
   const Extents e = extents_of(node, from, shape, w);
   x = padded(node, x, w);
   ir::Value* sum = nullptr;
@@ -198,7 +196,7 @@ ir::Value* convolved_parts(NodeImport& node, ir::Value* x, ir::Value* weight, ir
                            std::vector<ir::Value*> further = {}) {
   const ir::Shape from = x->type.shape, shape = weight->type.shape;
   if (from[1] != shape[1])
-    node.fail(fmt::format("input {} and weight {} do not match", ir::str(from), ir::str(shape)));
+    node.fail("input {} and weight {} do not match", ir::str(from), ir::str(shape));
   ir::Shape divided{from[0], from[1]}, result{from[0]};
   Ints ends, order{0}, inner{1}, channels_first{0, static_cast<std::int64_t>(w.rank()) + 1};
   ir::Dim count(1), depth = from[1];
@@ -273,7 +271,7 @@ void import_conv_transpose(NodeImport& node) {
   if (node.attribute("output_shape")) node.fail("attribute 'output_shape' is not supported");
   if (const std::string padding = node.string_attribute("auto_pad", "NOTSET");
       padding.starts_with("SAME"))
-    node.fail(fmt::format("auto_pad '{}' is not supported", padding));
+    node.fail("auto_pad '{}' is not supported", padding);
   Window w = window_of(node, x->type.shape, weight->type.shape);
   const Ints end = spatial(node, "output_padding", w.rank(), 0, 0);
   const ir::Shape shape = weight->type.shape;
@@ -314,7 +312,7 @@ void import_qlinear_conv(NodeImport& node) {
   const auto x = parameters(node, 1), w = parameters(node, 4), y = parameters(node, 6);
   ir::Value* bias = node.in(8);
   if (bias && bias->type.dtype != ir::DType::i32)
-    node.fail(fmt::format("the bias '{}' is {}, expected i32", bias->name, ir::str(bias->type)));
+    node.fail("the bias '{}' is {}, expected i32", bias->name, ir::str(bias->type));
   if (bias) bias = node.mul(node.cast(bias, x.scale->type.dtype), node.mul(x.scale, w.scale));
   ir::Value* image = node.emit("DequantizeLinear", {node.need(0), x.scale, x.zero}, x.attributes);
   ir::Value* weight = node.emit("DequantizeLinear", {node.need(3), w.scale, w.zero}, w.attributes);

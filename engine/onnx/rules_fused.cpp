@@ -2,8 +2,6 @@
 // Fused operators of com.microsoft, decomposed again: GELUs, SkipLayerNormalization and
 // SkipSimplifiedLayerNormalization, EmbedLayerNormalization. The compiler then fuses them as it
 // does every other spelling.
-#include <fmt/format.h>
-
 #include <array>
 
 #include "onnx/importer.hpp"
@@ -55,16 +53,15 @@ void import_skip_norm(NodeImport& node, bool rms) {
   const ir::Shape& shape = input->type.shape;
   const ir::Shape& with = skip->type.shape;
   if ((shape.size() != 3 && shape.size() != 2) || with.size() > shape.size())
-    node.fail(fmt::format("input {} and skip {} do not match", ir::str(shape), ir::str(with)));
+    node.fail("input {} and skip {} do not match", ir::str(shape), ir::str(with));
   const std::size_t bias = rms ? 3 : 4;
   for (std::size_t i = 2; i <= bias; ++i)
     if (node.in(i) && (node.shape(i).size() != 1 || node.shape(i)[0] != shape.back()))
-      node.fail(fmt::format("operand {} '{}' {} must be a vector of the hidden size {}", i,
-                            node.in(i)->name, ir::str(node.shape(i)), shape.back().str()));
+      node.fail("operand {} '{}' {} must be a vector of the hidden size {}", i, node.in(i)->name,
+                ir::str(node.shape(i)), shape.back().str());
   ir::Value* sum = node.add(input, skip);
   if (sum->type.shape != shape)
-    node.fail(
-        fmt::format("skip {} cannot be broadcast to input {}", ir::str(with), ir::str(shape)));
+    node.fail("skip {} cannot be broadcast to input {}", ir::str(with), ir::str(shape));
   if (node.in(bias)) sum = node.add(sum, node.in(bias));
   node.bind(0, node.emit(rms ? "RMSNormalization" : "LayerNormalization",
                          {sum, node.need(2), rms ? nullptr : node.in(3)},
@@ -133,8 +130,8 @@ void import_quantized_embed_layer_norm(NodeImport& node) {
   const auto scalar = [&](std::size_t operand) {
     ir::Value* v = node.need(operand);
     if (!v->is_constant() || v->constant->size() != 1)
-      node.fail(fmt::format("operand {} '{}' {} must be a constant with one element", operand,
-                            v->name, ir::str(v->type)));
+      node.fail("operand {} '{}' {} must be a constant with one element", operand, v->name,
+                ir::str(v->type));
     return v->type.shape.empty() ? v : node.constant(v->constant->reshaped({}), v->name);
   };
   std::array<Table, 5> tables;
@@ -142,9 +139,9 @@ void import_quantized_embed_layer_norm(NodeImport& node) {
     if (i == 2 && !node.in(1)) continue;
     tables[i] = {node.need(i + 2), scalar(i + 8), scalar(i + 13)};
     if (tables[i].zero->type.dtype != tables[i].values->type.dtype)
-      node.fail(fmt::format("operand {} '{}' {} does not have the type of its values {}", i + 13,
-                            tables[i].zero->name, ir::str(tables[i].zero->type),
-                            ir::str(tables[i].values->type)));
+      node.fail("operand {} '{}' {} does not have the type of its values {}", i + 13,
+                tables[i].zero->name, ir::str(tables[i].zero->type),
+                ir::str(tables[i].values->type));
   }
   embed_layer_norm(node, tables, nullptr, node.in(7));
 }

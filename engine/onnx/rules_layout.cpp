@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that rearrange elements.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -35,8 +33,8 @@ void import_split(NodeImport& node) {
     const auto parts = static_cast<std::int64_t>(node.proto().output_size());
     const ir::Dim extent = node.shape(0)[axis];
     if (!extent.is_constant() || parts == 0)
-      node.fail(fmt::format("axis {} of size {} cannot be split into {} equal parts", axis,
-                            extent.str(), parts));
+      node.fail("axis {} of size {} cannot be split into {} equal parts", axis, extent.str(),
+                parts);
     // Opset 18: the last part is smaller where it does not divide.
     const std::int64_t size = (extent.constant() + parts - 1) / parts;
     extents.emplace();
@@ -44,8 +42,7 @@ void import_split(NodeImport& node) {
       extents->push_back(std::clamp<std::int64_t>(extent.constant() - i * size, 0, size));
   }
   if (extents->size() != static_cast<std::size_t>(node.proto().output_size()))
-    node.fail(
-        fmt::format("{} extents for {} outputs", extents->size(), node.proto().output_size()));
+    node.fail("{} extents for {} outputs", extents->size(), node.proto().output_size());
   node.finish_all("Split", {node.need(0)}, {{"axis", axis}, {"split", *extents}});
 }
 
@@ -95,8 +92,8 @@ ir::Value* unsliced(NodeImport& node, ir::Value* x, std::vector<std::int64_t>& p
 
 void import_pad(NodeImport& node) {
   if (node.string_attribute("mode", "constant") != "constant")
-    node.fail(fmt::format("mode '{}' is not supported (supported: 'constant')",
-                          node.string_attribute("mode", "")));
+    node.fail("mode '{}' is not supported (supported: 'constant')",
+              node.string_attribute("mode", ""));
   auto pads = node.ints_attribute("pads");
   if (!pads) pads = node.constant_ints(1);
   if (!pads) node.fail("the pads are missing");
@@ -113,8 +110,7 @@ void import_pad(NodeImport& node) {
     }
     pads = all;
   }
-  if (pads->size() != 2 * rank)
-    node.fail(fmt::format("{} pads for a tensor of rank {}", pads->size(), rank));
+  if (pads->size() != 2 * rank) node.fail("{} pads for a tensor of rank {}", pads->size(), rank);
   ir::Value* x = unsliced(node, node.need(0), *pads);
   ir::Value* fill = node.attribute("value")
                         ? node.scalar(node.float_attribute("value", 0), x->type.dtype)

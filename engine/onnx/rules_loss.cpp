@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loss at the end of graphs that were exported from training.
-#include <fmt/format.h>
-
 #include "onnx/importer.hpp"
 
 namespace bertcl::onnx_io {
@@ -15,8 +13,8 @@ void import_cross_entropy(NodeImport& node) {
   if (node.string_attribute("reduction", "mean") != "mean")
     node.fail("a reduction other than 'mean' is not supported");
   if (scores->type.shape.size() != 2 || labels->type.shape.size() != 1)
-    node.fail(fmt::format("scores {} and labels {} must be a matrix and a vector",
-                          ir::str(scores->type), ir::str(labels->type)));
+    node.fail("scores {} and labels {} must be a matrix and a vector", ir::str(scores->type),
+              ir::str(labels->type));
   const ir::Dim rows = scores->type.shape[0], classes = scores->type.shape[1];
   const ir::DType real = scores->type.dtype, id = labels->type.dtype;
   ir::Value* logs = node.emit("LogSoftmax", {scores}, {{"axis", 1}});

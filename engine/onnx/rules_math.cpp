@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators, MatMul, Gemm, Softmax and normalization. A new operator that the IR has
 // under the same name costs one line of the table.
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "onnx/importer.hpp"
@@ -40,8 +38,8 @@ void import_clip(NodeImport& node) {
     ir::Value* value = node.in(i);
     if (!value) return value;
     if (value->type.dtype != dtype || ir::element_count(value->type.shape) != ir::Dim(1))
-      node.fail(fmt::format("the bound '{}' {} must be a single {}", value->name,
-                            ir::str(value->type), ir::name_of(dtype)));
+      node.fail("the bound '{}' {} must be a single {}", value->name, ir::str(value->type),
+                ir::name_of(dtype));
     return node.cast(value->type.shape.empty() ? value : node.reshape(value, {}), inner);
   };
   ir::Value* y = node.cast(node.need(0), inner);
@@ -57,8 +55,8 @@ void import_fold(NodeImport& node) {
   ir::Value* y = node.need(0);
   const ir::DType dtype = y->type.dtype;
   if (adds && !ops::types::floats.contains(dtype))
-    node.fail(fmt::format("operand '{}' is {}; {} expects {}", y->name, ir::name_of(dtype), op,
-                          ops::types::floats.str()));
+    node.fail("operand '{}' is {}; {} expects {}", y->name, ir::name_of(dtype), op,
+              ops::types::floats.str());
   const std::size_t count = node.input_count();
   if (count == 1) return node.finish("Identity", {y});
   const std::string step = adds ? "Add" : op;
@@ -79,8 +77,8 @@ void import_gemm(NodeImport& node) {
   const double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
   ir::Value* c = beta != 0 ? node.in(2) : nullptr;
   if (!ir::is_float(a->type.dtype) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
-    node.fail(fmt::format("alpha {} and beta {} must be integers for matrices of {}", alpha, beta,
-                          ir::name_of(a->type.dtype)));
+    node.fail("alpha {} and beta {} must be integers for matrices of {}", alpha, beta,
+              ir::name_of(a->type.dtype));
   if (alpha == 1 && !c) return node.finish("MatMul", {a, b});
   ir::Value* matmul = node.emit("MatMul", {a, b});
   if (alpha != 1) {
@@ -115,19 +113,19 @@ void import_pow(NodeImport& node) {
   if (type == other || (!real && type != ir::DType::i32 && type != ir::DType::i64))
     return node.finish("Pow", {base, exponent});
   if (other == ir::DType::boolean)
-    node.fail(fmt::format("the exponent '{}' is {}; Pow expects a number", exponent->name,
-                          ir::str(exponent->type)));
+    node.fail("the exponent '{}' is {}; Pow expects a number", exponent->name,
+              ir::str(exponent->type));
   if (!real && (ir::is_float(other) || other == ir::DType::u64)) {
     if (!exponent->is_constant())
       node.fail(
-          fmt::format("integers '{}' {} to the power of '{}' {}: an exponent of that type must be "
-                      "constant; otherwise cast it to i64",
-                      base->name, ir::str(base->type), exponent->name, ir::str(exponent->type)));
+          "integers '{}' {} to the power of '{}' {}: an exponent of that type must be "
+          "constant; otherwise cast it to i64",
+          base->name, ir::str(base->type), exponent->name, ir::str(exponent->type));
     for (const double e : exponent->constant->to_doubles())
       if (std::abs(e) > 0x1p31 || e != std::floor(e) || e < 0)
-        node.fail(fmt::format(
+        node.fail(
             "integers '{}' {} to the power of {}: integers need a non-negative integer exponent",
-            base->name, ir::str(base->type), e));
+            base->name, ir::str(base->type), e);
   }
   const ir::DType inner = !real ? ir::DType::i64 : type == ir::DType::f64 ? type : ir::DType::f32;
   ir::Value* power = node.emit("Pow", {node.cast(base, inner), node.cast(exponent, inner)});

@@ -2,8 +2,6 @@
 // The QOrdered operators of com.microsoft, which onnxruntime's transformer optimizer writes: int8
 // with f32 scales, no zero points, matrices in the orders of cuBLASLt. They become row-major
 // matrices and Q/DQ pairs, and so what every other quantized file becomes.
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 
@@ -19,8 +17,7 @@ enum Order : std::int64_t { column = 0, row = 1, col32 = 2, col4_4r2_8c = 3, col
 ir::Dim part(NodeImport& node, const ir::Dim& extent, std::int64_t by, std::int64_t order) {
   const auto parts = ir::Dim::divide(extent, by);
   if (!parts)
-    node.fail(
-        fmt::format("order {} needs an extent divisible by {}, found {}", order, by, extent.str()));
+    node.fail("order {} needs an extent divisible by {}, found {}", order, by, extent.str());
   return *parts;
 }
 
@@ -31,7 +28,7 @@ struct Layout {
   std::vector<std::int64_t> perm;
 };
 Layout layout_of(NodeImport& node, std::int64_t order, const ir::Shape& shape) {
-  if (shape.size() < 2) node.fail(fmt::format("order {} needs a matrix", order));
+  if (shape.size() < 2) node.fail("order {} needs a matrix", order);
   const ir::Dim rows = shape[shape.size() - 2], cols = shape.back();
   const auto of_rows = [&](std::int64_t by) { return part(node, rows, by, order); };
   const auto of_cols = [&](std::int64_t by) { return part(node, cols, by, order); };
@@ -48,7 +45,7 @@ Layout layout_of(NodeImport& node, std::int64_t order, const ir::Shape& shape) {
                         // col
       return {{of_cols(32), of_rows(32), 4, 4, 2, 32}, {1, 3, 2, 4, 0, 5}};
     default:
-      node.fail(fmt::format("order {} is not supported (supported: 0 to 4)", order));
+      node.fail("order {} is not supported (supported: 0 to 4)", order);
   }
 }
 
@@ -107,7 +104,7 @@ struct Scale {
 Scale scale_of(NodeImport& node, std::size_t operand, std::int64_t axis) {
   ir::Value* scale = node.need(operand);
   const auto sizes = ir::constant_shape(scale->type.shape);
-  if (!sizes) node.fail(fmt::format("the number of scales '{}' is not constant", scale->name));
+  if (!sizes) node.fail("the number of scales '{}' is not constant", scale->name);
   if (ir::element_count(*sizes) == 1) {
     if (scale->is_constant()) scale = node.constant(scale->constant->reshaped({}), scale->name);
     if (!scale->type.shape.empty()) scale = node.reshape(scale, {});
@@ -183,8 +180,7 @@ void import_qordered_layer_norm(NodeImport& node) {
 /// are quantized before they are divided by the root of the head's size.
 void import_qordered_attention(NodeImport& node) {
   for (const std::size_t i : {18u, 19u})
-    if (node.in(i))
-      node.fail(fmt::format("operand {} (past or relative bias) is not supported", i));
+    if (node.in(i)) node.fail("operand {} (past or relative bias) is not supported", i);
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   if (node.int_attribute("unidirectional", 0)) node.fail("unidirectional is not supported");

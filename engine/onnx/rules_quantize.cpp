@@ -2,8 +2,6 @@
 // Quantization: Q/DQ pairs, int8 GEMMs, and the fused forms of com.microsoft.
 // QuantizeLinear and DequantizeLinear always have a zero point; per tensor it and the scale are
 // scalars and there is no axis, per axis both are vectors.
-#include <fmt/format.h>
-
 #include <cmath>
 #include <string_view>
 
@@ -30,21 +28,19 @@ ir::Value* zeros_like_scale(NodeImport& node, const ir::Value* scale, ir::DType 
   const auto sizes = ir::constant_shape(scale->type.shape);
   if (!sizes) node.fail("the number of scales is not constant");
   if (ir::element_count(*sizes) > kMostScales)
-    node.fail(
-        fmt::format("{} scales, at most {} are supported", ir::element_count(*sizes), kMostScales));
+    node.fail("{} scales, at most {} are supported", ir::element_count(*sizes), kMostScales);
   return node.constant(ir::Tensor::zeros(dtype, *sizes), "zero_point");
 }
 
 void check_operand_count(NodeImport& node, std::size_t most) {
   if (node.input_count() > most)
-    node.fail(fmt::format("got {} operands, expected at most {}", node.input_count(), most));
+    node.fail("got {} operands, expected at most {}", node.input_count(), most);
 }
 
 /// Where a rule casts an operand, no later inference would see what it was.
 void check_integers(NodeImport& node, const ir::Value* x) {
   if (ir::is_float(x->type.dtype) || x->type.dtype == ir::DType::boolean)
-    node.fail(
-        fmt::format("operand '{}' is {}, expected quantized integers", x->name, ir::str(x->type)));
+    node.fail("operand '{}' is {}, expected quantized integers", x->name, ir::str(x->type));
 }
 
 /// (x - zero point) * scale by elements, where scale and zero point broadcast to x.
@@ -59,13 +55,11 @@ ir::Value* dequantized_elements(NodeImport& node, ir::Value* x, ir::Value* scale
 ir::Value* quantized_elements(NodeImport& node, ir::Value* x, ir::Value* scale, ir::Value* zero,
                               ir::DType type) {
   if (!ir::is_int8(type))
-    node.fail(
-        fmt::format("quantizing to {} with per-element scales is not supported (supported: i8, u8)",
-                    ir::name_of(type)));
+    node.fail("quantizing to {} with per-element scales is not supported (supported: i8, u8)",
+              ir::name_of(type));
   const ir::DType real = scale->type.dtype;
   if (!ir::is_float(x->type.dtype) && x->type.dtype != ir::DType::i32)
-    node.fail(
-        fmt::format("operand '{}' is {}, expected a float type or i32", x->name, ir::str(x->type)));
+    node.fail("operand '{}' is {}, expected a float type or i32", x->name, ir::str(x->type));
   ir::Value* steps = node.emit("Round", {node.emit("Div", {node.cast(x, real), scale})});
   if (zero) steps = node.add(steps, node.cast(zero, real));
   const double low = type == ir::DType::u8 ? 0 : -128;
@@ -80,8 +74,8 @@ void check_scale(NodeImport& node, const ir::Value* scale, bool quantizes) {
   const std::vector<double> values = scale->constant->to_doubles();
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values[i]) || values[i] < 0 || (quantizes && values[i] == 0))
-      node.fail(fmt::format("scale '{}' is {} at element {}, expected a finite number {} 0",
-                            scale->name, values[i], i, quantizes ? "above" : "of at least"));
+      node.fail("scale '{}' is {} at element {}, expected a finite number {} 0", scale->name,
+                values[i], i, quantizes ? "above" : "of at least");
 }
 
 /// Blocked quantization (opset 21): one scale for each `block` neighbours along the axis, the last
@@ -92,12 +86,12 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
   std::int64_t axis = node.int_attribute("axis", 1);
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank || block < 1)
-    node.fail(fmt::format("axis or block_size {} is invalid for rank {}", block, rank));
+    node.fail("axis or block_size {} is invalid for rank {}", block, rank);
   const ir::Dim extent = x->type.shape[static_cast<std::size_t>(axis)];
   if (!extent.is_constant()) node.fail("the extent of the blocked axis is not constant");
   if (extent.constant() > kMostScales)
-    node.fail(fmt::format("the blocked axis has {} elements, at most {} are supported",
-                          extent.constant(), kMostScales));
+    node.fail("the blocked axis has {} elements, at most {} are supported", extent.constant(),
+              kMostScales);
   std::vector<std::int64_t> block_of(static_cast<std::size_t>(extent.constant()));
   for (std::size_t i = 0; i < block_of.size(); ++i)
     block_of[i] = static_cast<std::int64_t>(i) / block;
@@ -107,13 +101,13 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
     ir::Shape expected = x->type.shape;
     expected[static_cast<std::size_t>(axis)] = (extent.constant() + block - 1) / block;
     if (v->type.shape != expected)
-      node.fail(fmt::format("'{}' {} does not match blocks of {} along axis {} of {}", v->name,
-                            ir::str(v->type), block, axis, ir::str(x->type)));
+      node.fail("'{}' {} does not match blocks of {} along axis {} of {}", v->name,
+                ir::str(v->type), block, axis, ir::str(x->type));
     return node.emit("Gather", {v, blocks}, {{"axis", axis}});
   };
   if (const ir::Value* zero = node.in(2); zero && !quantizes && zero->type.dtype != x->type.dtype)
-    node.fail(fmt::format("zero point '{}' {} does not have the type of '{}' {}", zero->name,
-                          ir::str(zero->type), x->name, ir::str(x->type)));
+    node.fail("zero point '{}' {} does not have the type of '{}' {}", zero->name,
+              ir::str(zero->type), x->name, ir::str(x->type));
   ir::Value *scale = by_element(node.need(1)), *zero = by_element(node.in(2));
   node.bind(0, quantizes
                    ? quantized_elements(node, x, scale, zero, zero ? zero->type.dtype : zero_type)
@@ -146,8 +140,8 @@ void import_quantize(NodeImport& node) {
   const auto code = static_cast<std::int32_t>(node.int_attribute("output_dtype", 0));
   const ir::DType type = code == 0 ? ir::DType::u8 : element_type(code, "attribute 'output_dtype'");
   if (const ir::Value* zero = node.in(2); zero && code != 0 && zero->type.dtype != type)
-    node.fail(fmt::format("output_dtype {} contradicts the zero point '{}' {}", ir::name_of(type),
-                          zero->name, ir::str(zero->type)));
+    node.fail("output_dtype {} contradicts the zero point '{}' {}", ir::name_of(type), zero->name,
+              ir::str(zero->type));
   if (const auto precision = static_cast<std::int32_t>(node.int_attribute("precision", 0));
       precision != 0 && element_type(precision, "attribute 'precision'") != ir::DType::f32)
     node.fail("a division in another precision than f32 is not supported");
@@ -256,8 +250,7 @@ void import_qlinear_matmul(NodeImport& node) {
 }
 
 void import_dynamic_quantize(NodeImport& node) {
-  if (node.input_count() > 1)
-    node.fail(fmt::format("got {} operands, expected one", node.input_count()));
+  if (node.input_count() > 1) node.fail("got {} operands, expected one", node.input_count());
   node.finish_all("DynamicQuantizeLinear", {node.need(0)}, {}, 3);
 }
 

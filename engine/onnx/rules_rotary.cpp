@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RotaryEmbedding of opset 23 and of com.microsoft, decomposed into what exporters write before it:
 // heads * cos + Concat(-heads[half:], heads[:half]) * sin.
-#include <fmt/format.h>
-
 #include "onnx/importer.hpp"
 
 namespace bertcl::onnx_io {
@@ -31,8 +29,8 @@ ir::Value* table_of(NodeImport& node, std::size_t i, ir::Value* positions, std::
   if (positions) table = node.emit("Gather", {table, positions}, {{"axis", 0}});
   const ir::Shape& shape = table->type.shape;
   if (shape.size() != 3 || shape[2] != ir::Dim(half))
-    node.fail(fmt::format("'{}' {} must give [batch, seq, {}]", node.need(i)->name,
-                          ir::str(node.need(i)->type), half));
+    node.fail("'{}' {} must give [batch, seq, {}]", node.need(i)->name, ir::str(node.need(i)->type),
+              half);
   return node.reshape(table, rows_first ? ir::Shape{shape[0], shape[1], 1, shape[2]}
                                         : ir::Shape{shape[0], 1, shape[1], shape[2]});
 }
@@ -71,17 +69,16 @@ void rotate(NodeImport& node, const Tables& tables, std::int64_t heads) {
   const bool rows_first = given.size() == 3;
   if (rows_first) {
     const auto size = heads > 0 ? ir::Dim::divide(given[2], heads) : std::nullopt;
-    if (!size) node.fail(fmt::format("cannot split {} into {} heads", ir::str(x->type), heads));
+    if (!size) node.fail("cannot split {} into {} heads", ir::str(x->type), heads);
     x = node.reshape(x, {given[0], given[1], heads, *size});
   }
   if (x->type.shape.size() != 4 || !x->type.shape[3].is_constant())
-    node.fail(fmt::format("'{}' {} must have rank 3 or 4 and a known head size", x->name,
-                          ir::str(x->type)));
+    node.fail("'{}' {} must have rank 3 or 4 and a known head size", x->name, ir::str(x->type));
   const std::int64_t size = x->type.shape[3].constant();
   std::int64_t rotated = node.int_attribute("rotary_embedding_dim", 0);
   if (rotated == 0) rotated = size;
   if (rotated < 2 || rotated % 2 != 0 || rotated > size)
-    node.fail(fmt::format("rotary_embedding_dim {} must be even and at most {}", rotated, size));
+    node.fail("rotary_embedding_dim {} must be even and at most {}", rotated, size);
   ir::Value* cos = table_of(node, tables.cos, tables.positions, rotated / 2, rows_first);
   ir::Value* sin = table_of(node, tables.sin, tables.positions, rotated / 2, rows_first);
   ir::Value* part = rotated == size ? x : columns(node, x, 0, rotated);
@@ -90,9 +87,9 @@ void rotate(NodeImport& node, const Tables& tables, std::int64_t heads) {
                      : rotated_halves(node, part, cos, sin, rotated);
   if (rotated != size) y = concat(node, y, columns(node, x, rotated, size));
   if (y->type.shape != x->type.shape)
-    node.fail(fmt::format(
-        "cosines {} and sines {} do not match '{}' {}", ir::str(node.need(tables.cos)->type),
-        ir::str(node.need(tables.sin)->type), node.need(0)->name, ir::str(node.need(0)->type)));
+    node.fail("cosines {} and sines {} do not match '{}' {}", ir::str(node.need(tables.cos)->type),
+              ir::str(node.need(tables.sin)->type), node.need(0)->name,
+              ir::str(node.need(0)->type));
   node.bind(0, rows_first ? node.reshape(y, given) : y);
 }
 
@@ -106,7 +103,7 @@ void import_rotary_embedding(NodeImport& node) {
 /// number is not given.
 void import_contrib_rotary_embedding(NodeImport& node) {
   if (const double scale = node.float_attribute("scale", 1.0); scale != 1.0)
-    node.fail(fmt::format("a scale of {} is not supported", scale));
+    node.fail("a scale of {} is not supported", scale);
   if (node.int_attribute("is_packed_batching", 0))
     node.fail("packed batches (is_packed_batching) are not supported");
   const ir::Shape &x = node.shape(0), &table = node.shape(2);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention and attention_q: scaled dot-product attention (Vaswani et al., 2017) of padded or of
 // packed sequences, with the quantization of scores and probabilities that a file asks for.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -57,10 +55,10 @@ std::vector<ir::Type> infer_heads(InferContext& context) {
   const bool in_place = node.has("offsets");
   if (in_place && !declared.empty()) shape.back() = declared.back();
   if (!shape.back().is_constant() || heads < 1 || shape.back().constant() % heads != 0)
-    context.fail(fmt::format("cannot split {} columns into {} heads", shape.back().str(), heads));
+    context.fail("cannot split {} columns into {} heads", shape.back().str(), heads);
   const std::int64_t key_heads = node.int_attribute("key_heads", heads);
   if (key_heads < 1 || heads % key_heads != 0)
-    context.fail(fmt::format("{} heads cannot share {} key heads", heads, key_heads));
+    context.fail("{} heads cannot share {} key heads", heads, key_heads);
   const std::int64_t hidden = shape.back().constant();
   for (std::size_t i = 0; i < 3; ++i) {
     const ir::Shape& operand = context.shape(i);
@@ -68,8 +66,7 @@ std::vector<ir::Type> infer_heads(InferContext& context) {
     const std::int64_t end = first + (i == 0 ? hidden : hidden / heads * key_heads);
     if (operand.empty() || !operand.back().is_constant() || first < 0 ||
         end > operand.back().constant())
-      context.fail(
-          fmt::format("{} does not contain columns {} to {}", context.described(i), first, end));
+      context.fail("{} does not contain columns {} to {}", context.described(i), first, end);
   }
   if (context.has(at.seq_offsets) != (shape.size() == 2) ||
       context.has(at.key_mask) != context.has(at.seq_offsets))
@@ -85,11 +82,11 @@ std::vector<ir::Type> infer_heads(InferContext& context) {
                           : bias.size() == 4 && bias[0] == shape[0] && bias[1] == ir::Dim(heads) &&
                                 bias[2] == shape[1] && bias[3] == shape[1];
     if (!of_sizes && !of_tokens)
-      context.fail(fmt::format("{} is neither [1, {} or 1, seq, seq] nor of position_scores",
-                               context.described(at.bias), heads));
+      context.fail("{} is neither [1, {} or 1, seq, seq] nor of position_scores",
+                   context.described(at.bias), heads);
   }
   if (node.has("window") && node.int_attribute("window") < 1)
-    context.fail(fmt::format("a window of {}", node.int_attribute("window")));
+    context.fail("a window of {}", node.int_attribute("window"));
   return {{type_of_result(context, 0, at.out_scale), std::move(shape)}};
 }
 

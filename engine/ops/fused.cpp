@@ -2,8 +2,6 @@
 // Shared by the definitions of bertcl's own ops: quantized operands and results.
 #include "ops/fused.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "ops/quantization.hpp"
@@ -29,7 +27,7 @@ void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
   if ((shape.size() == 1 && shape[0] == n) ||
       (or_one_element && element_count(shape) == ir::Dim(1)))
     return;
-  context.fail(fmt::format("{} does not have {} columns", context.described(i), n.str()));
+  context.fail("{} does not have {} columns", context.described(i), n.str());
 }
 
 ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t scale) {
@@ -37,8 +35,8 @@ ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t
   if (!context.has(scale))
     return result.type.dtype == ir::DType::bf16 ? ir::DType::bf16 : ir::DType::f32;
   if (!ir::is_int8(result.type.dtype))
-    context.fail(fmt::format("'{}' has the scale '{}' but is {}", result.name,
-                             context.node.input(scale)->name, ir::str(result.type)));
+    context.fail("'{}' has the scale '{}' but is {}", result.name, context.node.input(scale)->name,
+                 ir::str(result.type));
   return result.type.dtype;
 }
 

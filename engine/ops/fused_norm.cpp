@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // add_norm and embed_norm: LayerNorm or RMSNorm of a sum, in f32 and quantized for its readers.
-#include <fmt/format.h>
-
 #include "ops/fused.hpp"
 #include "ops/norm.hpp"
 #include "ops/operands.hpp"
@@ -19,7 +17,7 @@ std::vector<ir::Type> results(const InferContext& context, ir::Shape shape, std:
     const std::size_t scale = out_scale + 2 * (i - first);
     const bool is_bf16 = context.node.outputs[i]->type.dtype == ir::DType::bf16;
     if (i > first + 1 || context.has(scale) == is_bf16)
-      context.fail(fmt::format("result {} {} scale", i, is_bf16 ? "is bf16 and has a" : "has no"));
+      context.fail("result {} {} scale", i, is_bf16 ? "is bf16 and has a" : "has no");
     check_vector(context, scale, shape.back(), /*or_one_element=*/true);
     check_vector(context, scale + 1, shape.back(), /*or_one_element=*/true);
     types.push_back({type_of_result(context, i, scale), shape});
@@ -55,8 +53,8 @@ std::vector<ir::Type> infer_add_norm(InferContext& context) {
     if (!context.has(term.value)) continue;
     const ir::Type& type = context.type(term.value);
     if (type.shape != shape || ir::is_int8(type.dtype) != context.has(term.scale))
-      context.fail(fmt::format("{} is not a term of the sum {}, or has no scale",
-                               context.described(term.value), ir::str(shape)));
+      context.fail("{} is not a term of the sum {}, or has no scale", context.described(term.value),
+                   ir::str(shape));
     check_vector(context, term.scale, shape.back(), /*or_one_element=*/true);
     check_vector(context, term.zero_point, shape.back(), /*or_one_element=*/true);
   }
@@ -80,15 +78,14 @@ std::vector<ir::Type> infer_embed_norm(InferContext& context) {
   if (word.size() != 2) context.fail("the word table is not [words, hidden]");
   for (const std::size_t i : {+o::position, +o::type})
     if (context.has(i) && (context.shape(i).size() != 2 || context.shape(i)[1] != word[1]))
-      context.fail(fmt::format("the table {} does not have {} columns", context.described(i),
-                               word[1].str()));
+      context.fail("the table {} does not have {} columns", context.described(i), word[1].str());
   check_vector(context, o::gamma, word[1]);
   check_vector(context, o::beta, word[1]);
   ir::Shape shape = context.shape(o::ids);
   for (const std::size_t i : {+o::types, +o::positions})
     if (context.has(i) && context.shape(i) != shape)
-      context.fail(fmt::format("{} does not have the shape of '{}'", context.described(i),
-                               context.node.input(o::ids)->name));
+      context.fail("{} does not have the shape of '{}'", context.described(i),
+                   context.node.input(o::ids)->name);
   if (context.has(o::types) && !context.has(o::type)) context.fail("token types without a table");
   shape.push_back(word[1]);
   return results(context, std::move(shape), o::out_scale);
@@ -109,8 +106,7 @@ std::vector<ir::Tensor> evaluate_embed_norm(const EvaluateContext& context) {
     for (std::int64_t i = 0; i < rows; ++i) {
       std::int64_t at = given.empty() ? otherwise(i) : given[static_cast<std::size_t>(i)];
       if (at < 0) at += count;  // as Gather counts from the end
-      if (at < 0 || at >= count)
-        context.fail(fmt::format("row {} is outside a table of {}", at, count));
+      if (at < 0 || at >= count) context.fail("row {} is outside a table of {}", at, count);
       for (std::int64_t d = 0; d < hidden; ++d)
         sum[static_cast<std::size_t>(i * hidden + d)] +=
             values[static_cast<std::size_t>(at * hidden + d)];

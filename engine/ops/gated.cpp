@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gated: the middle of a gated feed-forward part (Shazeer, 2020).
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "ops/fused.hpp"
@@ -15,10 +13,10 @@ namespace o = operands::gated;
 std::vector<ir::Type> infer_gated(InferContext& context) {
   const ir::Shape& shape = context.shape(o::gate);
   if (shape.empty() || context.shape(o::up) != shape)
-    context.fail(fmt::format("gate {} and up {} are not rows of the same size",
-                             ir::str(context.type(o::gate)), ir::str(context.type(o::up))));
+    context.fail("gate {} and up {} are not rows of the same size", ir::str(context.type(o::gate)),
+                 ir::str(context.type(o::up)));
   if (context.node.has("activation") && context.node.string_attribute("activation") != "silu")
-    context.fail(fmt::format("unknown activation {}", context.node.string_attribute("activation")));
+    context.fail("unknown activation {}", context.node.string_attribute("activation"));
   check_vector(context, o::out_scale, shape.back(), /*or_one_element=*/true);
   check_vector(context, o::out_zero_point, shape.back(), /*or_one_element=*/true);
   return {{type_of_result(context, 0, o::out_scale), shape}};

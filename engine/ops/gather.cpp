@@ -12,7 +12,7 @@ namespace {
 /// An index counted from the start; throws if it is outside.
 std::int64_t index_within(const EvaluateContext& context, std::int64_t i, std::int64_t extent) {
   if (i < -extent || i >= extent)
-    context.fail(fmt::format("index {} is out of range for an axis of {}", i, extent));
+    context.fail("index {} is out of range for an axis of {}", i, extent);
   return i < 0 ? i + extent : i;
 }
 
@@ -49,8 +49,7 @@ std::vector<ir::Tensor> evaluate_gather(const EvaluateContext& context) {
 
 [[noreturn]] void fail_too_many(const auto& context, std::int64_t indices, std::size_t axis,
                                 std::int64_t data) {
-  context.fail(fmt::format("the indices have {} entries along axis {}, the data has {}", indices,
-                           axis, data));
+  context.fail("the indices have {} entries along axis {}, the data has {}", indices, axis, data);
 }
 
 std::vector<ir::Type> infer_gather_elements(InferContext& context) {
@@ -94,8 +93,7 @@ std::vector<ir::Type> infer_gather_nd(InferContext& context) {
   const std::int64_t depth = indices.back().constant();
   if (batch < 0 || depth < 1 || batch >= static_cast<std::int64_t>(indices.size()) ||
       batch + depth > static_cast<std::int64_t>(data.shape.size()))
-    context.fail(
-        fmt::format("indices {} do not match data {}", ir::str(indices), ir::str(data.shape)));
+    context.fail("indices {} do not match data {}", ir::str(indices), ir::str(data.shape));
   for (std::int64_t d = 0; d < batch; ++d)
     same_extent(context, data.shape[d], indices[d], fmt::format("extent {} of the operands", d));
   ir::Type type{data.dtype, {indices.begin(), indices.end() - 1}};
@@ -138,7 +136,7 @@ std::vector<ir::Type> infer_one_hot(InferContext& context) {
   const auto* depth = context.elements(1);
   if (!depth || depth->size() != 1) context.fail("the depth must be a known size");
   if (depth->front().is_constant() && depth->front().constant() < 0)
-    context.fail(fmt::format("the depth is {}", depth->front().str()));
+    context.fail("the depth is {}", depth->front().str());
   if (ir::element_count(context.shape(2)) != ir::Dim(2)) context.fail("values must be [off, on]");
   ir::Type type{context.type(2).dtype, context.shape(0)};
   const auto axis = context.axis("axis", -1, type.shape.size() + 1);
@@ -199,7 +197,7 @@ std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
   const auto rank = static_cast<std::int64_t>(x.shape().size());
   std::int64_t axis = context.in(1).to_ints().at(0);
   if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) context.fail(fmt::format("axis {} is out of range", axis));
+  if (axis < 0 || axis >= rank) context.fail("axis {} is out of range", axis);
   const bool exclusive = context.node.int_attribute("exclusive", 0) != 0;
   const bool reverse = context.node.int_attribute("reverse", 0) != 0;
   const std::int64_t n = x.shape()[axis], step = dense_strides(x.shape())[axis];

@@ -24,8 +24,7 @@ std::vector<ir::Type> infer_transpose(InferContext& context) {
     out.shape.push_back(in.shape[p]);
   }
   if (perm.size() != in.shape.size())
-    context.fail(
-        fmt::format("perm has {} entries for a tensor of rank {}", perm.size(), in.shape.size()));
+    context.fail("perm has {} entries for a tensor of rank {}", perm.size(), in.shape.size());
   return {out};
 }
 std::vector<ir::Tensor> evaluate_transpose(const EvaluateContext& context) {
@@ -45,14 +44,14 @@ std::vector<ir::Type> infer_concat(InferContext& context) {
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i) {
     const ir::Type& in = context.type(i);
     if (in.dtype != out.dtype || in.shape.size() != out.shape.size())
-      context.fail(fmt::format("'{}' {} cannot be concatenated with {}",
-                               context.node.input(i)->name, ir::str(in), ir::str(out)));
+      context.fail("'{}' {} cannot be concatenated with {}", context.node.input(i)->name,
+                   ir::str(in), ir::str(out));
     for (std::size_t d = 0; d < out.shape.size(); ++d) {
       if (d == static_cast<std::size_t>(axis)) {
         const auto sum = context.values.apply(context.graph, "Add", out.shape[d], in.shape[d]);
         if (sum->is_constant() && sum->constant() < 0)
-          context.fail(fmt::format("extents {} and {} add up to a negative extent",
-                                   out.shape[d].str(), in.shape[d].str()));
+          context.fail("extents {} and {} add up to a negative extent", out.shape[d].str(),
+                       in.shape[d].str());
         out.shape[d] = *sum;
       } else {
         out.shape[d] = same_extent(context, out.shape[d], in.shape[d],
@@ -88,8 +87,7 @@ std::vector<ir::Type> infer_split(InferContext& context) {
   const auto axis = context.axis("axis", 0, in.shape.size());
   const auto& extents = context.node.ints_attribute("split");
   if (extents.size() != context.node.outputs.size())
-    context.fail(
-        fmt::format("{} extents for {} results", extents.size(), context.node.outputs.size()));
+    context.fail("{} extents for {} results", extents.size(), context.node.outputs.size());
   std::int64_t sum = 0;
   std::vector<ir::Type> types;
   for (const std::int64_t n : extents) {
@@ -100,8 +98,8 @@ std::vector<ir::Type> infer_split(InferContext& context) {
     types.back().shape[axis] = n;
   }
   if (in.shape[axis].is_constant() && in.shape[axis].constant() != sum)
-    context.fail(fmt::format("the extents sum to {}, axis {} of {} has {}", sum, axis,
-                             ir::str(in.shape), in.shape[axis].str()));
+    context.fail("the extents sum to {}, axis {} of {} has {}", sum, axis, ir::str(in.shape),
+                 in.shape[axis].str());
   same_extent(context, in.shape[axis], sum, "the axis");
   return types;
 }
@@ -159,7 +157,7 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
   for (std::int64_t i = 0; i < count.constant(); ++i) {
     std::int64_t axis = axes ? (*axes)[i] : i;
     if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank) context.fail(fmt::format("axis {} is out of range", axis));
+    if (axis < 0 || axis >= rank) context.fail("axis {} is out of range", axis);
     const std::int64_t step = steps ? (*steps)[i] : 1;
     if (step == 0) context.fail("a step is 0");
     ir::Dim& d = type.shape[axis];
@@ -217,8 +215,8 @@ std::vector<ir::Tensor> evaluate_slice_op(const EvaluateContext& context) {
     if (!by_type) s = clamp_slice(starts[i], context.in(2).to_ints().at(i), steps.at(i), extent);
     const std::int64_t last = s.start + (s.count - 1) * s.step;
     if (s.count > 0 && (s.start < 0 || last < 0 || s.start >= extent || last >= extent))
-      context.fail(fmt::format("elements {} to {} are out of range for axis {} of {}", s.start,
-                               last, a, extent));
+      context.fail("elements {} to {} are out of range for axis {} of {}", s.start, last, a,
+                   extent);
     sizes[a] = s.count;
     base += s.count > 0 ? s.start * strides[a] : 0;
     if (s.count > 1) strides[a] *= s.step;  // less than the extent then
@@ -231,8 +229,7 @@ std::vector<ir::Type> infer_pad(InferContext& context) {
   ir::Type type = context.type(0);
   const auto& pads = context.node.ints_attribute("pads");
   const std::size_t rank = type.shape.size();
-  if (pads.size() != 2 * rank)
-    context.fail(fmt::format("{} pads for a tensor of rank {}", pads.size(), rank));
+  if (pads.size() != 2 * rank) context.fail("{} pads for a tensor of rank {}", pads.size(), rank);
   for (std::size_t d = 0; d < rank; ++d) {
     std::int64_t more = 0;
     if (__builtin_add_overflow(pads[d], pads[rank + d], &more))
@@ -275,11 +272,10 @@ std::vector<ir::Type> infer_tile(InferContext& context) {
   ir::Type type = context.type(0);
   const auto* repeats = context.elements(1);
   if (repeats && repeats->size() != type.shape.size())
-    context.fail(
-        fmt::format("{} repeats for a tensor of rank {}", repeats->size(), type.shape.size()));
+    context.fail("{} repeats for a tensor of rank {}", repeats->size(), type.shape.size());
   for (std::size_t d = 0; repeats && d < type.shape.size(); ++d)
     if ((*repeats)[d].is_constant() && (*repeats)[d].constant() < 0)
-      context.fail(fmt::format("{} repeats of dimension {}", (*repeats)[d].str(), d));
+      context.fail("{} repeats of dimension {}", (*repeats)[d].str(), d);
   for (std::size_t d = 0; d < type.shape.size(); ++d)
     type.shape[d] = repeats ? type.shape[d] * (*repeats)[d] : context.graph.fresh_symbol();
   return {type};

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear and linear_q: MatMul with a weight, bias, activation and quantization of the result.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -17,8 +15,7 @@ ir::Shape linear_shape(const InferContext& context) {
   ir::Shape shape = context.shape(0);
   const ir::Shape& w = context.shape(1);
   if (shape.empty() || w.size() != 2)
-    context.fail(fmt::format("cannot multiply {} by the weight {}", context.described(0),
-                             context.described(1)));
+    context.fail("cannot multiply {} by the weight {}", context.described(0), context.described(1));
   same_extent(context, shape.back(), w[0], "the inner extent");
   shape.back() = w[1];
   return shape;
@@ -45,7 +42,7 @@ double activated(const EvaluateContext& context, double x) {
   if (name == "gelu_tanh")
     return 0.5 * x *
            (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x)));
-  context.fail(fmt::format("unknown activation '{}'", name));
+  context.fail("unknown activation '{}'", name);
 }
 
 ir::Sizes linear_sizes(const EvaluateContext& context) {
@@ -84,8 +81,8 @@ std::vector<ir::Type> infer_linear_q(InferContext& context) {
   const ir::Dim rows = *ir::Dim::divide(element_count(shape), n);
   const ir::Dim scales = element_count(context.shape(o::x_scale));
   if (scales != ir::Dim(1) && scales != rows)
-    context.fail(fmt::format("{} is neither one scale nor one per row of {}",
-                             context.described(o::x_scale), context.described(o::x)));
+    context.fail("{} is neither one scale nor one per row of {}", context.described(o::x_scale),
+                 context.described(o::x));
   const ir::DType type = type_of_result(context, 0, o::out_scale);
   return {{type, std::move(shape)}};
 }

@@ -39,7 +39,7 @@ std::pair<ir::Sizes, std::vector<Sum>> multiply(const EvaluateContext& context, 
   if (column) right.push_back(1);
   const std::int64_t m = left[left.size() - 2], k = left.back(), n = right.back();
   if (right[right.size() - 2] != k)
-    context.fail(fmt::format("the inner extents are {} and {}", k, right[right.size() - 2]));
+    context.fail("the inner extents are {} and {}", k, right[right.size() - 2]);
   const ir::Sizes left_batch(left.begin(), left.end() - 2);
   const ir::Sizes right_batch(right.begin(), right.end() - 2);
   const ir::Sizes batch = broadcast(context, left_batch, right_batch);
@@ -109,9 +109,8 @@ void check_quantized(const InferContext& context, std::size_t operand, std::size
         context, type.shape[type.shape.size() - axis_from_end], n,
         fmt::format("the number of zero points '{}'", context.node.input(zero_point)->name));
   if (!ranks)
-    context.fail(fmt::format("zero point '{}' {} does not match '{}' {}",
-                             context.node.input(zero_point)->name, ir::str(zero),
-                             context.node.input(operand)->name, ir::str(type)));
+    context.fail("zero point '{}' {} does not match '{}' {}", context.node.input(zero_point)->name,
+                 ir::str(zero), context.node.input(operand)->name, ir::str(type));
 }
 
 /// MatMulInteger(a, b, a_zero_point, b_zero_point): a by rows, b by columns.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax, LogSoftmax, LayerNormalization and RMSNormalization. Sums are kept in double.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -49,8 +47,8 @@ std::vector<ir::Type> infer_layer_norm(InferContext& context) {
   const ir::Shape normalized(in.shape.begin() + axis, in.shape.end());
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
     if (context.has(i) && broadcast(context, normalized, context.shape(i)) != normalized)
-      context.fail(fmt::format("{} does not match the normalized extents {}", context.described(i),
-                               ir::str(normalized)));
+      context.fail("{} does not match the normalized extents {}", context.described(i),
+                   ir::str(normalized));
   return {in};
 }
 /// RMSNormalization(x, scale) {axis, epsilon}: the same without mean and bias.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The semantics of each IR operator: the types of its results and its values on the host.
 #pragma once
+#include <fmt/format.h>
+
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +34,11 @@ struct InferContext {
   std::int64_t axis(std::string_view key, std::int64_t otherwise, std::size_t rank) const;
   /// Throws bertcl::Error that names the node.
   [[noreturn]] void fail(const std::string& what) const;
+  template <class First, class... Rest>
+  [[noreturn]] void fail(fmt::format_string<First, Rest...> what, First&& first,
+                         Rest&&... rest) const {
+    fail(fmt::format(what, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 };
 
 /// The context of evaluation for one node.
@@ -46,6 +53,11 @@ struct EvaluateContext {
   ir::Sizes result_sizes(std::size_t i = 0) const;
   std::int64_t axis(std::string_view key, std::int64_t otherwise, std::size_t rank) const;
   [[noreturn]] void fail(const std::string& what) const;
+  template <class First, class... Rest>
+  [[noreturn]] void fail(fmt::format_string<First, Rest...> what, First&& first,
+                         Rest&&... rest) const {
+    fail(fmt::format(what, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 };
 
 /// What passes and planner need to know about any operator.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The borders of packed tokens: pack_inputs, pack and unpack (docs/architecture.md); and
 // quantize_rows.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -26,12 +24,11 @@ std::vector<ir::Type> infer_pack_inputs(InferContext& context) {
   namespace o = operands::pack_inputs;
   const bool has_ids = context.has(o::ids);
   const ir::Shape ids = has_ids ? context.shape(o::ids) : rows_attribute(context.node);
-  if (ids.size() != 2)
-    context.fail(fmt::format("{} is not [batch, seq]", has_ids ? "ids" : "rows"));
+  if (ids.size() != 2) context.fail("{} is not [batch, seq]", has_ids ? "ids" : "rows");
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
     if (context.has(i) && (!has_ids || context.shape(i) != ids))
-      context.fail(fmt::format("{} does not have the shape of '{}'", context.described(i),
-                               has_ids ? context.node.input(o::ids)->name : ir::str(ids)));
+      context.fail("{} does not have the shape of '{}'", context.described(i),
+                   has_ids ? context.node.input(o::ids)->name : ir::str(ids));
   const ir::Shape rows{symbols::dim(symbols::tokens)};
   return {{ir::DType::i32, rows},
           {ir::DType::i32, rows},
@@ -83,13 +80,13 @@ std::vector<ir::Type> infer_unpack(InferContext& context) {
   std::vector<ir::Type> parts;
   for (const ir::Value* result : results) {
     if (result->type.shape.size() != 3 || !result->type.shape.back().is_constant())
-      context.fail(fmt::format("'{}' is not [batch, seq, columns]", result->name));
+      context.fail("'{}' is not [batch, seq, columns]", result->name);
     columns += result->type.shape.back().constant();
     parts.push_back({type, shape});
     parts.back().shape.back() = result->type.shape.back();
   }
   if (results.size() > 2 || rows.size() != 2 || rows.back() != ir::Dim(columns))
-    context.fail(fmt::format("the results are not two parts of the columns of {}", ir::str(rows)));
+    context.fail("the results are not two parts of the columns of {}", ir::str(rows));
   return parts;
 }
 
@@ -138,8 +135,7 @@ std::vector<ir::Tensor> evaluate_unpack(const EvaluateContext& context) {
 std::vector<ir::Type> infer_quantize_rows(InferContext& context) {
   const ir::DType type = context.node.output()->type.dtype;
   if (!ir::is_int8(type) || context.shape(0).empty())
-    context.fail(
-        fmt::format("cannot quantize rows of {} to {}", context.described(0), ir::name_of(type)));
+    context.fail("cannot quantize rows of {} to {}", context.described(0), ir::name_of(type));
   ir::Shape scales = context.shape(0);
   scales.back() = ir::Dim(1);
   return {{type, context.shape(0)}, {ir::DType::f32, std::move(scales)}};

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // pool: one vector for each sequence from the vectors of its tokens (Reimers and Gurevych, 2019).
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -20,7 +18,7 @@ std::vector<ir::Type> infer_pool(InferContext& context) {
   const bool packed = context.has(o::seq_offsets);
   const std::string& kind = context.node.string_attribute("kind");
   if (std::ranges::find(o::kinds, kind) == std::end(o::kinds))
-    context.fail(fmt::format("unknown kind '{}'", kind));
+    context.fail("unknown kind '{}'", kind);
   if (packed != context.has(o::key_mask) || x.size() < 2 || x.size() > 3 ||
       (packed && x.size() == 3))
     context.fail(
@@ -31,8 +29,7 @@ std::vector<ir::Type> infer_pool(InferContext& context) {
   if (!x.back().is_constant()) context.fail("the size of a row is not known");
   const std::int64_t hidden = x.back().constant();
   const std::int64_t columns = context.node.int_attribute("columns", hidden);
-  if (columns < 1 || columns > hidden)
-    context.fail(fmt::format("{} columns of rows of {}", columns, hidden));
+  if (columns < 1 || columns > hidden) context.fail("{} columns of rows of {}", columns, hidden);
   const ir::Shape& declared = context.node.output()->type.shape;
   if (packed && declared.size() != 2) context.fail("the result is not [batch, columns]");
   return {{ir::DType::f32, {packed ? declared[0] : x[0], ir::Dim(columns)}}};

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // position_scores: what relative positions add to the scores of attention.
-#include <fmt/format.h>
-
 #include "ops/fused.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
@@ -18,12 +16,10 @@ std::vector<ir::Type> infer_position_scores(InferContext& context) {
   const std::int64_t first = context.node.int_attribute("offset", 0);
   if (positions.size() != 3 || positions[0] != ir::Dim(heads) || !positions[1].is_constant() ||
       !positions[2].is_constant() || positions[2].constant() < 1)
-    context.fail(
-        fmt::format("{} is not [{}, size, count]", context.described(ps::positions), heads));
+    context.fail("{} is not [{}, size, count]", context.described(ps::positions), heads);
   const std::int64_t end = first + heads * positions[1].constant();
   if (x.empty() || !x.back().is_constant() || first < 0 || end > x.back().constant())
-    context.fail(
-        fmt::format("{} does not contain columns {} to {}", context.described(ps::x), first, end));
+    context.fail("{} does not contain columns {} to {}", context.described(ps::x), first, end);
   if (index.size() < 2 || index.back() != index[index.size() - 2] ||
       ir::element_count(index) != index.back() * index.back())
     context.fail(context.described(ps::index) + " is not [1, .., seq, seq]");
@@ -78,8 +74,7 @@ std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context)
           const std::int64_t from = of_keys ? key : row, to = of_keys ? row : key;
           std::int64_t at = index.at(static_cast<std::size_t>(from * seq + to));
           if (at < 0) at += count;
-          if (at < 0 || at >= count)
-            context.fail(fmt::format("position {} of {} is out of range", at, count));
+          if (at < 0 || at >= count) context.fail("position {} of {} is out of range", at, count);
           double sum = 0.0;
           for (std::int64_t d = 0; d < size; ++d)
             sum += static_cast<double>(x.at(static_cast<std::size_t>((begin + from) * stride +

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "ops/fused.hpp"
@@ -22,18 +20,17 @@ void check_parameters(const InferContext& context) {
   if (ir::element_count(scale.shape) != ir::Dim(1)) {
     const auto axis = context.axis("axis", 1, x.shape.size());
     if (scale.shape.size() != 1 || scale.shape[0] != x.shape[axis])
-      context.fail(fmt::format("scale '{}' {} does not match axis {} of '{}' {}",
-                               context.node.input(1)->name, ir::str(scale), axis,
-                               context.node.input(0)->name, ir::str(x)));
+      context.fail("scale '{}' {} does not match axis {} of '{}' {}", context.node.input(1)->name,
+                   ir::str(scale), axis, context.node.input(0)->name, ir::str(x));
   }
   if (!context.has(2)) return;
   const ir::Type& zero = context.type(2);
   const bool scalars =
       ir::element_count(scale.shape) == ir::Dim(1) && ir::element_count(zero.shape) == ir::Dim(1);
   if (zero.shape != scale.shape && !scalars)
-    context.fail(fmt::format("zero point '{}' {} does not have the shape of scale '{}' {}",
-                             context.node.input(2)->name, ir::str(zero),
-                             context.node.input(1)->name, ir::str(scale)));
+    context.fail("zero point '{}' {} does not have the shape of scale '{}' {}",
+                 context.node.input(2)->name, ir::str(zero), context.node.input(1)->name,
+                 ir::str(scale));
 }
 
 /// The number of the scale that belongs to each element.

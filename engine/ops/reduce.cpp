@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions {axes, keepdims}; without axes, over all of them.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +16,7 @@ std::vector<bool> reduced(const Context& context, std::size_t rank) {
   std::vector<bool> flags(rank, false);
   const auto n = static_cast<std::int64_t>(rank);
   for (std::int64_t a : context.node.ints_attribute("axes")) {
-    if (a < -n || a >= n) context.fail(fmt::format("axis {} is out of range for rank {}", a, rank));
+    if (a < -n || a >= n) context.fail("axis {} is out of range for rank {}", a, rank);
     flags[a < 0 ? a + n : a] = true;
   }
   return flags;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // rotary: the position of a token as an angle by which each pair of columns of a head is turned.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "ops/fused.hpp"
@@ -19,8 +17,8 @@ std::vector<ir::Type> infer_rotary(InferContext& context) {
   const ir::Shape& x = context.shape(r::x);
   const std::int64_t heads = context.node.int_attribute("heads");
   if (x.empty() || !x.back().is_constant() || heads < 1 || x.back().constant() % (2 * heads) != 0)
-    context.fail(fmt::format("cannot split {} into {} heads of an even number of columns",
-                             ir::str(context.type(r::x)), heads));
+    context.fail("cannot split {} into {} heads of an even number of columns",
+                 ir::str(context.type(r::x)), heads);
   const ir::Dim size = x.back().constant() / heads;
   for (const std::size_t i : {r::cos, r::sin}) {
     const ir::Shape& table = context.shape(i);
@@ -30,8 +28,7 @@ std::vector<ir::Type> infer_rotary(InferContext& context) {
         table[table.size() - 2] != context.shape(r::cos)[context.shape(r::cos).size() - 2] ||
         is_of_sequences(table) != is_of_sequences(context.shape(r::cos)) ||
         (is_of_sequences(table) && x.size() == 3 && table.front() != x.front()))
-      context.fail(
-          fmt::format("{} is not [1 or batch, .., seq, {}]", context.described(i), size.str()));
+      context.fail("{} is not [1 or batch, .., seq, {}]", context.described(i), size.str());
   }
   if (context.has(r::seq_offsets) != (x.size() == 2))
     context.fail(

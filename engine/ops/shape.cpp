@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators on shapes: Shape, Size, Reshape, Expand, Squeeze, Unsqueeze, Flatten, Range. Reshape,
 // Expand and Range without their shape operands take the shape from their result type.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -50,7 +48,7 @@ std::vector<ir::Tensor> evaluate_size(const EvaluateContext& context) {
 /// The elements of a shape operand; where they are not known, as many fresh symbols.
 std::vector<ir::Dim> shape_operand(InferContext& context, std::size_t i) {
   if (ir::is_float(context.type(i).dtype) || context.shape(i).size() != 1)
-    context.fail(fmt::format("'{}' must be a vector of integers", context.node.input(i)->name));
+    context.fail("'{}' must be a vector of integers", context.node.input(i)->name);
   if (const auto* elements = context.elements(i)) return *elements;
   const ir::Dim rank = context.shape(i)[0];
   if (!rank.is_constant() || rank.constant() > static_cast<std::int64_t>(max_rank))
@@ -69,29 +67,29 @@ std::vector<ir::Type> infer_reshape(InferContext& context) {
   ir::Dim known(1);
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i] == ir::Dim(-1)) {
-      if (inferred) context.fail(fmt::format("shape {} has two extents of -1", ir::str(out)));
+      if (inferred) context.fail("shape {} has two extents of -1", ir::str(out));
       inferred = i;
       continue;
     }
     if (out[i] == ir::Dim(0) && !keep_zero) {
       if (i >= in.shape.size())
-        context.fail(fmt::format("shape {} copies extent {}, which {} does not have", ir::str(out),
-                                 i, ir::str(in.shape)));
+        context.fail("shape {} copies extent {}, which {} does not have", ir::str(out), i,
+                     ir::str(in.shape));
       out[i] = in.shape[i];
     }
     if (out[i].is_constant() && out[i].constant() < 0)
-      context.fail(fmt::format("shape {} has a negative extent", ir::str(out)));
+      context.fail("shape {} has a negative extent", ir::str(out));
     known = known * out[i];
   }
   const ir::Dim total = ir::element_count(in.shape);
   if (inferred) {
     const auto rest = ir::Dim::divide(total, known);
     if (!rest && total.is_constant() && known.is_constant() && known != ir::Dim(0))
-      context.fail(fmt::format("cannot reshape {} to {}", ir::str(in.shape), ir::str(out)));
+      context.fail("cannot reshape {} to {}", ir::str(in.shape), ir::str(out));
     out[*inferred] = rest ? *rest : context.graph.fresh_symbol();
   } else if (known != total && known.is_constant() && total.is_constant()) {
-    context.fail(fmt::format("cannot reshape {} ({} elements) to {} ({} elements)",
-                             ir::str(in.shape), total.str(), ir::str(out), known.str()));
+    context.fail("cannot reshape {} ({} elements) to {} ({} elements)", ir::str(in.shape),
+                 total.str(), ir::str(out), known.str());
   } else if (known != total) {
     context.graph.assume_equal(known, total);
   }
@@ -117,7 +115,7 @@ std::vector<ir::Type> infer_expand(InferContext& context) {
   const ir::Shape target = shape_operand(context, 1);
   for (const ir::Dim& d : target)
     if (d.is_constant() && d.constant() < 0)
-      context.fail(fmt::format("shape {} has a negative extent", ir::str(target)));
+      context.fail("shape {} has a negative extent", ir::str(target));
   return {{context.type(0).dtype, broadcast(context, context.shape(0), target)}};
 }
 std::vector<ir::Tensor> evaluate_expand(const EvaluateContext& context) {
@@ -134,7 +132,7 @@ std::vector<std::int64_t> sorted_axes(const InferContext& context, std::size_t r
   std::vector<std::int64_t> axes = context.node.ints_attribute("axes");
   const auto n = static_cast<std::int64_t>(rank);
   for (std::int64_t& a : axes) {
-    if (a < -n || a >= n) context.fail(fmt::format("axis {} is out of range for rank {}", a, rank));
+    if (a < -n || a >= n) context.fail("axis {} is out of range for rank {}", a, rank);
     if (a < 0) a += n;
   }
   std::sort(axes.begin(), axes.end());
@@ -153,7 +151,7 @@ std::vector<ir::Type> infer_squeeze(InferContext& context) {
   for (auto a = axes.rbegin(); a != axes.rend(); ++a) {
     const ir::Dim d = type.shape[*a];
     if (d.is_constant() && d.constant() != 1)
-      context.fail(fmt::format("axis {} of {} is not 1", *a, ir::str(type.shape)));
+      context.fail("axis {} of {} is not 1", *a, ir::str(type.shape));
     same_extent(context, d, 1, "the axis");
     type.shape.erase(type.shape.begin() + *a);
   }
@@ -172,8 +170,7 @@ std::vector<ir::Type> infer_flatten(InferContext& context) {
   const ir::Type& in = context.type(0);
   const auto rank = static_cast<std::int64_t>(in.shape.size());
   std::int64_t axis = context.node.int_attribute("axis", 1);
-  if (axis < -rank || axis > rank)
-    context.fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
+  if (axis < -rank || axis > rank) context.fail("axis {} is out of range for rank {}", axis, rank);
   if (axis < 0) axis += rank;
   return {{in.dtype,
            {ir::element_count(ir::Shape{in.shape.begin(), in.shape.begin() + axis}),

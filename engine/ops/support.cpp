@@ -2,8 +2,6 @@
 // Broadcasting, strided copies and the movement of symbolic elements.
 #include "ops/support.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -74,8 +72,8 @@ ir::Shape broadcast(const InferContext& context, const ir::Shape& a, const ir::S
     } else if (const auto united = unite(context, da, db)) {
       d = *united;
     } else {
-      context.fail(fmt::format("shapes {} and {} cannot be broadcast: {} against {}", ir::str(a),
-                               ir::str(b), da.str(), db.str()));
+      context.fail("shapes {} and {} cannot be broadcast: {} against {}", ir::str(a), ir::str(b),
+                   da.str(), db.str());
     }
   }
   return out;
@@ -87,7 +85,7 @@ ir::Sizes broadcast(const EvaluateContext& context, const ir::Sizes& a, const ir
     const std::int64_t da = i < a.size() ? a[a.size() - 1 - i] : 1;
     const std::int64_t db = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (da != db && da != 1 && db != 1)
-      context.fail(fmt::format("extents {} and {} cannot be broadcast", da, db));
+      context.fail("extents {} and {} cannot be broadcast", da, db);
     out[out.size() - 1 - i] = da == 1 ? db : da;
   }
   return out;
@@ -96,7 +94,7 @@ ir::Sizes broadcast(const EvaluateContext& context, const ir::Sizes& a, const ir
 ir::Dim same_extent(const InferContext& context, const ir::Dim& a, const ir::Dim& b,
                     std::string_view what) {
   if (const auto united = unite(context, a, b)) return *united;
-  context.fail(fmt::format("{} differs: {} against {}", what, a.str(), b.str()));
+  context.fail("{} differs: {} against {}", what, a.str(), b.str());
 }
 
 ir::Sizes dense_strides(const ir::Sizes& sizes) {

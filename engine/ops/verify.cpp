@@ -28,12 +28,11 @@ void check_results(ir::Graph& graph, const ir::Node& node, const OpDef& def) {
   InferContext context{graph, node, no_values};
   const std::vector<ir::Type> types = def.infer(context);
   if (node.outputs.size() > types.size())
-    context.fail(fmt::format("{} results, expected at most {}", node.outputs.size(), types.size()));
+    context.fail("{} results, expected at most {}", node.outputs.size(), types.size());
   for (std::size_t i = 0; i < node.outputs.size(); ++i)
     if (node.outputs[i]->type != types[i])
-      context.fail(fmt::format("result '{}' is declared {}, but the operands give {}",
-                               node.outputs[i]->name, ir::str(node.outputs[i]->type),
-                               ir::str(types[i])));
+      context.fail("result '{}' is declared {}, but the operands give {}", node.outputs[i]->name,
+                   ir::str(node.outputs[i]->type), ir::str(types[i]));
 }
 
 }  // namespace

@@ -10,19 +10,17 @@ namespace bertcl::text {
 
 void Vocabulary::add(const std::string& token, const JsonNode& node) {
   const std::int64_t id = node.integer();
-  if (id < 0 || id >= kMost)
-    node.fail(fmt::format("is the id {}; expected one from 0 to {}", id, kMost - 1));
+  if (id < 0 || id >= kMost) node.fail("is the id {}; expected one from 0 to {}", id, kMost - 1);
   const auto at = static_cast<std::size_t>(id);
   if (at >= tokens_.size()) {
     tokens_.resize(at + 1);
     taken_.resize(at + 1);
   }
   if (taken_[at] && tokens_[at] != token)
-    node.fail(fmt::format("is the id {}, which \"{}\" already has", id, tokens_[at]));
+    node.fail("is the id {}, which \"{}\" already has", id, tokens_[at]);
   const auto known = ids_.emplace(token, static_cast<std::int32_t>(id)).first;
   if (known->second != id)
-    node.fail(
-        fmt::format("is the id {}, but \"{}\" already has the id {}", id, token, known->second));
+    node.fail("is the id {}, but \"{}\" already has the id {}", id, token, known->second);
   tokens_[at] = token;
   taken_[at] = true;
 }
@@ -59,7 +57,7 @@ bool is_set(const JsonNode& node, const char* key) {
 void require_token(const JsonNode& node, const char* key, const std::string& token,
                    const Vocabulary& vocabulary) {
   if (!vocabulary.find(token))
-    node.fail(fmt::format("has the {} \"{}\", which its vocabulary lacks", key, token));
+    node.fail("has the {} \"{}\", which its vocabulary lacks", key, token);
 }
 
 std::unique_ptr<Model> read_wordpiece(const JsonNode& node, Vocabulary& vocabulary) {
@@ -82,7 +80,7 @@ std::pair<std::string, std::string> read_merge(const JsonNode& node) {
   const std::string& text = node.string();
   const std::size_t space = text.find(' ');
   if (space == text.npos || text.find(' ', space + 1) != text.npos)
-    node.fail(fmt::format("is \"{}\"; expected two tokens with a space between", text));
+    node.fail("is \"{}\"; expected two tokens with a space between", text);
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
@@ -135,7 +133,7 @@ std::unique_ptr<Model> read_model(const JsonNode& node, Vocabulary& vocabulary) 
   if (type == "WordPiece") return read_wordpiece(node, vocabulary);
   if (type == "BPE") return read_bpe(node, vocabulary);
   if (type == "Unigram") return read_unigram(node, vocabulary);
-  node.fail(fmt::format("is of kind {}; supported are BPE, Unigram and WordPiece", type));
+  node.fail("is of kind {}; supported are BPE, Unigram and WordPiece", type);
 }
 
 }  // namespace bertcl::text

@@ -2,7 +2,6 @@
 // Normalizers that go from character to character, and the reading of all of them.
 #include "text/pipeline/normalizers.hpp"
 
-#include <fmt/format.h>
 #include <unicode/uchar.h>
 
 #include <array>
@@ -194,7 +193,7 @@ std::string decode_base64(const JsonNode& node) {
   int count = 0;
   for (const char c : text) {
     const std::size_t digit = digits.find(c);
-    if (digit == digits.npos) node.fail(fmt::format("is not base64: it has the character '{}'", c));
+    if (digit == digits.npos) node.fail("is not base64: it has the character '{}'", c);
     bits = bits << 6 | static_cast<std::uint32_t>(digit);
     count += 6;
     if (count < 8) continue;
@@ -257,10 +256,10 @@ void add_normalizers(const JsonNode& node, Stages& stages) {
     const JsonNode charsmap = node.at("precompiled_charsmap");
     add(charsmap_normalizer(decode_base64(charsmap), charsmap.path()));
   } else {
-    node.fail(fmt::format(
+    node.fail(
         "is of kind {}; supported are BertNormalizer, ByteLevel, Lowercase, NFC, NFD, NFKC, NFKD, "
         "Nmt, Precompiled, Prepend, Replace, Sequence, Strip and StripAccents",
-        type));
+        type);
   }
 }
 

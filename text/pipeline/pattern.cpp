@@ -2,7 +2,6 @@
 // Search for a string or, by ICU, for a regular expression.
 #include "text/pipeline/pattern.hpp"
 
-#include <fmt/format.h>
 #include <unicode/regex.h>
 #include <unicode/utext.h>
 
@@ -40,8 +39,8 @@ Pattern Pattern::of(const JsonNode& node) {
   pattern.expression_->compiled.reset(icu::RegexPattern::compile(
       icu::UnicodeString::fromUTF8(source.string()), flags, place, status));
   if (U_FAILURE(status))
-    source.fail(fmt::format("is not a regular expression of ICU's: {} at character {}",
-                            u_errorName(status), place.offset));
+    source.fail("is not a regular expression of ICU's: {} at character {}", u_errorName(status),
+                place.offset);
   return pattern;
 }
 

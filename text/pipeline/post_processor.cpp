@@ -2,8 +2,6 @@
 // Reading of post-processors.
 #include "text/pipeline/post_processor.hpp"
 
-#include <fmt/format.h>
-
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,7 +15,7 @@ using Ids = std::vector<std::int32_t>;
 std::int32_t id_at(const JsonNode& node) {
   const std::int64_t id = node.integer();
   if (id < 0 || id > std::numeric_limits<std::int32_t>::max())
-    node.fail(fmt::format("is {}; expected the id of a token", id));
+    node.fail("is {}; expected the id of a token", id);
   return static_cast<std::int32_t>(id);
 }
 
@@ -47,7 +45,7 @@ Layout read_layout(const JsonNode& node, const JsonNode& special) {
     if (const auto text = piece.find("Sequence")) {
       const JsonNode id = text->at("id");
       if (id.string() != "A" && id.string() != "B")
-        id.fail(fmt::format("is \"{}\"; expected \"A\" or \"B\"", id.string()));
+        id.fail("is \"{}\"; expected \"A\" or \"B\"", id.string());
       layout.texts += id.string();
       layout.text_segments.push_back(text->at("type_id").integer());
       layout.around.emplace_back();
@@ -117,8 +115,7 @@ void add_processor(const JsonNode& node, PostProcessor& processor, bool& framed)
     return;
   }
   if (framed)
-    node.fail(
-        fmt::format("is of kind {} after one that adds special tokens; it must be the last", type));
+    node.fail("is of kind {} after one that adds special tokens; it must be the last", type);
   if (type == "ByteLevel") return trim(node, processor);
   framed = true;
   if (type == "TemplateProcessing") {
@@ -129,10 +126,10 @@ void add_processor(const JsonNode& node, PostProcessor& processor, bool& framed)
     trim(node, processor);
     read_named(node, true, processor.special);
   } else {
-    node.fail(fmt::format(
+    node.fail(
         "is of kind {}; supported are BertProcessing, ByteLevel, RobertaProcessing, Sequence and "
         "TemplateProcessing",
-        type));
+        type);
   }
 }
 

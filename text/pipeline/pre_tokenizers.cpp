@@ -134,7 +134,7 @@ Value choose(const JsonNode& node, const Names<Value, count>& names) {
     if (node.string() == name) return value;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
   }
-  node.fail(fmt::format("is \"{}\" (choose from {})", node.string(), known));
+  node.fail("is \"{}\" (choose from {})", node.string(), known);
 }
 
 Behavior behavior_of(const JsonNode& node, Behavior otherwise) {
@@ -201,10 +201,10 @@ void add_pre_tokenizers(const JsonNode& node, Stages& stages) {
                                                     behavior_of(node, Behavior::isolated),
                                                     setting_of(node, "invert", false)));
   } else {
-    node.fail(fmt::format(
+    node.fail(
         "is of kind {}; supported are BertPreTokenizer, ByteLevel, Digits, Metaspace, Punctuation, "
         "Sequence, Split, Whitespace and WhitespaceSplit",
-        type));
+        type);
   }
 }
 
