@@ -35,16 +35,14 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   const std::int64_t hidden = node.output()->type.shape.back().constant();
   g.head_size = static_cast<std::int32_t>(hidden / g.heads);
   if (g.head_size > passes::max_head_size)
-    throw Error(fmt::format("{}: heads of {} columns; the attention kernels take at most {}",
-                            node.describe(), g.head_size, passes::max_head_size));
+    fail(node, "heads of {} columns; the attention kernels take at most {}", g.head_size,
+         passes::max_head_size);
   for (std::size_t i = 0; i < 3; ++i) {
     g.strides[i] = static_cast<std::int32_t>(node.inputs[i]->type.shape.back().constant());
     if (node.has("offsets"))
       g.offsets[i] = static_cast<std::int32_t>(node.ints_attribute("offsets")[i]);
   }
-  if (!seq_offsets)
-    throw Error(fmt::format("{}: attention needs packed tokens; keep the pass pack_tokens enabled",
-                            node.describe()));
+  if (!seq_offsets) fail(node, "attention needs packed tokens; keep the pass pack_tokens enabled");
   return g;
 }
 
@@ -162,8 +160,7 @@ std::vector<AttentionVariant> attention_variants_of(const ir::Node& node) {
 
 void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.input(ops::operands::attention::p_scale))
-    throw Error(fmt::format("{}: its probabilities are quantized but its operands are not",
-                            node.describe()));
+    fail(node, "its probabilities are quantized but its operands are not");
   const ir::Value* seq_offsets = node.input(ops::operands::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
   const bool bf16 = precision_of(node) == "bf16";

@@ -28,9 +28,7 @@ void lower_cast(Builder& b, const ir::Graph&, const ir::Node& node) {
 }
 
 void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
-  if (node.inputs.size() != 2)
-    throw Error(
-        fmt::format("{}: {} operands, kernels take two", node.describe(), node.inputs.size()));
+  if (node.inputs.size() != 2) fail(node, "{} operands, kernels take two", node.inputs.size());
   const ir::Shape& shape = node.output()->type.shape;
   const View view = coalesced({shape,
                                {broadcast(node.inputs[0]->type.shape, shape),

@@ -43,10 +43,7 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::linear;
   const ir::Value* w = node.inputs[o::w];
   if (!w->is_constant())
-    throw Error(
-        fmt::format("{}: its weight is still quantized; float GEMMs need the pass "
-                    "fold_dequantize",
-                    node.describe()));
+    fail(node, "its weight is still quantized; float GEMMs need the pass fold_dequantize");
   const bool bf16 = precision_of(node) == "bf16";
   const int half = precision_of(node) == "fp16";
   const std::vector<GemmVariant> variants = float_variants_of(b, node);

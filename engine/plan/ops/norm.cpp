@@ -147,10 +147,9 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   };
   const ir::Value* positions = node.input(o::positions);
   if (!positions || !positions->producer || positions->producer->op != "pack_inputs")
-    throw Error(
-        fmt::format("{}: an embedding needs packed tokens; keep the pass pack_tokens enabled, and "
-                    "use a file with one encoder",
-                    node.describe()));
+    fail(node,
+         "an embedding needs packed tokens; keep the pass pack_tokens enabled, and use a file with "
+         "one encoder");
   const ir::Shape& shape = node.output()->type.shape;
   const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
   const ir::Dim tokens = row_count(shape);

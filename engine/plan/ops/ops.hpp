@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,5 +13,11 @@
 namespace bertcl::plan {
 
 using LoweringTable = std::map<std::string, Lowering, std::less<>>;
+
+/// Throws bertcl::Error that names the node.
+template <class... T>
+[[noreturn]] void fail(const ir::Node& node, fmt::format_string<T...> what, T&&... values) {
+  throw Error(node.describe() + ": " + fmt::format(what, std::forward<T>(values)...));
+}
 
 }  // namespace bertcl::plan

@@ -15,10 +15,9 @@ void lower_pool(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::pool;
   const ir::Value* x = node.inputs[o::x];
   if (x->type.shape.size() != 2)
-    throw Error(fmt::format(
-        "{}: pooling needs packed tokens; keep the pass pack_tokens enabled, and pool with "
-        "the encoder's mask",
-        node.describe()));
+    fail(node,
+         "pooling needs packed tokens; keep the pass pack_tokens enabled, and pool with the "
+         "encoder's mask");
   const ir::Shape& result = node.output()->type.shape;
   const std::string& kind = node.string_attribute("kind");
   kernels::Pool<Argument> arguments;

@@ -93,13 +93,9 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value *x = node.inputs[ps::x], *table = node.inputs[ps::positions];
   const ir::Value* seq_offsets = node.input(ps::seq_offsets);
   if (!seq_offsets)
-    throw Error(
-        fmt::format("{}: scores of positions need packed tokens; keep the pass pack_tokens enabled",
-                    node.describe()));
+    fail(node, "scores of positions need packed tokens; keep the pass pack_tokens enabled");
   if (!table->is_constant())
-    throw Error(
-        fmt::format("{}: its positions are not constant; keep the pass fold_dequantize enabled",
-                    node.describe()));
+    fail(node, "its positions are not constant; keep the pass fold_dequantize enabled");
   const ir::Shape &positions = table->type.shape, &out = node.output()->type.shape;
   const std::int64_t heads = positions[0].constant(), size = positions[1].constant(),
                      count = positions[2].constant();

@@ -43,8 +43,7 @@ Argument zero_points(Builder& b, const ir::Node& node) {
     const auto numbers = zero->constant->to_ints();
     if (std::all_of(numbers.begin(), numbers.end(), is_zero)) return nullptr;
   }
-  throw Error(
-      fmt::format("{}: the i32 zero point '{}' must be a constant 0", node.describe(), zero->name));
+  fail(node, "the i32 zero point '{}' must be a constant 0", zero->name);
 }
 
 void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {

@@ -26,7 +26,7 @@ std::array<ir::Dim, 3> reduced(const ir::Node& node, const ir::Shape& shape,
   for (std::int64_t& a : axes) a += a < 0 ? static_cast<std::int64_t>(shape.size()) : 0;
   std::sort(axes.begin(), axes.end());
   if (axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size()))
-    throw Error(fmt::format("{}: kernels reduce adjacent axes only", node.describe()));
+    fail(node, "kernels reduce adjacent axes only");
   return split(shape, static_cast<std::size_t>(axes.front()), axes.size());
 }
 
@@ -70,14 +70,11 @@ void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
 void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
   using enum ir::DType;
   const ir::Value* axis_operand = node.inputs[1];
-  if (!axis_operand->is_constant())
-    throw Error(fmt::format("{}: axis '{}' is not constant", node.describe(), axis_operand->name));
+  if (!axis_operand->is_constant()) fail(node, "axis '{}' is not constant", axis_operand->name);
   const ir::Type& of = node.output()->type;
   const auto rank = static_cast<std::int64_t>(of.shape.size());
   std::int64_t axis = axis_operand->constant->to_ints().at(0);
-  if (axis < -rank || axis >= rank)
-    throw Error(
-        fmt::format("{}: axis {} is out of range for rank {}", node.describe(), axis, rank));
+  if (axis < -rank || axis >= rank) fail(node, "axis {} is out of range for rank {}", axis, rank);
   const std::string type = supported_type(node, of.dtype, {f32, i32, i64});
   launch_along(b, node, type, "lines", b.kernel("cumsum", "cumsum_" + type),
                split(of.shape, static_cast<std::size_t>(axis < 0 ? axis + rank : axis)),
@@ -91,8 +88,7 @@ void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto rank = static_cast<std::int64_t>(shape.size());
   const std::int64_t axis = node.int_attribute("axis", -1);
   if (axis != -1 && axis != rank - 1)
-    throw Error(fmt::format("{}: kernels work along the last axis, got axis {} of rank {}",
-                            node.describe(), axis, rank));
+    fail(node, "kernels work along the last axis, got axis {} of rank {}", axis, rank);
   const ir::Dim rows = row_count(shape);
   launch_rows(
       b, node, "fp32", "softmax", "softmax_f32",

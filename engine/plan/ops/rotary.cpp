@@ -16,9 +16,7 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::rotary;
   const ir::Value* seq_offsets = node.input(o::seq_offsets);
   if (!seq_offsets)
-    throw Error(
-        fmt::format("{}: rotary positions need packed tokens; keep the pass pack_tokens enabled",
-                    node.describe()));
+    fail(node, "rotary positions need packed tokens; keep the pass pack_tokens enabled");
   const auto choice = choose(b, node, kernels::rotary_variants());
   const kernels::DividedVariant& variant = *choice.variant;
   const std::int32_t rows = variant.divides ? 1 : b.rows_per_item();

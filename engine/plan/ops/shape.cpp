@@ -63,9 +63,8 @@ void lower_tile(Builder& b, const ir::Graph&, const ir::Node& node) {
   for (std::size_t d = 0; d < to.size(); ++d) {
     const auto repeats = ir::Dim::divide(to[d], from[d]);
     if (!repeats)
-      throw Error(
-          fmt::format("{}: kernels take repeats that follow from the shapes, not {} from {}",
-                      node.describe(), to[d].str(), from[d].str()));
+      fail(node, "kernels take repeats that follow from the shapes, not {} from {}", to[d].str(),
+           from[d].str());
     split.insert(split.end(), {*repeats, from[d]});
     source.insert(source.end(), {ir::Dim(0), strides[d]});
   }
@@ -78,8 +77,7 @@ std::vector<std::int64_t> integers(const ir::Node& node, std::string_view key, s
   if (node.has(key)) return node.ints_attribute(key);
   const ir::Value* v = node.input(operand);
   if (!v) return otherwise;
-  if (!v->is_constant())
-    throw Error(fmt::format("{}: kernels take constant {}", node.describe(), key));
+  if (!v->is_constant()) fail(node, "kernels take constant {}", key);
   return v->constant->to_ints();
 }
 
@@ -88,9 +86,7 @@ ir::Dim reach(const ir::Node& node, std::int64_t first, std::int64_t step, const
   if (count.is_constant())
     return count.constant() > 0 ? ir::Dim(first + (count.constant() - 1) * step + 1) : ir::Dim(0);
   if (first != 0 || step != 1)
-    throw Error(fmt::format(
-        "{}: kernels take slices of symbolic size only from the first element, with step 1",
-        node.describe()));
+    fail(node, "kernels take slices of symbolic size only from the first element, with step 1");
   return count;
 }
 
@@ -113,14 +109,12 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
     if (first < 0 && from[axis].is_constant())
       first = std::max<std::int64_t>(first + from[axis].constant(), 0);
     if (steps[i] < 0 || first < 0)
-      throw Error(fmt::format("{}: kernels take slices with a constant start and a positive step",
-                              node.describe()));
+      fail(node, "kernels take slices with a constant start and a positive step");
     if (first > 0) {
       const ir::Dim offset = ir::Dim(first) * strides[axis];
       // The sum of two offsets is a size only if it stays a product; one sliced axis is the rule.
       if (start.dim != ir::Dim(0) && !(start.dim.is_constant() && offset.is_constant()))
-        throw Error(fmt::format("{}: kernels take one sliced axis after symbolic extents",
-                                node.describe()));
+        fail(node, "kernels take one sliced axis after symbolic extents");
       start.dim =
           start.dim == ir::Dim(0) ? offset : ir::Dim(start.dim.constant() + offset.constant());
     }
@@ -132,9 +126,7 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 /// Offset of a part after `before` elements of `axis`; throws if it is not a product of sizes.
 Size part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stride) {
-  if (!before.is_constant())
-    throw Error(
-        fmt::format("{}: kernels take parts of constant size along the axis", node.describe()));
+  if (!before.is_constant()) fail(node, "kernels take parts of constant size along the axis");
   return Size{before * stride};
 }
 
@@ -142,8 +134,7 @@ Size part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stri
 ir::Dim part_sum(const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
   if (a == ir::Dim(0)) return b;
   if (!a.is_constant() || !b.is_constant())
-    throw Error(
-        fmt::format("{}: kernels take one padded axis after symbolic extents", node.describe()));
+    fail(node, "kernels take one padded axis after symbolic extents");
   return ir::Dim(a.constant() + b.constant());
 }
 
@@ -186,8 +177,7 @@ void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Strides strides = row_major(type.shape);
   ir::Dim start(0);
   for (std::size_t d = 0; d < strides.size(); ++d) {
-    if (pads[d] < 0 || pads[strides.size() + d] < 0)
-      throw Error(fmt::format("{}: negative pads have no kernel", node.describe()));
+    if (pads[d] < 0 || pads[strides.size() + d] < 0) fail(node, "negative pads have no kernel");
     start = pads[d] == 0 ? start : part_sum(node, start, ir::Dim(pads[d]) * strides[d]);
   }
   const Argument out = b.out(node.output());
@@ -223,8 +213,7 @@ void lower_sizes(Builder& b, const ir::Graph&, const ir::Node& node) {
 void lower_range(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Type& type = node.output()->type;
   if (!node.inputs.empty() || (type.dtype != ir::DType::i64 && type.dtype != ir::DType::i32))
-    throw Error(fmt::format("{}: kernels take integer ranges whose length follows from the shapes",
-                            node.describe()));
+    fail(node, "kernels take integer ranges whose length follows from the shapes");
   const auto scalar = [&](std::string_view key, std::int64_t otherwise) {
     return b.constant(ir::Tensor::scalar(node.int_attribute(key, otherwise)).converted(type.dtype));
   };
