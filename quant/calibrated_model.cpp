@@ -13,6 +13,7 @@
 #include "quant/calibration/nonfinite_tensor.hpp"
 #include "quant/graph/workspace.hpp"
 #include "quant/quantization.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/stopwatch.hpp"
 
@@ -49,9 +50,8 @@ auto naming_nodes(const Quantization& quantization, const Step& step) {
   try {
     return step();
   } catch (const NonfiniteTensor& error) {
-    throw Error(fmt::format("{}; exclude '{}' ({}) or correct the model", error.what(),
-                            fmt::join(quantization.nodes_quantizing(error.tensor()), "', '"),
-                            option_name("exclude")));
+    fail("{}; exclude '{}' ({}) or correct the model", error.what(),
+         fmt::join(quantization.nodes_quantizing(error.tensor()), "', '"), option_name("exclude"));
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::quant {
@@ -48,9 +49,8 @@ void check_types(const Options& options) {
         "use s8 weights or u8 activations");
   const WeightOptions& weights = options.weights;
   if (weights.scheme.steps == Steps::reduced && weights.scheme.bits != 8)
-    throw Error(fmt::format("{} makes weights of 7 bits; it excludes {}",
-                            option_name("reduce-range"),
-                            option_name("weight-bits", std::to_string(weights.scheme.bits))));
+    fail("{} makes weights of 7 bits; it excludes {}", option_name("reduce-range"),
+         option_name("weight-bits", std::to_string(weights.scheme.bits)));
   if (weights.scale == WeightScale::mse && weights.as_float &&
       saturation_of(weights.scheme) != integers_of(weights.scheme.type))
     throw Error(
@@ -69,19 +69,18 @@ void check_float(const onnx::GraphProto& graph, const std::filesystem::path& pat
   if (!quantized) return;
   std::vector<std::string> found;
   for (const auto& [op, count] : counts) found.push_back(fmt::format("{} {}", count, op));
-  throw Error(
-      fmt::format("{}: already quantized, it has {} nodes; give the float model it was made from",
-                  path.string(), fmt::join(found, " and ")));
+  fail("{}: already quantized, it has {} nodes; give the float model it was made from",
+       path.string(), fmt::join(found, " and "));
 }
 
 void check_dynamic(const Options& options, ActivationScales scales) {
   const PlacementOptions& placement = options.placement;
   for (const std::string& op : placement.op_types)
     if (op != "MatMul" && op != "Gather")
-      throw Error(
-          fmt::format("operator {} cannot be quantized dynamically (only MatMul and Gather can); "
-                      "calibrate instead",
-                      op));
+      fail(
+          "operator {} cannot be quantized dynamically (only MatMul and Gather can); "
+          "calibrate instead",
+          op);
   if (!placement.output_op_types.empty() || !placement.places.empty())
     throw Error(
         "results cannot be quantized dynamically, only inputs of MatMuls; calibrate instead");
@@ -90,18 +89,17 @@ void check_dynamic(const Options& options, ActivationScales scales) {
                 option_name("softmax", "plain"));
   const bool per_token = scales == ActivationScales::per_token;
   if (!per_token && options.activations != Scheme{})
-    throw Error(fmt::format(
+    fail(
         "DynamicQuantizeLinear makes asymmetric u8 of activations, in steps of its own; use {}, or "
         "calibrate",
-        usual_option(options.activations)));
+        usual_option(options.activations));
   const Scheme symmetric_s8{.type = ir::DType::i8, .symmetric = true};
   if (per_token && !same_kind(options.activations, Scheme{}) &&
       !same_kind(options.activations, symmetric_s8))
-    throw Error(fmt::format("{} makes symmetric s8 of activations; use {}",
-                            option_name("per-token"), option_name("activations", "s8")));
+    fail("{} makes symmetric s8 of activations; use {}", option_name("per-token"),
+         option_name("activations", "s8"));
   if (per_token && options.weights.scheme.type != ir::DType::i8)
-    throw Error(fmt::format("{} needs s8 weights; use {}", option_name("per-token"),
-                            option_name("weights", "s8")));
+    fail("{} needs s8 weights; use {}", option_name("per-token"), option_name("weights", "s8"));
   if (options.weights.as_float || options.weights.transposed)
     throw Error(
         "dynamically quantized MatMuls read integer weights in MatMul's layout, not float or "

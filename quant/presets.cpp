@@ -2,13 +2,12 @@
 // The table of presets. Each names the source file of the other system that it follows.
 #include "quant/presets.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -136,7 +135,7 @@ const Preset& preset(std::string_view name) {
     if (p.name == name) return p;
     names.emplace_back(p.name);
   }
-  throw Error(fmt::format("unknown preset '{}'{}", name, suggestion(name, names)));
+  fail("unknown preset '{}'{}", name, suggestion(name, names));
 }
 
 }  // namespace bertcl::quant

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "quant/checks.hpp"
 #include "quant/graph/graph_edit.hpp"
@@ -15,6 +14,7 @@
 #include "quant/placement/nested_matmuls.hpp"
 #include "quant/transforms/smooth_model.hpp"
 #include "quant/writing/rewrite.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/pending_file.hpp"
 
@@ -133,20 +133,18 @@ Model Quantization::load() {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (fs::equivalent(options_.model, options_.output, ignored))
-    throw Error(fmt::format("{}: the model would overwrite itself; give another output",
-                            options_.output.string()));
+    fail("{}: the model would overwrite itself; give another output", options_.output.string());
   // The second is written where the weights are beyond protobuf's limit.
   for (const auto& made : {options_.output, fs::path(options_.output.string() + ".data")})
     for (const auto& weights : workspace_.weight_files())
       if (fs::equivalent(weights, made, ignored))
-        throw Error(fmt::format("{} would overwrite weights of {}; give another output",
-                                made.string(), options_.model.string()));
+        fail("{} would overwrite weights of {}; give another output", made.string(),
+             options_.model.string());
   if (is_special_file(options_.output))
-    throw Error(fmt::format("{}: it is a device or a pipe; name a file for the model",
-                            options_.output.string()));
+    fail("{}: it is a device or a pipe; name a file for the model", options_.output.string());
   const auto folder = options_.output.parent_path();
   if (!folder.empty() && !fs::is_directory(folder))
-    throw Error(fmt::format("{}: its folder does not exist", options_.output.string()));
+    fail("{}: its folder does not exist", options_.output.string());
   Model model = workspace_.model().copy();
   check_float(model.graph(), model.path());
   raise_opset(
@@ -199,8 +197,8 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
   for (const std::string& tensor : unnormalized_) {
     ranges[tensor] = kExponentials;
     if (const auto it = options_.overrides.find(tensor); it != options_.overrides.end())
-      throw Error(fmt::format("{}: an unnormalized Softmax has a known range; overrides need {}",
-                              it->second.place, option_name("softmax", "plain")));
+      fail("{}: an unnormalized Softmax has a known range; overrides need {}", it->second.place,
+           option_name("softmax", "plain"));
   }
   const std::int64_t largest_activation = scales_ == ActivationScales::calibrated  ? 0
                                           : scales_ == ActivationScales::per_token ? 127
@@ -355,12 +353,12 @@ void check_ranges(const Options& options, const Table& table, const Quantization
   if (fused == 0) return;
   for (const std::string& tensor : quantization.activations())
     if (!table.ranges.contains(tensor))
-      throw Error(fmt::format(
+      fail(
           "{}: the table does not name tensor '{}'; {} fused operators of this file were {}: give "
           "the file that the table was made from, or make a table of this one ({})",
           options.model.string(), tensor, fused,
           expanded ? "expanded into MatMuls" : "left whole, as the table knows nothing inside",
-          option_name("write-table")));
+          option_name("write-table"));
 }
 
 Report quantize_with_table(const Options& options, const Table& table) {

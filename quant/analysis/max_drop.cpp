@@ -2,9 +2,7 @@
 // Leaves as few ops in float as keep the quality loss within a bound.
 #include "quant/analysis/max_drop.hpp"
 
-#include <fmt/format.h>
-
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 
@@ -33,9 +31,8 @@ MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, dou
     order = order_of(unnormalize);
   }
   if (!holds(order.size()))
-    throw Error(
-        fmt::format("the drop cannot be kept within {}: with all {} ops in float it is already {}",
-                    most, order.size(), result.steps.back().drop));
+    fail("the drop cannot be kept within {}: with all {} ops in float it is already {}", most,
+         order.size(), result.steps.back().drop);
   std::size_t fails = 0, works = order.size();
   while (works - fails > 1) {
     const std::size_t middle = fails + (works - fails) / 2;

@@ -2,14 +2,13 @@
 // The error of a model's outputs relative to the float model's.
 #include "quant/analysis/output_error.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "bertcl/error.hpp"
 #include "quant/calibration/calibrate.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -32,17 +31,16 @@ OutputError::OutputError(const std::filesystem::path& model, const opencl::Conte
   context_ = session.shared_context();
   for (const plan::Port& port : session.outputs())
     if (ir::is_float(port.type.dtype)) expected_[port.name];
-  if (expected_.empty())
-    throw Error(fmt::format("{}: no output is float, so none can be compared", model.string()));
+  if (expected_.empty()) fail("{}: no output is float, so none can be compared", model.string());
   for (const Sample& sample : samples) {
     const auto outputs = session.run(inputs_of(session.inputs(), sample));
     for (auto& [name, values] : expected_) {
       values.push_back(floats_of(outputs.find(name)->second));
       if (std::ranges::any_of(values.back(), [](float f) { return std::isnan(f); }))
-        throw Error(
-            fmt::format("{}: output '{}' holds NaN on these samples, so no error can be measured; "
-                        "correct the model or the samples",
-                        model.string(), name));
+        fail(
+            "{}: output '{}' holds NaN on these samples, so no error can be measured; "
+            "correct the model or the samples",
+            model.string(), name);
     }
   }
 }
@@ -61,8 +59,7 @@ double OutputError::operator()(const Model& model) const {
       const auto found = outputs.find(name);
       const auto values = found == outputs.end() ? std::vector<float>() : floats_of(found->second);
       if (values.size() != expected[s].size())
-        throw Error(fmt::format("{}: output '{}' does not match the float model's",
-                                model.path().string(), name));
+        fail("{}: output '{}' does not match the float model's", model.path().string(), name);
       Sum& sum = sums[name];
       for (std::size_t i = 0; i < values.size(); ++i) {
         const double f = expected[s][i], y = values[i], difference = y - f;

@@ -14,6 +14,7 @@
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "quant/calibration/padded_batch.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::quant {
@@ -65,10 +66,10 @@ std::map<std::string, ir::Shape, std::less<>> observed_shapes(
     shapes[tap.name] = plan.slots[static_cast<std::size_t>(tap.slot)].type.shape;
   for (const std::string& tensor : tensors)
     if (!shapes.contains(tensor))
-      throw Error(
-          fmt::format("tensor '{}' has no range: it does not depend on the inputs of the model, so "
-                      "no calibration sample reaches it; exclude the nodes that read it",
-                      tensor));
+      fail(
+          "tensor '{}' has no range: it does not depend on the inputs of the model, so "
+          "no calibration sample reaches it; exclude the nodes that read it",
+          tensor);
   return shapes;
 }
 
@@ -94,10 +95,10 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
     const std::int64_t batch = extent(0, samples.size());
     const std::int64_t seq = shape.size() > 1 ? extent(1, longest) : 1;
     if (shape.size() > 1 && static_cast<std::int64_t>(longest) > seq)
-      throw Error(
-          fmt::format("a calibration sample has {} tokens, the model's input '{}' takes {}; make "
-                      "shorter windows ({})",
-                      longest, port.name, seq, option_name("max-seq-length", fmt::to_string(seq))));
+      fail(
+          "a calibration sample has {} tokens, the model's input '{}' takes {}; make "
+          "shorter windows ({})",
+          longest, port.name, seq, option_name("max-seq-length", fmt::to_string(seq)));
     std::vector<std::int64_t> values;
     for (std::int64_t row = 0; row < batch; ++row) {
       const Sample& sample = samples[static_cast<std::size_t>(row) % samples.size()];
@@ -126,10 +127,10 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
       ids = name;
       inputs[name] = filled(port, [](const Sample& s, std::size_t i) { return s.ids[i]; });
     } else {
-      throw Error(
-          fmt::format("calibration cannot fill model input '{}': '{}' takes the token ids; masks, "
-                      "token types, segments and positions are supported, too",
-                      name, ids));
+      fail(
+          "calibration cannot fill model input '{}': '{}' takes the token ids; masks, "
+          "token types, segments and positions are supported, too",
+          name, ids);
     }
   }
   if (ids.empty()) throw Error("the model has no input for token ids");
@@ -153,8 +154,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
     const auto it = observers.find(name);
     if (it == observers.end()) return;
     if (dtype != ir::DType::f32)
-      throw Error(
-          fmt::format("tensor '{}' is {}; only f32 is calibrated", name, ir::name_of(dtype)));
+      fail("tensor '{}' is {}; only f32 is calibrated", name, ir::name_of(dtype));
     if (lengths.size() == 1) {
       const Slice all{0, static_cast<std::size_t>(ir::element_count(shape))};
       it->second->observe(buffer, {&all, 1});
@@ -171,8 +171,8 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
     lengths.clear();
     for (const Sample& sample : group) {
       if (sample.ids.empty() || (!sample.types.empty() && sample.types.size() != sample.ids.size()))
-        throw Error(fmt::format("calibration sample {} has {} ids and {} types", result.samples,
-                                sample.ids.size(), sample.types.size()));
+        fail("calibration sample {} has {} ids and {} types", result.samples, sample.ids.size(),
+             sample.types.size());
       lengths.push_back(static_cast<std::int64_t>(sample.ids.size()));
       hash.add(sample);
       ++result.samples;

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <span>
 
-#include "bertcl/error.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
 #include "quant/calibration/nonfinite_tensor.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -29,15 +29,14 @@ std::vector<float> download(const opencl::Buffer& buffer, std::int64_t count) {
 
 void check_channels(const std::string& tensor, std::int64_t before, std::int64_t now) {
   if (before != 0 && before != now)
-    throw Error(
-        fmt::format("tensor '{}' had {} channels and now has {}; its last axis must not "
-                    "depend on the sample",
-                    tensor, before, now));
+    fail(
+        "tensor '{}' had {} channels and now has {}; its last axis must not "
+        "depend on the sample",
+        tensor, before, now);
 }
 
 [[noreturn]] void throw_unseen(const std::string& tensor) {
-  throw Error(
-      fmt::format("tensor '{}' has no statistics: no calibration sample reached it", tensor));
+  fail("tensor '{}' has no statistics: no calibration sample reached it", tensor);
 }
 
 void check_finite(const std::string& tensor, float value) {

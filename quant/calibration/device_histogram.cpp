@@ -2,14 +2,12 @@
 // A histogram that is counted on the device.
 #include "quant/calibration/device_histogram.hpp"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <limits>
 
-#include "bertcl/error.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -82,8 +80,7 @@ void DeviceHistogram::collect() {
 
 const Histogram& DeviceHistogram::read() {
   if (host_.empty())
-    throw Error(
-        fmt::format("tensor '{}' has no histogram: no calibration sample reached it", tensor_));
+    fail("tensor '{}' has no histogram: no calibration sample reached it", tensor_);
   collect();
   counts_.fill(0);
   return host_;

@@ -9,10 +9,10 @@
 #include <limits>
 #include <utility>
 
-#include "bertcl/error.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
 #include "quant/calibration/nonfinite_tensor.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -33,10 +33,10 @@ std::size_t most_items(const opencl::Context& context) {
 Division divide(const opencl::Context& context, const Slice& slice) {
   if (slice.first + slice.count >
       static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-    throw Error(
-        fmt::format("cannot observe a tensor of {} elements, at most 2^31 - 1 are supported; "
-                    "calibrate with smaller batches",
-                    slice.first + slice.count));
+    fail(
+        "cannot observe a tensor of {} elements, at most 2^31 - 1 are supported; "
+        "calibrate with smaller batches",
+        slice.first + slice.count);
   const std::size_t least = is_gpu(context) ? 64 : kMinChunk;
   const std::size_t items = std::clamp<std::size_t>(slice.count / least, 1, most_items(context));
   Division d;
@@ -104,8 +104,7 @@ void DeviceRange::queue(const opencl::Buffer& values, const Slice& sample, std::
 }
 
 Extent DeviceRange::read() const {
-  if (!seen_)
-    throw Error(fmt::format("tensor '{}' has no range: no calibration sample reached it", tensor_));
+  if (!seen_) fail("tensor '{}' has no range: no calibration sample reached it", tensor_);
   std::array<float, 4> state{};
   states_.read(std::as_writable_bytes(std::span(state)));
   return checked(state);

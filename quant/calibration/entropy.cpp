@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entropy: the range whose merged bins preserve most of the histogram (Kullback-Leibler
 // divergence).
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "quant/calibration/histogram_observer.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -158,8 +156,7 @@ class EntropyObserver final : public HistogramObserver {
         symmetric_(options.symmetric.value_or(false)) {
     const int bins = options.bins.value_or(128);
     if (merged_ < 2 || merged_ > bins)
-      throw Error(
-          fmt::format("cannot merge {} bins into {} (supported: 2 to {})", bins, merged_, bins));
+      fail("cannot merge {} bins into {} (supported: 2 to {})", bins, merged_, bins);
   }
 
  protected:

@@ -2,13 +2,11 @@
 // A histogram whose range grows with the data, with the same bins as onnxruntime's calibrators.
 #include "quant/calibration/histogram.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -35,8 +33,7 @@ std::vector<float> even_edges(float low, float high, int bins) {
 Histogram::Histogram(int bins, Binning binning, int max_bins)
     : bins_(bins), max_bins_(max_bins), binning_(binning) {
   if (bins < 2 || bins > max_bins)
-    throw Error(fmt::format("a histogram of {} bins is not supported (supported: 2 to {})", bins,
-                            max_bins));
+    fail("a histogram of {} bins is not supported (supported: 2 to {})", bins, max_bins);
 }
 
 bool Histogram::must_extend(const Extent& batch) const {
@@ -154,7 +151,7 @@ void Histogram::note(const Extent& batch) {
 
 void Histogram::add(std::span<const std::uint32_t> counts) {
   if (counts.size() != counts_.size())
-    throw Error(fmt::format("{} counts for a histogram of {} bins", counts.size(), counts_.size()));
+    fail("{} counts for a histogram of {} bins", counts.size(), counts_.size());
   for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];
 }
 

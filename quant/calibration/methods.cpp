@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "quant/calibration/histogram_observer.hpp"
 #include "quant/calibration/observer.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::quant {
@@ -27,7 +27,7 @@ const Method& method(std::string_view name) {
     if (m.name == name) return m;
     names.emplace_back(m.name);
   }
-  throw Error(fmt::format("unknown calibration method '{}'{}", name, suggestion(name, names)));
+  fail("unknown calibration method '{}'{}", name, suggestion(name, names));
 }
 
 void check_settings(const Method& method, const MethodOptions& options) {
@@ -47,15 +47,14 @@ void check_settings(const Method& method, const MethodOptions& options) {
     if (!is_made) continue;
     if (is_read_by(method)) {
       if (option.starts_with("averag") && !options.moving_average)
-        throw Error(fmt::format("{} has no effect without {}", option_name(option),
-                                option_name("moving-average")));
+        fail("{} has no effect without {}", option_name(option), option_name("moving-average"));
       continue;
     }
     std::vector<std::string_view> readers;
     for (const Method& m : methods())
       if (is_read_by(m)) readers.push_back(m.name);
-    throw Error(fmt::format("method {} does not use {}; {} {}", method.name, option_name(option),
-                            fmt::join(readers, ", "), readers.size() == 1 ? "does" : "do"));
+    fail("method {} does not use {}; {} {}", method.name, option_name(option),
+         fmt::join(readers, ", "), readers.size() == 1 ? "does" : "do");
   }
 }
 
@@ -63,10 +62,10 @@ Search search_of(const MethodOptions& options) {
   const int bins = options.bins.value_or(2048);
   const int start = options.start_bin.value_or(128), stride = options.stride.value_or(1);
   if (start < 1 || start >= bins || stride < 1)
-    throw Error(
-        fmt::format("a search from bin {} in steps of {} over {} bins tries no range; start at bin "
-                    "1 to {}, with steps of 1 or more",
-                    start, stride, bins, bins - 1));
+    fail(
+        "a search from bin {} in steps of {} over {} bins tries no range; start at bin "
+        "1 to {}, with steps of 1 or more",
+        start, stride, bins, bins - 1);
   return {static_cast<std::size_t>(start), static_cast<std::size_t>(stride)};
 }
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // MinMax: the range is from the smallest to the largest value seen, or their moving averages.
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "bertcl/error.hpp"
 #include "quant/calibration/device_range.hpp"
 #include "quant/calibration/observer.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -45,10 +43,8 @@ class MovingAverageObserver final : public Observer {
         constant_(static_cast<float>(options.averaging_constant.value_or(0.01))),
         together_(options.averaged_samples.value_or(1)) {
     if (!(constant_ >= 0.0f && constant_ <= 1.0f))
-      throw Error(
-          fmt::format("averaging constant {} is outside 0 to 1", *options.averaging_constant));
-    if (together_ < 0)
-      throw Error(fmt::format("cannot average over {} samples; give 0 (all) or more", together_));
+      fail("averaging constant {} is outside 0 to 1", *options.averaging_constant);
+    if (together_ < 0) fail("cannot average over {} samples; give 0 (all) or more", together_);
   }
   void observe(const opencl::Buffer& values, std::span<const Slice> samples) override {
     const std::vector<Extent> extents = extents_.measure(values, samples);
@@ -61,9 +57,7 @@ class MovingAverageObserver final : public Observer {
   }
   Range range() override {
     if (waiting_ > 0) move();
-    if (!moved_)
-      throw Error(
-          fmt::format("tensor '{}' has no range: no calibration sample reached it", tensor_));
+    if (!moved_) fail("tensor '{}' has no range: no calibration sample reached it", tensor_);
     return range_;
   }
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // MSE: the range with the least mean squared quantization error.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "bertcl/error.hpp"
 #include "quant/calibration/binned_error.hpp"
 #include "quant/calibration/histogram_observer.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::quant {
@@ -112,18 +110,17 @@ class AsymmetricMseObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method mse{
-    "mse", "range with the least mean squared error",
-    [](opencl::Context& context, const MethodOptions& options,
-       const std::string& tensor) -> std::unique_ptr<Observer> {
-      if (options.symmetric.value_or(options.scheme.symmetric))
-        return std::make_unique<SymmetricMseObserver>(context, options, tensor);
-      if (options.start_bin || options.stride)
-        throw Error(fmt::format("a range of two ends takes any bins; {} goes with {}",
-                                option_name(options.start_bin ? "start-bin" : "stride"),
-                                option_name("absolute")));
-      return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
-    },
-    " bins start-bin stride "};
+extern const Method mse{"mse", "range with the least mean squared error",
+                        [](opencl::Context& context, const MethodOptions& options,
+                           const std::string& tensor) -> std::unique_ptr<Observer> {
+                          if (options.symmetric.value_or(options.scheme.symmetric))
+                            return std::make_unique<SymmetricMseObserver>(context, options, tensor);
+                          if (options.start_bin || options.stride)
+                            fail("a range of two ends takes any bins; {} goes with {}",
+                                 option_name(options.start_bin ? "start-bin" : "stride"),
+                                 option_name("absolute"));
+                          return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
+                        },
+                        " bins start-bin stride "};
 
 }  // namespace bertcl::quant

@@ -11,6 +11,7 @@
 #include "ir/input_role.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -63,12 +64,11 @@ Batches::Batches(const std::vector<plan::Port>& inputs, const SampleSource& sour
       masked_(std::any_of(inputs.begin(), inputs.end(), [](const plan::Port& p) {
         return ir::role_of_input(p.name) == ir::InputRole::mask;
       })) {
-  if (size < 1)
-    throw Error(fmt::format("a calibration batch must have 1 or more samples, got {}", size));
+  if (size < 1) fail("a calibration batch must have 1 or more samples, got {}", size);
   for (const plan::Port& port : inputs)
     if (size > 1 && !port.type.shape.empty() && port.type.shape[0].is_constant())
-      throw Error(fmt::format("input '{}' has a batch of {}; it cannot take {} calibration samples",
-                              port.name, port.type.shape[0].constant(), size));
+      fail("input '{}' has a batch of {}; it cannot take {} calibration samples", port.name,
+           port.type.shape[0].constant(), size);
 }
 
 std::vector<Sample> Batches::next() {

@@ -2,13 +2,11 @@
 // Turns ranges into scales and zero points, and floats into 8-bit integers.
 #include "quant/calibration/parameters.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -27,9 +25,9 @@ Limits limits_of(Scheme scheme) {
   Limits limits = type_limits(scheme.type);
   const bool is_signed = scheme.type == ir::DType::i8;
   if (scheme.bits < 2 || scheme.bits > 8)
-    throw Error(fmt::format("{} bits are not supported (supported: 2 to 8)", scheme.bits));
+    fail("{} bits are not supported (supported: 2 to 8)", scheme.bits);
   if (scheme.steps == Steps::reduced && scheme.bits != 8)
-    throw Error(fmt::format("reduced ranges are of 7 bits; they exclude {} bits", scheme.bits));
+    fail("reduced ranges are of 7 bits; they exclude {} bits", scheme.bits);
   if (scheme.steps == Steps::reduced) return is_signed ? Limits{-64, 64} : Limits{0, 127};
   if (scheme.bits < 8) {
     const std::int32_t half = 1 << (scheme.bits - 1), zero = is_signed ? 0 : 128;
@@ -43,14 +41,13 @@ Limits limits_of(Scheme scheme) {
 
 std::span<const float> floats(const ir::Tensor& constant, const std::string& name) {
   if (constant.dtype() != ir::DType::f32)
-    throw Error(fmt::format("constant '{}' is {}; only f32 can be quantized", name,
-                            ir::name_of(constant.dtype())));
+    fail("constant '{}' is {}; only f32 can be quantized", name, ir::name_of(constant.dtype()));
   const auto values = constant.as<float>();
   const auto bad =
       std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
   if (bad != values.end())
-    throw Error(fmt::format("constant '{}' holds {} at index {} and cannot be quantized", name,
-                            *bad, bad - values.begin()));
+    fail("constant '{}' holds {} at index {} and cannot be quantized", name, *bad,
+         bad - values.begin());
   return values;
 }
 
@@ -59,7 +56,7 @@ std::span<const float> floats(const ir::Tensor& constant, const std::string& nam
 std::pair<std::int32_t, std::int32_t> integers_of(ir::DType type) {
   if (type == ir::DType::u8) return {0, 255};
   if (type == ir::DType::i8) return {-128, 127};
-  throw Error(fmt::format("quantization to {} is not supported; use u8 or i8", ir::name_of(type)));
+  fail("quantization to {} is not supported; use u8 or i8", ir::name_of(type));
 }
 
 std::pair<std::int32_t, std::int32_t> saturation_of(Scheme scheme) {
@@ -70,8 +67,7 @@ std::pair<std::int32_t, std::int32_t> saturation_of(Scheme scheme) {
 
 Parameters parameters_of(Range range, Scheme scheme) {
   if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high)
-    throw Error(
-        fmt::format("[{}, {}] is not a range that can be quantized", range.low, range.high));
+    fail("[{}, {}] is not a range that can be quantized", range.low, range.high);
   const auto [qmin, qmax] = limits_of(scheme);
   const float lower = std::min(range.low, 0.0f);
   double low = lower;
@@ -97,8 +93,7 @@ Channels channels_of(const ir::Tensor& constant, int axis, const std::string& na
   if (axis == -1) return {};
   const ir::Sizes& shape = constant.shape();
   if (axis < 0 || axis >= static_cast<int>(shape.size()))
-    throw Error(
-        fmt::format("constant '{}' has {} dimensions and no axis {}", name, shape.size(), axis));
+    fail("constant '{}' has {} dimensions and no axis {}", name, shape.size(), axis);
   return {shape[static_cast<std::size_t>(axis)],
           ir::element_count(ir::Sizes(shape.begin() + axis + 1, shape.end()))};
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Percentile: the range that contains a given share of all values, from a histogram.
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "bertcl/error.hpp"
 #include "quant/calibration/histogram_observer.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -25,7 +23,7 @@ std::size_t bin_reaching(const Histogram& histogram, double share) {
 
 double checked_percentile(double percentile) {
   if (!(percentile > 0.0 && percentile <= 100.0))
-    throw Error(fmt::format("percentile {} is outside 0 (excluded) to 100", percentile));
+    fail("percentile {} is outside 0 (excluded) to 100", percentile);
   return percentile;
 }
 

@@ -2,11 +2,10 @@
 // One pass of the calibration samples through a model, observing its tensors.
 #include "quant/calibration/sample_pass.hpp"
 
-#include <fmt/format.h>
-
 #include "bertcl/error.hpp"
 #include "quant/calibration/calibrate.hpp"
 #include "runtime/session.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 
@@ -22,8 +21,8 @@ void run_samples(const Workspace& workspace, const std::set<std::string>& tensor
                       const ir::Sizes& shape) {
     if (!tensors.contains(name)) return;
     if (dtype != ir::DType::f32 || shape.empty())
-      throw Error(fmt::format("tensor '{}' is {} of rank {}; f32 with channels was expected", name,
-                              ir::name_of(dtype), shape.size()));
+      fail("tensor '{}' is {} of rank {}; f32 with channels was expected", name, ir::name_of(dtype),
+           shape.size());
     const std::int64_t channels = shape.back();
     const std::int64_t rows = channels == 0 ? 0 : ir::element_count(shape) / channels;
     tap(session.context(), name, buffer, rows, channels);

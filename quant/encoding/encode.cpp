@@ -10,6 +10,7 @@
 #include <set>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::quant {
@@ -68,16 +69,14 @@ class Encoder {
   /// An axis that no weight of its operator has is a mistake.
   void check_axes() const {
     for (const auto& [op, refusal] : without_axis_)
-      if (!with_axis_.contains(op))
-        throw Error(fmt::format("{} fits no weight: {}", option_name("axis"), refusal));
+      if (!with_axis_.contains(op)) fail("{} fits no weight: {}", option_name("axis"), refusal);
   }
 
   void check_overrides() const {
     std::set<std::string> quantized;
     for (const auto& [key, encoding] : all_) quantized.insert(key.first);
     for (const auto& [tensor, o] : options_.overrides)
-      if (!quantized.contains(tensor))
-        throw Error(fmt::format("{}: no tensor of this name is quantized", o.place));
+      if (!quantized.contains(tensor)) fail("{}: no tensor of this name is quantized", o.place);
   }
 
  private:
@@ -131,11 +130,11 @@ class Encoder {
   Encoding activation(const std::string& tensor, const onnx::NodeProto& node) const {
     const auto it = ranges_.find(tensor);
     if (it == ranges_.end())
-      throw Error(
-          fmt::format("tensor '{}' of node '{}' has no range: calibration did not observe "
-                      "it, or the table does not name it; exclude the node to leave it in "
-                      "float",
-                      tensor, label_of(node)));
+      fail(
+          "tensor '{}' of node '{}' has no range: calibration did not observe "
+          "it, or the table does not name it; exclude the node to leave it in "
+          "float",
+          tensor, label_of(node));
     Encoding e;
     e.type = options_.activations.type;
     e.range = it->second;
@@ -155,8 +154,8 @@ class Encoder {
   static Parameters checked(const Parameters& p, ir::DType type, const TensorOverride& o) {
     const auto [low, high] = integers_of(type);
     if (p.zero_point < low || p.zero_point > high)
-      throw Error(fmt::format("{}: its zero_point is {}, but {} ranges from {} to {}", o.place,
-                              p.zero_point, ir::name_of(type), low, high));
+      fail("{}: its zero_point is {}, but {} ranges from {} to {}", o.place, p.zero_point,
+           ir::name_of(type), low, high);
     return p;
   }
 
@@ -164,15 +163,15 @@ class Encoder {
     try {
       return parameters_of(range, scheme);
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: {}", o.place, error.what()));
+      fail("{}: {}", o.place, error.what());
     }
   }
 
   void override_activation(Encoding& e, const TensorOverride& tensor) const {
     const Override& o = tensor.channels.front();
     if (tensor.axis || o.reduced)
-      throw Error(fmt::format("{}: {} is for weights, this is an activation", tensor.place,
-                              tensor.axis ? "an axis" : "reduce_range"));
+      fail("{}: {} is for weights, this is an activation", tensor.place,
+           tensor.axis ? "an axis" : "reduce_range");
     const Scheme scheme = overridden(options_.activations, o);
     e.type = scheme.type;
     if (!o.parameters) {
@@ -196,14 +195,13 @@ class Encoder {
     if (tensor.axis) {
       axis = *tensor.axis < 0 ? *tensor.axis + rank : *tensor.axis;
       if (!weight || axis < 0 || axis >= rank)
-        throw Error(fmt::format("{}: its axis is {}; {}", tensor.place, *tensor.axis,
-                                weight ? fmt::format("the weight has {} dimensions", rank)
-                                       : "channels are for weights of MatMuls"));
+        fail("{}: its axis is {}; {}", tensor.place, *tensor.axis,
+             weight ? fmt::format("the weight has {} dimensions", rank)
+                    : "channels are for weights of MatMuls");
     }
     const auto ranges = ranges_along(value, axis, operand.tensor);
     if (tensor.channels.size() > 1 && tensor.channels.size() != ranges.size())
-      throw Error(fmt::format("{}: {} entries for {} channels", tensor.place,
-                              tensor.channels.size(), ranges.size()));
+      fail("{}: {} entries for {} channels", tensor.place, tensor.channels.size(), ranges.size());
     const Override& first = tensor.channels.front();
     const Scheme usual = weight ? options_.weights.scheme : options_.activations;
     Scheme scheme = overridden(usual, first);
@@ -224,15 +222,14 @@ class Encoder {
   Encoding channels(const std::string& tensor, const onnx::NodeProto& node) const {
     const auto it = options_.channels.find(tensor);
     if (it == options_.channels.end())
-      throw Error(
-          fmt::format("tensor '{}' of node '{}' has no per-channel ranges, which only calibration "
-                      "finds; give it one scale, or exclude the node",
-                      tensor, label_of(node)));
+      fail(
+          "tensor '{}' of node '{}' has no per-channel ranges, which only calibration "
+          "finds; give it one scale, or exclude the node",
+          tensor, label_of(node));
     const ChannelStatistics& s = it->second;
     if (const TensorOverride* o = override_of(tensor))
-      throw Error(fmt::format(
-          "{}: it has per-channel scales (add_channels); give it one scale to override it",
-          o->place));
+      fail("{}: it has per-channel scales (add_channels); give it one scale to override it",
+           o->place);
     Encoding e;
     e.role = Role::channels;
     e.type = options_.activations.type;
@@ -331,9 +328,8 @@ Encodings encode(Placement& placement, const GraphIndex& index, Constants& const
   });
   encoder.check_axes();
   if (placement.sites.empty() && placement.outputs.empty())
-    throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}",
-                            placement.skipped.front().node, placement.skipped.front().op,
-                            placement.skipped.front().reason));
+    fail("nothing to quantize; for example node '{}' ({}): {}", placement.skipped.front().node,
+         placement.skipped.front().op, placement.skipped.front().reason);
   encoder.check_overrides();
   return encoder.take();
 }

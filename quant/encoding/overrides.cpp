@@ -10,7 +10,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/json_file.hpp"
 
 namespace bertcl::quant {
@@ -32,7 +32,7 @@ class Entry {
   }
 
   [[noreturn]] void fail(const std::string& key, const std::string& message) const {
-    throw Error(fmt::format("{}{} {}", place_, key, message));
+    bertcl::fail("{}{} {}", place_, key, message);
   }
 
   std::optional<int> axis() const { return integer("axis"); }
@@ -107,7 +107,7 @@ class Entry {
 
 TensorOverride read_tensor(const Json& json, const std::string& place) {
   if (!json.is_array() || json.empty())
-    throw Error(fmt::format("{} must be a list of objects, it is {}", place, json.dump()));
+    fail("{} must be a list of objects, it is {}", place, json.dump());
   TensorOverride tensor{{}, {}, place};
   for (std::size_t i = 0; i < json.size(); ++i) {
     const Entry entry(json[i], fmt::format("{}[{}]", place, i));
@@ -145,8 +145,7 @@ TensorOverride read_tensor(const Json& json, const std::string& place) {
 
 Overrides read_overrides(const std::filesystem::path& path) {
   const Json json = text::read_json(path);
-  if (!json.is_object())
-    throw Error(fmt::format("{}: must be an object of lists by tensor", path.string()));
+  if (!json.is_object()) fail("{}: must be an object of lists by tensor", path.string());
   Overrides overrides;
   for (const auto& [tensor, entries] : json.items())
     overrides.emplace(tensor,

@@ -2,14 +2,13 @@
 // Rules that change ranges between calibration and encoding.
 #include "quant/encoding/range_rules.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -52,8 +51,7 @@ void fuse_qkv(const GraphIndex& index, Constants& constants, const Structure& st
 }
 
 void clip_gelu(const Structure& structure, float limit, Ranges& ranges) {
-  if (!(limit > 0.0f))
-    throw Error(fmt::format("cannot clip GELU at {}; give a number above 0", limit));
+  if (!(limit > 0.0f)) fail("cannot clip GELU at {}; give a number above 0", limit);
   bool found = false;
   for (auto& [tensor, range] : ranges)
     if (structure.gelus.contains(tensor)) {

@@ -2,8 +2,6 @@
 // Which tensors of an ONNX graph are constants, and their values.
 #include "quant/graph/constants.hpp"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "bertcl/error.hpp"
 #include "ops/infer.hpp"
 #include "ops/interpret.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 
@@ -74,12 +73,12 @@ ir::Tensor transposed(const ir::Tensor& from) {
 ir::Tensor Constants::value(const std::string& tensor) {
   if (model_.initializer(tensor)) return model_.read(tensor);
   const int producer = index_.producer(tensor);
-  if (producer < 0) throw Error(fmt::format("tensor '{}' is not constant", tensor));
+  if (producer < 0) fail("tensor '{}' is not constant", tensor);
   const auto& node = index_.node(producer);
   try {
     return evaluate(node);
   } catch (const Error& e) {
-    throw Error(fmt::format("node '{}': {}", label_of(node), e.what()));
+    fail("node '{}': {}", label_of(node), e.what());
   }
 }
 
@@ -125,9 +124,8 @@ ir::Tensor Constants::evaluate(const onnx::NodeProto& node) {
     };
     return evaluated(op, {factor(0), factor(1)}, {});
   }
-  throw Error(fmt::format(
-      "operator {} before a weight cannot be evaluated; fold the model's constants first",
-      node.op_type()));
+  fail("operator {} before a weight cannot be evaluated; fold the model's constants first",
+       node.op_type());
 }
 
 ir::Tensor columns(const ir::Tensor& x, std::int64_t from, std::int64_t to) {

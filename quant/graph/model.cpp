@@ -12,6 +12,7 @@
 #include "onnx/read_model.hpp"
 #include "onnx/tensors.hpp"
 #include "onnx/wire.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -28,7 +29,7 @@ std::int32_t onnx_type(ir::DType type) {
     case ir::DType::i64:
       return T::INT64;
     default:
-      throw Error(fmt::format("cannot add an initializer of type {}", ir::name_of(type)));
+      fail("cannot add an initializer of type {}", ir::name_of(type));
   }
 }
 
@@ -72,17 +73,15 @@ const std::string& label_of(const onnx::NodeProto& node) {
 
 Model Model::load(const std::filesystem::path& path) {
   const std::string name = path.string();
-  if (!std::filesystem::exists(path)) throw Error(fmt::format("{}: no such file", name));
+  if (!std::filesystem::exists(path)) fail("{}: no such file", name);
   Model model;
   model.path_ = path;
   model.file_ = onnx_io::MappedFile::open(path);
   auto skeleton = onnx_io::take_weights_out(model.file_->bytes());
   if (!skeleton || skeleton->model.size() > std::numeric_limits<int>::max() ||
       !model.proto_.ParseFromString(skeleton->model))
-    throw Error(fmt::format("{}: not an ONNX file, or a truncated one ({} bytes)", name,
-                            model.file_->bytes().size()));
-  if (!model.proto_.has_graph())
-    throw Error(fmt::format("{}: not an ONNX model: it has no graph", name));
+    fail("{}: not an ONNX file, or a truncated one ({} bytes)", name, model.file_->bytes().size());
+  if (!model.proto_.has_graph()) fail("{}: not an ONNX model: it has no graph", name);
   const auto& initializers = model.graph().initializer();
   for (int i = 0; i < initializers.size(); ++i)
     if (const auto raw = skeleton->weights[static_cast<std::size_t>(i)])
@@ -139,7 +138,7 @@ const onnx::TensorProto* Model::initializer(const std::string& name) const {
 ir::Tensor Model::read(const std::string& name) const {
   if (const auto it = added_.find(name); it != added_.end()) return it->second;
   const auto* tensor = initializer(name);
-  if (!tensor) throw Error(fmt::format("{}: no initializer '{}'", path_.string(), name));
+  if (!tensor) fail("{}: no initializer '{}'", path_.string(), name);
   const auto raw = raw_.find(name);
   return reader_->read(*tensor, raw == raw_.end() ? std::nullopt : std::optional(raw->second));
 }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -66,8 +66,8 @@ class Raiser {
 
  private:
   [[noreturn]] void fail(const onnx::NodeProto& node, const std::string& what) const {
-    throw Error(fmt::format("{}: node '{}' ({}) {}", model_.path().string(), label_of(node),
-                            node.op_type(), what));
+    bertcl::fail("{}: node '{}' ({}) {}", model_.path().string(), label_of(node), node.op_type(),
+                 what);
   }
 
   static void remove(onnx::NodeProto& node, std::string_view attribute) {
@@ -158,11 +158,10 @@ void raise_functions(Model& model, std::int64_t to) {
 void raise_opset(Model& model, const RankOf& rank_of, std::int64_t wanted) {
   const std::int64_t from = opset_of(model.proto());
   if (wanted > std::max(from, kNewestRaised))
-    throw Error(fmt::format("{}: cannot upgrade opset {} to {} (supported: up to {})",
-                            model.path().string(), from, wanted, kNewestRaised));
+    fail("{}: cannot upgrade opset {} to {} (supported: up to {})", model.path().string(), from,
+         wanted, kNewestRaised);
   if (from < kOldest)
-    throw Error(fmt::format("{}: opset {} is not supported (minimum: {})", model.path().string(),
-                            from, kOldest));
+    fail("{}: opset {} is not supported (minimum: {})", model.path().string(), from, kOldest);
   const std::int64_t to = std::max({from, kQuantizedOpset, wanted});
   if (from == to) return;
   Raiser raiser(model, from, rank_of);

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "bertcl/error.hpp"
 #include "quant/placement/module_path.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 
@@ -85,10 +85,10 @@ void NodePatterns::check_all_used(const GraphIndex& graph) const {
             purpose_, patterns_[i], label_of(node), node.op_type());
         break;
       }
-    throw Error(
-        fmt::format("{}; nearest of the {} candidates: {}; a pattern must match the whole name, * "
-                    "matches any characters",
-                    what, asked_.size(), fmt::join(nearest(patterns_[i], asked_), ", ")));
+    fail(
+        "{}; nearest of the {} candidates: {}; a pattern must match the whole name, * "
+        "matches any characters",
+        what, asked_.size(), fmt::join(nearest(patterns_[i], asked_), ", "));
   }
 }
 
@@ -129,7 +129,7 @@ Keywords::Keywords(const std::vector<std::string>& disable,
     try {
       expressions_.push_back({text, std::regex(prefix + text), enables, false});
     } catch (const std::regex_error& e) {
-      throw Error(fmt::format("'{}' is not a regular expression: {}", text, e.what()));
+      fail("'{}' is not a regular expression: {}", text, e.what());
     }
   };
   const char* layer = "layer.\\d+.";
@@ -151,9 +151,7 @@ const std::string* Keywords::disabled_by(const std::string& quantizer) {
 
 void Keywords::check_all_used() const {
   for (const auto& e : expressions_)
-    if (!e.used)
-      throw Error(
-          fmt::format("no quantizer name matches '{}' (one of them is '{}')", e.text, example_));
+    if (!e.used) fail("no quantizer name matches '{}' (one of them is '{}')", e.text, example_);
 }
 
 }  // namespace bertcl::quant

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "quant/graph/matmuls.hpp"
 #include "quant/placement/node_rules.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::quant {
@@ -80,10 +80,10 @@ class Placer {
       for (const auto& op : *ops)
         if (const auto known = quantizable_operators();
             std::find(known.begin(), known.end(), op) == known.end())
-          throw Error(
-              fmt::format("operator '{}' cannot be quantized{}; `bertcl quantize --help-all` lists "
-                          "those that can",
-                          op, did_you_mean(op, known)));
+          bertcl::fail(
+              "operator '{}' cannot be quantized{}; `bertcl quantize --help-all` lists "
+              "those that can",
+              op, did_you_mean(op, known));
   }
 
   Placement place() {
@@ -100,14 +100,14 @@ class Placer {
  private:
   [[noreturn]] void fail() const {
     if (placement_.skipped.empty())
-      throw Error(fmt::format("nothing to quantize: the model has no {}",
-                              fmt::join(options_.op_types, " or ")));
+      bertcl::fail("nothing to quantize: the model has no {}",
+                   fmt::join(options_.op_types, " or "));
     const auto& skipped = placement_.skipped;
     const auto whole = std::ranges::find_if(
         skipped, [&](const SkippedNode& node) { return whole_.contains(node.node); });
     const SkippedNode& first = whole == skipped.end() ? skipped.front() : *whole;
-    throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}", first.node,
-                            first.op, first.reason));
+    bertcl::fail("nothing to quantize; for example node '{}' ({}): {}", first.node, first.op,
+                 first.reason);
   }
 
   /// onnxruntime fuses a quantized node with the quantization of its result, and refuses more than

@@ -10,7 +10,7 @@
 #include <set>
 #include <string_view>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::quant {
@@ -54,7 +54,7 @@ AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options) {
 
 void check_accuracy(const AskedAccuracy& asked, const Options& options, const RangeSource& source) {
   const auto refuse = [](std::string_view option, std::string_view reason) {
-    throw Error(fmt::format("{} has no effect here: {}", option, reason));
+    fail("{} has no effect here: {}", option, reason);
   };
   if (asked.smooth)
     if (const std::string reason = why_not_smoothed(options); !reason.empty())

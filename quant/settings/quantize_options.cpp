@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "quant/presets.hpp"
 #include "quant/settings/method_options.hpp"
 #include "quant/settings/option_checks.hpp"
+#include "support/fail.hpp"
 #include "support/parse_number.hpp"
 
 namespace bertcl::quant {
@@ -54,8 +54,7 @@ template <class T>
 T chosen(const Choices<T>& choices, const std::string& name) {
   for (const auto& [known, value] : choices)
     if (known == name) return value;
-  throw Error(
-      fmt::format("unknown value '{}' (choose from {})", name, fmt::join(names_of(choices), ", ")));
+  fail("unknown value '{}' (choose from {})", name, fmt::join(names_of(choices), ", "));
 }
 
 /// A choice that sets something else than a string.

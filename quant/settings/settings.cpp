@@ -2,8 +2,6 @@
 // Options of `bertcl quantize` by their names, for callers that have no command line.
 #include "quant/settings/settings.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -11,6 +9,7 @@
 #include "bertcl/error.hpp"
 #include "quant/settings/quantize_options.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::quant {
@@ -61,10 +60,10 @@ void apply(const std::vector<Setting>& settings, const RangeSource& source, Opti
     std::ranges::replace(bare, '_', '-');
     const std::string name = "--" + bare;
     if (!command.get_option_no_throw(name))
-      throw Error(fmt::format("unknown option {}{}", option_name(bare), meant(bare, names)));
+      fail("unknown option {}{}", option_name(bare), meant(bare, names));
     // Without its value an option would take the next one as that.
     if (setting->second.empty() && command.get_option(name)->get_items_expected_min() > 0)
-      throw Error(fmt::format("{} needs a value", option_name(bare)));
+      fail("{} needs a value", option_name(bare));
     words.push_back(setting->second.empty() ? name : name + "=" + setting->second);
   }
   try {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/parse_number.hpp"
 
 namespace bertcl::quant {
@@ -18,7 +18,7 @@ std::string decimal(float value) {
 float parse_decimal(std::string_view text, const std::string& tensor) {
   // Widened floats are written: their shortest text is one of doubles.
   if (const auto value = parse_number<double>(text)) return static_cast<float>(*value);
-  throw Error(fmt::format("tensor '{}': '{:.60}' is not a number", tensor, text));
+  fail("tensor '{}': '{:.60}' is not a number", tensor, text);
 }
 
 }  // namespace bertcl::quant

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "text/file.hpp"
 
@@ -20,8 +21,7 @@ void check(const Table& table) {
   if (table.ranges.empty()) throw Error("the table lists no tensor");
   for (const auto& [tensor, range] : table.ranges)
     if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high)
-      throw Error(
-          fmt::format("tensor '{}': [{}, {}] is not a range", tensor, range.low, range.high));
+      fail("tensor '{}': [{}, {}] is not a range", tensor, range.low, range.high);
 }
 
 std::string list_of_formats() {
@@ -60,14 +60,13 @@ ReadTable read_table(const std::filesystem::path& path, std::string_view format)
                                         [&](const TableFormat& f) { return f.recognizes(bytes); })
                          : formats.begin() + (&table_format(format, path) - formats.data());
   if (found == formats.end())
-    throw Error(
-        fmt::format("{}: not a scale table (known formats: {})", path.string(), list_of_formats()));
+    fail("{}: not a scale table (known formats: {})", path.string(), list_of_formats());
   try {
     ReadTable read{found->parse(bytes), &*found};
     check(read.table);
     return read;
   } catch (const Error& e) {
-    throw Error(fmt::format("{}: read as {}: {}", path.string(), found->name, e.what()));
+    fail("{}: read as {}: {}", path.string(), found->name, e.what());
   }
 }
 
@@ -81,8 +80,7 @@ float magnitude(Range range) { return std::max(std::abs(range.low), std::abs(ran
 Range symmetric_range(float magnitude) { return {-std::abs(magnitude), std::abs(magnitude)}; }
 
 void add_range(Table& table, const std::string& tensor, Range range) {
-  if (!table.ranges.emplace(tensor, range).second)
-    throw Error(fmt::format("tensor '{}' is listed twice", tensor));
+  if (!table.ranges.emplace(tensor, range).second) fail("tensor '{}' is listed twice", tensor);
 }
 
 }  // namespace bertcl::quant

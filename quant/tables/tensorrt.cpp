@@ -11,9 +11,9 @@
 #include <charconv>
 #include <cmath>
 
-#include "bertcl/error.hpp"
 #include "quant/tables/lines.hpp"
 #include "quant/tables/table.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -29,7 +29,7 @@ float scale(std::string_view text, const std::string& tensor) {
   std::uint32_t bits = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
   if (error != std::errc{} || end != text.data() + text.size())
-    throw Error(fmt::format("tensor '{}': '{:.60}' is not a float's bits in hex", tensor, text));
+    fail("tensor '{}': '{:.60}' is not a float's bits in hex", tensor, text);
   return std::bit_cast<float>(bits);
 }
 
@@ -47,16 +47,16 @@ Table parse_tensorrt(std::string_view bytes) {
   for_each_line(bytes, [&](std::string_view line, int number) {
     if (number == 1) {
       if (!line.starts_with(kStart))
-        throw Error(fmt::format("line 1: '{:.60}' does not begin with '{}'", line, kStart));
+        fail("line 1: '{:.60}' does not begin with '{}'", line, kStart);
       table.method = line.substr(std::min(line.find('-', kStart.size()), line.size() - 1) + 1);
       return;
     }
     const auto gap = line.rfind(": ");  // names may hold colons and blanks
     if (gap == std::string_view::npos || gap == 0)
-      throw Error(fmt::format("line {}: '{:.60}' is not 'NAME: HEX'", number, line));
+      fail("line {}: '{:.60}' is not 'NAME: HEX'", number, line);
     const std::string tensor(line.substr(0, gap));
     const float step = scale(line.substr(gap + 2), tensor);
-    if (step < 0) throw Error(fmt::format("tensor '{}': negative scale {}", tensor, step));
+    if (step < 0) fail("tensor '{}': negative scale {}", tensor, step);
     add_range(table, tensor, symmetric_range(magnitude_of(step)));
   });
   return table;

@@ -3,12 +3,11 @@
 //
 // onnxruntime writes the larger end with its sign, 1 for [-10, 1]; here it is the larger absolute
 // value, 10.
-#include <fmt/format.h>
-
 #include "bertcl/error.hpp"
 #include "quant/tables/decimal.hpp"
 #include "quant/tables/lines.hpp"
 #include "quant/tables/table.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -18,7 +17,7 @@ Table parse_text(std::string_view bytes) {
   for_each_line(bytes, [&](std::string_view line, int number) {
     const auto gap = line.rfind(' ');  // names may hold blanks
     if (gap == std::string_view::npos || gap == 0)
-      throw Error(fmt::format("line {}: '{:.60}' is not 'NAME NUMBER'", number, line));
+      fail("line {}: '{:.60}' is not 'NAME NUMBER'", number, line);
     const std::string tensor(line.substr(0, gap));
     add_range(table, tensor, symmetric_range(parse_decimal(line.substr(gap + 1), tensor)));
   });

@@ -2,8 +2,6 @@
 // Rounds a weight to minimize the error of its MatMul, not of the weight itself.
 #include "quant/transforms/gptq.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -11,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "quant/transforms/panels.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -137,7 +136,7 @@ struct GramFactor::Data {
 GramFactor::GramFactor(std::span<const float> gram, double damping) {
   const auto k = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(gram.size()))));
   if (static_cast<std::size_t>(k * k) != gram.size())
-    throw Error(fmt::format("a Gram matrix of {} elements is not square", gram.size()));
+    fail("a Gram matrix of {} elements is not square", gram.size());
   std::vector<Index> order = descending_diagonal(gram, k);
   Panels u = factor(gram, order, damping);
   data_ = std::make_unique<const Data>(Data{std::move(order), std::move(u)});
@@ -152,8 +151,7 @@ std::vector<std::int32_t> gptq_round(std::span<const float> weight, const GramFa
   const auto& [order, u] = *gram.data_;
   const Index k = u.rows();
   if (k == 0 || weight.size() % static_cast<std::size_t>(k) != 0)
-    throw Error(fmt::format("a weight of {} elements does not match a Gram matrix of {} rows",
-                            weight.size(), k));
+    fail("a weight of {} elements does not match a Gram matrix of {} rows", weight.size(), k);
   const auto n = static_cast<Index>(weight.size()) / k;
 
   std::vector<std::int32_t> integers(weight.size());

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/pending_file.hpp"
 #include "text/companion_files.hpp"
@@ -70,7 +71,7 @@ fs::path folder_of(const fs::path& file) {
 std::string read_bytes(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw Error(fmt::format("{}: cannot read: {}", path.string(), std::strerror(errno)));
+  if (!file) fail("{}: cannot read: {}", path.string(), std::strerror(errno));
   return content;
 }
 
@@ -114,10 +115,10 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
       (vocabulary.empty() && fs::equivalent(folder_of(model), folder, ignored)))
     return;
   const auto refuse = [&](const std::string& what, std::string_view also) {
-    throw Error(
-        fmt::format("{}, so it belongs to another model; give the output a folder of its own{}, or "
-                    "write only the model with {}",
-                    what, also, option_name("model-only")));
+    fail(
+        "{}, so it belongs to another model; give the output a folder of its own{}, or "
+        "write only the model with {}",
+        what, also, option_name("model-only"));
   };
   // A file that the model does without would change how its texts are read.
   std::vector<std::string> names(kTokenizerFiles.begin(), kTokenizerFiles.end());
