@@ -326,7 +326,7 @@ class Load {
   }
 
   static nlohmann::ordered_json percentiles(std::vector<double>& seconds) {
-    std::sort(seconds.begin(), seconds.end());
+    std::ranges::sort(seconds);
     nlohmann::ordered_json found = nlohmann::ordered_json::object();
     for (const auto& [name, percent] :
          {std::pair("p50", 50.0), {"p90", 90.0}, {"p99", 99.0}, {"max", 100.0}})

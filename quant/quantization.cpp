@@ -56,9 +56,9 @@ void record(onnx::ModelProto& model, const Report& report) {
 
 /// A table of another program has no ranges of what is inside of fused operators.
 bool has_ranges_inside(const Table& table, const Expanded& expanded) {
-  return expanded.count == 0 ||
-         std::any_of(table.ranges.begin(), table.ranges.end(),
-                     [&](const auto& range) { return expanded.tensors.contains(range.first); });
+  return expanded.count == 0 || std::ranges::any_of(table.ranges, [&](const auto& range) {
+           return expanded.tensors.contains(range.first);
+         });
 }
 
 std::set<std::string> tensors_of(const Placement& placement, Role role) {
@@ -331,8 +331,7 @@ Report Quantization::write(const Placement& part, bool unnormalize) {
 }
 
 std::int64_t Report::count(Role role) const {
-  return std::count_if(tensors.begin(), tensors.end(),
-                       [&](const TensorReport& t) { return t.role == role; });
+  return std::ranges::count_if(tensors, [&](const TensorReport& t) { return t.role == role; });
 }
 
 Report quantize_dynamic(const Options& options, ActivationScales scales) {

@@ -89,8 +89,7 @@ Inference read_inference(const runtime::Session& session, const text::JsonNode& 
   body.at("inputs").each([&](const text::JsonNode& input) {
     const std::string& name = input.at("name").string();
     const auto& ports = session.inputs();
-    if (std::none_of(ports.begin(), ports.end(),
-                     [&](const plan::Port& port) { return port.name == name; }))
+    if (std::ranges::none_of(ports, [&](const plan::Port& port) { return port.name == name; }))
       input.fail("names '" + name + "', which the model does not take");
     if (!inference.inputs.emplace(name, read_tensor(input, binary)).second)
       input.fail("names '" + name + "' for a second time");
@@ -108,8 +107,7 @@ Inference read_inference(const runtime::Session& session, const text::JsonNode& 
     outputs->each([&](const text::JsonNode& output) {
       const std::string& name = output.at("name").string();
       const auto& ports = session.outputs();
-      if (std::none_of(ports.begin(), ports.end(),
-                       [&](const plan::Port& port) { return port.name == name; }))
+      if (std::ranges::none_of(ports, [&](const plan::Port& port) { return port.name == name; }))
         output.fail("names '" + name + "', which the model does not give");
       want(name, binary_flag(output.find("parameters"), "binary_data", all_binary));
     });

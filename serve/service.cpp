@@ -222,7 +222,7 @@ Model& Service::model(std::string_view name) const {
 Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,
                           const std::string& wanted) const {
   const auto fits = [&](const Model& model) {
-    return std::find(kinds.begin(), kinds.end(), model.setup().kind) != kinds.end();
+    return std::ranges::find(kinds, model.setup().kind) != kinds.end();
   };
   Model* chosen = nullptr;
   if (!wanted.empty()) chosen = &model(wanted);

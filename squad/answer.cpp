@@ -20,9 +20,8 @@ FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits
   found.null_odds = prediction.null_odds;
   found.features = asked.features.size();
   found.question_truncated = asked.question_truncated;
-  const auto entry =
-      std::find_if(prediction.nbest.begin(), prediction.nbest.end(),
-                   [&](const NBestEntry& other) { return other.text == prediction.text; });
+  const auto entry = std::ranges::find_if(
+      prediction.nbest, [&](const NBestEntry& other) { return other.text == prediction.text; });
   if (entry != prediction.nbest.end()) {
     found.score = entry->start_logit + entry->end_logit;
     found.probability = entry->probability;

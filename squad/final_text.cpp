@@ -48,7 +48,7 @@ Span find_final_text(std::string_view prediction, std::string_view original,
   const std::vector<std::size_t> in_original = offsets_without_spaces(original);
   if (in_tokenized.size() != in_original.size()) return whole;
   const auto rank = [&](std::size_t offset) -> std::size_t {
-    const auto found = std::lower_bound(in_tokenized.begin(), in_tokenized.end(), offset);
+    const auto found = std::ranges::lower_bound(in_tokenized, offset);
     const bool exact = found != in_tokenized.end() && *found == offset;
     return exact ? static_cast<std::size_t>(found - in_tokenized.begin()) : in_tokenized.size();
   };

@@ -104,11 +104,10 @@ double average_precision(const std::vector<Judged>& by_odds, std::size_t positiv
 }
 
 ThresholdScores threshold_scores(std::span<const Question> questions, std::vector<Judged> judged) {
-  std::stable_sort(judged.begin(), judged.end(),
-                   [](const Judged& a, const Judged& b) { return a.null_odds < b.null_odds; });
-  const auto positives = static_cast<std::size_t>(
-      std::count_if(questions.begin(), questions.end(),
-                    [](const Question& question) { return !question.answers.empty(); }));
+  std::ranges::stable_sort(
+      judged, [](const Judged& a, const Judged& b) { return a.null_odds < b.null_odds; });
+  const auto positives = static_cast<std::size_t>(std::ranges::count_if(
+      questions, [](const Question& question) { return !question.answers.empty(); }));
   const std::size_t negatives = questions.size() - positives;
   ThresholdScores scores;
   std::tie(scores.best_exact, scores.best_exact_thresh) =

@@ -44,7 +44,7 @@ std::vector<std::string_view> sorted_words(std::string_view normalized) {
     words.push_back(normalized.substr(0, end));
     normalized.remove_prefix(std::min(end + 1, normalized.size()));
   }
-  std::sort(words.begin(), words.end());
+  std::ranges::sort(words);
   return words;
 }
 

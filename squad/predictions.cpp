@@ -40,8 +40,8 @@ void check(const WindowLogits& window, bool allow_nonfinite) {
   }
   if (allow_nonfinite) return;
   const auto is_finite = [](float value) { return std::isfinite(value); };
-  if (!std::all_of(window.start.begin(), window.start.end(), is_finite) ||
-      !std::all_of(window.end.begin(), window.end.end(), is_finite)) {
+  if (!std::ranges::all_of(window.start, is_finite) ||
+      !std::ranges::all_of(window.end, is_finite)) {
     throw NonfiniteOutput(
         fmt::format("the model returned NaN or infinite logits for a window of {} tokens (question "
                     "{} of the data, counted from 0); {} continues",
@@ -194,8 +194,8 @@ Prediction predict(const Document& document, std::span<const WindowLogits> windo
     if (std::isfinite(here.score()) && here.score() < null.score()) null = here;
   }
   if (options.version_2 && !windows.empty()) candidates.push_back(null);
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.score() > b.score(); });
+  std::ranges::stable_sort(
+      candidates, [](const Candidate& a, const Candidate& b) { return a.score() > b.score(); });
 
   Prediction prediction;
   std::unordered_set<std::string> seen;
@@ -213,8 +213,8 @@ Prediction predict(const Document& document, std::span<const WindowLogits> windo
   if (prediction.nbest.empty()) prediction.nbest.emplace_back().text = "empty";
   set_probabilities(prediction.nbest);
 
-  const auto best = std::find_if(prediction.nbest.begin(), prediction.nbest.end(),
-                                 [](const NBestEntry& entry) { return !entry.text.empty(); });
+  const auto best = std::ranges::find_if(
+      prediction.nbest, [](const NBestEntry& entry) { return !entry.text.empty(); });
   if (options.version_2) {
     const bool answered = best != prediction.nbest.end() && best->span.has_value();
     prediction.null_odds =

@@ -10,7 +10,7 @@ namespace bertcl::tasks {
 /// Index of the largest value, the first of equals. Requires a value.
 template <typename T>
 std::size_t argmax(std::span<const T> values) {
-  return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+  return static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
 }
 
 }  // namespace bertcl::tasks

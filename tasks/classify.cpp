@@ -155,9 +155,8 @@ std::unique_ptr<Results> MultiLabelTask::results(std::size_t count, const text::
 std::unique_ptr<Task> classify_task(std::vector<ClassifiedText> texts, std::string unit,
                                     const std::vector<std::string>& model_labels,
                                     std::optional<bool> multi_label) {
-  const bool lists = std::any_of(texts.begin(), texts.end(), [](const ClassifiedText& text) {
-    return text.labels.has_value();
-  });
+  const bool lists = std::ranges::any_of(
+      texts, [](const ClassifiedText& text) { return text.labels.has_value(); });
   if (lists && multi_label == false)
     throw Error(
         "the data list several labels for a text, but problem_type in the model's config.json, or "

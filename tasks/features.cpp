@@ -73,7 +73,7 @@ void hide_tokens(Sequence& sequence, const text::Tokenizer& tokenizer, std::mt19
   for (std::size_t i = 0; i < count; ++i)
     std::swap(places[i], places[i + below(places.size() - i)]);
   places.resize(count);
-  std::sort(places.begin(), places.end());
+  std::ranges::sort(places);
   for (const std::size_t place : places) {
     sequence.targets.push_back(sequence.ids[place]);
     sequence.words.push_back(hidden++);

@@ -83,7 +83,7 @@ LabelScores label_scores(const LabelSets& predicted, const LabelSets& reference)
   std::size_t equal = 0;
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     for (const std::size_t label : reference[i]) {
-      const bool right = std::binary_search(predicted[i].begin(), predicted[i].end(), label);
+      const bool right = std::ranges::binary_search(predicted[i], label);
       classes[label].right += right ? 1 : 0;
       total.right += right ? 1 : 0;
     }
@@ -104,7 +104,7 @@ double pearson(std::span<const double> x, std::span<const double> y) {
   check_sizes(x.size(), y.size(), 2);
   // A mean is rounded: without this a constant side could have a tiny variance.
   for (const auto side : {x, y}) {
-    if (std::all_of(side.begin(), side.end(), [&](double value) { return value == side[0]; }))
+    if (std::ranges::all_of(side, [&](double value) { return value == side[0]; }))
       return std::numeric_limits<double>::quiet_NaN();
   }
   const double mean_x = mean(x), mean_y = mean(y);
@@ -119,12 +119,11 @@ double pearson(std::span<const double> x, std::span<const double> y) {
 }
 
 std::vector<double> ranks(std::span<const double> values) {
-  if (std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); }))
+  if (std::ranges::any_of(values, [](double value) { return std::isnan(value); }))
     return std::vector<double>(values.size(), std::numeric_limits<double>::quiet_NaN());
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
   std::vector<double> result(values.size());
   for (std::size_t begin = 0; begin < order.size();) {
     std::size_t end = begin;
@@ -185,7 +184,7 @@ EntityScores entity_scores(const Tags& predicted, const Tags& reference) {
     scores.predicted += guesses.size();
     scores.reference += truths.size();
     for (const Entity& guess : guesses)
-      scores.correct += static_cast<std::size_t>(std::count(truths.begin(), truths.end(), guess));
+      scores.correct += static_cast<std::size_t>(std::ranges::count(truths, guess));
   }
   scores.precision = percent(scores.correct, scores.predicted);
   scores.recall = percent(scores.correct, scores.reference);

@@ -32,14 +32,14 @@ std::vector<std::string> labels_of(const nlohmann::json& names, const std::strin
     labels.push_back(found->get<std::string>());
   }
   const auto made_up = [](const std::string& label) { return label.starts_with("LABEL_"); };
-  return std::all_of(labels.begin(), labels.end(), made_up) ? std::vector<std::string>() : labels;
+  return std::ranges::all_of(labels, made_up) ? std::vector<std::string>() : labels;
 }
 
 /// ["O", "B-person"], which finetune.py writes into the metadata of a model.
 std::vector<std::string> parse_class_names(std::string_view json, const std::string& place) {
   const nlohmann::json names = text::parse_json(json, place);
   const auto is_name = [](const nlohmann::json& name) { return name.is_string(); };
-  if (!names.is_array() || !std::all_of(names.begin(), names.end(), is_name))
+  if (!names.is_array() || !std::ranges::all_of(names, is_name))
     throw Error(place + R"( must be a list ["..", ..] of the names of all classes)");
   return names.get<std::vector<std::string>>();
 }

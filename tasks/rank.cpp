@@ -62,7 +62,7 @@ const Head& rank_head() {
 }
 
 void keep_best(std::vector<RankedPassage>& passages, std::size_t most) {
-  std::stable_sort(passages.begin(), passages.end(), is_better);
+  std::ranges::stable_sort(passages, is_better);
   if (most > 0 && passages.size() > most) passages.resize(most);
 }
 

@@ -52,7 +52,7 @@ struct PairColumns {
 
 std::optional<PairColumns> pair_header(const std::vector<std::string>& row) {
   const auto at = [&](std::string_view name) {
-    return static_cast<std::size_t>(std::find(row.begin(), row.end(), name) - row.begin());
+    return static_cast<std::size_t>(std::ranges::find(row, name) - row.begin());
   };
   const PairColumns columns{at("sentence1"), at("sentence2"), at("score"), row.size(), true};
   if (std::max({columns.first, columns.second, columns.score}) == row.size()) return std::nullopt;
@@ -161,7 +161,7 @@ void each_text(const text::DataFile& file, const Take& take) {
 std::size_t column_of(const std::vector<std::string>& row,
                       std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
-    if (const auto at = std::find(row.begin(), row.end(), name); at != row.end())
+    if (const auto at = std::ranges::find(row, name); at != row.end())
       return static_cast<std::size_t>(at - row.begin());
   return row.size();
 }
@@ -228,7 +228,7 @@ void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedTex
   const Table first = parse_table(head, '\t', false, file.name);
   if (!first.rows.empty() && first.rows[0].size() > 1 && lacks_label(first.rows[0]))
     refuse_header(file, 1, first.rows[0]);
-  if (std::count(head.begin(), head.end(), '\t') > 1 || head.ends_with("\tlabels")) {
+  if (std::ranges::count(head, '\t') > 1 || head.ends_with("\tlabels")) {
     const std::vector<std::string>& row = first.rows.front();
     if (column_of(row, {"label", "labels"}) < row.size()) {
       read_classified_table(file, '\t', texts);
@@ -337,8 +337,8 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path, IdRul
   } else {
     read_conll(file, sentences);
   }
-  if (std::all_of(sentences.begin(), sentences.end(),
-                  [](const TaggedSentence& sentence) { return sentence.words.empty(); }))
+  if (std::ranges::all_of(sentences,
+                          [](const TaggedSentence& sentence) { return sentence.words.empty(); }))
     throw Error(file.name + ": holds no sentence");
   return sentences;
 }

@@ -62,7 +62,7 @@ class RerankingResults : public Results {
     for (std::size_t item = 0; item < scores_.size(); ++item) {
       const std::vector<std::size_t>& candidates = task_.candidates(item);
       const auto at = static_cast<std::size_t>(
-          std::find(candidates.begin(), candidates.end(), task_.data().questions[item].paragraph) -
+          std::ranges::find(candidates, task_.data().questions[item].paragraph) -
           candidates.begin());
       before.push_back(at + 1);  // beyond all candidates where it is none of them
       ranks.push_back(at == candidates.size() ? at + 1 : rank_of(scores_[item], at));
@@ -75,7 +75,7 @@ class RerankingResults : public Results {
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (std::size_t item = 0; item < scores_.size(); ++item) {
-      const auto best = std::max_element(scores_[item].begin(), scores_[item].end());
+      const auto best = std::ranges::max_element(scores_[item]);
       append_prediction(
           json, task_.data().questions[item].id,
           task_.candidates(item)[static_cast<std::size_t>(best - scores_[item].begin())]);

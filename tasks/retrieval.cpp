@@ -96,7 +96,7 @@ class RetrievalResults : public Results {
     for (std::size_t item = 0; item < questions_.size(); ++item) {
       const std::vector<double> cosines = paragraphs.similarities(questions_[item]);
       append_prediction(json, data_.questions[item].id,
-                        std::max_element(cosines.begin(), cosines.end()) - cosines.begin());
+                        std::ranges::max_element(cosines) - cosines.begin());
     }
     return json;
   }

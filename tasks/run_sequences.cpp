@@ -32,8 +32,7 @@ std::size_t row_size(const Head& head, const text::Batch& batch, std::size_t val
 }  // namespace
 
 bool all_finite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(),
-                     [](float value) { return std::isfinite(value); });
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
 double run_sequences(std::span<const Sequence> sequences, const Head& head,

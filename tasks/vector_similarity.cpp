@@ -50,7 +50,7 @@ const std::vector<std::string>& similarity_names() {
 
 Similarity similarity_named(const std::string& name) {
   const std::vector<std::string>& names = similarity_names();
-  const auto found = std::find(names.begin(), names.end(), name);
+  const auto found = std::ranges::find(names, name);
   if (found == names.end())
     throw Error(fmt::format("unknown similarity '{}'{}", name, suggestion(name, names)));
   return static_cast<Similarity>(found - names.begin());

@@ -19,8 +19,8 @@ std::vector<std::vector<std::size_t>> group_by_length(std::span<const std::size_
   }
   std::vector<std::size_t> order(lengths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return lengths[a] > lengths[b]; });
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return lengths[a] > lengths[b]; });
   std::vector<std::vector<std::size_t>> groups;
   for (const std::size_t index : order) {
     const bool fits = [&] {

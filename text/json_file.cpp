@@ -77,11 +77,11 @@ std::string fault_of(std::string_view reason, std::string_view text, std::size_t
 std::string place_of(std::string_view text, std::size_t byte) {
   const std::string bytes = fmt::format("byte {} of {}", byte, text.size());
   const std::string_view before = text.substr(0, byte - 1);
-  const auto lines = std::count(text.begin(), text.end(), '\n');
+  const auto lines = std::ranges::count(text, '\n');
   if (lines == 0) return bytes;
   const std::size_t begin = before.rfind('\n') + 1;  // 0 in the first line
-  return fmt::format("line {}, column {}, {}", 1 + std::count(before.begin(), before.end(), '\n'),
-                     byte - begin, bytes);
+  return fmt::format("line {}, column {}, {}", 1 + std::ranges::count(before, '\n'), byte - begin,
+                     bytes);
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     if (error.byte > text.size()) {
-      const auto lines = std::count(text.begin(), text.end(), '\n');
+      const auto lines = std::ranges::count(text, '\n');
       throw Error(
           fmt::format("{}broken JSON: unexpected end after {} bytes{}; was it copied in full?",
                       place, text.size(), lines == 0 ? "" : fmt::format(", in line {}", lines + 1)),

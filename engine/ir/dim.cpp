@@ -35,7 +35,7 @@ std::optional<Dim> Dim::parse(std::string_view text) {
     if (star == std::string_view::npos) break;
     text.remove_prefix(star + 1);
   }
-  std::sort(d.symbols_.begin(), d.symbols_.end());
+  std::ranges::sort(d.symbols_);
   return d;
 }
 
@@ -79,7 +79,7 @@ std::optional<Dim> Dim::divide(const Dim& a, const Dim& b) {
 }
 
 Dim element_count(const Shape& shape) {
-  if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end()) return 0;
+  if (std::ranges::find(shape, Dim(0)) != shape.end()) return 0;
   Dim n(1);
   for (const Dim& d : shape) n = n * d;
   return n;

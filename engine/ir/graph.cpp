@@ -150,8 +150,7 @@ void Graph::swap_names(Value* a, Value* b) {
 
 void Graph::set_input(Node* node, std::size_t index, Value* value) {
   if (node->inputs.size() <= index) node->inputs.resize(index + 1, nullptr);
-  if (Value* old = node->inputs[index])
-    old->users.erase(std::find(old->users.begin(), old->users.end(), node));
+  if (Value* old = node->inputs[index]) old->users.erase(std::ranges::find(old->users, node));
   node->inputs[index] = value;
   if (value) value->users.push_back(node);
 }
@@ -175,8 +174,8 @@ bool Graph::remove_dead() {
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
     const auto& outputs = (*node)->outputs;
     // A node without results is there for its effect (`observe`).
-    if (!outputs.empty() && std::all_of(outputs.begin(), outputs.end(), [&](const Value* v) {
-          return !kept.contains(v) && std::all_of(v->users.begin(), v->users.end(), is_dead);
+    if (!outputs.empty() && std::ranges::all_of(outputs, [&](const Value* v) {
+          return !kept.contains(v) && std::ranges::all_of(v->users, is_dead);
         }))
       dead.insert(node->get());
   }
@@ -222,8 +221,7 @@ bool Graph::used_once(const Value* value) const {
 }
 
 bool Graph::is_output(const Value* value) const {
-  return std::any_of(outputs_.begin(), outputs_.end(),
-                     [&](const GraphOutput& o) { return o.value == value; });
+  return std::ranges::any_of(outputs_, [&](const GraphOutput& o) { return o.value == value; });
 }
 
 Dim Graph::fresh_symbol() {
@@ -243,8 +241,7 @@ Dim Graph::fresh_symbol() {
 
 void Graph::assume_equal(const Dim& a, const Dim& b) {
   const std::pair pair(std::min(a, b), std::max(a, b));
-  if (std::find(assumptions_.begin(), assumptions_.end(), pair) == assumptions_.end())
-    assumptions_.push_back(pair);
+  if (std::ranges::find(assumptions_, pair) == assumptions_.end()) assumptions_.push_back(pair);
 }
 
 }  // namespace bertcl::ir

@@ -42,7 +42,7 @@ class Parser {
  private:
   [[noreturn]] void fail(const std::string& what) const {
     const std::string_view before = text_.substr(0, position_);
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const auto line = 1 + std::ranges::count(before, '\n');
     const auto start = before.rfind('\n');
     const auto column = position_ - (start == std::string_view::npos ? 0 : start + 1) + 1;
     throw Error(fmt::format("graph text, line {}, column {}: {}", line, column, what));
@@ -145,7 +145,7 @@ class Parser {
     std::vector<double> values(static_cast<std::size_t>(element_count(*sizes)), 0.0);
     if (accept("...")) {
     } else if (accept("splat")) {
-      std::fill(values.begin(), values.end(), number());
+      std::ranges::fill(values, number());
     } else if (accept("[")) {
       std::size_t n = 0;
       while (!accept("]")) {

@@ -131,7 +131,7 @@ struct Tensor::Lazy {
 };
 
 std::int64_t element_count(const Sizes& sizes) {
-  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
+  if (std::ranges::find(sizes, 0) != sizes.end()) return 0;
   std::int64_t n = 1;
   for (const std::int64_t d : sizes) n = product(n, d, "a tensor");
   return n;

@@ -41,8 +41,8 @@ void verify(const Graph& graph, std::string_view where) {
   }
   for (const Value* v : defined)
     for (const Node* user : v->users) listed.emplace_back(v, user);
-  std::sort(read.begin(), read.end());
-  std::sort(listed.begin(), listed.end());
+  std::ranges::sort(read);
+  std::ranges::sort(listed);
   if (const auto [r, l] = std::mismatch(read.begin(), read.end(), listed.begin(), listed.end());
       r != read.end() || l != listed.end()) {
     const bool unlisted = l == listed.end() || (r != read.end() && *r < *l);

@@ -139,8 +139,8 @@ class HeaderParser {
     if (take('[')) fail("structured types are not supported; use an array of one number type");
     const std::string_view descr = string();
     const std::string_view name = descr.substr(std::min<std::size_t>(1, descr.size()));
-    const auto known = std::find_if(kTypes.begin(), kTypes.end(),
-                                    [&](const auto& type) { return type.first == name; });
+    const auto known =
+        std::ranges::find_if(kTypes, [&](const auto& type) { return type.first == name; });
     if (known == kTypes.end() ||
         std::string_view("<>|=").find(descr[0]) == std::string_view::npos) {
       fail(fmt::format(
@@ -224,8 +224,8 @@ ir::Tensor parse_npy(std::vector<std::byte> bytes, const std::string& origin) {
 }
 
 std::vector<std::byte> format_npy(const ir::Tensor& tensor) {
-  const auto known = std::find_if(kTypes.begin(), kTypes.end(),
-                                  [&](const auto& type) { return type.second == tensor.dtype(); });
+  const auto known =
+      std::ranges::find_if(kTypes, [&](const auto& type) { return type.second == tensor.dtype(); });
   if (known == kTypes.end()) {
     throw Error(fmt::format("NumPy has no element type for {}", ir::name_of(tensor.dtype())));
   }
@@ -244,8 +244,7 @@ std::vector<std::byte> format_npy(const ir::Tensor& tensor) {
 
   std::vector<std::byte> bytes(head.size() + tensor.bytes().size());
   std::memcpy(bytes.data(), head.data(), head.size());
-  std::copy(tensor.bytes().begin(), tensor.bytes().end(),
-            bytes.begin() + static_cast<std::ptrdiff_t>(head.size()));
+  std::ranges::copy(tensor.bytes(), bytes.begin() + static_cast<std::ptrdiff_t>(head.size()));
   return bytes;
 }
 

@@ -21,8 +21,8 @@ bool is_made_of_constants(const ir::Value* value, int& budget) {
   if (value->is_constant()) return true;
   if (!value->producer || --budget < 0) return false;
   const auto& inputs = value->producer->inputs;
-  return std::all_of(inputs.begin(), inputs.end(),
-                     [&](const ir::Value* in) { return !in || is_made_of_constants(in, budget); });
+  return std::ranges::all_of(
+      inputs, [&](const ir::Value* in) { return !in || is_made_of_constants(in, budget); });
 }
 
 void drop_absent(std::vector<ir::Value*>& trailing) {

@@ -100,7 +100,7 @@ ir::Value* padded(NodeImport& node, ir::Value* x, const Window& w) {
     pads[i + 2] = w.pads[i];
     pads[w.rank() + 4 + i] = w.pads[w.rank() + i];
   }
-  if (std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; })) return x;
+  if (std::ranges::all_of(pads, [](std::int64_t p) { return p == 0; })) return x;
   return node.emit("Pad", {x}, {{"pads", pads}});
 }
 

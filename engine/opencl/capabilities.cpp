@@ -27,8 +27,8 @@ std::vector<std::pair<std::string, bool>> Capabilities::list() const {
 }
 
 const char* capability_name(bool Capabilities::*flag) {
-  const auto found = std::find_if(kCapabilityNames.begin(), kCapabilityNames.end(),
-                                  [&](const CapabilityName& entry) { return entry.flag == flag; });
+  const auto found = std::ranges::find_if(
+      kCapabilityNames, [&](const CapabilityName& entry) { return entry.flag == flag; });
   return found->name;
 }
 

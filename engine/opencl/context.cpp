@@ -105,7 +105,7 @@ std::shared_ptr<Context> Context::wrap(_cl_context* context, _cl_device_id* devi
         "the devices of the given context");
   // PoCL lists the whole device where the context was made for a part of it.
   cl_device_id listed = device;
-  while (listed && std::find(devices.begin(), devices.end(), listed) == devices.end())
+  while (listed && std::ranges::find(devices, listed) == devices.end())
     listed = device_value<cl_device_id>(listed, CL_DEVICE_PARENT_DEVICE);
   if (!listed)
     throw Error(fmt::format("device '{}' is not in the given context",

@@ -43,7 +43,7 @@ unsigned least_subgroup_width(cl_device_id device, const DeviceInfo& info) {
   std::vector<std::size_t> widths(bytes / sizeof(std::size_t));
   check(clGetDeviceInfo(device, CL_DEVICE_SUB_GROUP_SIZES_INTEL, bytes, widths.data(), nullptr),
         "clGetDeviceInfo");
-  return static_cast<unsigned>(*std::min_element(widths.begin(), widths.end()));
+  return static_cast<unsigned>(*std::ranges::min_element(widths));
 }
 
 DeviceInfo describe(cl_platform_id platform, cl_device_id device) {
@@ -143,8 +143,7 @@ Device find_device(const std::string& selector) {
     source = "environment variable BERTCL_DEVICE";
   }
   const auto first = [&](auto&& fits) {
-    return std::find_if(devices.begin(), devices.end(),
-                        [&](const Device& d) { return fits(d.info); });
+    return std::ranges::find_if(devices, [&](const Device& d) { return fits(d.info); });
   };
   const auto of_type = [&](const std::string& type) {
     return first([&](const DeviceInfo& d) { return d.type == type; });
@@ -156,8 +155,7 @@ Device find_device(const std::string& selector) {
     chosen = of_type("gpu");
     if (chosen == devices.end()) chosen = of_type("cpu");
     if (chosen == devices.end()) chosen = devices.begin();
-  } else if (std::all_of(wanted.begin(), wanted.end(),
-                         [](unsigned char c) { return std::isdigit(c); })) {
+  } else if (std::ranges::all_of(wanted, [](unsigned char c) { return std::isdigit(c); })) {
     chosen = first([&](const DeviceInfo& d) { return std::to_string(d.index) == wanted; });
   } else if (wanted == "cpu" || wanted == "gpu" || wanted == "accelerator") {
     chosen = of_type(wanted);
@@ -200,7 +198,7 @@ std::vector<DeviceInfo> list_devices() {
 DeviceInfo select_device(const std::string& selector) { return find_device(selector).info; }
 
 bool DeviceInfo::has_extension(const std::string& extension) const {
-  return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
+  return std::ranges::find(extensions, extension) != extensions.end();
 }
 
 std::size_t DeviceInfo::units_of_group(std::size_t items) const {

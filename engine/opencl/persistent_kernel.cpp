@@ -41,7 +41,7 @@ Kernel persistent_kernel_of(Context& context, std::span<const Kernel> kernels, D
   std::string steps;
   for (size_t number = 0; number < kernels.size(); ++number) {
     const Kernel& kernel = kernels[number];
-    auto part = std::find_if(parts.begin(), parts.end(), [&](const LinkedPart& p) {
+    auto part = std::ranges::find_if(parts, [&](const LinkedPart& p) {
       return p.program == kernel.program_name() && p.defines == kernel.defines();
     });
     if (part == parts.end()) {

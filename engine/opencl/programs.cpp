@@ -194,9 +194,8 @@ ProgramHandle Programs::build_from_source(const std::string& name, const std::ve
     watch_exit();
     std::lock_guard lock(mutex_);
     const auto contains = [&](std::string_view word) {
-      return std::any_of(parts.begin(), parts.end(), [&](const Text& part) {
-        return part.source.find(word) != std::string::npos;
-      });
+      return std::ranges::any_of(
+          parts, [&](const Text& part) { return part.source.find(word) != std::string::npos; });
     };
     // Sources spell assembly that PoCL compiles in this way.
     const bool assembly = contains("__asm__"), barriers = contains("barrier(");

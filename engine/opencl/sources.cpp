@@ -88,7 +88,7 @@ std::vector<std::string> program_names() {
   std::vector<std::string> names;
   for (const SourceFile& source : embedded_sources())
     if (source.name.ends_with(".cl")) names.emplace_back(stem_of(source.name));
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -177,7 +177,7 @@ struct Weights {
   double divisor = 1.0;
 };
 Weights weights_of(const EvaluateContext& context, const Positions& at, std::vector<double> p) {
-  const double largest = *std::max_element(p.begin(), p.end());
+  const double largest = *std::ranges::max_element(p);
   if (largest == -std::numeric_limits<double>::infinity())  // no key is in the window
     return {std::vector<double>(p.size(), 0.0), 1.0};
   double total = 0.0;
@@ -218,7 +218,7 @@ std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context) {
   const Added added(context, at);
   std::vector<double> out(static_cast<std::size_t>(ir::element_count(sizes)), 0.0);
   for (const Sequence& sequence : sequences_of(context, at)) {
-    if (std::none_of(sequence.keys.begin(), sequence.keys.end(), [](bool key) { return key; }))
+    if (std::ranges::none_of(sequence.keys, [](bool key) { return key; }))
       continue;  // zeros, as the kernels write them
     for (std::int64_t row = sequence.begin; row < sequence.end; ++row)
       for (std::int64_t head = 0; head < heads; ++head) {

@@ -13,7 +13,7 @@ OpDef own_op(const char* name, std::vector<OperandConstraint> types,
              std::vector<ir::Type> (*infer)(InferContext&),
              std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&), Traits traits) {
   const auto optional = [](std::string_view operand) { return operand.ends_with('?'); };
-  const auto required = std::find_if(operands.begin(), operands.end(), optional);
+  const auto required = std::ranges::find_if(operands, optional);
   OpDef def = op(name, static_cast<std::size_t>(required - operands.begin()), operands.size(),
                  std::move(types), infer, evaluate, nullptr, std::move(traits));
   def.operands = operands;

@@ -10,7 +10,7 @@ namespace {
 
 /// Number of leading ones if nothing but zeros follows, otherwise -1.
 std::int64_t prefix_length(std::span<const std::int64_t> row) {
-  const auto end = std::find(row.begin(), row.end(), 0);
+  const auto end = std::ranges::find(row, 0);
   if (std::any_of(end, row.end(), [](std::int64_t m) { return m != 0; })) return -1;
   return end - row.begin();
 }

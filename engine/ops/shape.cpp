@@ -135,9 +135,8 @@ std::vector<std::int64_t> sorted_axes(const InferContext& context, std::size_t r
     if (a < -n || a >= n) context.fail("axis {} is out of range for rank {}", a, rank);
     if (a < 0) a += n;
   }
-  std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
-    context.fail("an axis is given twice");
+  std::ranges::sort(axes);
+  if (std::ranges::adjacent_find(axes) != axes.end()) context.fail("an axis is given twice");
   return axes;
 }
 

@@ -16,7 +16,7 @@ bool is_fresh(const ir::Graph& graph, const ir::Dim& d) {
   return d.symbols().size() == 1 && d.symbols()[0].size() > 1 && d.symbols()[0][0] == 'n' &&
          std::all_of(d.symbols()[0].begin() + 1, d.symbols()[0].end(),
                      [](unsigned char c) { return std::isdigit(c); }) &&
-         std::none_of(graph.inputs().begin(), graph.inputs().end(), [&](const ir::Value* in) {
+         std::ranges::none_of(graph.inputs(), [&](const ir::Value* in) {
            const auto symbols = ir::element_count(in->type.shape).symbols();
            return std::ranges::find(symbols, d.symbols()[0]) != symbols.end();
          });
@@ -24,11 +24,11 @@ bool is_fresh(const ir::Graph& graph, const ir::Dim& d) {
 
 /// True if both sizes occur in the shape of one input: the file means them to differ.
 bool told_apart(const ir::Graph& graph, const ir::Dim& a, const ir::Dim& b) {
-  return std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](const ir::Value* in) {
+  return std::ranges::any_of(graph.inputs(), [&](const ir::Value* in) {
     const ir::Dim all = ir::element_count(in->type.shape);
     const auto has = [&](const ir::Dim& d) {
-      return std::all_of(d.symbols().begin(), d.symbols().end(), [&](const std::string& s) {
-        return std::count(all.symbols().begin(), all.symbols().end(), s) > 0;
+      return std::ranges::all_of(d.symbols(), [&](const std::string& s) {
+        return std::ranges::count(all.symbols(), s) > 0;
       });
     };
     return has(a) && has(b);

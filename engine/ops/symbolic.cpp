@@ -76,8 +76,7 @@ const std::vector<ir::Dim>* SymbolicValues::find(const ir::Value* value) {
     return nullptr;
   const auto ints = value->constant->to_ints();
   const bool wraps = value->type.dtype == ir::DType::u64;  // above 2^63
-  if (wraps && std::any_of(ints.begin(), ints.end(), [](std::int64_t n) { return n < 0; }))
-    return nullptr;
+  if (wraps && std::ranges::any_of(ints, [](std::int64_t n) { return n < 0; })) return nullptr;
   return &(known_[value] = std::vector<ir::Dim>(ints.begin(), ints.end()));
 }
 

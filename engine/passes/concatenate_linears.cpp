@@ -79,7 +79,7 @@ ir::Node* concatenate_linears(ir::Graph& g, std::span<ir::Node* const> linears,
     operands[linear_q::out_zero_point] =
         concat(linear_q::out_zero_point, first.output()->type.dtype);
   }
-  if (integer && std::any_of(linears.begin(), linears.end(), [](const ir::Node* p) {
+  if (integer && std::ranges::any_of(linears, [](const ir::Node* p) {
         return p->input(linear_q::w_zero_point) != nullptr;
       }))
     set_operand(operands, linear_q::w_zero_point, concat(linear_q::w_zero_point, ir::DType::i8));
@@ -89,7 +89,7 @@ ir::Node* concatenate_linears(ir::Graph& g, std::span<ir::Node* const> linears,
   // The last of them in order stands after every operand.
   ir::Node* last = linears[0];
   for (const auto& n : g.nodes())
-    if (std::find(linears.begin(), linears.end(), n.get()) != linears.end()) last = n.get();
+    if (std::ranges::find(linears, n.get()) != linears.end()) last = n.get();
   ir::Node* made = g.add_node(first.op, operands, first.attributes,
                               {{first.output()->name + std::string(suffix), type}}, last);
   made->sources = sources_of({linears.begin(), linears.end()});

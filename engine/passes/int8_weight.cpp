@@ -27,8 +27,7 @@ Int8Weight to_int8(ir::Graph& graph, ir::Value* weight, ir::Value* zero_point) {
   }
   if (!made.zero_point) return made;
   const auto zeros = made.zero_point->constant->to_ints();
-  if (std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; }))
-    made.zero_point = nullptr;
+  if (std::ranges::all_of(zeros, [](std::int64_t z) { return z == 0; })) made.zero_point = nullptr;
   return made;
 }
 

@@ -34,7 +34,7 @@ std::vector<std::string> sources_of(const std::vector<ir::Node*>& nodes) {
   std::vector<std::string> all;
   for (const ir::Node* n : nodes)
     for (const std::string& s : n->sources)
-      if (std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
+      if (std::ranges::find(all, s) == all.end()) all.push_back(s);
   return all;
 }
 
@@ -54,8 +54,7 @@ Pattern scalar(double value) {
     const auto all = v->constant->to_doubles();
     const bool is_exact = 2.0 * value == std::round(2.0 * value);  // in half precision, too
     const double most = (is_exact ? 1e-5 : 1e-3) * std::abs(value);
-    return std::all_of(all.begin(), all.end(),
-                       [&](double d) { return std::abs(d - value) <= most; });
+    return std::ranges::all_of(all, [&](double d) { return std::abs(d - value) <= most; });
   };
 }
 

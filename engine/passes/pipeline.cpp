@@ -61,8 +61,7 @@ std::vector<Pass> pipeline(const Options& options) {
       // precision: f32, or less where it is asked for
       choose_precision(options.precision)};
   const auto left_out = [&](std::string_view name) {
-    return std::find(options.disabled.begin(), options.disabled.end(), name) !=
-           options.disabled.end();
+    return std::ranges::find(options.disabled, name) != options.disabled.end();
   };
   if (left_out("resolve_shapes"))
     throw Error("the compiler pass 'resolve_shapes' cannot be skipped: Shape has no kernel");

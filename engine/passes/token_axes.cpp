@@ -109,7 +109,7 @@ AxisMap widened(const ir::Shape& in, std::size_t axis, std::size_t inner) {
 }
 
 bool is_among(const ir::Node& node, std::initializer_list<std::string_view> ops) {
-  return std::find(ops.begin(), ops.end(), node.op) != ops.end();
+  return std::ranges::find(ops, node.op) != ops.end();
 }
 
 bool works_by_element(const ir::Node& node) {

@@ -273,14 +273,14 @@ void Builder::wait_for(std::span<Prepacking> queued) {
 
 void Builder::finish() {
   const auto prepacks = [&](const Wanted& wanted) {
-    return std::any_of(prepackings_.begin(), prepackings_.end(), [&](const Prepacking& prepacking) {
+    return std::ranges::any_of(prepackings_, [&](const Prepacking& prepacking) {
       return prepacking.kernel.program_name() == wanted.kernel.program_name();
     });
   };
   // Those that prepack come first: the device does it while the host builds the others.
   std::stable_partition(wanted_.begin(), wanted_.end(), prepacks);
   const auto others = std::span(wanted_).subspan(
-      static_cast<std::size_t>(std::count_if(wanted_.begin(), wanted_.end(), prepacks)));
+      static_cast<std::size_t>(std::ranges::count_if(wanted_, prepacks)));
   build(std::span(wanted_).first(wanted_.size() - others.size()));
   if (weights_) weights_->begin(context(), prepackings_.size() + unchecked_.size());
   queue_checks();

@@ -105,14 +105,12 @@ std::string why_not_fused(const ir::Node& node) {
   if (node.op.empty() || !std::isupper(static_cast<unsigned char>(node.op[0]))) return "";
   if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return "";
   const auto is = [](const ir::Node* n, const char* op) { return n && n->op == op; };
-  const bool dequantized =
-      std::any_of(node.inputs.begin(), node.inputs.end(),
-                  [&](const ir::Value* in) { return in && is(in->producer, "DequantizeLinear"); });
-  const bool quantized =
-      std::any_of(node.outputs.begin(), node.outputs.end(), [&](const ir::Value* out) {
-        return std::any_of(out->users.begin(), out->users.end(),
-                           [&](const ir::Node* user) { return is(user, "QuantizeLinear"); });
-      });
+  const bool dequantized = std::ranges::any_of(
+      node.inputs, [&](const ir::Value* in) { return in && is(in->producer, "DequantizeLinear"); });
+  const bool quantized = std::ranges::any_of(node.outputs, [&](const ir::Value* out) {
+    return std::ranges::any_of(out->users,
+                               [&](const ir::Node* user) { return is(user, "QuantizeLinear"); });
+  });
   if (!dequantized && !quantized) return "";
   return fmt::format(
       "the file rounds {}: not fused into another launch, which would round elsewhere",
@@ -208,7 +206,7 @@ const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
 }
 
 bool computes_in_int8(const Plan& plan) {
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const Step& step) {
+  return std::ranges::any_of(plan.steps, [](const Step& step) {
     return step.type.starts_with("int8") && step.operations_per_unit > 0;
   });
 }
@@ -237,7 +235,7 @@ void check_disabled(const std::string& disabled) {
   const std::vector<std::string> known = variant_names();
   std::istringstream list(disabled);
   for (std::string name; std::getline(list, name, ',');)
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    if (std::ranges::find(known, name) == known.end())
       throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known)));
 }
 
@@ -255,9 +253,9 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
     builder.check_weights(weights.emplace(graph, options.allow_nonfinite.has_value()));
   for (const ir::Value* input : graph.inputs()) {
     plan.model_inputs.push_back({input->name, input->type});
-    const bool only_packed = !graph.is_output(input) &&
-                             std::all_of(input->users.begin(), input->users.end(),
-                                         [](const ir::Node* n) { return n->op == "pack_inputs"; });
+    const bool only_packed =
+        !graph.is_output(input) &&
+        std::ranges::all_of(input->users, [](const ir::Node* n) { return n->op == "pack_inputs"; });
     if (!only_packed)
       plan.inputs.push_back({InputKind::dense, input->name, builder.add_slot(input)});
   }

@@ -12,9 +12,8 @@ namespace {
 std::vector<std::size_t> largest_first(const std::vector<Lifetime>& lifetimes) {
   std::vector<std::size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return lifetimes[a].bytes > lifetimes[b].bytes;
-  });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
   return order;
 }
 
@@ -40,8 +39,8 @@ Placement place(const std::vector<Lifetime>& lifetimes, std::int64_t alignment) 
     }
     result.offsets[i] = offset;
     result.arena_bytes = std::max(result.arena_bytes, offset + bytes);
-    const auto position = std::find_if(placed.begin(), placed.end(),
-                                       [&](std::size_t j) { return result.offsets[j] > offset; });
+    const auto position =
+        std::ranges::find_if(placed, [&](std::size_t j) { return result.offsets[j] > offset; });
     placed.insert(position, i);
   }
   return result;

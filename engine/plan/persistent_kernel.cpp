@@ -81,8 +81,8 @@ void add_persistent_kernel(Builder& b) {
 
 int merged_steps(const Plan& plan) {
   if (!plan.persistent_kernel) return 0;
-  return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(),
-                                        [](const Step& s) { return s.persistent_index >= 0; }));
+  return static_cast<int>(
+      std::ranges::count_if(plan.steps, [](const Step& s) { return s.persistent_index >= 0; }));
 }
 
 }  // namespace bertcl::plan

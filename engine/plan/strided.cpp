@@ -42,11 +42,11 @@ View coalesced(View view) {
   for (std::size_t d = 0; d < view.extents.size(); ++d) {
     if (view.extents[d] == ir::Dim(1)) continue;
     // The previous extent may take this one in if its stride is this extent times this stride.
-    const bool joins = !result.extents.empty() &&
-                       std::all_of(view.strides.begin(), view.strides.end(), [&](const Strides& s) {
-                         const auto operand = static_cast<std::size_t>(&s - view.strides.data());
-                         return result.strides[operand].back() == view.extents[d] * s[d];
-                       });
+    const bool joins =
+        !result.extents.empty() && std::ranges::all_of(view.strides, [&](const Strides& s) {
+          const auto operand = static_cast<std::size_t>(&s - view.strides.data());
+          return result.strides[operand].back() == view.extents[d] * s[d];
+        });
     if (joins) {
       result.extents.back() = result.extents.back() * view.extents[d];
     } else {

@@ -31,7 +31,7 @@ TunedGemm tuned_gemm_of(const ordered_json& json) {
     gemm.by_rows.push_back({row.at("rows"), row.at("variant"), row.at("us"), row.at("default_us")});
   const auto ascending = [](const TunedRows& a, const TunedRows& b) { return a.rows >= b.rows; };
   if (gemm.by_rows.empty() ||
-      std::adjacent_find(gemm.by_rows.begin(), gemm.by_rows.end(), ascending) != gemm.by_rows.end())
+      std::ranges::adjacent_find(gemm.by_rows, ascending) != gemm.by_rows.end())
     throw Error("by_rows is empty or not in ascending order");
   for (const TunedRows& row : gemm.by_rows)
     if (row.rows <= 0 || !(row.us > 0) || !(row.default_us > 0))
@@ -55,7 +55,7 @@ double TunedGemm::gain() const {
 
 const TunedGemm* Tuning::find(std::string_view op, std::string_view type, std::int64_t n,
                               std::int64_t k) const {
-  const auto found = std::find_if(gemms.begin(), gemms.end(), [&](const TunedGemm& p) {
+  const auto found = std::ranges::find_if(gemms, [&](const TunedGemm& p) {
     return p.op == op && p.type == type && p.n == n && p.k == k;
   });
   return found == gemms.end() ? nullptr : &*found;

@@ -18,8 +18,8 @@ namespace bertcl::runtime {
 namespace {
 
 const plan::Port* find_port(const plan::Plan& plan, const std::string& name) {
-  const auto found = std::find_if(plan.model_inputs.begin(), plan.model_inputs.end(),
-                                  [&](const plan::Port& port) { return port.name == name; });
+  const auto found = std::ranges::find_if(
+      plan.model_inputs, [&](const plan::Port& port) { return port.name == name; });
   return found == plan.model_inputs.end() ? nullptr : &*found;
 }
 

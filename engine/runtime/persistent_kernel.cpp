@@ -123,8 +123,8 @@ void PersistentKernel::bind(std::span<const Launch> launches, const Memory& memo
 }
 
 std::size_t PersistentKernel::enqueue(std::size_t first) {
-  const auto segment = std::find_if(segments_.begin(), segments_.end(),
-                                    [&](const Segment& l) { return l.first == first; });
+  const auto segment =
+      std::ranges::find_if(segments_, [&](const Segment& l) { return l.first == first; });
   if (segment == segments_.end()) return 0;
   opencl::Kernel kernel = plan_.persistent_kernel;
   kernel.args(steps_, state_, *arena_, static_cast<std::int32_t>(segment->first_in_words),

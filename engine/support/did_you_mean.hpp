@@ -41,9 +41,8 @@ inline std::optional<std::string> nearest_name(std::string_view name,
     return colons == full.npos ? full : full.substr(colons + 2);
   };
   const auto distance = [&](const std::string& to) { return edit_distance(bare(name), bare(to)); };
-  const auto nearest = std::min_element(
-      names.begin(), names.end(),
-      [&](const std::string& a, const std::string& b) { return distance(a) < distance(b); });
+  const auto nearest = std::ranges::min_element(
+      names, [&](const std::string& a, const std::string& b) { return distance(a) < distance(b); });
   if (nearest == names.end() || *nearest == name || 3 * distance(*nearest) > bare(name).size())
     return std::nullopt;
   return *nearest;

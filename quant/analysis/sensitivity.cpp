@@ -40,8 +40,8 @@ std::vector<OpGroup> groups_of(const std::vector<QuantizedOp>& ops,
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const std::string wanted = name(ops[i]);
     if (wanted.empty()) continue;
-    auto it = std::find_if(groups.begin(), groups.end(),
-                           [&](const OpGroup& group) { return group.name == wanted; });
+    auto it =
+        std::ranges::find_if(groups, [&](const OpGroup& group) { return group.name == wanted; });
     if (it == groups.end()) it = groups.insert(groups.end(), {wanted, {}, {}});
     it->ops.push_back(i);
   }
@@ -49,8 +49,8 @@ std::vector<OpGroup> groups_of(const std::vector<QuantizedOp>& ops,
 }
 
 void sort_by_cost(std::vector<OpGroup>& groups) {
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const OpGroup& a, const OpGroup& b) { return a.cost.alone > b.cost.alone; });
+  std::ranges::stable_sort(
+      groups, [](const OpGroup& a, const OpGroup& b) { return a.cost.alone > b.cost.alone; });
 }
 
 }  // namespace
@@ -59,15 +59,15 @@ double Sensitivity::alone(std::size_t op, bool unnormalize) const {
   if (unnormalize && unnormalized)
     if (const auto it = unnormalized->alone.find(op); it != unnormalized->alone.end())
       return it->second;
-  const auto it = std::find_if(ops.begin(), ops.end(),
-                               [&](const OpGroup& group) { return group.ops.front() == op; });
+  const auto it =
+      std::ranges::find_if(ops, [&](const OpGroup& group) { return group.ops.front() == op; });
   return it->cost.alone;
 }
 
 std::vector<std::size_t> Sensitivity::order(bool unnormalize) const {
   std::vector<std::size_t> result;
   for (const OpGroup& group : ops) result.push_back(group.ops.front());
-  std::stable_sort(result.begin(), result.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(result, [&](std::size_t a, std::size_t b) {
     return alone(a, unnormalize) > alone(b, unnormalize);
   });
   return result;

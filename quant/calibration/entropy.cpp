@@ -123,7 +123,7 @@ class Divergence {
     double sum = term(first_) + term(last_);
     const std::size_t from = start_ + 1, to = end_ - 1;
     if (lost > 0.02) {  // few bins are filled
-      auto bin = std::lower_bound(filled_bins_.begin(), filled_bins_.end(), from);
+      auto bin = std::ranges::lower_bound(filled_bins_, from);
       for (; bin != filled_bins_.end() && *bin < to; ++bin)
         sum += term(static_cast<double>(counts_[*bin]));
       return sum;

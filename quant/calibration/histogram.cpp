@@ -118,7 +118,7 @@ void Histogram::extend_two_sided(float largest) {
   threshold_ = added + threshold_;
   edges_ = even_edges(-threshold_, threshold_, old_bins + 2 * side);
   std::vector<std::uint64_t> counts(static_cast<std::size_t>(old_bins + 2 * side), 0);
-  std::copy(counts_.begin(), counts_.end(), counts.begin() + side);
+  std::ranges::copy(counts_, counts.begin() + side);
   counts_ = std::move(counts);
 }
 
@@ -128,7 +128,7 @@ void Histogram::coarsen(float low, float high) {
   std::vector<std::uint64_t> counts(static_cast<std::size_t>(bins), 0);
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     const float centre = 0.5f * (edges_[i] + edges_[i + 1]);
-    const auto after = std::upper_bound(edges.begin(), edges.end(), centre) - edges.begin();
+    const auto after = std::ranges::upper_bound(edges, centre) - edges.begin();
     counts[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(after - 1, 0, bins - 1))] +=
         counts_[i];
   }

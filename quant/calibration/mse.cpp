@@ -97,7 +97,7 @@ class AsymmetricMseObserver final : public HistogramObserver {
       if ((end < 0.0f && edge < 0.0f && edge >= h.seen().low) ||
           (end > 0.0f && edge > 0.0f && edge <= h.seen().high))
         bounds.push_back(edge);
-    if (end > 0.0f) std::reverse(bounds.begin(), bounds.end());
+    if (end > 0.0f) std::ranges::reverse(bounds);
     const std::size_t step = bounds.size() / 1024 + 1;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < bounds.size(); i += step) bounds[kept++] = bounds[i];

@@ -61,7 +61,7 @@ BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs) {
 Batches::Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size)
     : source_(source),
       size_(static_cast<std::size_t>(std::max(size, 1))),
-      masked_(std::any_of(inputs.begin(), inputs.end(), [](const plan::Port& p) {
+      masked_(std::ranges::any_of(inputs, [](const plan::Port& p) {
         return ir::role_of_input(p.name) == ir::InputRole::mask;
       })) {
   if (size < 1) fail("a calibration batch must have 1 or more samples, got {}", size);
@@ -94,8 +94,8 @@ Box box_of(const std::string& tensor, const ir::Shape& shape, const BatchSymbols
                     tensor, ir::str(shape)));
   };
   const auto rows = static_cast<std::int64_t>(lengths.size());
-  const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
-  const bool padded = *std::min_element(lengths.begin(), lengths.end()) < longest;
+  const std::int64_t longest = *std::ranges::max_element(lengths);
+  const bool padded = *std::ranges::min_element(lengths) < longest;
   Box box;
   std::vector<Side> sides;  // innermost first, coalesced where adjacent
   std::int64_t stride = 1;
@@ -142,8 +142,7 @@ Unpadder::Values Unpadder::real_values(const std::string& tensor, const opencl::
     gathered.push_back({end, count});
     end += count;
   }
-  if (std::all_of(boxes.begin(), boxes.end(), [](const Box& b) { return b.dense(); }))
-    return {buffer, dense};
+  if (std::ranges::all_of(boxes, [](const Box& b) { return b.dense(); })) return {buffer, dense};
   if (gathered_.size() < end * sizeof(float)) gathered_ = context_.allocate(end * sizeof(float));
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     const Box& box = boxes[i];

@@ -43,8 +43,7 @@ std::span<const float> floats(const ir::Tensor& constant, const std::string& nam
   if (constant.dtype() != ir::DType::f32)
     fail("constant '{}' is {}; only f32 can be quantized", name, ir::name_of(constant.dtype()));
   const auto values = constant.as<float>();
-  const auto bad =
-      std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+  const auto bad = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
   if (bad != values.end())
     fail("constant '{}' holds {} at index {} and cannot be quantized", name, *bad,
          bad - values.begin());
@@ -139,7 +138,7 @@ QuantizedConstant quantize_per_channel(const ir::Tensor& constant, int axis,
   std::vector<Parameters> parameters;
   for (const Range& range : ranges) parameters.push_back(parameters_of(range, scheme));
   QuantizedConstant result = quantize_by(constant, parameters, axis, scheme, name);
-  result.zero_channels = std::count(ranges.begin(), ranges.end(), Range{});
+  result.zero_channels = std::ranges::count(ranges, Range{});
   return result;
 }
 

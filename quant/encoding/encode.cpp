@@ -60,7 +60,7 @@ class Encoder {
     auto& readers = known->second.nodes;
     for (const Use use : index_.uses(tensor))
       if (const auto& label = label_of(index_.node(use.node));
-          std::find(readers.begin(), readers.end(), label) == readers.end())
+          std::ranges::find(readers, label) == readers.end())
         readers.push_back(label);
   }
 
@@ -233,8 +233,7 @@ class Encoder {
     Encoding e;
     e.role = Role::channels;
     e.type = options_.activations.type;
-    e.range = {*std::min_element(s.low.begin(), s.low.end()),
-               *std::max_element(s.high.begin(), s.high.end())};
+    e.range = {*std::ranges::min_element(s.low), *std::ranges::max_element(s.high)};
     for (std::size_t c = 0; c < s.channels(); ++c) {
       // What was always 0 gets the scale of the tensor: 1 might be any number of times too much.
       const Range seen{s.low[c], s.high[c]};

@@ -27,7 +27,7 @@ class Entry {
   Entry(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
     if (!json.is_object()) fail("", fmt::format("must be an object, it is {}", json.dump()));
     for (const auto& [key, value] : json.items())
-      if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
+      if (std::ranges::find(kKeys, key) == kKeys.end())
         fail("." + key, fmt::format("is an unknown key (choose from {})", fmt::join(kKeys, ", ")));
   }
 

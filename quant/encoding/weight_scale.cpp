@@ -55,7 +55,7 @@ QuantizedConstant quantize_by_least_error(const ir::Tensor& constant, int axis,
   for (std::size_t c = 0; c < ranges.size(); ++c)
     parameters.push_back(least_error(values[c], ranges[c], scheme));
   QuantizedConstant result = quantize_by(constant, parameters, axis, scheme, name);
-  result.zero_channels = std::count(ranges.begin(), ranges.end(), Range{});
+  result.zero_channels = std::ranges::count(ranges, Range{});
   return result;
 }
 

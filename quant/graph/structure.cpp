@@ -16,7 +16,7 @@ namespace bertcl::quant {
 namespace {
 
 bool is_any(std::string_view op, std::initializer_list<std::string_view> ops) {
-  return std::find(ops.begin(), ops.end(), op) != ops.end();
+  return std::ranges::find(ops, op) != ops.end();
 }
 
 using Test = std::function<bool(const ir::Node&)>;
@@ -74,11 +74,11 @@ class Recognizer {
       if (node->op == "MatMul") add_bias(*node, structure);
       if (node->op == "Softmax") add_attention(*node, structure);
     }
-    std::sort(structure.residual_adds.begin(), structure.residual_adds.end());
+    std::ranges::sort(structure.residual_adds);
     const auto last = std::unique(structure.residual_adds.begin(), structure.residual_adds.end());
     structure.residual_adds.erase(last, structure.residual_adds.end());
-    std::sort(structure.attentions.begin(), structure.attentions.end(),
-              [](const auto& a, const auto& b) { return a.softmax < b.softmax; });
+    std::ranges::sort(structure.attentions,
+                      [](const auto& a, const auto& b) { return a.softmax < b.softmax; });
   }
 
  private:
@@ -182,7 +182,7 @@ std::set<std::string> masks_of(const ir::Graph& graph) {
 }  // namespace
 
 bool Structure::is_residual(int node) const {
-  return std::binary_search(residual_adds.begin(), residual_adds.end(), node);
+  return std::ranges::binary_search(residual_adds, node);
 }
 
 const std::string& Structure::with_bias(const std::string& matmul) const {

@@ -11,7 +11,7 @@ namespace {
 
 std::string module_path(const std::string& name) {
   std::string path = name.starts_with('/') ? name.substr(1) : name;
-  std::replace(path.begin(), path.end(), '/', '.');
+  std::ranges::replace(path, '/', '.');
   const auto last = path.rfind('.');
   return last == std::string::npos ? "" : path.substr(0, last);
 }

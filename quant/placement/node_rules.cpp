@@ -28,8 +28,8 @@ std::vector<std::string> nearest(const std::string& pattern,
   std::vector<std::pair<std::size_t, std::string>> by_distance;
   for (const std::string& name : names)
     by_distance.emplace_back(distance_to_part(pattern, name), fmt::format("'{}'", name));
-  std::stable_sort(by_distance.begin(), by_distance.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(by_distance,
+                           [](const auto& a, const auto& b) { return a.first < b.first; });
   by_distance.resize(std::min(by_distance.size(), kShownNames));
   std::vector<std::string> shown;
   for (auto& [distance, name] : by_distance) shown.push_back(std::move(name));
@@ -64,7 +64,7 @@ std::size_t distance_to_part(std::string_view pattern, std::string_view name) {
 const std::string* NodePatterns::find(const onnx::NodeProto& node) {
   if (patterns_.empty()) return nullptr;
   const std::string& name = label_of(node);
-  if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) asked_.push_back(name);
+  if (std::ranges::find(asked_, name) == asked_.end()) asked_.push_back(name);
   const std::string* found = nullptr;
   for (std::size_t i = 0; i < patterns_.size(); ++i)
     if (fits(patterns_[i], name)) {

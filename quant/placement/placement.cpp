@@ -78,8 +78,7 @@ class Placer {
         placement_{{}, {}, std::move(nested)} {
     for (const auto* ops : {&options.op_types, &options.output_op_types})
       for (const auto& op : *ops)
-        if (const auto known = quantizable_operators();
-            std::find(known.begin(), known.end(), op) == known.end())
+        if (const auto known = quantizable_operators(); std::ranges::find(known, op) == known.end())
           bertcl::fail(
               "operator '{}' cannot be quantized{}; `bertcl quantize --help-all` lists "
               "those that can",
@@ -248,8 +247,7 @@ class Placer {
   bool feeds_root(int n) const {
     if (index_.node(n).output_size() == 0) return false;
     const auto& uses = index_.uses(index_.node(n).output(0));
-    return std::any_of(uses.begin(), uses.end(),
-                       [&](Use use) { return is_op(index_.node(use.node), "Sqrt"); });
+    return std::ranges::any_of(uses, [&](Use use) { return is_op(index_.node(use.node), "Sqrt"); });
   }
 
   /// The places of the options, in the order of the nodes that give them.
@@ -277,9 +275,9 @@ class Placer {
       if (!exclude_.find(index_.node(n)) && (is_included(n) || included.contains(output)))
         placement_.outputs.push_back(output);
     }
-    std::stable_sort(
-        placement_.outputs.begin(), placement_.outputs.end(),
-        [&](const auto& a, const auto& b) { return index_.producer(a) < index_.producer(b); });
+    std::ranges::stable_sort(placement_.outputs, [&](const auto& a, const auto& b) {
+      return index_.producer(a) < index_.producer(b);
+    });
   }
 
   bool is_included(int n) { return include_.empty() || include_.find(index_.node(n)); }
@@ -314,8 +312,7 @@ class Placer {
 
   bool feeds_residual(const std::string& tensor) const {
     const auto& uses = index_.uses(tensor);
-    return std::any_of(uses.begin(), uses.end(),
-                       [&](Use u) { return structure_.is_residual(u.node); });
+    return std::ranges::any_of(uses, [&](Use u) { return structure_.is_residual(u.node); });
   }
 
   /// An operand that only moves the elements of a quantized place holds integers already. After an
@@ -337,8 +334,8 @@ class Placer {
 
   /// True for the nodes that were made sites.
   bool chosen(int n) const {
-    const auto it = std::lower_bound(placement_.sites.begin(), placement_.sites.end(), n,
-                                     [](const Site& site, int node) { return site.node < node; });
+    const auto it = std::ranges::lower_bound(
+        placement_.sites, n, [](const Site& site, int node) { return site.node < node; });
     return it != placement_.sites.end() && it->node == n;
   }
 

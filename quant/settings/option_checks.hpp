@@ -37,7 +37,7 @@ class OptionGroup {
 /// One of `values`, which the help shows as "a|b", with the default.
 inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& values) {
   const auto check = [values](const std::string& value) -> std::string {
-    if (std::find(values.begin(), values.end(), value) != values.end()) return "";
+    if (std::ranges::find(values, value) != values.end()) return "";
     return fmt::format("unknown '{}'{}", value, suggestion(value, values));
   };
   return option->check(CLI::Validator(check, ""))

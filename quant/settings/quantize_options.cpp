@@ -83,8 +83,7 @@ void set_axis(Options& options, const std::string& text) {
   const auto axis = parse_number<int>(text.substr(std::min(equals + 1, text.size())));
   if (op.empty() || !axis)
     throw CLI::ValidationError("--axis", "'" + text + "' is not OPERATOR=AXIS, such as MatMul=1");
-  if (const auto known = weight_operators();
-      std::find(known.begin(), known.end(), op) == known.end())
+  if (const auto known = weight_operators(); std::ranges::find(known, op) == known.end())
     throw CLI::ValidationError(
         "--axis", fmt::format("'{}' has no weights (choose from {})", op, fmt::join(known, ", ")));
   options.weights.axes[op] = *axis;

@@ -55,10 +55,10 @@ const TableFormat& table_format(std::string_view name, const std::filesystem::pa
 ReadTable read_table(const std::filesystem::path& path, std::string_view format) {
   const std::string bytes = text::read_file(path);
   const auto formats = table_formats();
-  const auto found = format.empty()
-                         ? std::find_if(formats.begin(), formats.end(),
-                                        [&](const TableFormat& f) { return f.recognizes(bytes); })
-                         : formats.begin() + (&table_format(format, path) - formats.data());
+  const auto found =
+      format.empty()
+          ? std::ranges::find_if(formats, [&](const TableFormat& f) { return f.recognizes(bytes); })
+          : formats.begin() + (&table_format(format, path) - formats.data());
   if (found == formats.end())
     fail("{}: not a scale table (known formats: {})", path.string(), list_of_formats());
   try {

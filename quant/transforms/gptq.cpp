@@ -22,10 +22,10 @@ constexpr Index kBlock = 64;  // rows to which all rows before them are added as
 std::vector<Index> descending_diagonal(std::span<const float> gram, Index k) {
   std::vector<Index> order(static_cast<std::size_t>(k));
   std::iota(order.begin(), order.end(), Index{0});
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
+  std::ranges::stable_sort(order, [&](Index a, Index b) {
     return gram[static_cast<std::size_t>(a * k + a)] < gram[static_cast<std::size_t>(b * k + b)];
   });
-  std::reverse(order.begin(), order.end());
+  std::ranges::reverse(order);
   return order;
 }
 

@@ -137,8 +137,7 @@ ScaledWeight scale(const WeightView& w, std::span<const float> factors, Group gr
   std::vector<float> low(columns, 0.0f), high(columns, 0.0f);
   const auto add_all_columns = [&] {
     if (columns == 0) return;
-    result.ranges.push_back(
-        {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())});
+    result.ranges.push_back({*std::ranges::min_element(low), *std::ranges::max_element(high)});
   };
   for (std::size_t k = 0; k < factors.size(); ++k) {
     for (std::size_t j = 0; j < columns; ++j) {
@@ -149,8 +148,8 @@ ScaledWeight scale(const WeightView& w, std::span<const float> factors, Group gr
     }
     if (group != Group::row) continue;
     add_all_columns();
-    std::fill(low.begin(), low.end(), 0.0f);
-    std::fill(high.begin(), high.end(), 0.0f);
+    std::ranges::fill(low, 0.0f);
+    std::ranges::fill(high, 0.0f);
   }
   if (group == Group::matrix) add_all_columns();
   for (std::size_t j = 0; j < columns; ++j) {

@@ -13,7 +13,7 @@ namespace bertcl::quant {
 namespace {
 
 bool reads(const Site& site, int input, Role role) {
-  return std::any_of(site.operands.begin(), site.operands.end(), [&](const Operand& operand) {
+  return std::ranges::any_of(site.operands, [&](const Operand& operand) {
     return operand.input == input && operand.role == role;
   });
 }
@@ -133,8 +133,8 @@ void keep_dynamic(Placement& placement, const GraphIndex& index) {
                     [](const Operand& operand) { return operand.role == Role::activation; });
       return false;
     }
-    if (std::all_of(site.operands.begin(), site.operands.end(),
-                    [](const Operand& operand) { return operand.role == Role::constant; }))
+    if (std::ranges::all_of(site.operands,
+                            [](const Operand& operand) { return operand.role == Role::constant; }))
       return false;
     const auto& node = index.node(site.node);
     placement.skipped.push_back({label_of(node), node.op_type(), reason});

@@ -80,9 +80,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Stages& normalize
   }
   for (Table& table : tables_)
     for (std::vector<Entry>& entries : table.by_byte)
-      std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-        return a.text.size() > b.text.size();
-      });
+      std::ranges::stable_sort(
+          entries, [](const Entry& a, const Entry& b) { return a.text.size() > b.text.size(); });
 }
 
 const AddedTokens::Entry* AddedTokens::longest_at(const Table& table, std::string_view text,

@@ -218,8 +218,8 @@ class BpeModel : public Model {
   }
 
   bool has_bytes(std::string_view text) const {
-    return std::all_of(text.begin(), text.end(),
-                       [&](char byte) { return bytes_[static_cast<unsigned char>(byte)] >= 0; });
+    return std::ranges::all_of(
+        text, [&](char byte) { return bytes_[static_cast<unsigned char>(byte)] >= 0; });
   }
 
   static std::array<std::int32_t, 256> no_bytes() {

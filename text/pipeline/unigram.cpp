@@ -26,8 +26,8 @@ class Trie {
       const std::string& token = vocabulary.at(id);
       if (!token.empty() && vocabulary.find(token) == id) order.push_back(id);
     }
-    std::sort(order.begin(), order.end(),
-              [&](std::int32_t a, std::int32_t b) { return vocabulary.at(a) < vocabulary.at(b); });
+    std::ranges::sort(
+        order, [&](std::int32_t a, std::int32_t b) { return vocabulary.at(a) < vocabulary.at(b); });
     build(vocabulary, order);
   }
 

@@ -33,7 +33,7 @@ void check_task(const EvalOptions& options) {
   const std::string& task = options.task.name;
   const auto refuse = [&](bool given, const char* option,
                           std::initializer_list<const char*> tasks) {
-    if (given && std::find(tasks.begin(), tasks.end(), task) == tasks.end())
+    if (given && std::ranges::find(tasks, task) == tasks.end())
       throw Error(
           fmt::format("{} is for --task {}, not {}", option, fmt::join(tasks, " or "), task));
   };

@@ -49,8 +49,8 @@ std::string score_text(double score, bool sigmoid) {
 
 void print_rankings(const tasks::Rankings& rankings, const std::vector<tasks::Passage>& passages,
                     bool sigmoid) {
-  const bool ids = std::any_of(passages.begin(), passages.end(),
-                               [](const tasks::Passage& passage) { return !passage.id.empty(); });
+  const bool ids = std::ranges::any_of(
+      passages, [](const tasks::Passage& passage) { return !passage.id.empty(); });
   for (const tasks::Ranking& ranking : rankings.queries) {
     if (rankings.queries.size() > 1)
       print_text("{}? {}\n", &ranking == &rankings.queries.front() ? "" : "\n", ranking.query);

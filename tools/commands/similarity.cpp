@@ -53,7 +53,7 @@ std::string function_of(const SimilarityOptions& options, const tasks::Embedding
   if (!options.function.empty()) return options.function;
   if (told.empty()) return tasks::similarity_names().front();
   const auto& names = tasks::similarity_names();
-  if (std::find(names.begin(), names.end(), told) == names.end())
+  if (std::ranges::find(names, told) == names.end())
     throw Error(
         fmt::format("{}: similarity_fn_name '{}' is not supported; name another with "
                     "--similarity",

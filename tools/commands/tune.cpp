@@ -50,7 +50,7 @@ std::vector<TunedStep> gemms_of(const plan::Plan& plan, bool half) {
   for (const plan::Step& step : plan.steps) {
     if (!step.tunable || step.tunable->variants.size() < 2) continue;
     const std::string type = step.op == "linear_q" ? "int8" : half ? "fp16" : "fp32";
-    const bool known = std::any_of(gemms.begin(), gemms.end(), [&](const TunedStep& p) {
+    const bool known = std::ranges::any_of(gemms, [&](const TunedStep& p) {
       return p.op == step.op && p.gemm.n == step.tunable->n && p.gemm.k == step.tunable->k;
     });
     if (!known) gemms.push_back({step.op, type, *step.tunable});
@@ -88,7 +88,7 @@ int run_tune(const TuneOptions& options) {
   const std::shared_ptr<opencl::Context> opened = opencl::Context::create(options.device);
   TuneSettings settings;
   settings.rows = options.rows.empty() ? default_rows(opened->info()) : options.rows;
-  std::sort(settings.rows.begin(), settings.rows.end());
+  std::ranges::sort(settings.rows);
   settings.rows.erase(std::unique(settings.rows.begin(), settings.rows.end()), settings.rows.end());
   settings.session = to_session_options(options);
   settings.session.context = opened;

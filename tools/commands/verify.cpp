@@ -144,8 +144,8 @@ int run_verify(const VerifyOptions& options) {
                {{"path", options.model}, {"files", std::move(files)}});
 
   const auto first = [&](std::initializer_list<std::string> states) {
-    return std::find_if(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) {
-      return std::find(states.begin(), states.end(), verdict.status) != states.end();
+    return std::ranges::find_if(verdicts, [&](const Verdict& verdict) {
+      return std::ranges::find(states, verdict.status) != states.end();
     });
   };
   if (const auto bad = first({"refused", "error"}); bad != verdicts.end()) {
@@ -246,8 +246,8 @@ int run_verify_folder(const VerifyOptions& options) {
   const std::vector<std::string> surprises =
       has_table ? unexpected(outcomes, expected) : std::vector<std::string>{};
   for (const std::string& sentence : surprises) write_error(sentence);
-  const bool failed = std::any_of(outcomes.begin(), outcomes.end(),
-                                  [](const Outcome& outcome) { return outcome.status == "fail"; });
+  const bool failed = std::ranges::any_of(
+      outcomes, [](const Outcome& outcome) { return outcome.status == "fail"; });
   return (has_table ? surprises.empty() : !failed) ? kOk : kCheckFailed;
 }
 

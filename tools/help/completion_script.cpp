@@ -21,7 +21,7 @@ std::vector<std::string> long_names(const CommandEntry& command) {
 
 // Single quotes keep all but themselves.
 std::string quoted(std::string text) {
-  std::replace(text.begin(), text.end(), '\'', '`');
+  std::ranges::replace(text, '\'', '`');
   return "'" + text + "'";
 }
 

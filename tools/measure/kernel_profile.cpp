@@ -77,8 +77,7 @@ std::vector<KernelTime> sum_kernels(const std::vector<StepTime>& steps) {
   }
   std::vector<KernelTime> kernels;
   for (auto& [key, sum] : sums) kernels.push_back(std::move(sum));
-  std::sort(kernels.begin(), kernels.end(),
-            [](const KernelTime& a, const KernelTime& b) { return a.ms > b.ms; });
+  std::ranges::sort(kernels, [](const KernelTime& a, const KernelTime& b) { return a.ms > b.ms; });
   return kernels;
 }
 

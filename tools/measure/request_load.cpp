@@ -36,7 +36,7 @@ class Load {
 
   LoadResult result() {
     if (failure_) std::rethrow_exception(failure_);
-    std::sort(latencies_.begin(), latencies_.end());
+    std::ranges::sort(latencies_);
     return {std::move(latencies_), 0.0, seconds_};
   }
 

@@ -64,9 +64,8 @@ std::vector<RooflineRow> roofline(const std::vector<StepTime>& steps, const Peak
   }
   std::vector<RooflineRow> sorted;
   for (auto& [key, row] : rows) sorted.push_back(std::move(row));
-  std::stable_sort(sorted.begin(), sorted.end(), [](const RooflineRow& a, const RooflineRow& b) {
-    return a.lost_ms() > b.lost_ms();
-  });
+  std::ranges::stable_sort(
+      sorted, [](const RooflineRow& a, const RooflineRow& b) { return a.lost_ms() > b.lost_ms(); });
   return sorted;
 }
 

@@ -288,9 +288,9 @@ std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,
         if (is_possible(m) && m.us[i] < row.us) row.us = m.us[i], row.variant = m.variant;
       if (!row.variant.empty()) gemm.by_rows.push_back(row);
     }
-    const bool is_default =
-        std::all_of(gemm.by_rows.begin(), gemm.by_rows.end(),
-                    [&](const plan::TunedRows& row) { return row.variant == step.gemm.otherwise; });
+    const bool is_default = std::ranges::all_of(gemm.by_rows, [&](const plan::TunedRows& row) {
+      return row.variant == step.gemm.otherwise;
+    });
     if (!is_default && gemm.by_rows.size() == rows.size() && gemm.gain() >= kLeastGain &&
         (!best || gemm.gain() > best->gain()))
       best = gemm;

@@ -35,7 +35,7 @@ CLI::Option* find_option(CLI::App& command, const std::string& key, const std::s
   std::vector<std::string> all;
   for (CLI::Option* option : command.get_options()) {
     const std::vector<std::string> keys = keys_of(*option);
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) return option;
+    if (std::ranges::find(keys, key) != keys.end()) return option;
     all.insert(all.end(), keys.begin(), keys.end());
   }
   throw Error(fmt::format("{}: unknown option '{}'{}", path, key, did_you_mean(key, all)));

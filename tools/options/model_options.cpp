@@ -40,9 +40,9 @@ ir::Sizes sizes_of(const ir::Shape& shape, BatchSize size) {
 void check_passes(const std::vector<std::string>& disabled) {
   std::vector<std::string> known;  // each once, though some run more than once
   for (const passes::Pass& pass : passes::pipeline({}))
-    if (std::find(known.begin(), known.end(), pass.name) == known.end()) known.push_back(pass.name);
+    if (std::ranges::find(known, pass.name) == known.end()) known.push_back(pass.name);
   for (const std::string& name : disabled) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (std::ranges::find(known, name) == known.end()) {
       throw Error(fmt::format("unknown compiler pass '{}'{}", name, suggestion(name, known)));
     }
   }
@@ -51,8 +51,7 @@ void check_passes(const std::vector<std::string>& disabled) {
 /// One line on standard error where float GEMMs have not the precision that was asked for.
 void note_precision(const runtime::Session& session, const ModelOptions& options) {
   const auto& steps = session.plan().steps;
-  if (std::none_of(steps.begin(), steps.end(),
-                   [](const plan::Step& step) { return step.op == "linear"; }))
+  if (std::ranges::none_of(steps, [](const plan::Step& step) { return step.op == "linear"; }))
     return;
   const opencl::Capabilities& device = session.context().capabilities();
   const auto note = [&](std::string_view what) { warn("{}: {}", session.path().string(), what); };
@@ -169,7 +168,7 @@ bool meets_requirement(const runtime::Session& session, const ModelOptions& opti
 
 std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
   const auto computes = [&](std::string_view type) {
-    return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const plan::Step& step) {
+    return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
       return step.type.starts_with(type) && step.operations_per_unit > 0;
     });
   };
@@ -226,7 +225,7 @@ runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, 
     }
     std::vector<std::int64_t> values(count, 0);
     if (role == ir::InputRole::mask) {
-      std::fill(values.begin(), values.end(), 1);
+      std::ranges::fill(values, 1);
     } else if (role == ir::InputRole::positions) {
       for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i) % size.seq;
     } else if (role == ir::InputRole::ids) {

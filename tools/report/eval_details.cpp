@@ -89,7 +89,7 @@ ordered_json comparisons_json(const std::vector<EvaluatedModel>& models, const I
     for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i)
       if (one[i].prediction != other[i].prediction) places.push_back(i);
     if (!one.empty() && one.front().number)
-      std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
+      std::ranges::stable_sort(places, [&](std::size_t a, std::size_t b) {
         return distance({&one[a], &other[a]}) > distance({&one[b], &other[b]});
       });
     ordered_json differing = ordered_json::array();

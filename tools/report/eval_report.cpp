@@ -37,7 +37,7 @@ std::vector<std::string> short_names(const std::vector<std::filesystem::path>& p
   for (std::size_t i = 0; i < paths.size(); ++i) {
     std::filesystem::path name = paths[i].filename(), folders = paths[i].parent_path();
     const auto fits_another = [&] {
-      return std::any_of(paths.begin(), paths.end(), [&](const std::filesystem::path& other) {
+      return std::ranges::any_of(paths, [&](const std::filesystem::path& other) {
         return other != paths[i] && ('/' + other.string()).ends_with('/' + name.string());
       });
     };

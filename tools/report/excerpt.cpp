@@ -68,7 +68,7 @@ std::vector<ExcerptPart> excerpt_of_two(std::string_view text, std::optional<squ
     }
   }
   for (const squad::Span& window : windows) cuts.insert(cuts.end(), {window.begin, window.end});
-  std::sort(cuts.begin(), cuts.end());
+  std::ranges::sort(cuts);
 
   const auto holds = [](const std::optional<squad::Span>& span, std::size_t at) {
     return span && span->begin <= at && at < span->end;

@@ -91,7 +91,7 @@ class Drawing {
     constexpr std::pair<double, double> places[] = {{12, 0},  {-12, 0},  {0, -13},  {0, 13},
                                                     {12, 12}, {-12, 12}, {12, -12}, {-12, -12}};
     const auto is_free = [&](const std::pair<double, double>& place) {
-      return std::none_of(taken_.begin(), taken_.end(), [&](const auto& other) {
+      return std::ranges::none_of(taken_, [&](const auto& other) {
         return std::abs(other.first - x - place.first) < 11 &&
                std::abs(other.second - y - place.second) < 10;
       });

@@ -110,8 +110,8 @@ std::string sensitivity_svg(const quant::Sensitivity& sensitivity,
       if (std::isfinite(group.cost.alone)) largest = std::max(largest, group.cost.alone);
   // A kind has one color, among the ops too.
   const auto color = [&](const std::string& kind) {
-    const auto it = std::find_if(sensitivity.kinds.begin(), sensitivity.kinds.end(),
-                                 [&](const quant::OpGroup& group) { return group.name == kind; });
+    const auto it = std::ranges::find_if(
+        sensitivity.kinds, [&](const quant::OpGroup& group) { return group.name == kind; });
     return kColors[static_cast<std::size_t>(it - sensitivity.kinds.begin()) % kColors.size()];
   };
   Picture picture(sensitivity.all, largest);

@@ -39,7 +39,7 @@ void Table::add(std::vector<std::string> row) {
   if (row.size() != right_.size()) throw std::logic_error("a table row of another length");
   for (std::string& cell : row) {
     cell = printable(cell, kLongestCell);
-    std::replace(cell.begin(), cell.end(), '\n', ' ');
+    std::ranges::replace(cell, '\n', ' ');
   }
   rows_.push_back(std::move(row));
 }

@@ -27,9 +27,8 @@ runtime::Tensors load_numbered(const fs::path& folder, const std::string& stem,
     const fs::path file = folder / fmt::format("{}_{}.pb", stem, number);
     if (!fs::exists(file)) return tensors;
     auto [name, tensor] = onnx_io::read_tensor_file(file);
-    const bool known =
-        std::any_of(ports.begin(), ports.end(),
-                    [&, &n = name](const plan::Port& port) { return port.name == n; });
+    const bool known = std::ranges::any_of(
+        ports, [&, &n = name](const plan::Port& port) { return port.name == n; });
     if (!known) {
       if (number >= ports.size()) {
         throw Error(
@@ -115,7 +114,7 @@ std::vector<fs::path> expand_golden(const fs::path& path) {
       }
     }
   }
-  std::sort(sets.begin(), sets.end());
+  std::ranges::sort(sets);
   if (sets.empty()) sets.push_back(path);
   return sets;
 }

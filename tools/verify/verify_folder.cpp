@@ -37,7 +37,7 @@ std::vector<std::string> models_below(const fs::path& folder) {
       files.push_back(fs::relative(entry.path(), folder).generic_string());
     }
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   if (files.empty()) throw Error(fmt::format("{}: no .onnx file below it", folder.string()));
   return files;
 }
@@ -46,7 +46,7 @@ std::vector<std::string> models_below(const fs::path& folder) {
 fs::path golden_of(const fs::path& folder, const std::string& file) {
   std::string flat = file.substr(0, file.size() - std::string(".onnx").size());
   const fs::path beside = folder / (flat + ".npz");
-  std::replace(flat.begin(), flat.end(), '/', '~');
+  std::ranges::replace(flat, '/', '~');
   for (const fs::path& path : {folder / "goldens" / (flat + ".npz"), beside}) {
     if (fs::exists(path)) return path;
   }
@@ -78,10 +78,10 @@ ir::Tensor random_tensor(const ir::Value& input, const ir::Sizes& shape, std::mt
 /// False if the operators need sizes to be equal that are not.
 bool may_hold(const ir::Graph& graph, const ir::Bindings& bindings) {
   const auto known = [&](const ir::Dim& dim) {
-    return std::all_of(dim.symbols().begin(), dim.symbols().end(),
-                       [&](const std::string& symbol) { return bindings.contains(symbol); });
+    return std::ranges::all_of(
+        dim.symbols(), [&](const std::string& symbol) { return bindings.contains(symbol); });
   };
-  return std::all_of(graph.assumptions().begin(), graph.assumptions().end(), [&](const auto& pair) {
+  return std::ranges::all_of(graph.assumptions(), [&](const auto& pair) {
     return !known(pair.first) || !known(pair.second) ||
            pair.first.evaluate(bindings) == pair.second.evaluate(bindings);
   });
@@ -172,8 +172,8 @@ class Folder {
   /// False if nothing was stored, or if large tensors were left out.
   static bool is_complete(const Golden& golden, const runtime::Session& session) {
     const auto holds = [](const runtime::Tensors& stored, const std::vector<plan::Port>& ports) {
-      return std::all_of(ports.begin(), ports.end(),
-                         [&](const plan::Port& port) { return stored.contains(port.name); });
+      return std::ranges::all_of(
+          ports, [&](const plan::Port& port) { return stored.contains(port.name); });
     };
     return holds(golden.inputs, session.inputs()) && holds(golden.outputs, session.outputs());
   }
@@ -182,8 +182,8 @@ class Folder {
     const auto is_half = [](const plan::Port& port) {
       return ir::is_float(port.type.dtype) && ir::size_of(port.type.dtype) == 2;
     };
-    return std::any_of(session.inputs().begin(), session.inputs().end(), is_half) ||
-           std::any_of(session.outputs().begin(), session.outputs().end(), is_half);
+    return std::ranges::any_of(session.inputs(), is_half) ||
+           std::ranges::any_of(session.outputs(), is_half);
   }
 
   fs::path folder_;

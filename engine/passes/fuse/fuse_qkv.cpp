@@ -80,7 +80,7 @@ bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
     linears[i] = node.inputs[i]->producer;
     if (!linears[i] || g.is_output(node.inputs[i])) return false;
     for (const ir::Node* user : node.inputs[i]->users)
-      if (std::find(readers.begin(), readers.end(), user) == readers.end()) return false;
+      if (std::ranges::find(readers, user) == readers.end()) return false;
   }
   if (!can_be_concatenated(linears)) return false;
   ir::Node* made = concatenate_linears(g, linears, ".qkv");

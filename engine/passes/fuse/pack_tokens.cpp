@@ -181,8 +181,8 @@ class Packer {
   }
 
   bool makes_rows_of_tokens(const ir::Node& n) const {
-    return std::any_of(n.outputs.begin(), n.outputs.end(),
-                       [&](const ir::Value* out) { return rows_of_tokens_.contains(out); });
+    return std::ranges::any_of(n.outputs,
+                               [&](const ir::Value* out) { return rows_of_tokens_.contains(out); });
   }
 
   void add_pack_inputs(ir::Value* ids, ir::Node* embedding) {

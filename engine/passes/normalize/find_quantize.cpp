@@ -99,15 +99,14 @@ bool take_zero(Parameters& p, const ir::Value* zero, const ir::Shape& shape) {
   const auto axis = axis_of(*zero, shape);
   if (!axis || (*axis != p.axis && *axis != -1)) return false;
   p.zero = zero->constant->to_doubles();
-  return std::all_of(p.zero.begin(), p.zero.end(), [](double z) { return z == std::rint(z); });
+  return std::ranges::all_of(p.zero, [](double z) { return z == std::rint(z); });
 }
 
 double least_of(ir::DType type) { return type == ir::DType::u8 ? 0 : -128; }
 
 bool in_range(const std::vector<double>& zeros, ir::DType type) {
   const double low = least_of(type);
-  return std::all_of(zeros.begin(), zeros.end(),
-                     [&](double z) { return z >= low && z <= low + 255; });
+  return std::ranges::all_of(zeros, [&](double z) { return z >= low && z <= low + 255; });
 }
 
 bool take_scale(Parameters& p, const ir::Value& scale, const ir::Shape& shape, bool inverse) {
@@ -117,8 +116,7 @@ bool take_scale(Parameters& p, const ir::Value& scale, const ir::Shape& shape, b
   p.scale = scale.constant->to_doubles();
   if (inverse)
     for (double& s : p.scale) s = static_cast<float>(1.0 / s);
-  return std::all_of(p.scale.begin(), p.scale.end(),
-                     [](double s) { return s > 0 && std::isfinite(s); });
+  return std::ranges::all_of(p.scale, [](double s) { return s > 0 && std::isfinite(s); });
 }
 
 /// Operands of Q or DQ: `x`, scale, zero point.

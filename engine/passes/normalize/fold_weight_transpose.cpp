@@ -29,7 +29,7 @@ bool fold_weight_transpose_at(ir::Graph& g, ir::Node& node) {
   const auto rank = static_cast<std::int64_t>(perm.size());
   std::int64_t axis = dq->int_attribute("axis", 1);
   if (axis < 0) axis += rank;
-  attributes["axis"] = std::find(perm.begin(), perm.end(), axis) - perm.begin();
+  attributes["axis"] = std::ranges::find(perm, axis) - perm.begin();
   std::vector<ir::Value*> operands = dq->inputs;
   operands[0] = g.add_constant(w->name, folded.front());
   replace(g, &node, {dq, &node}, "DequantizeLinear", operands, attributes);

@@ -32,14 +32,13 @@ bool computes_in_bf16(const ir::Node& node) {
 /// True if this linear reads the value in bf16. It needs bias and weights in f32.
 bool is_bf16_operand(const ir::Node& node, const ir::Value* value) {
   return node.op == "linear" && computes_in_bf16(node) &&
-         node.inputs[operands::linear::x] == value &&
-         std::count(node.inputs.begin(), node.inputs.end(), value) == 1;
+         node.inputs[operands::linear::x] == value && std::ranges::count(node.inputs, value) == 1;
 }
 
 bool is_read_by_linear_only(const ir::Graph& g, const ir::Value* value) {
   return !g.is_output(value) && !value->users.empty() &&
-         std::all_of(value->users.begin(), value->users.end(),
-                     [&](const ir::Node* user) { return is_bf16_operand(*user, value); });
+         std::ranges::all_of(value->users,
+                             [&](const ir::Node* user) { return is_bf16_operand(*user, value); });
 }
 
 /// Why float attention between linears in bf16 stays in f32; "" if it need not.
@@ -55,9 +54,9 @@ std::string why_not_bf16(const ir::Graph& g, const ir::Node& attention) {
   for (std::size_t i = 0; i < 3; ++i) {
     const ir::Value* operand = attention.inputs[i];
     const bool is_read_by_others =
-        g.is_output(operand) ||
-        std::any_of(operand->users.begin(), operand->users.end(),
-                    [&](const ir::Node* user) { return user != &attention; });
+        g.is_output(operand) || std::ranges::any_of(operand->users, [&](const ir::Node* user) {
+          return user != &attention;
+        });
     if (!operand->producer || operand->producer->op != "linear" || is_read_by_others)
       return "its operands are not results of linear with a single use";
     if (operand->type.shape.back().constant() % 2 != 0)
@@ -110,7 +109,7 @@ bool choose(ir::Graph& g, const Precision& precision) {
   const auto is_float = [](const auto& node) {
     return node->op == "linear" || node->op == "attention";
   };
-  if (std::none_of(g.nodes().begin(), g.nodes().end(), is_float)) return false;
+  if (std::ranges::none_of(g.nodes(), is_float)) return false;
   if (precision.type == ir::DType::bf16) choose_bf16(g);
   for (const auto& node : g.nodes()) {
     if (!is_float(node)) continue;

@@ -30,7 +30,7 @@ std::vector<ir::Node*> attentions(const ir::Graph& g) {
 
 bool is_read_by_layer(const ir::Graph& g, const ir::Value* v) {
   return !g.is_output(v) && !v->users.empty() &&
-         std::all_of(v->users.begin(), v->users.end(), [](const ir::Node* n) {
+         std::ranges::all_of(v->users, [](const ir::Node* n) {
            return n->op == "linear" || n->op == "Add" || n->op == "QuantizeLinear" ||
                   n->op == "DynamicQuantizeLinear";
          });
@@ -44,7 +44,7 @@ bool drop_row_mask_at(ir::Graph& g, ir::Node& mul) {
       continue;
     const ir::Value* mask = ops::mask_of_rows(g, mul.inputs[1 - i]);
     const std::vector<ir::Node*> all = attentions(g);
-    if (!mask || all.empty() || std::any_of(all.begin(), all.end(), [&](const ir::Node* n) {
+    if (!mask || all.empty() || std::ranges::any_of(all, [&](const ir::Node* n) {
           return n->input(ops::operands::attention::mask) != mask || n->has("mask_is_length");
         }))
       continue;

@@ -239,7 +239,7 @@ bool tells_sequences(const ir::Graph& g, const Found& f) {
   const ir::Shape& rows = f.q.hidden->type.shape;
   if (f.terms.mask) return has_rows(rows, f.terms.mask->input->type.shape);
   if (!takes_tokens(g)) return follows_from_inputs(g, rows);
-  return std::any_of(g.inputs().begin(), g.inputs().end(), [&](const ir::Value* in) {
+  return std::ranges::any_of(g.inputs(), [&](const ir::Value* in) {
     return has_rows(rows, in->type.shape) && !ir::is_float(in->type.dtype);
   });
 }

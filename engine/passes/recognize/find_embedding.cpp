@@ -143,7 +143,7 @@ bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
 
 /// True if no attention of the graph has rows of other values [batch, seq, ...].
 bool is_encoder_of(const ir::Graph& g, const ir::Shape& ids) {
-  return std::all_of(g.nodes().begin(), g.nodes().end(), [&](const auto& n) {
+  return std::ranges::all_of(g.nodes(), [&](const auto& n) {
     return !ops::traits(*n).mixes_tokens ||
            has_rows(n->inputs[ops::operands::attention::q]->type.shape, ids);
   });

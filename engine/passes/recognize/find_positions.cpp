@@ -31,9 +31,9 @@ bool is_known(const ir::Shape& shape, const Symbols& known) {
 bool hides_a_size(const ir::Value* v, const Symbols& known, std::set<const ir::Value*>& seen) {
   if (!v || v->is_constant() || !seen.insert(v).second) return false;
   if (!is_known(v->type.shape, known)) return true;
-  return v->producer &&
-         std::any_of(v->producer->inputs.begin(), v->producer->inputs.end(),
-                     [&](const ir::Value* in) { return hides_a_size(in, known, seen); });
+  return v->producer && std::ranges::any_of(v->producer->inputs, [&](const ir::Value* in) {
+           return hides_a_size(in, known, seen);
+         });
 }
 
 bool find_positions_at(ir::Graph& g, ir::Node& node) {

@@ -20,7 +20,7 @@ namespace {
 
 /// True if only MatMuls without a zero point read `q`, as their first operand.
 bool only_matmuls_read(const ir::Graph& g, const ir::Value* q) {
-  return !g.is_output(q) && std::all_of(q->users.begin(), q->users.end(), [&](const ir::Node* n) {
+  return !g.is_output(q) && std::ranges::all_of(q->users, [&](const ir::Node* n) {
     return n->op == "MatMulInteger" && n->inputs[0] == q && n->inputs[1] != q && !n->input(2);
   });
 }

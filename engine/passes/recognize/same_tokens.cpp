@@ -17,7 +17,7 @@ namespace bertcl::passes {
 namespace {
 
 bool is_one_of(const ir::Node& n, std::initializer_list<std::string_view> ops) {
-  return std::find(ops.begin(), ops.end(), n.op) != ops.end();
+  return std::ranges::find(ops, n.op) != ops.end();
 }
 
 /// A value with rows of tokens: [batch, seq, ...] or [batch * seq, ...], or with seq in front.

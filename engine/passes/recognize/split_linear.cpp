@@ -72,8 +72,8 @@ bool is_whole(const ir::Node* n) {
   const ir::Node* dq = w->producer;
   if (!dq || dq->op != "DequantizeLinear") return false;
   const std::int64_t axis = dq->int_attribute("axis", 1);
-  return std::all_of(dq->inputs.begin(), dq->inputs.end(),
-                     [](const ir::Value* v) { return !v || v->is_constant(); }) &&
+  return std::ranges::all_of(dq->inputs,
+                             [](const ir::Value* v) { return !v || v->is_constant(); }) &&
          (axis == 1 || axis == -1 || dq->inputs[1]->constant->size() == 1);
 }
 
@@ -104,8 +104,8 @@ std::vector<Part> parts_along(const ir::Graph& g, const ir::Value* v, std::int64
     const auto size = [&](const ir::Value* out) {
       return out->type.shape[static_cast<std::size_t>(axis)];
     };
-    if (std::any_of(n->outputs.begin(), n->outputs.end(),
-                    [&](const ir::Value* out) { return !size(out).is_constant(); }))
+    if (std::ranges::any_of(n->outputs,
+                            [&](const ir::Value* out) { return !size(out).is_constant(); }))
       return {};
     if (n->op == "Split") {
       if (!is_axis(n->int_attribute("axis", 0))) return {};
@@ -146,7 +146,7 @@ void follow_transpose(const ir::Graph& g, ir::Value*& v, Permutation& axes) {
 
 /// The place of the parts among the axes.
 std::int64_t axis_of_parts(const Permutation& axes) {
-  return std::find(axes.begin(), axes.end(), 2) - axes.begin();
+  return std::ranges::find(axes, 2) - axes.begin();
 }
 
 /// Queries, keys or values on an axis of their own, whose Squeeze removes that axis.
@@ -196,7 +196,7 @@ bool split_heads_axis(ir::Graph& g, ir::Node& whole) {
     ir::Value* columns = part_of(g, whole, part.place * width, width, part.squeeze);
     ir::Value* heads = g.add("Reshape", {columns}, {}, rows_of_heads, part.squeeze);
     heads->producer->sources = part.squeeze->sources;
-    if (!std::is_sorted(part.perm.begin(), part.perm.end())) {
+    if (!std::ranges::is_sorted(part.perm)) {
       heads = g.add("Transpose", {heads}, {{"perm", part.perm}}, part.squeeze->output()->type,
                     part.squeeze);
       heads->producer->sources = part.squeeze->sources;

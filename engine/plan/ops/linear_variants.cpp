@@ -60,8 +60,8 @@ std::vector<TunedVariant> tuned_variants(const Target& target,
   const TunedGemm* gemm = target.tuning.find(op, type, n, k);
   if (!gemm) return {};
   for (const TunedRows& row : gemm->by_rows) {
-    const auto found = std::find_if(variants.begin(), variants.end(),
-                                    [&](const GemmVariant& c) { return c.name == row.variant; });
+    const auto found =
+        std::ranges::find_if(variants, [&](const GemmVariant& c) { return c.name == row.variant; });
     if (found == variants.end()) return {};
     const GemmVariant* first = tuned.empty() ? &*found : tuned.front().variant;
     if (first->panel != found->panel || first->k_group != found->k_group) return {};

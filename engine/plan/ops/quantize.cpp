@@ -41,7 +41,7 @@ Argument zero_points(Builder& b, const ir::Node& node) {
   const auto is_zero = [](std::int64_t z) { return z == 0; };
   if (zero->is_constant()) {
     const auto numbers = zero->constant->to_ints();
-    if (std::all_of(numbers.begin(), numbers.end(), is_zero)) return nullptr;
+    if (std::ranges::all_of(numbers, is_zero)) return nullptr;
   }
   fail(node, "the i32 zero point '{}' must be a constant 0", zero->name);
 }

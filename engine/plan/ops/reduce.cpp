@@ -24,7 +24,7 @@ std::array<ir::Dim, 3> reduced(const ir::Node& node, const ir::Shape& shape,
                                std::vector<std::int64_t> axes) {
   if (axes.empty()) return split(shape, 0, shape.size());
   for (std::int64_t& a : axes) a += a < 0 ? static_cast<std::int64_t>(shape.size()) : 0;
-  std::sort(axes.begin(), axes.end());
+  std::ranges::sort(axes);
   if (axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size()))
     fail(node, "kernels reduce adjacent axes only");
   return split(shape, static_cast<std::size_t>(axes.front()), axes.size());
