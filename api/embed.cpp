@@ -36,7 +36,7 @@ Sequences gathered(const Sequences& all, const std::vector<std::size_t>& group) 
     const auto begin = static_cast<std::ptrdiff_t>(all.offsets[i]);
     const auto end = static_cast<std::ptrdiff_t>(all.offsets[i + 1]);
     batch.ids.insert(batch.ids.end(), all.ids.begin() + begin, all.ids.begin() + end);
-    batch.offsets.push_back(static_cast<std::int64_t>(batch.ids.size()));
+    batch.offsets.push_back(std::ssize(batch.ids));
   }
   return batch;
 }
@@ -83,7 +83,7 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
       if (group.empty()) continue;
       const Tensors outputs = session.run(gathered(all, group));
       const Tensor& output = outputs.begin()->second;
-      if (output.shape() != std::vector{static_cast<std::int64_t>(group.size()), dimensions})
+      if (output.shape() != std::vector{std::ssize(group), dimensions})
         throw Error("the model gave other than a vector of " + std::to_string(dimensions) +
                         " dimensions for each of " + std::to_string(group.size()) + " texts",
                     ErrorCode::internal);
@@ -92,7 +92,7 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
         std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(row) * dimensions, dimensions,
                     vectors.begin() + static_cast<std::ptrdiff_t>(group[row]) * dimensions);
     }
-    return Tensor::of({static_cast<std::int64_t>(texts.size()), dimensions}, vectors);
+    return Tensor::of({std::ssize(texts), dimensions}, vectors);
   });
 }
 

@@ -51,7 +51,7 @@ Sequences unpadded(const text::Batch& batch) {
       sequences.types.push_back(batch.token_type_ids[i]);
     }
     if ((i + 1) % static_cast<std::size_t>(batch.seq) == 0)
-      sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
+      sequences.offsets.push_back(std::ssize(sequences.ids));
   }
   return sequences;
 }

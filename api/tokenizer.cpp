@@ -40,7 +40,7 @@ void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::stri
     const std::size_t begin = around.second_begin(text, to.ids.size());
     std::fill(to.types.begin() + static_cast<std::ptrdiff_t>(begin), to.types.end(), 1);
   }
-  to.offsets.push_back(static_cast<std::int64_t>(to.ids.size()));
+  to.offsets.push_back(std::ssize(to.ids));
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -20,7 +20,7 @@ inline Sequences random_sequences(std::mt19937& random, const Session& session) 
   for (std::int64_t i = count(random); i > 0; --i) {
     for (std::int64_t token = length(random); token > 0; --token)
       sequences.ids.push_back(id(random));
-    sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
+    sequences.offsets.push_back(std::ssize(sequences.ids));
   }
   return sequences;
 }

@@ -78,7 +78,7 @@ TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
     const auto [least, most] = std::minmax_element(scales.begin(), scales.end());
     t.smallest_scale = *least;
     t.scale = *most;
-    t.channels = static_cast<std::int64_t>(scales.size());
+    t.channels = std::ssize(scales);
     t.zero_channels = e.constant.zero_channels;
   }
   return t;
@@ -295,14 +295,14 @@ Model Quantization::quantized(const Placement& part, bool unnormalize) {
   const bool calibrated = scales_ == ActivationScales::calibrated;
   const auto dynamic = calibrated ? std::vector<std::string>{} : matmul_results(part, index);
   const auto biases = replace_biases(model, part);
-  report_.corrected_biases = static_cast<std::int64_t>(biases.size());
+  report_.corrected_biases = std::ssize(biases);
   std::set<int> makers;  // of the biases of before
   std::set<std::string> unread, initializers;
   for (const std::string& bias : biases) constants.collect(bias, makers, initializers);
   for (const int n : makers)
     unread.insert(index.node(n).output().begin(), index.node(n).output().end());
   const auto unnormalized = unnormalized_of(part, unnormalize);
-  report_.unnormalized_softmaxes = static_cast<std::int64_t>(unnormalized.size());
+  report_.unnormalized_softmaxes = std::ssize(unnormalized);
   rewrite(model, part, encodings_of(part, unnormalized), index, constants,
           {options_.weights.as_float, options_.dedicated_pairs, options_.all_readers,
            options_.weights.transposed});
@@ -323,8 +323,8 @@ Report Quantization::write(const Placement& part, bool unnormalize) {
   report_.not_applied["GPTQ"] = not_rounded(part);
   std::erase_if(report_.not_applied, [](const auto& measure) { return measure.second.empty(); });
   report_.without_column_scales = without_column_scales(part);
-  report_.quantized_nodes = static_cast<std::int64_t>(part.sites.size());
-  report_.quantized_outputs = static_cast<std::int64_t>(part.outputs.size());
+  report_.quantized_nodes = std::ssize(part.sites);
+  report_.quantized_outputs = std::ssize(part.outputs);
   report_.written_bytes = quantized(part, unnormalize).save(options_.output);
   report_.total_seconds = clock_.seconds();
   return report_;

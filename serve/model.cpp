@@ -24,7 +24,7 @@ struct Packed {
       types.resize(ids.size(), 0);
     else
       types.insert(types.end(), sequence.types.begin(), sequence.types.end());
-    offsets.push_back(static_cast<std::int64_t>(ids.size()));
+    offsets.push_back(std::ssize(ids));
   }
 };
 

@@ -120,7 +120,7 @@ Json document_of_sentence_piece(const std::string& content, const std::filesyste
   Json added = Json::array();
   for (std::int64_t id = 0; id < 4; ++id)
     added.push_back(special_token(vocab[static_cast<std::size_t>(id)][0], id));
-  added.push_back(special_token("<mask>", static_cast<std::int64_t>(vocab.size()) - 1));
+  added.push_back(special_token("<mask>", std::ssize(vocab) - 1));
   return {{"added_tokens", std::move(added)},
           {"normalizer", normalizer_of(model)},
           {"pre_tokenizer",

@@ -116,8 +116,7 @@ class Writer {
     return tensor;
   }
   std::string ints(const std::vector<std::int64_t>& values) {
-    auto& tensor =
-        initializer(onnx::TensorProto::INT64, {static_cast<std::int64_t>(values.size())});
+    auto& tensor = initializer(onnx::TensorProto::INT64, {std::ssize(values)});
     for (const std::int64_t value : values) tensor.add_int64_data(value);
     return tensor.name();
   }

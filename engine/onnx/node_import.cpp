@@ -81,7 +81,7 @@ std::optional<std::vector<std::int64_t>> NodeImport::ints_attribute(std::string_
   return std::vector<std::int64_t>(a->ints().begin(), a->ints().end());
 }
 std::int64_t NodeImport::axis(std::int64_t otherwise) const {
-  const auto rank = static_cast<std::int64_t>(shape(0).size());
+  const auto rank = std::ssize(shape(0));
   const std::int64_t axis = int_attribute("axis", otherwise);
   if (axis < -rank || axis >= rank)
     fail(fmt::format("axis {} is out of range for rank {}", axis, rank));

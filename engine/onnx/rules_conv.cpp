@@ -80,8 +80,7 @@ Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) 
 }
 
 ir::Value* ints(NodeImport& node, const Ints& list) {
-  return node.constant(ir::Tensor::of<std::int64_t>({static_cast<std::int64_t>(list.size())}, list),
-                       "slice");
+  return node.constant(ir::Tensor::of<std::int64_t>({std::ssize(list)}, list), "slice");
 }
 /// x[.., starts[i] : ends[i] : steps[i], ..] over the spatial axes.
 ir::Value* slice(NodeImport& node, ir::Value* x, const Ints& starts, const Ints& ends,

@@ -32,9 +32,8 @@ void import_quick_gelu(NodeImport& node) {
 
 /// Outputs 1 and 2, f32: the mean of each row of `x` and 1 / sqrt(variance + epsilon).
 void bind_statistics(NodeImport& node, ir::Value* x, double epsilon) {
-  const ir::Attributes rows{
-      {"axes", std::vector<std::int64_t>{-1 + static_cast<std::int64_t>(x->type.shape.size())}},
-      {"keepdims", 1}};
+  const ir::Attributes rows{{"axes", std::vector<std::int64_t>{-1 + std::ssize(x->type.shape)}},
+                            {"keepdims", 1}};
   x = node.cast(x, ir::DType::f32);
   ir::Value* mean = node.emit("ReduceMean", {x}, rows);
   ir::Value* centred = node.emit("Sub", {x, mean});

@@ -135,7 +135,7 @@ void import_pow(NodeImport& node) {
 /// Before opset 13 Softmax flattened everything from its axis on into one row.
 void import_softmax(NodeImport& node) {
   ir::Value* x = node.need(0);
-  const auto rank = static_cast<std::int64_t>(x->type.shape.size());
+  const auto rank = std::ssize(x->type.shape);
   const bool flattens = node.opset() < 13;
   const std::int64_t axis = node.axis(flattens ? 1 : -1);
   if (!flattens || axis == rank - 1)

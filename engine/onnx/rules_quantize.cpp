@@ -82,7 +82,7 @@ void check_scale(NodeImport& node, const ir::Value* scale, bool quantizes) {
 /// block may be shorter.
 void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DType zero_type) {
   ir::Value* x = node.need(0);
-  const auto rank = static_cast<std::int64_t>(x->type.shape.size());
+  const auto rank = std::ssize(x->type.shape);
   std::int64_t axis = node.int_attribute("axis", 1);
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank || block < 1)

@@ -24,7 +24,7 @@ void import_reduce(NodeImport& node) {
   ir::Attributes attributes{{"keepdims", node.int_attribute("keepdims", 1)}};
   if (axes && !axes->empty()) {
     for (std::int64_t& axis : *axes)
-      if (axis < 0) axis += static_cast<std::int64_t>(node.shape(0).size());
+      if (axis < 0) axis += std::ssize(node.shape(0));
     std::sort(axes->begin(), axes->end());
     attributes["axes"] = *axes;
   }

@@ -12,12 +12,12 @@ ir::Value* columns(NodeImport& node, ir::Value* x, std::int64_t first, std::int6
   const auto list = [&](std::int64_t n) {
     return node.constant(ir::Tensor::of<std::int64_t>({1}, {n}), "columns");
   };
-  const auto axis = static_cast<std::int64_t>(x->type.shape.size()) - 1;
+  const auto axis = std::ssize(x->type.shape) - 1;
   return node.emit("Slice", {x, list(first), list(last), list(axis), list(step)});
 }
 
 ir::Value* concat(NodeImport& node, ir::Value* a, ir::Value* b) {
-  const auto axis = static_cast<std::int64_t>(a->type.shape.size()) - 1;
+  const auto axis = std::ssize(a->type.shape) - 1;
   return node.emit("Concat", {a, b}, {{"axis", axis}});
 }
 

@@ -78,7 +78,7 @@ void import_cum_sum(NodeImport& node) {
 }
 
 void import_gather(NodeImport& node) {
-  const auto rank = static_cast<std::int64_t>(node.shape(0).size());
+  const auto rank = std::ssize(node.shape(0));
   const std::int64_t axis = node.int_attribute("axis", 0);
   node.finish(node.proto().op_type(), {node.need(0), node.need(1)},
               {{"axis", axis < 0 ? axis + rank : axis}});

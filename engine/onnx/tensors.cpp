@@ -46,7 +46,7 @@ ir::Tensor typed(const Field& field, DType dtype, ir::Sizes sizes, const std::st
   std::vector<Stored> values;
   values.reserve(static_cast<std::size_t>(field.size()));
   for (const auto v : field) values.push_back(static_cast<Stored>(v));
-  if (static_cast<std::int64_t>(values.size()) != ir::element_count(sizes))
+  if (std::ssize(values) != ir::element_count(sizes))
     throw Error(fmt::format("{}: {} values of data for {} elements", where, values.size(),
                             ir::element_count(sizes)));
   return ir::Tensor::of<Stored>(std::move(sizes), std::move(values), dtype);

@@ -150,8 +150,7 @@ std::vector<Sequence> sequences_of(const EvaluateContext& context, const Positio
   std::vector<double> mask(static_cast<std::size_t>(batch * seq), 1.0);
   if (context.has(operands::attention::mask))
     mask = context.in(operands::attention::mask).to_doubles();
-  if (static_cast<std::int64_t>(mask.size()) != batch * seq)
-    context.fail("the mask is not [batch, seq]");
+  if (std::ssize(mask) != batch * seq) context.fail("the mask is not [batch, seq]");
   for (std::int64_t b = 0; b < batch; ++b) {
     const auto row = mask.begin() + b * seq;
     all.push_back({b * seq, (b + 1) * seq, {}});

@@ -91,8 +91,8 @@ std::vector<ir::Type> infer_gather_nd(InferContext& context) {
   if (indices.empty() || !indices.back().is_constant())
     context.fail("the last extent of the indices must be constant");
   const std::int64_t depth = indices.back().constant();
-  if (batch < 0 || depth < 1 || batch >= static_cast<std::int64_t>(indices.size()) ||
-      batch + depth > static_cast<std::int64_t>(data.shape.size()))
+  if (batch < 0 || depth < 1 || batch >= std::ssize(indices) ||
+      batch + depth > std::ssize(data.shape))
     context.fail("indices {} do not match data {}", ir::str(indices), ir::str(data.shape));
   for (std::int64_t d = 0; d < batch; ++d)
     same_extent(context, data.shape[d], indices[d], fmt::format("extent {} of the operands", d));
@@ -112,7 +112,7 @@ std::vector<ir::Tensor> evaluate_gather_nd(const EvaluateContext& context) {
     context.fail("the batch extents of data and indices differ");
   const std::int64_t block =
       ir::element_count(ir::Sizes{x.shape().begin() + batch + depth, x.shape().end()});
-  const std::int64_t tuples = static_cast<std::int64_t>(indices.size()) / depth;
+  const std::int64_t tuples = std::ssize(indices) / depth;
   ir::Sizes sizes(shape.begin(), shape.end() - 1);
   sizes.insert(sizes.end(), x.shape().begin() + batch + depth, x.shape().end());
   ir::Tensor out = ir::Tensor::zeros(x.dtype(), sizes);
@@ -173,8 +173,7 @@ std::vector<ir::Type> infer_non_zero(InferContext& context) {
   const bool all = repeated && repeated->is_constant() && repeated->constant->size() == 1 &&
                    repeated->constant->to_doubles()[0] != 0.0;
   return {{ir::DType::i64,
-           {static_cast<std::int64_t>(in.size()),
-            all ? ir::element_count(in) : context.graph.fresh_symbol()}}};
+           {std::ssize(in), all ? ir::element_count(in) : context.graph.fresh_symbol()}}};
 }
 std::vector<ir::Tensor> evaluate_non_zero(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);
@@ -186,15 +185,13 @@ std::vector<ir::Tensor> evaluate_non_zero(const EvaluateContext& context) {
   std::vector<std::int64_t> out;
   for (std::size_t d = 0; d < strides.size(); ++d)
     for (const std::int64_t i : found) out.push_back(i / strides[d] % x.shape()[d]);
-  return {ir::Tensor::of<std::int64_t>(
-      {static_cast<std::int64_t>(strides.size()), static_cast<std::int64_t>(found.size())},
-      std::move(out))};
+  return {ir::Tensor::of<std::int64_t>({std::ssize(strides), std::ssize(found)}, std::move(out))};
 }
 
 /// CumSum(x, axis) {exclusive, reverse}
 std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);
-  const auto rank = static_cast<std::int64_t>(x.shape().size());
+  const auto rank = std::ssize(x.shape());
   std::int64_t axis = context.in(1).to_ints().at(0);
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank) context.fail("axis {} is out of range", axis);

@@ -18,7 +18,7 @@ std::vector<ir::Type> infer_transpose(InferContext& context) {
   std::vector<bool> seen(in.shape.size(), false);
   ir::Type out{in.dtype, {}};
   for (const std::int64_t p : perm) {
-    if (p < 0 || p >= static_cast<std::int64_t>(seen.size()) || seen[p])
+    if (p < 0 || p >= std::ssize(seen) || seen[p])
       context.fail("perm is not a permutation of the dimensions");
     seen[p] = true;
     out.shape.push_back(in.shape[p]);
@@ -141,7 +141,7 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
   if (context.node.inputs.size() == 1) return {context.node.output()->type};
   if (context.node.inputs.size() < 3) context.fail("starts and ends are missing");
   ir::Type type = context.type(0);
-  const auto rank = static_cast<std::int64_t>(type.shape.size());
+  const auto rank = std::ssize(type.shape);
   const auto* starts = context.elements(1);
   const auto* ends = context.elements(2);
   const auto axes = context.has(3) ? context.values.constants(context.node.input(3))
@@ -194,7 +194,7 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
 std::vector<ir::Tensor> evaluate_slice_op(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);
   const bool by_type = context.inputs.size() == 1;
-  const auto rank = static_cast<std::int64_t>(x.shape().size());
+  const auto rank = std::ssize(x.shape());
   const auto starts = by_type ? context.node.ints_attribute("starts") : context.in(1).to_ints();
   std::vector<std::int64_t> axes, steps(starts.size(), 1);
   for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));

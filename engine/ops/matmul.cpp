@@ -84,8 +84,8 @@ std::vector<std::int64_t> centred(const EvaluateContext& context, std::size_t op
   const auto zero = context.in(zero_point).to_ints();
   std::int64_t extent = 1, stride = 1;
   if (zero.size() > 1) {
-    const auto axis = static_cast<std::int64_t>(x.shape().size()) - axis_from_end;
-    if (axis < 0 || x.shape()[axis] != static_cast<std::int64_t>(zero.size()))
+    const auto axis = std::ssize(x.shape()) - axis_from_end;
+    if (axis < 0 || x.shape()[axis] != std::ssize(zero))
       context.fail("the number of zero points differs from the extent of their axis");
     extent = x.shape()[axis];
     stride = dense_strides(x.shape())[axis];

@@ -48,7 +48,7 @@ std::vector<ir::Tensor> evaluate_pack_inputs(const EvaluateContext& context) {
       make_packing(sizes[0], sizes[1], mask, /*may_drop=*/!context.node.has("keeps_padding"),
                    context.node.has("mask_is_length"));
   const auto vector = [](const auto& values) {
-    return ir::Tensor::of({static_cast<std::int64_t>(values.size())}, values);
+    return ir::Tensor::of({std::ssize(values)}, values);
   };
   const auto rows = [&](std::size_t i) { return vector(packing.gather(context.in(i).to_ints())); };
   return {has_ids ? rows(o::ids) : vector(packing.positions),

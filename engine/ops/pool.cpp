@@ -98,7 +98,7 @@ std::vector<ir::Tensor> evaluate_pool(const EvaluateContext& context) {
                                                           : norm;  // NaN stays
     for (const double value : vector) out.push_back(static_cast<float>(value / divisor));
   }
-  return {ir::Tensor::of({static_cast<std::int64_t>(sequences.size()), columns}, std::move(out))};
+  return {ir::Tensor::of({std::ssize(sequences), columns}, std::move(out))};
 }
 
 }  // namespace

@@ -167,7 +167,7 @@ std::vector<ir::Type> infer_unsqueeze(InferContext& context) {
 }
 std::vector<ir::Type> infer_flatten(InferContext& context) {
   const ir::Type& in = context.type(0);
-  const auto rank = static_cast<std::int64_t>(in.shape.size());
+  const auto rank = std::ssize(in.shape);
   std::int64_t axis = context.node.int_attribute("axis", 1);
   if (axis < -rank || axis > rank) context.fail("axis {} is out of range for rank {}", axis, rank);
   if (axis < 0) axis += rank;

@@ -161,7 +161,7 @@ std::vector<SymbolicElements> move_elements(InferContext& context, unsigned data
       numbers = *constants;
     } else {
       for (const ir::Dim& d : *elements) {
-        numbers.push_back(static_cast<std::int64_t>(pool.size()));
+        numbers.push_back(std::ssize(pool));
         pool.push_back(d);
       }
     }

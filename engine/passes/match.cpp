@@ -158,7 +158,7 @@ Pass rewriting(std::string name, std::function<bool(ir::Graph&, ir::Node&)> rewr
 }
 
 bool reduces_last_axis(const ir::Node& reduction) {
-  const auto rank = static_cast<std::int64_t>(reduction.inputs[0]->type.shape.size());
+  const auto rank = std::ssize(reduction.inputs[0]->type.shape);
   if (!reduction.has("axes") || !reduction.int_attribute("keepdims", 1)) return false;
   const auto& axes = reduction.ints_attribute("axes");
   return axes.size() == 1 && (axes[0] == -1 || axes[0] == rank - 1);
@@ -171,9 +171,8 @@ bool normalizes_last_axis(const ir::Node& norm) {
     return v->is_constant() && v->type.shape == ir::Shape{type.shape.back()};
   };
   return norm.outputs.size() == 1 && type.dtype == ir::DType::f32 &&
-         (axis == -1 || axis == static_cast<std::int64_t>(type.shape.size()) - 1) &&
-         norm.input(1) && is_vector(norm.inputs[1]) &&
-         (!norm.input(2) || is_vector(norm.inputs[2]));
+         (axis == -1 || axis == std::ssize(type.shape) - 1) && norm.input(1) &&
+         is_vector(norm.inputs[1]) && (!norm.input(2) || is_vector(norm.inputs[2]));
 }
 
 bool has_rows(const ir::Shape& shape, const ir::Shape& ids) {

@@ -18,7 +18,7 @@ bool is_per_column(const ir::Node& node) {
   const ir::Value *scale = node.inputs[1], *zero = node.input(2);
   if (!scale->is_constant() || (zero && !zero->is_constant())) return false;
   const ir::Shape& shape = node.inputs[0]->type.shape;
-  const auto last = static_cast<std::int64_t>(shape.size()) - 1;
+  const auto last = std::ssize(shape) - 1;
   const std::int64_t axis = node.int_attribute("axis", 1);
   if (last < 0 || (axis != last && axis != -1)) return false;
   const auto fits = [&](const ir::Value* v) { return v->type.shape == ir::Shape{shape.back()}; };

@@ -286,8 +286,7 @@ class Follower {
     if (!axes) return fmt::format("[{}]", result_.name);
     for (std::size_t k = 0; k < axes->size(); ++k) {
       const std::int64_t a = (*axes)[k];
-      if (static_cast<std::size_t>(a < 0 ? a + static_cast<std::int64_t>(in_.size()) : a) != axis)
-        continue;
+      if (static_cast<std::size_t>(a < 0 ? a + std::ssize(in_) : a) != axis) continue;
       if (!starts || k >= starts->size()) return fmt::format("[{}]", result_.name);
       const bool has_steps = node_.has("steps") || node_.input(4);
       if (has_steps && (!steps || k >= steps->size())) return fmt::format("[{}]", result_.name);

@@ -104,8 +104,7 @@ std::int64_t Executor::bytes_of(std::size_t slot, const ir::Bindings& sizes) con
 
 std::int64_t Executor::constant_bytes() const {
   std::int64_t bytes = 0;
-  for (const opencl::Buffer& buffer : plan_.constants)
-    bytes += static_cast<std::int64_t>(buffer.size());
+  for (const opencl::Buffer& buffer : plan_.constants) bytes += std::ssize(buffer);
   return bytes;
 }
 
@@ -194,8 +193,7 @@ void Executor::allocate_values(const std::vector<std::int64_t>& bytes) {
   // Buffers of earlier sizes may each be larger than now, and exceed the limit together.
   std::int64_t held = before;
   for (std::size_t i = 0; i < bytes.size(); ++i)
-    held +=
-        std::max<std::int64_t>(bytes[i] - static_cast<std::int64_t>(memory_.values[i].size()), 0);
+    held += std::max<std::int64_t>(bytes[i] - std::ssize(memory_.values[i]), 0);
   if (held > most_bytes_ - constant_bytes() - (arenas_ - before)) {
     memory_.values.clear();
     memory_.values.resize(bytes.size());
@@ -203,8 +201,8 @@ void Executor::allocate_values(const std::vector<std::int64_t>& bytes) {
   }
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     opencl::Buffer& buffer = memory_.values[i];
-    if (static_cast<std::int64_t>(buffer.size()) >= bytes[i]) continue;
-    arenas_ -= static_cast<std::int64_t>(buffer.size());
+    if (std::ssize(buffer) >= bytes[i]) continue;
+    arenas_ -= std::ssize(buffer);
     buffer = {};
     buffer = plan_.context->allocate(static_cast<std::size_t>(bytes[i]));
     arenas_ += bytes[i];

@@ -252,7 +252,7 @@ Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
   opencl::Context& device = *weights_->context_->device();
   const std::int64_t n = weights_->n();
   if (!desc.bias.empty()) {
-    if (static_cast<std::int64_t>(desc.bias.size()) != n)
+    if (std::ssize(desc.bias) != n)
       throw Error(fmt::format("a bias of {} values for {} columns", desc.bias.size(), n));
     bias_ = upload(device, std::vector<float>(desc.bias.begin(), desc.bias.end()));
   }

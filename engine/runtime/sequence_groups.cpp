@@ -57,7 +57,7 @@ Tensors run_group(const Sequences& all, const Group& group, const RunSequences& 
       const auto own_types = all.types.subspan(begin, tokens_of(all, i));
       types.insert(types.end(), own_types.begin(), own_types.end());
     }
-    offsets.push_back(static_cast<std::int64_t>(ids.size()));
+    offsets.push_back(std::ssize(ids));
   }
   return run({ids, types, offsets});
 }
@@ -91,7 +91,7 @@ class Gatherer {
           ErrorCode::unsupported);
     const bool of_tokens = has_padding(plan_, output);
     ir::Sizes sizes = made.shape();
-    sizes[0] = of_tokens ? all_.offsets.back() : static_cast<std::int64_t>(all_.offsets.size()) - 1;
+    sizes[0] = of_tokens ? all_.offsets.back() : std::ssize(all_.offsets) - 1;
     if (known != gathered_.end() && known->second.shape() != sizes)
       throw Error(fmt::format("output '{}' has shape [{}] for some of the sequences and [{}] for "
                               "others; run those of one length together",

@@ -19,7 +19,7 @@ using Offsets = std::span<const std::int64_t>;
 
 std::int64_t length(Offsets offsets, std::size_t i) { return offsets[i + 1] - offsets[i]; }
 
-std::int64_t count(Offsets offsets) { return static_cast<std::int64_t>(offsets.size()) - 1; }
+std::int64_t count(Offsets offsets) { return std::ssize(offsets) - 1; }
 
 std::int64_t longest(Offsets offsets) {
   std::int64_t most = 0;
@@ -90,7 +90,7 @@ void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
 }
 
 void check(const Sequences& s) {
-  check_offsets(s.offsets, static_cast<std::int64_t>(s.ids.size()));
+  check_offsets(s.offsets, std::ssize(s.ids));
   if (!s.types.empty() && s.types.size() != s.ids.size())
     throw Error(fmt::format("{} segments were given for {} ids", s.types.size(), s.ids.size()));
 }

@@ -325,8 +325,7 @@ RunStatistics Session::statistics() const {
 
 MemoryUse Session::memory() const {
   MemoryUse use;
-  for (const opencl::Buffer& buffer : state_->plan.constants)
-    use.weights += static_cast<std::int64_t>(buffer.size());
+  for (const opencl::Buffer& buffer : state_->plan.constants) use.weights += std::ssize(buffer);
   use.values = state_->arenas;
   const std::scoped_lock lock(state_->mutex);
   use.requests = static_cast<int>(state_->requests.size());

@@ -77,9 +77,8 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
                                 const ModelProgress& progress) {
   const auto& ops = model.ops();
   Sensitivity result;
-  result.samples = static_cast<std::int64_t>(samples.size());
-  for (const Sample& sample : samples)
-    result.tokens += static_cast<std::int64_t>(sample.ids.size());
+  result.samples = std::ssize(samples);
+  for (const Sample& sample : samples) result.tokens += std::ssize(sample.ids);
   for (std::size_t i = 0; i < ops.size(); ++i) result.ops.push_back({ops[i].node, {i}, {}});
   result.kinds = groups_of(ops, [](const QuantizedOp& op) { return op.kind; });
   result.layers = groups_of(ops, [](const QuantizedOp& op) {

@@ -28,7 +28,7 @@ class SampleHash {
       throw Error("SHA-256 is not available in libcrypto");
   }
   void add(const Sample& sample) {
-    const std::vector<std::int64_t> length{static_cast<std::int64_t>(sample.ids.size())};
+    const std::vector<std::int64_t> length{std::ssize(sample.ids)};
     for (const auto* numbers : {&length, &sample.ids, &sample.types})
       EVP_DigestUpdate(context_.get(), numbers->data(), numbers->size() * sizeof(std::int64_t));
   }
@@ -173,7 +173,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
       if (sample.ids.empty() || (!sample.types.empty() && sample.types.size() != sample.ids.size()))
         fail("calibration sample {} has {} ids and {} types", result.samples, sample.ids.size(),
              sample.types.size());
-      lengths.push_back(static_cast<std::int64_t>(sample.ids.size()));
+      lengths.push_back(std::ssize(sample.ids));
       hash.add(sample);
       ++result.samples;
       result.tokens += lengths.back();

@@ -93,7 +93,7 @@ Box box_of(const std::string& tensor, const ir::Shape& shape, const BatchSymbols
                     "it; calibrate with a batch of 1",
                     tensor, ir::str(shape)));
   };
-  const auto rows = static_cast<std::int64_t>(lengths.size());
+  const auto rows = std::ssize(lengths);
   const std::int64_t longest = *std::ranges::max_element(lengths);
   const bool padded = *std::ranges::min_element(lengths) < longest;
   Box box;

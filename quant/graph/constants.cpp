@@ -88,7 +88,7 @@ ir::Tensor Constants::evaluate(const onnx::NodeProto& node) {
     if (a) return model_.read(a->t());
     if ((a = find_attribute(node, "value_ints"))) {
       const auto values = ints(a);
-      return ir::Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values);
+      return ir::Tensor::of<std::int64_t>({std::ssize(values)}, values);
     }
     if ((a = find_attribute(node, "value_float"))) return ir::Tensor::scalar<float>(a->f());
     throw Error("this form of Constant cannot be evaluated");

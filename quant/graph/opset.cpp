@@ -94,8 +94,7 @@ class Raiser {
     if (!a) return;  // its default is the absent input's
     const std::vector<std::int64_t> values(a->ints().begin(), a->ints().end());
     remove(node, name);
-    set_input(node, place, name,
-              ir::Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values));
+    set_input(node, place, name, ir::Tensor::of<std::int64_t>({std::ssize(values)}, values));
   }
 
   void float_to_input(onnx::NodeProto& node, const std::string& name, int place, float otherwise) {

@@ -20,9 +20,8 @@ class SharedConstants {
   std::string ints(const std::vector<std::int64_t>& values) {
     std::string& name = ints_[values];
     if (name.empty())
-      name = model_.add(
-          model_.fresh_name(fmt::format("attention_shape_{}", ints_.size())),
-          ir::Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values));
+      name = model_.add(model_.fresh_name(fmt::format("attention_shape_{}", ints_.size())),
+                        ir::Tensor::of<std::int64_t>({std::ssize(values)}, values));
     return name;
   }
   std::string number(std::int64_t value) {

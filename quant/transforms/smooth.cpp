@@ -296,7 +296,7 @@ onnx::NodeProto mul_node(Model& model, const std::string& tensor,
                          const std::vector<float>& factors) {
   std::vector<float> inverse;
   for (const float f : factors) inverse.push_back(1.0f / f);
-  const auto channels = static_cast<std::int64_t>(inverse.size());
+  const auto channels = std::ssize(inverse);
   onnx::NodeProto node;
   node.set_op_type("Mul");
   node.set_name(model.fresh_name(tensor + "_smooth"));

@@ -85,8 +85,7 @@ class Rewriter {
     const bool one = e.role == Role::activation;
     const auto scales = one ? std::vector{e.parameters.scale} : e.constant.scales;
     const auto zero_points = one ? std::vector{e.parameters.zero_point} : e.constant.zero_points;
-    const ir::Sizes shape =
-        axis_of(e) ? ir::Sizes{static_cast<std::int64_t>(scales.size())} : ir::Sizes{};
+    const ir::Sizes shape = axis_of(e) ? ir::Sizes{std::ssize(scales)} : ir::Sizes{};
     it->second = {
         model_.add(model_.fresh_name(tensor + "_scale"), ir::Tensor::of<float>(shape, scales)), ""};
     if (needs_zero_point(tensor, e))

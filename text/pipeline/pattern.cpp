@@ -78,7 +78,7 @@ void Pattern::find(std::string_view text, std::vector<Match>& matches) const {
   } else {
     UErrorCode status = U_ZERO_ERROR;
     UText utext = UTEXT_INITIALIZER;
-    utext_openUTF8(&utext, text.data(), static_cast<std::int64_t>(text.size()), &status);
+    utext_openUTF8(&utext, text.data(), std::ssize(text), &status);
     const std::unique_ptr<icu::RegexMatcher> matcher(expression_->compiled->matcher(status));
     if (U_SUCCESS(status)) matcher->reset(&utext);
     while (U_SUCCESS(status) && matcher->find(status))

@@ -54,8 +54,7 @@ std::string activation_of(const ClassifyOptions& options, std::size_t classes) {
 tasks::Head head_of(const runtime::Session& session, const std::vector<std::string>& labels) {
   if (!labels.empty())
     return {false, labels.size(), false,
-            fmt::format("{}: {}", counted(static_cast<std::int64_t>(labels.size()), "classes"),
-                        fmt::join(labels, ", "))};
+            fmt::format("{}: {}", counted(std::ssize(labels), "classes"), fmt::join(labels, ", "))};
   if (runtime::task_of(session.plan()) != runtime::Task::text_classification)
     throw Error(fmt::format(
         "{}: the outputs are {}, none of them logits [batch, classes]; if one is, name its classes "

@@ -84,17 +84,16 @@ int run_embed(const EmbedOptions& options) {
     warn("truncated {} of {} texts to {} tokens", embedder.truncated(), texts.size(),
          embedder.max_length());
   if (!lines)
-    write_array(options.output, "embeddings",
-                ir::Tensor::of({static_cast<std::int64_t>(texts.size()),
-                                static_cast<std::int64_t>(embedder.dimensions())},
-                               std::move(all)));
+    write_array(
+        options.output, "embeddings",
+        ir::Tensor::of({std::ssize(texts), static_cast<std::int64_t>(embedder.dimensions())},
+                       std::move(all)));
   else if (!options.output.empty())
     write_file(options.output, content);
   if (!options.output.empty() && options.prints_text()) {
     const std::string summary = fmt::format(
-        "{}: {} of {} dimensions, {} in {}", options.output,
-        counted(static_cast<std::int64_t>(texts.size()), "vectors"), embedder.dimensions(),
-        counted(static_cast<std::int64_t>(embedder.tokens()), "tokens"),
+        "{}: {} of {} dimensions, {} in {}", options.output, counted(std::ssize(texts), "vectors"),
+        embedder.dimensions(), counted(static_cast<std::int64_t>(embedder.tokens()), "tokens"),
         duration_text(embedder.seconds()));
     if (is_standard_output(options.output))
       write_error(summary);  // not among the vectors

@@ -206,7 +206,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
                report.unnormalized_softmaxes);
   if (!report.smoothings.empty())
     print_text("{} smoothed: scale moved from their channels to the weights\n",
-               counted(static_cast<std::int64_t>(report.smoothings.size()), "activations"));
+               counted(std::ssize(report.smoothings), "activations"));
   if (!report.not_smoothed.empty()) print_text("not smoothed: {}\n", report.not_smoothed);
   if (report.gptq_weights > 0)
     print_text("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));

@@ -182,7 +182,7 @@ ir::Tensor stacked(const std::vector<TextOutputs>& outputs, const std::string& n
     const TextOutput& own = outputs[i].at(name);
     copy_common(own.values.data(), own.shape, values.data() + i * row, shape);
   }
-  shape.insert(shape.begin(), static_cast<std::int64_t>(outputs.size()));
+  shape.insert(shape.begin(), std::ssize(outputs));
   return ir::Tensor::of(std::move(shape), std::move(values));
 }
 
@@ -238,8 +238,7 @@ int run_texts(const RunOptions& options) {
   }
   if (!lines) npz::save(options.outputs, arrays);
   if (!lines && options.prints_text())
-    print_text("{}: outputs of {}, {}\n", options.outputs,
-               counted(static_cast<std::int64_t>(texts.size()), "texts"),
+    print_text("{}: outputs of {}, {}\n", options.outputs, counted(std::ssize(texts), "texts"),
                counted(static_cast<std::int64_t>(tokens), "tokens"));
   write_report(options, session.context().info(),
                {{"path", options.model},

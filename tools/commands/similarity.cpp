@@ -203,7 +203,7 @@ int run_similarity(const SimilarityOptions& options) {
   if (options.prints_text())
     options.query ? print_ranked(ranked, texts) : print_pairs(pairs, texts);
   if (!options.output.empty()) {
-    const auto columns = static_cast<std::int64_t>(texts.size());
+    const auto columns = std::ssize(texts);
     const std::int64_t rows = options.query ? 1 : columns;
     write_array(options.output, "similarities", ir::Tensor::of({rows, columns}, std::move(matrix)));
     if (options.prints_text())

@@ -22,7 +22,7 @@ std::vector<float> TaskModel::operator()(const text::Batch& batch) {
   const auto values = tensor.as<float>();
   const std::int64_t all_rows = model_.rows(batch), all_columns = model_.columns(batch);
   const std::int64_t positions = by_token_ ? all_columns : 1, used = by_token_ ? batch.seq : 1;
-  const auto classes = static_cast<std::int64_t>(values.size()) / (all_rows * positions);
+  const auto classes = std::ssize(values) / (all_rows * positions);
   std::vector<float> result;
   result.reserve(static_cast<std::size_t>(batch.batch * used * classes));
   for (std::int64_t row = 0; row < batch.batch; ++row) {

@@ -129,13 +129,13 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
     if (other.equal_answers)
       print_text("the same answer to {} of {} ({:.1f} %)\n",
                  grouped(static_cast<std::int64_t>(*other.equal_answers)),
-                 grouped(static_cast<std::int64_t>(other.items.size())),
+                 grouped(std::ssize(other.items)),
                  100.0 * static_cast<double>(*other.equal_answers) /
                      static_cast<double>(other.items.size()));
     if (other.mean_cosine)
       print_text("cosine of their vectors of {}: {:.5f} on average, {:.5f} at least\n",
-                 counted(static_cast<std::int64_t>(other.vectors.size()), "texts"),
-                 *other.mean_cosine, *other.least_cosine);
+                 counted(std::ssize(other.vectors), "texts"), *other.mean_cosine,
+                 *other.least_cosine);
   }
 }
 

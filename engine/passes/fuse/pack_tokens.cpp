@@ -77,7 +77,7 @@ ir::Shape rows_of(const ir::Shape& shape) {
 bool has_scales_of_columns(const ir::Node& n) {
   const ir::Value* scale = n.inputs[1];
   if (element_count(scale->type.shape) == ir::Dim(1)) return true;
-  const auto last = static_cast<std::int64_t>(n.output()->type.shape.size()) - 1;
+  const auto last = std::ssize(n.output()->type.shape) - 1;
   const std::int64_t axis = n.int_attribute("axis", 1);
   return last >= 2 && scale->is_constant() && (axis == last || axis == -1);
 }

@@ -121,8 +121,7 @@ bool take_scale(Parameters& p, const ir::Value& scale, const ir::Shape& shape, b
 
 /// Operands of Q or DQ: `x`, scale, zero point.
 std::vector<ir::Value*> operands(ir::Graph& g, ir::Value* x, const Parameters& p, ir::DType type) {
-  const auto sizes =
-      p.axis < 0 ? ir::Sizes{} : ir::Sizes{static_cast<std::int64_t>(p.scale.size())};
+  const auto sizes = p.axis < 0 ? ir::Sizes{} : ir::Sizes{std::ssize(p.scale)};
   const auto constant = [&](const char* name, std::vector<double> values, ir::DType dtype) {
     return g.add_constant(x->name + name,
                           ir::Tensor::of(sizes, std::move(values)).converted(dtype));
@@ -139,7 +138,7 @@ ir::Value* bounded(ir::Graph& g, ir::Value* x, const Parameters& p, ir::DType ty
   const double least = least_of(type);
   const auto bound = [&](const char* op, double limit) {
     ir::Sizes sizes(p.axis < 0 ? 0 : x->type.shape.size() - static_cast<std::size_t>(p.axis), 1);
-    if (!sizes.empty()) sizes[0] = static_cast<std::int64_t>(p.scale.size());
+    if (!sizes.empty()) sizes[0] = std::ssize(p.scale);
     std::vector<double> values = p.zeros();
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = (limit - values[i]) * p.scale[i];
     ir::Value* constant = g.add_constant(

@@ -26,7 +26,7 @@ bool fold_weight_transpose_at(ir::Graph& g, ir::Node& node) {
   if (folded.empty()) return false;
 
   ir::Attributes attributes = dq->attributes;
-  const auto rank = static_cast<std::int64_t>(perm.size());
+  const auto rank = std::ssize(perm);
   std::int64_t axis = dq->int_attribute("axis", 1);
   if (axis < 0) axis += rank;
   attributes["axis"] = std::ranges::find(perm, axis) - perm.begin();

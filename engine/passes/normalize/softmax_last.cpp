@@ -18,7 +18,7 @@ namespace {
 bool softmax_last_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "Softmax" && node.op != "LogSoftmax") return false;
   ir::Type type = node.output()->type;
-  const auto last = static_cast<std::int64_t>(type.shape.size()) - 1;
+  const auto last = std::ssize(type.shape) - 1;
   std::int64_t axis = node.int_attribute("axis", -1);
   if (axis < 0) axis += last + 1;
   if (axis == last) return false;

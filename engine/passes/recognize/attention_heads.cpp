@@ -22,7 +22,7 @@ bool is_half_of(const ir::Value* v, bool second, ir::Value** x) {
   const ir::Dim size = whole->type.shape.back(), half = v->type.shape.back();
   if (!size.is_constant() || !half.is_constant() || 2 * half.constant() != size.constant())
     return false;
-  const auto last = static_cast<std::int64_t>(whole->type.shape.size()) - 1;
+  const auto last = std::ssize(whole->type.shape) - 1;
   if (n->op == "Split") {
     const std::int64_t axis = n->int_attribute("axis", 0);
     return (axis == -1 || axis == last) && n->outputs.size() == 2 && n->outputs[second] == v;

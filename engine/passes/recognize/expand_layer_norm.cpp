@@ -20,7 +20,7 @@ bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
   if (!rms && norm.op != "LayerNormalization") return false;
   ir::Value* x = norm.inputs[0];
   const ir::Type type = norm.output()->type;
-  const auto rank = static_cast<std::int64_t>(type.shape.size());
+  const auto rank = std::ssize(type.shape);
   std::int64_t axis = norm.int_attribute("axis", -1);
   if (axis < 0) axis += rank;
   std::vector<std::int64_t> axes(static_cast<std::size_t>(rank - axis));

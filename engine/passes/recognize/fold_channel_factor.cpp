@@ -58,7 +58,7 @@ bool fold_channel_factor_at(ir::Graph& g, ir::Node& q) {
     const auto single = static_cast<float>(scales[i]);
     if (!std::isnormal(single) || single < 0) return false;
   }
-  const ir::Sizes shape{static_cast<std::int64_t>(scales.size())};
+  const ir::Sizes shape{std::ssize(scales)};
   g.set_input(&q, 0, x);
   g.set_input(&q, 1,
               g.add_constant(q.inputs[1]->name,
@@ -69,7 +69,7 @@ bool fold_channel_factor_at(ir::Graph& g, ir::Node& q) {
         &q, 2,
         g.add_constant(zero->name, ir::Tensor::of(shape, zeros).converted(zero->type.dtype)));
   }
-  q.attributes["axis"] = static_cast<std::int64_t>(x->type.shape.size()) - 1;
+  q.attributes["axis"] = std::ssize(x->type.shape) - 1;
   q.sources.insert(q.sources.begin(), mul->sources.begin(), mul->sources.end());
   return true;
 }

@@ -118,11 +118,11 @@ class RowFollower {
 
   /// Of operators that move elements along an axis, which must not be one of tokens.
   std::optional<std::vector<Place>> moved(const ir::Node& n, const Place& at) const {
-    const auto rank = static_cast<std::int64_t>(at.value->type.shape.size());
+    const auto rank = std::ssize(at.value->type.shape);
     auto axis =
         n.op == "Slice" ? only_integer(n, "axes", 3) : std::optional(n.int_attribute("axis", 0));
     if (!axis || !has_rows(n.inputs[0], at.seq_first)) return std::nullopt;
-    const auto from = static_cast<std::int64_t>(n.inputs[0]->type.shape.size());
+    const auto from = std::ssize(n.inputs[0]->type.shape);
     if (*axis < 0) *axis += n.op == "Gather" ? from : rank;
     if (*axis <= static_cast<std::int64_t>(last_axis_of_tokens(n.inputs[0]))) return std::nullopt;
     return operands(n, n.op == "Concat" ? n.inputs.size() : 1, at.seq_first);

@@ -95,7 +95,7 @@ struct Part {
 
 /// What Slice and Split nodes, the only readers of `v`, take along `axis`; empty if others read it.
 std::vector<Part> parts_along(const ir::Graph& g, const ir::Value* v, std::int64_t axis) {
-  const auto rank = static_cast<std::int64_t>(v->type.shape.size());
+  const auto rank = std::ssize(v->type.shape);
   const auto is_axis = [&](std::int64_t a) { return a == axis || a == axis - rank; };
   std::vector<Part> parts;
   if (g.is_output(v)) return {};
@@ -126,7 +126,7 @@ std::vector<Part> parts_along(const ir::Graph& g, const ir::Value* v, std::int64
 
 bool split_columns(ir::Graph& g, ir::Node& whole) {
   ir::Value* y = whole.output();
-  const auto parts = parts_along(g, y, static_cast<std::int64_t>(y->type.shape.size()) - 1);
+  const auto parts = parts_along(g, y, std::ssize(y->type.shape) - 1);
   if (parts.size() != 2 || std::min(parts[0].count, parts[1].count) < min_columns) return false;
   for (const Part& part : parts)
     g.replace_uses(part.result, part_of(g, whole, part.first, part.count, part.result->producer));

@@ -8,7 +8,7 @@
 namespace bertcl::plan {
 
 Argument column_constants(Builder& b, std::vector<float> values) {
-  const auto count = static_cast<std::int64_t>(values.size());
+  const auto count = std::ssize(values);
   return b.constant(ir::Tensor::of({count}, std::move(values)));
 }
 

@@ -23,9 +23,9 @@ const std::map<std::string, std::int32_t, std::less<>> codes{{"ReduceSum", 0},  
 std::array<ir::Dim, 3> reduced(const ir::Node& node, const ir::Shape& shape,
                                std::vector<std::int64_t> axes) {
   if (axes.empty()) return split(shape, 0, shape.size());
-  for (std::int64_t& a : axes) a += a < 0 ? static_cast<std::int64_t>(shape.size()) : 0;
+  for (std::int64_t& a : axes) a += a < 0 ? std::ssize(shape) : 0;
   std::ranges::sort(axes);
-  if (axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size()))
+  if (axes.back() - axes.front() + 1 != std::ssize(axes))
     fail(node, "kernels reduce adjacent axes only");
   return split(shape, static_cast<std::size_t>(axes.front()), axes.size());
 }
@@ -72,7 +72,7 @@ void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* axis_operand = node.inputs[1];
   if (!axis_operand->is_constant()) fail(node, "axis '{}' is not constant", axis_operand->name);
   const ir::Type& of = node.output()->type;
-  const auto rank = static_cast<std::int64_t>(of.shape.size());
+  const auto rank = std::ssize(of.shape);
   std::int64_t axis = axis_operand->constant->to_ints().at(0);
   if (axis < -rank || axis >= rank) fail(node, "axis {} is out of range for rank {}", axis, rank);
   const std::string type = supported_type(node, of.dtype, {f32, i32, i64});
@@ -85,7 +85,7 @@ void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = node.output()->type.shape;
-  const auto rank = static_cast<std::int64_t>(shape.size());
+  const auto rank = std::ssize(shape);
   const std::int64_t axis = node.int_attribute("axis", -1);
   if (axis != -1 && axis != rank - 1)
     fail(node, "kernels work along the last axis, got axis {} of rank {}", axis, rank);

@@ -103,8 +103,7 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
   Strides strides = row_major(from);
   Size start{ir::Dim(0)};
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(
-        axes[i] < 0 ? axes[i] + static_cast<std::int64_t>(from.size()) : axes[i]);
+    const auto axis = static_cast<std::size_t>(axes[i] < 0 ? axes[i] + std::ssize(from) : axes[i]);
     std::int64_t first = starts[i];
     if (first < 0 && from[axis].is_constant())
       first = std::max<std::int64_t>(first + from[axis].constant(), 0);
