@@ -182,7 +182,7 @@ class Load {
           epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), again ? 0 : 1000);
       if (count < 0 && errno != EINTR) throw system_failure("epoll_wait");
       for (int i = 0; i < count; ++i) {
-        const epoll_event& event = events[static_cast<std::size_t>(i)];
+        const epoll_event& event = events[i];
         if (event.data.ptr == nullptr)
           queue_due(stop);
         else

@@ -37,7 +37,7 @@ constexpr std::int64_t kLongest = 384;  // tokens of a window: the default of Fe
 /// The rows [batch, seq] of `values` with zeros after them: [batch, padded].
 std::vector<std::int64_t> pad_rows(const std::vector<std::int64_t>& values,
                                    const text::Batch& batch, std::int64_t padded) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(batch.batch * padded));
+  std::vector<std::int64_t> rows(batch.batch * padded);
   for (std::int64_t row = 0; row < batch.batch; ++row)
     std::copy_n(values.begin() + row * batch.seq, batch.seq, rows.begin() + row * padded);
   return rows;

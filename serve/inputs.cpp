@@ -129,7 +129,7 @@ std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& re
       throw HttpError(422, "Validation",
                       fmt::format("{} dimensions are asked for, the model has {}",
                                   *request.dimensions, vector.size()));
-    if (cut) vector.resize(static_cast<std::size_t>(*request.dimensions));
+    if (cut) vector.resize(*request.dimensions);
     if (wanted && (cut || !was_normalized)) normalize(vector);
   }
   return vectors;

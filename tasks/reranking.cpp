@@ -76,9 +76,8 @@ class RerankingResults : public Results {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (std::size_t item = 0; item < scores_.size(); ++item) {
       const auto best = std::ranges::max_element(scores_[item]);
-      append_prediction(
-          json, task_.data().questions[item].id,
-          task_.candidates(item)[static_cast<std::size_t>(best - scores_[item].begin())]);
+      append_prediction(json, task_.data().questions[item].id,
+                        task_.candidates(item)[best - scores_[item].begin()]);
     }
     return json;
   }

@@ -127,7 +127,8 @@ Encoding Tokenizer::encode_with_spans(std::string_view text) const {
 
 Tokenizer Tokenizer::with_spans() const {
   if (pipeline_) return *this;
-  return of_pipeline(make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt", options_));
+  return of_pipeline(
+      make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt", options_));
 }
 
 std::vector<std::string> Tokenizer::tokenize(std::string_view text) const {
@@ -186,7 +187,7 @@ const std::string& Tokenizer::token(std::int32_t id) const {
   if (pipeline_) {
     token = pipeline_->token_of(id);
   } else if (id >= 0 && static_cast<std::size_t>(id) < tokens_.size()) {
-    token = &tokens_[static_cast<std::size_t>(id)];
+    token = &tokens_[id];
   }
   if (token != nullptr) return *token;
   throw Error(

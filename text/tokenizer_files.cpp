@@ -106,8 +106,7 @@ Json document_of_sentence_piece(const std::string& content, const std::filesyste
   const std::vector<std::string> first{"<unk>", "<s>", "</s>"};
   bool known = family.empty() || family.starts_with("XLMRoberta");
   for (int i = 0; i < 3; ++i)
-    known = known && model.pieces_size() > i &&
-            model.pieces(i).piece() == first[static_cast<std::size_t>(i)];
+    known = known && model.pieces_size() > i && model.pieces(i).piece() == first[i];
   if (!known)
     fail(fmt::format("a SentencePiece model{}{} whose ids are not numbered like XLM-RoBERTa's",
                      family.empty() ? "" : " of ", family));
@@ -118,8 +117,7 @@ Json document_of_sentence_piece(const std::string& content, const std::filesyste
     vocab.push_back({model.pieces(i).piece(), static_cast<double>(model.pieces(i).score())});
   vocab.push_back({"<mask>", 0.0});
   Json added = Json::array();
-  for (std::int64_t id = 0; id < 4; ++id)
-    added.push_back(special_token(vocab[static_cast<std::size_t>(id)][0], id));
+  for (std::int64_t id = 0; id < 4; ++id) added.push_back(special_token(vocab[id][0], id));
   added.push_back(special_token("<mask>", std::ssize(vocab) - 1));
   return {{"added_tokens", std::move(added)},
           {"normalizer", normalizer_of(model)},

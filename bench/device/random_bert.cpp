@@ -71,7 +71,7 @@ class Writer {
     integer("axis", -1);
     for (int i : {0, 1}) {
       const std::string name = i == 0 ? "start_logits" : "end_logits";
-      node("Squeeze", {halves[static_cast<std::size_t>(i)], ints({-1})}, 1);
+      node("Squeeze", {halves[i], ints({-1})}, 1);
       last_->set_output(0, name);
       describe(*graph_.add_output(), name, onnx::TensorProto::FLOAT);
     }
@@ -129,7 +129,7 @@ class Writer {
     auto& tensor = initializer(onnx::TensorProto::FLOAT, shape);
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) count *= extent;
-    std::vector<float> values(static_cast<std::size_t>(count));
+    std::vector<float> values(count);
     for (float& value : values) value = mean + normal_(deviation);
     tensor.set_raw_data(values.data(), values.size() * sizeof(float));
     return tensor.name();

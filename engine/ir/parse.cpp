@@ -142,7 +142,7 @@ class Parser {
   Tensor constant(const Type& t) {
     const auto sizes = constant_shape(t.shape);
     if (!sizes) fail("the shape of a constant must be numbers");
-    std::vector<double> values(static_cast<std::size_t>(element_count(*sizes)), 0.0);
+    std::vector<double> values(element_count(*sizes), 0.0);
     if (accept("...")) {
     } else if (accept("splat")) {
       std::ranges::fill(values, number());

@@ -237,7 +237,7 @@ void Tensor::check_type(DType asked) const {
 }
 
 std::vector<double> Tensor::to_doubles() const {
-  std::vector<double> out(static_cast<std::size_t>(size()));
+  std::vector<double> out(size());
   with_storage(dtype_, [&]<class From>(const From*) {
     convert_all<From>(bytes().data(), out.data(), out.size());
   });
@@ -245,7 +245,7 @@ std::vector<double> Tensor::to_doubles() const {
 }
 
 std::vector<std::int64_t> Tensor::to_ints() const {
-  std::vector<std::int64_t> out(static_cast<std::size_t>(size()));
+  std::vector<std::int64_t> out(size());
   with_storage(dtype_, [&]<class From>(const From*) {
     convert_all<From>(bytes().data(), out.data(), out.size());
   });

@@ -325,7 +325,7 @@ void Importer::inline_function(const onnx::NodeProto& node, const onnx::Function
   scope_floor_ = floor;
   --depth_;
   for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty()) define(node.output(i), results[static_cast<std::size_t>(i)]);
+    if (!node.output(i).empty()) define(node.output(i), results[i]);
 }
 
 const Rules& rules() {

@@ -80,8 +80,8 @@ ir::Value* from_rows(NodeImport& node, ir::Value* x, std::int64_t order) {
   ir::Shape ordered;
   std::vector<std::int64_t> inverse(layout.perm.size());
   for (std::size_t i = 0; i < layout.perm.size(); ++i) {
-    ordered.push_back(layout.extents[static_cast<std::size_t>(layout.perm[i])]);
-    inverse[static_cast<std::size_t>(layout.perm[i])] = static_cast<std::int64_t>(i);
+    ordered.push_back(layout.extents[layout.perm[i]]);
+    inverse[layout.perm[i]] = static_cast<std::int64_t>(i);
   }
   ir::Value* tiles = node.reshape(x, after_batches(x, ordered));
   return node.reshape(node.transpose(tiles, after_batches(shape.size() - 2, inverse)), shape);

@@ -87,19 +87,19 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank || block < 1)
     node.fail("axis or block_size {} is invalid for rank {}", block, rank);
-  const ir::Dim extent = x->type.shape[static_cast<std::size_t>(axis)];
+  const ir::Dim extent = x->type.shape[axis];
   if (!extent.is_constant()) node.fail("the extent of the blocked axis is not constant");
   if (extent.constant() > kMostScales)
     node.fail("the blocked axis has {} elements, at most {} are supported", extent.constant(),
               kMostScales);
-  std::vector<std::int64_t> block_of(static_cast<std::size_t>(extent.constant()));
+  std::vector<std::int64_t> block_of(extent.constant());
   for (std::size_t i = 0; i < block_of.size(); ++i)
     block_of[i] = static_cast<std::int64_t>(i) / block;
   ir::Value* blocks = node.constant(ir::Tensor::of({extent.constant()}, std::move(block_of)));
   const auto by_element = [&](ir::Value* v) {
     if (!v) return v;
     ir::Shape expected = x->type.shape;
-    expected[static_cast<std::size_t>(axis)] = (extent.constant() + block - 1) / block;
+    expected[axis] = (extent.constant() + block - 1) / block;
     if (v->type.shape != expected)
       node.fail("'{}' {} does not match blocks of {} along axis {} of {}", v->name,
                 ir::str(v->type), block, axis, ir::str(x->type));

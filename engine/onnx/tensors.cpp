@@ -44,7 +44,7 @@ ir::Tensor view_or_copy(DType dtype, ir::Sizes sizes, std::span<const std::byte>
 template <class Stored, class Field>
 ir::Tensor typed(const Field& field, DType dtype, ir::Sizes sizes, const std::string& where) {
   std::vector<Stored> values;
-  values.reserve(static_cast<std::size_t>(field.size()));
+  values.reserve(field.size());
   for (const auto v : field) values.push_back(static_cast<Stored>(v));
   if (std::ssize(values) != ir::element_count(sizes))
     throw Error(fmt::format("{}: {} values of data for {} elements", where, values.size(),

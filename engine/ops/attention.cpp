@@ -111,10 +111,9 @@ class Added {
                     std::int64_t key) const {
     if (window_ != 0 && std::abs(row - key) > window_)
       return -std::numeric_limits<double>::infinity();
-    return bias_.empty()
-               ? 0.0
-               : bias_.at(static_cast<std::size_t>(begin * strides_.token + head * strides_.head +
-                                                   row * strides_.row + key * strides_.key));
+    return bias_.empty() ? 0.0
+                         : bias_.at(begin * strides_.token + head * strides_.head +
+                                    row * strides_.row + key * strides_.key);
   }
 
  private:
@@ -141,13 +140,13 @@ std::vector<Sequence> sequences_of(const EvaluateContext& context, const Positio
     for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
       all.push_back({offsets[b], offsets[b + 1], {}});
       for (std::int64_t row = offsets[b]; row < offsets[b + 1]; ++row)
-        all.back().keys.push_back(!masked || mask.at(static_cast<std::size_t>(row)) != 0);
+        all.back().keys.push_back(!masked || mask.at(row) != 0);
     }
     return all;
   }
   const ir::Sizes& sizes = context.in(0).shape();
   const std::int64_t batch = sizes.at(0), seq = sizes.at(1);
-  std::vector<double> mask(static_cast<std::size_t>(batch * seq), 1.0);
+  std::vector<double> mask(batch * seq, 1.0);
   if (context.has(operands::attention::mask))
     mask = context.in(operands::attention::mask).to_doubles();
   if (std::ssize(mask) != batch * seq) context.fail("the mask is not [batch, seq]");
@@ -215,7 +214,7 @@ std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context) {
   };
   const double scale = node.float_attribute("scale");
   const Added added(context, at);
-  std::vector<double> out(static_cast<std::size_t>(ir::element_count(sizes)), 0.0);
+  std::vector<double> out(ir::element_count(sizes), 0.0);
   for (const Sequence& sequence : sequences_of(context, at)) {
     if (std::ranges::none_of(sequence.keys, [](bool key) { return key; }))
       continue;  // zeros, as the kernels write them

@@ -20,7 +20,7 @@ ir::Tensor zip(const EvaluateContext& context, const ir::Tensor& x, const ir::Te
     const T* pa = a.data();
     const T* pb = b.data();
     std::vector<T> out;
-    out.reserve(static_cast<std::size_t>(ir::element_count(sizes)));
+    out.reserve(ir::element_count(sizes));
     walk<2>(sizes, {broadcast_strides(x.shape(), sizes), broadcast_strides(y.shape(), sizes)},
             [&](const auto& at) { out.push_back(static_cast<T>(f(pa[at[0]], pb[at[1]]))); });
     return to_tensor<T>(sizes, std::move(out), result);

@@ -62,7 +62,7 @@ std::vector<ir::Type> infer_add_norm(InferContext& context) {
 }
 std::vector<ir::Tensor> evaluate_add_norm(const EvaluateContext& context) {
   namespace o = operands::add_norm;
-  std::vector<double> sum(static_cast<std::size_t>(context.in(o::x).size()), 0.0);
+  std::vector<double> sum(context.in(o::x).size(), 0.0);
   for (const o::Term& term : o::terms) {
     if (!context.has(term.value)) continue;
     const auto numbers = real_numbers(context, term.value, term.scale, term.zero_point);
@@ -96,7 +96,7 @@ std::vector<ir::Tensor> evaluate_embed_norm(const EvaluateContext& context) {
   const std::int64_t rows = ir::element_count(sizes), seq = sizes.empty() ? 1 : sizes.back();
   sizes.push_back(context.in(o::word).shape()[1]);
   const std::int64_t hidden = sizes.back();
-  std::vector<double> sum(static_cast<std::size_t>(rows * hidden), 0.0);
+  std::vector<double> sum(rows * hidden, 0.0);
   const auto add = [&](std::size_t table, std::size_t index, const auto& otherwise) {
     if (!context.has(table)) return;
     const std::vector<double> values = context.in(table).to_doubles();
@@ -104,12 +104,10 @@ std::vector<ir::Tensor> evaluate_embed_norm(const EvaluateContext& context) {
         context.has(index) ? context.in(index).to_ints() : std::vector<std::int64_t>{};
     const std::int64_t count = context.in(table).shape()[0];
     for (std::int64_t i = 0; i < rows; ++i) {
-      std::int64_t at = given.empty() ? otherwise(i) : given[static_cast<std::size_t>(i)];
+      std::int64_t at = given.empty() ? otherwise(i) : given[i];
       if (at < 0) at += count;  // as Gather counts from the end
       if (at < 0 || at >= count) context.fail("row {} is outside a table of {}", at, count);
-      for (std::int64_t d = 0; d < hidden; ++d)
-        sum[static_cast<std::size_t>(i * hidden + d)] +=
-            values[static_cast<std::size_t>(at * hidden + d)];
+      for (std::int64_t d = 0; d < hidden; ++d) sum[i * hidden + d] += values[at * hidden + d];
     }
   };
   const auto zero = [](std::int64_t) { return std::int64_t{0}; };

@@ -153,13 +153,12 @@ std::vector<ir::Tensor> evaluate_one_hot(const EvaluateContext& context) {
   const ir::DType dtype = context.in(2).dtype();
   return with_compute_type(dtype, [&]<class T>(T) {
     const Elements<T> values(context.in(2));
-    std::vector<T> out(static_cast<std::size_t>(ir::element_count(sizes)), values[0]);
+    std::vector<T> out(ir::element_count(sizes), values[0]);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const std::int64_t index = indices[i] < 0 ? indices[i] + depth : indices[i];
       const auto at = static_cast<std::int64_t>(i);
       if (index >= 0 && index < depth)
-        out[static_cast<std::size_t>((at / inner * depth + index) * inner + at % inner)] =
-            values[1];
+        out[(at / inner * depth + index) * inner + at % inner] = values[1];
     }
     return std::vector{to_tensor<T>(sizes, std::move(out), dtype)};
   });
@@ -202,14 +201,14 @@ std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
   lines[axis] = 1;
   return with_compute_type(x.dtype(), [&]<class T>(T) {
     const Elements<T> in(x);
-    std::vector<T> out(static_cast<std::size_t>(x.size()));
+    std::vector<T> out(x.size());
     if (n > 0)
       walk<1>(lines, {dense_strides(x.shape())}, [&](const auto& at) {
         T sum{};
         for (std::int64_t i = 0; i < n; ++i) {
           const std::int64_t k = at[0] + (reverse ? n - 1 - i : i) * step;
           const T value = in[k];
-          out[static_cast<std::size_t>(k)] = exclusive ? sum : plus(sum, value);
+          out[k] = exclusive ? sum : plus(sum, value);
           sum = plus(sum, value);
         }
       });

@@ -26,7 +26,7 @@ template <class Sum>
 std::vector<Sum> rows_times_columns(const std::vector<Sum>& x, const std::vector<Sum>& w,
                                     std::int64_t k, std::int64_t n) {
   const std::int64_t rows = std::ssize(x) / std::max<std::int64_t>(k, 1);
-  std::vector<Sum> y(static_cast<std::size_t>(rows * n), Sum{});
+  std::vector<Sum> y(rows * n, Sum{});
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t p = 0; p < k; ++p)
       for (std::int64_t j = 0; j < n; ++j) y[i * n + j] += x[i * k + p] * w[p * n + j];

@@ -46,7 +46,7 @@ std::pair<ir::Sizes, std::vector<Sum>> multiply(const EvaluateContext& context, 
   ir::Sizes sizes = batch;
   if (!row) sizes.push_back(m);
   if (!column) sizes.push_back(n);
-  std::vector<Sum> c(static_cast<std::size_t>(ir::element_count(batch) * m * n), Sum{});
+  std::vector<Sum> c(ir::element_count(batch) * m * n, Sum{});
   Sum* out = c.data();
   walk<2>(batch, {broadcast_strides(left_batch, batch), broadcast_strides(right_batch, batch)},
           [&](const auto& at) {
@@ -92,7 +92,7 @@ std::vector<std::int64_t> centred(const EvaluateContext& context, std::size_t op
   }
   if (zero.empty()) context.fail("the zero point is empty");
   for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] -= zero[static_cast<std::size_t>(static_cast<std::int64_t>(i) / stride % extent)];
+    out[i] -= zero[static_cast<std::int64_t>(i) / stride % extent];
   return out;
 }
 

@@ -24,12 +24,10 @@ std::int32_t nearest_int32(std::int64_t value) {
 
 std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) const {
   std::vector<std::int32_t> rows;
-  rows.reserve(static_cast<std::size_t>(tokens()));
+  rows.reserve(tokens());
   for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t length =
-        seq_offsets[static_cast<std::size_t>(b) + 1] - seq_offsets[static_cast<std::size_t>(b)];
-    for (std::int64_t s = 0; s < length; ++s)
-      rows.push_back(nearest_int32(padded[static_cast<std::size_t>(b * seq + s)]));
+    const std::int64_t length = seq_offsets[b + 1] - seq_offsets[b];
+    for (std::int64_t s = 0; s < length; ++s) rows.push_back(nearest_int32(padded[b * seq + s]));
   }
   return rows;
 }
@@ -37,7 +35,7 @@ std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) 
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
                      bool may_drop, bool mask_is_length) {
   const auto row = [&](std::int64_t b) {
-    return mask.subspan(static_cast<std::size_t>(b * seq), static_cast<std::size_t>(seq));
+    return mask.subspan(b * seq, static_cast<std::size_t>(seq));
   };
   Packing p;
   p.batch = batch;
@@ -54,8 +52,7 @@ Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::
         mask_is_length && !mask.empty() ? seq - std::ranges::count(row(b), 0) : seq;
     for (std::int64_t s = 0; s < length; ++s) {
       p.positions.push_back(static_cast<std::int32_t>(s));
-      p.key_mask.push_back(mask.empty() ||
-                           (mask_is_length ? s < ones : row(b)[static_cast<std::size_t>(s)] != 0));
+      p.key_mask.push_back(mask.empty() || (mask_is_length ? s < ones : row(b)[s] != 0));
     }
   }
   return p;

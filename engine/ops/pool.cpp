@@ -57,7 +57,7 @@ std::vector<Rows> rows_of(const EvaluateContext& context) {
   const auto values = context.has(mask) ? context.in(mask).to_doubles() : std::vector<double>{};
   for (Rows& rows : all)
     for (std::int64_t row = rows.begin; row < rows.end; ++row)
-      rows.count.push_back(values.empty() || values.at(static_cast<std::size_t>(row)) != 0.0);
+      rows.count.push_back(values.empty() || values.at(row) != 0.0);
   return all;
 }
 
@@ -87,8 +87,7 @@ std::vector<ir::Tensor> evaluate_pool(const EvaluateContext& context) {
     for (std::int64_t column = 0; column < columns; ++column) {
       std::vector<double> values;
       for (std::int64_t row = rows.begin; row < rows.end; ++row)
-        if (rows.count[static_cast<std::size_t>(row - rows.begin)])
-          values.push_back(x[static_cast<std::size_t>(row * hidden + column)]);
+        if (rows.count[row - rows.begin]) values.push_back(x[row * hidden + column]);
       vector.push_back(pooled(kind, values));
       squares += vector.back() * vector.back();
     }

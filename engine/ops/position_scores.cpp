@@ -64,7 +64,7 @@ std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context)
   const bool of_keys = node.int_attribute("of_keys", 0) != 0, packed = context.has(ps::seq_offsets);
   const double scale = node.float_attribute("scale");
   const ir::Sizes sizes = context.result_sizes();
-  std::vector<double> out(static_cast<std::size_t>(ir::element_count(sizes)), 0.0), addend;
+  std::vector<double> out(ir::element_count(sizes), 0.0), addend;
   if (context.has(ps::addend)) addend = context.in(ps::addend).to_doubles();
 
   for (const auto& [begin, length] : spans_of(context))
@@ -72,15 +72,13 @@ std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context)
       for (std::int64_t row = 0; row < length; ++row)
         for (std::int64_t key = 0; key < length; ++key) {
           const std::int64_t from = of_keys ? key : row, to = of_keys ? row : key;
-          std::int64_t at = index.at(static_cast<std::size_t>(from * seq + to));
+          std::int64_t at = index.at(from * seq + to);
           if (at < 0) at += count;
           if (at < 0 || at >= count) context.fail("position {} of {} is out of range", at, count);
           double sum = 0.0;
           for (std::int64_t d = 0; d < size; ++d)
-            sum += static_cast<double>(x.at(static_cast<std::size_t>((begin + from) * stride +
-                                                                     first + head * size + d))) *
-                   static_cast<double>(
-                       positions[static_cast<std::size_t>((head * size + d) * count + at)]);
+            sum += static_cast<double>(x.at((begin + from) * stride + first + head * size + d)) *
+                   static_cast<double>(positions[(head * size + d) * count + at]);
           const auto target = static_cast<std::size_t>(
               packed ? (head * sizes[1] + begin + key) * sizes[2] + row
                      : (begin * heads + head * length + row) * length + key);

@@ -65,7 +65,7 @@ std::vector<ir::Tensor> evaluate_quantize(const EvaluateContext& context) {
   const ScaleIndex at = scale_index(context);
   const auto zero =
       context.has(2) ? context.in(2).to_ints() : std::vector<std::int64_t>(context.in(1).size(), 0);
-  std::vector<std::int64_t> out(static_cast<std::size_t>(x.size()));
+  std::vector<std::int64_t> out(x.size());
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = saturate(in[static_cast<std::int64_t>(i)] / scale[at(i)], zero.at(at(i)), type);
   return {ir::Tensor::of<std::int64_t>(x.shape(), std::move(out)).converted(type)};
@@ -83,7 +83,7 @@ std::vector<ir::Tensor> evaluate_dequantize(const EvaluateContext& context) {
   const ScaleIndex at = scale_index(context);
   const auto zero =
       context.has(2) ? context.in(2).to_ints() : std::vector<std::int64_t>(context.in(1).size(), 0);
-  std::vector<float> out(static_cast<std::size_t>(x.size()));
+  std::vector<float> out(x.size());
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = static_cast<float>(in[static_cast<std::int64_t>(i)] - zero.at(at(i))) * scale[at(i)];
   return {to_tensor<float>(x.shape(), std::move(out), context.in(1).dtype())};

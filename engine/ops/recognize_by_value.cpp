@@ -159,7 +159,7 @@ Reach reach_of(const ir::Tensor& tensor, const ElementFits& element_fits) {
   const std::int64_t seq = shape.back();
   const auto values = tensor.to_doubles();
   const auto counts = [&](std::int64_t row, std::int64_t key) {
-    return element_fits(values[static_cast<std::size_t>(row * seq + key)], true);
+    return element_fits(values[row * seq + key], true);
   };
   std::int64_t first = 0, last = 0;  // keys of these rows that count, from the row on
   while (first < seq && counts(0, first)) ++first;
@@ -181,9 +181,7 @@ bool agrees(const ir::Tensor& tensor, const Mask& mask, Reach reach, std::int64_
     const std::int64_t b = static_cast<std::int64_t>(i) / per_sequence;
     const std::int64_t key = static_cast<std::int64_t>(i) % seq;
     const std::int64_t row = shape[2] == 1 ? key : static_cast<std::int64_t>(i) / seq % seq;
-    const auto keeps = [&](std::int64_t at) {
-      return mask[static_cast<std::size_t>(b * seq + at)] != 0;
-    };
+    const auto keeps = [&](std::int64_t at) { return mask[b * seq + at] != 0; };
     if (!element_fits(values[i],
                       reach.contains(row, key) && keeps(key) && (!masks_rows || keeps(row))))
       return false;
@@ -281,9 +279,7 @@ std::optional<Reach> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
     const std::int64_t seq = t.shape().back();
     const auto values = t.to_doubles();
     for (std::int64_t i = 0; i < std::ssize(values); ++i)
-      if (!element_fits(values[static_cast<std::size_t>(i)],
-                        reach.contains(i / seq % seq, i % seq)))
-        return false;
+      if (!element_fits(values[i], reach.contains(i / seq % seq, i % seq))) return false;
     return !values.empty();
   };
   std::vector<ir::Tensor> trials;

@@ -55,11 +55,10 @@ std::vector<ir::Tensor> evaluate_reduce(const EvaluateContext& context) {
   return with_compute_type(x.dtype(), [&]<class T>(T) {
     using Sum = std::conditional_t<std::is_integral_v<T>, T, double>;
     const Elements<T> in(x);
-    std::vector<Sum> sums(static_cast<std::size_t>(ir::element_count(kept)),
-                          F::template start<Sum>);
+    std::vector<Sum> sums(ir::element_count(kept), F::template start<Sum>);
     walk<2>(x.shape(), {dense_strides(x.shape()), broadcast_strides(kept, x.shape())},
             [&](const auto& at) {
-              Sum& sum = sums[static_cast<std::size_t>(at[1])];
+              Sum& sum = sums[at[1]];
               sum = F::fold(sum, static_cast<Sum>(in[at[0]]));
             });
     std::vector<T> out;

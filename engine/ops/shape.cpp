@@ -257,7 +257,7 @@ std::vector<ir::Tensor> evaluate_range(const EvaluateContext& context) {
                      : Elements<T>(context.in(i))[0];
     };
     const T start = number(0, "start", 0), step = number(2, "step", 1);
-    std::vector<T> out(static_cast<std::size_t>(n));
+    std::vector<T> out(n);
     for (std::size_t i = 0; i < out.size(); ++i)
       out[i] = plus(start, times(static_cast<T>(i), step));
     return to_tensor<T>({n}, std::move(out), context.node.output()->type.dtype);

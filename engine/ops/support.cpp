@@ -173,8 +173,7 @@ std::vector<SymbolicElements> move_elements(InferContext& context, unsigned data
   std::vector<SymbolicElements> results;
   for (const ir::Tensor& t : moved) {
     std::vector<ir::Dim> elements;
-    for (const std::int64_t n : t.to_ints())
-      elements.push_back(pool.at(static_cast<std::size_t>(n)));
+    for (const std::int64_t n : t.to_ints()) elements.push_back(pool.at(n));
     results.emplace_back(std::move(elements));
   }
   return results;

@@ -94,7 +94,7 @@ template <class T>
 class Elements {
  public:
   explicit Elements(const ir::Tensor& t) : tensor_(t.converted(ir::dtype_of<T>())) {}
-  const T& operator[](std::int64_t i) const { return tensor_.as<T>()[static_cast<std::size_t>(i)]; }
+  const T& operator[](std::int64_t i) const { return tensor_.as<T>()[i]; }
   const T* data() const { return tensor_.as<T>().data(); }
 
  private:

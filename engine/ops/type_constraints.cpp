@@ -42,7 +42,7 @@ void check_operand_types(const ir::Node& node, const std::vector<OperandConstrai
     if (!in) continue;
     const OperandConstraint& allowed = types[std::min(i, types.size() - 1)];
     if (allowed.variable != '\0') {
-      const ir::Value*& first = bound[static_cast<std::size_t>(allowed.variable)];
+      const ir::Value*& first = bound[allowed.variable];
       if (!first) first = in;
       if (!are_alike(allowed.variable, first->type.dtype, in->type.dtype))
         throw Error(fmt::format("{}: operands have different types: '{}' {} and '{}' {}",

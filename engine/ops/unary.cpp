@@ -16,7 +16,7 @@ std::vector<ir::Tensor> map_elements(const EvaluateContext& context, const F& f,
   const ir::Tensor& x = context.in(0);
   return with_compute_type(x.dtype(), [&]<class T>(T) {
     const Elements<T> in(x);
-    std::vector<T> out(static_cast<std::size_t>(x.size()));
+    std::vector<T> out(x.size());
     for (std::size_t i = 0; i < out.size(); ++i)
       out[i] = static_cast<T>(f(in[static_cast<std::int64_t>(i)]));
     return std::vector{to_tensor<T>(x.shape(), std::move(out), result.value_or(x.dtype()))};

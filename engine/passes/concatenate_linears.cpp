@@ -36,7 +36,7 @@ ir::Value* as_one_per_column(ir::Graph& g, ir::Value* v, ir::Dim columns, ir::DT
   if (!v) return g.add_constant("zero_point", ir::Tensor::zeros(dtype, shape));
   if (v->constant->shape() == shape) return v;
   const double value = v->constant->to_doubles().front();
-  std::vector<double> all(static_cast<std::size_t>(shape[0]), value);
+  std::vector<double> all(shape[0], value);
   return g.add_constant(v->name, ir::Tensor::of(shape, std::move(all)).converted(dtype));
 }
 

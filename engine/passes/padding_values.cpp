@@ -127,9 +127,9 @@ PaddingValue PaddingValues::of(const ir::Value* v, const TokenAxis* axis) {
     for (std::int64_t e = 0; e < std::ssize(values); ++e) {
       const std::int64_t b = e / of_sequence % batch, token = e / stride % extent + *first;
       if (token >= seq) return {};
-      if (mask[static_cast<std::size_t>(b * seq + token)] != 0.0) continue;
+      if (mask[b * seq + token] != 0.0) continue;
       is_seen = true;
-      narrow(found, values[static_cast<std::size_t>(e)]);
+      narrow(found, values[e]);
     }
   }
   return is_seen ? found : PaddingValue{};

@@ -68,7 +68,7 @@ std::size_t axis_attribute(const ir::Node& node, std::string_view key, std::int6
 AxisMap transposed(const ir::Node& node, const ir::Shape& in) {
   AxisMap map{{}, std::vector<std::optional<std::size_t>>(in.size())};
   const auto& perm = node.ints_attribute("perm");
-  for (std::size_t d = 0; d < perm.size(); ++d) map.to[static_cast<std::size_t>(perm[d])] = d;
+  for (std::size_t d = 0; d < perm.size(); ++d) map.to[perm[d]] = d;
   return map;
 }
 

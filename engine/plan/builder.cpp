@@ -85,8 +85,7 @@ void Builder::alias(const ir::Value* result, const ir::Value* operand) {
     throw Error(fmt::format("'{}' {} is a view of '{}' {}", result->name, ir::str(result->type),
                             operand->name, ir::str(operand->type)));
   const int index = add_slot(result);
-  plan_.slots[static_cast<std::size_t>(index)].root =
-      plan_.slots[static_cast<std::size_t>(operand_slot)].root;
+  plan_.slots[index].root = plan_.slots[operand_slot].root;
 }
 
 Argument Builder::constant(const ir::Tensor& tensor) {
@@ -131,7 +130,7 @@ void Builder::check(const opencl::Buffer& data, const ir::Tensor& tensor, bool i
 
 void Builder::queue_checks() {
   for (const Unchecked& u : unchecked_)
-    check(plan_.constants[static_cast<std::size_t>(u.constant)], u.tensor, u.is_weight, u.node);
+    check(plan_.constants[u.constant], u.tensor, u.is_weight, u.node);
   unchecked_.clear();
 }
 
@@ -148,10 +147,9 @@ void Builder::check_contracts() const {
   const auto typed = [&](const Argument& argument) {
     kernels::TypedArgument t;
     if (const auto* read = std::get_if<Reads>(&argument))
-      t = {.is_buffer = true, .type = plan_.slots[static_cast<std::size_t>(read->slot)].type.dtype};
+      t = {.is_buffer = true, .type = plan_.slots[read->slot].type.dtype};
     else if (const auto* written = std::get_if<Writes>(&argument))
-      t = {.is_buffer = true,
-           .type = plan_.slots[static_cast<std::size_t>(written->slot)].type.dtype};
+      t = {.is_buffer = true, .type = plan_.slots[written->slot].type.dtype};
     else if (std::holds_alternative<Table>(argument))
       t = {.is_buffer = true, .type = ir::DType::i32};
     else if (const auto* number = std::get_if<std::int32_t>(&argument))
@@ -279,8 +277,7 @@ void Builder::finish() {
   };
   // Those that prepack come first: the device does it while the host builds the others.
   std::stable_partition(wanted_.begin(), wanted_.end(), prepacks);
-  const auto others = std::span(wanted_).subspan(
-      static_cast<std::size_t>(std::ranges::count_if(wanted_, prepacks)));
+  const auto others = std::span(wanted_).subspan(std::ranges::count_if(wanted_, prepacks));
   build(std::span(wanted_).first(wanted_.size() - others.size()));
   if (weights_) weights_->begin(context(), prepackings_.size() + unchecked_.size());
   queue_checks();

@@ -37,7 +37,7 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) 
   double writes = 0, constants = 0, tables = 0;
   std::set<int> read;  // each once: q, k and v of attention may lie in one slot
   const auto slot_bytes = [&](int slot) {
-    const ir::Type& type = plan.slots[static_cast<std::size_t>(slot)].type;
+    const ir::Type& type = plan.slots[slot].type;
     return evaluate(ir::element_count(type.shape), sizes) *
            static_cast<double>(ir::size_of(type.dtype));
   };
@@ -47,8 +47,7 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) 
   }
   for (const Argument& argument : step.arguments)
     if (const auto* c = std::get_if<Constant>(&argument)) {
-      const auto bytes =
-          static_cast<double>(plan.constants[static_cast<std::size_t>(c->index)].size());
+      const auto bytes = static_cast<double>(plan.constants[c->index].size());
       constants += bytes;
       tables += std::min(bytes, writes);
     }
@@ -132,8 +131,8 @@ std::vector<std::string> host_work(const Plan& plan) {
       if (!in.source.empty()) packed.insert(in.source);
       continue;
     }
-    work.push_back(fmt::format("input '{}' is uploaded as {}", in.source,
-                               ir::str(plan.slots[static_cast<std::size_t>(in.slot)].type)));
+    work.push_back(
+        fmt::format("input '{}' is uploaded as {}", in.source, ir::str(plan.slots[in.slot].type)));
   }
   if (!packed.empty())
     work.push_back(

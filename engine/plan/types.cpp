@@ -30,7 +30,7 @@ std::int32_t zero_point_or_0(const ir::Value* value) {
 }
 
 std::vector<float> per_column(const ir::Value* value, std::int64_t columns, float otherwise) {
-  std::vector<float> result(static_cast<std::size_t>(columns), scalar_or(value, otherwise));
+  std::vector<float> result(columns, scalar_or(value, otherwise));
   if (!value || value->constant->size() == 1) return result;
   const auto values = value->constant->to_doubles();
   std::transform(values.begin(), values.end(), result.begin(),

@@ -31,7 +31,7 @@ std::size_t Request::bytes_on_device(const plan::Output& out, std::size_t index)
     sizes[0] = statistics_.tokens;
   }
   return static_cast<std::size_t>(ir::element_count(sizes)) *
-         ir::size_of(plan_.slots[static_cast<std::size_t>(slot)].type.dtype);
+         ir::size_of(plan_.slots[slot].type.dtype);
 }
 
 void Request::copy_output(const plan::Output& out, std::size_t index,

@@ -58,13 +58,13 @@ void Executor::find_lifetimes() {
   const int steps = static_cast<int>(plan_.steps.size());
   lifetimes_.assign(plan_.slots.size(), {steps, -1});
   const auto touch = [&](int slot, int step) {
-    auto& [first, last] = lifetimes_[static_cast<std::size_t>(root(slot))];
+    auto& [first, last] = lifetimes_[root(slot)];
     first = std::min(first, step);
     last = std::max(last, step);
   };
   for (const plan::Input& in : plan_.inputs) touch(in.slot, -1);
   for (int s = 0; s < steps; ++s)
-    for (const plan::Argument& a : plan_.steps[static_cast<std::size_t>(s)].arguments) {
+    for (const plan::Argument& a : plan_.steps[s].arguments) {
       if (const auto* r = std::get_if<plan::Reads>(&a)) touch(r->slot, s);
       if (const auto* w = std::get_if<plan::Writes>(&a)) touch(w->slot, s);
     }
@@ -76,7 +76,7 @@ void Executor::find_lifetimes() {
 }
 
 ir::Sizes Executor::shape(int slot) const {
-  return ir::evaluate(plan_.slots[static_cast<std::size_t>(slot)].type.shape, sizes_);
+  return ir::evaluate(plan_.slots[slot].type.shape, sizes_);
 }
 
 void Executor::bind(const ir::Bindings& sizes) {
@@ -115,7 +115,7 @@ void Executor::check_memory(const std::vector<plan::Lifetime>& values, std::int6
   if (largest == values.end() ||
       std::max(arena_bytes, largest->bytes) <= most_bytes_ - constants - others)
     return;
-  const plan::Slot& slot = plan_.slots[static_cast<std::size_t>(largest - values.begin())];
+  const plan::Slot& slot = plan_.slots[largest - values.begin()];
   throw Error(fmt::format("{} bytes of weights and {} of values exceed the limit of {}; the "
                           "largest value is '{}' {} with {} bytes; use a smaller batch or raise "
                           "{}, up to what the device has",
@@ -131,7 +131,7 @@ Executor::Places Executor::places_of(const ir::Bindings& sizes, std::int64_t oth
       values[i] = {bytes_of(i, sizes), lifetimes_[i].first, lifetimes_[i].second};
   check_memory(values, 0, others);  // one by one, so that their sum has 64 bits
   std::vector<plan::Lifetime> computed = values;
-  for (const plan::Input& in : plan_.inputs) computed[static_cast<std::size_t>(in.slot)].bytes = 0;
+  for (const plan::Input& in : plan_.inputs) computed[in.slot].bytes = 0;
   const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);
   const auto aligned = [&](std::int64_t n) { return (n + alignment - 1) / alignment * alignment; };
   const plan::Placement placement = plan::place(computed, alignment);
@@ -161,7 +161,7 @@ void Executor::place_slots() {
   memory_.slot_offsets = std::move(places.offsets);
   memory_.arena_bytes = places.arena_bytes;
   inputs_begin_ = places.inputs_begin;
-  staging_.resize(static_cast<std::size_t>(places.inputs_end - places.inputs_begin));
+  staging_.resize(places.inputs_end - places.inputs_begin);
   if (places.in_arena != in_arena_) {
     memory_.arena = {};
     memory_.values.clear();
@@ -223,9 +223,8 @@ opencl::Buffer& Executor::buffer(int slot) {
 
 std::span<std::byte> Executor::staging(int slot) {
   const auto i = static_cast<std::size_t>(slot);
-  return std::span(staging_).subspan(
-      static_cast<std::size_t>(memory_.slot_offsets[i] - inputs_begin_),
-      static_cast<std::size_t>(bytes_of(i)));
+  return std::span(staging_).subspan(memory_.slot_offsets[i] - inputs_begin_,
+                                     static_cast<std::size_t>(bytes_of(i)));
 }
 
 void Executor::upload() {

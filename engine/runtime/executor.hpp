@@ -65,7 +65,7 @@ class Executor {
  private:
   /// Merged steps find their values in the arena; without one each step is a launch.
   bool merges_steps() const { return persistent_kernel_ && in_arena_; }
-  int root(int slot) const { return plan_.slots[static_cast<std::size_t>(slot)].root; }
+  int root(int slot) const { return plan_.slots[slot].root; }
   void find_lifetimes();
   opencl::Kernel& own(const opencl::Kernel& kernel);
   opencl::Buffer& constant(int index);

@@ -20,8 +20,7 @@ opencl::Kernel& Executor::own(const opencl::Kernel& kernel) {
 }
 
 opencl::Buffer& Executor::constant(int index) {
-  return index == plan_.error_constant ? index_error_
-                                       : plan_.constants[static_cast<std::size_t>(index)];
+  return index == plan_.error_constant ? index_error_ : plan_.constants[index];
 }
 
 void Executor::choose_launches() {
@@ -140,8 +139,7 @@ void Executor::enqueue(const Tap& tap) {
     if (!tap) return;
     for (const plan::Tap& t : plan_.taps)
       if (t.after == after)
-        tap(t.name, buffer(t.slot), plan_.slots[static_cast<std::size_t>(t.slot)].type.dtype,
-            shape(t.slot));
+        tap(t.name, buffer(t.slot), plan_.slots[t.slot].type.dtype, shape(t.slot));
   };
   run_taps(-1);
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) {

@@ -21,8 +21,7 @@ std::vector<const opencl::Buffer*> constants_of(const plan::Plan& plan,
                                                 const opencl::Buffer& index_error) {
   std::vector<const opencl::Buffer*> pointers;
   for (const opencl::Buffer& buffer : plan.constants) pointers.push_back(&buffer);
-  if (plan.error_constant >= 0)
-    pointers[static_cast<std::size_t>(plan.error_constant)] = &index_error;
+  if (plan.error_constant >= 0) pointers[plan.error_constant] = &index_error;
   return pointers;
 }
 
@@ -86,14 +85,12 @@ void PersistentKernel::bind(std::span<const Launch> launches, const Memory& memo
   std::size_t table = 0;  // the next of the step's
   const auto word_of = [&](const plan::Step& step, const plan::Argument& a) -> std::uint64_t {
     const auto slot = [&](int index) {
-      const int root = plan_.slots[static_cast<std::size_t>(index)].root;
-      return arena_address_ +
-             static_cast<std::uint64_t>(memory.slot_offsets[static_cast<std::size_t>(root)]);
+      const int root = plan_.slots[index].root;
+      return arena_address_ + static_cast<std::uint64_t>(memory.slot_offsets[root]);
     };
     if (const auto* r = std::get_if<plan::Reads>(&a)) return slot(r->slot);
     if (const auto* w = std::get_if<plan::Writes>(&a)) return slot(w->slot);
-    if (const auto* c = std::get_if<plan::Constant>(&a))
-      return constants_[static_cast<std::size_t>(c->index)];
+    if (const auto* c = std::get_if<plan::Constant>(&a)) return constants_[c->index];
     if (std::holds_alternative<plan::Table>(a))
       return tables_address_ + memory.table_offsets[table++];
     if (const auto* size = std::get_if<plan::Size>(&a))

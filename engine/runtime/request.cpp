@@ -51,7 +51,7 @@ void Request::upload(const Tensors& inputs, const ops::Packing* packing) {
     };
     switch (in.kind) {
       case plan::InputKind::dense: {
-        const ir::DType wanted = plan_.slots[static_cast<std::size_t>(in.slot)].type.dtype;
+        const ir::DType wanted = plan_.slots[in.slot].type.dtype;
         const auto given = inputs.find(in.source);
         const auto absent = [&] {
           const ir::Sizes shape = executor_.shape(in.slot);
@@ -193,9 +193,8 @@ void Request::try_launches() {
     for (const plan::Port& input : plan_.model_inputs) {
       const ir::Sizes extents = made_up_extents(input.type.shape, 1, sizes);
       inputs[input.name] =
-          ir::Tensor::of(extents, std::vector<std::int64_t>(
-                                      static_cast<std::size_t>(ir::element_count(extents)),
-                                      input.name == plan_.mask_input ? 1 : 0))
+          ir::Tensor::of(extents, std::vector<std::int64_t>(ir::element_count(extents),
+                                                            input.name == plan_.mask_input ? 1 : 0))
               .converted(input.type.dtype);
     }
     bind_and_upload(inputs);
@@ -254,8 +253,7 @@ Tensors Request::finish() {
     const int slot = slot_of(out);
     results->outputs[out.name] =
         slot < 0 ? out.constant
-                 : ir::Tensor::zeros(plan_.slots[static_cast<std::size_t>(slot)].type.dtype,
-                                     executor_.shape(slot));
+                 : ir::Tensor::zeros(plan_.slots[slot].type.dtype, executor_.shape(slot));
   }
   opencl::Buffer& flag = executor_.index_error();
   // All reads are queued before the one wait.

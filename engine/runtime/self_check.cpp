@@ -37,7 +37,7 @@ std::int64_t token_count(const ir::Graph& graph, const plan::Plan& plan) {
 }
 
 std::vector<std::int64_t> values_of(ir::InputRole role, std::int64_t count, std::int64_t words) {
-  std::vector<std::int64_t> values(static_cast<std::size_t>(count), 0);
+  std::vector<std::int64_t> values(count, 0);
   if (role == ir::InputRole::mask) std::ranges::fill(values, 1);
   if (role == ir::InputRole::positions) std::iota(values.begin(), values.end(), 0);
   if (role == ir::InputRole::ids)

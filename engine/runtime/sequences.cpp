@@ -44,7 +44,7 @@ std::int64_t columns(const plan::Plan& plan, Offsets offsets) {
 /// [batch, seq]: `at(token, place)` for each token, 0 after them.
 template <class At>
 ir::Tensor pad(Offsets offsets, std::int64_t seq, const At& at) {
-  std::vector<std::int64_t> values(static_cast<std::size_t>(count(offsets) * seq));
+  std::vector<std::int64_t> values(count(offsets) * seq);
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     for (std::int64_t place = 0; place < length(offsets, i); ++place)
       values[i * static_cast<std::size_t>(seq) + static_cast<std::size_t>(place)] =

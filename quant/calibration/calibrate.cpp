@@ -62,8 +62,7 @@ std::map<std::string, ir::Shape, std::less<>> observed_shapes(
     const runtime::Session& session, const std::set<std::string>& tensors) {
   std::map<std::string, ir::Shape, std::less<>> shapes;
   const plan::Plan& plan = session.plan();
-  for (const plan::Tap& tap : plan.taps)
-    shapes[tap.name] = plan.slots[static_cast<std::size_t>(tap.slot)].type.shape;
+  for (const plan::Tap& tap : plan.taps) shapes[tap.name] = plan.slots[tap.slot].type.shape;
   for (const std::string& tensor : tensors)
     if (!shapes.contains(tensor))
       fail(

@@ -22,7 +22,7 @@ std::size_t tiles(std::int64_t channels, std::int64_t width) {
 }
 
 std::vector<float> download(const opencl::Buffer& buffer, std::int64_t count) {
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(count);
   buffer.read(std::as_writable_bytes(std::span(values)));
   return values;
 }

@@ -117,7 +117,7 @@ void Histogram::extend_two_sided(float largest) {
   const float added = static_cast<float>(side) * stride;
   threshold_ = added + threshold_;
   edges_ = even_edges(-threshold_, threshold_, old_bins + 2 * side);
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(old_bins + 2 * side), 0);
+  std::vector<std::uint64_t> counts(old_bins + 2 * side, 0);
   std::ranges::copy(counts_, counts.begin() + side);
   counts_ = std::move(counts);
 }
@@ -125,12 +125,11 @@ void Histogram::extend_two_sided(float largest) {
 void Histogram::coarsen(float low, float high) {
   const int bins = max_bins_ / 2;
   const auto edges = even_edges(low, high, bins);
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(bins), 0);
+  std::vector<std::uint64_t> counts(bins, 0);
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     const float centre = 0.5f * (edges_[i] + edges_[i + 1]);
     const auto after = std::ranges::upper_bound(edges, centre) - edges.begin();
-    counts[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(after - 1, 0, bins - 1))] +=
-        counts_[i];
+    counts[std::clamp<std::ptrdiff_t>(after - 1, 0, bins - 1)] += counts_[i];
   }
   edges_ = edges;
   counts_ = std::move(counts);

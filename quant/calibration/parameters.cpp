@@ -93,14 +93,13 @@ Channels channels_of(const ir::Tensor& constant, int axis, const std::string& na
   const ir::Sizes& shape = constant.shape();
   if (axis < 0 || axis >= static_cast<int>(shape.size()))
     fail("constant '{}' has {} dimensions and no axis {}", name, shape.size(), axis);
-  return {shape[static_cast<std::size_t>(axis)],
-          ir::element_count(ir::Sizes(shape.begin() + axis + 1, shape.end()))};
+  return {shape[axis], ir::element_count(ir::Sizes(shape.begin() + axis + 1, shape.end()))};
 }
 
 std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std::string& name) {
   const auto values = floats(constant, name);
   const Channels channels = channels_of(constant, axis, name);
-  std::vector<Range> ranges(static_cast<std::size_t>(channels.count));
+  std::vector<Range> ranges(channels.count);
   for (std::size_t i = 0; i < values.size(); ++i) {
     Range& r = ranges[channels.of(i)];
     r = {std::min(r.low, values[i]), std::max(r.high, values[i])};

@@ -84,8 +84,7 @@ Model Model::load(const std::filesystem::path& path) {
   if (!model.proto_.has_graph()) fail("{}: not an ONNX model: it has no graph", name);
   const auto& initializers = model.graph().initializer();
   for (int i = 0; i < initializers.size(); ++i)
-    if (const auto raw = skeleton->weights[static_cast<std::size_t>(i)])
-      model.raw_[initializers[i].name()] = *raw;
+    if (const auto raw = skeleton->weights[i]) model.raw_[initializers[i].name()] = *raw;
   model.reader_ = std::make_shared<onnx_io::TensorReader>(path, model.file_);
   model.index();
   return model;

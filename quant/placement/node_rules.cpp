@@ -104,8 +104,7 @@ std::string QuantizerNames::operator()(int node, int input, bool weight) const {
   const auto& proto = index_.node(node);
   std::string quantizer = weight ? "_weight_quantizer" : "_input_quantizer";
   if (const auto it = matmuls_.find(node); it != matmuls_.end() && input < 2) {
-    quantizer =
-        fmt::format("matmul_{}_input_quantizer", it->second[static_cast<std::size_t>(input)]);
+    quantizer = fmt::format("matmul_{}_input_quantizer", it->second[input]);
   } else if (is_op(proto, "Add")) {
     // The local input comes from a MatMul and its bias, the other one around it.
     const auto from_matmul = [&](int producer) {

@@ -29,10 +29,10 @@ class Kinds {
     // Nodes stand after those that they read.
     layers_.assign(static_cast<std::size_t>(index.node_count()), std::nullopt);
     for (int n = 0; n < index.node_count(); ++n) {
-      auto& layer = layers_[static_cast<std::size_t>(n)];
+      auto& layer = layers_[n];
       for (const auto& input : index.node(n).input())
         if (const int producer = index.producer(input); producer >= 0)
-          layer = std::max(layer, layers_[static_cast<std::size_t>(producer)]);
+          layer = std::max(layer, layers_[producer]);
       if (const auto it = softmaxes.find(n); it != softmaxes.end()) layer = it->second;
     }
     for (int n = 0; n < index.node_count(); ++n) classify(n);
@@ -43,7 +43,7 @@ class Kinds {
     op.op = index_.node(node).op_type();
     const auto it = known_.find(node);
     op.kind = it == known_.end() ? op.op : it->second.name;
-    op.layer = it == known_.end() ? layers_[static_cast<std::size_t>(node)] : it->second.layer;
+    op.layer = it == known_.end() ? layers_[node] : it->second.layer;
   }
 
  private:
@@ -54,7 +54,7 @@ class Kinds {
 
   void classify(int n) {
     const auto& node = index_.node(n);
-    const auto layer = layers_[static_cast<std::size_t>(n)];
+    const auto layer = layers_[n];
     if (structure_.is_residual(n)) known_[n] = {"residual", layer};
     if (!is_matmul(node) || known_.contains(n)) return;
     const int before = matmul_before(index_, node.input(0));

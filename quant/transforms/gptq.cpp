@@ -20,11 +20,10 @@ constexpr Index kBlock = 64;  // rows to which all rows before them are added as
 
 /// Rows in the order of rounding: the largest diagonal element stands first.
 std::vector<Index> descending_diagonal(std::span<const float> gram, Index k) {
-  std::vector<Index> order(static_cast<std::size_t>(k));
+  std::vector<Index> order(k);
   std::iota(order.begin(), order.end(), Index{0});
-  std::ranges::stable_sort(order, [&](Index a, Index b) {
-    return gram[static_cast<std::size_t>(a * k + a)] < gram[static_cast<std::size_t>(b * k + b)];
-  });
+  std::ranges::stable_sort(order,
+                           [&](Index a, Index b) { return gram[a * k + a] < gram[b * k + b]; });
   std::ranges::reverse(order);
   return order;
 }
@@ -36,9 +35,8 @@ Panels damped(std::span<const float> gram, const std::vector<Index>& order, doub
   double trace = 0.0;
   for (Index j = 0; j < k; ++j) {
     Eight* const panel = h.panel(j / 8);
-    const float* const row = gram.data() + order[static_cast<std::size_t>(k - 1 - j)] * k;
-    for (Index i = 0; i <= j; ++i)
-      panel[i].at[j % 8] = row[order[static_cast<std::size_t>(k - 1 - i)]];
+    const float* const row = gram.data() + order[k - 1 - j] * k;
+    for (Index i = 0; i <= j; ++i) panel[i].at[j % 8] = row[order[k - 1 - i]];
     trace += panel[j].at[j % 8];
   }
   // A channel that is always 0 leaves its row free; any positive number will do.
@@ -99,9 +97,9 @@ BERTCL_CLONES void round_panel(const Rounding& r, const std::vector<Index>& orde
     Eight sum = carried[i - begin];
     for (Index d = begin; d < i; ++d)
       for (Index j = 0; j < 8; ++j) sum.at[j] += column[d].at[lane] * missed[d].at[j];
-    const Index at = order[static_cast<std::size_t>(i)] * n + panel.first;
+    const Index at = order[i] * n + panel.first;
     Eight w, q;
-    for (Index j = 0; j < panel.columns; ++j) w.at[j] = r.weight[static_cast<std::size_t>(at + j)];
+    for (Index j = 0; j < panel.columns; ++j) w.at[j] = r.weight[at + j];
     for (Index j = 0; j < 8; ++j) {
       const double wanted = w.at[j] + sum.at[j] / column[i].at[lane];
       q.at[j] = std::clamp(std::nearbyint(wanted / panel.scale.at[j]) + panel.zero_point.at[j],

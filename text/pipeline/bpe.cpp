@@ -111,7 +111,7 @@ class Word {
   }
 
  private:
-  Symbol& at(int place) { return symbols_[static_cast<std::size_t>(place)]; }
+  Symbol& at(int place) { return symbols_[place]; }
 
   void add_pair(int place) {
     const int next = at(place).next;
@@ -213,8 +213,7 @@ class BpeModel : public Model {
  private:
   void find_bytes() {
     for (int byte = 0; byte < 256; ++byte)
-      bytes_[static_cast<std::size_t>(byte)] =
-          vocabulary_.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
+      bytes_[byte] = vocabulary_.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
   }
 
   bool has_bytes(std::string_view text) const {

@@ -75,8 +75,7 @@ class CharsmapStage : public Stage {
   /// Bytes at the beginning of a text that stay as they are, each a cluster of its own.
   std::size_t plain_prefix(std::string_view text) const {
     std::size_t end = 0;
-    while (end < text.size() && static_cast<signed char>(text[end]) >= 0 &&
-           !ascii_[static_cast<std::size_t>(text[end])])
+    while (end < text.size() && static_cast<signed char>(text[end]) >= 0 && !ascii_[text[end]])
       ++end;
     return end < text.size() && end > 0 ? end - 1 : end;  // what follows may join the last one
   }

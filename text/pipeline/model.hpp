@@ -27,7 +27,7 @@ class Vocabulary {
   void append(std::string token);
 
   std::optional<std::int32_t> find(std::string_view token) const;
-  const std::string& at(std::int32_t id) const { return tokens_[static_cast<std::size_t>(id)]; }
+  const std::string& at(std::int32_t id) const { return tokens_[id]; }
   std::size_t size() const { return tokens_.size(); }
 
  private:

@@ -148,7 +148,7 @@ class UnigramModel : public Model {
           step = {total, id, static_cast<std::uint32_t>(begin)};
       };
       trie_.each_prefix(word, begin, [&](std::size_t end, std::int32_t id) {
-        offer(end, id, options_.scores[static_cast<std::size_t>(id)] + score);
+        offer(end, id, options_.scores[id] + score);
         single = single || end == next;
       });
       if (!single)

@@ -29,7 +29,7 @@ constexpr int kMostRuns = 20, kLeastRuns = 3;
 template <class T>
 ir::Tensor random_tensor(ir::Sizes shape, int lowest, int highest, double scale, unsigned seed) {
   std::minstd_rand random(seed);
-  std::vector<T> values(static_cast<std::size_t>(ir::element_count(shape)));
+  std::vector<T> values(ir::element_count(shape));
   const auto range = static_cast<unsigned>(highest - lowest + 1);
   for (T& value : values)
     value = static_cast<T>(scale * (lowest + static_cast<int>((random() >> 8) % range)));

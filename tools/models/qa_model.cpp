@@ -35,7 +35,7 @@ squad::Logits QaModel::operator()(const squad::Batch& batch) {
     for (std::int64_t row = 0; row < batch.batch; ++row) {
       for (std::int64_t column = 0; column < batch.seq; ++column) {
         const std::int64_t at = (row * all_columns + column) * step + first;
-        result.push_back(values.as<float>()[static_cast<std::size_t>(at)]);
+        result.push_back(values.as<float>()[at]);
       }
     }
     return result;

@@ -24,10 +24,10 @@ std::vector<float> TaskModel::operator()(const text::Batch& batch) {
   const std::int64_t positions = by_token_ ? all_columns : 1, used = by_token_ ? batch.seq : 1;
   const auto classes = std::ssize(values) / (all_rows * positions);
   std::vector<float> result;
-  result.reserve(static_cast<std::size_t>(batch.batch * used * classes));
+  result.reserve(batch.batch * used * classes);
   for (std::int64_t row = 0; row < batch.batch; ++row) {
-    const auto own = values.subspan(static_cast<std::size_t>(row * positions * classes),
-                                    static_cast<std::size_t>(used * classes));
+    const auto own =
+        values.subspan(row * positions * classes, static_cast<std::size_t>(used * classes));
     result.insert(result.end(), own.begin(), own.end());
   }
   return result;

@@ -26,7 +26,7 @@ constexpr int kUsualLongest = 512;  // tokens, for a model that sets no limit
 /// by zeros.
 std::vector<std::int64_t> pad(const std::vector<std::int64_t>& values, std::int64_t rows,
                               std::int64_t columns, std::int64_t to_rows, std::int64_t to_columns) {
-  std::vector<std::int64_t> result(static_cast<std::size_t>(to_rows * to_columns), 0);
+  std::vector<std::int64_t> result(to_rows * to_columns, 0);
   for (std::int64_t row = 0; row < to_rows; ++row) {
     std::copy_n(values.begin() + std::min(row, rows - 1) * columns, columns,
                 result.begin() + row * to_columns);

@@ -86,7 +86,7 @@ bool is_empty_or(const fs::path& path, const Begins& begins) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return false;
   stream.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(stream.gcount()));
+  head.resize(stream.gcount());
   return head.empty() || begins(head);
 }
 

@@ -61,7 +61,7 @@ ir::Tensor random_tensor(const ir::Value& input, const ir::Sizes& shape, std::mt
   const auto from = [&](int low, int high) {
     return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
   };
-  std::vector<double> values(static_cast<std::size_t>(ir::element_count(shape)));
+  std::vector<double> values(ir::element_count(shape));
   for (double& value : values) {
     if (ir::is_float(dtype)) {
       value = scale ? from(1, 16) / 64.0 : from(-256, 256) / 128.0;

@@ -47,7 +47,7 @@ bool join_with_producer(ir::Graph& g, ir::Node& node) {
   if (node.op == "Transpose") {
     std::vector<std::int64_t> perm;
     for (const std::int64_t axis : node.ints_attribute("perm"))
-      perm.push_back(before.ints_attribute("perm").at(static_cast<std::size_t>(axis)));
+      perm.push_back(before.ints_attribute("perm").at(axis));
     node.attributes["perm"] = perm;
   } else if (node.op != "Reshape") {
     return false;

@@ -24,8 +24,8 @@ bool softmax_last_at(ir::Graph& g, ir::Node& node) {
   if (axis == last) return false;
   std::vector<std::int64_t> perm(type.shape.size());
   std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[static_cast<std::size_t>(axis)], perm.back());  // its own inverse
-  std::swap(type.shape[static_cast<std::size_t>(axis)], type.shape.back());
+  std::swap(perm[axis], perm.back());  // its own inverse
+  std::swap(type.shape[axis], type.shape.back());
   ir::Value* x = g.add("Transpose", {node.inputs[0]}, {{"perm", perm}}, type, &node);
   ir::Value* y = g.add(node.op, {x}, {{"axis", last}}, type, &node);
   x->producer->sources = y->producer->sources = node.sources;

@@ -157,8 +157,7 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
     nodes.push_back(n);
     if (n->op == "Transpose") {
       for (Permutation* p : {&perm, &since_rotation, &since_norm, &since_repeat})
-        for (std::int64_t& axis : *p)
-          axis = n->ints_attribute("perm").at(static_cast<std::size_t>(axis));
+        for (std::int64_t& axis : *p) axis = n->ints_attribute("perm").at(axis);
       v = n->inputs[0];
     } else if (const auto factor = heads.norm ? std::nullopt : scaled(*n)) {
       if (!take_factor(heads, factor->factor)) return false;

@@ -23,10 +23,10 @@ bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
   const auto rank = std::ssize(type.shape);
   std::int64_t axis = norm.int_attribute("axis", -1);
   if (axis < 0) axis += rank;
-  std::vector<std::int64_t> axes(static_cast<std::size_t>(rank - axis));
+  std::vector<std::int64_t> axes(rank - axis);
   std::iota(axes.begin(), axes.end(), axis);
   ir::Type row = type;
-  for (const std::int64_t a : axes) row.shape[static_cast<std::size_t>(a)] = 1;
+  for (const std::int64_t a : axes) row.shape[a] = 1;
 
   const auto emit = [&](const char* op, std::vector<ir::Value*> inputs, const ir::Type& result,
                         ir::Attributes attributes = {}) {

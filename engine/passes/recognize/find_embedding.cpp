@@ -75,7 +75,7 @@ bool take_slice(ir::Graph& g, const ir::Value& term, Embedding& e) {
   if (e.position || !n.inputs[0]->is_constant() || in.size() != 3 || in[0] != ir::Dim(1) ||
       only_integer(n, "axes", 3) != 1 || start.value_or(-1) < 0)
     return false;
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(in[1].constant()));
+  std::vector<std::int64_t> numbers(in[1].constant());
   std::iota(numbers.begin(), numbers.end(), -*start);
   std::vector<ir::Value*> operands = n.inputs;
   operands[0] = g.add_constant("rows", ir::Tensor::of({1, in[1].constant()}, numbers));

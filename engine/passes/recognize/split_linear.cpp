@@ -101,9 +101,7 @@ std::vector<Part> parts_along(const ir::Graph& g, const ir::Value* v, std::int64
   if (g.is_output(v)) return {};
   for (const ir::Node* n : v->users) {
     if ((n->op != "Split" && n->op != "Slice") || n->inputs[0] != v) return {};
-    const auto size = [&](const ir::Value* out) {
-      return out->type.shape[static_cast<std::size_t>(axis)];
-    };
+    const auto size = [&](const ir::Value* out) { return out->type.shape[axis]; };
     if (std::ranges::any_of(n->outputs,
                             [&](const ir::Value* out) { return !size(out).is_constant(); }))
       return {};
@@ -140,7 +138,7 @@ void follow_transpose(const ir::Graph& g, ir::Value*& v, Permutation& axes) {
   if (!user || user->op != "Transpose") return;
   const Permutation before = axes;
   const auto& perm = user->ints_attribute("perm");
-  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = before[static_cast<std::size_t>(perm[i])];
+  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = before[perm[i]];
   v = user->output();
 }
 

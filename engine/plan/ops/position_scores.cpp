@@ -26,12 +26,12 @@ ir::Tensor in_panels(const ir::Tensor& positions, std::int32_t zero_point) {
                      count = positions.shape()[2], panels = padded(count) / panel;
   const ir::Tensor numbers = positions.converted(ir::DType::f32);
   const auto from = numbers.as<float>();
-  std::vector<float> to(static_cast<std::size_t>(heads * size * padded(count)), 0.0f);
+  std::vector<float> to(heads * size * padded(count), 0.0f);
   for (std::int64_t row = 0; row < heads * size; ++row)
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t head = row / size, d = row % size;
-      to[static_cast<std::size_t>(((head * panels + i / panel) * size + d) * panel + i % panel)] =
-          from[static_cast<std::size_t>(row * count + i)] - static_cast<float>(zero_point);
+      to[((head * panels + i / panel) * size + d) * panel + i % panel] =
+          from[row * count + i] - static_cast<float>(zero_point);
     }
   return ir::Tensor::of<float>({heads, panels, size, panel}, to);
 }
@@ -49,13 +49,13 @@ ir::Tensor in_words(const ir::Tensor& positions, std::int32_t zero_point,
   const ir::Tensor bytes = positions.converted(ir::DType::i32);
   const auto from = bytes.as<std::int32_t>();
   const std::int32_t shift = shift_to_u8(positions.dtype());
-  std::vector<std::int32_t> to(static_cast<std::size_t>(heads * words * padded(count)), 0);
+  std::vector<std::int32_t> to(heads * words * padded(count), 0);
   for (std::int64_t row = 0; row < heads * size; ++row)
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t head = row / size, d = row % size;
       const auto column =
           static_cast<std::size_t>((head * panels + i / panel) * words * panel + i % panel);
-      const std::int32_t byte = from[static_cast<std::size_t>(row * count + i)];
+      const std::int32_t byte = from[row * count + i];
       to[column] -= x_zero_point * (byte - zero_point);
       to[column + static_cast<std::size_t>((d / 4 + 1) * panel)] |= (byte + shift) << d % 4 * 8;
     }

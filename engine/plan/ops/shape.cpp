@@ -41,8 +41,7 @@ void copy(Builder& b, const ir::Node& node, const ir::Value* source, Argument ta
 void lower_transpose(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Strides own = row_major(node.inputs[0]->type.shape);
   Strides permuted;
-  for (const std::int64_t axis : node.ints_attribute("perm"))
-    permuted.push_back(own[static_cast<std::size_t>(axis)]);
+  for (const std::int64_t axis : node.ints_attribute("perm")) permuted.push_back(own[axis]);
   const ir::Shape& shape = node.output()->type.shape;
   copy(b, node, node.inputs[0], b.out(node.output()), {shape, {permuted, row_major(shape)}}, 0, 0);
 }
