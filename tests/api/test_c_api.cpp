@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface: the bits of the C++ one, and a status for whatever is wrong.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <string>
 #include <thread>
@@ -10,11 +7,10 @@
 #include "bertcl/bertcl.h"
 #include "bertcl/session.hpp"
 #include "tests/api/model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl {
 namespace {
-
-using testing::HasSubstr;
 
 const std::string kModel = (tests::folder / "model.onnx").string();
 

@@ -2,9 +2,6 @@
 // Vectors of texts by the public interface: means of the hidden states that a session gives.
 #include "bertcl/embed.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -14,17 +11,13 @@
 #include <vector>
 
 #include "bertcl/bertcl.h"
-#include "bertcl/error.hpp"
 #include "tests/api/model.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/tools/tasks_model.hpp"
 
 namespace bertcl {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 const std::vector<std::string> kEmbedded = {"Who maintains OpenCL?", "",
                                             "one two three four five six", "short"};
@@ -42,7 +35,7 @@ class ApiEmbed : public testing::Test {
       EXPECT_THAT(all.shape(), ElementsAre(4, 2));
       return std::vector<float>(all.values<float>().begin(), all.values<float>().end());
     };
-    EXPECT_THAT(vectors(found), testing::Pointwise(testing::FloatNear(1e-5f), vectors(expected)));
+    EXPECT_THAT(vectors(found), Pointwise(FloatNear(1e-5f), vectors(expected)));
   }
   const std::string model_ = tests::model_of_tasks();
   const Tokenizer tokenizer_ = Tokenizer::load(tests::folder / "vocab.txt");
@@ -186,14 +179,12 @@ TEST_F(ApiEmbed, TheCInterfaceGivesTheSameBits) {
 }
 
 TEST_F(ApiEmbed, WhatDoesNotPoolIsRefused) {
-  EXPECT_THAT([&] { embed(load(), tokenizer_, kEmbedded); },
-              ThrowsMessage<Error>(HasSubstr("SessionOptions::pooling")));
+  EXPECT_ERROR(HasSubstr("SessionOptions::pooling"), embed(load(), tokenizer_, kEmbedded));
   SessionOptions options;
   options.pooling = Pooling{};
-  EXPECT_THAT([&] { load(options); },
-              ThrowsMessage<Error>(HasSubstr("no output is a vector [batch, hidden]")));
+  EXPECT_ERROR(HasSubstr("no output is a vector [batch, hidden]"), load(options));
   options.pooling = Pooling{"middle"};
-  EXPECT_THAT([&] { load(options); }, ThrowsMessage<Error>(HasSubstr("unknown pooling 'middle'")));
+  EXPECT_ERROR(HasSubstr("unknown pooling 'middle'"), load(options));
 }
 
 TEST_F(ApiEmbed, NothingIsSaidWhereThereAreNoFiles) {
@@ -202,8 +193,8 @@ TEST_F(ApiEmbed, NothingIsSaidWhereThereAreNoFiles) {
   EXPECT_FALSE(settings.pooling.normalize);
   EXPECT_EQ(settings.max_length, 0);
   EXPECT_EQ(read_embedding_settings("").pooling.kind, "");
-  EXPECT_THAT([&] { read_embedding_settings("/nowhere/model.onnx"); },
-              ThrowsMessage<Error>(HasSubstr("/nowhere/model.onnx: there is no such model")));
+  EXPECT_ERROR(HasSubstr("/nowhere/model.onnx: there is no such model"),
+               read_embedding_settings("/nowhere/model.onnx"));
 }
 
 TEST_F(ApiEmbed, TheFilesOfAFolderAreThoseOfTheModelInIt) {
@@ -217,8 +208,8 @@ TEST_F(ApiEmbed, TheFilesOfAFolderAreThoseOfTheModelInIt) {
   EXPECT_EQ(read_embedding_settings(folder / "hub").pooling.kind, "max");
   EXPECT_EQ(read_embedding_settings(folder / "hub/onnx").pooling.kind, "max");
   std::filesystem::remove(folder / "hub/onnx/model.onnx");
-  EXPECT_THAT([&] { read_embedding_settings(folder / "hub"); },
-              ThrowsMessage<Error>(HasSubstr("neither model.onnx nor onnx/model.onnx")));
+  EXPECT_ERROR(HasSubstr("neither model.onnx nor onnx/model.onnx"),
+               read_embedding_settings(folder / "hub"));
 }
 
 }  // namespace

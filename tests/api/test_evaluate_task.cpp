@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks other than SQuAD through the public interface: scores are those of the session's outputs.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -14,16 +11,12 @@
 
 #include "bertcl/bertcl.hpp"
 #include "tests/api/model.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/tools/tasks_model.hpp"
 
 namespace bertcl {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using tests::error_of;
 
 const std::vector<std::string> kTexts = {"A fine film.", "Dull!", "It is what it is, and no more.",
                                          "Oslo", "Who made the engine?"};
@@ -103,8 +96,8 @@ TEST_F(EvaluateTask, LabelsAndWhetherThereAreSeveralStandBesideTheModel) {
   }
   TaskOptions options;
   options.multi_label = false;
-  EXPECT_THAT(error_of([&] { evaluate_task(session_, tokenizer_, "classify", data, options); }),
-              HasSubstr("the data have joy,love"));
+  EXPECT_ERROR(HasSubstr("the data have joy,love"),
+               evaluate_task(session_, tokenizer_, "classify", data, options));
 }
 
 TEST_F(EvaluateTask, TagsAreReadAtTheWordsOfSequencesOfDifferentLengths) {
@@ -140,8 +133,7 @@ TEST_F(EvaluateTask, ClassesOfAModelInMemoryAreThoseOfItsMetadata) {
   options.labels = {"A", "B"};
   const TaskScores expected = evaluate_task(session_, tokenizer_, "classify", data, options);
   EXPECT_EQ(evaluated(R"(["A", "B"])").predictions, expected.predictions);
-  EXPECT_THAT(error_of([&] { evaluated("A, B"); }),
-              HasSubstr("model in memory: bertcl.classes in the metadata"));
+  EXPECT_ERROR(HasSubstr("model in memory: bertcl.classes in the metadata"), evaluated("A, B"));
 }
 
 TEST_F(EvaluateTask, SimilarityIsTheScoreOfThePair) {
@@ -168,21 +160,13 @@ TEST_F(EvaluateTask, WhatDoesNotFitIsAnError) {
   EXPECT_THAT(error("classify", options),
               AllOf(HasSubstr("[batch, 3]"), HasSubstr("classes f32[")));
   options.labels = {"A", "B"};
-  try {
-    evaluate_task(session_, tokenizer_, "classify", data, options,
-                  [](std::size_t, std::size_t) { return false; });
-    FAIL() << "it was not cancelled";
-  } catch (const Error& cancelled) {
-    EXPECT_EQ(cancelled.code(), ErrorCode::cancelled);
-  }
-  try {
-    evaluate_task(session_, tokenizer_, "classify", data, options,
-                  [](std::size_t, std::size_t) -> bool { throw std::runtime_error("no time"); });
-    FAIL() << "the exception was lost";
-  } catch (const Error& failed) {
-    EXPECT_EQ(failed.code(), ErrorCode::cancelled);
-    EXPECT_THAT(failed.what(), HasSubstr("no time"));
-  }
+  const auto run = [&](const TaskProgress& progress) {
+    evaluate_task(session_, tokenizer_, "classify", data, options, progress);
+  };
+  const auto failing = [](auto, auto) -> bool { throw std::runtime_error("no time"); };
+  EXPECT_ERROR_CODE(ErrorCode::cancelled, run([](auto, auto) { return false; }));
+  EXPECT_ERROR_CODE(ErrorCode::cancelled, run(failing));
+  EXPECT_ERROR(HasSubstr("no time"), run(failing));
 }
 
 TEST_F(EvaluateTask, QuestionsFindTheirParagraphsByVectors) {
@@ -212,8 +196,8 @@ TEST_F(EvaluateTask, QuestionsFindTheirParagraphsByVectors) {
   EXPECT_NEAR(metric(scores, "mrr_at_10"), expected, 1e-9);
   EXPECT_EQ(scores.items, 2u);
   EXPECT_EQ(scores.sequences, 4u);
-  EXPECT_THAT(error_of([&] { evaluate_task(session_, tokenizer_, "retrieval", data); }),
-              HasSubstr("SessionOptions::pooling"));
+  EXPECT_ERROR(HasSubstr("SessionOptions::pooling"),
+               evaluate_task(session_, tokenizer_, "retrieval", data));
   EXPECT_EQ(evaluate_task(session_, tokenizer_, "reranking", data).sequences, 4u);
   // Similarity by the same vectors.
   const std::filesystem::path pairs =
@@ -229,8 +213,7 @@ TEST_F(EvaluateTask, QuestionsFindTheirParagraphsByVectors) {
       {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])");
   write("config_sentence_transformers.json", R"({"prompts": {"query": "q: "}})");
   EXPECT_EQ(evaluate_task(session, tokenizer_, "similarity", pairs).items, 2u);
-  EXPECT_THAT(error_of([&] { evaluate_task(session, tokenizer_, "retrieval", data); }),
-              HasSubstr("include_prompt"));
+  EXPECT_ERROR(HasSubstr("include_prompt"), evaluate_task(session, tokenizer_, "retrieval", data));
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // GEMMs on the caller's OpenCL objects: the numbers, against plain loops.
-#include <gmock/gmock.h>
-
 #include <chrono>
 #include <thread>
 
 #include "tests/api/gemm_case.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -211,8 +210,7 @@ TEST(Gemm, TakesTheNextVariantWhereTheDriverRefusesOne) {
     ASSERT_EQ(bertcl_gemm_get_info(gemm.get(), c.m, &info), BERTCL_OK);
     EXPECT_STREQ(info.variant, "ref") << value;
     EXPECT_THAT(info.why_not_faster,
-                testing::AnyOf(testing::HasSubstr("the driver refuses its"),
-                               testing::HasSubstr("in work-groups of up to 64")))
+                AnyOf(HasSubstr("the driver refuses its"), HasSubstr("in work-groups of up to 64")))
         << value;
   }
 }

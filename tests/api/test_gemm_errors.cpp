@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What GEMMs refuse, and that the message names it.
-#include <gmock/gmock.h>
-
 #include <cmath>
 #include <functional>
 #include <limits>
 
 #include "tests/api/gemm_case.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr std::int8_t kWeights[6] = {1, 2, 3, 4, 5, 6};  // [2][3]
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models from memory, whose bytes may go when nobody reads them; what a session takes of memory.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <memory>
 #include <string>
@@ -10,13 +7,11 @@
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
 #include "tests/api/model.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl {
 namespace {
 
-using testing::HasSubstr;
-using tests::error_of;
 using tests::sequences_of;
 
 std::string bits(const Tensors& tensors) {
@@ -95,7 +90,7 @@ TEST(ApiModelBytes, EvaluationNeedsAVocabulary) {
   options.size = sizeof(options);
   char* report = nullptr;
   EXPECT_EQ(bertcl_evaluate(session, "none.json", &options, &report), BERTCL_INVALID_ARGUMENT);
-  EXPECT_THAT(bertcl_last_error(), testing::HasSubstr("set vocabulary"));
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("set vocabulary"));
   EXPECT_EQ(report, nullptr);
   bertcl_session_free(session);
 }
@@ -121,8 +116,8 @@ TEST(ApiMemory, IsThatOfTheLargestBatchesSoFar) {
 
 TEST(ApiMemory, OfARunIsRefusedWhereTheRunIs) {
   const Session session = Session::load(tests::model);
-  EXPECT_THAT(error_of([&] { session.run_bytes(1, 513); }), HasSubstr("512"));
-  EXPECT_THAT(error_of([&] { session.run_bytes(0, 16); }), HasSubstr("at least"));
+  EXPECT_ERROR(HasSubstr("512"), session.run_bytes(1, 513));
+  EXPECT_ERROR(HasSubstr("at least"), session.run_bytes(0, 16));
 }
 
 }  // namespace

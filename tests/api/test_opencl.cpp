@@ -2,24 +2,18 @@
 // Sessions on a context, a queue and buffers of our own give the bits of others.
 #include "bertcl/opencl.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "tests/api/model.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl {
 namespace {
 
-using testing::HasSubstr;
-using tests::error_of;
 using tests::sequences_of;
 
 template <class T>
@@ -145,7 +139,7 @@ TEST_F(ApiOpencl, RunsWaitForEventsAndEndWithOne) {
   EXPECT_EQ(clWaitForEvents(1, &done), CL_SUCCESS);
   EXPECT_EQ(host_->read<float>(output, 31), expected);
   run.finish();
-  EXPECT_THAT(error_of([&] { run.finish(); }), HasSubstr("finished"));
+  EXPECT_ERROR(HasSubstr("finished"), run.finish());
 }
 
 TEST_F(ApiOpencl, RunsFollowEachOtherWithoutTheHost) {
@@ -172,7 +166,7 @@ TEST_F(ApiOpencl, AnIdOutsideItsTableIsAnErrorOfThatRunAlone) {
   const auto output = host_->buffer(std::vector<float>(4, 9));
   const DeviceSequences given = on_device(wrong, ids, types);
   DeviceRun run = start_on_device(*session_, given, {{"end_logits", {output.get()}}});
-  EXPECT_THAT(error_of([&] { run.finish(); }), HasSubstr("token id"));
+  EXPECT_ERROR(HasSubstr("token id"), run.finish());
   { const DeviceRun dropped = start_on_device(*session_, given, {}); }
   EXPECT_EQ(numbers(session_->run(s).at("end_logits")), expected);
 }

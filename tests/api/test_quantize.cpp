@@ -2,9 +2,6 @@
 // A model that is quantized and evaluated through the public interface.
 #include "bertcl/quantize.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -16,15 +13,12 @@
 #include "bertcl/bertcl.hpp"
 #include "bertcl/evaluate.hpp"
 #include "tests/api/model.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl {
 namespace {
-
-using testing::HasSubstr;
-using tests::error_of;
 
 const std::filesystem::path kData = tests::source_file("data");
 
@@ -70,20 +64,14 @@ TEST_F(ApiQuantize, WritesAModelInInt8ThatAnswersAsTheFloatOneDoes) {
 
 TEST_F(ApiQuantize, ACallbackCancelsAndNothingIsLeft) {
   const Sequences samples = tests::sequences_of({9, 12}, 1);
-  try {
-    quantize(tests::model, folder_ / "int8.onnx", samples, quick(),
-             [](std::string_view, std::int64_t) { return false; });
-    FAIL() << "it was not cancelled";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::cancelled);
-  }
+  EXPECT_ERROR_CODE(ErrorCode::cancelled,
+                    quantize(tests::model, folder_ / "int8.onnx", samples, quick(),
+                             [](std::string_view, std::int64_t) { return false; }));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
   const Session session = Session::load(tests::model);
-  EXPECT_THAT(error_of([&] {
-                evaluate_squad(session, tokenizer_, kData / "sample-v2.0.json", {},
-                               [](std::size_t, std::size_t) { return false; });
-              }),
-              HasSubstr("cancelled"));
+  EXPECT_ERROR(HasSubstr("cancelled"),
+               evaluate_squad(session, tokenizer_, kData / "sample-v2.0.json", {},
+                              [](std::size_t, std::size_t) { return false; }));
 }
 
 TEST_F(ApiQuantize, WithoutItsTableOrCompanionsNoModelIsLeft) {
@@ -96,11 +84,9 @@ TEST_F(ApiQuantize, WithoutItsTableOrCompanionsNoModelIsLeft) {
       std::filesystem::create_directory(folder_ / name);
       return true;
     };
-    EXPECT_THAT(error_of([&] {
-                  quantize(tests::folder, folder_ / "q.onnx", samples, options,
-                           folder_in_its_place);
-                }),
-                testing::AllOf(HasSubstr(name), HasSubstr("cannot write")));
+    EXPECT_ERROR(
+        AllOf(HasSubstr(name), HasSubstr("cannot write")),
+        quantize(tests::folder, folder_ / "q.onnx", samples, options, folder_in_its_place));
     std::filesystem::remove(folder_ / name);
     EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << name;
   }
@@ -116,10 +102,8 @@ TEST_F(ApiQuantize, FilesThatWereThereStayWhereTheTableFails) {
     std::filesystem::create_directory(folder_ / "ranges.json");
     return true;
   };
-  EXPECT_THAT(error_of([&] {
-                quantize(tests::model, folder_ / "q.onnx", samples, options, folder_in_its_place);
-              }),
-              HasSubstr("cannot write"));
+  EXPECT_ERROR(HasSubstr("cannot write"),
+               quantize(tests::model, folder_ / "q.onnx", samples, options, folder_in_its_place));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "q.onnx"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "q.onnx.data"));
 }
@@ -132,13 +116,11 @@ TEST_F(ApiQuantize, FilesThatCannotBeWrittenAreRefusedBeforeAnyWork) {
   };
   QuantizeOptions options = quick();
   const std::filesystem::path absent = folder_ / "absent";
-  EXPECT_THAT(
-      error_of([&] { quantize(tests::model, absent / "q.onnx", samples, options, no_work); }),
-      HasSubstr((absent / "q.onnx").string() + ": cannot write"));
+  EXPECT_ERROR(HasSubstr((absent / "q.onnx").string() + ": cannot write"),
+               quantize(tests::model, absent / "q.onnx", samples, options, no_work));
   options.write_table = absent / "ranges.json";
-  EXPECT_THAT(
-      error_of([&] { quantize(tests::model, folder_ / "q.onnx", samples, options, no_work); }),
-      HasSubstr((absent / "ranges.json").string() + ": cannot write"));
+  EXPECT_ERROR(HasSubstr((absent / "ranges.json").string() + ": cannot write"),
+               quantize(tests::model, folder_ / "q.onnx", samples, options, no_work));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
@@ -150,7 +132,7 @@ TEST_F(ApiQuantize, SettingsAreTheOptionsOfTheCommand) {
       {"activations", "s8"}, {"per_tensor", ""}, {"exclude", "*query*"}, {"exclude", "*key*"}};
   std::filesystem::create_directory(folder_ / "made");
   const QuantizeReport report = quantize(tests::folder, folder_ / "made/q.onnx", samples, options);
-  EXPECT_THAT(report.copied, testing::Contains("vocab.txt"));
+  EXPECT_THAT(report.copied, Contains("vocab.txt"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "made/vocab.txt"));
   const auto skips = [&](const char* part) {
     return std::ranges::any_of(report.skipped, [&](const SkippedNode& node) {
@@ -167,16 +149,16 @@ TEST_F(ApiQuantize, OptionsThatCannotBeMetAreRefused) {
   QuantizeOptions options = quick();
   options.dynamic = true;
   options.smooth = true;
-  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "a.onnx", Sequences(), options); }),
-              HasSubstr("'smooth' has no effect here: 'dynamic' takes no samples"));
+  EXPECT_ERROR(HasSubstr("'smooth' has no effect here: 'dynamic' takes no samples"),
+               quantize(tests::model, folder_ / "a.onnx", Sequences(), options));
   options.smooth.reset();
   options.method = "entropy";
-  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "a.onnx", Sequences(), options); }),
-              HasSubstr("'method' has no effect here: 'dynamic' takes no samples"));
+  EXPECT_ERROR(HasSubstr("'method' has no effect here: 'dynamic' takes no samples"),
+               quantize(tests::model, folder_ / "a.onnx", Sequences(), options));
   options.method.reset();
   options.settings = {{"exclude", ""}, {"per-tensor", ""}};
-  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "a.onnx", Sequences(), options); }),
-              HasSubstr("'exclude' needs a value"));
+  EXPECT_ERROR(HasSubstr("'exclude' needs a value"),
+               quantize(tests::model, folder_ / "a.onnx", Sequences(), options));
 }
 
 TEST_F(ApiQuantize, RangesComeFromATableOrFromEachRun) {
@@ -188,16 +170,16 @@ TEST_F(ApiQuantize, RangesComeFromATableOrFromEachRun) {
   options.read_table = folder_ / "ranges.json";
   const QuantizeReport second = quantize(tests::model, folder_ / "b.onnx", Sequences(), options);
   EXPECT_EQ(first.quantized_nodes, second.quantized_nodes);
-  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "c.onnx", samples, options); }),
-              HasSubstr("exclude each other"));
+  EXPECT_ERROR(HasSubstr("exclude each other"),
+               quantize(tests::model, folder_ / "c.onnx", samples, options));
   options.dynamic = true;
-  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "c.onnx", {}, options); }),
-              HasSubstr("dynamic excludes tables"));
+  EXPECT_ERROR(HasSubstr("dynamic excludes tables"),
+               quantize(tests::model, folder_ / "c.onnx", {}, options));
   options.read_table.clear();
   options.per_token = true;
   EXPECT_GE(quantize(tests::model, folder_ / "c.onnx", Sequences(), options).quantized_nodes, 36);
-  EXPECT_THAT(error_of([&] { quantize(tests::model, tests::model, Sequences(), options); }),
-              HasSubstr("would overwrite the model"));
+  EXPECT_ERROR(HasSubstr("would overwrite the model"),
+               quantize(tests::model, tests::model, Sequences(), options));
 }
 
 TEST_F(ApiQuantize, SamplesAreOfAnyTask) {
@@ -210,7 +192,6 @@ TEST_F(ApiQuantize, SamplesAreOfAnyTask) {
       each.push_back(samples.offsets[i] - samples.offsets[i - 1]);
     return each;
   };
-  using testing::ElementsAre;
   EXPECT_THAT(lengths("text", "one\ntwo three\n"), ElementsAre(3, 4));
   EXPECT_THAT(lengths("classify", "one two\tA\nthree\tB\n"), ElementsAre(4, 3));
   EXPECT_THAT(lengths("similarity", "one\ttwo\t1\nthree\tfour five\t3\n"), ElementsAre(5, 6));
@@ -218,8 +199,7 @@ TEST_F(ApiQuantize, SamplesAreOfAnyTask) {
   EXPECT_THAT(lengths("text", "one two three\nfour\nfive six\n", {.count = 2, .first = true}),
               ElementsAre(5, 3));
   EXPECT_THAT(lengths("text", "one two three\n", {.max_length = 4}), ElementsAre(4));
-  EXPECT_THAT(error_of([&] { lengths("clasify", "one\tA\n"); }),
-              HasSubstr("did you mean classify"));
+  EXPECT_ERROR(HasSubstr("did you mean classify"), lengths("clasify", "one\tA\n"));
 }
 
 TEST_F(ApiQuantize, WrongOptionsAreErrors) {
@@ -238,19 +218,16 @@ TEST_F(ApiQuantize, WrongOptionsAreErrors) {
   EXPECT_THAT(error(samples, wrong),
               HasSubstr("unknown option 'activation' (did you mean 'activations'?)"));
   wrong.settings = {{"activations", "s9"}};
-  EXPECT_THAT(error(samples, wrong), testing::StartsWith("'activations': unknown 's9'"));
+  EXPECT_THAT(error(samples, wrong), StartsWith("'activations': unknown 's9'"));
   wrong.settings = {{"weight-bits", "many"}};
-  EXPECT_THAT(error(samples, wrong),
-              testing::StartsWith("'weight_bits': 'many' is not a whole number"));
+  EXPECT_THAT(error(samples, wrong), StartsWith("'weight_bits': 'many' is not a whole number"));
   EXPECT_THAT(error({}, quick()), HasSubstr("no sequences"));
   SquadOptions options;
   options.max_length = 600;
   const Session session = Session::load(tests::model);
-  EXPECT_THAT(
-      error_of([&] { evaluate_squad(session, tokenizer_, kData / "sample-v2.0.json", options); }),
-      HasSubstr("512"));
-  EXPECT_THAT(error_of([&] { evaluate_squad(session, tokenizer_, "/nowhere.json"); }),
-              HasSubstr("/nowhere.json"));
+  EXPECT_ERROR(HasSubstr("512"),
+               evaluate_squad(session, tokenizer_, kData / "sample-v2.0.json", options));
+  EXPECT_ERROR(HasSubstr("/nowhere.json"), evaluate_squad(session, tokenizer_, "/nowhere.json"));
 }
 
 }  // namespace

@@ -2,9 +2,6 @@
 // The public session: packed sequences and padded tensors give the same, from any thread.
 #include "bertcl/session.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -16,13 +13,11 @@
 #include "bertcl/error.hpp"
 #include "bertcl/version.hpp"
 #include "tests/api/model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 using tests::sequences_of;
 
 class ApiSession : public testing::Test {
@@ -76,7 +71,7 @@ TEST_F(ApiSession, TellsOfTheModel) {
   EXPECT_EQ(info.precision, Precision::fp32);
   EXPECT_TRUE(info.takes_packed);
   EXPECT_FALSE(info.device.empty());
-  EXPECT_THAT(version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+  EXPECT_THAT(version(), MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
 }
 
 TEST_F(ApiSession, SequencesAndPaddedTensorsGiveTheSame) {
@@ -131,7 +126,7 @@ TEST_F(ApiSession, StartedRunsAreFinishedLater) {
   Session::Run first = session_->start(inputs), second = session_->start(inputs);
   EXPECT_EQ(floats(second.finish().at("start_logits")), expected);
   EXPECT_EQ(floats(first.finish().at("start_logits")), expected);
-  EXPECT_THAT([&] { first.finish(); }, ThrowsMessage<Error>(HasSubstr("finished")));
+  EXPECT_ERROR(HasSubstr("finished"), first.finish());
 }
 
 TEST_F(ApiSession, OutputsAreThoseThatAreWanted) {
@@ -144,27 +139,24 @@ TEST_F(ApiSession, OutputsAreThoseThatAreWanted) {
     EXPECT_EQ(floats(found.at(name)), floats(tensor));
     EXPECT_EQ(floats(session_->start(sequences, one).finish().at(name)), floats(tensor));
   }
-  EXPECT_THAT([&] { session_->run(sequences, {.outputs = {"logits"}}); },
-              ThrowsMessage<Error>(HasSubstr("start_logits")));
+  EXPECT_ERROR(HasSubstr("start_logits"), session_->run(sequences, {.outputs = {"logits"}}));
 }
 
 TEST_F(ApiSession, WrongSequencesAreErrors) {
-  const auto run = [](Sequences s) { return [s] { session_->run(s); }; };
-  EXPECT_THAT(run({}), ThrowsMessage<Error>(HasSubstr("no sequences")));
-  EXPECT_THAT(run({{1, 2}, {}, {0, 3}}), ThrowsMessage<Error>(HasSubstr("offsets")));
-  EXPECT_THAT(run({{1, 2}, {}, {0, 2, 1, 2}}), ThrowsMessage<Error>(HasSubstr("sequence 1")));
-  EXPECT_THAT(run({{1, 2}, {0}, {0, 2}}), ThrowsMessage<Error>(HasSubstr("segments")));
-  EXPECT_THAT(run({{1, 1 << 20}, {}, {0, 2}}), ThrowsMessage<Error>(HasSubstr("token id")));
-  EXPECT_THAT(run(sequences_of({513}, 5)), ThrowsMessage<Error>(HasSubstr("512")));
+  const auto run = [](const Sequences& s) { return session_->run(s); };
+  EXPECT_ERROR(HasSubstr("no sequences"), run({}));
+  EXPECT_ERROR(HasSubstr("offsets"), run({{1, 2}, {}, {0, 3}}));
+  EXPECT_ERROR(HasSubstr("sequence 1"), run({{1, 2}, {}, {0, 2, 1, 2}}));
+  EXPECT_ERROR(HasSubstr("segments"), run({{1, 2}, {0}, {0, 2}}));
+  EXPECT_ERROR(HasSubstr("token id"), run({{1, 1 << 20}, {}, {0, 2}}));
+  EXPECT_ERROR(HasSubstr("512"), run(sequences_of({513}, 5)));
 }
 
 TEST(ApiLoad, ErrorsNameTheFile) {
-  EXPECT_THAT([] { Session::load("/nowhere/model.onnx"); },
-              ThrowsMessage<Error>(HasSubstr("/nowhere/model.onnx")));
+  EXPECT_ERROR(HasSubstr("/nowhere/model.onnx"), Session::load("/nowhere/model.onnx"));
   SessionOptions options;
   options.require_int8 = true;
-  EXPECT_THAT([&] { Session::load(tests::folder / "model.onnx", options); },
-              ThrowsMessage<Error>(HasSubstr("int8")));
+  EXPECT_ERROR(HasSubstr("int8"), Session::load(tests::folder / "model.onnx", options));
 }
 
 TEST(ApiTensor, HoldsACopyAndChecksTypeAndSize) {
@@ -174,14 +166,11 @@ TEST(ApiTensor, HoldsACopyAndChecksTypeAndSize) {
   EXPECT_THAT(floats(tensor), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_EQ(tensor.size(), 6);
   EXPECT_EQ(Tensor().size(), 0);
-  EXPECT_THAT([&] { tensor.values<std::int64_t>(); },
-              ThrowsMessage<Error>(HasSubstr("the tensor holds f32")));
-  EXPECT_THAT([&] { Tensor::of({2, 2}, values); }, ThrowsMessage<Error>(HasSubstr("24 bytes")));
-  EXPECT_THAT([&] { Tensor::of({-1, 6}, values); }, ThrowsMessage<Error>(HasSubstr("-1")));
-  EXPECT_THAT([] { Tensor(static_cast<ElementType>(99), {}, {}); },
-              ThrowsMessage<Error>(HasSubstr("unknown element type 99")));
-  EXPECT_THAT([] { size_of(static_cast<ElementType>(-1)); },
-              ThrowsMessage<Error>(HasSubstr("unknown element type -1")));
+  EXPECT_ERROR(HasSubstr("the tensor holds f32"), tensor.values<std::int64_t>());
+  EXPECT_ERROR(HasSubstr("24 bytes"), Tensor::of({2, 2}, values));
+  EXPECT_ERROR(HasSubstr("-1"), Tensor::of({-1, 6}, values));
+  EXPECT_ERROR(HasSubstr("unknown element type 99"), Tensor(static_cast<ElementType>(99), {}, {}));
+  EXPECT_ERROR(HasSubstr("unknown element type -1"), size_of(static_cast<ElementType>(-1)));
 }
 
 template <class T>
@@ -205,12 +194,9 @@ TEST(ApiTensor, HoldsAnyNumbersOfCpp) {
 TEST(ApiTensor, LacksMemoryAsAnError) {
   const std::byte one{};
   const auto many = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max());
-  try {
-    Tensor(ElementType::u8, {std::numeric_limits<std::int64_t>::max()}, {&one, many});
-    FAIL() << "it had the memory";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
-  }
+  EXPECT_ERROR_CODE(
+      ErrorCode::out_of_memory,
+      Tensor(ElementType::u8, {std::numeric_limits<std::int64_t>::max()}, {&one, many}));
 }
 
 TEST(Moved, ObjectsAreErrorsAndTensorsStay) {
@@ -219,19 +205,16 @@ TEST(Moved, ObjectsAreErrorsAndTensorsStay) {
   EXPECT_THAT(floats(tensor), ElementsAre(3));
   Session session = Session::load(tests::model);
   const Session to = std::move(session);
-  EXPECT_THAT([&] { session.info(); },
-              ThrowsMessage<Error>(HasSubstr("this session was moved from")));
-  EXPECT_THAT([&] { session.run(sequences_of({3}, 1)); },
-              ThrowsMessage<Error>(HasSubstr("this session was moved from")));
+  EXPECT_ERROR(HasSubstr("this session was moved from"), session.info());
+  EXPECT_ERROR(HasSubstr("this session was moved from"), session.run(sequences_of({3}, 1)));
   Session::Run run = to.start(sequences_of({3}, 1));
   run = to.start(sequences_of({4}, 1));
   Session::Run last = std::move(run);
   EXPECT_EQ(last.finish().at("end_logits").shape(), (std::vector<std::int64_t>{4}));
-  EXPECT_THAT([&] { run.finish(); }, ThrowsMessage<Error>(HasSubstr("this run was moved from")));
+  EXPECT_ERROR(HasSubstr("this run was moved from"), run.finish());
   Tokenizer tokenizer = Tokenizer::load_beside(tests::model);
   const Tokenizer kept = std::move(tokenizer);
-  EXPECT_THAT([&] { tokenizer.size(); },
-              ThrowsMessage<Error>(HasSubstr("this tokenizer was moved from")));
+  EXPECT_ERROR(HasSubstr("this tokenizer was moved from"), tokenizer.size());
 }
 
 }  // namespace

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph mutations, text form and verifier.
-#include <gtest/gtest.h>
-
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::ir {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr std::string_view sample = R"(graph g(%ids: i64[batch, seq], %x: f32[12*batch*seq, 4]) {
   const %table: f32[100, 4] = ...

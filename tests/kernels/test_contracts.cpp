@@ -3,9 +3,6 @@
 // the built programs.
 #include "kernels/contracts.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cctype>
 #include <map>
 #include <set>
@@ -16,13 +13,10 @@
 #include "opencl/context.hpp"
 #include "opencl/sources.hpp"
 #include "tests/kernels/kernel_arguments.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::kernels {
 namespace {
-
-using testing::HasSubstr;
-using tests::error_of;
 
 TEST(Contracts, CodesOfTypesAreThoseOfTheirBuffers) {
   const auto check = [](std::int32_t code) {
@@ -32,7 +26,7 @@ TEST(Contracts, CodesOfTypesAreThoseOfTheirBuffers) {
     const TypedArgument all[] = {x, its_code, y, number, number, number};
     return error_of([&] { check_contract("Cast 'y'", "cast", all); });
   };
-  EXPECT_EQ(check(1), tests::kNoError);
+  EXPECT_EQ(check(1), kNoError);
   EXPECT_EQ(check(2),
             "Cast 'y': argument x of kernel cast is of element type u8, which contradicts from");
 }
@@ -43,7 +37,7 @@ TEST(Contracts, BuffersAndNumbersAreInTheirPlaces) {
   const auto check = [](std::vector<TypedArgument> arguments) {
     return error_of([&] { check_contract("Max 'y'", "dynamic_range", arguments); });
   };
-  EXPECT_EQ(check({buffer, buffer, number}), tests::kNoError);
+  EXPECT_EQ(check({buffer, buffer, number}), kNoError);
   EXPECT_THAT(check({buffer, absent, number}), HasSubstr("absent; the kernel expects a buffer"));
   EXPECT_THAT(
       check({buffer, number, number}),
@@ -61,7 +55,7 @@ TEST(Contracts, BuffersThatMayBeAbsent) {
   const TypedArgument x{.is_buffer = true, .type = ir::DType::f32},
       y{.is_buffer = true, .type = ir::DType::u8}, code{.number = 1}, number{.number = 4};
   const TypedArgument all[] = {x, y, code, x, {.is_absent = true}, number, number, number, number};
-  EXPECT_EQ(error_of([&] { check_contract("Quantize 'y'", "quantize", all); }), tests::kNoError);
+  EXPECT_EQ(error_of([&] { check_contract("Quantize 'y'", "quantize", all); }), kNoError);
 }
 
 TEST(Contracts, AKernelWithoutARowIsRefused) {

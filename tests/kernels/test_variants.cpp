@@ -2,22 +2,15 @@
 // The tables of variants: what they name exists, and which a device gets.
 #include "kernels/variants.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <regex>
 #include <set>
 
 #include "kernels/mergeable.hpp"
 #include "opencl/sources.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::kernels {
 namespace {
-
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsSupersetOf;
 
 opencl::DeviceInfo device_of(const std::string& type) {
   opencl::DeviceInfo info;
@@ -198,7 +191,7 @@ TEST(Variants, WorkGroupsOfSmallTiles) {
   const GemmVariant dpas = gemm_variant_of_program("gemm_s8_matrix");
   for (const GemmVariant& v : with_all_smaller_tiles(dpas, device_of("gpu"), unit))
     items.push_back(v.items);
-  EXPECT_THAT(items, testing::ElementsAre(64, 128, 256));
+  EXPECT_THAT(items, ElementsAre(64, 128, 256));
   EXPECT_EQ(with_tiles(gemm_variant_of_program("gemm_s8_dot4"), {32, 64}).items, 256);
 }
 
@@ -213,12 +206,11 @@ TEST(Variants, OptionsThatOnlyTuningChooses) {
     EXPECT_EQ(made.tiles_of, "mma");
     EXPECT_EQ(made.defines.at("TILE_M"), made.tile_rows);
   }
-  EXPECT_THAT(names,
-              testing::ElementsAre("mma_128x256", "mma_128x128_stages3", "mma_128x128_stages5",
-                                   "mma_128x128_4x2", "mma_64x128_k64_stages3", "mma_64x128_4x2",
-                                   "mma_64x64_k64", "mma_64x64_4x2"));
-  EXPECT_THAT(of, testing::ElementsAre("", "mma", "mma", "mma", "mma_64x128", "mma_64x128",
-                                       "mma_64x64", "mma_64x64"));
+  EXPECT_THAT(names, ElementsAre("mma_128x256", "mma_128x128_stages3", "mma_128x128_stages5",
+                                 "mma_128x128_4x2", "mma_64x128_k64_stages3", "mma_64x128_4x2",
+                                 "mma_64x64_k64", "mma_64x64_4x2"));
+  EXPECT_THAT(of, ElementsAre("", "mma", "mma", "mma", "mma_64x128", "mma_64x128", "mma_64x64",
+                              "mma_64x64"));
 }
 
 TEST(Variants, OptionsWithoutANameAreRefused) {

@@ -3,8 +3,6 @@
 #include "npz/npz.hpp"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -16,7 +14,7 @@
 
 #include "bertcl/error.hpp"
 #include "npz/npy.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::npz {
@@ -24,9 +22,6 @@ namespace {
 
 using ir::DType;
 using ir::Tensor;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using tests::error_of;
 
 // numpy.savez_compressed(f, ids=int64 [[1,2,3],[40,50,60]], half=float16 [1.5,-2]) of NumPy 2.4.6.
 constexpr std::string_view kNumpyFile =
@@ -139,20 +134,19 @@ TEST_F(NpzTest, NoDamageCrashesAndNoneIsReadAsTheSame) {
 }
 
 TEST_F(NpzTest, NamesWhatIsMissingOrWrong) {
-  EXPECT_ERROR(testing::AllOf(HasSubstr("absent.npz"), HasSubstr("No such file")),
+  EXPECT_ERROR(AllOf(HasSubstr("absent.npz"), HasSubstr("No such file")),
                load(folder_ / "absent.npz"));
   EXPECT_ERROR(HasSubstr("is a directory"), load(folder_.path()));
   EXPECT_ERROR(HasSubstr("x.npz"), load(write("x.npz", "words")));
   const Arrays arrays = {{"x", Tensor::scalar(1.0f)}};
-  EXPECT_ERROR(
-      testing::AllOf(HasSubstr("no_folder/x.npz: cannot write"), testing::Not(HasSubstr("tmp: "))),
-      save(folder_ / "no_folder" / "x.npz", arrays));
+  EXPECT_ERROR(AllOf(HasSubstr("no_folder/x.npz: cannot write"), Not(HasSubstr("tmp: "))),
+               save(folder_ / "no_folder" / "x.npz", arrays));
 }
 
 TEST_F(NpzTest, LeavesPipesAndDevicesAlone) {
   const auto pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_ERROR(testing::AllOf(HasSubstr(pipe.string()), HasSubstr("device or a pipe")),
+  EXPECT_ERROR(AllOf(HasSubstr(pipe.string()), HasSubstr("device or a pipe")),
                save(pipe, {{"x", Tensor::scalar(1.0f)}}));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
@@ -161,8 +155,7 @@ TEST_F(NpzTest, AFailedWriteLeavesTheOldFile) {
   const Arrays good = {{"x", Tensor::scalar(1.0f)}};
   save(folder_ / "x.npz", good);
   const Arrays bad = {{"x", Tensor::scalar(1.0f).converted(DType::bf16)}};
-  EXPECT_ERROR(testing::AllOf(HasSubstr("array 'x'"), HasSubstr("bf16")),
-               save(folder_ / "x.npz", bad));
+  EXPECT_ERROR(AllOf(HasSubstr("array 'x'"), HasSubstr("bf16")), save(folder_ / "x.npz", bad));
   EXPECT_EQ(load(folder_ / "x.npz"), good);
   EXPECT_EQ(files(), 1u);
 }
@@ -190,11 +183,11 @@ TEST(Npy, RefusesByName) {
     return error_of([&] { parse_npy(npy(header, data), "array 'x'"); });
   };
   EXPECT_THAT(refusal("{'descr': '<U2', 'fortran_order': False, 'shape': (1,), }", "abcdefgh"),
-              testing::AllOf(HasSubstr("array 'x'"), HasSubstr("'<U2'"), HasSubstr("supported")));
+              AllOf(HasSubstr("array 'x'"), HasSubstr("'<U2'"), HasSubstr("supported")));
   EXPECT_THAT(refusal("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "abcd"),
               HasSubstr("structured types"));
   EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "abcd"),
-              testing::AllOf(HasSubstr("4 bytes"), HasSubstr("f32 [2] needs 8")));
+              AllOf(HasSubstr("4 bytes"), HasSubstr("f32 [2] needs 8")));
   EXPECT_THAT(refusal("{'descr': '<f4', 'shape': (1,), }", "abcd"),
               HasSubstr("must all be present"));
   EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", "abcd"),

@@ -3,15 +3,12 @@
 // refused.
 #include "npz/safetensors.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
 
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::npz {
@@ -19,9 +16,6 @@ namespace {
 
 using ir::DType;
 using ir::Tensor;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using tests::error_of;
 
 class Safetensors : public testing::Test {
  protected:

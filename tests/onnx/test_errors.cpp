@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cannot be read is refused with a message that names the place; damaged bytes never crash.
-#include <gmock/gmock.h>
-
 #include <fstream>
 #include <new>
 #include <random>
@@ -10,19 +8,15 @@
 #include "onnx/tensors.hpp"
 #include "tests/onnx/text_model.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using tests::failure;
-using tests::kNoError;
-using tests::model_of;
+using tests::failure, tests::model_of;
 
 std::string refused(const std::filesystem::path& path) {
-  return tests::error_of([&] { read_model(path); });
+  return error_of([&] { read_model(path); });
 }
 
 onnx::ModelProto with_input(int opset, const std::string& graph) {
@@ -73,7 +67,7 @@ TEST(Errors, TheOperatorsOfTheDocumentationAreTheSupportedOnes) {
   for (std::string line; std::getline(page, line);)
     if (line.starts_with("- `") && line.find('`', 3) != line.npos)
       listed.push_back(line.substr(3, line.find('`', 3) - 3));
-  EXPECT_THAT(listed, testing::ElementsAreArray(supported_operators()))
+  EXPECT_THAT(listed, ElementsAreArray(supported_operators()))
       << "docs/operators.md has a line \"- `NAME`\" for each supported operator, in this order";
 }
 
@@ -137,7 +131,7 @@ TEST(Errors, LackOfMemoryIsNotDamage) {
     try {
       import_model(model, "m.onnx", tensors, [&](int) -> ir::Tensor { throw failure; });
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), testing::StartsWith("m.onnx: "));
+      EXPECT_THAT(error.what(), StartsWith("m.onnx: "));
       return error.code();
     }
     return ErrorCode::internal;

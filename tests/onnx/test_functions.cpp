@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local functions: their attributes, names and overloads.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <map>
 #include <string>
 
 #include "ir/text.hpp"
 #include "tests/onnx/text_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
 
-using testing::HasSubstr;
-using tests::f32;
-using tests::model_of;
-using tests::read;
+using tests::f32, tests::model_of, tests::read;
 
 TEST(Functions, AreInlined) {
   auto model = model_of(13,

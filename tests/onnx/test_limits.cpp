@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small files that ask for much are refused before the work.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include "tests/onnx/text_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
 using tests::failure;
 
 /// Local functions of which each calls the next twice.
@@ -67,7 +65,7 @@ TEST(Limits, ElementsOfATensor) {
     tests::add_value(*m.mutable_graph()->add_input(), "x", 1, {extent, "4096", "n"});
     return m;
   };
-  EXPECT_EQ(failure(model("268435456")), tests::kNoError);  // 2^40 with n = 1
+  EXPECT_EQ(failure(model("268435456")), kNoError);  // 2^40 with n = 1
   EXPECT_THAT(failure(model("268435457")), AllOf(HasSubstr("'x'"), HasSubstr("more elements")));
   EXPECT_THAT(failure(model("9223372036854775807")), HasSubstr("more elements"));
 }

@@ -2,23 +2,15 @@
 // Operands and attributes that ONNX does not allow are refused with the operand and its type, those
 // of another type than the operator computes in are cast.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include "ir/text.hpp"
 #include "tests/onnx/text_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
 
-using testing::HasSubstr;
-using tests::f32;
-using tests::f64;
-using tests::failure;
-using tests::i32;
-using tests::i64;
-using tests::i8;
-using tests::kNoError;
-using tests::model_of;
+using tests::f32, tests::f64, tests::failure, tests::i32, tests::i64, tests::i8, tests::model_of;
 using tests::u8;
 
 struct Input {
@@ -161,7 +153,7 @@ TEST(Operands, ScalesAreStepsAboveZero) {
   for (const char* op : {"QuantizeLinear", "DequantizeLinear"})
     for (const char* scale : {"nan", "inf", "-0.5"})
       EXPECT_THAT(failure(model(op, scale)),
-                  testing::AllOf(HasSubstr("scale 's' is"), HasSubstr("element 1")))
+                  AllOf(HasSubstr("scale 's' is"), HasSubstr("element 1")))
           << op << " " << scale;
   EXPECT_THAT(failure(model("QuantizeLinear", "0")), HasSubstr("a finite number above 0"));
   EXPECT_EQ(failure(model("DequantizeLinear", "0")), kNoError) << "of weights that are all 0";

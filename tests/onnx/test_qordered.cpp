@@ -13,8 +13,7 @@
 namespace bertcl::onnx_io {
 namespace {
 
-using tests::add_value;
-using tests::model_of;
+using tests::add_value, tests::model_of;
 using Bytes = std::vector<std::int8_t>;
 
 constexpr int float_type = 1, int8_type = 3, int32_type = 6;

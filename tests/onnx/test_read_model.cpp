@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // One spelling for every opset, symbols of inputs, branches, external data.
-#include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <memory>
@@ -10,20 +9,12 @@
 #include "ir/text.hpp"
 #include "ops/interpret.hpp"
 #include "tests/onnx/text_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
-using testing::UnorderedElementsAre;
-using tests::f32;
-using tests::failure;
-using tests::i64;
-using tests::model_of;
-using tests::read;
+using tests::f32, tests::failure, tests::i64, tests::model_of, tests::read;
 
 /// The graph text of the nodes between input x and output y.
 std::string imported(int opset, const std::string& nodes, const std::vector<std::string>& shape,

@@ -2,7 +2,6 @@
 // Small ONNX models written as protobuf text.
 #pragma once
 #include <google/protobuf/text_format.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,7 +10,7 @@
 #include "bertcl/error.hpp"
 #include "onnx/proto.hpp"
 #include "onnx/read_model.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::tests {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // CLBlast against a plain loop in double on ragged sizes, and its errors.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <random>
@@ -10,12 +7,10 @@
 #include "opencl/blas.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::opencl {
 namespace {
-
-using ::testing::HasSubstr;
 
 std::vector<float> random_values(size_t count, unsigned seed) {
   std::mt19937 engine(seed);
@@ -95,7 +90,7 @@ TEST(Blas, ErrorsNameTheMatrixAndTheSizes) {
   Gemm g;
   g.m = 4, g.n = 4, g.k = 4;
   const auto message = [&](const Buffer& a, const Buffer& b, Buffer& c) {
-    return tests::error_of([&] { gemm_f32(*context, g, a, b, c, "ffn.0"); });
+    return error_of([&] { gemm_f32(*context, g, a, b, c, "ffn.0"); });
   };
   EXPECT_THAT(message(small, large, large), HasSubstr("ffn.0: GEMM of 4x4x4"));
   EXPECT_THAT(message(small, large, large), HasSubstr("A needs 64 bytes, but its buffer has 16"));
@@ -104,7 +99,7 @@ TEST(Blas, ErrorsNameTheMatrixAndTheSizes) {
   g.k = 0;
   EXPECT_THAT(message(large, large, large), HasSubstr("kInvalidDimension"));
   g.m = 0;
-  EXPECT_EQ(message(large, large, large), tests::kNoError);
+  EXPECT_EQ(message(large, large, large), kNoError);
 }
 
 TEST(Blas, HalfNeedsTheCapability) {

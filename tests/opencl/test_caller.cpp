@@ -2,9 +2,6 @@
 // Contexts, queues, events and buffers of a caller.
 #include "opencl/caller.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -14,12 +11,10 @@
 #include "opencl/context.hpp"
 #include "opencl/device_id.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::opencl {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr const char* kAddToSource = R"CL(
 __kernel void add_to(__global const int* in, __global int* out, int value) {

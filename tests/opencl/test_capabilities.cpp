@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes: what they find agrees with the CPU, what is hidden is absent.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "opencl/cpu_features.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
 namespace {
-
-using ::testing::HasSubstr;
 
 class Probes : public ::testing::Test {
  protected:
@@ -74,8 +69,7 @@ TEST_F(Probes, HiddenCapabilitiesAreAbsent) {
 
 TEST_F(Probes, UnknownNameToHideIsAnError) {
   disable_.set("avx1024");
-  EXPECT_ERROR(testing::AllOf(HasSubstr("avx1024"), HasSubstr("avx512_vnni")),
-               Context::create("cpu"));
+  EXPECT_ERROR(AllOf(HasSubstr("avx1024"), HasSubstr("avx512_vnni")), Context::create("cpu"));
 }
 
 // What is stored from one process and read by the next is what the probes found.

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, selection, buffers, launches and the errors of each.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <cstring>
 #include <numeric>
@@ -11,13 +8,10 @@
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::opencl {
 namespace {
-
-using ::testing::HasSubstr;
-using tests::error_of;
 
 constexpr const char* kAddSource = R"CL(
 #ifndef STEP

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that are opened while other work is done, and whose error is told first.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "opencl/context_future.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::opencl {
 namespace {
-
-using ::testing::HasSubstr;
-using tests::error_of;
 
 TEST(ContextFuture, IsOfNoDeviceUnlessOneIsNamed) {
   EXPECT_FALSE(ContextFuture());

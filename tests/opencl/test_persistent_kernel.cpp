@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches of many steps, each of which reads all that the step before it has written.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <bit>
 #include <numeric>
@@ -14,8 +11,8 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/lacks.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
@@ -152,8 +149,7 @@ TEST_F(PersistentKernelTest, APartThatCannotBeCompiledIsNamed) {
   const std::vector<Kernel> kernels{context_->unbuilt_kernel("ramp", "ramp"),
                                     context_->unbuilt_kernel("broken", "broken")};
   EXPECT_ERROR(
-      testing::AllOf(testing::HasSubstr("compiling, as a part of 'persistent', 'broken.cl'"),
-                     testing::HasSubstr("nowhere")),
+      AllOf(HasSubstr("compiling, as a part of 'persistent', 'broken.cl'"), HasSubstr("nowhere")),
       persistent_kernel_of(*context_, kernels).build());
 }
 
@@ -183,8 +179,8 @@ TEST_F(RunPersistentKernel, ComesFromTheProgramCache) {
     }
     return testing::internal::GetCapturedStderr();
   };
-  EXPECT_THAT(run(), testing::HasSubstr("persistent: stored"));
-  EXPECT_THAT(run(), testing::HasSubstr("persistent: loaded"));
+  EXPECT_THAT(run(), HasSubstr("persistent: stored"));
+  EXPECT_THAT(run(), HasSubstr("persistent: loaded"));
 }
 
 TEST_F(RunPersistentKernel, AddressesAreThoseOfTheBuffers) {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes in a process of their own: what its end means for this one.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <string>
 
@@ -10,16 +7,17 @@
 #include "opencl/context.hpp"
 #include "opencl/probe.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
 namespace {
 
-using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 /// In place of bertcl-probe: a shell script that knows what the real one finds (`found`), and does
-/// `deed` where a probe of that name is not among the skipped ones, its arguments from the third on.
+/// `deed` where a probe of that name is not among the skipped ones, its arguments from the third
+/// on.
 class ProbeProcess : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program cache on disk: cold, warm, damaged, read-only, shared by processes, changed inputs.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,14 +12,13 @@
 #include "opencl/context.hpp"
 #include "opencl/program_cache.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 constexpr const char* kSource =
     "__kernel void f(__global int* out) { out[get_global_id(0)] = VALUE; }";
@@ -298,7 +295,7 @@ TEST_F(ProgramCacheTest, BuildLogNamesTheIncludedFileAndLine) {
   auto context = Context::create("cpu");
   EXPECT_ERROR(HasSubstr("inner.clh:3"), context->kernel("outer", "f"));
   std::ofstream(sources / "outer.cl") << "#include \"absent.clh\"\n";
-  EXPECT_ERROR(testing::AllOf(HasSubstr("absent.clh"), HasSubstr("outer.cl")),
+  EXPECT_ERROR(AllOf(HasSubstr("absent.clh"), HasSubstr("outer.cl")),
                Context::create("cpu")->kernel("outer", "f"));
 }
 

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that are asked for before they are built.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "opencl/context.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
 namespace {
-
-using ::testing::HasSubstr;
 
 /// Kernel files of their own, and no cache, so that whatever is built is built from them.
 class UnbuiltKernel : public ::testing::Test {

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of operators against small results worked out by hand from the ONNX definitions.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "bertcl/error.hpp"
 #include "evaluated.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::ops {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 TEST(Evaluate, RoundsHalfToEven) {
   const auto y = run("graph g(%x: f32[6]) { %y: f32[] = Round(%x) return %y }",
@@ -244,7 +238,7 @@ TEST(Interpret, NamesAMissingInputAndAWrongShape) {
       "graph g(%a: f32[batch, 2], %b: f32[batch, 2]) { %c: f32[batch, 2] = Add(%a, %b) return %c "
       "}");
   const auto message = [&](const std::map<std::string, ir::Tensor>& in) {
-    return tests::error_of([&] { interpret(graph, in); });
+    return error_of([&] { interpret(graph, in); });
   };
   const auto two = floats({1, 2}, {1, 2});
   EXPECT_THAT(message({{"a", two}}), HasSubstr("'b' is missing"));

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of bertcl's own operators against small results worked out by hand from their definitions.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "bertcl/error.hpp"
 #include "evaluated.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::ops {
 namespace {
-
-using testing::ElementsAre;
 
 TEST(EvaluateFused, PoolTakesWhatTheMaskKeeps) {
   const auto pooled = [](const std::string& attributes) {
@@ -52,7 +48,6 @@ TEST(EvaluateFused, AttentionWithABiasAndAWindow) {
              {"bias", floats({1, 1, 3, 3}, {0, std::log(3.0f), 0, 0, 0, 0, 0, 0, 0})}});
     return y[0].to_doubles();
   };
-  using testing::DoubleNear;
   EXPECT_THAT(attended(""),
               ElementsAre(DoubleNear(8, 1e-5), DoubleNear(8, 1e-5), DoubleNear(8, 1e-5)));
   EXPECT_THAT(attended(", window = 1"),

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes with symbols, and the shape arithmetic of exporters.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "ops/infer.hpp"
 #include "ops/op.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::ops {
 namespace {
-
-using testing::ElementsAre, testing::HasSubstr, testing::Pair;
 
 /// The type that inference gives to the first output of a graph text; the declared types of
 /// results are ignored.

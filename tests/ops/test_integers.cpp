@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integers at the ends of their range: arithmetic wraps around, sizes that 64 bits do not hold are
 // refused. The sanitizers (preset `sanitize`) see what overflows without a wrong result.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <limits>
 
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "ops/infer.hpp"
 #include "ops/interpret.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::ops {
 namespace {
-
-using testing::ElementsAre;
 
 constexpr std::int64_t low = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t high = std::numeric_limits<std::int64_t>::max();

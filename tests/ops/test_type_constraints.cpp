@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The element types that each operator takes, and the refusal of others by name.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <limits>
 
 #include "ir/text.hpp"
@@ -10,14 +7,10 @@
 #include "ops/interpret.hpp"
 #include "ops/op.hpp"
 #include "ops/type_constraints.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::ops {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using tests::error_of;
 
 std::string inference_error(const std::string& text) {
   return error_of([&] {
@@ -56,7 +49,7 @@ TEST(TypeConstraints, OperandsOfOneVariableAreOfOneType) {
               HasSubstr("operands have different types: 'x' f32[2, 3] and 's' f64[3]"));
   EXPECT_EQ(inference_error("graph g(%x: f16[2, 3], %s: f32[3]) {"
                             " %y: f16[2, 3] = LayerNormalization(%x, %s) return %y }"),
-            tests::kNoError);
+            kNoError);
   EXPECT_THAT(inference_error("graph g(%x: u8[2, 3], %w: i8[3, 2], %z: i8[]) {"
                               " %y: i32[2, 2] = MatMulInteger(%x, %w, %z) return %y }"),
               HasSubstr("operands have different types: 'x' u8[2, 3] and 'z' i8[]"));

@@ -2,18 +2,11 @@
 // Graphs that a wrong rewrite could leave behind, and what the verifier says of them.
 #include "ops/verify.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "ir/text.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::ops {
 namespace {
-
-using testing::HasSubstr;
-using testing::StartsWith;
-using tests::error_of;
 
 std::string error_in(const std::string& body, const std::string& inputs = "%x: f32[batch, 4]") {
   return error_of([&] {
@@ -25,7 +18,7 @@ std::string error_in(const std::string& body, const std::string& inputs = "%x: f
 TEST(Verify, AcceptsWhatFits) {
   EXPECT_EQ(error_in("const %w: f32[4, 2] = ... const %b: f32[2] = ...\n"
                      "%y: f32[batch, 2] = linear(%x, %w, %b) {activation = \"gelu\"} return %y"),
-            tests::kNoError);
+            kNoError);
 }
 
 TEST(Verify, NamesThePassAndTheNode) {

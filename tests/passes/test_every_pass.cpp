@@ -14,8 +14,7 @@
 namespace bertcl::passes {
 namespace {
 
-using tests::Reference;
-using tests::Tensors;
+using tests::Reference, tests::Tensors;
 
 Tensors by_name(const ir::Graph& graph, std::vector<ir::Tensor> values) {
   Tensors outputs;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants that double and double are refused before they fill the memory.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include "bertcl/error.hpp"
 #include "check.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 
@@ -32,7 +31,7 @@ ir::Graph doubling(int levels, int elements) {
 
 TEST(FoldedBytes, AreLimited) {
   ir::Graph graph = doubling(30, 1000);
-  EXPECT_ERROR(testing::AllOf(testing::HasSubstr("Concat"), testing::HasSubstr("'max_memory'")),
+  EXPECT_ERROR(AllOf(HasSubstr("Concat"), HasSubstr("'max_memory'")),
                fold_constants({}).run(graph));
 }
 

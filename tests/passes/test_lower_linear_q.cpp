@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMuls of quantized operands, or why they stay in float.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include "check.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 
@@ -79,11 +79,10 @@ TEST(LowerLinearQ, LinearsThatCouldOverflowStayInFloat) {
 }})",
                                                k, zero));
   };
-  EXPECT_THAT(lowered(65793), testing::HasSubstr("linear_q("));
-  EXPECT_THAT(lowered(65794), testing::HasSubstr("it sums 65794 products"));
-  EXPECT_THAT(lowered(33025, ", %z"), testing::HasSubstr("linear_q("));
-  EXPECT_THAT(lowered(33026, ", %z"),
-              testing::HasSubstr("an int32 holds the sum of at most 33025"));
+  EXPECT_THAT(lowered(65793), HasSubstr("linear_q("));
+  EXPECT_THAT(lowered(65794), HasSubstr("it sums 65794 products"));
+  EXPECT_THAT(lowered(33025, ", %z"), HasSubstr("linear_q("));
+  EXPECT_THAT(lowered(33026, ", %z"), HasSubstr("an int32 holds the sum of at most 33025"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "check.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 
@@ -327,11 +327,10 @@ TEST(PackTokens, RowsThatTheMaskHidesCannotBeMixed) {
     pack_tokens().run(g);
   };
   EXPECT_NO_THROW(pack("f32[batch, seq, 4] = Relu(%a)"));
-  EXPECT_EQ(
-      tests::error_of([&] { pack("f32[batch, 4] = ReduceMean(%a) {axes = [1], keepdims = 0}"); }),
-      "ReduceMean (result 'y'): its result depends on the rows of padding, which the mask "
-      "of attention hides, too; give it the mask, or skip the compiler passes "
-      "find_attention and drop_row_mask");
+  EXPECT_EQ(error_of([&] { pack("f32[batch, 4] = ReduceMean(%a) {axes = [1], keepdims = 0}"); }),
+            "ReduceMean (result 'y'): its result depends on the rows of padding, which the mask "
+            "of attention hides, too; give it the mask, or skip the compiler passes "
+            "find_attention and drop_row_mask");
 }
 
 TEST(PackTokens, ConstantRowsOfTokensArePacked) {

@@ -4,6 +4,7 @@
 
 #include "attention_graphs.hpp"
 #include "check.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 namespace {
@@ -99,7 +100,7 @@ TEST(QuantizedAttention, ANegativeFactorOfTheScoresStaysUnfused) {
   for (const std::string_view scores :
        {std::string_view("  %s: f32[batch, 2, seq, seq] = Div(%0, %two)"), quantized_scores}) {
     const std::string graph = all_quantized(scores, quantized_context);
-    EXPECT_THAT(after(find_attention(), graph), testing::HasSubstr("attention("));
+    EXPECT_THAT(after(find_attention(), graph), HasSubstr("attention("));
     EXPECT_UNCHANGED(find_attention(), replaced(graph, "%two: f32[] = 2", "%two: f32[] = -2"));
   }
 }

@@ -2,15 +2,11 @@
 // Which values have a row for each token, where the file fixes the length of sequences.
 #include "passes/token_values.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "ir/text.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 namespace {
-
-using testing::UnorderedElementsAre;
 
 std::set<std::string> names_of_tokens(std::string_view text) {
   const ir::Graph graph = ir::parse(text);

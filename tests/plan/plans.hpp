@@ -9,7 +9,7 @@
 #include "opencl/capabilities.hpp"
 #include "plan/builder.hpp"
 #include "plan/precision.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 
@@ -23,7 +23,7 @@ inline Plan plan_of(std::string_view text, const Options& options = {}) {
 }
 
 inline std::string refusal(std::string_view text, const Options& options = {}) {
-  return tests::error_of([&] { plan_of(text, options); });
+  return error_of([&] { plan_of(text, options); });
 }
 
 }  // namespace bertcl::plan

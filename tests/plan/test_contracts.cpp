@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans give kernels buffers of the element types that they read.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "ir/text.hpp"
 #include "plan/builder.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-using testing::HasSubstr;
-using tests::error_of;
 
 std::string plan_error(const std::string& graph) {
   static const auto context = opencl::Context::create("cpu");

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of small graphs: views, variants, notes on MatMuls that stay float, refusals.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "plans.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::Pair;
 
 constexpr std::string_view linear = R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which operators have a kernel, as docs/operators.md says.
-#include <gmock/gmock.h>
-
 #include <fstream>
 #include <set>
 #include <string>
@@ -10,6 +8,7 @@
 #include "ops/op.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -27,7 +26,7 @@ TEST(Operators, TheDocumentationMarksThoseWithoutAKernel) {
     if (ops::find(name) && !find_lowering(name) && !kReplaced.contains(name))
       without.push_back(name);
   }
-  EXPECT_THAT(marked, testing::ElementsAreArray(without));
+  EXPECT_THAT(marked, ElementsAreArray(without));
   EXPECT_FALSE(without.empty());
 }
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of rotary and relative positions.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "plans.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(Positions, TheSequencesOfRotaryLieOnTheAxisThatIsNeverPadded) {
   const Plan plan = plan_of(R"(graph g(%x: f32[tokens, 8], %o: i32[offsets]) {

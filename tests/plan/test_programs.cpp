@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of a plan: asked for by all its nodes first, then built, with count and blame.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <set>
 
@@ -11,16 +9,12 @@
 #include "opencl/cl.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/lacks.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using tests::error_of;
 
 constexpr std::string_view kGraph = R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]
@@ -52,7 +46,7 @@ TEST(Programs, WhatDoesNotBuildIsToldWithItsNode) {
   const tests::ScratchFolder folder;
   folder.write("elementwise_unary.cl", "__kernel void unary_f32() { undeclared = 1; }");
   const tests::ScopedVariable kernels("BERTCL_KERNELS", folder.path().string());
-  EXPECT_ERROR(AllOf(testing::StartsWith("Relu (result 'r'): "), HasSubstr("elementwise_unary.cl"),
+  EXPECT_ERROR(AllOf(StartsWith("Relu (result 'r'): "), HasSubstr("elementwise_unary.cl"),
                      HasSubstr("undeclared")),
                make_plan(ir::parse(kGraph), opencl::Context::create("cpu"), {}));
 }
@@ -77,7 +71,7 @@ TEST(Programs, EveryKernelOfAStepTakesItsArguments) {
     step.alternatives.push_back({8, "third", b.kernel(rows, rows), {}});
     return error_of([&] { b.finish(); });
   };
-  EXPECT_EQ(finish("one", "one", "one"), tests::kNoError);
+  EXPECT_EQ(finish("one", "one", "one"), kNoError);
   const std::string refusal = "Relu 'r': kernel two takes 2 arguments, got 1";
   EXPECT_EQ(finish("two", "one", "one"), refusal);
   EXPECT_EQ(finish("one", "two", "one"), refusal);

@@ -3,18 +3,14 @@
 #include "plan/report.hpp"
 
 #include <fmt/ranges.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "ir/text.hpp"
 #include "passes/pass.hpp"
 #include "plan/builder.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Plan plan_of_ops(const std::vector<std::string>& ops) {
   Plan plan;

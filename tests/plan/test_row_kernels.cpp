@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches of row kernels by work-groups.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "ir/text.hpp"
 #include "plan/builder.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-using testing::HasSubstr;
 
 Plan plan_without_rows(std::string_view text) {
   Options options;
@@ -53,9 +49,9 @@ TEST(RowKernels, RowsThatNoWorkGroupKeepsSayWhy) {
   return %y as y
 }})";
   const auto refusal = [](const std::string& graph, const std::string& columns) {
-    return tests::error_of([&] { plan_without_rows(fmt::format(fmt::runtime(graph), columns)); });
+    return error_of([&] { plan_without_rows(fmt::format(fmt::runtime(graph), columns)); });
   };
-  EXPECT_EQ(refusal(quantize, "8192"), tests::kNoError);
+  EXPECT_EQ(refusal(quantize, "8192"), kNoError);
   for (const std::string& graph : {quantize, norm})
     EXPECT_THAT(refusal(graph, "8193"), HasSubstr("; group: its rows have 8193 columns, a "
                                                   "work-group holds at most 8192; rows: disabled"));

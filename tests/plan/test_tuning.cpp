@@ -2,20 +2,14 @@
 // The file of measured choices: what is read from it, and what is not.
 #include "plan/tuning.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <iterator>
 
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-using testing::HasSubstr;
-using tests::kNoError;
 
 Tuning example() {
   Tuning tuning{"a device", "1.0", "2026-11-22", {}};
@@ -25,7 +19,7 @@ Tuning example() {
 }
 
 std::string tuning_error(const std::string& text) {
-  return tests::error_of([&] { parse_tuning(text); });
+  return error_of([&] { parse_tuning(text); });
 }
 
 std::string file_of(const std::string& by_rows) {

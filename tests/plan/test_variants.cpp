@@ -2,16 +2,11 @@
 // Which variant of an op is taken, and what the report says of those above it.
 #include "plan/variants.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "ir/text.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-using testing::HasSubstr;
 
 struct Variant {
   std::string name;
@@ -68,10 +63,10 @@ TEST_F(Variants, WhatIsMadeForAnotherKindOfDeviceIsNoReason) {
 }
 
 TEST_F(Variants, TheReferenceIsNotTakenAgainstTheWishOfTheCaller) {
-  EXPECT_ERROR(testing::AllOf(
-                   HasSubstr("Relu (result 'y')"),
-                   HasSubstr("flying: the device has no wings; running: disabled; ref: disabled")),
-               choose_without("running,ref"));
+  EXPECT_ERROR(
+      AllOf(HasSubstr("Relu (result 'y')"),
+            HasSubstr("flying: the device has no wings; running: disabled; ref: disabled")),
+      choose_without("running,ref"));
 }
 
 // 12 tiles of 128 x 128 for each 128 rows of a GEMM with 1536 columns.

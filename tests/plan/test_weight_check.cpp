@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // NaN and infinity in constants: told by name and place, wherever the plan keeps them.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 
 #include "ir/text.hpp"
 #include "plan/builder.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using tests::error_of;
-using tests::kNoError;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -66,7 +59,7 @@ TEST(WeightCheck, TellsNameAndFirstPlace) {
 TEST(WeightCheck, AnOptionThatTheCallerDoesNotHaveIsNotNamed) {
   for (const char* name : {"weight", "small"})
     EXPECT_THAT(weight_error(graph_with(name, 0, kNaN)),
-                testing::EndsWith("the file is damaged or training diverged"))
+                EndsWith("the file is damaged or training diverged"))
         << name;
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs of fused operators, before and after these are expanded.
 #pragma once
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,6 +13,7 @@
 #include "quant/graph/expand_fused.hpp"
 #include "quant/graph/opset.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::quant::tests {
 
@@ -115,10 +113,9 @@ inline void expect_same(Fused& fused, std::int64_t count = 1) {
   const auto before = ops::interpret(model.import(), fused.inputs);
   const Expanded done = expand_fused(model);
   EXPECT_EQ(done.count, count);
-  EXPECT_THAT(done.whole, testing::IsEmpty());
-  EXPECT_THAT(ops_of(model), testing::Not(testing::AnyOf(testing::Contains("Attention"),
-                                                         testing::Contains("MultiHeadAttention"),
-                                                         testing::Contains("FusedMatMul"))));
+  EXPECT_THAT(done.whole, IsEmpty());
+  EXPECT_THAT(ops_of(model), Not(AnyOf(Contains("Attention"), Contains("MultiHeadAttention"),
+                                       Contains("FusedMatMul"))));
   raise_opset(model, [](const std::string&) { return std::optional<std::size_t>{}; });
   const auto after = ops::interpret(model.import(), fused.inputs);
   ASSERT_EQ(before.size(), after.size());

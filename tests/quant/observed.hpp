@@ -18,9 +18,7 @@ extern const Method minmax, percentile, entropy, mse, torch_percentile, torch_en
 
 namespace bertcl::quant::tests {
 
-using bertcl::tests::device;
-using bertcl::tests::expect_equal;
-using bertcl::tests::upload;
+using bertcl::tests::device, bertcl::tests::expect_equal, bertcl::tests::upload;
 
 /// Integers spread over 0 .. 1008, shifted and scaled.
 inline std::vector<float> batch(std::int64_t seed, std::int64_t count, float scale, float offset) {

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statistics of channels and GPTQ against plain C++.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "bertcl/error.hpp"
 #include "quant/calibration/channel_statistics.hpp"
 #include "quant/transforms/gptq.hpp"
 #include "tests/kernels_cl/device_test.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
 
-using bertcl::tests::device;
-using bertcl::tests::normal_values;
-using bertcl::tests::upload;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using bertcl::tests::device, bertcl::tests::normal_values, bertcl::tests::upload;
 using Matrix = Eigen::MatrixXd;
 
 /// Rows of x in batches of these sizes.
@@ -54,14 +47,12 @@ TEST(ChannelObserver, EqualsPlainStatistics) {
 
 TEST(ChannelObserver, RefusesNanAndNothing) {
   ChannelObserver observer(device(), "/layer/x");
-  EXPECT_THAT([&] { observer.statistics(); },
-              ThrowsMessage<Error>(HasSubstr("'/layer/x' has no statistics")));
+  EXPECT_ERROR(HasSubstr("'/layer/x' has no statistics"), observer.statistics());
   std::vector<float> x(40, 1.0f);
   x[27] = NAN;
   observer.observe(upload(x), 2, 20);
-  EXPECT_THAT([&] { observer.statistics(); }, ThrowsMessage<Error>(HasSubstr("NaN")));
-  EXPECT_THAT([&] { observer.observe(upload(x), 4, 10); },
-              ThrowsMessage<Error>(HasSubstr("had 20 channels and now has 10")));
+  EXPECT_ERROR(HasSubstr("NaN"), observer.statistics());
+  EXPECT_ERROR(HasSubstr("had 20 channels and now has 10"), observer.observe(upload(x), 4, 10));
 }
 
 TEST(GramObserver, EqualsPlainProduct) {
@@ -237,18 +228,12 @@ TEST(Gptq, IsTheNearestIntegerWhereInputsAreIndependent) {
 }
 
 TEST(Gptq, RefusesWhatDoesNotFit) {
-  EXPECT_THAT(
-      [] {
-        gptq_round(std::vector(6, 1.0f), GramFactor(std::vector(16, 1.0f)), std::vector{1.0f},
-                   std::vector<std::int32_t>{0}, -127, 127);
-      },
-      ThrowsMessage<Error>(HasSubstr("does not match")));
-  EXPECT_THAT(
-      [] {
-        gptq_round(std::vector(4, 1.0f), GramFactor(std::vector{NAN, 0.f, 0.f, 1.f}),
-                   std::vector{1.0f}, std::vector<std::int32_t>{0}, -127, 127);
-      },
-      ThrowsMessage<Error>(HasSubstr("NaN")));
+  EXPECT_ERROR(HasSubstr("does not match"),
+               gptq_round(std::vector(6, 1.0f), GramFactor(std::vector(16, 1.0f)),
+                          std::vector{1.0f}, std::vector<std::int32_t>{0}, -127, 127));
+  EXPECT_ERROR(HasSubstr("NaN"),
+               gptq_round(std::vector(4, 1.0f), GramFactor(std::vector{NAN, 0.f, 0.f, 1.f}),
+                          std::vector{1.0f}, std::vector<std::int32_t>{0}, -127, 127));
 }
 
 // Sums of many equal rows in f32 may err by more than 1 % of the diagonal.
@@ -261,8 +246,8 @@ TEST(Gptq, DampsARoundedGramMatrixMore) {
       gptq_round(w, with(1.05f), std::vector{1.0f}, std::vector<std::int32_t>{0}, -127, 127).size(),
       2u);
   EXPECT_NO_THROW(with(1.9f));
-  EXPECT_THAT([&] { with(2.5f); }, ThrowsMessage<Error>(HasSubstr("not positive definite")));
+  EXPECT_ERROR(HasSubstr("not positive definite"), with(2.5f));
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bias correction: the shift of a MatMul, measured and subtracted.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "quant/analysis/output_error.hpp"
@@ -11,13 +8,12 @@
 #include "runtime/session.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 #include "tests/quant/planted.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
 
-using bertcl::tests::device;
-using bertcl::tests::normal_values;
-using bertcl::tests::upload;
+using bertcl::tests::device, bertcl::tests::normal_values, bertcl::tests::upload;
 
 TEST(BiasCorrection, ObservesWhatQuantizationShifts) {
   for (const ir::DType type : {ir::DType::u8, ir::DType::i8})
@@ -70,7 +66,7 @@ TEST(BiasCorrection, TheShiftIsThatOfTheMeans) {
   for (std::int64_t j = 0; j < n; ++j) EXPECT_NEAR(found[j], expected[j], 1e-9);
 }
 
-using BiasCorrections = tests::PlantedTest;
+using BiasCorrections = PlantedTest;
 
 /// Mean by token of the start logits of `model` less those of the float one.
 double mean_shift(const std::filesystem::path& model, const std::filesystem::path& reference,
@@ -90,7 +86,7 @@ double mean_shift(const std::filesystem::path& model, const std::filesystem::pat
 /// Weights of the head that all lie 0.4 steps above an integer, and a channel that sets the step:
 /// in nearest integers the logits are lower by the sum of what is lost.
 TEST_F(BiasCorrections, TakeAPlantedShiftAway) {
-  tests::TinyBert bert;
+  TinyBert bert;
   auto& graph = bert.builder().graph();
   change(graph, "onnx::MatMul_6", [](std::vector<float>& weight) {
     for (std::size_t i = 0; i < weight.size(); ++i)
@@ -124,4 +120,4 @@ TEST_F(BiasCorrections, AreThoseOfAllMatMulsWithABias) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -18,10 +18,8 @@
 #include "tests/quant/tiny_bert.hpp"
 #include "tests/support/scratch_folder.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using tests::TinyBert;
 
 constexpr std::int64_t kLong = 3, kShort = 2;
 
@@ -38,7 +36,7 @@ std::map<std::string, ir::Tensor> batch(unsigned seed) {
   std::mt19937 generator(seed);
   std::vector<std::int64_t> ids(2 * kLong), mask(2 * kLong);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = static_cast<std::int64_t>(generator() % tests::kTinyVocabulary);
+    ids[i] = static_cast<std::int64_t>(generator() % kTinyVocabulary);
     mask[i] = i < kLong + kShort;
   }
   return {{"input_ids", ir::Tensor::of<std::int64_t>({2, kLong}, ids)},
@@ -51,7 +49,7 @@ SampleSource samples() {
     Sample sample;
     std::mt19937 generator(static_cast<unsigned>(left));
     for (int i = 0; i < 20; ++i)
-      sample.ids.push_back(static_cast<std::int64_t>(generator() % tests::kTinyVocabulary));
+      sample.ids.push_back(static_cast<std::int64_t>(generator() % kTinyVocabulary));
     return sample;
   };
 }
@@ -222,4 +220,4 @@ INSTANTIATE_TEST_SUITE_P(All, Presets,
                                          "ort-migraphx", "qdqbert", "migraphx-native", "qordered"));
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dynamic quantization: the integer MatMuls that are written, what stays in float, refusals.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 
-#include "bertcl/error.hpp"
 #include "quant/quantizer.hpp"
 #include "tests/quant/tiny_bert.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using tests::GraphBuilder;
-using tests::producer;
 
 class Dynamic : public testing::Test {
  protected:
@@ -32,7 +23,7 @@ class Dynamic : public testing::Test {
     return Model::load(options_.output);
   }
   Model quantized_bert() {
-    tests::TinyBert bert;
+    TinyBert bert;
     return quantized(bert.builder());
   }
 
@@ -153,8 +144,8 @@ TEST_F(Dynamic, WeightsWithoutAScaleForEachColumnStayInFloat) {
   options_.weights.axes = {{"MatMul", 0}};
   GraphBuilder g = two_readers();
   Model::of(std::move(g.model()), "m").save(options_.model);
-  EXPECT_THAT([&] { quantize_dynamic(options_, scales_); },
-              testing::ThrowsMessage<Error>(HasSubstr("its weight has scales along axis 0")));
+  EXPECT_ERROR(HasSubstr("its weight has scales along axis 0"),
+               quantize_dynamic(options_, scales_));
 
   options_.weights.axes.clear();
   GraphBuilder vector = two_readers();
@@ -175,14 +166,14 @@ TEST_F(Dynamic, ColumnsOfBatchedWeightsHaveNoZeroPoints) {
          "y");
   g.output("y", {1, 2, 2});
   GraphBuilder copy = g;
-  EXPECT_EQ(tests::find_node(quantized(copy).graph(), "MatMulInteger")->input_size(), 3);
+  EXPECT_EQ(find_node(quantized(copy).graph(), "MatMulInteger")->input_size(), 3);
   options_.weights.per_channel = false;
-  EXPECT_EQ(tests::find_node(quantized(g).graph(), "MatMulInteger")->input_size(), 3);
+  EXPECT_EQ(find_node(quantized(g).graph(), "MatMulInteger")->input_size(), 3);
   options_.weights.scheme = {ir::DType::u8, false};
   GraphBuilder other;
   other.node("MatMul", {other.input("x", {2, 2}), other.weight("w", {1, 2, 1}, {1, -2})}, "y");
   other.output("y", {1, 2, 1});
-  EXPECT_EQ(tests::find_node(quantized(other).graph(), "MatMulInteger")->input_size(), 4);
+  EXPECT_EQ(find_node(quantized(other).graph(), "MatMulInteger")->input_size(), 4);
 }
 
 TEST_F(Dynamic, SumsThatAnInt32MayNotHoldStayInFloat) {
@@ -260,12 +251,12 @@ TEST_F(Dynamic, AScaleForEachToken) {
     const auto& y = *producer(graph, "y");
     EXPECT_EQ(way(graph, y.input(1), "x_quantized"), "Mul Cast MatMulInteger ");
     EXPECT_EQ(way(graph, "x_quantized", "x"), "Cast Round Div ");
-    const auto& reduce = *tests::find_node(graph, "ReduceMax");
+    const auto& reduce = *find_node(graph, "ReduceMax");
     EXPECT_EQ(reduce.input_size(), opset < 18 ? 1 : 2);
     EXPECT_EQ(find_attribute(reduce, "axes") != nullptr, opset < 18);
     const auto& matmul = *producer(graph, "y_node_quant_scaled");
     EXPECT_EQ(matmul.input(1), "w_scale");
-    const auto& integers = *tests::find_node(graph, "MatMulInteger");
+    const auto& integers = *find_node(graph, "MatMulInteger");
     EXPECT_THAT(integers.input(), ElementsAre("x_quantized", "w_quantized", "", "w_zero_point"));
     EXPECT_EQ(count(m, "Abs"), 1);
     EXPECT_EQ(count(m, "MatMulInteger"), 2);
@@ -274,17 +265,12 @@ TEST_F(Dynamic, AScaleForEachToken) {
 }
 
 TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
-  tests::TinyBert bert;
+  TinyBert bert;
   Model::of(std::move(bert.builder().model()), "m").save(options_.model);
   const auto refusal = [&](const auto& change) {
     Options options = options_;
     change(options);
-    std::string message;
-    try {
-      quantize_dynamic(options, scales_);
-    } catch (const Error& error) {
-      message = error.what();
-    }
+    const std::string message = error_of([&] { quantize_dynamic(options, scales_); });
     EXPECT_FALSE(std::filesystem::exists(options.output));
     return message;
   };
@@ -313,4 +299,4 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entropy against its definitions, bin by bin, and against ranges of onnxruntime 1.31.1.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,11 +7,10 @@
 #include "bertcl/error.hpp"
 #include "quant/calibration/observer.hpp"
 #include "tests/quant/observed.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using namespace tests;
 
 MethodOptions with(int bins, int quantized_bins) {
   MethodOptions options;
@@ -132,8 +129,7 @@ TEST(Entropy, SymmetricTakesTheLargerEnd) {
 TEST(Entropy, NamesTheFault) {
   EXPECT_THROW(entropy.observer(device(), with(64, 128), "t"), Error);
   EXPECT_THROW(entropy.observer(device(), with(64, 1), "t"), Error);
-  EXPECT_THAT([] { entropy.observer(device(), {}, "hidden")->range(); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("'hidden'")));
+  EXPECT_ERROR(HasSubstr("'hidden'"), entropy.observer(device(), {}, "hidden")->range());
 }
 
 /// `_compute_amax_entropy` of pytorch-quantization, step by step; the end of the best stretch.
@@ -184,4 +180,4 @@ TEST(TorchEntropy, IsItsDefinition) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fused attention in plain operators: values, names, and what stays whole.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "bertcl/error.hpp"
 #include "quant/graph/expand_fused.hpp"
 #include "tests/quant/fused_graph.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
 
 using ir::Sizes;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::IsSupersetOf;
-using testing::Pair;
-using tests::expect_same;
-using tests::Fused;
-using tests::GraphBuilder;
-using tests::names_of;
-using tests::ops_of;
-using tests::two_layers;
-using tests::whole;
 
 enum class Mask { none, ends, ends_and_starts, keys, rows_and_keys };
 constexpr Mask kMasks[] = {Mask::none, Mask::ends, Mask::ends_and_starts, Mask::keys,
@@ -347,4 +334,4 @@ TEST(ExpandAttention, AMaskOfUnknownTypeStaysWhole) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // FusedMatMul in plain operators: values, names, and what stays whole.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "quant/graph/expand_fused.hpp"
 #include "tests/quant/fused_graph.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
 
 using ir::Sizes;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Pair;
-using tests::Fused;
 
 TEST(ExpandFusedMatMul, OfEveryForm) {
   for (const std::int64_t a : {0, 1})
@@ -29,7 +24,7 @@ TEST(ExpandFusedMatMul, OfEveryForm) {
             .set("transB", b)
             .set("alpha", alpha)
             .output("y");
-        tests::expect_same(f);
+        expect_same(f);
       }
 }
 
@@ -41,7 +36,7 @@ TEST(ExpandFusedMatMul, GetsItsNameBack) {
   f.builder().output("y");
   Model model = f.model();
   expand_fused(model);
-  EXPECT_THAT(tests::names_of(model), ElementsAre("/layer/MatMul", "/layer/MatMul_Mul"));
+  EXPECT_THAT(names_of(model), ElementsAre("/layer/MatMul", "/layer/MatMul_Mul"));
 }
 
 TEST(ExpandFusedMatMul, HalvesStayWhole) {
@@ -50,8 +45,8 @@ TEST(ExpandFusedMatMul, HalvesStayWhole) {
   f.node("Cast", {"x"}, "half", "").set("to", std::int64_t{onnx::TensorProto::FLOAT16});
   f.builder().half_weight("w", {4, 4}, std::vector<float>(16, 1.0f));
   f.node("FusedMatMul", {"half", "w"}, "y").output("y");
-  EXPECT_THAT(tests::whole(f), ElementsAre(Pair("y_node", HasSubstr("f32"))));
+  EXPECT_THAT(whole(f), ElementsAre(Pair("y_node", HasSubstr("f32"))));
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Histograms on the device and their growth against plain C++.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "bertcl/error.hpp"
 #include "quant/calibration/device_histogram.hpp"
 #include "tests/quant/observed.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using namespace tests;
 
 TEST(DeviceHistogram, CountsAsNumpyWhereNothingGrows) {
   // The largest batch comes first, so that all later ones fall into its bins.
@@ -188,4 +184,4 @@ TEST(Histogram, CoarseBinsHoldTheirValuesToWithinABin) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges on the device against plain C++.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -9,11 +7,10 @@
 #include "quant/calibration/device_range.hpp"
 #include "quant/calibration/observer.hpp"
 #include "tests/quant/observed.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using namespace tests;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -66,21 +63,15 @@ TEST(MinMax, IsTheRangeOfAllBatches) {
 }
 
 TEST(MinMax, NamesATensorWithoutRange) {
-  const auto message = [](const std::vector<float>& x) -> std::string {
+  const auto message = [](const std::vector<float>& x) {
     const auto observer = minmax.observer(device(), {}, "hidden");
     if (!x.empty()) observe(*observer, x);
-    try {
-      observer->range();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return error_of([&] { observer->range(); });
   };
-  EXPECT_THAT(message({}), testing::AllOf(testing::HasSubstr("'hidden'"),
-                                          testing::HasSubstr("no calibration sample")));
-  EXPECT_THAT(message({1, kNan, 2}), testing::HasSubstr("NaN"));
-  EXPECT_THAT(message({1, -kInf, 2}), testing::HasSubstr("infinite"));
-  EXPECT_EQ(message({1, 2}), "");
+  EXPECT_THAT(message({}), AllOf(HasSubstr("'hidden'"), HasSubstr("no calibration sample")));
+  EXPECT_THAT(message({1, kNan, 2}), HasSubstr("NaN"));
+  EXPECT_THAT(message({1, -kInf, 2}), HasSubstr("infinite"));
+  EXPECT_EQ(message({1, 2}), kNoError);
 }
 
 TEST(MinMax, Symmetric) {
@@ -125,8 +116,7 @@ TEST(MinMax, MovingAverage) {
 TEST(MinMax, MovingAverageNamesTheFault) {
   MethodOptions options;
   options.moving_average = true;
-  EXPECT_THAT([&] { minmax.observer(device(), options, "hidden")->range(); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("'hidden'")));
+  EXPECT_ERROR(HasSubstr("'hidden'"), minmax.observer(device(), options, "hidden")->range());
   options.averaging_constant = 1.5;
   EXPECT_THROW(minmax.observer(device(), options, "t"), Error);
   options = {};
@@ -136,4 +126,4 @@ TEST(MinMax, MovingAverageNamesTheFault) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model that is changed: raised to a later opset, and written with all that it needs.
-#include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,17 +10,11 @@
 #include "quant/graph/opset.hpp"
 #include "tests/quant/graphs.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
-using tests::find_node;
-using tests::GraphBuilder;
-using tests::producer;
 
 class Opset : public testing::Test {
  protected:
@@ -80,10 +72,8 @@ TEST_F(Opset, SoftmaxOverTheLastAxis) {
     const Model m = raised(softmax(axis), rank);
     EXPECT_EQ(int_attribute(*find_node(m.graph(), "Softmax"), "axis", 9), -1);
   }
-  EXPECT_THAT([] { raised(softmax(std::nullopt), 4); },
-              ThrowsMessage<Error>(HasSubstr("'y_node'")));
-  EXPECT_THAT([] { raised(softmax(3), std::nullopt); },
-              ThrowsMessage<Error>(HasSubstr("unknown rank")));
+  EXPECT_ERROR(HasSubstr("'y_node'"), raised(softmax(std::nullopt), 4));
+  EXPECT_ERROR(HasSubstr("unknown rank"), raised(softmax(3), std::nullopt));
 }
 
 TEST_F(Opset, OlderForms) {
@@ -111,9 +101,8 @@ TEST_F(Opset, OlderForms) {
 TEST_F(Opset, RefusesWhatItCannotRaise) {
   GraphBuilder g(9);
   g.node("Upsample", {g.input("x")}, "y");
-  EXPECT_THAT([&] { raised(g); },
-              ThrowsMessage<Error>(testing::AllOf(HasSubstr("'y_node'"), HasSubstr("Upsample"))));
-  EXPECT_THAT([] { raised(GraphBuilder(8)); }, ThrowsMessage<Error>(HasSubstr("opset 8")));
+  EXPECT_ERROR(AllOf(HasSubstr("'y_node'"), HasSubstr("Upsample")), raised(g));
+  EXPECT_ERROR(HasSubstr("opset 8"), raised(GraphBuilder(8)));
   GraphBuilder newest(21);
   newest.node("Upsample", {newest.input("x")}, "y");
   EXPECT_EQ(opset_of(raised(newest).proto()), 21);
@@ -143,13 +132,10 @@ TEST_F(Opset, LocalFunctionsGoWithTheModel) {
   EXPECT_EQ(with(11, relu).proto().functions(0).opset_import(0).version(), 13);
   EXPECT_EQ(with(17, relu).proto().functions(0).opset_import(0).version(), 17);
   // It cannot read an initializer of the model, which the axes would become.
-  EXPECT_THAT(
-      [&] {
-        with(11,
-             "node { op_type: 'Unsqueeze' name: 'lift' input: 'a' output: 'r' attribute { "
-             "name: 'axes' type: INTS ints: 0 } }");
-      },
-      ThrowsMessage<Error>(HasSubstr("'lift' (Unsqueeze) of a local function cannot be upgraded")));
+  EXPECT_ERROR(HasSubstr("'lift' (Unsqueeze) of a local function cannot be upgraded"),
+               with(11,
+                    "node { op_type: 'Unsqueeze' name: 'lift' input: 'a' output: 'r' attribute { "
+                    "name: 'axes' type: INTS ints: 0 } }"));
 }
 
 class Save : public testing::Test {
@@ -251,11 +237,9 @@ TEST_F(Save, LeavesNothingWhereItFails) {
 }
 
 TEST(Model, NamesWhatIsNoModel) {
-  EXPECT_THAT([] { Model::load("/absent/m.onnx"); },
-              ThrowsMessage<Error>(HasSubstr("/absent/m.onnx")));
-  EXPECT_THAT([] { Model::load(bertcl::tests::source_file("README.md")); },
-              ThrowsMessage<Error>(HasSubstr("not an ONNX")));
+  EXPECT_ERROR(HasSubstr("/absent/m.onnx"), Model::load("/absent/m.onnx"));
+  EXPECT_ERROR(HasSubstr("not an ONNX"), Model::load(bertcl::tests::source_file("README.md")));
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

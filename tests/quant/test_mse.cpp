@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // MSE against its definition, bin by bin and bound by bound.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "bertcl/error.hpp"
 #include "quant/calibration/observer.hpp"
 #include "tests/quant/observed.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using namespace tests;
 
 MethodOptions with(int bins, Scheme scheme) {
   MethodOptions options;
@@ -128,14 +125,12 @@ TEST(Mse, ConstantTensors) {
 
 TEST(Mse, NamesTheFault) {
   MethodOptions options = with(128, {ir::DType::i8, true});
-  EXPECT_THAT([&] { mse.observer(device(), options, "t"); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("128 bins")));
+  EXPECT_ERROR(HasSubstr("128 bins"), mse.observer(device(), options, "t"));
   options.bins = 2048;
   options.stride = 0;
   EXPECT_THROW(mse.observer(device(), options, "t"), Error);
-  EXPECT_THAT([] { mse.observer(device(), {}, "hidden")->range(); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("'hidden'")));
+  EXPECT_ERROR(HasSubstr("'hidden'"), mse.observer(device(), {}, "hidden")->range());
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

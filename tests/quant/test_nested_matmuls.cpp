@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMuls in functions and in graphs inside nodes are reported.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "bertcl/error.hpp"
 #include "quant/placement/nested_matmuls.hpp"
 #include "quant/quantizer.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::Field;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
-using tests::GraphBuilder;
 
 /// A function of x and w with the nodes of `body`.
 void define_function(GraphBuilder& g, const std::string& name, GraphBuilder body) {
@@ -94,9 +84,8 @@ TEST(NestedMatMuls, AreInTheReportOrTheRefusal) {
   GraphBuilder g = layers();
   g.output("y", {2, 4});
   Model::of(g.model(), "m").save(options.model);
-  EXPECT_THAT([&] { quantize_dynamic(options); },
-              ThrowsMessage<Error>(
-                  AllOf(HasSubstr("nothing to quantize"), HasSubstr("inside function 'Layer'"))));
+  EXPECT_ERROR(AllOf(HasSubstr("nothing to quantize"), HasSubstr("inside function 'Layer'")),
+               quantize_dynamic(options));
   g.node("MatMul", {"y", g.weight("v", {4, 2}, std::vector<float>(8, 0.5f))}, "head");
   g.output("head", {2, 2});
   Model::of(g.model(), "m").save(options.model);
@@ -107,4 +96,4 @@ TEST(NestedMatMuls, AreInTheReportOrTheRefusal) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a BERT, the names of its quantizers, and the rules that users give by names.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
-#include "bertcl/error.hpp"
 #include "quant/encoding/range_rules.hpp"
 #include "quant/placement/node_rules.hpp"
 #include "quant/placement/placement.hpp"
 #include "tests/quant/tiny_bert.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::ThrowsMessage;
-using tests::Analysed;
-using tests::GraphBuilder;
-using tests::TinyBert;
 
 const std::string kSelf = "/bert/encoder/layer.0/attention/self";
 
@@ -194,18 +181,14 @@ TEST_F(NodeRules, IncludeAndExclude) {
 }
 
 TEST_F(NodeRules, APatternThatFitsNothingIsRefusedWithTheNearestNames) {
-  EXPECT_THAT(
-      [&] {
-        sites({.include = {"*", "queery"}});
-      },
-      ThrowsMessage<Error>(testing::AllOf(
-          HasSubstr("no node to quantize matches 'queery'; nearest"),
-          HasSubstr("nearest of the 12 candidates: '" + kSelf + "/query/MatMul', "))));
+  EXPECT_ERROR(AllOf(HasSubstr("no node to quantize matches 'queery'; nearest"),
+                     HasSubstr("nearest of the 12 candidates: '" + kSelf + "/query/MatMul', ")),
+               sites({.include = {"*", "queery"}}));
   // It is there, but nothing that could be quantized.
-  EXPECT_THAT([&] { sites({.exclude = {"*/Softmax"}}); },
-              ThrowsMessage<Error>(testing::AllOf(
-                  HasSubstr("no node to exclude matches '*/Softmax': node '" + kSelf + "/Softmax'"),
-                  HasSubstr("(Softmax)"))));
+  EXPECT_ERROR(
+      AllOf(HasSubstr("no node to exclude matches '*/Softmax': node '" + kSelf + "/Softmax'"),
+            HasSubstr("(Softmax)")),
+      sites({.exclude = {"*/Softmax"}}));
 }
 
 TEST(Patterns, DistanceIsThatToTheBestPart) {
@@ -235,10 +218,9 @@ TEST_F(NodeRules, LayerModulesAndTheirExceptions) {
   EXPECT_THAT(nodes, Contains(kSelf + "/query/MatMul"));
   EXPECT_THAT(nodes, Not(Contains(kSelf + "/key/MatMul")));
   EXPECT_THAT(nodes, Contains("/bert/encoder/layer.0/output/dense/MatMul"));
-  EXPECT_THAT([&] { sites({.disable_layer_modules = {"pooler"}}); },
-              ThrowsMessage<Error>(testing::AllOf(HasSubstr("'pooler'"), HasSubstr("quantizer"))));
-  EXPECT_THAT([&] { sites({.disable_keywords = {"("}}); },
-              ThrowsMessage<Error>(HasSubstr("regular expression")));
+  EXPECT_ERROR(AllOf(HasSubstr("'pooler'"), HasSubstr("quantizer")),
+               sites({.disable_layer_modules = {"pooler"}}));
+  EXPECT_ERROR(HasSubstr("regular expression"), sites({.disable_keywords = {"("}}));
 }
 
 TEST_F(NodeRules, WhichAdds) {
@@ -281,9 +263,8 @@ TEST_F(NodeRules, OutputsByOperator) {
   sites({.output_op_types = {"MatMul"}, .exclude = {"*value*"}});
   EXPECT_EQ(placement_.outputs.size(), 8u);
   EXPECT_THAT(placement_.outputs, Not(Contains(kSelf + "/value/MatMul_output_0")));
-  EXPECT_THAT([&] { sites({.op_types = {"MatMull"}}); },
-              ThrowsMessage<Error>(
-                  testing::AllOf(HasSubstr("MatMull"), HasSubstr("did you mean MatMul?"))));
+  EXPECT_ERROR(AllOf(HasSubstr("MatMull"), HasSubstr("did you mean MatMul?")),
+               sites({.op_types = {"MatMull"}}));
 }
 
 class RangeRules : public NodeRules {
@@ -312,19 +293,11 @@ TEST_F(RangeRules, ClipGelu) {
         channels_);
   EXPECT_EQ(ranges_.at(gelu_), (Range{-0.2f, 10}));
   EXPECT_EQ(ranges_.at(q_), (Range{-1, 2}));
-  EXPECT_THAT(
-      [&] {
-        apply({.clip_gelu = -1.0f}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_,
-              channels_);
-      },
-      ThrowsMessage<Error>(HasSubstr("-1")));
+  EXPECT_ERROR(HasSubstr("-1"), apply({.clip_gelu = -1.0f}, {}, bert_.index, bert_.constants,
+                                      bert_.structure(), ranges_, channels_));
   ranges_.erase(gelu_);
-  EXPECT_THAT(
-      [&] {
-        apply({.clip_gelu = 5.0f}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_,
-              channels_);
-      },
-      ThrowsMessage<Error>(HasSubstr("GELU")));
+  EXPECT_ERROR(HasSubstr("GELU"), apply({.clip_gelu = 5.0f}, {}, bert_.index, bert_.constants,
+                                        bert_.structure(), ranges_, channels_));
 }
 
 TEST_F(RangeRules, Symmetry) {
@@ -360,4 +333,4 @@ TEST_F(RangeRules, AWeightTakesTheRangeOfATableUnlessRecalibrated) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration meets NaN: the message names the nodes whose exclusion helps.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "bertcl/error.hpp"
 #include "quant/calibrated_model.hpp"
 #include "tests/quant/planted.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
-
-class Nonfinite : public tests::PlantedTest {
+class Nonfinite : public PlantedTest {
  protected:
   /// What the head reads is infinite.
   void SetUp() override {
     PlantedTest::SetUp();
-    tests::TinyBert bert;
+    TinyBert bert;
     for (const char* end : {"weight", "bias"})
       change(bert.builder().graph(), std::string("bert.encoder.layer.0.output.LayerNorm.") + end,
              [](std::vector<float>& values) { values[0] = 3e38f; });
@@ -27,14 +21,13 @@ class Nonfinite : public tests::PlantedTest {
 };
 
 TEST_F(Nonfinite, TheNodesToExcludeAreNamed) {
-  const auto names_the_head =
-      ThrowsMessage<Error>(HasSubstr("; exclude '/qa_outputs/MatMul' ('exclude') or correct"));
-  EXPECT_THAT([&] { calibrated(); }, names_the_head);
+  const auto names_the_head = HasSubstr("; exclude '/qa_outputs/MatMul' ('exclude') or correct");
+  EXPECT_ERROR(names_the_head, calibrated());
   options_.accuracy.smooth = true;
-  EXPECT_THAT([&] { calibrated(); }, names_the_head);
+  EXPECT_ERROR(names_the_head, calibrated());
   options_.placement.exclude = {"/qa_outputs/MatMul"};
   EXPECT_EQ(calibrated().write().quantized_nodes, 8);
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

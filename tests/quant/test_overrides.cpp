@@ -1,40 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Overrides of single tensors: what a file may say, and what becomes of it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 
-#include "bertcl/error.hpp"
 #include "quant/encoding/encode.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using tests::Analysed;
-using tests::GraphBuilder;
 
 /// The overrides of a file with this text.
 Overrides read(const std::string& text) {
   const bertcl::tests::ScratchFolder folder;
   std::ofstream(folder / "overrides.json") << text;
   return read_overrides(folder / "overrides.json");
-}
-
-/// What `make` says against a file with this text.
-template <class Make>
-std::string refusal_of(const Make& make, const std::string& text) {
-  try {
-    make(text);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "was taken";
 }
 
 TEST(ReadOverrides, EveryKey) {
@@ -58,7 +39,7 @@ TEST(ReadOverrides, EveryKey) {
 }
 
 TEST(ReadOverrides, MessagesNameThePlace) {
-  const auto refusal = [](const std::string& text) { return refusal_of(read, text); };
+  const auto refusal = [](const std::string& text) { return error_of([&] { read(text); }); };
   EXPECT_THAT(refusal("[]"), HasSubstr("object of lists"));
   EXPECT_THAT(refusal("{"), HasSubstr(".json: broken JSON: unexpected end"));
   EXPECT_THAT(refusal(R"({"x": [{"rmin": 1e999}]})"), HasSubstr(".json: broken JSON"));
@@ -85,11 +66,8 @@ TEST(ReadOverrides, MessagesNameThePlace) {
               HasSubstr("\"x\"[1].quant_type differs"));
   EXPECT_THAT(refusal(R"({"x": [{"axis": 0, "scale": 1, "zero_point": 0}, {}]})"),
               HasSubstr("\"x\"[1] and entry 0"));
-  const auto unread = [](const std::string& path) {
-    return refusal_of([](const std::string& p) { read_overrides(p); }, path);
-  };
-  EXPECT_THAT(unread("/no/such/file.json"), HasSubstr("/no/such/file.json: cannot open"));
-  EXPECT_THAT(unread("/tmp"), HasSubstr("/tmp: is a directory"));
+  EXPECT_ERROR(HasSubstr("/no/such/file.json: cannot open"), read_overrides("/no/such/file.json"));
+  EXPECT_ERROR(HasSubstr("/tmp: is a directory"), read_overrides("/tmp"));
 }
 
 /// x -> MatMul(w) -> y with w = [[1, -2], [3, 4]].
@@ -153,7 +131,7 @@ TEST(Overrides, OfAWeight) {
 
 TEST(Overrides, WhatDoesNotFitTheTensor) {
   const auto refusal = [](const std::string& overrides) {
-    return refusal_of([](const std::string& text) { encoded(text); }, overrides);
+    return error_of([&] { encoded(overrides); });
   };
   EXPECT_THAT(refusal(R"({"z": [{"symmetric": true}]})"),
               HasSubstr("\"z\": no tensor of this name is quantized"));
@@ -170,4 +148,4 @@ TEST(Overrides, WhatDoesNotFitTheTensor) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -2,8 +2,6 @@
 // Real values of padded batches, element by element, and tables that do not depend on the batch.
 #include "quant/calibration/padded_batch.hpp"
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
@@ -13,13 +11,10 @@
 #include "quant/calibration/calibrate.hpp"
 #include "tests/quant/observed.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::HasSubstr;
-using testing::ThrowsMessage;
-using namespace tests;
 
 const ir::Dim kBatch = ir::Dim::symbol("batch"), kSeq = ir::Dim::symbol("seq");
 const BatchSymbols kSymbols{{"batch"}, {"seq"}};
@@ -100,8 +95,7 @@ TEST(Unpadder, NamesATensorWhosePaddingCannotBeTold) {
   for (const ir::Shape& shape :
        {ir::Shape{kBatch, kSeq * ir::Dim(3)}, ir::Shape{ir::Dim::symbol("words"), 2},
         ir::Shape{kBatch, kBatch}, ir::Shape{kSeq, kSeq, kSeq, kSeq}})
-    EXPECT_THAT([&] { box_of("hidden", shape, kSymbols, kLengths, 0); },
-                ThrowsMessage<Error>(HasSubstr("'hidden'")))
+    EXPECT_ERROR(HasSubstr("'hidden'"), box_of("hidden", shape, kSymbols, kLengths, 0))
         << ir::str(shape);
   // Without padding the order of the factors does not matter.
   const std::vector<std::int64_t> equal{7, 7};
@@ -146,11 +140,7 @@ TEST(Batches, KeepTheOrderAndDoNotPadWithoutAMask) {
   EXPECT_EQ(sizes_of({ids, mask}, 4), (std::vector<std::size_t>{4, 2}));
   EXPECT_EQ(sizes_of({ids, mask}, 1), (std::vector<std::size_t>(6, 1)));
   EXPECT_EQ(sizes_of({ids}, 4), (std::vector<std::size_t>{2, 3, 1}));
-  EXPECT_THAT(
-      [&] {
-        sizes_of({port("input_ids", {1, 9})}, 2);
-      },
-      ThrowsMessage<Error>(HasSubstr("'input_ids'")));
+  EXPECT_ERROR(HasSubstr("'input_ids'"), sizes_of({port("input_ids", {1, 9})}, 2));
   EXPECT_THROW(sizes_of({ids}, 0), Error);
 }
 
@@ -193,4 +183,4 @@ TEST(Calibrate, TheTableDoesNotDependOnTheBatch) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

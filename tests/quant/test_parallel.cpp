@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
 
 TEST(Parallel, DoesEachPieceOnce) {
@@ -28,4 +28,4 @@ TEST(Parallel, ThrowsWhatAPieceThrew) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scale, zero point and integers against numbers of onnxruntime 1.31.1.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cmath>
 #include <limits>
 
 #include "bertcl/error.hpp"
 #include "quant/calibration/parameters.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
 
 using ir::DType;
@@ -124,56 +122,51 @@ TEST(PerChannel, IsThatOfOnnxruntime) {
     w[static_cast<std::size_t>(i)] =
         i % 3 == 1 ? 0.0f : static_cast<float>((i * 37) % 101 - 50) / 16.0f;
   const auto q = quantize_per_channel(ir::Tensor::of<float>({4, 3}, w), 1, "w");
-  EXPECT_THAT(q.scales, testing::ElementsAre(0x1.93264cp-6f, 1.0f, 0x1.7af5ecp-6f));
-  EXPECT_THAT(q.zero_points, testing::Each(0));
+  EXPECT_THAT(q.scales, ElementsAre(0x1.93264cp-6f, 1.0f, 0x1.7af5ecp-6f));
+  EXPECT_THAT(q.zero_points, Each(0));
   EXPECT_EQ(q.zero_channels, 1);
   EXPECT_EQ(q.values.shape(), (ir::Sizes{4, 3}));
   EXPECT_THAT(q.values.as<std::int8_t>(),
-              testing::ElementsAre(-127, 0, 65, -102, 0, 92, -76, 0, 119, -51, 0, -127));
+              ElementsAre(-127, 0, 65, -102, 0, 92, -76, 0, 119, -51, 0, -127));
 }
 
 TEST(PerChannel, FirstAndMiddleAxis) {
   const auto t = ir::Tensor::of<float>({2, 2, 2}, {1, -2, 4, 8, 16, 32, -64, 127});
   EXPECT_THAT(quantize_per_channel(t, 0, "t").values.as<std::int8_t>(),
-              testing::ElementsAre(16, -32, 64, 127, 16, 32, -64, 127));
+              ElementsAre(16, -32, 64, 127, 16, 32, -64, 127));
   EXPECT_THAT(quantize_per_channel(t, 1, "t").scales,
-              testing::ElementsAre(static_cast<float>(32.0 / 127), 1.0f));
+              ElementsAre(static_cast<float>(32.0 / 127), 1.0f));
 }
 
 TEST(PerChannel, NamesWhatItCannotQuantize) {
   const auto good = ir::Tensor::of<float>({2, 2}, {1, 2, 3, 4});
-  EXPECT_THAT([&] { quantize_per_channel(good, 2, "w"); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("'w'")));
+  EXPECT_ERROR(HasSubstr("'w'"), quantize_per_channel(good, 2, "w"));
   const auto bad = ir::Tensor::of<float>({2}, {1, NAN});
-  EXPECT_THAT([&] { quantize_per_channel(bad, 0, "w"); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("at index 1")));
+  EXPECT_ERROR(HasSubstr("at index 1"), quantize_per_channel(bad, 0, "w"));
   EXPECT_THROW(quantize_per_channel(good.converted(DType::f16), 0, "w"), Error);
 }
 
 TEST(FewerBits, NoIntegerIsBeyondThem) {
   const auto t = ir::Tensor::of<float>({3}, {-3.5f, 11.5f, 4.0f});  // the ends are ties
   EXPECT_THAT(quantize_per_tensor(t, {DType::i8, false, Steps::standard, 4}, "t").values.to_ints(),
-              testing::Each(testing::AllOf(testing::Ge(-8), testing::Le(7))));
+              Each(AllOf(testing::Ge(-8), testing::Le(7))));
   EXPECT_THAT(quantize_per_tensor(t, {DType::i8, true, Steps::standard, 4}, "t", Range{-1, 1})
                   .values.to_ints(),
-              testing::ElementsAre(-7, 7, 7));
-  EXPECT_THAT(
-      [] {
-        saturation_of({DType::i8, true, Steps::reduced, 4});
-      },
-      testing::ThrowsMessage<Error>(testing::HasSubstr("they exclude 4 bits")));
+              ElementsAre(-7, 7, 7));
+  EXPECT_ERROR(HasSubstr("they exclude 4 bits"),
+               saturation_of({DType::i8, true, Steps::reduced, 4}));
 }
 
 TEST(PerTensor, UsesTheActivationType) {
   const auto t = ir::Tensor::of<float>({5}, {-1.0f, 0.0f, 0.5f, 1.5f, 1.55f});
   const auto q = quantize_per_tensor(t, {DType::u8, false}, "t");  // scale 0.01
   EXPECT_EQ(q.axis, -1);
-  EXPECT_THAT(q.scales, testing::ElementsAre(static_cast<float>((1.0 + 1.55f) / 255)));
-  EXPECT_THAT(q.zero_points, testing::ElementsAre(100));
-  EXPECT_THAT(q.values.as<std::uint8_t>(), testing::ElementsAre(0, 100, 150, 250, 255));
+  EXPECT_THAT(q.scales, ElementsAre(static_cast<float>((1.0 + 1.55f) / 255)));
+  EXPECT_THAT(q.zero_points, ElementsAre(100));
+  EXPECT_THAT(q.values.as<std::uint8_t>(), ElementsAre(0, 100, 150, 250, 255));
   EXPECT_EQ(quantize_per_tensor(ir::Tensor::of<float>({2}, {0, 0}), {DType::i8, true}, "z").scales,
             std::vector<float>{1.0f});
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Percentile against ranges of onnxruntime 1.31.1.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,11 +9,10 @@
 #include "quant/calibration/device_histogram.hpp"
 #include "quant/calibration/observer.hpp"
 #include "tests/quant/observed.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using namespace tests;
 
 MethodOptions with(int bins, double percentile, bool symmetric) {
   MethodOptions options;
@@ -126,13 +124,8 @@ TEST(Percentile, NamesTheFault) {
   EXPECT_THROW(percentile.observer(device(), with(2048, 100.5, true), "t"), Error);
   EXPECT_THROW(percentile.observer(device(), with(1, 99.0, true), "t"), Error);
   const auto observer = percentile.observer(device(), {}, "hidden");
-  EXPECT_THAT([&] { observer->range(); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("'hidden'")));
-  EXPECT_THAT(
-      [&] {
-        observe(*observer, {1, std::nanf("")});
-      },
-      testing::ThrowsMessage<Error>(testing::HasSubstr("'hidden'")));
+  EXPECT_ERROR(HasSubstr("'hidden'"), observer->range());
+  EXPECT_ERROR(HasSubstr("'hidden'"), observe(*observer, {1, std::nanf("")}));
 }
 
 // `_compute_amax_percentile` on the histogram of absolute values from 0.
@@ -156,10 +149,8 @@ TEST(TorchPercentile, IsTheEdgeThatReachesTheShare) {
 TEST(Methods, AreFoundByName) {
   EXPECT_EQ(method("minmax").name, "minmax");
   for (const Method& m : methods()) EXPECT_EQ(&method(m.name), &m);
-  EXPECT_THAT(
-      [] { method("maximum"); },
-      testing::ThrowsMessage<Error>(testing::HasSubstr("minmax, percentile, entropy, mse")));
+  EXPECT_ERROR(HasSubstr("minmax, percentile, entropy, mse"), method("maximum"));
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

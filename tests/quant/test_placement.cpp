@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where Q/DQ goes, on small graphs.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "bertcl/error.hpp"
 #include "quant/placement/placement.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::Field;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
-using tests::Analysed;
-using tests::GraphBuilder;
 
 const std::vector<float> kSixteen(16, 0.5f);
 const PlacementOptions kResidual{.op_types = {"MatMul", "Add"}};
@@ -324,7 +312,7 @@ TEST(Placement, IncludesGoForResultsToo) {
     return place(a, where).outputs;
   };
   EXPECT_THAT(outputs(block(Norm::whole), {}), ElementsAre("normed"));
-  EXPECT_THAT(outputs(block(Norm::whole), {"out_node"}), testing::IsEmpty());
+  EXPECT_THAT(outputs(block(Norm::whole), {"out_node"}), IsEmpty());
   EXPECT_THAT(outputs(block(Norm::whole), {"normed_node"}), ElementsAre("normed"));
   GraphBuilder g;
   g.node("MatMul", {g.input("x", {3, 4}), g.weight("w", {4, 4}, kSixteen)}, "matmul");
@@ -336,14 +324,12 @@ TEST(Placement, IncludesGoForResultsToo) {
 
 TEST(Placement, RefusesPatternsWithoutANodeAndModelsWithoutSites) {
   Analysed a(block(Norm::whole));
-  EXPECT_THAT([&] { place(a, {.exclude = {"prodduct*"}}); },
-              ThrowsMessage<Error>(HasSubstr("'prodduct*'")));
-  EXPECT_THAT([&] { place(a, {.exclude = {"*"}}); },
-              ThrowsMessage<Error>(HasSubstr("nothing to quantize")));
+  EXPECT_ERROR(HasSubstr("'prodduct*'"), place(a, {.exclude = {"prodduct*"}}));
+  EXPECT_ERROR(HasSubstr("nothing to quantize"), place(a, {.exclude = {"*"}}));
   GraphBuilder g;
   g.output(g.node("Relu", {g.input("x", {2})}, "y"));
   Analysed b(std::move(g));
-  EXPECT_THAT([&] { place(b); }, ThrowsMessage<Error>(HasSubstr("no MatMul")));
+  EXPECT_ERROR(HasSubstr("no MatMul"), place(b));
 }
 
 TEST(Placement, WhatIsQuantizedAlreadyStays) {
@@ -392,8 +378,8 @@ TEST(Constants, AreEvaluatedThroughTheNodesInFrontOfWeights) {
   EXPECT_TRUE(a.constants.contains("other"));
   EXPECT_FALSE(a.constants.contains("varying"));
   EXPECT_FALSE(a.constants.contains("x"));
-  EXPECT_THAT([&] { a.constants.value("other"); }, ThrowsMessage<Error>(HasSubstr("Relu")));
+  EXPECT_ERROR(HasSubstr("Relu"), a.constants.value("other"));
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

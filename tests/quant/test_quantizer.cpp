@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole way on the default model: calibrate on the device, write, read again, run.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <random>
 
-#include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "opencl/capabilities.hpp"
 #include "ops/interpret.hpp"
@@ -17,13 +13,11 @@
 #include "runtime/session.hpp"
 #include "tests/quant/graphs.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 std::filesystem::path default_model() {
   return bertcl::tests::source_file("models/minilm-l6-squad/model.onnx");
@@ -180,8 +174,7 @@ TEST_F(Quantizer, SmoothingAndGptqComeCloserToTheFloatModel) {
 
 TEST_F(Quantizer, SmoothingChangesNothingWhereItFails) {
   options_.accuracy.smooth = true;
-  EXPECT_THAT([&] { quantize(options_, source({})); },
-              ThrowsMessage<Error>(HasSubstr("no calibration samples")));
+  EXPECT_ERROR(HasSubstr("no calibration samples"), quantize(options_, source({})));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
@@ -252,28 +245,26 @@ TEST_F(Quantizer, RangesAreThoseOfTheGraph) {
 }
 
 TEST_F(Quantizer, SaysWhatIsWrong) {
-  EXPECT_THAT([&] { quantize(options_, source({})); },
-              ThrowsMessage<Error>(HasSubstr("no calibration samples")));
+  EXPECT_ERROR(HasSubstr("no calibration samples"), quantize(options_, source({})));
   Sample uneven{{101, 102}, {0}};
-  EXPECT_THAT([&] { quantize(options_, source({uneven})); },
-              ThrowsMessage<Error>(HasSubstr("2 ids and 1 types")));
+  EXPECT_ERROR(HasSubstr("2 ids and 1 types"), quantize(options_, source({uneven})));
   Options o = options_;
   o.method = "maximum";
-  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("minmax")));
+  EXPECT_ERROR(HasSubstr("minmax"), quantize(o, source({})));
   o = options_;
   o.output = folder_ / "absent" / "q.onnx";
-  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("folder")));
+  EXPECT_ERROR(HasSubstr("folder"), quantize(o, source({})));
   o = options_;
   o.output = o.model;
-  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("overwrite")));
+  EXPECT_ERROR(HasSubstr("overwrite"), quantize(o, source({})));
   o = options_;
   o.model = folder_ / "none.onnx";
-  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("none.onnx")));
+  EXPECT_ERROR(HasSubstr("none.onnx"), quantize(o, source({})));
   o = options_;
   o.weights.scale = WeightScale::mse;
   o.weights.as_float = true;
   o.weights.scheme.bits = 4;
-  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("clips weights")));
+  EXPECT_ERROR(HasSubstr("clips weights"), quantize(o, source({})));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "nothing half written is left";
 }
 
@@ -294,13 +285,9 @@ TEST(Inputs, AreFoundByTheirNames) {
   EXPECT_EQ(in.at("input_mask").to_ints(), (std::vector<std::int64_t>{1, 1, 1}));
   EXPECT_EQ(in.at("input_mask").shape(), (ir::Sizes{1, 3}));
   EXPECT_EQ(in.at("unique_ids_raw_output___9:0").shape(), ir::Sizes{1});
-  EXPECT_THAT(
-      [&] {
-        inputs_of({input_port("input_ids", shape), input_port("pixels", shape)}, s);
-      },
-      ThrowsMessage<Error>(HasSubstr("'pixels'")));
-  EXPECT_THAT([&] { inputs_of({input_port("attention_mask", shape)}, s); },
-              ThrowsMessage<Error>(HasSubstr("token ids")));
+  EXPECT_ERROR(HasSubstr("'pixels'"),
+               inputs_of({input_port("input_ids", shape), input_port("pixels", shape)}, s));
+  EXPECT_ERROR(HasSubstr("token ids"), inputs_of({input_port("attention_mask", shape)}, s));
 }
 
 TEST(Inputs, FixedShapesPadAndRefuseWhatIsLonger) {
@@ -311,12 +298,9 @@ TEST(Inputs, FixedShapesPadAndRefuseWhatIsLonger) {
             (std::vector<std::int64_t>{101, 7, 102, 0, 0, 101, 7, 102, 0, 0}));
   EXPECT_EQ(in.at("attention_mask").to_ints(),
             (std::vector<std::int64_t>{1, 1, 1, 0, 0, 1, 1, 1, 0, 0}));
-  EXPECT_THAT(
-      [&] {
-        inputs_of({input_port("input_ids", {1, 2})}, s);
-      },
-      ThrowsMessage<Error>(testing::AllOf(HasSubstr("3 tokens"), HasSubstr("'input_ids' takes 2"),
-                                          HasSubstr("'max_seq_length=2'"))));
+  EXPECT_ERROR(AllOf(HasSubstr("3 tokens"), HasSubstr("'input_ids' takes 2"),
+                     HasSubstr("'max_seq_length=2'")),
+               inputs_of({input_port("input_ids", {1, 2})}, s));
 }
 
 TEST(Spread, TakesEqualStepsFromTheFirst) {
@@ -328,4 +312,4 @@ TEST(Spread, TakesEqualStepsFromTheFirst) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

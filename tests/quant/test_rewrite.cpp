@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Q/DQ graph that is written: structure, names, what goes and what stays.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "bertcl/error.hpp"
 #include "quant/writing/rewrite.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
-using tests::Analysed;
-using tests::find_node;
-using tests::GraphBuilder;
-using tests::producer;
 
 /// x (half weights after Cast) -> MatMul -> h; h -> MatMul(w2) -> y; out = y + h.
 GraphBuilder two_matmuls() {
@@ -154,11 +143,8 @@ TEST(Rewrite, LeavesTheZerosOfBatchedWeightsToTheRuntime) {
 TEST(Encode, NamesTheTensorWithoutRange) {
   Analysed a(two_matmuls());
   Placement p = place(a);
-  EXPECT_THAT(
-      [&] {
-        encode(p, a.index, a.constants, {{"x", {0, 1}}}, {});
-      },
-      ThrowsMessage<Error>(testing::AllOf(HasSubstr("'h'"), HasSubstr("'y_node'"))));
+  EXPECT_ERROR(AllOf(HasSubstr("'h'"), HasSubstr("'y_node'")),
+               encode(p, a.index, a.constants, {{"x", {0, 1}}}, {}));
 }
 
 TEST(Encode, LeavesMasksAndUnsuitableConstantsInFloat) {
@@ -179,11 +165,7 @@ TEST(Encode, LeavesMasksAndUnsuitableConstantsInFloat) {
   g.output("y");
   Analysed half(std::move(g));
   Placement q = place(half);
-  EXPECT_THAT(
-      [&] {
-        encode(q, half.index, half.constants, {{"half", {0, 1}}}, {});
-      },
-      ThrowsMessage<Error>(HasSubstr("f16")));
+  EXPECT_ERROR(HasSubstr("f16"), encode(q, half.index, half.constants, {{"half", {0, 1}}}, {}));
 }
 
 /// x -> MatMul(w) -> y in f32; y in halves -> MatMul(halves) -> z -> z x z^T.
@@ -269,8 +251,8 @@ TEST(Rewrite, GivesAddsAScaleForEachChannel) {
     EXPECT_EQ(dq.op_type(), "DequantizeLinear");
     EXPECT_EQ(int_attribute(dq, "axis", 7), -1);
     EXPECT_THAT(a.model.read(dq.input(1)).as<float>(),
-                testing::ElementsAre(testing::FloatEq(2.0f / 255), testing::FloatEq(8.0f / 255),
-                                     testing::FloatEq(51.0f / 255), testing::FloatEq(0.75f / 255)));
+                ElementsAre(FloatEq(2.0f / 255), FloatEq(8.0f / 255), FloatEq(51.0f / 255),
+                            FloatEq(0.75f / 255)));
     EXPECT_THAT(a.model.read(dq.input(2)).as<std::uint8_t>(), ElementsAre(128, 64, 0, 170));
   }
 }
@@ -295,12 +277,9 @@ TEST(Rewrite, NeedsSamplesForScalesOfChannels) {
   Analysed a(residual());
   Placement p = place(a, with_channels());
   const EncodeOptions how;
-  EXPECT_THAT(
-      [&] {
-        encode(p, a.index, a.constants, {{"x", {-2.0f, 51.0f}}}, how);
-      },
-      ThrowsMessage<Error>(HasSubstr("no per-channel ranges")));
+  EXPECT_ERROR(HasSubstr("no per-channel ranges"),
+               encode(p, a.index, a.constants, {{"x", {-2.0f, 51.0f}}}, how));
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a calibrated model, and what its ops cost.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <set>
 
-#include "bertcl/error.hpp"
 #include "quant/analysis/output_error.hpp"
 #include "quant/analysis/sensitivity.hpp"
 #include "quant/calibrated_model.hpp"
 #include "tests/quant/planted.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
-using tests::kOutlier;
-using tests::PlantedTest;
 
 class Sensitivities : public PlantedTest {};
 
@@ -106,8 +97,8 @@ class OutputErrors : public PlantedTest {
 
   /// Puts value * factor in the place of the start logits of the first sample's first token.
   void replace_logit(float value, float factor = 1.0f) {
-    tests::TinyBert bert;
-    tests::GraphBuilder& g = bert.builder();
+    TinyBert bert;
+    GraphBuilder& g = bert.builder();
     for (auto& node : *g.graph().mutable_node())
       if (node.output(0) == "start_logits") node.set_output(0, "start_raw");
     g.node("Equal", {"input_ids", g.ints("chosen", {samples_[0].ids[0]})}, "is_chosen");
@@ -153,23 +144,21 @@ TEST_F(OutputErrors, OfOneModelAreInfinite) {
 
 TEST_F(OutputErrors, RefusesNaNOfTheFloatModel) {
   replace_logit(kInfinity, 0.0f);
-  EXPECT_THAT([&] { error_of_model(); },
-              ThrowsMessage<Error>(HasSubstr("output 'start_logits' holds NaN")));
+  EXPECT_ERROR(HasSubstr("output 'start_logits' holds NaN"), error_of_model());
 }
 
 TEST_F(Sensitivities, RefusesNoSamples) {
   const CalibratedModel model = calibrated();
-  EXPECT_THAT([&] { measure_sensitivity(model, {}); },
-              ThrowsMessage<Error>(HasSubstr("no samples")));
+  EXPECT_ERROR(HasSubstr("no samples"), measure_sensitivity(model, {}));
 }
 
 TEST_F(Sensitivities, TheReportNamesScalesThatNoIntegerGemmTakes) {
-  EXPECT_THAT(calibrated().write().without_column_scales, testing::IsEmpty());
+  EXPECT_THAT(calibrated().write().without_column_scales, IsEmpty());
   options_.weights.axes = {{"MatMul", 0}};
   const std::vector<std::string> nodes = calibrated().write().without_column_scales;
   EXPECT_EQ(nodes.size(), 7u) << "those with weights";
-  EXPECT_THAT(nodes, testing::Contains(kOutlier));
+  EXPECT_THAT(nodes, Contains(kOutlier));
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

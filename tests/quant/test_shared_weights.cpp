@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accuracy measures for weights that several nodes share, and for operators other than MatMul.
-#include <gmock/gmock.h>
-
 #include "quant/calibration/channel_statistics.hpp"
 #include "quant/calibration/sample_pass.hpp"
 #include "quant/transforms/gptq.hpp"
 #include "tests/quant/planted.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::ElementsAre;
-using testing::Field;
-using testing::HasSubstr;
-using tests::GraphBuilder;
-using tests::kTinyHidden;
-using tests::kTinyVocabulary;
 
 /// ids -> Gather -> x -> MatMul(shared) -> Tanh -> h -> MatMul(shared) -> Tanh -> r
 /// r -> MatMul(own) -> Reshape -> Gemm -> out
-class SharedWeights : public tests::PlantedTest {
+class SharedWeights : public PlantedTest {
  protected:
   void SetUp() override {
     PlantedTest::SetUp();
@@ -99,8 +91,7 @@ TEST_F(SharedWeights, TheReportSaysWhatMeasuresLeave) {
   const Report report = calibrated().write();
   EXPECT_EQ(report.smoothings.size(), 1u);
   const auto node = [](const char* name, const char* reason) {
-    return testing::AllOf(Field(&SkippedNode::node, name),
-                          Field(&SkippedNode::reason, HasSubstr(reason)));
+    return AllOf(Field(&SkippedNode::node, name), Field(&SkippedNode::reason, HasSubstr(reason)));
   };
   const auto gemm = node("out_node", "is for MatMul, not for Gemm");
   const char* shared = "several nodes read its weight";
@@ -114,4 +105,4 @@ TEST_F(SharedWeights, TheReportSaysWhatMeasuresLeave) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -2,9 +2,6 @@
 // Smoothing: the error that is expected of its factors, their choice, and where they go.
 #include "quant/transforms/smooth.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -15,15 +12,12 @@
 #include "quant/calibration/channel_statistics.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
 
-using bertcl::tests::device;
-using bertcl::tests::normal_values;
-using bertcl::tests::upload;
-using tests::Analysed;
-using tests::GraphBuilder;
+using bertcl::tests::device, bertcl::tests::normal_values, bertcl::tests::upload;
 
 /// Channels of like size but for one.
 ChannelStatistics with_outlier(std::size_t channels, float outlier) {
@@ -206,22 +200,22 @@ TEST(Smooth, PutsFactorsBeforeTheMatMulsAlone) {
   const auto targets = smooth_targets(a.index, a.constants, placement);
   ASSERT_EQ(targets.size(), 1u);
   EXPECT_EQ(targets[0].tensor, "t");
-  EXPECT_THAT(targets[0].weights, testing::ElementsAre("w1", "w2"));
+  EXPECT_THAT(targets[0].weights, ElementsAre("w1", "w2"));
   Smoothing s;
   s.tensor = "t";
   s.factors = {1.0f, 2.0f, 0.5f, 4.0f};
   apply_smoothing(a.model, targets, {&s, 1});
 
   const auto& graph = a.model.graph();
-  EXPECT_EQ(tests::producer(graph, "h")->input(0), "t_smoothed");
-  EXPECT_EQ(tests::producer(graph, "y")->input(0), "t_smoothed");
-  EXPECT_EQ(tests::producer(graph, "out")->input(1), "t");
-  EXPECT_EQ(tests::producer(graph, "w1"), nullptr) << "the Cast of the old weight stays";
+  EXPECT_EQ(producer(graph, "h")->input(0), "t_smoothed");
+  EXPECT_EQ(producer(graph, "y")->input(0), "t_smoothed");
+  EXPECT_EQ(producer(graph, "out")->input(1), "t");
+  EXPECT_EQ(producer(graph, "w1"), nullptr) << "the Cast of the old weight stays";
   EXPECT_FALSE(a.model.initializer("w1_half"));
   EXPECT_FALSE(a.model.initializer("w2"));
   const auto scaled = a.model.read("w1_smoothed");
-  EXPECT_THAT(scaled.as<float>(), testing::ElementsAre(1, 2, 6, 8, -4, 3.5f, 24, 20));
-  EXPECT_THAT(a.model.read("t_smooth_factor").as<float>(), testing::ElementsAre(1, 0.5f, 2, 0.25f));
+  EXPECT_THAT(scaled.as<float>(), ElementsAre(1, 2, 6, 8, -4, 3.5f, 24, 20));
+  EXPECT_THAT(a.model.read("t_smooth_factor").as<float>(), ElementsAre(1, 0.5f, 2, 0.25f));
   EXPECT_EQ(graph.node(1).name(), "t_smooth") << "smoothed its producer";
 }
 
@@ -263,4 +257,4 @@ TEST(Smooth, LeavesWhatIsQuantizedForAllReaders) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scale tables: what is written is read back, files of other programs are read, damage is named.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -10,14 +7,11 @@
 
 #include "bertcl/error.hpp"
 #include "quant/tables/table.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 /// A flatbuffers table {"x": "2.5", "y z": "1.0"} in onnxruntime's own bytes, made by
 /// write_calibration_table of onnxruntime 1.31.1 with flatbuffers 25.12.19.
@@ -39,7 +33,7 @@ class Tables : public testing::Test {
   }
   auto fails(std::string_view bytes, const testing::Matcher<const std::string&>& message,
              std::string_view format = {}) {
-    EXPECT_THAT([&] { read(bytes, format); }, ThrowsMessage<Error>(message)) << bytes;
+    EXPECT_ERROR(message, read(bytes, format)) << bytes;
   }
 
   const bertcl::tests::ScratchFolder folder_;
@@ -155,10 +149,9 @@ TEST_F(Tables, FormatIsChosenByNameOrExtension) {
   EXPECT_EQ(table_format("", "a/b.cache").name, "cache");
   EXPECT_EQ(table_format("", "a/b.flatbuffers").name, "flatbuffers");
   EXPECT_EQ(table_format("tensorrt", "a/b.json").name, "tensorrt");
-  EXPECT_THAT([] { table_format("", "a/b.txt"); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("a/b.txt"), HasSubstr("onnxruntime"))));
-  EXPECT_THAT([] { table_format("caffe", "a/b.json"); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("'caffe'"), HasSubstr("tensorrt"))));
+  EXPECT_ERROR(AllOf(HasSubstr("a/b.txt"), HasSubstr("onnxruntime")), table_format("", "a/b.txt"));
+  EXPECT_ERROR(AllOf(HasSubstr("'caffe'"), HasSubstr("tensorrt")),
+               table_format("caffe", "a/b.json"));
 }
 
 TEST_F(Tables, SayWhatIsWrong) {
@@ -196,10 +189,8 @@ TEST_F(Tables, SayWhatIsWrong) {
   fails("TRT-1-A\nx: 7f800000\n", HasSubstr("is not a range"));
   fails("TRT-1-A\nx: bf800000\n", HasSubstr("'x': negative scale -1"));
   fails("TRT-1-A\nx 1\n", HasSubstr("line 2"));
-  EXPECT_THAT([&] { read_table(folder_ / "none"); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("none"), HasSubstr("No such file"))));
-  EXPECT_THAT([&] { read_table(folder_.path()); },
-              ThrowsMessage<Error>(HasSubstr("is a directory")));
+  EXPECT_ERROR(AllOf(HasSubstr("none"), HasSubstr("No such file")), read_table(folder_ / "none"));
+  EXPECT_ERROR(HasSubstr("is a directory"), read_table(folder_.path()));
 }
 
 TEST_F(Tables, AJsonFileThatIsCutIsNoOtherFormat) {
@@ -235,13 +226,11 @@ TEST_F(Tables, SurviveDamage) {
 TEST_F(Tables, AreWrittenWholeOrNotAtAll) {
   Table table;
   table.ranges["x"] = {0.0f, INFINITY};
-  EXPECT_THAT([&] { write_table(folder_ / "t.json", table, json_table); },
-              ThrowsMessage<Error>(HasSubstr("'x'")));
+  EXPECT_ERROR(HasSubstr("'x'"), write_table(folder_ / "t.json", table, json_table));
   table.ranges["x"] = {0.0f, 1.0f};
-  EXPECT_THAT([&] { write_table(folder_ / "absent" / "t.json", table, json_table); },
-              ThrowsMessage<Error>(HasSubstr("absent")));
+  EXPECT_ERROR(HasSubstr("absent"), write_table(folder_ / "absent" / "t.json", table, json_table));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

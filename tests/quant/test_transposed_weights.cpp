@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights written as torch's exporter does, [out, in] after Transpose.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "quant/writing/rewrite.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::ElementsAre;
-using tests::Analysed;
-using tests::GraphBuilder;
-using tests::producer;
 
 void quantize(Analysed& a, const RewriteOptions& options) {
   const Ranges ranges{{"x", {-1.0f, 1.0f}}, {"h", {-0.1f, 2.7f}}};
@@ -99,4 +92,4 @@ TEST(TransposedWeights, Integers) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

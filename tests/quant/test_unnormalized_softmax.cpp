@@ -2,22 +2,14 @@
 // Softmax whose normalization moves after its MatMul: the nodes that are written, and when.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "quant/transforms/unnormalized_softmax.hpp"
 #include "quant/writing/rewrite.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
-using tests::Analysed;
-using tests::GraphBuilder;
-using tests::producer;
 
 /// s -> Softmax -> p; MatMul(p, v) -> y; y + y -> out.
 GraphBuilder attention(std::int64_t opset = 17) {
@@ -134,4 +126,4 @@ TEST(UnnormalizedSoftmax, AsTheFirstInputOfAQuantizedMatMul) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weight scales of least squared error against a search that takes one value after the other.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <limits>
 #include <random>
 
-#include "bertcl/error.hpp"
 #include "quant/encoding/encode.hpp"
 #include "quant/encoding/weight_scale.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::quant {
+namespace bertcl::quant::tests {
 namespace {
 
 using ir::DType;
-using testing::HasSubstr;
-using tests::Analysed;
-using tests::GraphBuilder;
 
 /// A matrix of normal numbers with a few that are `outlier` times as large.
 ir::Tensor random_matrix(std::int64_t rows, std::int64_t columns, unsigned seed,
@@ -153,12 +147,11 @@ TEST(WeightScale, ZerosHaveTheScaleOne) {
 TEST(WeightScale, RefusesAsOtherScalesDo) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto quantized = [](const ir::Tensor& weight, int axis) {
-    return [=] { quantize_by_least_error(weight, axis, "w", {DType::i8, true}); };
+    return quantize_by_least_error(weight, axis, "w", {DType::i8, true});
   };
-  EXPECT_THAT(quantized(ir::Tensor::of<float>({2}, {1, nan}), -1),
-              ThrowsMessage<Error>(HasSubstr("'w' holds nan at index 1")));
-  EXPECT_THAT(quantized(ir::Tensor::of<float>({2}, {1, 2}), 1),
-              ThrowsMessage<Error>(HasSubstr("no axis 1")));
+  EXPECT_ERROR(HasSubstr("'w' holds nan at index 1"),
+               quantized(ir::Tensor::of<float>({2}, {1, nan}), -1));
+  EXPECT_ERROR(HasSubstr("no axis 1"), quantized(ir::Tensor::of<float>({2}, {1, 2}), 1));
 }
 
 /// Of x -> MatMul(w) -> y.
@@ -197,4 +190,4 @@ TEST(WeightScale, IsAnOptionOfWeights) {
 }
 
 }  // namespace
-}  // namespace bertcl::quant
+}  // namespace bertcl::quant::tests

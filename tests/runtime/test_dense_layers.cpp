@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers after the pooling, against plain loops over the pooled vectors.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -11,7 +8,7 @@
 
 #include "encoder.hpp"
 #include "runtime/pooling.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -103,11 +100,11 @@ TEST_F(DenseLayers, SeveralBeforeVectorsAreCutAndNormalized) {
 }
 
 TEST_F(DenseLayers, AnotherWidthIsRefused) {
-  EXPECT_ERROR(testing::HasSubstr("2_Dense: the layer takes 5 dimensions, but vectors have 4"),
+  EXPECT_ERROR(HasSubstr("2_Dense: the layer takes 5 dimensions, but vectors have 4"),
                run(pooling("mean", {layer(5, 2, true, "")})));
   Pooling cut = pooling("mean", {layer(hidden, 2, true, "")});
   cut.columns = 3;
-  EXPECT_ERROR(testing::HasSubstr("3 dimensions requested, but the model has 2"), run(cut));
+  EXPECT_ERROR(HasSubstr("3 dimensions requested, but the model has 2"), run(cut));
 }
 
 TEST_F(DenseLayers, AreNotReadWhereTheModelPoolsItself) {

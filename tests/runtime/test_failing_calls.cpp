@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenCL calls that fail: an error, and neither a crash nor memory that queued work still uses.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
@@ -13,14 +11,12 @@
 #include "ir/text.hpp"
 #include "opencl/queue.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/failing_opencl.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
 
-using testing::HasSubstr;
-using tests::error_of;
 using tests::FailingOpencl;
 
 /// GEMMs one after the other, enough of them to share launches.
@@ -154,7 +150,7 @@ TEST(FailingLoads, EveryFailureIsAnErrorOrIsMadeUpFor) {
         const std::string error = error_of([&] { load_and_run(expected); });
         EXPECT_GE(tests::opencl_calls(*function), call) << *function;
         tests::mend_opencl();
-        if (error != tests::kNoError) {
+        if (error != kNoError) {
           EXPECT_THAT(error, HasSubstr("CL_")) << *function << ", call " << call;
         }
       }

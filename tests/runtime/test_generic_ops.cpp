@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generic float operators on the device against the host interpreter of the same graph.
-#include <gmock/gmock.h>
-
 #include <limits>
 
 #include "as_interpreted.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -184,7 +182,7 @@ TEST(GenericOps, NothingIsReadOfAnEmptyAxis) {
         "graph g(%x: f32[seq, 2]) {\n const %i: i64[] = 0\n const %ii: i64[1, 2] = [0, 0]\n"
         " const %tuple: i64[1, 1] = [0]\n " +
         std::string(node) + "\n return %y as y\n}"));
-    EXPECT_ERROR(testing::HasSubstr("an index is outside its table"),
+    EXPECT_ERROR(HasSubstr("an index is outside its table"),
                  session.run({{"x", ir::Tensor::of({0, 2}, std::vector<float>{})}}))
         << node;
     session.run({{"x", ir::Tensor::of({1, 2}, std::vector<float>{1, 2})}});

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said about inputs that do not fit the plan.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <limits>
 
 #include "runtime/inputs.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using tests::error_of;
 
 /// ids i64[batch, seq], mask f32[batch, seq], types i64[batch, seq], x f32[batch, 4]
 plan::Plan encoder_plan() {

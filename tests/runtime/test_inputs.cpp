@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the inputs of a model may be called and how they may be typed.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,7 +8,7 @@
 #include "bertcl/error.hpp"
 #include "encoder.hpp"
 #include "ops/interpret.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -234,7 +232,7 @@ TEST(Inputs, AFloatMaskOfFractionsIsRefusedByName) {
   Session session = Session::compile(masked_encoder("f32"));
   std::vector<float> mask = mask_values;
   mask[6] = 0.5f;
-  EXPECT_ERROR(testing::HasSubstr("input 'mask' holds 0.5 at element 6"),
+  EXPECT_ERROR(HasSubstr("input 'mask' holds 0.5 at element 6"),
                session.run(inputs_with(ir::DType::f32, mask)));
 }
 

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory is reckoned before it is taken, and a limit holds for all of it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "default_model.hpp"
 #include "ir/text.hpp"
 #include "opencl/capabilities.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/lacks.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using tests::error_of;
 
 constexpr std::string_view kMatMul = R"(graph g(%x: f32[n, 8192], %w: f32[8192, 8192]) {
   %y: f32[n, 8192] = MatMul(%x, %w)
@@ -54,7 +47,7 @@ TEST(MaxMemory, WhatNoDeviceHasIsRefusedWithoutALimit) {
     EXPECT_NE(error_of([&] {
                 session.arena_bytes({{"x", {rows, 8192}}, {"w", {8192, 8192}}});
               }),
-              tests::kNoError)
+              kNoError)
         << rows;
 }
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs in few launches against runs of one launch a step.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 
 #include "bertcl/error.hpp"
@@ -12,6 +9,7 @@
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/lacks.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -60,7 +58,7 @@ TEST_F(PersistentSession, StepsAsideWhereItCannotBeLinked) {
   const tests::FailingOpencl failing("clLinkProgram", 1, 1000);
   Session session = load("", {});
   EXPECT_FALSE(session.plan().persistent_kernel);
-  EXPECT_THAT(session.plan().why_no_persistent_kernel, testing::HasSubstr("CL_"));
+  EXPECT_THAT(session.plan().why_no_persistent_kernel, HasSubstr("CL_"));
   EXPECT_EQ(session.run(inputs), expected);
 }
 

@@ -3,8 +3,6 @@
 #include "runtime/pooling.hpp"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,13 +10,10 @@
 
 #include "encoder.hpp"
 #include "ir/text.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
-
-using testing::HasSubstr;
-using tests::error_of;
 
 constexpr std::int64_t kWidth = 4;
 
@@ -131,8 +126,6 @@ TEST(Pooling, OfAModelThatDoesItItself) {
     const ir::Tensor found = compiled(pooling).run(inputs).at(pooled_output);
     return std::vector<float>(found.as<float>().begin(), found.as<float>().end());
   };
-  using testing::ElementsAre;
-  using testing::FloatEq;
   EXPECT_THAT(run({"", false, 0, false}), ElementsAre(3, 4, 12, 0, 0, 0));
   EXPECT_THAT(run({"mean", true, 0, false}), ElementsAre(3, 4, 12, 0, 0, 0));
   EXPECT_THAT(run({"", false, 2, true}), ElementsAre(FloatEq(0.6f), FloatEq(0.8f), 0, 0));

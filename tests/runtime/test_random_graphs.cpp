@@ -23,9 +23,7 @@
 namespace bertcl::runtime {
 namespace {
 
-using tests::random_graph;
-using tests::random_inputs;
-using tests::Reference;
+using tests::random_graph, tests::random_inputs, tests::Reference;
 
 /// BERTCL_RANDOM_GRAPHS=FIRST,COUNT asks for other seeds, or for more.
 struct Seeds {

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that a GPU's driver builds and does not launch, as tests/support/other_device.cpp refuses
 // them: without it there is no GPU, and these tests are skipped.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 
 #include "ir/text.hpp"
 #include "runtime/session.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/failing_opencl.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
-
-using testing::AllOf;
-using testing::Contains;
-using testing::Field;
-using testing::HasSubstr;
-using testing::Not;
 
 class RefusedLaunches : public testing::Test {
  protected:

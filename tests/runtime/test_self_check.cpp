@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The check of a device at the first load: it runs once, and a kernel that is wrong is refused.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -15,15 +12,12 @@
 #include "plan/builder.hpp"
 #include "runtime/self_check.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::runtime {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 int files_of(const std::filesystem::path& folder) {
   int count = 0;

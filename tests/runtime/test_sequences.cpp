@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences without padding: the bits of padded tensors, packed on their way in or not.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <numeric>
 #include <random>
@@ -10,14 +8,10 @@
 #include "default_model.hpp"
 #include "ir/text.hpp"
 #include "runtime/sequences.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
-
-using testing::HasSubstr;
-using tests::error_of;
-using tests::kNoError;
 
 /// Sequences with the ids and segments of padded tensors.
 struct Packed {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default model on the device against the plain host interpreter of the same file.
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +14,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "ops/interpret.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -214,9 +213,7 @@ TEST(Session, AForkedChildIsRefused) {
 
 TEST(Session, BadInputsAreNamed) {
   Session session = Session::load(model);
-  const auto message = [&](Tensors inputs) {
-    return tests::error_of([&] { session.run(inputs); });
-  };
+  const auto message = [&](Tensors inputs) { return error_of([&] { session.run(inputs); }); };
   EXPECT_NE(message({}).find("input 'input_ids'"), std::string::npos);
   Tensors inputs = batch_of({4}, 4, 6);
   inputs["attention_mask"] = ir::Tensor::of<std::int64_t>({1, 5}, {1, 1, 1, 1, 1});

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "as_interpreted.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -113,7 +113,7 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
     const auto expected = ops::interpret(graph, {given.begin(), given.end()});
     for (std::size_t i = 0; i < expected.size(); ++i)
       EXPECT_EQ(difference(outputs.at(graph.outputs()[i].name), expected[i], 0), "");
-    EXPECT_EQ(tests::error_of([&] { session.run(inputs(c.others)); }), c.message);
+    EXPECT_EQ(error_of([&] { session.run(inputs(c.others)); }), c.message);
   }
 }
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several threads on one session, and several sessions on one context, give the bits of one thread.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -16,13 +13,11 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::runtime {
 namespace {
-
-using testing::HasSubstr;
 
 Tensors encoder_inputs() {
   return {{"x", ir::Tensor::of<float>({1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})},

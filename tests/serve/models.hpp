@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiny models with one head each, and a server with them.
 #pragma once
+#include <gtest/gtest.h>
 #include <httplib.h>
 
 #include <memory>

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // /answer against stored answers of transformers (tests/python/make_qa_golden.py), and its options.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
 #include <map>
 
 #include "tests/serve/models.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using tests::TestService;
 
 TestService& qa_service() {
   static TestService made({.models = {"qa"}});
@@ -104,4 +100,4 @@ TEST(Answers, WindowsHoldSomethingNew) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of a made-up model: what runs together, what is refused, and whom an error reaches.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -14,13 +11,12 @@
 #include <vector>
 
 #include "serve/batcher.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr std::int64_t kBad = -1;  // an id that the model fails for
 
@@ -167,12 +163,8 @@ TEST_F(BatcherTest, AFullQueueRefuses) {
   other.gate.wait_for_arrival();
   std::vector<Batcher::Ticket> tickets;
   for (int i = 0; i < 3; ++i) tickets.push_back(few.submit({sequence(1)}));
-  try {
-    few.submit({sequence(1)});
-    FAIL() << "a fourth request was taken";
-  } catch (const QueueFull& full) {
-    EXPECT_THAT(full.what(), HasSubstr("3 requests of 3 tokens wait"));
-  }
+  EXPECT_THAT([&] { few.submit({sequence(1)}); },
+              testing::ThrowsMessage<QueueFull>(HasSubstr("3 requests of 3 tokens wait")));
   other.gate.open();
   for (Batcher::Ticket& ticket : tickets) ticket.get();
   EXPECT_THAT(few.submit({sequence(2)}).get(), ElementsAre(Values{2})) << "there is room again";
@@ -282,4 +274,4 @@ TEST_F(BatcherTest, ManyThreadsGetTheirOwn) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

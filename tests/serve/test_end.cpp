@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a server: what is asked is answered, and clients that do not go on do not delay it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <string>
 #include <system_error>
 
 #include "tests/serve/clients.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using tests::body_of;
-using tests::eventually;
-using tests::HeldModel;
-using tests::RawConnection;
-using tests::TestServer;
 
 /// Of this process: both ends of a connection that the server has accepted.
 int sockets() {
@@ -72,4 +61,4 @@ TEST(ServerEnd, AClientThatHangsUpThenLeavesTheQueue) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that would cost memory or time without bound, and errors that are not the client's.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <limits>
 #include <new>
@@ -13,15 +10,12 @@
 
 #include "serve/tensors.hpp"
 #include "tests/serve/models.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using tests::TestService;
 
 constexpr const char* kInferQa = "/v2/models/qa/infer";
 
@@ -251,7 +245,7 @@ TEST(HostileRequests, TokensOfLongTextsKnowTheirPlaces) {
 
 TEST(HostileRequests, ErrorsAreTheClientsOrTheServers) {
   const auto status_of = [](ErrorCode code) {
-    auto models = tests::load_models({"vectors"}, {});
+    auto models = load_models({"vectors"}, {});
     ModelSetup setup = models.front()->setup();
     setup.load_hidden_states = [code]() -> std::shared_ptr<runtime::Session> {
       throw Error("it failed", code);
@@ -282,4 +276,4 @@ TEST(HostileRequests, WhatABatchThrowsIsTheBackends) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

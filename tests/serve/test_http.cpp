@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What RFC 9110 and 9112 ask of a server, where the HTTP library does something else.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 
 #include "tests/serve/clients.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
-
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
-using tests::body_of;
-using tests::eventually;
-using tests::kJson;
-using tests::RawConnection;
-using tests::TestServer;
 
 /// All that comes until the server closes the connection, which it otherwise keeps for an hour.
 std::string answer_to_head(const TestServer& server, const std::string& head) {
@@ -147,4 +135,4 @@ TEST(ServerHttp, RefusedBodiesCountForTheirRoute) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Open Inference Protocol: the outputs are those of the session, as JSON and as bytes.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <vector>
 
 #include "tests/serve/models.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using tests::TestService;
 
 constexpr const char* kInfer = "/v2/models/qa/infer";
 constexpr const char* kLength = "Inference-Header-Content-Length";
@@ -174,4 +170,4 @@ TEST(InferenceProtocol, NamesOfModelsMayHaveSlashes) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that send byte by byte, or what is not HTTP: what they are answered, that others are
 // answered meanwhile, and that nothing of them is left.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -12,21 +9,10 @@
 
 #include "tests/serve/clients.hpp"
 #include "tests/serve/holdings.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
-
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::StartsWith;
-using tests::answer;
-using tests::body_of;
-using tests::Holdings;
-using tests::RawConnection;
-using tests::seconds_since;
-using tests::TestServer;
-using tests::text_of;
 
 constexpr const char* kChunked =
     "POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -214,4 +200,4 @@ TEST(Malformed, AThousandLeaveNothing) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

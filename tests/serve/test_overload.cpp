@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many clients that hang up, read slowly or ask for more than the server can do: what it answers
 // them, and that it holds nothing of them afterwards.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <future>
 #include <string>
@@ -11,23 +8,10 @@
 
 #include "tests/serve/clients.hpp"
 #include "tests/serve/holdings.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
-
-using testing::HasSubstr;
-using tests::allocated_mb;
-using tests::answer;
-using tests::body_of;
-using tests::entries;
-using tests::eventually;
-using tests::HeldModel;
-using tests::Holdings;
-using tests::kJson;
-using tests::RawConnection;
-using tests::seconds_since;
-using tests::TestServer;
-using tests::text_of;
 
 /// A request whose reply is more than the system takes for a client that does not read.
 const std::string& large_request() {
@@ -38,7 +22,7 @@ const std::string& large_request() {
 TEST(Overload, AThousandClientsHangUp) {
   TestServer server({.server = {.threads = 64}, .batcher = {.max_queue_requests = 2000}});
   const std::string body = body_of(text_of(40)), expected = answer(server, body);
-  EXPECT_THAT(expected, testing::StartsWith("200 "));
+  EXPECT_THAT(expected, StartsWith("200 "));
   const Holdings before(server, 64);
   for (int i = 0; i < 700; ++i) {
     RawConnection client(server.port());
@@ -139,7 +123,7 @@ TEST(Overload, ClientsThatNeverReadAreClosedAfterTheWriteTimeout) {
     ++answered;
   }
   EXPECT_GT(answered, 3) << "others are answered meanwhile";
-  EXPECT_THAT(seconds_since(begin), testing::AllOf(testing::Gt(0.5), testing::Lt(30)));
+  EXPECT_THAT(seconds_since(begin), AllOf(testing::Gt(0.5), testing::Lt(30)));
   // Runs of new sizes have allocated something, too.
   EXPECT_TRUE(eventually([&] { return allocated_mb() < before + kClients * reply_mb / 3; }))
       << allocated_mb() << " MB, " << before << " MB at first, replies of " << reply_mb << " MB";
@@ -261,4 +245,4 @@ TEST(Overload, ThreeTimesTheCapacityIsRefusedAndForgotten) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

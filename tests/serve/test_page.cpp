@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page at `/`: its headers, and that it leaves POST / to Hugging Face's clients. What it does
 // in a browser is tested by test_page_in_browser.py.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <map>
 #include <string>
 
 #include "tests/serve/models.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::Not;
-using tests::TestServer;
-using tests::TestService;
 
 std::map<std::string, std::string> headers_of(const Reply& reply) {
   return {reply.headers.begin(), reply.headers.end()};
@@ -74,4 +68,4 @@ TEST(Page, NeedsNeitherAKeyNorModels) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks in the form that clients of Cohere, Jina and vLLM ask for.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/serve/models.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using tests::TestService;
 
 TestService& reranker() {
   static TestService made({.models = {"score"}});
@@ -63,4 +59,4 @@ TEST(RerankRoutes, WhatCannotBeRankedIsRefused) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes of OpenAI and text-embeddings-inference, and /answer: results, limits and refusals.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,14 +8,12 @@
 #include "serve/encode.hpp"
 #include "serve/json_text.hpp"
 #include "tests/serve/models.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using tests::TestService;
 using Vectors = std::vector<std::vector<float>>;
 
 const json kTexts = {"Who maintains OpenCL?", "The Khronos Group does.", "short", " "};
@@ -179,7 +174,7 @@ TEST(Routes, PredictionsAreSortedAndSumToOne) {
   EXPECT_NEAR(one[0]["score"].get<double>() + one[1]["score"].get<double>(), 1.0, 1e-6);
   EXPECT_GE(one[0]["score"], one[1]["score"]);
   EXPECT_THAT((std::vector<std::string>{one[0]["label"], one[1]["label"]}),
-              testing::UnorderedElementsAre("bad", "good"));
+              UnorderedElementsAre("bad", "good"));
   const json raw = shared().post("/predict", {{"inputs", "short"}, {"raw_scores", true}});
   const double difference = raw[0]["score"].get<double>() - raw[1]["score"].get<double>();
   EXPECT_NEAR(one[0]["score"].get<double>(), 1 / (1 + std::exp(-difference)), 1e-6);
@@ -304,17 +299,17 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
   EXPECT_THAT(error("/embed", R"({"inputs": "a", "prompt_name": "query"})"),
               HasSubstr("no prompts"));
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "model": "gpt"})"),
-              testing::AllOf(HasSubstr("404"), HasSubstr("unknown model 'gpt'"),
-                             HasSubstr("invalid_request_error")));
+              AllOf(HasSubstr("404"), HasSubstr("unknown model 'gpt'"),
+                    HasSubstr("invalid_request_error")));
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "model": "qa"})"),
-              testing::AllOf(HasSubstr("424"), HasSubstr("of the kind question-answering")));
+              AllOf(HasSubstr("424"), HasSubstr("of the kind question-answering")));
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "encoding_format": "hex"})"),
               HasSubstr("422"));
   EXPECT_THAT(error("/nothing", "{}"), HasSubstr("404"));
   const Reply get = shared().call("GET", "/embed");
   EXPECT_EQ(get.status, 405);
   EXPECT_THAT(get.body, HasSubstr("takes POST"));
-  EXPECT_THAT(get.headers, testing::Contains(testing::Pair("Allow", "POST")));
+  EXPECT_THAT(get.headers, Contains(Pair("Allow", "POST")));
   const json many = {{"inputs", std::vector<std::string>(33, "a")}};
   EXPECT_EQ(shared().status("/embed", many), 413);
   TestService qa_first({.models = {"qa", "vectors"}});
@@ -329,9 +324,8 @@ TEST(Routes, ErrorsOfAnswersNameTheOptionsOfTheRequest) {
   const Reply reply = shared().call(
       "POST", "/answer", R"({"question": "a b c d e", "context": "f", "max_seq_len": 6})");
   EXPECT_EQ(reply.status, 422);
-  EXPECT_THAT(reply.body,
-              testing::AllOf(HasSubstr("max_seq_len 6 leaves no room"),
-                             HasSubstr("max_question_len"), testing::Not(HasSubstr("length"))));
+  EXPECT_THAT(reply.body, AllOf(HasSubstr("max_seq_len 6 leaves no room"),
+                                HasSubstr("max_question_len"), Not(HasSubstr("length"))));
 }
 
 TEST(Routes, WhatIsServedIsTold) {
@@ -373,7 +367,7 @@ TEST(Routes, AKeyIsAskedFor) {
   const std::string body = R"({"inputs": "a"})";
   const Reply refused = locked.call("POST", "/embed", body);
   EXPECT_EQ(refused.status, 401);
-  EXPECT_THAT(refused.headers, testing::Contains(testing::Pair("WWW-Authenticate", "Bearer")));
+  EXPECT_THAT(refused.headers, Contains(Pair("WWW-Authenticate", "Bearer")));
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "Bearer secre"}}).status, 401);
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "secret"}}).status, 401);
   EXPECT_EQ(locked.call("GET", "/nothing").status, 401) << "no word of what is there";
@@ -397,4 +391,4 @@ TEST(EncodePair, AnOddTokenIsTheLongerTexts) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl serve as a program: the vectors and answers of `bertcl embed` and `bertcl answer`, options
 // from a file, and its end by a signal.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,16 +15,14 @@
 #include "opencl/context.hpp"
 #include "tests/serve/clients.hpp"
 #include "tests/serve/models.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/tools/program_runner.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
-using bertcl::tests::refusal;
-using bertcl::tests::run_bertcl;
+using bertcl::tests::refusal, bertcl::tests::run_bertcl;
 using nlohmann::json;
-using testing::EndsWith;
-using testing::HasSubstr;
 using Vectors = std::vector<std::vector<float>>;
 
 class ServeCommand : public bertcl::tests::FolderTest {
@@ -51,7 +46,7 @@ class ServeCommand : public bertcl::tests::FolderTest {
 };
 
 TEST_F(ServeCommand, GivesTheBitsOfOtherCommands) {
-  const std::string encoder = tests::folders().path("vectors");
+  const std::string encoder = folders().path("vectors");
   const std::vector<std::string> texts = {"Who maintains OpenCL?", "The Khronos Group.", "short"};
   std::string lines;
   for (const std::string& text : texts) lines += text + "\n";
@@ -103,7 +98,7 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
   const std::string config = write(
       "serve.toml",
       "max-client-batch = 2\nmax-batch-tokens = 77\njson-logs = true\nport = 1\nmodels = [\"tiny=" +
-          tests::folders().path("classes") + "\"]\n");
+          folders().path("classes") + "\"]\n");
   const int code = serve({"--config", config}, SIGINT, [&](httplib::Client& client, const json&) {
     const json info = json::parse(client.Get("/info")->body);
     EXPECT_EQ(info["max_client_batch_size"], 2);
@@ -133,7 +128,7 @@ TEST_F(ServeCommand, BatchesOnACpuGrowWithItsCores) {
   const auto ask = [&](httplib::Client& client, const json&) {
     EXPECT_EQ(json::parse(client.Get("/info")->body)["max_batch_tokens"], expected);
   };
-  EXPECT_EQ(serve({"tiny=" + tests::folders().path("classes")}, SIGTERM, ask), 0);
+  EXPECT_EQ(serve({"tiny=" + folders().path("classes")}, SIGTERM, ask), 0);
 }
 
 TEST_F(ServeCommand, HasDescriptorsForItsConnections) {
@@ -145,14 +140,13 @@ TEST_F(ServeCommand, HasDescriptorsForItsConnections) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);  // the program inherits it
   const auto ask = [&](httplib::Client& client, const json& ready) {
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &own), 0);
-    std::vector<tests::RawConnection> idle;
+    std::vector<RawConnection> idle;
     for (int i = 0; i < 200; ++i) idle.emplace_back(ready["port"].get<int>());
     const auto health = client.Get("/health");
     ASSERT_TRUE(health);
     EXPECT_EQ(health->status, 200);
   };
-  EXPECT_EQ(
-      serve({"tiny=" + tests::folders().path("classes"), "--keep-alive", "600"}, SIGTERM, ask), 0);
+  EXPECT_EQ(serve({"tiny=" + folders().path("classes"), "--keep-alive", "600"}, SIGTERM, ask), 0);
 }
 
 TEST_F(ServeCommand, EndsAtOnceWhileModelsAreLoaded) {
@@ -161,8 +155,8 @@ TEST_F(ServeCommand, EndsAtOnceWhileModelsAreLoaded) {
   ASSERT_EQ(mkfifo(model.c_str(), 0600), 0);
   const int port = 10000 + getpid() % 20000;
   const int code = bertcl::tests::interrupt_bertcl(
-      {"serve", "tiny=" + model, "--vocab", tests::kVocabulary, "--port", std::to_string(port)},
-      SIGTERM, [&] {
+      {"serve", "tiny=" + model, "--vocab", kVocabulary, "--port", std::to_string(port)}, SIGTERM,
+      [&] {
         const auto health = httplib::Client("127.0.0.1", port).Get("/health");
         return health && health->status == 503;
       });
@@ -213,4 +207,4 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

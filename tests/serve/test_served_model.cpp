@@ -2,16 +2,13 @@
 // What a model is served as, by its outputs and the files beside it.
 #include "tools/models/served_model.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/serve/models.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
 using nlohmann::json;
-using tests::HeadOf;
 
 /// A model of any length in a folder of its own.
 class ServedModel : public testing::Test {
@@ -21,9 +18,9 @@ class ServedModel : public testing::Test {
     folder_.write(name, content);
   }
   ModelSetup load(HeadOf head, const tools::ServedModelOptions& options = {}) const {
-    write("model.onnx", tests::tiny_model(head));
+    write("model.onnx", tiny_model(head));
     if (!std::filesystem::exists(folder_ / "vocab.txt"))
-      std::filesystem::copy_file(tests::kVocabulary, folder_ / "vocab.txt");
+      std::filesystem::copy_file(kVocabulary, folder_ / "vocab.txt");
     return tools::load_served_model({"tiny", folder_ / "model.onnx"}, options, device());
   }
   /// What a server with the model replies.
@@ -139,4 +136,4 @@ TEST_F(ServedModel, RegressionGivesNumbersAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server on a port of this machine: many clients, limits, clients that go away, its end.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -14,21 +12,12 @@
 
 #include "serve/request_log.hpp"
 #include "tests/serve/clients.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::serve::tests {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::Not;
-using tests::body_of;
-using tests::eventually;
-using tests::HeldModel;
-using tests::kJson;
-using tests::RawConnection;
-using tests::seconds_since;
-using tests::TestServer;
-using tests::text_of;
 
 TEST(Server, ManyClientsGetTheBitsOfOne) {
   TestServer server;
@@ -129,8 +118,7 @@ long times_asleep() {
 
 TEST(Server, IdleConnectionsSleepWakeAndEndWithTheServer) {
   std::vector<RawConnection> clients;
-  auto server =
-      std::make_unique<TestServer>(tests::TestOptions{.server = {.keep_alive_seconds = 60}});
+  auto server = std::make_unique<TestServer>(TestOptions{.server = {.keep_alive_seconds = 60}});
   const auto ask_all = [&] {
     for (RawConnection& client : clients) {
       client.post("/embed", body_of("a"));
@@ -155,7 +143,7 @@ TEST(Server, AnIdleConnectionIsClosedInTime) {
   EXPECT_THAT(client.receive(), HasSubstr("200 OK"));
   const auto begin = std::chrono::steady_clock::now();
   client.all();
-  EXPECT_THAT(seconds_since(begin), testing::AllOf(testing::Gt(2.5), testing::Lt(5.5)));
+  EXPECT_THAT(seconds_since(begin), AllOf(testing::Gt(2.5), testing::Lt(5.5)));
 }
 
 TEST(Server, AnIdleConnectionGivesItsThreadToAnother) {
@@ -280,13 +268,13 @@ TEST(Server, BodiesWhoseEndIsUnclearAreRefused) {
     RawConnection client(server.port());
     client.send(std::string("POST /embed HTTP/1.1\r\nHost: x\r\n") + head +
                 "\r\n\r\n{}GET /health HTTP/1.1\r\n\r\n");
-    EXPECT_THAT(client.all(), testing::AllOf(HasSubstr(" 400 "), Not(HasSubstr(" 200 ")))) << head;
+    EXPECT_THAT(client.all(), AllOf(HasSubstr(" 400 "), Not(HasSubstr(" 200 ")))) << head;
   }
   RawConnection get(server.port());
   get.send(
       "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 31\r\n\r\n"
       "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_THAT(get.all(), testing::AllOf(HasSubstr(" 200 "), Not(HasSubstr("bertcl_"))))
+  EXPECT_THAT(get.all(), AllOf(HasSubstr(" 200 "), Not(HasSubstr("bertcl_"))))
       << "the body of a GET is not a request";
   RawConnection huge(server.port());
   huge.send("POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n");
@@ -377,8 +365,7 @@ TEST(Server, RequestsAreLogged) {
   EXPECT_EQ(line["tokens"], 6);
   EXPECT_EQ(line["model"], "vectors");
   EXPECT_FALSE(line.contains("error"));
-  EXPECT_THAT(log_text(first),
-              testing::MatchesRegex("POST /embed 200 .* 2 texts 6 tokens vectors"));
+  EXPECT_THAT(log_text(first), MatchesRegex("POST /embed 200 .* 2 texts 6 tokens vectors"));
   Answered strange = first;
   strange.path = "/a\n\033[31m";
   strange.record.error = std::string(1000, 'x');
@@ -388,4 +375,4 @@ TEST(Server, RequestsAreLogged) {
 }
 
 }  // namespace
-}  // namespace bertcl::serve
+}  // namespace bertcl::serve::tests

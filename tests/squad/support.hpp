@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tests of this folder share: tokenizers, a small data set, a model.
 #pragma once
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -11,8 +9,8 @@
 #include <vector>
 
 #include "squad/batch.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "text/tokenizer.hpp"
 
@@ -45,7 +43,6 @@ inline const text::Tokenizer& letter_tokenizer() {
   return tokenizer;
 }
 
-using tests::error_of;
 using tests::ScratchFile;
 
 /// Logits in [-8, 8) that depend on nothing but the tokens of the row and the position: a model

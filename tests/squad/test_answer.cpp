@@ -2,16 +2,12 @@
 // One question to one text, with a model that looks for two words.
 #include "squad/answer.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/squad/support.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/roberta_tokenizer.hpp"
 
 namespace bertcl::squad {
 namespace {
-
-using testing::HasSubstr;
 
 /// Points at the words "the cat": start on the first "the" of the document, end on "cat".
 Logits cat_model(const Batch& batch) {
@@ -90,7 +86,7 @@ TEST(Answer, OfATokenizerWithOffsetsIsCutFromTheText) {
     logits.start[at - 1] = 6.0F;
     while (batch.input_ids[at] != tokenizer.token_id("Ġcat")) ++at;
     logits.end[at] = 5.0F;
-    EXPECT_THAT(batch.token_type_ids, testing::Each(0));
+    EXPECT_THAT(batch.token_type_ids, Each(0));
     return logits;
   };
   const FoundAnswer found = answer_question("the", context, tokenizer, {}, model);

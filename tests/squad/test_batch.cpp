@@ -2,15 +2,13 @@
 // Forming of batches, and the queue between the stages.
 #include "squad/batch.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <random>
 #include <thread>
 
 #include "squad/bounded_queue.hpp"
 #include "tests/squad/support.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::squad {
 namespace {
@@ -44,10 +42,10 @@ TEST(Batches, PadWithZerosAfterAPrefixMask) {
   const auto id = [](const char* token) {
     return static_cast<std::int64_t>(letter_tokenizer().token_id(token));
   };
-  EXPECT_THAT(batch.input_ids, testing::ElementsAre(2, id("who"), 3, id("a"), 3, 0, 0,  //
-                                                    2, id("who"), 3, id("a"), id("b"), id("c"), 3));
-  EXPECT_THAT(batch.attention_mask, testing::ElementsAre(1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1));
-  EXPECT_THAT(batch.token_type_ids, testing::ElementsAre(0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(batch.input_ids, ElementsAre(2, id("who"), 3, id("a"), 3, 0, 0,  //
+                                           2, id("who"), 3, id("a"), id("b"), id("c"), 3));
+  EXPECT_THAT(batch.attention_mask, ElementsAre(1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(batch.token_type_ids, ElementsAre(0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1));
 }
 
 TEST(BoundedQueue, HoldsBackTheProducerAndDrainsAfterClose) {

@@ -3,16 +3,12 @@
 #include "squad/dataset.hpp"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/squad/support.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::squad {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 const char* const v1 = R"({"version": "1.1", "data": [
   {"title": "A", "paragraphs": [

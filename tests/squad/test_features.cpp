@@ -2,18 +2,13 @@
 // Windows over documents of letters, where every number can be checked by eye.
 #include "squad/features.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <random>
 
 #include "tests/squad/support.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::squad {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 std::vector<std::string> words_of(const Document& document) {
   std::vector<std::string> words;

@@ -2,16 +2,12 @@
 // Which outputs are the logits of start and end.
 #include "squad/logit_outputs.hpp"
 
-#include <gmock/gmock.h>
-
 #include <utility>
 
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::squad {
 namespace {
-
-using testing::HasSubstr;
 
 plan::Port output(const std::string& name, ir::Shape shape, ir::DType dtype = ir::DType::f32) {
   return {name, {dtype, std::move(shape)}};

@@ -2,17 +2,13 @@
 // Normalization, scores of pairs, and how v1.1 and v2.0 differ, on cases worked out by hand.
 #include "squad/metrics.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <random>
 
+#include "tests/support/matchers.hpp"
+
 namespace bertcl::squad {
 namespace {
-
-using testing::ElementsAre;
-using testing::Key;
 
 Question question(const std::string& id, const std::vector<std::string>& answers) {
   Question result;

@@ -3,8 +3,6 @@
 #include "squad/pipeline.hpp"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,11 +11,10 @@
 #include <thread>
 
 #include "tests/squad/support.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::squad {
 namespace {
-
-using testing::HasSubstr;
 
 /// Documents of 1 to 120 random words, a few questions each.
 Dataset random_dataset(bool version_2) {

@@ -2,19 +2,14 @@
 // Candidates, ties, null answers and spans on hand-made logits.
 #include "squad/predictions.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 
 #include "tests/squad/support.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::squad {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 /// One question over a document of letters; logits are -5 where not set.
 class Case {

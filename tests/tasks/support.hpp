@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tests of this folder share: a tokenizer, numbers.
 #pragma once
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::tasks {
 
-using tests::error_of;
 using tests::ScratchFile;
 
 /// [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, then the letters a to z: 5 + 2 * i, and

@@ -2,22 +2,18 @@
 // What is read from the folder of a Dense module.
 #include "tasks/dense_module.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "npz/safetensors.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 class DenseModule : public testing::Test {
  protected:

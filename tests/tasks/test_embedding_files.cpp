@@ -2,11 +2,10 @@
 // What is read from the files of sentence-transformers, and where they lie.
 #include "tasks/embedding_files.hpp"
 
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 #include "text/companion_files.hpp"
 
@@ -14,8 +13,6 @@ namespace bertcl::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
 
 class EmbeddingFilesTest : public testing::Test {
  protected:
@@ -46,12 +43,12 @@ TEST_F(EmbeddingFilesTest, TheLongestTextIsANumberOfTokens) {
   EXPECT_EQ(length("1e30"), std::nullopt) << "stands for no limit";
   EXPECT_EQ(length("18446744073709551615"), std::nullopt);
   for (const char* wrong : {"0", "-1", "-9223372036854775808", "12.5"}) {
-    EXPECT_THAT(error_of([&] { length(wrong); }),
-                AllOf(HasSubstr("sentence_bert_config.json: max_seq_length is "),
-                      HasSubstr("expected a number of tokens")))
+    EXPECT_ERROR(AllOf(HasSubstr("sentence_bert_config.json: max_seq_length is "),
+                       HasSubstr("expected a number of tokens")),
+                 length(wrong))
         << wrong;
   }
-  EXPECT_THAT(error_of([&] { length("\"128\""); }), HasSubstr("max_seq_length is of type string"));
+  EXPECT_ERROR(HasSubstr("max_seq_length is of type string"), length("\"128\""));
 }
 
 TEST_F(EmbeddingFilesTest, ElseTheTokenizerTellsIt) {
@@ -87,10 +84,10 @@ TEST_F(EmbeddingFilesTest, OnePoolingMayStandInAList) {
   EXPECT_EQ(pooling(R"(["mean"])"), "mean");
   EXPECT_EQ(pooling(R"(["lasttoken"])"), "last");
   EXPECT_EQ(pooling(R"("cls")"), "cls");
-  EXPECT_THAT(error_of([&] { pooling(R"(["mean", "max"])"); }), HasSubstr("several modes"));
-  EXPECT_THAT(error_of([&] { pooling("[]"); }), HasSubstr("by no mode"));
-  EXPECT_THAT(error_of([&] { pooling("[1]"); }), HasSubstr("pooling_mode[0] is of type number"));
-  EXPECT_THAT(error_of([&] { pooling(R"(["sum"])"); }), HasSubstr("by sum"));
+  EXPECT_ERROR(HasSubstr("several modes"), pooling(R"(["mean", "max"])"));
+  EXPECT_ERROR(HasSubstr("by no mode"), pooling("[]"));
+  EXPECT_ERROR(HasSubstr("pooling_mode[0] is of type number"), pooling("[1]"));
+  EXPECT_ERROR(HasSubstr("by sum"), pooling(R"(["sum"])"));
 }
 
 TEST_F(EmbeddingFilesTest, ANameGoesBeforeFlagsAndTheMeanIsTheDefault) {
@@ -104,10 +101,8 @@ TEST_F(EmbeddingFilesTest, ANameGoesBeforeFlagsAndTheMeanIsTheDefault) {
   EXPECT_EQ(pooling(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})"),
             "cls");
   EXPECT_EQ(pooling(R"({"pooling_mode": "max", "pooling_mode_mean_tokens": true})"), "max");
-  EXPECT_THAT(error_of([&] {
-                pooling(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})");
-              }),
-              HasSubstr("several modes"));
+  EXPECT_ERROR(HasSubstr("several modes"),
+               pooling(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})"));
 }
 
 TEST_F(EmbeddingFilesTest, FilesLieBesideTheModelOrAboveItsFolderOnnx) {
@@ -141,7 +136,7 @@ TEST_F(EmbeddingFilesTest, DenseModulesFollowThePooling) {
   const std::pair<std::string, std::string> transformer{"Transformer", ""},
       pooling{"Pooling", "1_Pooling"}, normalize{"Normalize", "4_Normalize"};
   modules({transformer, pooling, {"Dense", "2_Dense"}, {"Dense", "3_Dense"}, normalize});
-  EXPECT_THAT(read().dense, testing::ElementsAre(folder_ / "2_Dense", folder_ / "3_Dense"));
+  EXPECT_THAT(read().dense, ElementsAre(folder_ / "2_Dense", folder_ / "3_Dense"));
   EXPECT_TRUE(read().normalize);
   modules({transformer, {"Dense", "2_Dense"}, pooling});
   EXPECT_THAT(refusal(), HasSubstr("supported between Pooling and Normalize alone"));

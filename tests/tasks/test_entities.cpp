@@ -3,20 +3,14 @@
 // them with Hugging Face's.
 #include "tasks/entities.hpp"
 
-#include <gmock/gmock.h>
-
 #include <limits>
 
 #include "tasks/class_scores.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {
 namespace {
-
-using testing::ElementsAre;
-using testing::Field;
-using testing::FloatNear;
-using testing::IsEmpty;
 
 const std::vector<std::string> kTagNames = {"O", "B-PER", "I-PER", "B-LOC", "I-LOC"};
 
@@ -40,9 +34,8 @@ std::vector<TextEntity> found_entities(const std::string& text,
 
 testing::Matcher<TextEntity> entity(const std::string& label, std::uint32_t begin,
                                     std::uint32_t end, float score = 0.6F) {
-  return testing::AllOf(Field(&TextEntity::label, label),
-                        Field(&TextEntity::span, text::Span{begin, end}),
-                        Field(&TextEntity::score, FloatNear(score, 1e-6F)));
+  return AllOf(Field(&TextEntity::label, label), Field(&TextEntity::span, text::Span{begin, end}),
+               Field(&TextEntity::score, FloatNear(score, 1e-6F)));
 }
 
 TEST(Entities, NoneListsTokens) {
@@ -117,7 +110,7 @@ TEST(ClassScores, NaNIsLast) {
     found.push_back(score.label);
   EXPECT_THAT(found, ElementsAre(3, 4, 1, 0, 2));
   const auto scores = class_scores(std::vector{nan, 1.0F}, Activation::sigmoid);
-  EXPECT_THAT(scores, ElementsAre(testing::IsNan(), FloatNear(0.731059F, 1e-6F)));
+  EXPECT_THAT(scores, ElementsAre(IsNan(), FloatNear(0.731059F, 1e-6F)));
 }
 
 TEST(ClassScores, TheBestInTheirOrder) {

@@ -2,20 +2,17 @@
 // Tasks from texts to scores, with model functions that depend on nothing but a row's tokens.
 #include "tasks/evaluate.hpp"
 
-#include <gmock/gmock.h>
-
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {
 namespace {
 
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr std::int64_t LETTER_A = 5;  // id of "a" in letter_tokenizer()
 
@@ -104,9 +101,9 @@ TEST(Classify, TheModelMayHavePositiveFirst) {
   for (const std::vector<std::string>& labels : {std::vector<std::string>{"happy", "sad"},
                                                  {"bad", "neutral", "good"},
                                                  {"negated", "negative"}}) {
-    EXPECT_THAT(error_of([&] { classify_task(texts(), "texts", labels); }),
-                AllOf(HasSubstr("neg, pos, which the model cannot give"),
-                      HasSubstr(labels[0] + ", " + labels[1]), HasSubstr("'labels'")));
+    EXPECT_ERROR(AllOf(HasSubstr("neg, pos, which the model cannot give"),
+                       HasSubstr(labels[0] + ", " + labels[1]), HasSubstr("'labels'")),
+                 classify_task(texts(), "texts", labels));
   }
 }
 
@@ -153,19 +150,13 @@ TEST(Classify, AClassThatNoTextHasIsNamedByTheModel) {
 }
 
 TEST(Classify, LabelsWithoutAClassAreRefused) {
-  EXPECT_THAT(error_of([] {
-                classify_task(texts_of_three({"x", "y", "z"}), "texts", {});
-              }),
-              AllOf(HasSubstr("stands for x, y, z is not known"), HasSubstr("'labels'"),
-                    HasSubstr("id2label")));
-  EXPECT_THAT(error_of([] {
-                classify_task(texts_of_three({"a", "b", "q"}), "texts", {"A", "B"});
-              }),
-              AllOf(HasSubstr("the data have"), HasSubstr("its classes are A, B; ")));
-  EXPECT_THAT(error_of([] {
-                classify_task(texts_of_three({"0", "1", "2"}), "texts", {"A", "B"});
-              }),
-              HasSubstr("which the model cannot give"));
+  EXPECT_ERROR(AllOf(HasSubstr("stands for x, y, z is not known"), HasSubstr("'labels'"),
+                     HasSubstr("id2label")),
+               classify_task(texts_of_three({"x", "y", "z"}), "texts", {}));
+  EXPECT_ERROR(AllOf(HasSubstr("the data have"), HasSubstr("its classes are A, B; ")),
+               classify_task(texts_of_three({"a", "b", "q"}), "texts", {"A", "B"}));
+  EXPECT_ERROR(HasSubstr("which the model cannot give"),
+               classify_task(texts_of_three({"0", "1", "2"}), "texts", {"A", "B"}));
 }
 
 TEST(Classify, NumbersThatCountTooManyClassesAreRefused) {
@@ -173,8 +164,8 @@ TEST(Classify, NumbersThatCountTooManyClassesAreRefused) {
     const std::vector<ClassifiedText> items = {{"0", "a", {}, "1", {}, 1},
                                                {"1", "b", {}, label, {}, 7}};
     for (const bool several : {false, true})
-      EXPECT_THAT(error_of([&] { classify_task(items, "texts", {}, several); }),
-                  AllOf(HasSubstr("line 7: the label " + label), HasSubstr("1000000 at most")));
+      EXPECT_ERROR(AllOf(HasSubstr("line 7: the label " + label), HasSubstr("1000000 at most")),
+                   classify_task(items, "texts", {}, several));
     EXPECT_EQ(classify_task(items, "texts", {label, "1"})->head().classes, 2u) << "a name";
   }
   EXPECT_EQ(classify_task({{"0", "a", {}, "999999"}}, "texts", {})->head().classes, 1'000'000u);
@@ -210,11 +201,9 @@ TEST(MultiLabel, EveryClassByItself) {
   options.encode = {5, true};
   EXPECT_EQ(json(evaluate(*longer, letter_tokenizer(), options, has_abc).results->predictions()),
             json::parse(R"({"0": ["B"]})"));
-  EXPECT_THAT(error_of([&] {
-                classify_task(items, "texts", {"A", "B", "C"}, false);
-              }),
-              AllOf(HasSubstr("list several labels"), HasSubstr("problem_type"),
-                    HasSubstr("multi_label in C++, says")));
+  EXPECT_ERROR(AllOf(HasSubstr("list several labels"), HasSubstr("problem_type"),
+                     HasSubstr("multi_label in C++, says")),
+               classify_task(items, "texts", {"A", "B", "C"}, false));
 }
 
 TEST(MultiLabel, LabelsOfALineStandBetweenCommas) {
@@ -223,14 +212,10 @@ TEST(MultiLabel, LabelsOfALineStandBetweenCommas) {
   const Evaluation all = evaluate(*task, letter_tokenizer(), {}, has_abc);
   EXPECT_EQ(metric(all, "micro_f1"), 100.0);
   EXPECT_EQ(json(all.results->predictions()), json::parse(R"({"0": ["0", "1"], "1": ["2"]})"));
-  EXPECT_THAT(error_of([] {
-                classify_task({{"0", "a", {}, "A,", {}}}, "texts", {"A", "B"}, true);
-              }),
-              HasSubstr("an empty label"));
-  EXPECT_THAT(error_of([] {
-                classify_task({{"0", "a", {}, "A,Q", {}}}, "texts", {"A", "B"}, true);
-              }),
-              HasSubstr("the data have Q, which the model cannot give"));
+  EXPECT_ERROR(HasSubstr("an empty label"),
+               classify_task({{"0", "a", {}, "A,", {}}}, "texts", {"A", "B"}, true));
+  EXPECT_ERROR(HasSubstr("the data have Q, which the model cannot give"),
+               classify_task({{"0", "a", {}, "A,Q", {}}}, "texts", {"A", "B"}, true));
 }
 
 TEST(Tasks, BatchesChangeNothing) {
@@ -251,20 +236,16 @@ TEST(Tasks, BatchesChangeNothing) {
 
 TEST(Tasks, WrongOutputsAreRefused) {
   const auto task = classify_task(texts(), "texts", {"neg", "pos"});
-  EXPECT_THAT(error_of([&] {
-                evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
-                  return std::vector<float>(static_cast<std::size_t>(batch.batch) * 3);
-                });
-              }),
-              AllOf(HasSubstr("12 values"), HasSubstr("needs 2 classes: neg, pos")));
-  EXPECT_THAT(error_of([&] {
-                evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
-                  std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 2);
-                  logits.back() = std::numeric_limits<float>::infinity();
-                  return logits;
-                });
-              }),
-              AllOf(HasSubstr("NaN or infinite"), HasSubstr("item ")));
+  EXPECT_ERROR(AllOf(HasSubstr("12 values"), HasSubstr("needs 2 classes: neg, pos")),
+               evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
+                 return std::vector<float>(static_cast<std::size_t>(batch.batch) * 3);
+               }));
+  EXPECT_ERROR(AllOf(HasSubstr("NaN or infinite"), HasSubstr("item ")),
+               evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
+                 std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 2);
+                 logits.back() = std::numeric_limits<float>::infinity();
+                 return logits;
+               }));
 }
 
 TEST(Tasks, DataWithoutWordPiecesAreRefused) {
@@ -355,8 +336,7 @@ TEST(Tagging, FirstPiecesOfWords) {
 }
 
 TEST(Tagging, NeedsTheTagsOfTheModel) {
-  EXPECT_THAT(error_of([] { tagging_task(sentences(), {}); }),
-              AllOf(HasSubstr("'labels'"), HasSubstr("id2label")));
+  EXPECT_ERROR(AllOf(HasSubstr("'labels'"), HasSubstr("id2label")), tagging_task(sentences(), {}));
   const auto refused = [](const std::vector<std::string>& labels) {
     return error_of([&] { tagging_task(sentences(), labels); });
   };
@@ -379,11 +359,9 @@ TEST(Masked, Accuracy) {
     EXPECT_EQ(json(evaluation.results->predictions()),
               json::parse(R"({"0": ["a", "a"], "1": [], "last": ["a"]})"));
   }
-  EXPECT_THAT(error_of([&] {
-                evaluate(*task, letter_tokenizer(), {},
-                         by_token(vocabulary - 1, [](std::int64_t) { return 0u; }));
-              }),
-              HasSubstr("one class per vocabulary token"));
+  EXPECT_ERROR(HasSubstr("one class per vocabulary token"),
+               evaluate(*task, letter_tokenizer(), {},
+                        by_token(vocabulary - 1, [](std::int64_t) { return 0u; })));
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 // Texts to token sequences: truncation, windows, words, hidden tokens.
 #include "tasks/features.hpp"
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -11,16 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/matchers.hpp"
 #include "tests/support/roberta_tokenizer.hpp"
 #include "tests/tasks/support.hpp"
 #include "text/truncation.hpp"
 
 namespace bertcl::tasks {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr std::int32_t CLS = 2, SEP = 3, MASK = 4;
 
@@ -35,8 +30,8 @@ TEST(EncodeText, KeepsTheBeginning) {
   EXPECT_THAT(some.ids, ElementsAre(CLS, id("a"), id("##b"), SEP));
   EXPECT_EQ(some.cut, 1u);
   EXPECT_THAT(encode_text("", letter_tokenizer(), 4).ids, ElementsAre(CLS, SEP));
-  EXPECT_THAT(error_of([] { encode_text("a", letter_tokenizer(), 2); }),
-              HasSubstr("sequences of 2 tokens leave no room"));
+  EXPECT_ERROR(HasSubstr("sequences of 2 tokens leave no room"),
+               encode_text("a", letter_tokenizer(), 2));
 }
 
 TEST(EncodePieces, GivesWhatEncodeTextGives) {
@@ -174,7 +169,7 @@ TEST(EncodeMasked, TheSeedAloneDecides) {
   EXPECT_THAT(one[0].places, ElementsAre(1)) << "at least one";
   EXPECT_THAT(encode_masked(" ", letter_tokenizer(), 512, 3), IsEmpty());
   const auto without = text::Tokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]"});
-  EXPECT_THAT(error_of([&] { encode_masked("a", without, 512, 3); }), HasSubstr("[MASK]"));
+  EXPECT_ERROR(HasSubstr("[MASK]"), encode_masked("a", without, 512, 3));
 }
 
 TEST(OtherTokenizers, PutTheirTokensAroundTexts) {
@@ -188,8 +183,7 @@ TEST(OtherTokenizers, PutTheirTokensAroundTexts) {
   const Sequence cut = encode_pair("the cat the", "cat.", tokenizer, 8);
   EXPECT_THAT(cut.ids, ElementsAre(0, 12, 16, 2, 2, 15, 17, 2));
   EXPECT_EQ(cut.cut, 1u);
-  EXPECT_THAT(error_of([&] { encode_pair("a", "a", tokenizer, 4); }),
-              HasSubstr("beside 4 special tokens"));
+  EXPECT_ERROR(HasSubstr("beside 4 special tokens"), encode_pair("a", "a", tokenizer, 4));
 }
 
 TEST(OtherTokenizers, TakeWordsWithASpaceBeforeThem) {

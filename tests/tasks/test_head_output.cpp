@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which output is that of a task.
 #include "tasks/head_output.hpp"
-
-#include <gmock/gmock.h>
-
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tasks {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using tests::error_of;
 
 plan::Port output(const std::string& name, ir::Shape shape) {
   return {name, {ir::DType::f32, std::move(shape)}};
@@ -35,15 +28,11 @@ TEST(TaskOutput, IsTheOneOfTheShape) {
 
 TEST(TaskOutput, AnotherHeadIsRefusedWithAllOutputs) {
   const Head two{false, 2, false, "2 classes"}, words{true, 100, true, "100 tokens"};
-  EXPECT_THAT(error_of([&] {
-                find_output({output("logits", {kBatch, 3}), output("start", {kBatch, kSeq})}, two);
-              }),
-              AllOf(HasSubstr("logits f32[batch, 3], start f32[batch, seq]"),
-                    HasSubstr("the task needs [batch, 2], with 2 classes")));
-  EXPECT_THAT(error_of([&] {
-                find_output({output("y", {kBatch, kSeq, 99})}, words);
-              }),
-              HasSubstr("[batch, seq, 100 or more]"));
+  EXPECT_ERROR(AllOf(HasSubstr("logits f32[batch, 3], start f32[batch, seq]"),
+                     HasSubstr("the task needs [batch, 2], with 2 classes")),
+               find_output({output("logits", {kBatch, 3}), output("start", {kBatch, kSeq})}, two));
+  EXPECT_ERROR(HasSubstr("[batch, seq, 100 or more]"),
+               find_output({output("y", {kBatch, kSeq, 99})}, words));
 }
 
 }  // namespace

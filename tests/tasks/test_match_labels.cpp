@@ -2,8 +2,7 @@
 // Which classes the labels of the data stand for.
 #include "tasks/match_labels.hpp"
 
-#include <gmock/gmock.h>
-
+#include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {
@@ -21,10 +20,8 @@ TEST(MatchLabels, NegativeAndPositiveAreTwoClasses) {
 }
 
 TEST(MatchLabels, PolarityIsAWholeWord) {
-  EXPECT_THAT(error_of([] {
-                match_labels({{"post", 1}, {"negligence", 2}}, {}, 2);
-              }),
-              testing::HasSubstr("stands for negligence, post is not known"));
+  EXPECT_ERROR(HasSubstr("stands for negligence, post is not known"),
+               match_labels({{"post", 1}, {"negligence", 2}}, {}, 2));
   EXPECT_EQ(match_labels({{"neg", 1}}, {"Positive", "Negative"}, 2).class_of.at("neg"), 1u);
 }
 

@@ -2,16 +2,11 @@
 // The longest text that the files beside a model declare.
 #include "tasks/model_config.hpp"
 
-#include <gmock/gmock.h>
-
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::tasks {
 namespace {
-
-using testing::HasSubstr;
-using tests::error_of;
 
 TEST(DeclaredLength, IsTheLessOfTokenizerAndPositions) {
   const tests::ScratchFolder folder;
@@ -29,9 +24,8 @@ TEST(DeclaredLength, IsTheLessOfTokenizerAndPositions) {
   EXPECT_EQ(length(R"({"model_max_length": 4096})", R"({"max_position_embeddings": 512})"), 512);
   EXPECT_EQ(length("{}", R"({"max_position_embeddings": -1})"), std::nullopt);
   for (const char* wrong : {"0", "-5", "0.5"})
-    EXPECT_THAT(
-        error_of([&] { length(std::string(R"({"model_max_length": )") + wrong + "}", "{}"); }),
-        HasSubstr("tokenizer_config.json: model_max_length is "))
+    EXPECT_ERROR(HasSubstr("tokenizer_config.json: model_max_length is "),
+                 length(std::string(R"({"model_max_length": )") + wrong + "}", "{}"))
         << wrong;
 }
 

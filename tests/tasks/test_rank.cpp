@@ -2,21 +2,16 @@
 // Passages in the order of scores that depend on nothing but a row's tokens.
 #include "tasks/rank.hpp"
 
-#include <gmock/gmock.h>
-
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "tasks/class_scores.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 /// The logit of a pair: how many letters its passage has, or NaN for one of "z" alone.
 std::vector<float> count_letters(const text::Batch& batch) {
@@ -108,25 +103,23 @@ TEST(Rank, LongPassagesAreCutAndCounted) {
   EXPECT_EQ(all.queries[0].passages[0].score, 3.0);
   EXPECT_THAT(order_of(all.queries[0]), ElementsAre(0, 1));
   options.max_length = 3;
-  EXPECT_THAT(error_of([&] { ranked({{"q", "a", ""}}, options); }), HasSubstr("'max_seq_length'"));
+  EXPECT_ERROR(HasSubstr("'max_seq_length'"), ranked({{"q", "a", ""}}, options));
 }
 
 TEST(Rank, WhatIsNoNumberIsRefusedOrLast) {
   const std::vector<Passage> passages = {
       {"q", "z", ""}, {"q", "", ""}, {"q", "z", ""}, {"q", "a", ""}};
-  EXPECT_THAT(error_of([&] { ranked(passages); }),
-              AllOf(HasSubstr("NaN"), HasSubstr("passage "), HasSubstr("'allow_nonfinite'")));
+  EXPECT_ERROR(AllOf(HasSubstr("NaN"), HasSubstr("passage "), HasSubstr("'allow_nonfinite'")),
+               ranked(passages));
   RankOptions options;
   options.allow_nonfinite = true;
   EXPECT_THAT(order_of(ranked(passages, options).queries[0]), ElementsAre(3, 1, 0, 2));
 }
 
 TEST(Rank, AnotherHeadIsRefused) {
-  EXPECT_THAT(error_of([] {
-                rank({{"q", "a", ""}}, letter_tokenizer(), {},
-                     [](const text::Batch&) { return std::vector<float>(2); });
-              }),
-              HasSubstr("returned 2 values"));
+  EXPECT_ERROR(HasSubstr("returned 2 values"),
+               rank({{"q", "a", ""}}, letter_tokenizer(), {},
+                    [](const text::Batch&) { return std::vector<float>(2); }));
 }
 
 TEST(ReadPassages, LinesAndJsonLines) {

@@ -2,22 +2,17 @@
 // Data files of the tasks: what is read, what is refused.
 #include "tasks/readers.hpp"
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <type_traits>
 
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 /// Message of the refusal of `content`.
 template <typename Read>
@@ -56,8 +51,7 @@ TEST(ReadClassified, RefusesOtherFiles) {
       << "long lines are cut between letters";
   EXPECT_THAT(refusal(read_classified, "sentence\tlabel\n"), HasSubstr("contains no text"));
   EXPECT_THAT(refusal(read_classified, "ok\t1\ncaf\xe9\t1\n"), HasSubstr(".txt:2: invalid UTF-8"));
-  EXPECT_THAT(error_of([] { read_classified("/no/such.tsv"); }),
-              HasSubstr("/no/such.tsv: cannot open"));
+  EXPECT_ERROR(HasSubstr("/no/such.tsv: cannot open"), read_classified("/no/such.tsv"));
 }
 
 TEST(ReadClassified, NamesTheColumnsOfAHeader) {
@@ -206,11 +200,11 @@ TEST(ReadClassified, TextsKnowTheirLines) {
       found.push_back(text.line);
     return found;
   };
-  EXPECT_THAT(lines("a\t1\n\nb\t0\n", ".tsv"), testing::ElementsAre(1, 3));
-  EXPECT_THAT(lines("text,label\n\"a\nb\",1\nc,0\n", ".csv"), testing::ElementsAre(2, 4));
+  EXPECT_THAT(lines("a\t1\n\nb\t0\n", ".tsv"), ElementsAre(1, 3));
+  EXPECT_THAT(lines("text,label\n\"a\nb\",1\nc,0\n", ".csv"), ElementsAre(2, 4));
   EXPECT_THAT(
       lines("{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\", \"label\": 0}\n", ".jsonl"),
-      testing::ElementsAre(1, 3));
+      ElementsAre(1, 3));
 }
 
 TEST(ReadClassified, SeveralLabels) {
@@ -271,7 +265,7 @@ TEST(ReadClassified, Dev) {
 
 TEST(ReadScoredPairs, QuotesHeadersAndTabs) {
   const ScratchFile plain("\"A man, \"\"old\"\", sits.\",He\nsits.,0\n", ".csv");
-  EXPECT_THAT(error_of([&] { read_scored_pairs(plain.path()); }), HasSubstr(".csv:1: 2 columns"));
+  EXPECT_ERROR(HasSubstr(".csv:1: 2 columns"), read_scored_pairs(plain.path()));
   const ScratchFile csv("\"A man, \"\"old\"\", sits.\",\"He\nsits.\",4.75\r\n\na,b,0\n", ".csv");
   const auto pairs = read_scored_pairs(csv.path());
   ASSERT_EQ(pairs.size(), 2u);
@@ -367,20 +361,19 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
   std::filesystem::create_directories(folder / "test/neg");
   std::filesystem::create_directories(folder / "test/pos");
   std::ofstream(folder / "test/readme.txt") << "about";
-  EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }), HasSubstr("contains no reviews"));
+  EXPECT_ERROR(HasSubstr("contains no reviews"), read_movie_reviews(folder));
   std::ofstream(folder / "test/neg/0_3.txt") << "bad";
   std::ofstream(folder / "test/pos/0_9.txt") << "good";
   std::ofstream(folder / "test/pos/1_8.txt") << "fine";
   std::ofstream(folder / "test/pos/2_7.txt") << "caf\xe9";
-  EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }),
-              HasSubstr("'pos/2_7.txt': invalid UTF-8 at byte 3 of 4"));
+  EXPECT_ERROR(HasSubstr("'pos/2_7.txt': invalid UTF-8 at byte 3 of 4"),
+               read_movie_reviews(folder));
   std::filesystem::remove(folder / "test/pos/2_7.txt");
   std::ofstream(folder / "test/neg/._0_3.txt") << "caf\xe9";  // as macOS leaves them
   const auto reviews = read_movie_reviews(folder);
   std::filesystem::create_directories(folder / "train/neg");
   std::ofstream(folder / "train/neg/0_3.txt") << "bad, too";
-  EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }),
-              HasSubstr("two reviews are named 'neg/0_3.txt'"));
+  EXPECT_ERROR(HasSubstr("two reviews are named 'neg/0_3.txt'"), read_movie_reviews(folder));
   ASSERT_EQ(reviews.size(), 3u);
   EXPECT_EQ(reviews[0].text, "bad");
   EXPECT_EQ(reviews[1].id, "pos/0_9.txt");

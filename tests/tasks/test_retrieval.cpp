@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Search by vectors, by words, and by cross-encoders, with model functions that depend on nothing
 // but a row's tokens. Scores of real vectors are compared in tests/python/test_retrieval.py.
-#include <gmock/gmock.h>
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -12,15 +10,13 @@
 #include "tasks/evaluate.hpp"
 #include "tasks/load.hpp"
 #include "tasks/metrics.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 /// How often each letter stands in the row: a vector of 26.
 std::vector<float> letters(const text::Batch& batch) {
@@ -106,7 +102,7 @@ TEST(Retrieval, PromptsStandBeforeTheTexts) {
   files.prompts.erase("query");
   EXPECT_EQ(files.retrieval_prompts().question, "d: ");
   files.pools_prompt = false;
-  EXPECT_THAT(error_of([&] { files.retrieval_prompts(); }), HasSubstr("include_prompt"));
+  EXPECT_ERROR(HasSubstr("include_prompt"), files.retrieval_prompts());
 }
 
 TEST(Retrieval, VectorsThatAreNotFiniteFindNothing) {

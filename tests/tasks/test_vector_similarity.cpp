@@ -2,21 +2,16 @@
 // Similarities of vectors against their formulas, and the best pairs against a sort of all.
 #include "tasks/vector_similarity.hpp"
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <stdexcept>
 
-#include "bertcl/error.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tasks {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 std::vector<float> random_vectors(std::size_t count, std::mt19937& random) {
   std::normal_distribution<float> normal(0.1F, 1.0F);
@@ -75,7 +70,7 @@ TEST(VectorSimilarity, KnownValues) {
   const auto of = [&](Similarity function) {
     return ComparedVectors(function, vectors, 2).similarities(query);
   };
-  EXPECT_THAT(of(Similarity::cosine), ElementsAre(testing::DoubleEq(1), 0, testing::DoubleEq(-1)))
+  EXPECT_THAT(of(Similarity::cosine), ElementsAre(DoubleEq(1), 0, DoubleEq(-1)))
       << "0 with zeros, as sentence-transformers";
   EXPECT_THAT(of(Similarity::dot), ElementsAre(25, 0, -25));
   EXPECT_THAT(of(Similarity::euclidean), ElementsAre(0, -5, -10));
@@ -132,13 +127,9 @@ TEST(VectorSimilarity, NanComesLast) {
 }
 
 TEST(VectorSimilarity, WhatDoesNotFitIsRefused) {
-  try {
-    similarity_named("maxsim");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("unknown similarity 'maxsim' (choose from cosine, dot, "
-                                        "euclidean, manhattan)"));
-  }
+  EXPECT_ERROR(
+      HasSubstr("unknown similarity 'maxsim' (choose from cosine, dot, euclidean, manhattan)"),
+      similarity_named("maxsim"));
   const std::vector<float> three = {1, 2, 3};
   EXPECT_THROW(ComparedVectors(Similarity::dot, three, 2), std::logic_error);
   EXPECT_EQ(ComparedVectors(Similarity::dot, {}, 0).rows(), 0u);

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words of the basic tokenizer: each rule on its own, and Unicode where it surprises.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "tests/support/matchers.hpp"
 #include "text/tokenizer.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::text {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 std::vector<std::string> words(std::string_view text) { return BasicTokenizer().tokenize(text); }
 

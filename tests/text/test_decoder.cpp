@@ -2,9 +2,7 @@
 // From tokens back to a text, by the kind of the model, whatever special tokens it has.
 #include "text/decoder.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::text {

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON: damage is named by file and place, and so is what is missing or of another type.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 
 namespace bertcl::text {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
-using tests::error_of;
 
 TEST(ParseJson, DamageIsNamed) {
   const auto error = [](const std::string& text) {
@@ -117,7 +108,7 @@ TEST(JsonNode, WhatIsMissingOrOfAnotherTypeIsNamed) {
   EXPECT_THAT(error([](const JsonNode& n) { n.at("l").element(1); }),
               HasSubstr("l has 1 elements, expected more than 1"));
   EXPECT_EQ(error_of([&] { JsonNode(json).at("x"); }), "x is missing") << "no origin, no hint";
-  EXPECT_THAT(error_of([] { parse_json("["); }), StartsWith("broken JSON"));
+  EXPECT_ERROR(StartsWith("broken JSON"), parse_json("["));
 }
 
 }  // namespace

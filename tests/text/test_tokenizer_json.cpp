@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // tokenizer.json: the form that transformers 5.23.0 saves, what is taken from it, what is refused.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/error_of.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/tokenizer_json.hpp"
 #include "text/tokenizer_json.hpp"
@@ -16,13 +13,6 @@ namespace bertcl::text {
 namespace {
 
 using nlohmann::json;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
-using tests::error_of;
-using tests::kNoError;
 
 const json saved = [] {
   json file = tests::bert_tokenizer_json(
@@ -113,7 +103,7 @@ TEST(TokenizerJson, SegmentOneMayBeginBetweenTheTexts) {
   EXPECT_THAT(special.pair_between, ElementsAre(3, 2));
   EXPECT_EQ(special.second_begin(5, 9), 4u);
   std::swap(file["post_processor"]["pair"][2], file["post_processor"]["pair"][3]);
-  EXPECT_THAT(error_of([&] { tokenizer(file); }), HasSubstr("unsupported segments"));
+  EXPECT_ERROR(HasSubstr("unsupported segments"), tokenizer(file));
 }
 
 TEST(TokenizerJson, TemplatesOfOtherFormsAreRefused) {
@@ -190,8 +180,8 @@ TEST(TokenizerJson, ATypeOfNullIsNone) {
   absent["model"].erase("type");
   EXPECT_THAT(tokenizer(absent).tokenize("Café 東京"), ElementsAre("cafe", "東", "京"));
   for (const char* part : {"/normalizer/type", "/pre_tokenizer/type", "/post_processor/type"})
-    EXPECT_THAT(error_of([&] { tokenizer(with(part, nullptr)); }),
-                AllOf(HasSubstr("type is of type null, expected string")))
+    EXPECT_ERROR(AllOf(HasSubstr("type is of type null, expected string")),
+                 tokenizer(with(part, nullptr)))
         << part;
 }
 
@@ -217,15 +207,12 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
   EXPECT_THAT(refusal("/added_tokens", 3), HasSubstr("added_tokens is of type number"));
   json without = saved;
   without["model"].erase("vocab");
-  EXPECT_THAT(error_of([&] { tokenizer(without); }), HasSubstr("model.vocab is missing"));
-  EXPECT_THAT(error_of([] {
-                tokenizer({{"<s>", 0}});
-              }),
-              HasSubstr("is JSON, but not a tokenizer.json"));
+  EXPECT_ERROR(HasSubstr("model.vocab is missing"), tokenizer(without));
+  EXPECT_ERROR(HasSubstr("is JSON, but not a tokenizer.json"), tokenizer({{"<s>", 0}}));
   const std::string whole = saved.dump();
   for (std::size_t size = 1; size < whole.size(); size += 7)
-    EXPECT_THAT(error_of([&] { parse_tokenizer_json(whole.substr(0, size), "t.json"); }),
-                StartsWith("t.json: broken JSON: unexpected end"));
+    EXPECT_ERROR(StartsWith("t.json: broken JSON: unexpected end"),
+                 parse_tokenizer_json(whole.substr(0, size), "t.json"));
 }
 
 TEST(TokenizerJson, GivesTheTokensOfTheVocabularyItWasMadeOf) {

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Word pieces on a small vocabulary, and bad vocabularies.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::text {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using tests::error_of;
 using tests::ScratchFile;
 
 const std::vector<std::string> tokens = {
@@ -65,10 +57,10 @@ TEST(Tokenizer, IdsAndTokensAreInverse) {
   }
   const std::vector<std::string> pieces = tokenizer.tokenize("unaffable x");
   EXPECT_EQ(tokenizer.ids(pieces), tokenizer.encode("unaffable x"));
-  EXPECT_THAT(error_of([&] { tokenizer.encode_with_spans("x"); }), HasSubstr("tokenizer.json"));
-  EXPECT_THAT(error_of([&] { tokenizer.token_id("zebra"); }), HasSubstr("\"zebra\""));
-  EXPECT_THAT(error_of([&] { tokenizer.token(-1); }), HasSubstr("-1"));
-  EXPECT_THAT(error_of([&] { tokenizer.token(21); }), HasSubstr("21"));
+  EXPECT_ERROR(HasSubstr("tokenizer.json"), tokenizer.encode_with_spans("x"));
+  EXPECT_ERROR(HasSubstr("\"zebra\""), tokenizer.token_id("zebra"));
+  EXPECT_ERROR(HasSubstr("-1"), tokenizer.token(-1));
+  EXPECT_ERROR(HasSubstr("21"), tokenizer.token(21));
 }
 
 TEST(Tokenizer, WithSpansItMakesTheSameTokensAndTellsWhereTheyAre) {
@@ -106,15 +98,14 @@ TEST(Vocabulary, LinesAreStripped) {
 }
 
 TEST(Vocabulary, BadFilesAreNamed) {
-  EXPECT_THAT(error_of([] { Tokenizer::from_file("/nowhere/vocab.txt"); }),
-              testing::AllOf(HasSubstr("/nowhere/vocab.txt"), HasSubstr("No such file")));
-  EXPECT_THAT(error_of([] { Tokenizer::from_file("/tmp"); }), HasSubstr("directory"));
+  EXPECT_ERROR(AllOf(HasSubstr("/nowhere/vocab.txt"), HasSubstr("No such file")),
+               Tokenizer::from_file("/nowhere/vocab.txt"));
+  EXPECT_ERROR(HasSubstr("directory"), Tokenizer::from_file("/tmp"));
   const ScratchFile file("[PAD]\n[UNK]\nword\n");
-  EXPECT_THAT(error_of([&] { Tokenizer::from_file(file.path()); }),
-              testing::AllOf(HasSubstr(file.path().string()), HasSubstr("lacks [CLS], [SEP]")));
+  EXPECT_ERROR(AllOf(HasSubstr(file.path().string()), HasSubstr("lacks [CLS], [SEP]")),
+               Tokenizer::from_file(file.path()));
   const ScratchFile empty("");
-  EXPECT_THAT(error_of([&] { Tokenizer::from_file(empty.path()); }),
-              HasSubstr("[PAD], [UNK], [CLS], [SEP]"));
+  EXPECT_ERROR(HasSubstr("[PAD], [UNK], [CLS], [SEP]"), Tokenizer::from_file(empty.path()));
 }
 
 TEST(Vocabulary, WhatIsNotATokenizerIsNamed) {

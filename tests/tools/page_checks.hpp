@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every HTML report keeps to.
 #pragma once
-#include <gmock/gmock.h>
-
 #include <string>
 #include <vector>
+
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 
@@ -39,9 +39,9 @@ inline void expect_well_formed(const std::string& page) {
 inline void expect_page(const std::string& page) {
   expect_well_formed(page);
   for (const char* outside : {"http", "src=", "href=", "url(", "@import", "<script", "<link"})
-    EXPECT_THAT(page, testing::Not(testing::HasSubstr(outside)));
-  EXPECT_THAT(page, testing::Not(testing::HasSubstr("{{")));
-  EXPECT_THAT(page, testing::HasSubstr("prefers-color-scheme: dark"));
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
+  EXPECT_THAT(page, Not(HasSubstr("{{")));
+  EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
   // Readers of screens follow the heads of tables.
   EXPECT_EQ(count(page, "<th>"), 0u);
   EXPECT_EQ(count(page, "<th "), count(page, "scope=\"col\"") + count(page, "scope=\"row\""));

@@ -3,7 +3,6 @@
 #include "program_runner.hpp"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,8 @@
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
+
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 
@@ -169,7 +170,7 @@ void expect_refused(const ProgramResult& result, const std::vector<std::string>&
                     std::source_location where) {
   const testing::ScopedTrace trace(where.file_name(), static_cast<int>(where.line()), "");
   const std::string message = refusal(result);
-  for (const std::string& part : parts) EXPECT_THAT(message, testing::HasSubstr(part));
+  for (const std::string& part : parts) EXPECT_THAT(message, HasSubstr(part));
 }
 
 void expect_refused(const std::vector<std::string>& arguments,

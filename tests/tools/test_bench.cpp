@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl bench: shapes, streams, durations, the table of kernels.
-#include <gmock/gmock.h>
-
 #include <fstream>
 
 #include "ir/text.hpp"
@@ -9,15 +7,12 @@
 #include "program_runner.hpp"
 #include "runtime/session.hpp"
 #include "tests/quant/tiny_bert.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/measure/request_load.hpp"
 #include "tools/options/model_options.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 using BenchTest = FolderTest;
 
@@ -67,7 +62,7 @@ TEST(RandomInputs, AFloatMaskIsOnes) {
   return %y as y
 })"));
   const auto inputs = tools::random_inputs(session, {2, 3}, 10);
-  EXPECT_THAT(inputs.at("attention_mask").to_doubles(), testing::Each(1.0));
+  EXPECT_THAT(inputs.at("attention_mask").to_doubles(), Each(1.0));
 }
 
 TEST_F(BenchTest, AllSizesAreCheckedBeforeOneIsMeasured) {
@@ -89,7 +84,6 @@ TEST(Percentile, IsInterpolatedAsNumpyDoes) {
     return std::vector{load.percentile(0), load.percentile(50), load.percentile(95),
                        load.percentile(100)};
   };
-  using testing::DoubleEq;
   // numpy.percentile(values, [0, 50, 95, 100]) of NumPy 2.
   EXPECT_THAT(all({3}), ElementsAre(3, 3, 3, 3));
   EXPECT_THAT(all({1, 2}), ElementsAre(1, 1.5, DoubleEq(1.95), 2));

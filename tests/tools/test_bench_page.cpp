@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of `bertcl bench --html`, and the roofline that it draws.
-#include <gmock/gmock.h>
-
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "page_checks.hpp"
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/measure/roofline.hpp"
 #include "tools/report/roofline_figure.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
 using tests::count;
 
 const Peaks kPeaks{.int8_kernel = "peak_vpdpbusd",

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/coming-from.md: every command line of it runs, and every switch of the other systems is in
 // it.
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "program_runner.hpp"
 #include "tests/quant/tiny_bert.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -70,8 +69,8 @@ TEST_F(ComingFrom, EveryCommandLineRuns) {
     const ProgramResult result = run_bertcl(arguments);
     EXPECT_EQ(result.code, 0) << line << "\n" << result.err;
   }
-  EXPECT_THAT(files(), testing::IsSupersetOf({"prediction.json", "nbest.json", "null-odds.json",
-                                              "qordered.onnx", "native.onnx", "all.onnx"}));
+  EXPECT_THAT(files(), IsSupersetOf({"prediction.json", "nbest.json", "null-odds.json",
+                                     "qordered.onnx", "native.onnx", "all.onnx"}));
 }
 
 TEST_F(ComingFrom, EverySwitchHasACounterpart) {

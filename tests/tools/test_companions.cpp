@@ -2,23 +2,16 @@
 // Vocabulary, tokenizer and configuration that lie beside a model, and beside its int8 model then.
 #include "quant/writing/companions.hpp"
 
-#include <gmock/gmock.h>
-
 #include <filesystem>
 
 #include "program_runner.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/report/eval_report.hpp"
 
 namespace bertcl::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 using tests::run_bertcl;
 
 class CompanionsTest : public tests::FolderTest {
@@ -41,9 +34,8 @@ TEST_F(CompanionsTest, AllOfThemAreCopiedAsTheyAreAndNothingElse) {
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
                            "config.json", "README.md", "other.onnx"})
     write(std::string("in/") + name, name);
-  EXPECT_THAT(copy(),
-              testing::UnorderedElementsAre("vocab.txt", "tokenizer.json", "config.json",
-                                            "tokenizer_config.json", "special_tokens_map.json"));
+  EXPECT_THAT(copy(), UnorderedElementsAre("vocab.txt", "tokenizer.json", "config.json",
+                                           "tokenizer_config.json", "special_tokens_map.json"));
   EXPECT_EQ(read(path("out/vocab.txt")), "\xEF\xBB\xBF[PAD]\r\n");
   EXPECT_EQ(read(path("out/config.json")), "config.json");
   EXPECT_FALSE(fs::exists(path("out/README.md")));
@@ -150,7 +142,7 @@ TEST_F(CompanionsTest, TheInt8ModelNeedsNoVocabularyToBeNamed) {
   EXPECT_THAT(made.out, HasSubstr("copied beside it: vocab.txt\n"));
   EXPECT_THAT(files(), ElementsAre("elsewhere", "in", "out", "out/int8.onnx", "out/vocab.txt"));
   const auto answer = run_bertcl({"answer", int8, "-q", "Who maintains OpenCL?"});
-  EXPECT_THAT(answer.out, testing::StartsWith("Khronos Group\n")) << answer.err;
+  EXPECT_THAT(answer.out, StartsWith("Khronos Group\n")) << answer.err;
 
   write("elsewhere/vocab.txt", "[PAD]\n");
   std::vector<std::string> other = quantize;

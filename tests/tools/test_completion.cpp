@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completions and the manual page: made of the same options as the help.
-#include <gmock/gmock.h>
-
 #include <array>
 #include <cstdio>
 #include <set>
 #include <sstream>
 
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsSupersetOf;
 
 class CompletionTest : public FolderTest {
  protected:
@@ -51,7 +44,7 @@ TEST_F(CompletionTest, BashProposesCommandsOptionsAndValues) {
   EXPECT_THAT(proposed("bertcl eval m.onnx --task = c"), ElementsAre("classify"));
   EXPECT_THAT(proposed("bertcl quantize --preset ort-t"), ElementsAre("ort-tensorrt"));
   EXPECT_THAT(proposed("bertcl completion ''"), ElementsAre("bash", "zsh", "fish"));
-  EXPECT_THAT(proposed("bertcl eval --limit ''"), testing::IsEmpty()) << "a number";
+  EXPECT_THAT(proposed("bertcl eval --limit ''"), IsEmpty()) << "a number";
   write("my model.onnx", "");
   EXPECT_THAT(proposed("bertcl eval my"), ElementsAre("my model.onnx"));
   write("data.json", "");
@@ -92,13 +85,12 @@ TEST_F(CompletionTest, TheManualHasNoTextThatGroffTakesForRequests) {
   for (std::string line; std::getline(page, line);)
     if (line.starts_with('.') || line.starts_with('\''))
       requests.insert(line.substr(0, line.find(' ')));
-  EXPECT_THAT(requests,
-              testing::IsSubsetOf({".TH", ".SH", ".SS", ".TP", ".B", ".PP", ".nf", ".fi"}));
+  EXPECT_THAT(requests, IsSubsetOf({".TH", ".SH", ".SS", ".TP", ".B", ".PP", ".nf", ".fi"}));
 }
 
 TEST_F(CompletionTest, OtherShells) {
   EXPECT_THAT(run_bertcl({"completion", "zsh"}).out,
-              AllOf(testing::StartsWith("#compdef bertcl\n"), HasSubstr("bashcompinit")));
+              AllOf(StartsWith("#compdef bertcl\n"), HasSubstr("bashcompinit")));
   expect_refused({"completion", "basch"}, {"(did you mean bash?)"});
 }
 

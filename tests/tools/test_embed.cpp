@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl embed: its vectors are the pooled outputs of `bertcl run`, whatever the batch; files and
 // options say how. The vectors of sentence-transformers: tests/python/test_sentence_transformer.py.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,16 +10,12 @@
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using tests::expect_refused;
-using tests::refusal;
-using tests::run_bertcl;
+using tests::expect_refused, tests::refusal, tests::run_bertcl;
 
 using Vectors = std::vector<std::vector<float>>;
 
@@ -149,7 +143,7 @@ TEST_F(EmbedTest, TheSummaryIsNotAmongTheLines) {
   const std::string expected = embed({"--pooling", "mean"}, texts_).out;
   const auto result = succeeded(embed({"--pooling", "mean", "-o", "/dev/stdout"}, texts_));
   EXPECT_EQ(result.out, expected);
-  EXPECT_THAT(result.err, testing::StartsWith("bertcl: /dev/stdout: 6 vectors of 2 dim"));
+  EXPECT_THAT(result.err, StartsWith("bertcl: /dev/stdout: 6 vectors of 2 dim"));
   const auto file = embed({"--pooling", "mean", "-o", path("v.jsonl")}, texts_);
   EXPECT_THAT(file.out, HasSubstr("v.jsonl: 6 vectors of 2 dim"));
   EXPECT_EQ(file.err, "");

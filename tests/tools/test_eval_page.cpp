@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of `bertcl eval --html`: its figures are those of the JSON, its texts are only text.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -10,14 +9,13 @@
 #include "page_checks.hpp"
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/report/excerpt.hpp"
 
 namespace bertcl::tests {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::Not;
 using tools::ExcerptPart;
 
 std::string text_of(const std::vector<ExcerptPart>& parts) {
@@ -123,8 +121,8 @@ TEST_F(EvalPageTest, ModelsOfOneNameAreToldApart) {
   }
   succeeded(eval({path("one/model.onnx"), "--compare", path("other/model.onnx"), "--data", kData,
                   "--limit", "2"}));
-  EXPECT_THAT(page_, testing::AllOf(HasSubstr("<title>one/model.onnx, evaluation"),
-                                    HasSubstr("other/model.onnx</th>")));
+  EXPECT_THAT(page_, AllOf(HasSubstr("<title>one/model.onnx, evaluation"),
+                           HasSubstr("other/model.onnx</th>")));
   EXPECT_THAT(page_, Not(HasSubstr(">model.onnx<")));
 }
 

@@ -3,7 +3,6 @@
 #include "tools/options/file_options.hpp"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,12 +11,10 @@
 
 #include "bertcl/error.hpp"
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 using FileOptionsTest = FolderTest;
 
@@ -172,7 +169,7 @@ TEST_F(FileOptionsTest, EveryCommandKeepsTheDataThatAreThere) {
         << testing::PrintToString(command);
     std::vector<std::string> forced = command;
     forced.push_back("--force");
-    EXPECT_THAT(refusal(run_bertcl(forced)), testing::Not(HasSubstr("already exists")));
+    EXPECT_THAT(refusal(run_bertcl(forced)), Not(HasSubstr("already exists")));
     EXPECT_EQ(files(), std::vector<std::string>{"old"});
     EXPECT_EQ(read(old), "words");
   }
@@ -207,8 +204,8 @@ TEST_F(FileOptionsTest, EveryCommandRefusesSharedFilesAndLeavesThemAsTheyAre) {
       {"bench", in, "--json", in}};
   for (const std::vector<std::string>& command : commands) {
     EXPECT_THAT(refusal(run_bertcl(command)),
-                testing::AnyOf(HasSubstr("would both write " + out),
-                               HasSubstr("would overwrite " + in + ", which is read as ")))
+                AnyOf(HasSubstr("would both write " + out),
+                      HasSubstr("would overwrite " + in + ", which is read as ")))
         << testing::PrintToString(command);
     EXPECT_EQ(files(), std::vector<std::string>{"in"});
     EXPECT_EQ(read(in), "words");

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl classify, tag and fill-mask: what they print, their options, and what they refuse. Their
 // results are compared with Hugging Face's in tests/python/test_pipelines.py.
-#include <gmock/gmock.h>
-
 #include "tasks_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 class HeadCommandTest : public TasksModelTest {};
 
@@ -99,9 +93,7 @@ TEST_F(HeadCommandTest, EachLineHasItsResult) {
     return texts;
   };
   const auto lines = [](const std::string& text) { return "\n" + text + "\n \n\n" + text; };
-  const auto all = [](const std::string& text) {
-    return testing::ElementsAre("", text, " ", "", text);
-  };
+  const auto all = [](const std::string& text) { return ElementsAre("", text, " ", "", text); };
   for (const std::string command : {"classify", "tag"})
     EXPECT_THAT(texts_of(json(command, lines("Oslo"), {"--labels", "O,B-x"}).at("results")),
                 all("Oslo"))

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands in the JSON of every command, and that docs/json.md tells of every key.
-#include <gmock/gmock.h>
-
 #include <fstream>
 #include <set>
 
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::HasSubstr;
-using testing::MatchesRegex;
 
 class JsonTest : public FolderTest {
  protected:

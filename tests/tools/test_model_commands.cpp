@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands that run a model, on the default model: results, JSON keys, refusals.
-#include <gmock/gmock.h>
-
 #include <set>
 #include <sstream>
 
 #include "npz/npz.hpp"
 #include "onnx/proto.hpp"
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
 
 using ir::Tensor;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 using EvalTest = FolderTest;
 
@@ -159,9 +153,8 @@ TEST_F(InspectTest, TextShowsOpsAndPasses) {
 TEST_F(InspectTest, AFloatModelFailsTheRequirement) {
   const ProgramResult result = run_bertcl({"inspect", kModel, "--require", "int8"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err,
-              AllOf(testing::StartsWith("bertcl: " + kModel + ": int8 is required, but\n"),
-                    HasSubstr("it is a float model"), HasSubstr("bertcl quantize")));
+  EXPECT_THAT(result.err, AllOf(StartsWith("bertcl: " + kModel + ": int8 is required, but\n"),
+                                HasSubstr("it is a float model"), HasSubstr("bertcl quantize")));
 }
 
 TEST_F(InspectTest, TheDeviceIsNoFaultOfTheModel) {
@@ -251,8 +244,8 @@ using AnswerTest = FolderTest;
 
 TEST_F(AnswerTest, FindsTheAnswerInTheBuiltInText) {
   const ProgramResult result = succeeded(run_bertcl({"answer", "-q", "Who maintains OpenCL?"}));
-  EXPECT_THAT(result.out, AllOf(testing::StartsWith("Khronos Group\n"),
-                                HasSubstr("[Khronos Group]"), HasSubstr("score")));
+  EXPECT_THAT(result.out, AllOf(StartsWith("Khronos Group\n"), HasSubstr("[Khronos Group]"),
+                                HasSubstr("score")));
 }
 
 TEST_F(AnswerTest, TellsThePlaceInTheText) {

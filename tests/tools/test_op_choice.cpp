@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl quantize --sensitivity, --max-error and --max-drop on a tiny model.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -10,19 +8,11 @@
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
 #include "tests/quant/tiny_bert.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/measure/score_drop.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 class OpChoiceTest : public FolderTest {
  protected:
@@ -65,7 +55,7 @@ TEST_F(OpChoiceTest, ShowsWhatEachOpCosts) {
 
   const std::string picture = read(path("q.svg"));
   EXPECT_THAT(picture, AllOf(StartsWith("<svg "), EndsWith("</svg>\n"),
-                             HasSubstr("/qa_outputs/MatMul"), testing::Not(HasSubstr("href"))));
+                             HasSubstr("/qa_outputs/MatMul"), Not(HasSubstr("href"))));
 }
 
 TEST_F(OpChoiceTest, LeavesTheFewestOpsForAnError) {

@@ -3,7 +3,6 @@
 #include "tools/terminal/output.hpp"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,12 +17,11 @@
 #include "bertcl/error.hpp"
 #include "program_runner.hpp"
 #include "support/pending_file.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/terminal/progress.hpp"
 
 namespace bertcl::tools {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(Table, AlignsColumnsByCodePoints) {
   Table table({"name", ">ms", "note"});
@@ -141,7 +139,7 @@ TEST_F(OutputTest, WhatKilledProcessesHaveLeftGoes) {
           write(name, "x"), std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
   write(fresh, "x");
   write_json(path("a"), {{"x", 1}});
-  EXPECT_THAT(files(), testing::UnorderedElementsAreArray(tests::joined(kept, {"a", fresh})));
+  EXPECT_THAT(files(), UnorderedElementsAreArray(tests::joined(kept, {"a", fresh})));
 }
 
 TEST_F(OutputTest, CellsAreOneShortPrintableLine) {

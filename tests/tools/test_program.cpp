@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The edge of the program: help, exit codes, one clear message for each failure.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 const std::vector<std::string> kCommands = {"devices",    "inspect", "quantize", "eval",
                                             "run",        "verify",  "answer",   "rerank",
@@ -164,7 +160,7 @@ TEST(Program, NumbersAreRefusedInOneShortLine) {
 
 TEST(Program, TellsItsVersion) {
   const ProgramResult version = succeeded(run_bertcl({"--version"}));
-  EXPECT_THAT(version.out, testing::MatchesRegex("bertcl [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(version.out, MatchesRegex("bertcl [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
 using DevicesTest = FolderTest;
@@ -191,7 +187,7 @@ TEST_F(DevicesTest, JsonToAnOpenFileFollowsTheTable) {
   const std::string table = run_bertcl({"devices"}).out;
   for (const char* name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
     const ProgramResult result = succeeded(run_bertcl({"devices", "--json", name}));
-    EXPECT_THAT(result.out, testing::StartsWith(table + "{\n")) << name;
+    EXPECT_THAT(result.out, StartsWith(table + "{\n")) << name;
     EXPECT_TRUE(nlohmann::json::accept(result.out.substr(table.size()))) << result.out;
   }
 }

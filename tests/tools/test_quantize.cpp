@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl quantize: the file it writes, what runs in integers then, and what it refuses.
-#include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
 
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 class QuantizeTest : public FolderTest {
  protected:
@@ -100,7 +96,7 @@ TEST_F(QuantizeTest, WhatIsLeftInFloatFailsTheRequirement) {
   EXPECT_THAT(made.out, HasSubstr("layer.0/attention/self/MatMul_1 and 5 more"));
   const ProgramResult inspected = run_bertcl({"inspect", path("q.onnx"), "--require", "int8"});
   EXPECT_EQ(inspected.code, 1);
-  EXPECT_THAT(inspected.err, AllOf(testing::StartsWith("bertcl: "), HasSubstr("int8 is required"),
+  EXPECT_THAT(inspected.err, AllOf(StartsWith("bertcl: "), HasSubstr("int8 is required"),
                                    HasSubstr("runs in fp32")));
 }
 
@@ -114,7 +110,7 @@ TEST_F(QuantizeTest, AnInterruptLeavesNoFile) {
                                                std::chrono::seconds(1);
                                       });
     EXPECT_EQ(code, 128 + signal);
-    EXPECT_THAT(files(), testing::IsEmpty());
+    EXPECT_THAT(files(), IsEmpty());
   }
 }
 
@@ -182,7 +178,7 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
               HasSubstr("--reduce-range makes weights of 7 bits; it excludes --weight-bits 4"));
   EXPECT_THAT(refused({"--full-range", "--reduce-range"}),
               HasSubstr("--full-range: excludes --reduce-range, which makes weights of 7 bits"));
-  EXPECT_THAT(files(), testing::IsEmpty());
+  EXPECT_THAT(files(), IsEmpty());
   const ProgramResult made = succeeded(quantize(path("q.onnx"), {"--clip-gelu", "10"}));
   EXPECT_THAT(made.out, HasSubstr("not smoothed: GELU is clipped"));
 }
@@ -190,7 +186,7 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
 TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   const auto refused = [&](const std::vector<std::string>& more) {
     const std::string message = refusal(quantize(path("q.onnx"), more));
-    EXPECT_THAT(files(), testing::IsEmpty());
+    EXPECT_THAT(files(), IsEmpty());
     return message;
   };
   EXPECT_THAT(refused({"--exclude", "*/attention/self/MatMul_7"}),

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl quantize with scale tables: written, read in place of calibration, and refused.
-#include <gmock/gmock.h>
-
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 class QuantizeTablesTest : public FolderTest {
  protected:
@@ -83,7 +79,7 @@ TEST_F(QuantizeTablesTest, WhatATableLeavesOutIsTold) {
   const ProgramResult plain = succeeded(quantize(
       "a.onnx",
       joined(fast, {"--write-table", path("t.json"), "--smooth", "off", "--no-add-channels"})));
-  EXPECT_THAT(plain.out, testing::Not(HasSubstr("without")));
+  EXPECT_THAT(plain.out, Not(HasSubstr("without")));
   EXPECT_TRUE(read_json(path("report")).at("left_out_by_table").empty());
 }
 
@@ -93,7 +89,7 @@ TEST_F(QuantizeTablesTest, RefusalsLeaveNoFile) {
   const std::string table = path("x.json");
   const auto refused = [&](const std::vector<std::string>& more) {
     const std::string message = refusal(quantize("q.onnx", more));
-    EXPECT_THAT(files(), testing::ElementsAre("cut.json", "x.json"));
+    EXPECT_THAT(files(), ElementsAre("cut.json", "x.json"));
     return message;
   };
   EXPECT_THAT(refused({}), AllOf(HasSubstr("--data"), HasSubstr("--read-table")));

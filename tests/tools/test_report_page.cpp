@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of `bertcl inspect --html`: complete, self-contained, and safe whatever names a file
 // has.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "onnx/proto.hpp"
 #include "page_checks.hpp"
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 using ReportPageTest = FolderTest;
 

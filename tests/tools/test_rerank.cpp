@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl rerank: what it prints, its order, its scores, and what it refuses. Scores of a model are
 // compared with those of sentence-transformers in tests/python/test_cross_encoder.py.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "npz/npz.hpp"
 #include "tasks_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 class RerankTest : public TasksModelTest {};
 

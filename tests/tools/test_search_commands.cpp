@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl eval on searches, and bertcl quantize on any texts. Scores are compared with NumPy's in
 // tests/python/test_retrieval.py.
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-using testing::AllOf;
-using testing::AnyOf;
-using testing::HasSubstr;
-using tests::expect_refused;
-using tests::refusal;
-using tests::run_bertcl;
+using tests::expect_refused, tests::refusal, tests::run_bertcl;
 
 using SearchTest = tests::FolderTest;
 

@@ -2,8 +2,6 @@
 // bertcl verify --self: agreement of the kernels, and whether it notices another model.
 #include "tools/verify/self_check.hpp"
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <fstream>
 #include <functional>
@@ -12,11 +10,10 @@
 #include "onnx/proto.hpp"
 #include "plan/builder.hpp"
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::HasSubstr;
 
 /// Changes int8 weights [rows][columns].
 using Damage = std::function<void(std::string& weights, std::size_t columns)>;
@@ -54,7 +51,7 @@ TEST(SelfCheck, ReferenceKernelsAreAllThatTheReferenceTakes) {
   for (const plan::Step& step : session.plan().steps) {
     references += step.variant == "ref";
     if (std::ranges::find(names, step.variant) == names.end()) continue;
-    EXPECT_THAT(step.variant, testing::AnyOf("ref", "rows", "elements"));
+    EXPECT_THAT(step.variant, AnyOf("ref", "rows", "elements"));
   }
   EXPECT_GE(references, 31u);  // 25 linears and 6 attentions
 }

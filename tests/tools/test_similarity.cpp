@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl similarity: the order of texts and of pairs by the vectors of `bertcl embed`, files and
 // options. The similarities of sentence-transformers: tests/python/test_sentence_transformer.py.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -10,13 +8,10 @@
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 using Vector = std::vector<float>;
 

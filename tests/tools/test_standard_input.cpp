@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts, questions and data from standard input: lines, and JSON lines.
-#include <gmock/gmock.h>
-
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
 
 using ir::Tensor;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 using StandardInputTest = FolderTest;
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks other than SQuAD and options of vocabularies: labels, refusals.
 // Scores of models are compared with ONNX Runtime's in tests/python/test_tasks.py.
-#include <gmock/gmock.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -11,24 +9,14 @@
 #include "tasks/features.hpp"
 #include "tasks_model.hpp"
 #include "tests/onnx/text_model.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/options/vocabulary_options.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-using testing::AllOf;
-using testing::AnyOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::StartsWith;
-using tests::expect_refused;
-using tests::joined;
-using tests::refusal;
-using tests::run_bertcl;
-using tests::source_file;
+using tests::expect_refused, tests::joined, tests::refusal, tests::run_bertcl, tests::source_file;
 
 /// An ONNX file with this metadata.
 std::string model_bytes(const std::map<std::string, std::string>& metadata) {

@@ -3,7 +3,6 @@
 #include "tools/terminal/terminal.hpp"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,13 +12,11 @@
 #include "onnx/proto.hpp"
 #include "program_runner.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 using tests::run_bertcl;
 
 TEST(Printable, WhatSteersATerminalIsEscaped) {
@@ -68,9 +65,9 @@ TEST_F(NamesTest, OfAModelDoNotSteerTheTerminal) {
   for (const std::string op : {"Relu", "NoSuchOperator"}) {
     const tests::ProgramResult result = run_bertcl({"inspect", model(op, "\x1b]0;owned\a\r")});
     EXPECT_EQ(result.code, op == "Relu" ? 0 : 2) << result.err;
-    for (const char steering : {'\x1b', '\a', '\r'}) {
-      EXPECT_EQ(result.out.find(steering), std::string::npos) << op;
-      EXPECT_EQ(result.err.find(steering), std::string::npos) << op;
+    for (const char* steering : {"\x1b", "\a", "\r"}) {
+      EXPECT_THAT(result.out, Not(HasSubstr(steering))) << op;
+      EXPECT_THAT(result.err, Not(HasSubstr(steering))) << op;
     }
     EXPECT_THAT(op == "Relu" ? result.out : result.err, HasSubstr("\\x1b]0;owned\\x07\\x0d"));
   }

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which input of a model that reads texts means what.
+#include "tests/support/matchers.hpp"
 #include "tools/models/text_model.hpp"
-
-#include <gmock/gmock.h>
-
-#include "tests/support/error_of.hpp"
 
 namespace bertcl::tools {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using tests::error_of;
 
 plan::Port port(const std::string& name, ir::DType dtype, ir::Shape shape) {
   return {name, {dtype, std::move(shape)}};

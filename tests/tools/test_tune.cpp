@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl tune: what it stores, that the planner takes it, and that a wrong kernel never wins.
-#include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <set>
 
-#include "bertcl/error.hpp"
 #include "plan/predicted.hpp"
 #include "plan/tuning.hpp"
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/measure/tuner.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 struct TuneTest : FolderTest {
   const std::map<std::string, std::string> environment{{"BERTCL_TUNING", path("tuning.json")},
@@ -153,8 +148,8 @@ TEST(ChooseByRows, ThePlainVariantGainsOverPredictedTiles) {
   const tools::Measured slow{"wgmma_64x64", "64/16", "", {60, 70, 200}};
   EXPECT_THAT(chosen({wgmma, slow}, std::string(plan::kPredictedTiles)),
               ElementsAre("wgmma", "wgmma", "wgmma"));
-  EXPECT_THAT(chosen({wgmma, slow}, "wgmma"), testing::IsEmpty());
-  EXPECT_THAT(chosen({slow}, std::string(plan::kPredictedTiles)), testing::IsEmpty());
+  EXPECT_THAT(chosen({wgmma, slow}, "wgmma"), IsEmpty());
+  EXPECT_THAT(chosen({slow}, std::string(plan::kPredictedTiles)), IsEmpty());
 }
 
 TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {
@@ -183,8 +178,8 @@ TEST(CheckMemory, RowsThatTakeMoreThanHalfOfItAreRefused) {
   opencl::DeviceInfo device;
   device.global_mem_bytes = std::uint64_t{2} * 100 * (12 * 1536 + 24 * 384);
   EXPECT_NO_THROW(tools::check_memory(gemms, 100, device));
-  EXPECT_THAT([&] { tools::check_memory(gemms, 101, device); },
-              testing::ThrowsMessage<Error>(AllOf(HasSubstr("--rows 101"), HasSubstr("memory"))));
+  EXPECT_ERROR(AllOf(HasSubstr("--rows 101"), HasSubstr("memory")),
+               tools::check_memory(gemms, 101, device));
 }
 
 TEST_F(TuneTest, WhatIsNoFileIsNotWaitedFor) {

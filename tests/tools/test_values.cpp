@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers that are none, and a vocabulary of another model: refused, not answered.
-#include <gmock/gmock.h>
-
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
 #include "onnx/proto.hpp"
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 class ValuesTest : public FolderTest {
  protected:
@@ -47,10 +43,10 @@ TEST_F(ValuesTest, NaNInAWeightIsToldByItsName) {
   expect_refused(answer(model), {"word_embeddings", "element 1927", "--allow-nonfinite"});
   EXPECT_THAT(refusal(run_bertcl({"quantize", model, "-o", path("q.onnx"), "--data", kCalibration,
                                   "--vocab", kVocabulary})),
-              AllOf(HasSubstr("element 1927"), testing::EndsWith("training diverged\n")));
+              AllOf(HasSubstr("element 1927"), EndsWith("training diverged\n")));
   // No token of the text has this row.
   const ProgramResult allowed = run_bertcl(with(answer(model), "--allow-nonfinite"));
-  EXPECT_THAT(allowed.out, testing::StartsWith("Khronos Group\n")) << allowed.err;
+  EXPECT_THAT(allowed.out, StartsWith("Khronos Group\n")) << allowed.err;
 }
 
 TEST_F(ValuesTest, LogitsThatAreNoNumbersAreToldByTheirOutput) {
@@ -92,7 +88,7 @@ TEST_F(ValuesTest, AByteOrderMarkIsNoPartOfTheFirstToken) {
   const ProgramResult result = run_bertcl({"answer", kModel, "--vocab",
                                            write("vocab.txt", "\xEF\xBB\xBF" + read(kVocabulary)),
                                            "-q", "Who maintains OpenCL?"});
-  EXPECT_THAT(result.out, testing::StartsWith("Khronos Group\n")) << result.err;
+  EXPECT_THAT(result.out, StartsWith("Khronos Group\n")) << result.err;
 }
 
 }  // namespace

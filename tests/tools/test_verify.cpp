@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl verify: agreement, difference, refusal, and both forms of stored outputs.
-#include <gmock/gmock.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/verify/golden.hpp"
 
 namespace bertcl::tests {
 namespace {
 
 using ir::Tensor;
-using testing::AllOf;
-using testing::HasSubstr;
 
 /// A TensorProto of int64 or float in the wire format of protobuf.
 std::string tensor_proto(const Tensor& tensor) {
@@ -122,7 +119,7 @@ TEST_F(VerifyTest, RefusalsAndErrorsAreTwoThings) {
   EXPECT_EQ(result.code, 2);
   EXPECT_EQ(files_[0].at("status"), "refused");
   EXPECT_TRUE(files_[0].at("max_abs").is_null());
-  EXPECT_THAT(result.err, AllOf(testing::StartsWith("bertcl: "), HasSubstr("words.onnx")));
+  EXPECT_THAT(result.err, AllOf(StartsWith("bertcl: "), HasSubstr("words.onnx")));
 
   result = verify(kModel, {path("absent.npz"), path("g.npz")});
   EXPECT_EQ(result.code, 2);

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl verify --all: folders of models, the table of what is expected, files of other projects.
-#include <gmock/gmock.h>
-
 #include <set>
 
 #include "program_runner.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 #include "tools/verify/verify_folder.hpp"
 
 namespace bertcl::tests {
 namespace {
-
-using testing::HasSubstr;
 
 using VerifyFolderTest = FolderTest;
 
