@@ -45,13 +45,10 @@ TEST(Evaluate, CastSaturatesInfinity) {
 
 TEST(Evaluate, SliceInEverySpelling) {
   const std::string text = R"(graph g(%x: i64[6]) {
-      const %s: i64[1] = [-1]
-      const %e: i64[1] = [-9223372036854775807]
-      const %axis: i64[1] = [0]
+      const %s: i64[1] = [-1]  const %e: i64[1] = [-9223372036854775807]  const %axis: i64[1] = [0]
       const %step: i64[1] = [-2]
       %back: i64[] = Slice(%x, %s, %e, %axis, %step)
-      const %s2: i64[1] = [1]
-      const %e2: i64[1] = [-1]
+      const %s2: i64[1] = [1]  const %e2: i64[1] = [-1]
       %inner: i64[] = Slice(%x, %s2, %e2)
       %last: i64[2] = Slice(%x) {axes = [0], starts = [-2], steps = [1]}
       return %back, %inner, %last })";
@@ -83,8 +80,7 @@ TEST(Evaluate, GatherNDWithBatch) {
 
 TEST(Evaluate, OneHotAlongEitherAxis) {
   const std::string text = R"(graph g(%i: i64[3]) {
-      const %depth: i64[] = 2
-      const %values: f32[2] = [0, 5]
+      const %depth: i64[] = 2  const %values: f32[2] = [0, 5]
       %y: f32[] = OneHot(%i, %depth, %values) {axis = -1}
       %z: f32[] = OneHot(%i, %depth, %values) {axis = 0}
       return %y, %z })";
@@ -154,8 +150,7 @@ TEST(Evaluate, RmsNormalization) {
 
 TEST(Evaluate, QuantizesToEvenAndSaturates) {
   const std::string text = R"(graph g(%x: f32[5]) {
-      const %s: f32[] = 2.0
-      const %z: u8[] = 3
+      const %s: f32[] = 2.0  const %z: u8[] = 3
       %q: u8[] = QuantizeLinear(%x, %s, %z)
       %d: f32[] = DequantizeLinear(%q, %s, %z)
       return %q, %d })";
@@ -213,8 +208,7 @@ TEST(Evaluate, BroadcastsMatrixBatches) {
 
 TEST(Evaluate, SelectsByCondition) {
   const std::string text = R"(graph g(%x: f32[2, 2]) {
-      const %zero: f32[] = 0.0
-      const %low: f32[] = -1.0
+      const %zero: f32[] = 0.0  const %low: f32[] = -1.0
       %positive: bool[] = Greater(%x, %zero)
       %y: f32[] = Where(%positive, %x, %low)
       const %k: i64[] = 0

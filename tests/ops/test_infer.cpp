@@ -59,8 +59,7 @@ TEST(Infer, FollowsTheHeadSplitOfAnExporter) {
   // Reshape(x, Concat(Shape(x)[0:1], Shape(x)[1:2], -1, 64))
   EXPECT_EQ(inferred(R"(graph g(%x: f32[batch, seq, 768]) {
       %shape: i64[] = Shape(%x)
-      const %zero: i64[] = 0
-      const %one: i64[] = 1
+      const %zero: i64[] = 0  const %one: i64[] = 1
       %b: i64[] = Gather(%shape, %zero) {axis = 0}
       %s: i64[] = Gather(%shape, %one) {axis = 0}
       %b1: i64[] = Unsqueeze(%b) {axes = [0]}
@@ -88,9 +87,7 @@ TEST(Infer, DividesSizes) {
 TEST(Infer, ComparesNegativeSizes) {
   const auto length = [](const std::string& of) {
     return inferred(R"(graph g(%ids: i64[batch, seq]) {
-      const %minus: i64[1] = [-2]
-      const %least: i64[1] = [-3]
-      const %zero: i64[1] = [0]
+      const %minus: i64[1] = [-2]  const %least: i64[1] = [-3]  const %zero: i64[1] = [0]
       const %number: f32[] = 0.0
       %s: i64[] = Shape(%ids) {start = 1}
       %n: i64[] = Mul(%s, %minus)
@@ -128,9 +125,7 @@ TEST(Infer, UnderstandsTheExpandIdiom) {
 
 TEST(Infer, SlicesToASymbol) {
   EXPECT_EQ(inferred(R"(graph g(%ids: i64[batch, seq]) {
-      const %table: i64[1, 512] = ...
-      const %from: i64[1] = [0]
-      const %axis: i64[1] = [1]
+      const %table: i64[1, 512] = ...  const %from: i64[1] = [0]  const %axis: i64[1] = [1]
       %to: i64[] = Shape(%ids) {start = 1}
       %y: i64[] = Slice(%table, %from, %to, %axis)
       return %y })"),
@@ -139,8 +134,7 @@ TEST(Infer, SlicesToASymbol) {
 
 TEST(Infer, ASliceThatEndsBeforeItStartsIsEmpty) {
   EXPECT_EQ(inferred(R"(graph g(%x: f32[batch, n]) {
-      const %from: i64[1] = [3]
-      const %to: i64[1] = [1]
+      const %from: i64[1] = [3]  const %to: i64[1] = [1]
       %y: f32[] = Slice(%x, %from, %to, %to)
       return %y })"),
             "f32[batch, 0]");
@@ -154,8 +148,7 @@ TEST(Infer, IndicesOfElementsHaveNoMoreRowsThanTheData) {
 
 TEST(Infer, CountsARangeBySymbol) {
   EXPECT_EQ(inferred(R"(graph g(%ids: i64[batch, seq]) {
-      const %one: i64[] = 1
-      const %zero: i64[] = 0
+      const %one: i64[] = 1  const %zero: i64[] = 0
       %shape: i64[] = Shape(%ids)
       %n: i64[] = Gather(%shape, %one) {axis = 0}
       %y: i64[] = Range(%zero, %n, %one)
@@ -166,8 +159,7 @@ TEST(Infer, CountsARangeBySymbol) {
 TEST(Infer, GivesOneSymbolToOneUnknownSize) {
   // seq + 1 has no form as a size; computed twice it is still the same size.
   EXPECT_EQ(inferred(R"(graph g(%ids: i64[batch, seq]) {
-      const %one: i64[1] = [1]
-      const %v: f32[] = 0.0
+      const %one: i64[1] = [1]  const %v: f32[] = 0.0
       %s: i64[] = Shape(%ids) {start = 1}
       %a: i64[] = Add(%s, %one)
       %b: i64[] = Add(%s, %one)

@@ -72,9 +72,7 @@ TEST(AdditiveMask, OfEarlyExporters) {
 TEST(AdditiveMask, OfAnotherSequenceIsNone) {
   const auto of_row = [](std::int64_t batch, const std::string& order) {
     ir::Graph graph = ir::parse(fmt::format(R"(graph g(%mask: i64[{0}, 4]) {{
-  const %order: i64[{0}] = [{1}]
-  const %one: f32[] = 1
-  const %low: f32[] = -10000
+  const %order: i64[{0}] = [{1}]  const %one: f32[] = 1  const %low: f32[] = -10000
   %m: i64[] = Gather(%mask, %order) {{axis = 0}}
   %w: i64[] = Unsqueeze(%m) {{axes = [1, 2]}}
   %f: f32[] = Cast(%w) {{to = "f32"}}

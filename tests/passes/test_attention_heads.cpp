@@ -140,9 +140,7 @@ TEST(AttentionHeads, HeadsThatAreTurnedByTheirNumberStay) {
 
 constexpr std::string_view dequantized_hidden =
     R"(graph g(%b: u8[batch, seq, 8], %m: i64[batch, seq]) {
-  const %s0: f32[] = 0.5
-  const %z: u8[] = 3
-  const %ps: f32[] = 0.004
+  const %s0: f32[] = 0.5  const %z: u8[] = 3  const %ps: f32[] = 0.004
   %x: f32[batch, seq, 8] = DequantizeLinear(%b, %s0, %z)
 )";
 

@@ -99,8 +99,7 @@ TEST(AttentionParts, RowsThatTheMaskHidesAreLost) {
   %both: i64[batch, 1, seq, seq] = Mul(%row, %key)
   %keep: bool[batch, 1, seq, seq] = Cast(%both) {to = "bool"})";
   const std::string text = attention(mask, R"(
-  const %scale: f32[] = 2
-  const %low: f32[] = -3.4028235e38
+  const %scale: f32[] = 2  const %low: f32[] = -3.4028235e38
   %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
   %s: f32[batch, 2, seq, seq] = Where(%keep, %1, %low)
 )");
@@ -145,8 +144,7 @@ std::string masked_by(const std::string& near) {
   %b: bool[batch, seq] = Cast(%m) {to = "bool"}
   %b4: bool[batch, 1, 1, seq] = Unsqueeze(%b) {axes = [1, 2]}
   %both: bool[batch, 1, seq, seq] = And(%near, %b4)
-  const %zero: f32[] = 0
-  const %low: f32[] = -3.4028235e38
+  const %zero: f32[] = 0  const %low: f32[] = -3.4028235e38
   %mask: f32[batch, 1, seq, seq] = Where(%both, %zero, %low))";
 }
 

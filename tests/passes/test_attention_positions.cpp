@@ -10,8 +10,7 @@ namespace {
 /// DeBERTa's: gathered from the products of queries, and of keys, with a table for each.
 constexpr std::string_view positions = R"(
   const %pq: f32[2, 4, 9] = ...
-  const %pk: f32[2, 4, 9] = ...
-  const %root: f32[] = 2
+  const %pk: f32[2, 4, 9] = ...  const %root: f32[] = 2
   const %most: i64[] = 4
   %i: i64[seq] = Range() {start = 0, step = 1}
   %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
@@ -58,12 +57,8 @@ TEST(AttentionPositions, BytesOfTokensAndPositions) {
     text = replaced(text, "%q: f32[batch, seq, 8], %v: f32[", "%qb: u8[batch, seq, 8], %vb: u8[");
     text = replaced(text, "  %k: f32[batch, seq, 8] = Neg(%q)\n", "");
     return replaced(text, "  const %pq: f32[2, 4, 9] = ...\n", R"(  const %step: f32[] = 0.5
-  const %zero: u8[] = 3
-  const %pb: i8[2, 4, 9] = ...
-  const %fine: f32[] = 0.25
-  const %one_less: i8[] = -1
-  const %ps: f32[] = 0.004
-  const %pz: u8[] = 0
+  const %zero: u8[] = 3  const %pb: i8[2, 4, 9] = ...  const %fine: f32[] = 0.25
+  const %one_less: i8[] = -1  const %ps: f32[] = 0.004  const %pz: u8[] = 0
   %q: f32[batch, seq, 8] = DequantizeLinear(%qb, %step, %zero)
   %k: f32[batch, seq, 8] = DequantizeLinear(%qb, %step, %zero)
   %v: f32[batch, seq, 8] = DequantizeLinear(%vb, %step, %zero)
@@ -103,8 +98,7 @@ std::string with_third(const std::string& before, std::string_view third) {
 
 TEST(AttentionPositions, ATermOfOneHeadStays) {
   const std::string one_head = R"(
-  const %narrow: f32[8, 4] = ...
-  const %p1: f32[1, 4, 9] = ...
+  const %narrow: f32[8, 4] = ...  const %p1: f32[1, 4, 9] = ...
   %n: f32[batch, seq, 4] = MatMul(%q, %narrow)
   %nr: f32[batch, seq, 1, 4] = Reshape(%n)
   %nt: f32[batch, 1, seq, 4] = Transpose(%nr) {perm = [0, 2, 1, 3]}

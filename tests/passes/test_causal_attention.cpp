@@ -14,8 +14,7 @@ std::string places(const std::string& op = "GreaterOrEqual") {
   %r: i64[seq] = Range() {start = 0, step = 1}
   %row: i64[seq, 1] = Unsqueeze(%r) {axes = [1]}
   %key: i64[1, seq] = Unsqueeze(%r) {axes = [0]}
-  const %zero: f32[] = 0
-  const %hides: f32[] = -10000
+  const %zero: f32[] = 0  const %hides: f32[] = -10000
   %counts: bool[seq, seq] = )" +
          op + "(%row, %key)\n";
 }
@@ -23,8 +22,7 @@ const std::string bias = R"(  %at: i64[seq] = Range() {start = 0, step = 1}
   %keys: i64[1, 1, 1, seq] = Reshape(%at)
   %rows: i64[1, 1, seq, 1] = Reshape(%at)
   %until: bool[1, 1, seq, seq] = LessOrEqual(%keys, %rows)
-  const %none: f32[] = 0
-  const %lowest: f32[] = -3.4028235e38
+  const %none: f32[] = 0  const %lowest: f32[] = -3.4028235e38
   %bias: f32[1, 1, seq, seq] = Where(%until, %none, %lowest)
 )";
 std::string expected_with_bias() {
@@ -63,9 +61,7 @@ TEST(CausalAttention, RepeatedForTheBatch) {
 TEST(CausalAttention, ByATriangle) {
   EXPECT_REWRITE(find_attention(),
                  attention(R"(
-  const %one: f32[1] = [1]
-  const %zero: f32[] = 0
-  const %hides: f32[] = -inf
+  const %one: f32[1] = [1]  const %zero: f32[] = 0  const %hides: f32[] = -inf
   %ones: f32[seq, seq] = Expand(%one)
   %lower: f32[seq, seq] = Trilu(%ones) {upper = 0}
   %drops: bool[seq, seq] = Equal(%lower, %zero)
@@ -212,8 +208,7 @@ TEST(CausalAttention, ASequenceOfOneIsNotCausal) {
 
 TEST(CausalAttention, TheNarrowerOfTwoWindowsCounts) {
   const std::string mask = places() + R"(
-  const %six: i64[] = 6
-  const %four: i64[] = 4
+  const %six: i64[] = 6  const %four: i64[] = 4
   %apart: i64[seq, seq] = Sub(%row, %key)
   %near: bool[seq, seq] = Less(%apart, %six)
   %nearer: bool[seq, seq] = Less(%apart, %four)

@@ -61,8 +61,7 @@ TEST(ChoosePrecision, Bf16KeepsEightBits) {
 /// Attention of 4 columns between two linears, its operands in one of 12.
 std::string packed_attention(int heads, std::string_view extra_user) {
   return fmt::format(R"(graph g(%x: f32[tokens, 4], %offsets: i32[offsets], %mask: u8[tokens]) {{
-  const %w: f32[4, 12] = ...
-  const %v: f32[4, 4] = ...
+  const %w: f32[4, 12] = ...  const %v: f32[4, 4] = ...
   %qkv: f32[tokens, 12] = linear(%x, %w)
   %a: f32[tokens, 4] = attention(%qkv, %qkv, %qkv, _, _, _, %offsets, %mask) {{heads = {}, offsets = [0, 4, 8], scale = 0.5}}
   %y: f32[tokens, 4] = linear(%a, %v)
@@ -74,8 +73,7 @@ std::string packed_attention(int heads, std::string_view extra_user) {
 TEST(ChoosePrecision, AttentionBetweenLinearsIsInBf16) {
   EXPECT_REWRITE(bf16, packed_attention(2, "return %y as y"),
                  R"(graph g(%x: f32[tokens, 4], %offsets: i32[offsets], %mask: u8[tokens]) {
-  const %w: f32[4, 12] = ...
-  const %v: f32[4, 4] = ...
+  const %w: f32[4, 12] = ...  const %v: f32[4, 4] = ...
   %qkv: bf16[tokens, 12] = linear(%x, %w) {precision = "bf16"}
   %a: bf16[tokens, 4] = attention(%qkv, %qkv, %qkv, _, _, _, %offsets, %mask) {heads = 2, offsets = [0, 4, 8], precision = "bf16", scale = 0.5}
   %y: f32[tokens, 4] = linear(%a, %v) {precision = "bf16"}

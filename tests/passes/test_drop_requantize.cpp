@@ -31,13 +31,11 @@ TEST(DropRequantize, PairsBetweenMovesDisappear) {
 /// Two pairs with a Relu or a Reshape between them; scale, zero point and type of the second one.
 std::string two_pairs(std::string_view scale, int zero, std::string_view type, bool relu) {
   return fmt::format(R"(graph g(%x: f32[batch, 8]) {{
-  const %s: f32[] = {0}
-  const %z: u8[] = 7
+  const %s: f32[] = {0}  const %z: u8[] = 7
   %q0: u8[batch, 8] = QuantizeLinear(%x, %s, %z)
   %d0: f32[batch, 8] = DequantizeLinear(%q0, %s, %z)
   %m: f32[batch, 8] = {4}
-  const %s1: f32[] = {1}
-  const %z1: {3}[] = {2}
+  const %s1: f32[] = {1}  const %z1: {3}[] = {2}
   %q1: {3}[batch, 8] = QuantizeLinear(%m, %s1, %z1)
   %d1: f32[batch, 8] = DequantizeLinear(%q1, %s1, %z1)
   return %d1 as y

@@ -13,9 +13,7 @@ std::string encoder(const std::string& rows, const std::string& reader,
                     const std::string& attention = "%m", const std::string& end = "return %y as y",
                     const std::string& attributes = "heads = 1, ") {
   return R"(graph g(%x: f32[batch, seq, 4], %m: i64[batch, seq], %o: i64[batch, seq]) {
-  const %gamma: f32[4] = ...
-  const %w: f32[4, 4] = ...
-  const %two: f32[] = 2
+  const %gamma: f32[4] = ...  const %w: f32[4, 4] = ...  const %two: f32[] = 2
   %n: f32[batch, seq, 4] = LayerNormalization(%x, %gamma) {axis = -1, epsilon = 0.5}
   %u: i64[batch, seq, 1] = Unsqueeze(%m) {axes = [2]}
   %f: f32[batch, seq, 1] = Cast(%u) {to = "f32"}
@@ -34,8 +32,7 @@ TEST(DropRowMask, RowsThatAttentionHides) {
   for (const char* rows : {"Mul(%n, %f)", "Mul(%f, %n)"})
     EXPECT_REWRITE(drop_row_mask(), encoder(rows, "linear(%z, %w)"),
                    R"(graph g(%x: f32[batch, seq, 4], %m: i64[batch, seq], %o: i64[batch, seq]) {
-  const %gamma: f32[4] = ...
-  const %w: f32[4, 4] = ...
+  const %gamma: f32[4] = ...  const %w: f32[4, 4] = ...
   %n: f32[batch, seq, 4] = LayerNormalization(%x, %gamma) {axis = -1, epsilon = 0.5}
   %l: f32[batch, seq, 4] = linear(%n, %w)
   %y: f32[batch, seq, 4] = attention(%l, %l, %l, %m) {heads = 1, masks_rows = 1, p_type = "f32", scale = 0.5}

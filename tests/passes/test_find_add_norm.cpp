@@ -12,8 +12,7 @@ namespace {
 TEST(FindAddNorm, ResidualSumAndNorm) {
   EXPECT_DIFF(find_add_norm(), R"(graph g(%x: f32[batch, seq, 8], %r: f32[batch, seq, 8]) {
 - %s: f32[batch, seq, 8] = Add(%x, %r)
-  const %gamma: f32[8] = ...
-  const %beta: f32[8] = ...
+  const %gamma: f32[8] = ...  const %beta: f32[8] = ...
 - %y: f32[batch, seq, 8] = LayerNormalization(%s, %gamma, %beta) {axis = -1, epsilon = 0.5}
 + %y: f32[batch, seq, 8] = add_norm(%x, %r, %gamma, %beta) {epsilon = 0.5}
   return %y as y
@@ -23,8 +22,7 @@ TEST(FindAddNorm, ResidualSumAndNorm) {
 TEST(FindAddNorm, ASumThatIsReadElsewhereTooIsASecondResult) {
   EXPECT_DIFF(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
 - %s: f32[batch, 8] = Add(%x, %r)
-  const %gamma: f32[8] = ...
-  const %beta: f32[8] = ...
+  const %gamma: f32[8] = ...  const %beta: f32[8] = ...
 - %y: f32[batch, 8] = LayerNormalization(%s, %gamma, %beta) {axis = 1, epsilon = 0.5}
 + %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, %beta) {epsilon = 0.5, sum = 1}
   return %y as y, %s as s
@@ -59,8 +57,7 @@ TEST(FindAddNorm, TheSecondOfTwoNormsOfASumReadsIt) {
 TEST(FindAddNorm, VectorsOfOneElementStayWithTheNorm) {
   for (const char* operands : {"%one", "%gamma, %one"})
     EXPECT_UNCHANGED(find_add_norm(), std::string(R"(graph g(%x: f32[batch, 8]) {
-  const %gamma: f32[8] = ...
-  const %one: f32[1] = ...
+  const %gamma: f32[8] = ...  const %one: f32[1] = ...
   %y: f32[batch, 8] = LayerNormalization(%x, )") +
                                           operands + R"() {axis = -1, epsilon = 0.5}
   return %y as y

@@ -19,8 +19,7 @@ TEST(FindAttention, BooleanMaskByWhere) {
   %b: bool[batch, seq] = Cast(%m) {to = "bool"}
   %b4: bool[batch, 1, 1, seq] = Unsqueeze(%b) {axes = [1, 2]}
   %bx: bool[batch, 1, seq, seq] = Expand(%b4)
-  const %zero: f32[] = 0
-  const %low: f32[] = -3.4028235e38
+  const %zero: f32[] = 0  const %low: f32[] = -3.4028235e38
   %mask: f32[batch, 1, seq, seq] = Where(%bx, %zero, %low))",
                            scaled_and_masked),
                  expected);
@@ -42,8 +41,7 @@ constexpr std::string_view by_count = R"(
   %n4: i64[batch, 1, 1, 1] = Reshape(%n)
   %r: i64[seq] = Range() {start = 0, step = 1}
   %b: bool[batch, 1, 1, seq] = Less(%r, %n4)
-  const %zero: f32[] = 0
-  const %low: f32[] = -10000
+  const %zero: f32[] = 0  const %low: f32[] = -10000
   %mask: f32[batch, 1, 1, seq] = Where(%b, %zero, %low))";
 
 TEST(FindAttention, NumberOfTokens) {

@@ -37,8 +37,7 @@ TEST(FindGelu, OnlyNumbersThatHalfPrecisionRoundsMayBeOff) {
 
 TEST(FindGelu, ErfFormWithTheHalfFirst) {
   EXPECT_REWRITE(find_gelu(), R"(graph g(%x: f32[batch, seq, 64]) {
-  const %half: f32[] = 0.5
-  const %r: f32[] = 0.70710677
+  const %half: f32[] = 0.5  const %r: f32[] = 0.70710677
   %h: f32[batch, seq, 64] = Mul(%half, %x)
   %a: f32[batch, seq, 64] = Mul(%r, %x)
   %b: f32[batch, seq, 64] = Erf(%a)

@@ -25,8 +25,7 @@ constexpr std::string_view decomposed = R"(graph g(%x: f32[batch, seq, 4]) {
 
 TEST(FindLayerNorm, DecomposedSpelling) {
   EXPECT_REWRITE(find_layer_norm(), decomposed, R"(graph g(%x: f32[batch, seq, 4]) {
-  const %gamma: f32[4] = [1, 2, 3, 4]
-  const %beta: f32[4] = [5, 6, 7, 8]
+  const %gamma: f32[4] = [1, 2, 3, 4]  const %beta: f32[4] = [5, 6, 7, 8]
   %y: f32[batch, seq, 4] = LayerNormalization(%x, %gamma, %beta) {axis = -1, epsilon = 0.5}
   return %y
 })");

@@ -10,9 +10,7 @@ namespace {
 
 TEST(FindLinearQ, DynamicallyQuantizedInputWithBias) {
   EXPECT_REWRITE(find_linear_q(), R"(graph g(%x: f32[batch, 2]) {
-  const %w: i8[2, 2] = [1, 2, 3, 4]
-  const %ws: f32[2] = [0.5, 0.25]
-  const %b: f32[1, 2] = [1, 2]
+  const %w: i8[2, 2] = [1, 2, 3, 4]  const %ws: f32[2] = [0.5, 0.25]  const %b: f32[1, 2] = [1, 2]
   %q: u8[batch, 2], %xs: f32[], %xz: u8[] = DynamicQuantizeLinear(%x)
   %s: i32[batch, 2] = MatMulInteger(%q, %w, %xz)
   %scale: f32[2] = Mul(%xs, %ws)
@@ -22,8 +20,7 @@ TEST(FindLinearQ, DynamicallyQuantizedInputWithBias) {
   return %y as y
 })",
                  R"(graph g(%x: f32[batch, 2]) {
-  const %w: i8[2, 2] = [1, 2, 3, 4]
-  const %b_0: f32[2] = [1, 2]
+  const %w: i8[2, 2] = [1, 2, 3, 4]  const %b_0: f32[2] = [1, 2]
   const %w.scale: f32[2] = [0.5, 0.25]
   %q: u8[batch, 2], %xs: f32[], %xz: u8[] = DynamicQuantizeLinear(%x)
   %y: f32[batch, 2] = linear_q(%q, %w, %b_0, %xs, %xz, %w.scale)
@@ -33,11 +30,8 @@ TEST(FindLinearQ, DynamicallyQuantizedInputWithBias) {
 
 TEST(FindLinearQ, ConstantScalesInAnyOrderAndUnsignedWeights) {
   EXPECT_REWRITE(find_linear_q(), R"(graph g(%x: i8[batch, 2]) {
-  const %w: u8[2, 2] = [0, 128, 255, 129]
-  const %wz: u8[2] = [128, 100]
-  const %xz: i8[] = 3
-  const %xs: f32[] = 2
-  const %ws: f32[2] = [0.5, 0.25]
+  const %w: u8[2, 2] = [0, 128, 255, 129]  const %wz: u8[2] = [128, 100]  const %xz: i8[] = 3
+  const %xs: f32[] = 2  const %ws: f32[2] = [0.5, 0.25]
   %s: i32[batch, 2] = MatMulInteger(%x, %w, %xz, %wz)
   %n: f32[batch, 2] = Cast(%s) {to = "f32"}
   %a: f32[batch, 2] = Mul(%xs, %n)
@@ -45,11 +39,8 @@ TEST(FindLinearQ, ConstantScalesInAnyOrderAndUnsignedWeights) {
   return %y as y
 })",
                  R"(graph g(%x: i8[batch, 2]) {
-  const %xz: i8[] = 3
-  const %w_0: i8[2, 2] = [-128, 0, 127, 1]
-  const %w.zero_point: i8[2] = [0, -28]
-  const %one: f32[] = 1
-  const %w.scale: f32[2] = [1, 0.5]
+  const %xz: i8[] = 3  const %w_0: i8[2, 2] = [-128, 0, 127, 1]
+  const %w.zero_point: i8[2] = [0, -28]  const %one: f32[] = 1  const %w.scale: f32[2] = [1, 0.5]
   %y: f32[batch, 2] = linear_q(%x, %w_0, _, %one, %xz, %w.scale, _, _, %w.zero_point)
   return %y as y
 })");
@@ -58,8 +49,7 @@ TEST(FindLinearQ, ConstantScalesInAnyOrderAndUnsignedWeights) {
 TEST(FindLinearQ, WhatIsNoLinearStays) {
   // A zero point for each row, a computed weight, and sums that are read elsewhere too.
   EXPECT_UNCHANGED(find_linear_q(), R"(graph g(%x: u8[2, 2], %v: u8[2, 2]) {
-  const %w: i8[2, 2] = [1, 2, 3, 4]
-  const %xz: u8[2] = [3, 4]
+  const %w: i8[2, 2] = [1, 2, 3, 4]  const %xz: u8[2] = [3, 4]
   %a: i32[2, 2] = MatMulInteger(%x, %w, %xz)
   %b: f32[2, 2] = Cast(%a) {to = "f32"}
   %c: i32[2, 2] = MatMulInteger(%x, %v)
@@ -81,9 +71,7 @@ TEST(FindLinearQ, SumsThatAnInt32MayNotHoldStay) {
 
 TEST(FindLinearQ, AScaleForEachRow) {
   EXPECT_REWRITE(find_linear_q(), R"(graph g(%x: i8[m, k, 2], %s: f32[m, k, 1]) {
-  const %w: i8[2, 2] = [1, 2, 3, 4]
-  const %ws: f32[2] = [0.5, 0.25]
-  const %b: f32[2] = [1, 2]
+  const %w: i8[2, 2] = [1, 2, 3, 4]  const %ws: f32[2] = [0.5, 0.25]  const %b: f32[2] = [1, 2]
   %a: i32[m, k, 2] = MatMulInteger(%x, %w)
   %c: f32[m, k, 2] = Cast(%a) {to = "f32"}
   %d: f32[m, k, 2] = Mul(%c, %ws)
@@ -92,9 +80,7 @@ TEST(FindLinearQ, AScaleForEachRow) {
   return %y as y
 })",
                  R"(graph g(%x: i8[m, k, 2], %s: f32[m, k, 1]) {
-  const %w: i8[2, 2] = [1, 2, 3, 4]
-  const %b: f32[2] = [1, 2]
-  const %w.scale: f32[2] = [0.5, 0.25]
+  const %w: i8[2, 2] = [1, 2, 3, 4]  const %b: f32[2] = [1, 2]  const %w.scale: f32[2] = [0.5, 0.25]
   %y: f32[m, k, 2] = linear_q(%x, %w, %b, %s, _, %w.scale)
   return %y as y
 })");
@@ -114,11 +100,8 @@ TEST(FindLinearQ, AScaleForEachPlaneStaysOutside) {
 
 TEST(FuseQkvInteger, ZeroPointsOfWeightsSideBySideAndOneMeasuredInput) {
   const std::string_view graph = R"(graph g(%x: f32[batch, seq, 2], %m: i64[batch, seq]) {
-  const %wq: i8[2, 2] = [1, 2, 3, 4]
-  const %wk: i8[2, 2] = [5, 6, 7, 8]
-  const %wv: i8[2, 2] = [9, 10, 11, 12]
-  const %ws: f32[] = 0.5
-  const %z: i8[] = 7
+  const %wq: i8[2, 2] = [1, 2, 3, 4]  const %wk: i8[2, 2] = [5, 6, 7, 8]
+  const %wv: i8[2, 2] = [9, 10, 11, 12]  const %ws: f32[] = 0.5  const %z: i8[] = 7
   %a: u8[batch, seq, 2], %as: f32[], %az: u8[] = DynamicQuantizeLinear(%x)
   %q: f32[batch, seq, 2] = linear_q(%a, %wq, _, %as, %az, %ws)
   %k: f32[batch, seq, 2] = linear_q(%a, %wk, _, %as, %az, %ws, _, _, %z)

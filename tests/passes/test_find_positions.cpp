@@ -15,8 +15,7 @@ TEST(FindPositions, ASliceWhoseEndIsComputedInFloatCounts) {
   const %most: f32[2] = [1, 8]
   %least: f32[2] = Min(%f, %most)
   %end: i64[2] = Cast(%least) {to = "i64"}
-  const %counted: i64[1, 8] = [0, 1, 2, 3, 4, 5, 6, 7]
-  const %start: i64[2] = [0, 0]
+  const %counted: i64[1, 8] = [0, 1, 2, 3, 4, 5, 6, 7]  const %start: i64[2] = [0, 0]
   const %axes: i64[2] = [0, 1]
   %cut: i64[n0, n1] = Slice(%counted, %start, %end, %axes)
   %ids: i64[batch, seq] = Expand(%cut)

@@ -18,9 +18,7 @@ std::string graph_of(std::string_view body) {
 std::string in_float(std::string_view low, std::string_view high, std::string_view zero = "3",
                      std::string_view whole = "Round") {
   return graph_of(fmt::format(R"(  const %s: f32[] = 0.5
-  const %z: f32[] = {}
-  const %low: f32[] = {}
-  const %high: f32[] = {}
+  const %z: f32[] = {}  const %low: f32[] = {}  const %high: f32[] = {}
   %steps: f32[batch, 4] = Div(%x, %s)
   %whole: f32[batch, 4] = {}(%steps)
   %moved: f32[batch, 4] = Add(%whole, %z)
@@ -37,18 +35,14 @@ std::string in_bytes(std::string_view bound = "", std::string_view value = "%x")
   return graph_of(fmt::format(R"({}  const %s: f32[] = 0.5
   const %z: i8[] = 3
   %q: i8[batch, 4] = QuantizeLinear({}, %s, %z)
-  const %s_1: f32[] = 0.5
-  const %z_1: i8[] = 3
+  const %s_1: f32[] = 0.5  const %z_1: i8[] = 3
   %y: f32[batch, 4] = DequantizeLinear(%q, %s_1, %z_1)
 )",
                               bound, value));
 }
 
 const std::string kThroughCasts = graph_of(R"(  const %inverse: f32[] = 2
-  const %s: f32[] = 0.5
-  const %z: i32[] = 3
-  const %low: i32[] = -128
-  const %high: i32[] = 127
+  const %s: f32[] = 0.5  const %z: i32[] = 3  const %low: i32[] = -128  const %high: i32[] = 127
   %steps: f32[batch, 4] = Mul(%inverse, %x)
   %whole: f32[batch, 4] = Round(%steps)
   %ints: i32[batch, 4] = Cast(%whole) {to = "i32"}
@@ -63,9 +57,7 @@ const std::string kThroughCasts = graph_of(R"(  const %inverse: f32[] = 2
 )");
 
 const std::string kNarrowBytes = graph_of(R"(  const %s: f32[] = 0.5
-  const %z: i8[] = 3
-  const %low: i32[] = -127
-  const %high: i32[] = 127
+  const %z: i8[] = 3  const %low: i32[] = -127  const %high: i32[] = 127
   %bytes: i8[batch, 4] = QuantizeLinear(%x, %s, %z)
   %wide: i32[batch, 4] = Cast(%bytes) {to = "i32"}
   %max: i32[batch, 4] = Max(%wide, %low)
@@ -99,10 +91,8 @@ TEST(FindQuantize, EverySpellingBecomesOnePair) {
 
 TEST(FindQuantize, WeightWithAScaleForEachRow) {
   EXPECT_REWRITE(find_quantize(), R"(graph g() {
-  const %w: f32[2, 3] = [1, -2.5, 3.5, 200, -200, 0]
-  const %s: f32[2, 1] = [0.5, 0.25]
-  const %low: f32[] = -128
-  const %high: f32[] = 127
+  const %w: f32[2, 3] = [1, -2.5, 3.5, 200, -200, 0]  const %s: f32[2, 1] = [0.5, 0.25]
+  const %low: f32[] = -128  const %high: f32[] = 127
   %whole: f32[2, 3] = Round(%w)
   %max: f32[2, 3] = Max(%whole, %low)
   %q: f32[2, 3] = Min(%max, %high)
@@ -110,21 +100,16 @@ TEST(FindQuantize, WeightWithAScaleForEachRow) {
   return %y as y
 })",
                  R"(graph g() {
-  const %w: f32[2, 3] = [1, -2.5, 3.5, 200, -200, 0]
-  const %one: f32[] = 1
-  const %z: i8[] = 0
+  const %w: f32[2, 3] = [1, -2.5, 3.5, 200, -200, 0]  const %one: f32[] = 1  const %z: i8[] = 0
   %q: i8[2, 3] = QuantizeLinear(%w, %one, %z)
-  const %s: f32[2] = [0.5, 0.25]
-  const %z_1: i8[2] = [0, 0]
+  const %s: f32[2] = [0.5, 0.25]  const %z_1: i8[2] = [0, 0]
   %y: f32[2, 3] = DequantizeLinear(%q, %s, %z_1) {axis = 0}
   return %y as y
 })");
 }
 
 constexpr std::string_view kOutside = R"(  const %s: f32[] = 0.5
-  const %z: u8[] = 3
-  const %low: i32[] = {}
-  const %high: i32[] = {}
+  const %z: u8[] = 3  const %low: i32[] = {}  const %high: i32[] = {}
   %q: u8[batch, 4] = QuantizeLinear(%x, %s, %z)
   %i: i32[batch, 4] = Cast(%q) {{to = "i32"}}
   %max: i32[batch, 4] = Max(%i, %low)

@@ -46,8 +46,7 @@ TEST(FindQuantizeRows, WhatMatMulsAloneReadIsUnsigned) {
   return %y as y, %t as t, %s as s
 })");
   EXPECT_REWRITE(find_quantize_rows(), text, R"(graph g(%x: f32[batch, seq, 8]) {
-  const %w: i8[8, 2] = ...
-  const %z: u8[] = 128
+  const %w: i8[8, 2] = ...  const %z: u8[] = 128
   %q: u8[batch, seq, 8], %s: f32[batch, seq, 1] = quantize_rows(%x) {least = 0.25}
   %y: i32[batch, seq, 2] = MatMulInteger(%q, %w, %z)
   %t: i32[batch, seq, 2] = MatMulInteger(%q, %w, %z)
@@ -63,8 +62,7 @@ TEST(FindQuantizeRows, OtherAxesStepsAndBoundsStay) {
 
 TEST(FindQuantizeRows, TheScaleOfAnotherTensorIsNone) {
   EXPECT_UNCHANGED(find_quantize_rows(), R"(graph g(%x: f32[2, 8], %y: f32[2, 8]) {
-  const %least: f32[] = 0.25
-  const %steps: f32[] = 127
+  const %least: f32[] = 0.25  const %steps: f32[] = 127
   %a: f32[2, 8] = Abs(%y)
   %m: f32[2, 1] = ReduceMax(%a) {axes = [1], keepdims = 1}
   %b: f32[2, 1] = Max(%m, %least)

@@ -11,9 +11,7 @@ namespace {
 /// The mean of the squares of x, and what `end` makes of it.
 std::string rms_text(const std::string& square, const std::string& axes, const std::string& end) {
   return R"(graph g(%x: f32[batch, seq, 4]) {
-  const %two: f32[] = 2
-  const %one: f32[] = 1
-  const %eps: f32[] = 0.5
+  const %two: f32[] = 2  const %one: f32[] = 1  const %eps: f32[] = 0.5
   const %gamma: f32[4] = [1, 2, 3, 4]
   %p: f32[batch, seq, 4] = )" +
          square + R"(

@@ -11,8 +11,7 @@ namespace {
 
 // What every spelling becomes: x quantized with the scales 0.5 / [1, 2, 4].
 constexpr std::string_view folded = R"(graph g(%x: f32[batch, seq, 3]) {
-  const %s: f32[3] = [0.5, 0.25, 0.125]
-  const %z: u8[3] = [7, 7, 7]
+  const %s: f32[3] = [0.5, 0.25, 0.125]  const %z: u8[3] = [7, 7, 7]
   %y: u8[batch, seq, 3] = QuantizeLinear(%x, %s, %z) {axis = 2}
   return %y as y
 })";
@@ -24,8 +23,7 @@ TEST(FoldChannelFactor, EachSpellingBecomesAScaleForEachChannel) {
         "const %m: f32[1, 1, 3] = [1, 2, 4]\n  %a: f32[batch, seq, 3] = Mul(%x, %m)",
         "const %m: f32[3] = [1, 0.5, 0.25]\n  %a: f32[batch, seq, 3] = Div(%x, %m)"}) {
     const std::string before = "graph g(%x: f32[batch, seq, 3]) {\n  " + std::string(matmul) + R"(
-  const %s: f32[] = 0.5
-  const %z: u8[] = 7
+  const %s: f32[] = 0.5  const %z: u8[] = 7
   %y: u8[batch, seq, 3] = QuantizeLinear(%a, %s, %z)
   return %y as y
 })";

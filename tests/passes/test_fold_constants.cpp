@@ -24,8 +24,7 @@ TEST(FoldConstants, ArithmeticOnConstants) {
 
 TEST(FoldConstants, Int8WeightsStayQuantized) {
   constexpr std::string_view weight = R"(graph g(%x: f32[2, 2]) {
-  const %w: i8[2, 2] = [1, 2, 3, 4]
-  const %s: f32[2] = [0.5, 0.25]
+  const %w: i8[2, 2] = [1, 2, 3, 4]  const %s: f32[2] = [0.5, 0.25]
   %d: f32[2, 2] = DequantizeLinear(%w, %s) {axis = 1}
   %y: f32[2, 2] = MatMul(%x, %d)
   return %y as y
@@ -40,8 +39,7 @@ TEST(FoldConstants, Int8WeightsStayQuantized) {
 
 TEST(FoldConstants, QuantizedVectorsFold) {
   EXPECT_REWRITE(fold_constants({}), R"(graph g(%x: f32[2]) {
-  const %w: i8[2] = [1, -2]
-  const %s: f32[] = 0.5
+  const %w: i8[2] = [1, -2]  const %s: f32[] = 0.5
   %d: f32[2] = DequantizeLinear(%w, %s)
   %y: f32[2] = Mul(%x, %d)
   return %y as y
@@ -57,8 +55,7 @@ TEST(FoldConstants, FloatWeightsThatAreQuantizedBecomeInt8) {
   EXPECT_DIFF(fold_constants({}), R"(graph g(%x: f32[1, 2]) {
 - const %w: f32[2, 2] = [1.0, -0.26, 0.75, 9.0]
 + const %q: i8[2, 2] = [2, -1, 2, 36]
-  const %s: f32[2] = [0.5, 0.25]
-  const %z: i8[2] = [0, 0]
+  const %s: f32[2] = [0.5, 0.25]  const %z: i8[2] = [0, 0]
 - %q: i8[2, 2] = QuantizeLinear(%w, %s, %z) {axis = 1}
   %d: f32[2, 2] = DequantizeLinear(%q, %s, %z) {axis = 1}
   %y: f32[1, 2] = MatMul(%x, %d)
@@ -68,9 +65,7 @@ TEST(FoldConstants, FloatWeightsThatAreQuantizedBecomeInt8) {
 
 TEST(FoldDequantize, WeightsOfFloatMatMulsBecomeFloat) {
   const std::string_view before = R"(graph g(%x: f32[batch, 2]) {
-  const %w: i8[2, 2] = [1, 2, 3, 4]
-  const %s: f32[] = 0.5
-  const %z: i8[] = 1
+  const %w: i8[2, 2] = [1, 2, 3, 4]  const %s: f32[] = 0.5  const %z: i8[] = 1
   %real: f32[2, 2] = DequantizeLinear(%w, %s, %z)
   %y: f32[batch, 2] = linear(%x, %real)
   return %y as y

@@ -77,8 +77,7 @@ TEST(FuseGated, SiluThatIsReadElsewhereOrMeetsNoLinearStays) {
 
 TEST(FuseGated, LinearsThatWriteBytesStay) {
   EXPECT_UNCHANGED(fuse_gated(), R"(graph g(%x: u8[batch, 4]) {
-  const %w: i8[4, 8] = ...
-  const %s: f32[] = 0.5
+  const %w: i8[4, 8] = ...  const %s: f32[] = 0.5
   %q: u8[batch, 8] = linear_q(%x, %w, _, %s, _, %s, %s, _) {activation = "gelu"}
   %a: f32[batch, 8] = DequantizeLinear(%q, %s)
   const %w2: i8[4, 8] = ...

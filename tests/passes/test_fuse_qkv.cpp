@@ -9,16 +9,10 @@ namespace {
 
 TEST(FuseQkv, WeightsAndParametersSideBySide) {
   EXPECT_REWRITE(fuse_qkv(), R"(graph g(%x: u8[batch, seq, 2], %m: i64[batch, seq]) {
-  const %s: f32[] = 0.5
-  const %z: u8[] = 3
-  const %wq: i8[2, 2] = [1, 2, 3, 4]
-  const %bq: f32[2] = [0.5, 1]
-  const %wk: i8[2, 2] = [5, 6, 7, 8]
-  const %bk: f32[2] = [1.5, 2]
-  const %wv: i8[2, 2] = [9, 10, 11, 12]
-  const %bv: f32[2] = [2.5, 3]
-  const %sk: f32[2] = [0.25, 0.125]
-  const %z2: u8[] = 4
+  const %s: f32[] = 0.5  const %z: u8[] = 3  const %wq: i8[2, 2] = [1, 2, 3, 4]
+  const %bq: f32[2] = [0.5, 1]  const %wk: i8[2, 2] = [5, 6, 7, 8]  const %bk: f32[2] = [1.5, 2]
+  const %wv: i8[2, 2] = [9, 10, 11, 12]  const %bv: f32[2] = [2.5, 3]
+  const %sk: f32[2] = [0.25, 0.125]  const %z2: u8[] = 4
   %q: u8[batch, seq, 2] = linear_q(%x, %wq, %bq, %s, %z, %s, %s, %z)
   %k: u8[batch, seq, 2] = linear_q(%x, %wk, %bk, %s, %z, %sk, %s, %z2)
   %v: u8[batch, seq, 2] = linear_q(%x, %wv, %bv, %s, %z, %s, %s, _)
@@ -26,10 +20,8 @@ TEST(FuseQkv, WeightsAndParametersSideBySide) {
   return %y as y
 })",
                  R"(graph g(%x: u8[batch, seq, 2], %m: i64[batch, seq]) {
-  const %wq.qkv: i8[2, 6] = ...
-  const %bq.qkv: f32[6] = [0.5, 1, 1.5, 2, 2.5, 3]
-  const %s: f32[] = 0.5
-  const %z: u8[] = 3
+  const %wq.qkv: i8[2, 6] = ...  const %bq.qkv: f32[6] = [0.5, 1, 1.5, 2, 2.5, 3]
+  const %s: f32[] = 0.5  const %z: u8[] = 3
   const %s_0.qkv: f32[6] = [0.5, 0.5, 0.25, 0.125, 0.5, 0.5]
   const %s_1.qkv: f32[6] = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
   const %z_0.qkv: u8[6] = [3, 3, 4, 4, 0, 0]
@@ -41,8 +33,7 @@ TEST(FuseQkv, WeightsAndParametersSideBySide) {
 
 TEST(FuseQkv, ColumnsOfTheWeightsAlternateByRow) {
   ir::Graph g = ir::parse(R"(graph g(%x: f32[batch, seq, 2]) {
-  const %wq: f32[2, 2] = [1, 2, 3, 4]
-  const %wk: f32[2, 2] = [5, 6, 7, 8]
+  const %wq: f32[2, 2] = [1, 2, 3, 4]  const %wk: f32[2, 2] = [5, 6, 7, 8]
   const %wv: f32[2, 2] = [9, 10, 11, 12]
   %q: f32[batch, seq, 2] = linear(%x, %wq)
   %k: f32[batch, seq, 2] = linear(%x, %wk)
@@ -87,9 +78,7 @@ TEST(FuseQkv, PartsOfOneLinearAreReadInPlace) {
 
 TEST(FuseQkv, ScoresOfPositionsReadTheSameLinear) {
   const std::string scores = R"(graph g(%x: f32[batch, seq, 2], %i: i32[1, 1, seq, seq]) {
-  const %wq: f32[2, 2] = ...
-  const %wk: f32[2, 2] = ...
-  const %wv: f32[2, 2] = ...
+  const %wq: f32[2, 2] = ...  const %wk: f32[2, 2] = ...  const %wv: f32[2, 2] = ...
   const %p: f32[1, 2, 3] = ...
   %q: f32[batch, seq, 2] = linear(%x, %wq)
   %k: f32[batch, seq, 2] = linear(%x, %wk)
@@ -100,8 +89,7 @@ TEST(FuseQkv, ScoresOfPositionsReadTheSameLinear) {
 )";
   EXPECT_REWRITE(fuse_qkv(), scores + "  return %y as y\n}",
                  R"(graph g(%x: f32[batch, seq, 2], %i: i32[1, 1, seq, seq]) {
-  const %wq.qkv: f32[2, 6] = ...
-  const %p: f32[1, 2, 3] = ...
+  const %wq.qkv: f32[2, 6] = ...  const %p: f32[1, 2, 3] = ...
   %qkv: f32[batch, seq, 6] = linear(%x, %wq.qkv)
   %c: f32[batch, 1, seq, seq] = position_scores(%qkv, %p, %i) {heads = 1, offset = 0, scale = 0.5}
   %b: f32[batch, 1, seq, seq] = position_scores(%qkv, %p, %i, %c) {heads = 1, of_keys = 1, offset = 2, scale = 0.5}

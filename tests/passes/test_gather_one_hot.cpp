@@ -9,8 +9,7 @@ namespace {
 
 TEST(GatherOneHot, ALookUpWrittenAsAMatMul) {
   EXPECT_REWRITE(gather_one_hot(), R"(graph g(%ids: i64[batch, seq], %table: f32[2, 64]) {
-  const %depth: i64[] = 2
-  const %values: f32[2] = [0, 1]
+  const %depth: i64[] = 2  const %values: f32[2] = [0, 1]
   %a: f32[batch, seq, 2] = OneHot(%ids, %depth, %values) {axis = -1}
   %y: f32[batch, seq, 64] = MatMul(%a, %table)
   return %y as y
@@ -23,8 +22,7 @@ TEST(GatherOneHot, ALookUpWrittenAsAMatMul) {
 
 TEST(GatherOneHot, OtherValuesStayAMatMul) {
   EXPECT_UNCHANGED(gather_one_hot(), R"(graph g(%ids: i64[batch, seq], %table: f32[2, 64]) {
-  const %depth: i64[] = 2
-  const %values: f32[2] = [0, 2]
+  const %depth: i64[] = 2  const %values: f32[2] = [0, 2]
   %a: f32[batch, seq, 2] = OneHot(%ids, %depth, %values) {axis = -1}
   %y: f32[batch, seq, 64] = MatMul(%a, %table)
   return %y as y

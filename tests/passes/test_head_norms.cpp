@@ -105,8 +105,7 @@ TEST(HeadNorms, OfScaledHeadsOrOfValuesStay) {
 
 TEST(HeadNorms, HeadsOfPackedRowsArePacked) {
   EXPECT_REWRITE(pack_tokens(), R"(graph g(%x: f32[batch, seq, 8], %m: i64[batch, seq]) {
-  const %gamma: f32[8] = ...
-  const %narrow: f32[4] = ...
+  const %gamma: f32[8] = ...  const %narrow: f32[4] = ...
   %e: f32[batch, seq, 8] = add_norm(%x, _, %gamma) {epsilon = 0.5, rms = 1}
   %r: f32[batch, seq, 2, 4] = Reshape(%e)
   %n: f32[batch, seq, 2, 4] = add_norm(%r, _, %narrow) {epsilon = 0.5, rms = 1}
@@ -116,8 +115,7 @@ TEST(HeadNorms, HeadsOfPackedRowsArePacked) {
 })",
                  R"(graph g(%x: f32[batch, seq, 8], %m: i64[batch, seq]) {
   %0: i32[$tokens], %1: i32[$tokens], %2: i32[$offsets], %3: u8[$tokens] = pack_inputs(%m, _, %m)
-  const %gamma: f32[8] = ...
-  const %narrow: f32[4] = ...
+  const %gamma: f32[8] = ...  const %narrow: f32[4] = ...
   %rows: f32[$tokens, 8] = pack(%x, %2)
   %e: f32[$tokens, 8] = add_norm(%rows, _, %gamma) {epsilon = 0.5, rms = 1}
   %r: f32[$tokens, 2, 4] = Reshape(%e)

@@ -15,15 +15,13 @@ TEST(LiftQuantize, PairMovesAboveHeadsAndScale) {
   %t: f32[batch, 2, seq, 4] = Transpose(%r) {perm = [0, 2, 1, 3]}
   const %c: f32[] = 0.5
   %m: f32[batch, 2, seq, 4] = Mul(%t, %c)
-  const %s: f32[] = 0.125
-  const %z: u8[] = 7
+  const %s: f32[] = 0.125  const %z: u8[] = 7
   %q: u8[batch, 2, seq, 4] = QuantizeLinear(%m, %s, %z)
   %d: f32[batch, 2, seq, 4] = DequantizeLinear(%q, %s, %z)
   return %d as y
 })",
                  R"(graph g(%x: f32[batch, seq, 8]) {
-  const %s_0: f32[] = 0.25
-  const %z: u8[] = 7
+  const %s_0: f32[] = 0.25  const %z: u8[] = 7
   %q: u8[batch, seq, 8] = QuantizeLinear(%x, %s_0, %z)
   %d: f32[batch, seq, 8] = DequantizeLinear(%q, %s_0, %z)
   %r: f32[batch, seq, 2, 4] = Reshape(%d)
@@ -38,10 +36,7 @@ TEST(LiftQuantize, AScaleThatDiffersByItsRoundingIsShared) {
   // 0.2f / 3 * 3 in f32 is not 0.2f.
   const auto keys = [](const std::string& zero_point) {
     return R"(graph g(%x: f32[batch, seq, 8]) {
-  const %c: f32[] = 3
-  const %s: f32[] = 0.2
-  const %sc: f32[] = 0.0666666701
-  const %z: u8[] = 7
+  const %c: f32[] = 3  const %s: f32[] = 0.2  const %sc: f32[] = 0.0666666701  const %z: u8[] = 7
   const %zc: u8[] = )" +
            zero_point + R"(
   %r: f32[batch, seq, 2, 4] = Reshape(%x)
@@ -67,9 +62,7 @@ TEST(LiftQuantize, AScaleThatDiffersByItsRoundingIsShared) {
 
 TEST(LiftQuantize, OfThreeScalesThatDifferByTheirRoundingTheLargestIsShared) {
   ir::Graph g = ir::parse(R"(graph g(%x: f32[batch, seq, 8]) {
-  const %s1: f32[] = 0.2
-  const %s2: f32[] = 0.200000018
-  const %s3: f32[] = 0.200000033
+  const %s1: f32[] = 0.2  const %s2: f32[] = 0.200000018  const %s3: f32[] = 0.200000033
   %q1: u8[batch, seq, 8] = QuantizeLinear(%x, %s1)
   %d1: f32[batch, seq, 8] = DequantizeLinear(%q1, %s1)
   %q2: u8[batch, seq, 8] = QuantizeLinear(%x, %s2)
@@ -96,16 +89,14 @@ TEST(LiftQuantize, MergedHeadsStayWhereTheyAre) {
 
 TEST(LiftQuantize, HeadsThatAreMovedAsBytes) {
   EXPECT_REWRITE(lift_quantize(), R"(graph g(%x: f32[batch, 2, seq, 4]) {
-  const %s: f32[] = 0.125
-  const %z: u8[] = 7
+  const %s: f32[] = 0.125  const %z: u8[] = 7
   %q: u8[batch, 2, seq, 4] = QuantizeLinear(%x, %s, %z)
   %t: u8[batch, seq, 2, 4] = Transpose(%q) {perm = [0, 2, 1, 3]}
   %r: u8[batch, seq, 8] = Reshape(%t)
   return %r as y
 })",
                  R"(graph g(%x: f32[batch, 2, seq, 4]) {
-  const %s: f32[] = 0.125
-  const %z: u8[] = 7
+  const %s: f32[] = 0.125  const %z: u8[] = 7
   %t: f32[batch, seq, 2, 4] = Transpose(%x) {perm = [0, 2, 1, 3]}
   %r: f32[batch, seq, 8] = Reshape(%t)
   %q: u8[batch, seq, 8] = QuantizeLinear(%r, %s, %z)

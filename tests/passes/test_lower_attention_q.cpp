@@ -12,8 +12,7 @@ TEST(LowerAttentionQ, AllOperandsQuantized) {
       lower_attention_q(),
       R"(graph g(%q: u8[batch, seq, 8], %k: u8[batch, seq, 8], %v: i8[batch, seq, 8], %m: i64[batch, seq]) {
 + const %ps: f32[] = 0.004
-  const %s: f32[] = 0.5
-  const %z: u8[] = 3
+  const %s: f32[] = 0.5  const %z: u8[] = 3
 - %qd: f32[batch, seq, 8] = DequantizeLinear(%q, %s, %z)
 - %kd: f32[batch, seq, 8] = DequantizeLinear(%k, %s, %z)
 - %vd: f32[batch, seq, 8] = DequantizeLinear(%v, %s)

@@ -12,10 +12,8 @@ namespace {
 
 TEST(LowerLinearQ, QuantizedOperandsMakeALinearQ) {
   EXPECT_DIFF(lower_linear_q(), R"(graph g(%q: u8[batch, 2]) {
-+ const %w: i8[2, 2] = [1, 2, 3, 4]
-+ const %b: f32[2] = [1, 2]
-  const %xs: f32[] = 0.5
-  const %xz: u8[] = 3
++ const %w: i8[2, 2] = [1, 2, 3, 4]  const %b: f32[2] = [1, 2]
+  const %xs: f32[] = 0.5  const %xz: u8[] = 3
 - %x: f32[batch, 2] = DequantizeLinear(%q, %xs, %xz)
 - const %w: i8[2, 2] = [1, 2, 3, 4]
   const %ws: f32[2] = [0.5, 0.25]
@@ -31,9 +29,7 @@ TEST(LowerLinearQ, Unsigned8BitWeightsAroundTheMiddleMoveToSigned) {
   const std::string text = after(lower_linear_q(), R"(graph g(%q: i8[batch, 2]) {
   const %xs: f32[] = 0.5
   %x: f32[batch, 2] = DequantizeLinear(%q, %xs)
-  const %w: u8[2, 2] = [0, 128, 255, 129]
-  const %ws: f32[] = 0.5
-  const %wz: u8[] = 128
+  const %w: u8[2, 2] = [0, 128, 255, 129]  const %ws: f32[] = 0.5  const %wz: u8[] = 128
   %wd: f32[2, 2] = DequantizeLinear(%w, %ws, %wz)
   %y: f32[batch, 2] = linear(%x, %wd)
   return %y as y
@@ -46,8 +42,7 @@ TEST(LowerLinearQ, WhatCannotBeALinearQSaysWhy) {
   const std::string rows = after(lower_linear_q(), R"(graph g(%q: i8[batch, 2]) {
   const %xs: f32[] = 0.5
   %x: f32[batch, 2] = DequantizeLinear(%q, %xs)
-  const %w: i8[2, 3] = [1, 2, 3, 4, 5, 6]
-  const %ws: f32[2] = [0.5, 0.25]
+  const %w: i8[2, 3] = [1, 2, 3, 4, 5, 6]  const %ws: f32[2] = [0.5, 0.25]
   %wd: f32[2, 3] = DequantizeLinear(%w, %ws) {axis = 0}
   %y: f32[batch, 3] = linear(%x, %wd)
   return %y as y
@@ -56,8 +51,7 @@ TEST(LowerLinearQ, WhatCannotBeALinearQSaysWhy) {
             std::string::npos)
       << rows;
   const std::string input = after(lower_linear_q(), R"(graph g(%x: f32[batch, 2]) {
-  const %w: i8[2, 2] = [1, 2, 3, 4]
-  const %ws: f32[] = 0.5
+  const %w: i8[2, 2] = [1, 2, 3, 4]  const %ws: f32[] = 0.5
   %wd: f32[2, 2] = DequantizeLinear(%w, %ws)
   %y: f32[batch, 2] = linear(%x, %wd)
   return %y as y
@@ -71,8 +65,7 @@ TEST(LowerLinearQ, LinearsThatCouldOverflowStayInFloat) {
     return after(lower_linear_q(), fmt::format(R"(graph g(%x: u8[batch, {0}]) {{
   const %s: f32[] = 0.5
   %d: f32[batch, {0}] = DequantizeLinear(%x, %s)
-  const %w: i8[{0}, 1] = ...
-  const %z: i8[] = 3
+  const %w: i8[{0}, 1] = ...  const %z: i8[] = 3
   %dw: f32[{0}, 1] = DequantizeLinear(%w, %s{1})
   %y: f32[batch, 1] = linear(%d, %dw)
   return %y as y

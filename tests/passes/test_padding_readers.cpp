@@ -193,9 +193,7 @@ std::string reader_under_mask(const std::string& lines) {
   %is: bool[batch, seq, 1] = Cast(%m) {to = "bool"}
 )" + lines,
                    "batch, seq, 8", R"(const %one: f32[] = 1
-  const %zero: f32[] = 0
-  const %least: f32[] = -10000
-  const %w: f32[8, 1] = ...
+  const %zero: f32[] = 0  const %least: f32[] = -10000  const %w: f32[8, 1] = ...
 )");
 }
 

@@ -11,12 +11,10 @@ namespace {
 
 TEST(QuantizedAttention, ProbabilitiesInAsymmetricI8AreU8) {
   const std::string quantized = R"(graph g(%q: f32[batch, seq, 8], %ids: i64[batch, seq]) {
-  const %s0: f32[] = 0.02
-  const %z0: i8[] = 3
+  const %s0: f32[] = 0.02  const %z0: i8[] = 3
   %xq: i8[batch, seq, 8] = QuantizeLinear(%q, %s0, %z0)
   %x: f32[batch, seq, 8] = DequantizeLinear(%xq, %s0, %z0)
-  const %ps: f32[] = 0.004
-  const %pz: i8[] = -128
+  const %ps: f32[] = 0.004  const %pz: i8[] = -128
 )";
   EXPECT_REWRITE(find_attention(), quantized + R"(
   %qr: f32[batch, seq, 2, 4] = Reshape(%x)
@@ -41,8 +39,7 @@ TEST(QuantizedAttention, ProbabilitiesOf16BitsStayUnfused) {
   EXPECT_UNCHANGED(find_attention(), R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
   const %s0: f32[] = 0.02
   %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0)
-  const %ps: f32[] = 0.00002
-  const %pz: u16[] = 0
+  const %ps: f32[] = 0.00002  const %pz: u16[] = 0
   %qr: f32[batch, seq, 2, 4] = Reshape(%x)
   %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
   %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {perm = [0, 2, 3, 1]}
@@ -61,13 +58,9 @@ TEST(QuantizedAttention, ProbabilitiesOf16BitsStayUnfused) {
 /// MatMul %c and %cd.
 std::string all_quantized(std::string_view scores, std::string_view context) {
   std::string text = R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
-  const %s0: f32[] = 0.02
-  const %z0: u8[] = 3
+  const %s0: f32[] = 0.02  const %z0: u8[] = 3
   %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
-  const %ps: f32[] = 0.004
-  const %ss: f32[] = 0.25
-  const %sz: i8[] = 5
-  const %two: f32[] = 2
+  const %ps: f32[] = 0.004  const %ss: f32[] = 0.25  const %sz: i8[] = 5  const %two: f32[] = 2
   %qr: f32[batch, seq, 2, 4] = Reshape(%x)
   %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
   %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {perm = [0, 2, 3, 1]}
@@ -108,10 +101,7 @@ TEST(QuantizedAttention, ANegativeFactorOfTheScoresStaysUnfused) {
 TEST(QuantizedAttention, QuantizedScoresAndContext) {
   EXPECT_REWRITE(find_attention(), all_quantized(quantized_scores, quantized_context),
                  R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
-  const %s0: f32[] = 0.02
-  const %z0: u8[] = 3
-  const %ps: f32[] = 0.004
-  const %ss: f32[] = 0.25
+  const %s0: f32[] = 0.02  const %z0: u8[] = 3  const %ps: f32[] = 0.004  const %ss: f32[] = 0.25
   const %sz: i8[] = 5
   %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
   %a: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {heads = 2, p_type = "u8", scale = 1.0, score_factor = 0.5, score_lowest = -133, score_scale = 0.25}
@@ -156,8 +146,7 @@ std::string unnormalized(std::string_view quantize, std::string_view sum) {
 /// A graph whose %x is dequantized, with the parameters of p.
 std::string dequantized_x(std::string_view p_scale) {
   return R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
-  const %s0: f32[] = 0.02
-  const %z0: u8[] = 3
+  const %s0: f32[] = 0.02  const %z0: u8[] = 3
   %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
   const %ps: f32[] = )" +
          std::string(p_scale) + "\n";
@@ -217,8 +206,7 @@ TEST(QuantizedAttention, QuantizedOperandsOfFloatProbabilitiesAreDequantized) {
   const auto graph = [](std::string_view body) {
     return fmt::format(
         R"(graph g(%a: u8[batch, seq, 8], %v: f32[batch, seq, 8], %ids: i64[batch, seq]) {{
-  const %s0: f32[] = 0.02
-  const %z0: u8[] = 3
+  const %s0: f32[] = 0.02  const %z0: u8[] = 3
   %x: f32[batch, seq, 8] = DequantizeLinear(%a, %s0, %z0)
 {}}})",
         body);
@@ -252,8 +240,7 @@ TEST(QuantizedAttention, FloatPowersOfQuantizedOperandsArePlain) {
   std::string text = dequantized_x("0.004") + unnormalized("", sum_of_p);
   for (std::size_t at; (at = text.find("%e:")) != std::string::npos;) text.replace(at, 3, "%p:");
   EXPECT_REWRITE(find_attention(), text, R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
-  const %s0: f32[] = 0.02
-  const %z0: u8[] = 3
+  const %s0: f32[] = 0.02  const %z0: u8[] = 3
   %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
   %y: f32[batch, seq, 8] = attention(%x, %x, %x, _) {heads = 2, p_type = "f32", scale = 1.0}
   return %y

@@ -10,8 +10,7 @@ namespace {
 TEST(ResolveShapes, ReshapeByShapeArithmeticTakesTheShapeFromItsType) {
   EXPECT_REWRITE(resolve_shapes(), R"(graph g(%x: f32[batch, seq, 8]) {
   %s: i64[3] = Shape(%x)
-  const %zero: i64[1] = [0]
-  const %one: i64[1] = [1]
+  const %zero: i64[1] = [0]  const %one: i64[1] = [1]
   %b: i64[1] = Gather(%s, %zero) {axis = 0}
   %t: i64[1] = Gather(%s, %one) {axis = 0}
   const %heads: i64[2] = [2, 4]

@@ -23,15 +23,13 @@ bool is_fused(const std::string& text) {
 
 TEST(SameTokens, OfLayersInAnyLayout) {
   EXPECT_TRUE(is_fused(with_queries(R"(
-  const %w: f32[8, 8] = ...
-  const %g: f32[8] = ...
+  const %w: f32[8, 8] = ...  const %g: f32[8] = ...
   %n: f32[batch, seq, 8] = LayerNormalization(%x, %g, %g) {axis = -1, epsilon = 0.5}
   %l: f32[batch, seq, 8] = MatMul(%n, %w)
   %q: f32[batch, seq, 8] = Add(%l, %x)
 )")));
   EXPECT_TRUE(is_fused(with_queries(R"(
-  const %w: f32[8, 24] = ...
-  const %first: i64[] = 0
+  const %w: f32[8, 24] = ...  const %first: i64[] = 0
   %rows: f32[batch*seq, 8] = Reshape(%x)
   %l: f32[batch*seq, 24] = linear(%rows, %w)
   %r: f32[batch, seq, 3, 8] = Reshape(%l)

@@ -112,9 +112,7 @@ TEST(SharedKeyHeads, QuantizationMovesAboveThem) {
 
 TEST(SharedKeyHeads, NarrowerLinearsAreOneWithThatOfTheQueries) {
   EXPECT_REWRITE(fuse_qkv(), R"(graph g(%x: f32[batch, seq, 2]) {
-  const %wq: f32[2, 2] = [1, 2, 3, 4]
-  const %wk: f32[2, 1] = [5, 6]
-  const %wv: f32[2, 1] = [7, 8]
+  const %wq: f32[2, 2] = [1, 2, 3, 4]  const %wk: f32[2, 1] = [5, 6]  const %wv: f32[2, 1] = [7, 8]
   %q: f32[batch, seq, 2] = linear(%x, %wq)
   %k: f32[batch, seq, 1] = linear(%x, %wk)
   %v: f32[batch, seq, 1] = linear(%x, %wv)

@@ -117,8 +117,7 @@ TEST(SplitLinear, ReadersOfOtherRanksKeepItWhole) {
 
 TEST(SplitLinear, QueriesKeysAndValuesOnAnAxis) {
   EXPECT_REWRITE(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
-  const %w: f32[1, 6] = [0, 1, 2, 3, 4, 5]
-  const %bias: f32[6] = [6, 7, 8, 9, 10, 11]
+  const %w: f32[1, 6] = [0, 1, 2, 3, 4, 5]  const %bias: f32[6] = [6, 7, 8, 9, 10, 11]
   %y: f32[batch, seq, 6] = linear(%x, %w, %bias)
   %r: f32[batch, seq, 3, 2, 1] = Reshape(%y)
   %s0: f32[batch, seq, 1, 2, 1], %s1: f32[batch, seq, 1, 2, 1], %s2: f32[batch, seq, 1, 2, 1] = Split(%r) {axis = 2}
@@ -128,12 +127,8 @@ TEST(SplitLinear, QueriesKeysAndValuesOnAnAxis) {
   return %q as q, %k as k, %v as v
 })",
                  R"(graph g(%x: f32[batch, seq, 1]) {
-  const %w0: f32[1, 2] = [0, 1]
-  const %b0: f32[2] = [6, 7]
-  const %w1: f32[1, 2] = [2, 3]
-  const %b1: f32[2] = [8, 9]
-  const %w2: f32[1, 2] = [4, 5]
-  const %b2: f32[2] = [10, 11]
+  const %w0: f32[1, 2] = [0, 1]  const %b0: f32[2] = [6, 7]  const %w1: f32[1, 2] = [2, 3]
+  const %b1: f32[2] = [8, 9]  const %w2: f32[1, 2] = [4, 5]  const %b2: f32[2] = [10, 11]
   %q: f32[batch, seq, 2] = linear(%x, %w0, %b0)
   %qh: f32[batch, seq, 2, 1] = Reshape(%q)
   %k: f32[batch, seq, 2] = linear(%x, %w1, %b1)
@@ -196,8 +191,7 @@ TEST(SplitLinear, QueriesAndKeysThatAreTransposedAfterTheSplit) {
   return %q as q, %k as k
 })",
                  R"(graph g(%x: f32[batch, seq, 1]) {
-  const %w0: f32[1, 2] = [0, 1]
-  const %w1: f32[1, 2] = [2, 3]
+  const %w0: f32[1, 2] = [0, 1]  const %w1: f32[1, 2] = [2, 3]
   %y0: f32[batch, seq, 2] = linear(%x, %w0)
   %r0: f32[batch, seq, 2, 1] = Reshape(%y0)
   %q: f32[batch, 2, seq, 1] = Transpose(%r0) {perm = [0, 2, 1, 3]}

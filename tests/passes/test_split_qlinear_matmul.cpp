@@ -9,23 +9,15 @@ namespace {
 
 TEST(SplitQLinearMatMul, IntegerSumsAndTheirScales) {
   constexpr std::string_view text = R"(graph g(%a: u8[m, 2]) {
-  const %az: u8[] = 3
-  const %b: i8[2, 2] = [1, 2, 3, 4]
-  const %bs: f32[2] = [0.5, 0.25]
-  const %bz: i8[2] = [0, 1]
-  const %ys: f32[] = 0.125
-  const %yz: u8[] = 128
+  const %az: u8[] = 3  const %b: i8[2, 2] = [1, 2, 3, 4]  const %bs: f32[2] = [0.5, 0.25]
+  const %bz: i8[2] = [0, 1]  const %ys: f32[] = 0.125  const %yz: u8[] = 128
   const %as: f32[1] = [0.5]
   %y: u8[m, 2] = QLinearMatMul(%a, %as, %az, %b, %bs, %bz, %ys, %yz)
   return %y as y
 })";
   constexpr std::string_view expected = R"(graph g(%a: u8[m, 2]) {
-  const %az: u8[] = 3
-  const %b: i8[2, 2] = [1, 2, 3, 4]
-  const %bs: f32[2] = [0.5, 0.25]
-  const %bz: i8[2] = [0, 1]
-  const %ys: f32[] = 0.125
-  const %yz: u8[] = 128
+  const %az: u8[] = 3  const %b: i8[2, 2] = [1, 2, 3, 4]  const %bs: f32[2] = [0.5, 0.25]
+  const %bz: i8[2] = [0, 1]  const %ys: f32[] = 0.125  const %yz: u8[] = 128
   const %as_0: f32[] = 0.5
   %s: i32[m, 2] = MatMulInteger(%a, %b, %az, %bz)
   %n: f32[m, 2] = Cast(%s) {to = "f32"}
@@ -42,10 +34,7 @@ TEST(SplitQLinearMatMul, IntegerSumsAndTheirScales) {
 TEST(SplitQLinearMatMul, HeadsAreDequantized) {
   EXPECT_DIFF(split_qlinear_matmul(), R"(graph g(%a: u8[b, 2, s, t], %v: u8[b, 2, t, 4]) {
 - const %as: f32[1] = [0.5]
-  const %az: u8[] = 3
-  const %vs: f32[] = 0.25
-  const %vz: u8[] = 7
-  const %ys: f32[] = 0.125
+  const %az: u8[] = 3  const %vs: f32[] = 0.25  const %vz: u8[] = 7  const %ys: f32[] = 0.125
   const %yz: u8[] = 128
 - %y: u8[b, 2, s, 4] = QLinearMatMul(%a, %as, %az, %v, %vs, %vz, %ys, %yz)
 + const %as_0: f32[] = 0.5
@@ -59,12 +48,8 @@ TEST(SplitQLinearMatMul, HeadsAreDequantized) {
 
 TEST(SplitQLinearMatMul, AScaleForEachRowOfTheResultStays) {
   EXPECT_UNCHANGED(split_qlinear_matmul(), R"(graph g(%a: u8[3, 2]) {
-  const %s: f32[] = 0.5
-  const %z: u8[] = 3
-  const %b: i8[2, 2] = [1, 2, 3, 4]
-  const %bz: i8[] = 0
-  const %ys: f32[3] = [1, 2, 3]
-  const %yz: u8[3] = [0, 0, 0]
+  const %s: f32[] = 0.5  const %z: u8[] = 3  const %b: i8[2, 2] = [1, 2, 3, 4]  const %bz: i8[] = 0
+  const %ys: f32[3] = [1, 2, 3]  const %yz: u8[3] = [0, 0, 0]
   %y: u8[3, 2] = QLinearMatMul(%a, %s, %z, %b, %s, %bz, %ys, %yz)
   return %y as y
 })");

@@ -39,8 +39,7 @@ TEST(UnmergeAxes, SharedHeadsAreMergedBeforeTheyAreTransposed) {
 
 TEST(UnmergeAxes, AttentionOnMergedHeads) {
   EXPECT_REWRITE(unmerge_axes(), R"(graph g(%q: f32[batch, 4, seq, 8], %v: f32[batch, 4, seq, 8]) {
-  const %c: f32[] = 3
-  const %s: f32[] = 0.5
+  const %c: f32[] = 3  const %s: f32[] = 0.5
   %q3: f32[4*batch, seq, 8] = Reshape(%q)
   %v3: f32[4*batch, seq, 8] = Reshape(%v)
   %b: u8[4*batch, seq, 8] = QuantizeLinear(%v3, %s)
@@ -56,8 +55,7 @@ TEST(UnmergeAxes, AttentionOnMergedHeads) {
   return %z as z
 })",
                  R"(graph g(%q: f32[batch, 4, seq, 8], %v: f32[batch, 4, seq, 8]) {
-  const %c: f32[] = 3
-  const %s: f32[] = 0.5
+  const %c: f32[] = 3  const %s: f32[] = 0.5
   %b: u8[batch, 4, seq, 8] = QuantizeLinear(%v, %s)
   %d: f32[batch, 4, seq, 8] = DequantizeLinear(%b, %s)
   %t: f32[batch, 4, 8, seq] = Transpose(%d) {perm = [0, 1, 3, 2]}
@@ -104,9 +102,7 @@ TEST(UnmergeAxes, WhatDependsOnTheMergedAxisStays) {
        {"Add(%a, %c)", "Softmax(%a) {axis = 0}", "Transpose(%a) {perm = [1, 0, 2]}",
         "GatherElements(%a, %i) {axis = 2}", "GatherElements(%a, %i) {axis = 1}", "MatMul(%a, %w)"})
     EXPECT_UNCHANGED(unmerge_axes(), std::string(R"(graph g(%x: f32[2, 4, 8, 8]) {
-  const %c: f32[8, 1, 1] = ...
-  const %w: f32[8, 8, 8] = ...
-  const %i: i64[8, 8, 8] = ...
+  const %c: f32[8, 1, 1] = ...  const %w: f32[8, 8, 8] = ...  const %i: i64[8, 8, 8] = ...
   %a: f32[8, 8, 8] = Reshape(%x)
   %b: f32[8, 8, 8] = )") + node + R"(
   %y: f32[2, 4, 8, 8] = Reshape(%b)

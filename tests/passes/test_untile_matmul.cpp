@@ -9,9 +9,7 @@ namespace {
 
 TEST(UntileMatmul, WhatIsComputedOfTheRepeatedIsComputedOnce) {
   EXPECT_REWRITE(untile_matmul(), R"(graph g(%x: f32[2*batch, seq, 4], %c: f32[2, 3, 4]) {
-  const %s: f32[] = 0.5
-  const %z: u8[] = 3
-  const %n: f32[] = 8
+  const %s: f32[] = 0.5  const %z: u8[] = 3  const %n: f32[] = 8
   %r: i64[3] = sizes() {values = "[batch, 1, 1]"}
   %t: f32[2*batch, 3, 4] = Tile(%c, %r)
   %d: f32[2*batch, 3, 4] = Div(%t, %n)
@@ -22,9 +20,7 @@ TEST(UntileMatmul, WhatIsComputedOfTheRepeatedIsComputedOnce) {
   return %y as y
 })",
                  R"(graph g(%x: f32[2*batch, seq, 4], %c: f32[2, 3, 4]) {
-  const %s: f32[] = 0.5
-  const %z: u8[] = 3
-  const %n: f32[] = 8
+  const %s: f32[] = 0.5  const %z: u8[] = 3  const %n: f32[] = 8
   %d: f32[2, 3, 4] = Div(%c, %n)
   %p: f32[2, 4, 3] = Transpose(%d) {perm = [0, 2, 1]}
   %q: u8[2, 4, 3] = QuantizeLinear(%p, %s, %z)
@@ -95,8 +91,7 @@ TEST(UntileMatmul, AScaleForEachColumnStays) {
   EXPECT_UNCHANGED(untile_matmul(), R"(graph g(%x: f32[2*batch, seq, 4], %c: f32[2, 4, 3]) {
   %r: i64[3] = sizes() {values = "[batch, 1, 1]"}
   %t: f32[2*batch, 4, 3] = Tile(%c, %r)
-  const %s: f32[3] = [0.5, 1, 2]
-  const %z: u8[3] = [3, 4, 5]
+  const %s: f32[3] = [0.5, 1, 2]  const %z: u8[3] = [3, 4, 5]
   %q: u8[2*batch, 4, 3] = QuantizeLinear(%t, %s, %z) {axis = 2}
   %b: f32[2*batch, 4, 3] = DequantizeLinear(%q, %s, %z) {axis = 2}
   %y: f32[2*batch, seq, 3] = MatMul(%x, %b)

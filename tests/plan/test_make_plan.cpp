@@ -7,15 +7,13 @@ namespace bertcl::plan {
 namespace {
 
 constexpr std::string_view linear = R"(graph g(%x: f32[batch, 4]) {
-  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
-  const %b: f32[2] = [1, 2]
+  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]  const %b: f32[2] = [1, 2]
   %y: f32[batch, 2] = linear(%x, %w, %b) {activation = "gelu"}
   return %y as y
 })";
 
 constexpr std::string_view linear_in_half = R"(graph g(%x: f32[batch, 4]) {
-  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
-  const %b: f32[2] = [1, 2]
+  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]  const %b: f32[2] = [1, 2]
   %y: f32[batch, 2] = linear(%x, %w, %b) {activation = "gelu", precision = "fp16"}
   return %y as y
 })";
@@ -54,8 +52,7 @@ TEST(MakePlan, AViewOfAConstantIsRefusedByName) {
 TEST(MakePlan, TheTableOfTokenIdsTellsTheVocabulary) {
   const auto words = [](const std::string& ids, const std::string& of) {
     return plan_of("graph g(%" + ids + R"(: i64[batch, seq]) {
-  const %table: f32[6, 2] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
-  const %one: i64[] = 1
+  const %table: f32[6, 2] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]  const %one: i64[] = 1
 )" + of + R"(
   %y: f32[batch, seq, 2] = Gather(%table, %chosen)
   return %y as y
@@ -95,8 +92,7 @@ TEST(MakePlan, RefusalsInsideOfALoweringNameTheNode) {
 
 TEST(MakePlan, IntegerLinearsThatCouldOverflowAreRefused) {
   EXPECT_THAT(refusal(R"(graph g(%x: u8[batch, 65794]) {
-  const %w: i8[65794, 1] = ...
-  const %s: f32[] = 0.5
+  const %w: i8[65794, 1] = ...  const %s: f32[] = 0.5
   %y: f32[batch, 1] = linear_q(%x, %w, _, %s, _, %s)
   return %y as y
 })"),
@@ -113,8 +109,7 @@ TEST(MakePlan, IntegerNormsAreRefusedByName) {
 
 TEST(MakePlan, AnEmbeddingOutsideOfPackedTokensIsRefused) {
   EXPECT_THAT(refusal(R"(graph g(%ids: i64[batch, seq]) {
-  const %word: f32[9, 4] = ...
-  const %gamma: f32[4] = ...
+  const %word: f32[9, 4] = ...  const %gamma: f32[4] = ...
   %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %word, %gamma, _) {epsilon = 0.5}
   return %e as e
 })"),
@@ -237,8 +232,7 @@ TEST(Notes, ALinearOfDequantizedValuesIsNotedAfterMovesToo) {
 
 TEST(Notes, FloatAttentionOfDequantizedValuesIsNoted) {
   const Plan plan = plan_of(R"(graph g(%ids: i64[batch, seq], %m: i64[batch, seq]) {
-  const %table: u8[2, 8] = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]
-  const %s: f32[] = 0.5
+  const %table: u8[2, 8] = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]  const %s: f32[] = 0.5
   %0: i32[$tokens], %1: i32[$tokens], %2: i32[$offsets], %3: u8[$tokens] = pack_inputs(%ids, _, %m)
   %4: u8[$tokens, 8] = Gather(%table, %0)
   %5: f32[$tokens, 8] = DequantizeLinear(%4, %s)
@@ -264,8 +258,7 @@ TEST(Notes, FloatModelsHaveNone) {
 
 TEST(MakePlan, QuantizationThatStayedUnfusedSaysWhy) {
   const Plan plan = plan_of(R"(graph g(%x: f32[batch, 4]) {
-  const %s: f32[] = 0.5
-  const %z: u8[] = 3
+  const %s: f32[] = 0.5  const %z: u8[] = 3
   %r: f32[batch, 4] = Relu(%x)
   %q: u8[batch, 4] = QuantizeLinear(%r, %s, %z)
   %d: f32[batch, 4] = DequantizeLinear(%q, %s, %z)
@@ -281,9 +274,7 @@ TEST(MakePlan, QuantizationThatStayedUnfusedSaysWhy) {
 
 TEST(MakePlan, AQuantizedSumOfANormSaysWhy) {
   const Plan plan = plan_of(R"(graph g(%x: f32[batch, 4], %r: f32[batch, 4]) {
-  const %gamma: f32[4] = [1, 2, 3, 4]
-  const %s: f32[] = 0.5
-  const %z: u8[] = 3
+  const %gamma: f32[4] = [1, 2, 3, 4]  const %s: f32[] = 0.5  const %z: u8[] = 3
   %a: f32[batch, 4], %b: f32[batch, 4] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, rms = 1, sum = 1}
   %q: u8[batch, 4] = QuantizeLinear(%b, %s, %z)
   return %a as a, %q as q

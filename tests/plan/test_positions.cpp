@@ -62,9 +62,7 @@ TEST(Positions, ScoresOfPositionsTakePanelsAndPackedTokens) {
   EXPECT_EQ(plan.steps[0].why_not_faster, "") << "a kernel for bytes is no faster one of floats";
   const Plan of_bytes =
       plan_of(R"(graph g(%x: u8[$tokens, 8], %o: i32[offsets], %i: i32[1, seq, seq]) {
-  const %p: u8[2, 4, 33] = ...
-  const %step: f32[] = 0.5
-  const %zero: u8[] = 3
+  const %p: u8[2, 4, 33] = ...  const %step: f32[] = 0.5  const %zero: u8[] = 3
   %y: f32[2, $tokens, $longest] = position_scores(%x, %p, %i, _, %step, %zero, %o, %step, %zero) {heads = 2, scale = 0.5}
   return %y as y
 })");
@@ -72,8 +70,7 @@ TEST(Positions, ScoresOfPositionsTakePanelsAndPackedTokens) {
   const bool vnni = device()->capabilities().avx512_vnni;
   EXPECT_EQ(of_bytes.steps[0].variant, vnni ? "x86_vnni" : "x86");
   EXPECT_THAT(refusal(R"(graph g(%x: f32[$tokens, 8], %o: i32[offsets], %i: i32[1, seq, seq]) {
-  const %bytes: u8[2, 4, 33] = ...
-  const %step: f32[] = 0.5
+  const %bytes: u8[2, 4, 33] = ...  const %step: f32[] = 0.5
   %p: f32[2, 4, 33] = DequantizeLinear(%bytes, %step)
   %y: f32[2, $tokens, $longest] = position_scores(%x, %p, %i, _, _, _, %o) {heads = 2, scale = 0.5}
   return %y as y

@@ -63,8 +63,7 @@ TEST(Sections, SameLaunches) {
 
 TEST(StepCost, OfALinear) {
   const Plan plan = make_plan(ir::parse(R"(graph g(%x: f32[batch, 4]) {
-  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
-  const %b: f32[2] = [1, 2]
+  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]  const %b: f32[2] = [1, 2]
   %y: f32[batch, 2] = linear(%x, %w, %b)
   return %y as y
 })"),
@@ -89,10 +88,8 @@ TEST(StepCost, AnOperandThatIsReadTwiceCountsOnce) {
 
 TEST(StepCost, OfEachTableAsManyRowsAsAreLookedUp) {
   ir::Graph graph = ir::parse(R"(graph g(%input_ids: i64[batch, seq]) {
-  const %words: f32[50, 4] = splat 1
-  const %places: f32[20, 4] = splat 1
-  const %gamma: f32[4] = [1, 2, 3, 4]
-  const %beta: f32[4] = [1, 2, 3, 4]
+  const %words: f32[50, 4] = splat 1  const %places: f32[20, 4] = splat 1
+  const %gamma: f32[4] = [1, 2, 3, 4]  const %beta: f32[4] = [1, 2, 3, 4]
   %y: f32[batch, seq, 4] = embed_norm(%input_ids, _, _, %words, _, %places, %gamma, %beta) {epsilon = 0.5}
   return %y as y
 })");
@@ -119,8 +116,7 @@ TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {
   Options options;
   options.disabled = "mma,x86_vnni,x86_avx_vnni,x86_avx2,portable";
   const Plan plan = make_plan(ir::parse(R"(graph g(%x: u8[batch, 4]) {
-  const %s: f32[] = [0.5]
-  const %w: i8[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
+  const %s: f32[] = [0.5]  const %w: i8[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
   %y: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s)
   return %y as y
 })"),
@@ -148,8 +144,7 @@ Step linear_of_columns(const std::shared_ptr<opencl::Context>& context, bool int
                        std::int64_t columns, const Options& options = {}) {
   const std::vector<int> w(static_cast<std::size_t>(columns), 3);
   const std::string text = int8 ? R"(graph g(%x: u8[batch, 1]) {{
-  const %s: f32[] = [0.5]
-  const %w: i8[1, {0}] = [{1}]
+  const %s: f32[] = [0.5]  const %w: i8[1, {0}] = [{1}]
   %y: f32[batch, {0}] = linear_q(%x, %w, _, %s, _, %s)
   return %y as y
 }})"

@@ -18,10 +18,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 ir::Graph graph_with(const std::string& name, std::size_t index, float value,
                      ir::DType type = ir::DType::f32) {
   ir::Graph graph = ir::parse(R"(graph g(%x: f32[batch, 96]) {
-  const %weight: f32[96, 8192] = splat 0.5
-  const %bias: f32[8192] = splat 0.25
-  const %small: f32[1, 1] = splat 1
-  const %large: f32[3, 1, 8192] = splat 1
+  const %weight: f32[96, 8192] = splat 0.5  const %bias: f32[8192] = splat 0.25
+  const %small: f32[1, 1] = splat 1  const %large: f32[3, 1, 8192] = splat 1
   %y: f32[batch, 8192] = linear(%x, %weight, %bias)
   %a: f32[batch, 8192] = Add(%y, %small)
   %b: f32[3, batch, 8192] = Add(%a, %large)

@@ -11,8 +11,7 @@ namespace {
 TEST(GenericOps, GatherNd) {
   for (const std::string type : {"f32", "i64", "u8"})
     expect_as_interpreted("graph g(%x: " + type + R"([batch, 3, 4, 5]) {
-  const %points: i64[2, 2, 2] = [0, 3, -1, 0, 2, -4, 1, 1]
-  const %rows: i32[3, 1] = [2, -3, 0]
+  const %points: i64[2, 2, 2] = [0, 3, -1, 0, 2, -4, 1, 1]  const %rows: i32[3, 1] = [2, -3, 0]
   %t: )" + type + R"([3, 4, 5, batch] = Transpose(%x) {perm = [1, 2, 3, 0]}
   %blocks: )" + type + R"([2, 2, 5, batch] = GatherND(%t, %points) {batch_dims = 0}
   %slices: )" + type + R"([3, 4, 5, batch] = GatherND(%t, %rows) {batch_dims = 0}
@@ -48,8 +47,7 @@ TEST(GenericOps, BatchedMatMulsByClblast) {
 
 TEST(GenericOps, GatherNdInBatches) {
   expect_as_interpreted(R"(graph g(%x: f32[3, seq, 4]) {
-  const %i: i64[3, 2, 1] = [0, -1, 0, 0, -1, -1]
-  const %j: i64[3, 1, 2] = [0, 3, -1, 1, 0, -4]
+  const %i: i64[3, 2, 1] = [0, -1, 0, 0, -1, -1]  const %j: i64[3, 1, 2] = [0, 3, -1, 1, 0, -4]
   %rows: f32[3, 2, 4] = GatherND(%x, %i) {batch_dims = 1}
   %points: f32[3, 1] = GatherND(%x, %j) {batch_dims = 1}
   return %rows as rows, %points as points
@@ -73,8 +71,7 @@ TEST(GenericOps, GatherElementsOfLongRows) {
     list += fmt::format("{}{}", i ? ", " : "", i * 7 % (2 * extent) - extent);
   for (const char* type : {"i64", "i32"})
     expect_as_interpreted(fmt::format(R"(graph g(%x: f32[batch, 3, 5], %z: f32[5, batch, 37]) {{
-  const %i: {0}[1, 3, 37] = [{1}]
-  const %j: {0}[3, 1, 37] = [{1}]
+  const %i: {0}[1, 3, 37] = [{1}]  const %j: {0}[3, 1, 37] = [{1}]
   %a: f32[1, 3, 37] = GatherElements(%x, %i) {{axis = 2}}
   %b: f32[3, 1, 37] = GatherElements(%z, %j) {{axis = 0}}
   return %a as a, %b as b
@@ -91,9 +88,7 @@ TEST(GenericOps, ConcatOfOneValueTwice) {
 
 TEST(GenericOps, SliceThatStartsInFrontOfTheFirst) {
   expect_as_interpreted(R"(graph g(%x: f32[batch, 2]) {
-  const %start: i64[1] = -3
-  const %end: i64[1] = 1
-  const %axis: i64[1] = 1
+  const %start: i64[1] = -3  const %end: i64[1] = 1  const %axis: i64[1] = 1
   %y: f32[batch, 1] = Slice(%x, %start, %end, %axis)
   return %y as y
 })");
@@ -101,9 +96,7 @@ TEST(GenericOps, SliceThatStartsInFrontOfTheFirst) {
 
 TEST(GenericOps, NegativeSizesAreCompared) {
   expect_as_interpreted(R"(graph g(%x: f32[batch, seq]) {
-  const %minus: i64[1] = [-1]
-  const %least: i64[1] = [-3]
-  const %zero: i64[1] = [0]
+  const %minus: i64[1] = [-1]  const %least: i64[1] = [-3]  const %zero: i64[1] = [0]
   %s: i64[1] = Shape(%x) {start = 1}
   %n: i64[1] = Mul(%s, %minus)
   %a: i64[1] = Max(%n, %least)

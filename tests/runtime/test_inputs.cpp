@@ -84,8 +84,7 @@ TEST(Inputs, AMaskThatGivesTheBatchMayBeLeftOut) {
   %k: f32[batch, 1, 1, seq] = Transpose(%0) {perm = [0, 2, 3, 1]}
   %v: f32[batch, 1, seq, 1] = Transpose(%0) {perm = [0, 2, 1, 3]}
   %1: f32[batch, 1, seq, seq] = MatMul(%q, %k)
-  const %low: f32[] = -10000
-  const %one: f32[] = 1
+  const %low: f32[] = -10000  const %one: f32[] = 1
   %2: i64[batch, 1, 1, seq] = Unsqueeze(%attention_mask) {axes = [1, 2]}
   %3: f32[batch, 1, 1, seq] = Cast(%2) {to = "f32"}
   %4: f32[batch, 1, 1, seq] = Sub(%one, %3)
@@ -135,8 +134,7 @@ ir::Graph encoder_of_masked_rows(
     const std::string& end = "return %y as y",
     const std::string& keeps = "bool[batch, 1, seq, seq] = Cast(%both)") {
   return ir::parse(R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
-  const %gamma: f32[4] = [1, 0.5, 2, 1]
-  const %beta: f32[4] = [0.5, 0, -1, 1]
+  const %gamma: f32[4] = [1, 0.5, 2, 1]  const %beta: f32[4] = [0.5, 0, -1, 1]
   const %w: f32[4, 4] = [1, 0, 0.5, 0, -1, 1, 0, 0.25, 0, 0, 1, -0.5, 0.5, 0, 0, 1]
   const %low: f32[] = -3.4028235e38
   %n: f32[batch, seq, 4] = LayerNormalization(%x, %gamma, %beta) {axis = -1, epsilon = 1e-5}
@@ -248,8 +246,7 @@ constexpr std::string_view embedding =
   const %position: f32[2, 4] = [1, 2, 3, 4, -4, 3, -2, 1]
   %p: f32[batch, seq, 4] = Gather(%position, %position_ids) {axis = 0}
   %s: f32[batch, seq, 4] = Add(%w, %p)
-  const %gamma: f32[4] = [1, 1, 2, 2]
-  const %beta: f32[4] = [0, 1, 0, 1]
+  const %gamma: f32[4] = [1, 1, 2, 2]  const %beta: f32[4] = [0, 1, 0, 1]
   %y: f32[batch, seq, 4] = LayerNormalization(%s, %gamma, %beta) {axis = -1, epsilon = 0.001}
   return %y as y
 })";

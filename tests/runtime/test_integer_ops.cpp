@@ -103,9 +103,7 @@ TEST(IntegerOps, AScaleForEachRowAndItsMatMul) {
     for (const std::string type : {"u8", "i8"})
       expect_as_interpreted("graph g(%x: f32[batch, seq, 5]) {\n" + weights(type, true) +
                             R"(  const %ws: f32[3] = [0.5, 0.25, 0.125]
-  const %bias: f32[3] = [1, -2, 3]
-  const %least: f32[] = 1e-30
-  const %steps: f32[] = 127
+  const %bias: f32[3] = [1, -2, 3]  const %least: f32[] = 1e-30  const %steps: f32[] = 127
   %a: f32[batch, seq, 5] = Abs(%x)
   %m: f32[batch, seq, 1] = ReduceMax(%a) {axes = [2], keepdims = 1}
   %b: f32[batch, seq, 1] = Max(%m, %least)
@@ -129,9 +127,7 @@ TEST(IntegerOps, QLinearMatMul) {
                                 weights(type, per_column) + "  const %xz: " + type +
                                 (type == "u8" ? "[] = 77\n" : "[] = -77\n") +
                                 R"(  const %xs: f32[] = 0.0125
-  const %ws: f32[3] = [0.5, 0.25, 0.125]
-  const %ys: f32[] = 3.7
-  const %yz: u8[] = 99
+  const %ws: f32[3] = [0.5, 0.25, 0.125]  const %ys: f32[] = 3.7  const %yz: u8[] = 99
   %y: u8[batch, seq, 3] = QLinearMatMul(%x, %xs, %xz, %w, %ws, %wz, %ys, %yz)
   return %y as y
 })",
@@ -141,8 +137,7 @@ TEST(IntegerOps, QLinearMatMul) {
 TEST(IntegerOps, WeightsOfDequantizeLinearMayHaveAnyZeroPoint) {
   expect_as_interpreted("graph g(%x: u8[batch, seq, 5]) {\n" + weights("u8", true) +
                         R"(  const %xs: f32[] = 0.0125
-  const %xz: u8[] = 200
-  const %ws: f32[3] = [0.5, 0.25, 0.125]
+  const %xz: u8[] = 200  const %ws: f32[3] = [0.5, 0.25, 0.125]
   %xr: f32[batch, seq, 5] = DequantizeLinear(%x, %xs, %xz)
   %wr: f32[5, 3] = DequantizeLinear(%w, %ws, %wz) {axis = 1}
   %y: f32[batch, seq, 3] = MatMul(%xr, %wr)

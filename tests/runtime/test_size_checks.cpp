@@ -17,8 +17,7 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
   } cases[] = {
       {"a table of fewer rows",
        R"(graph g(%x: f32[batch, seq]) {
-  const %table: f32[6, 2] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
-  const %zero: i64[1] = [0]
+  const %table: f32[6, 2] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]  const %zero: i64[1] = [0]
   %to: i64[1] = Shape(%x) {start = 1}
   %y: f32[seq, 2] = Slice(%table, %zero, %to, %zero)
   return %y as y
@@ -28,8 +27,7 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
        "the model requires seq to be at most 6, the inputs give 9"},
       {"fewer columns than a constant end",
        R"(graph g(%x: f32[batch, k]) {
-  const %one: i64[1] = [1]
-  const %four: i64[1] = [4]
+  const %one: i64[1] = [1]  const %four: i64[1] = [4]
   %y: f32[batch, 3] = Slice(%x, %one, %four, %one)
   return %y as y
 })",

@@ -58,8 +58,7 @@ TEST(SelfCheck, ReferenceKernelsAreAllThatTheReferenceTakes) {
 
 TEST(SelfCheck, NoticesOneOtherWeight) {
   const std::string text = R"(graph g(%input_ids: i64[batch, seq]) {
-    const %table: f32[4, 3] = splat 0.5
-    const %w: f32[3, 2] = splat 1
+    const %table: f32[4, 3] = splat 0.5  const %w: f32[3, 2] = splat 1
     %rows: f32[batch, seq, 3] = Gather(%table, %input_ids) {axis = 0}
     %y: f32[batch, seq, 2] = MatMul(%rows, %w)
     return %y as logits
