@@ -42,9 +42,7 @@ class ApiEmbed : public testing::Test {
 };
 
 TEST_F(ApiEmbed, AVectorIsTheMeanOfItsTokens) {
-  SessionOptions options;
-  options.pooling = Pooling{"mean", false, true, 0};
-  const Session session = load(options);
+  const Session session = load({.pooling = Pooling{"mean", false, true, 0}});
   const Tensor vectors = embed(session, tokenizer_, kEmbedded, {"the ", 16, 8});
   EXPECT_THAT(vectors.shape(), ElementsAre(4, 2));
   std::vector<std::string> prompted;
@@ -66,9 +64,7 @@ TEST_F(ApiEmbed, AVectorIsTheMeanOfItsTokens) {
 }
 
 TEST_F(ApiEmbed, TextsArePreparedAsSentenceTransformersDo) {
-  SessionOptions options;
-  options.pooling = Pooling{"mean", false, true, 0};
-  const Session session = load(options);
+  const Session session = load({.pooling = Pooling{"mean", false, true, 0}});
   const tests::ScratchFile file(R"({"model": {"type": "WordPiece",
       "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "\u3000": 4, "É": 5, "é": 6}},
       "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}})",
@@ -84,8 +80,7 @@ TEST_F(ApiEmbed, TextsArePreparedAsSentenceTransformersDo) {
 }
 
 TEST_F(ApiEmbed, AVectorAsWideAsTheSequencesAreLongIsWhole) {
-  SessionOptions options;
-  options.pooling = Pooling{"mean", false, false, 0};
+  SessionOptions options{.pooling = Pooling{"mean", false, false, 0}};
   const std::string model = tests::with_sizes(model_, {{"seq", 2}});
   expect_vectors_of(load(options), load(model, options), 2);
   const Tensors outputs = load(model).run(tests::sequences_of({2, 2, 1}, 1));
@@ -95,8 +90,7 @@ TEST_F(ApiEmbed, AVectorAsWideAsTheSequencesAreLongIsWhole) {
 }
 
 TEST_F(ApiEmbed, ModelsOfFixedSizesTakeAnyTexts) {
-  SessionOptions options;
-  options.pooling = Pooling{"mean", false, false, 0};
+  SessionOptions options{.pooling = Pooling{"mean", false, false, 0}};
   const Session reference = load(options);
   for (const std::map<std::string, std::int64_t>& sizes :
        {std::map<std::string, std::int64_t>{{"batch", 3}},
@@ -123,9 +117,8 @@ TEST_F(ApiEmbed, AModelWithoutAMaskTakesTextsOfAnyLengths) {
   g.set("axes", std::vector<std::int64_t>{1});
   g.node("Sub", {"rows", "most"}, "last_hidden_state");
   g.output("last_hidden_state");
-  SessionOptions options;
-  options.pooling = Pooling{"mean", false, false, 0};
-  const Session session = load(g.model().SerializeAsString(), options);
+  const Session session =
+      load(g.model().SerializeAsString(), {.pooling = Pooling{"mean", false, false, 0}});
   ASSERT_FALSE(session.info().takes_packed);
   const Tensor all = embed(session, tokenizer_, kEmbedded);
   for (std::size_t i = 0; i < kEmbedded.size(); ++i) {
@@ -135,9 +128,7 @@ TEST_F(ApiEmbed, AModelWithoutAMaskTakesTextsOfAnyLengths) {
 }
 
 TEST_F(ApiEmbed, ATextWithoutTokensIsZero) {
-  SessionOptions options;
-  options.pooling = Pooling{"mean", false, true, 0};
-  const Session session = load(options);
+  const Session session = load({.pooling = Pooling{"mean", false, true, 0}});
   const tests::ScratchFile file(
       R"({"model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": 1, "b": 2}}})", ".json");
   const Tokenizer bare = Tokenizer::load(file.path());
@@ -152,8 +143,7 @@ TEST_F(ApiEmbed, ATextWithoutTokensIsZero) {
 }
 
 TEST_F(ApiEmbed, TheCInterfaceGivesTheSameBits) {
-  SessionOptions options;
-  options.pooling = Pooling{"max", false, false, 1};
+  SessionOptions options{.pooling = Pooling{"max", false, false, 1}};
   const Sequences s = tests::sequences_of({3, 7}, 1);
   const Tensor expected = load(options).run(s).at("sentence_embedding");
   EXPECT_THAT(expected.shape(), ElementsAre(2, 1));
@@ -180,8 +170,7 @@ TEST_F(ApiEmbed, TheCInterfaceGivesTheSameBits) {
 
 TEST_F(ApiEmbed, WhatDoesNotPoolIsRefused) {
   EXPECT_ERROR(HasSubstr("SessionOptions::pooling"), embed(load(), tokenizer_, kEmbedded));
-  SessionOptions options;
-  options.pooling = Pooling{};
+  SessionOptions options{.pooling = Pooling{}};
   EXPECT_ERROR(HasSubstr("no output is a vector [batch, hidden]"), load(options));
   options.pooling = Pooling{"middle"};
   EXPECT_ERROR(HasSubstr("unknown pooling 'middle'"), load(options));

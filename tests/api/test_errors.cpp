@@ -55,8 +55,7 @@ TEST(ApiErrors, LoadingTellsFilesModelsDevicesAndMemoryApart) {
   EXPECT_EQ(code_of_load(folder.write("empty.onnx", "")), "invalid_file");
   EXPECT_EQ(code_of([&] { Tokenizer::load(folder / "vocab.txt"); }), "io");
   EXPECT_EQ(code_of([&] { Tokenizer::load(folder.write("vocab.txt", "a\nb\n")); }), "invalid_file");
-  SessionOptions options;
-  options.device = "no such device";
+  SessionOptions options{.device = "no such device"};
   EXPECT_EQ(code_of_load(tests::model, options), "device");
   options = {};
   options.max_memory = 1 << 20;
@@ -82,9 +81,7 @@ TEST(ApiErrors, AnOperatorThatIsNotKnownIsUnsupportedAndACutFileDamaged) {
 }
 
 TEST(ApiErrors, RunsTellInputsAndRequestsApart) {
-  SessionOptions options;
-  options.requests = 1;
-  const Session session = Session::load(tests::model, options);
+  const Session session = Session::load(tests::model, {.requests = 1});
   const Tensors inputs{{"input_ids", Tensor::of<std::int64_t>({1, 3}, {101, 2040, 102})}};
   EXPECT_EQ(code_of([&] { session.run(Tensors{}); }), "invalid_argument");
   EXPECT_EQ(code_of([&] { session.run(Sequences{}); }), "invalid_argument");

@@ -57,8 +57,7 @@ TEST_F(EvaluateTask, ClassesAreThoseOfTheLargestLogits) {
   std::string lines;
   for (const std::string& text : kTexts) lines += text + "\tB\n";
   const std::filesystem::path data = write("t.tsv", lines);
-  TaskOptions options;
-  options.labels = {"A", "B"};
+  TaskOptions options{.labels = {"A", "B"}};
   std::size_t seen = 0;
   const TaskScores scores =
       evaluate_task(session_, tokenizer_, "classify", data, options,
@@ -94,17 +93,14 @@ TEST_F(EvaluateTask, LabelsAndWhetherThereAreSeveralStandBesideTheModel) {
     if (logits[i][1] > 0) expected.push_back("love");
     EXPECT_EQ(nlohmann::json::parse(scores.predictions.at(std::to_string(i))), expected);
   }
-  TaskOptions options;
-  options.multi_label = false;
   EXPECT_ERROR(HasSubstr("the data have joy,love"),
-               evaluate_task(session_, tokenizer_, "classify", data, options));
+               evaluate_task(session_, tokenizer_, "classify", data, {.multi_label = false}));
 }
 
 TEST_F(EvaluateTask, TagsAreReadAtTheWordsOfSequencesOfDifferentLengths) {
   const std::filesystem::path data =
       write("t.conll", "Oslo\tB-x\nis\tO\n\nWho\tO\n\nthe\tO\nengine\tB-x\nmade\tO\nit\tO\n");
-  TaskOptions options;
-  options.labels = {"O", "B-x"};
+  TaskOptions options{.labels = {"O", "B-x"}};
   const TaskScores scores = evaluate_task(session_, tokenizer_, "tag", data, options);
   const std::vector<std::string> sentences = {"Oslo is", "Who", "the engine made it"};
   for (std::size_t i = 0; i < sentences.size(); ++i) {
@@ -129,9 +125,8 @@ TEST_F(EvaluateTask, ClassesOfAModelInMemoryAreThoseOfItsMetadata) {
     const Session session = Session::load(ModelBytes{std::as_bytes(std::span(bytes)), {}, {}});
     return evaluate_task(session, tokenizer_, "classify", data);
   };
-  TaskOptions options;
-  options.labels = {"A", "B"};
-  const TaskScores expected = evaluate_task(session_, tokenizer_, "classify", data, options);
+  const TaskScores expected =
+      evaluate_task(session_, tokenizer_, "classify", data, {.labels = {"A", "B"}});
   EXPECT_EQ(evaluated(R"(["A", "B"])").predictions, expected.predictions);
   EXPECT_ERROR(HasSubstr("model in memory: bertcl.classes in the metadata"), evaluated("A, B"));
 }
@@ -155,8 +150,7 @@ TEST_F(EvaluateTask, WhatDoesNotFitIsAnError) {
   EXPECT_THAT(error("summarize"), AllOf(HasSubstr("'summarize'"), HasSubstr("fill-mask")));
   EXPECT_THAT(error("classify"), HasSubstr("which class of the model stands for A"));
   EXPECT_THAT(error("fill-mask"), HasSubstr("[batch, seq, 30522 or more]"));
-  TaskOptions options;
-  options.labels = {"A", "B", "C"};
+  TaskOptions options{.labels = {"A", "B", "C"}};
   EXPECT_THAT(error("classify", options),
               AllOf(HasSubstr("[batch, 3]"), HasSubstr("classes f32[")));
   options.labels = {"A", "B"};
@@ -175,9 +169,8 @@ TEST_F(EvaluateTask, QuestionsFindTheirParagraphsByVectors) {
           "answers": [{"text": "Norway", "answer_start": 13}]}]},
         {"context": "A cat sleeps.", "qas": [{"id": "y", "question": "Who sleeps here at night?",
           "answers": [{"text": "A cat", "answer_start": 0}]}]}]}]})");
-  SessionOptions pooled;
-  pooled.pooling = Pooling{"mean", false, false, 0};
-  const Session session = Session::load(folder_ / "m.onnx", pooled);
+  const Session session =
+      Session::load(folder_ / "m.onnx", {.pooling = Pooling{"mean", false, false, 0}});
   const auto vectors = [&](const std::vector<std::string>& texts) {
     const Tensor all = embed(session, tokenizer_, texts);
     return std::vector<float>(all.values<float>().begin(), all.values<float>().end());

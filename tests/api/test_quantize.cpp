@@ -46,12 +46,9 @@ TEST_F(ApiQuantize, WritesAModelInInt8ThatAnswersAsTheFloatOneDoes) {
   EXPECT_EQ(report.tokens, samples.offsets.back());
   EXPECT_GE(report.quantized_nodes, 36);
   EXPECT_THAT(report.json, HasSubstr("\"quantized_nodes\""));
-  SessionOptions strict;
-  strict.require_int8 = true;
-  const Session int8 = Session::load(folder_ / "int8.onnx", strict);
+  const Session int8 = Session::load(folder_ / "int8.onnx", {.require_int8 = true});
   EXPECT_TRUE(int8.info().int8);
-  SquadOptions options;
-  options.limit = 12;
+  SquadOptions options{.limit = 12};
   const SquadScores found = evaluate_squad(int8, tokenizer_, kData / "sample-v2.0.json", options);
   const SquadScores expected =
       evaluate_squad(Session::load(tests::model), tokenizer_, kData / "sample-v2.0.json", options);
@@ -222,8 +219,7 @@ TEST_F(ApiQuantize, WrongOptionsAreErrors) {
   wrong.settings = {{"weight-bits", "many"}};
   EXPECT_THAT(error(samples, wrong), StartsWith("'weight_bits': 'many' is not a whole number"));
   EXPECT_THAT(error({}, quick()), HasSubstr("no sequences"));
-  SquadOptions options;
-  options.max_length = 600;
+  SquadOptions options{.max_length = 600};
   const Session session = Session::load(tests::model);
   EXPECT_ERROR(HasSubstr("512"),
                evaluate_squad(session, tokenizer_, kData / "sample-v2.0.json", options));

@@ -154,9 +154,8 @@ TEST_F(ApiSession, WrongSequencesAreErrors) {
 
 TEST(ApiLoad, ErrorsNameTheFile) {
   EXPECT_ERROR(HasSubstr("/nowhere/model.onnx"), Session::load("/nowhere/model.onnx"));
-  SessionOptions options;
-  options.require_int8 = true;
-  EXPECT_ERROR(HasSubstr("int8"), Session::load(tests::folder / "model.onnx", options));
+  EXPECT_ERROR(HasSubstr("int8"),
+               Session::load(tests::folder / "model.onnx", {.require_int8 = true}));
 }
 
 TEST(ApiTensor, HoldsACopyAndChecksTypeAndSize) {

@@ -36,8 +36,7 @@ TEST(FoldedBytes, AreLimited) {
 }
 
 TEST(FoldedBytes, ByMaxMemory) {
-  ir::Limits limits;
-  limits.memory = 2 * 4 * 1000 * (2 + 4 + 8);
+  ir::Limits limits{.memory = 2 * 4 * 1000 * (2 + 4 + 8)};
   ir::Graph fits = doubling(3, 1000), exceeds = doubling(4, 1000);
   EXPECT_TRUE(fold_constants(limits).run(fits));
   EXPECT_THROW(fold_constants(limits).run(exceeds), Error);

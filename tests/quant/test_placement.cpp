@@ -306,10 +306,7 @@ TEST(Placement, ExcludesByNamePatternAndOutput) {
 TEST(Placement, IncludesGoForResultsToo) {
   const auto outputs = [](GraphBuilder g, const std::vector<std::string>& include) {
     Analysed a(std::move(g));
-    PlacementOptions where;
-    where.places = {Place::linear, Place::layer_norm};
-    where.include = include;
-    return place(a, where).outputs;
+    return place(a, {.places = {Place::linear, Place::layer_norm}, .include = include}).outputs;
   };
   EXPECT_THAT(outputs(block(Norm::whole), {}), ElementsAre("normed"));
   EXPECT_THAT(outputs(block(Norm::whole), {"out_node"}), IsEmpty());

@@ -222,9 +222,7 @@ GraphBuilder residual() {
 }
 
 PlacementOptions with_channels() {
-  PlacementOptions where;
-  where.op_types = {"MatMul", "Add"};
-  where.add_channels = true;
+  PlacementOptions where{.op_types = {"MatMul", "Add"}, .add_channels = true};
   return where;
 }
 

@@ -59,9 +59,7 @@ TEST(Smooth, AChannelThatWasNeverSeenGetsAUsualFactor) {
   ChannelStatistics x = with_outlier(64, 40.0f);
   for (const std::size_t dead : {5, 6}) x.low[dead] = x.high[dead] = x.mean_square[dead] = 0.0f;
   for (const std::optional<double> alpha : {std::optional<double>(), std::optional(0.8)}) {
-    SmoothOptions options;
-    options.alpha = alpha;
-    const auto s = choose_factors("t", x, {&view, 1}, options);
+    const auto s = choose_factors("t", x, {&view, 1}, {.alpha = alpha});
     ASSERT_EQ(s.factors.size(), 64u);
     for (const std::size_t dead : {5, 6}) {
       EXPECT_GT(s.factors[dead], 0.7f * s.factors[3]);
@@ -77,9 +75,7 @@ TEST(Smooth, TakesTheFormulaThatIsAskedFor) {
   x.low = {-1.0f, 0.0f, -4.0f};
   x.high = {0.5f, 9.0f, 1.0f};
   x.mean_square = {1, 1, 1};
-  SmoothOptions options;
-  options.alpha = 0.5;
-  const auto s = choose_factors("t", x, {&view, 1}, options);
+  const auto s = choose_factors("t", x, {&view, 1}, {.alpha = 0.5});
   const double mean = std::cbrt(1.0 * 6.0 * 1.0);
   ASSERT_EQ(s.factors.size(), 3u);
   EXPECT_NEAR(s.factors[0], 1.0 / mean, 1e-5);

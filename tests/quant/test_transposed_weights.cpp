@@ -79,9 +79,7 @@ TEST(TransposedWeights, Integers) {
   g.node("MatMul", {"x", g.weight("w", {4, 2}, {1, 2, 5, 6, -8, 7, 3, 0})}, "h");
   g.output("h");
   Analysed a(std::move(g));
-  RewriteOptions options;
-  options.transposed_weights = true;
-  quantize(a, options);
+  quantize(a, {.transposed_weights = true});
   const auto& graph = a.model.graph();
   const auto& transpose = *producer(graph, producer(graph, "h")->input(1));
   EXPECT_THAT(perm(transpose), ElementsAre(1, 0));

@@ -120,9 +120,7 @@ TEST(UnnormalizedSoftmax, AsTheFirstInputOfAQuantizedMatMul) {
   two.input("w", {1, 4, 5});
   two.node("MatMul", {"out", "w"}, "z");
   two.output("z");
-  PlacementOptions options;
-  options.exclude = {"y_node"};
-  EXPECT_THAT(unnormalizable(std::move(two), options), IsEmpty());
+  EXPECT_THAT(unnormalizable(std::move(two), {.exclude = {"y_node"}}), IsEmpty());
 }
 
 }  // namespace

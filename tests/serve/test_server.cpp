@@ -341,8 +341,7 @@ TEST(Server, APortThatIsTakenIsAnError) {
   TestServer server;
   Metrics metrics;
   Service service({}, metrics);
-  ServerOptions options;
-  options.port = server.port();
+  ServerOptions options{.port = server.port()};
   Server same_port(service, options, {});
   EXPECT_THROW(same_port.bind(), Error);
   options.host = "192.0.2.1";  // of documentation (RFC 5737)

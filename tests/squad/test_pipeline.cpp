@@ -82,8 +82,7 @@ TEST(Pipeline, EqualsTheStraightWay) {
           return hash_model(batch);
         });
     const auto features = make_features(dataset, letter_tokenizer(), options.features);
-    PredictionOptions prediction_options;
-    prediction_options.version_2 = version_2;
+    PredictionOptions prediction_options{.version_2 = version_2};
     std::size_t next = 0;
     std::size_t tokens = 0;
     for (std::size_t q = 0; q < dataset.questions.size(); ++q) {
