@@ -150,7 +150,7 @@ inline Fused two_layers() {
          "Attention",
          {x, f.weight("qkv_weight_" + layer, {6, 18}), f.weight("qkv_bias_" + layer, {18}), "mask"},
          y)
-        .set("num_heads", std::int64_t{2});
+        .set("num_heads", 2);
     f.name("Attention_" + layer);
     x = y;
   }

@@ -2,6 +2,7 @@
 // Small ONNX graphs made by hand.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,29 @@
 #include "quant/placement/placement.hpp"
 
 namespace bertcl::quant::tests {
+
+/// An attribute of a node: an integer, a float or integers.
+struct Attribute {
+  Attribute(const std::string& name, int value) : Attribute(name, std::int64_t{value}) {}
+  Attribute(const std::string& name, std::int64_t value)
+      : Attribute(onnx::AttributeProto::INT, name) {
+    proto.set_i(value);
+  }
+  Attribute(const std::string& name, float value) : Attribute(onnx::AttributeProto::FLOAT, name) {
+    proto.set_f(value);
+  }
+  Attribute(const std::string& name, const std::vector<std::int64_t>& values)
+      : Attribute(onnx::AttributeProto::INTS, name) {
+    for (const auto v : values) proto.add_ints(v);
+  }
+  Attribute(const std::string& name, std::initializer_list<std::int64_t> values)
+      : Attribute(name, std::vector(values)) {}
+  Attribute(onnx::AttributeProto::AttributeType type, const std::string& name) {
+    proto.set_name(name);
+    proto.set_type(type);
+  }
+  onnx::AttributeProto proto;
+};
 
 /// Builds a ModelProto node by node.
 class GraphBuilder {
@@ -62,19 +86,16 @@ class GraphBuilder {
     last_->add_output(output);
     return output;
   }
-  /// Attributes of the node added last.
-  GraphBuilder& set(const std::string& name, std::int64_t value) {
-    auto* a = attribute(name, onnx::AttributeProto::INT);
-    a->set_i(value);
-    return *this;
+  std::string node(const std::string& op, const std::vector<std::string>& inputs,
+                   const std::string& output, const std::vector<Attribute>& attributes) {
+    node(op, inputs, output);
+    for (const Attribute& each : attributes) *last_->add_attribute() = each.proto;
+    return output;
   }
-  GraphBuilder& set(const std::string& name, const std::vector<std::int64_t>& values) {
-    auto* a = attribute(name, onnx::AttributeProto::INTS);
-    for (const auto v : values) a->add_ints(v);
-    return *this;
-  }
-  GraphBuilder& set(const std::string& name, float value) {
-    attribute(name, onnx::AttributeProto::FLOAT)->set_f(value);
+  /// An attribute of the node added last.
+  template <class Value>
+  GraphBuilder& set(const std::string& name, const Value& value) {
+    *last_->add_attribute() = Attribute(name, value).proto;
     return *this;
   }
 
@@ -121,14 +142,6 @@ class GraphBuilder {
     for (const auto d : shape) t->add_dims(d);
     return t;
   }
-  onnx::AttributeProto* attribute(const std::string& name,
-                                  onnx::AttributeProto::AttributeType type) {
-    auto* a = last_->add_attribute();
-    a->set_name(name);
-    a->set_type(type);
-    return a;
-  }
-
   onnx::ModelProto model_;
   onnx::NodeProto* last_ = nullptr;
 };

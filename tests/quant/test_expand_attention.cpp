@@ -76,7 +76,7 @@ TEST(ExpandAttention, AttentionOfEveryForm) {
       g.set("qkv_hidden_sizes", Sizes{heads * size, heads * size, heads * value_size});
     if (f.below(2) == 0) g.set("scale", 0.3f);
     if (f.below(2) == 0) g.set("mask_filter_value", -50.0f);
-    if (f.below(3) == 0) g.set("unidirectional", std::int64_t{1});
+    if (f.below(3) == 0) g.set("unidirectional", 1);
     g.output("y");
     expect_same(f);
   }
@@ -103,7 +103,7 @@ TEST(ExpandAttention, MultiHeadAttentionOfEveryForm) {
         f.below(2) == 0 ? f.weight("b", {heads * (2 * size + value_size)}) : "";
     auto& g = f.node("MultiHeadAttention", {"q", "k", "v", bias, mask}, "y");
     g.set("num_heads", heads);
-    if (f.below(3) == 0) g.set("unidirectional", std::int64_t{1});
+    if (f.below(3) == 0) g.set("unidirectional", 1);
     g.output("y");
     expect_same(f);
   }
@@ -123,7 +123,7 @@ TEST(ExpandAttention, AttentionOfOnnx) {
           f.mask(mask, {5, 4}, f.integers<std::int32_t>(20, 2), onnx::TensorProto::BOOL);
         if (mask == "added") f.input(mask, {2, 1, 5, 4});
         auto& g = f.node("Attention", {"q", "k", "v", mask}, "y", "");
-        if (!divided) g.set("q_num_heads", std::int64_t{3}).set("kv_num_heads", std::int64_t{3});
+        if (!divided) g.set("q_num_heads", 3).set("kv_num_heads", 3);
         g.set("is_causal", causal);
         g.output("y");
         expect_same(f);
@@ -143,8 +143,8 @@ TEST(ExpandAttention, QueriesMayShareKeyHeads) {
                         : std::vector<std::string>{"batch", "keys"});
       }
       auto& g = f.node("Attention", {"q", "k", "v"}, "y", "");
-      if (!divided) g.set("q_num_heads", std::int64_t{6}).set("kv_num_heads", key_heads);
-      g.set("is_causal", std::int64_t{1});
+      if (!divided) g.set("q_num_heads", 6).set("kv_num_heads", key_heads);
+      g.set("is_causal", 1);
       g.output("y");
       expect_same(f);
     }
@@ -161,7 +161,7 @@ Fused of_heads(const std::string& queries, const std::string& keys) {
     f.input(name, sizes(symbolic ? "h" : heads, rows), {"", symbolic ? "h" : ""});
     if (heads != "2h") return name;
     f.node("Concat", {name, name}, name + "2", "");
-    f.builder().set("axis", std::int64_t{1});
+    f.builder().set("axis", 1);
     return name + "2";
   };
   const std::string q = add("q", queries, 5), k = add("k", keys, 7), v = add("v", keys, 7);
@@ -204,8 +204,8 @@ TEST(ExpandAttention, WeightsAreDividedOnceAndTheirSourceGoes) {
   f.input("x", {2, 5, 6});
   f.weight("w", {6, 18});
   f.weight("b", {18});
-  f.node("Attention", {"x", "w", "b"}, "y").set("num_heads", std::int64_t{2});
-  f.node("Attention", {"y", "w", "b"}, "z").set("num_heads", std::int64_t{2});
+  f.node("Attention", {"x", "w", "b"}, "y").set("num_heads", 2);
+  f.node("Attention", {"y", "w", "b"}, "z").set("num_heads", 2);
   f.node("Add", {"b", "b"}, "twice", "");
   f.builder().output("z");
   f.builder().output("twice");
@@ -221,7 +221,7 @@ TEST(ExpandAttention, WeightsAreDividedOnceAndTheirSourceGoes) {
 TEST(ExpandAttention, WhatStaysWholeHasAReason) {
   const auto heads = [](Fused& f, const std::vector<std::string>& operands) -> GraphBuilder& {
     auto& g = f.node("MultiHeadAttention", operands, "y");
-    g.set("num_heads", std::int64_t{2});
+    g.set("num_heads", 2);
     g.output("y");
     return g;
   };
@@ -229,7 +229,7 @@ TEST(ExpandAttention, WhatStaysWholeHasAReason) {
     Fused f(1);
     f.input("x", {2, 5, 6});
     f.input("w", {6, 18});
-    f.node("Attention", {"x", "w"}, "y").set("num_heads", std::int64_t{2}).output("y");
+    f.node("Attention", {"x", "w"}, "y").set("num_heads", 2).output("y");
     EXPECT_THAT(whole(f), ElementsAre(Pair("y_node", "operand 'w' is not constant")));
   }
   {
@@ -278,7 +278,7 @@ TEST(ExpandAttention, AMaskIsSharedByNodesOfTheSameRowsAndKeysAlone) {
     f.mask<std::int32_t>("lengths", {2}, {1, 4}, onnx::TensorProto::INT32);
     for (const std::string other : {"m", "x"}) {
       f.node("MultiHeadAttention", {"x", other, other, "", "lengths"}, "y" + other)
-          .set("num_heads", std::int64_t{2});
+          .set("num_heads", 2);
       f.builder().output("y" + other);
     }
     expect_same(f, 2);
@@ -289,9 +289,8 @@ TEST(ExpandAttention, ASymbolMayBeCalledPlaces) {
   Fused f(8);
   f.input("x", {2, 5, 6}, {"", "places", ""});
   f.mask<std::int32_t>("lengths", {2}, {1, 4}, onnx::TensorProto::INT32);
-  f.node("Attention", {"x", f.weight("w", {6, 18}), "", "lengths"}, "y")
-      .set("num_heads", std::int64_t{2});
-  f.builder().set("unidirectional", std::int64_t{1});
+  f.node("Attention", {"x", f.weight("w", {6, 18}), "", "lengths"}, "y").set("num_heads", 2);
+  f.builder().set("unidirectional", 1);
   f.builder().output("y");
   expect_same(f);
 }
@@ -301,7 +300,7 @@ TEST(ExpandAttention, ABiasOfAnotherWidthStaysWhole) {
     Fused f(9);
     f.input("x", {2, 5, 6});
     f.node("Attention", {"x", f.weight("w", {6, 18}), f.weight("b", {width})}, "y")
-        .set("num_heads", std::int64_t{2});
+        .set("num_heads", 2);
     f.builder().output("y");
     try {
       EXPECT_THAT(whole(f), ElementsAre(Pair(testing::_, HasSubstr("bias 'b' does not have one"))));
@@ -327,8 +326,7 @@ TEST(ExpandAttention, AMaskOfUnknownTypeStaysWhole) {
   own->set_domain("own");
   own->set_version(1);
   f.node("Same", {"lengths"}, "made", "own");
-  f.node("Attention", {"x", f.weight("w", {6, 18}), "", "made"}, "y")
-      .set("num_heads", std::int64_t{2});
+  f.node("Attention", {"x", f.weight("w", {6, 18}), "", "made"}, "y").set("num_heads", 2);
   f.builder().output("y");
   EXPECT_THAT(whole(f), ElementsAre(Pair(testing::_, HasSubstr("the type of operand 'made'"))));
 }

@@ -42,7 +42,7 @@ TEST(ExpandFusedMatMul, GetsItsNameBack) {
 TEST(ExpandFusedMatMul, HalvesStayWhole) {
   Fused f(1);
   f.input("x", {3, 4});
-  f.node("Cast", {"x"}, "half", "").set("to", std::int64_t{onnx::TensorProto::FLOAT16});
+  f.node("Cast", {"x"}, "half", "").set("to", onnx::TensorProto::FLOAT16);
   f.builder().half_weight("w", {4, 4}, std::vector<float>(16, 1.0f));
   f.node("FusedMatMul", {"half", "w"}, "y").output("y");
   EXPECT_THAT(whole(f), ElementsAre(Pair("y_node", HasSubstr("f32"))));

@@ -72,7 +72,7 @@ TEST_F(ExpandInFile, WhyNothingWasExpandedIsTold) {
   Fused f(1);
   f.input("q", {2, 3, 8});
   for (const char* name : {"k", "v"}) f.input(name, {2, 2, 5, 4});
-  f.node("MultiHeadAttention", {"q", "k", "v"}, "y").set("num_heads", std::int64_t{2}).output("y");
+  f.node("MultiHeadAttention", {"q", "k", "v"}, "y").set("num_heads", 2).output("y");
   EXPECT_ERROR(AllOf(HasSubstr("nothing to quantize"), HasSubstr("'y_node'"),
                      HasSubstr("MultiHeadAttention stays whole: its keys and values")),
                quantize_dynamic(options_of(f), ActivationScales::per_tensor));
@@ -83,7 +83,7 @@ TEST_F(ExpandInFile, TheReportTellsBoth) {
   f.input("k", {2, 2, 4, 3}, {"batch", "", "", ""});
   const std::string y = f.builder().graph().output(0).name();
   f.builder().graph().mutable_output(0)->set_name("out");
-  f.node("MultiHeadAttention", {y, "k", "k"}, "out").set("num_heads", std::int64_t{2});
+  f.node("MultiHeadAttention", {y, "k", "k"}, "out").set("num_heads", 2);
   const Report report = quantize_dynamic(options_of(f), ActivationScales::per_tensor);
   EXPECT_EQ(report.expanded_nodes, 2);
   EXPECT_EQ(report.quantized_nodes, 6);

@@ -28,16 +28,13 @@ class Opset : public testing::Test {
 TEST_F(Opset, AttributesBecomeInputs) {
   GraphBuilder g(11, 6);
   g.input("x", {1, 2, 4});
-  g.node("Unsqueeze", {"x"}, "u");
-  g.set("axes", std::vector<std::int64_t>{0, 2});
-  g.node("Squeeze", {"u"}, "s");
-  g.set("axes", std::vector<std::int64_t>{0});
+  g.node("Unsqueeze", {"x"}, "u", {{"axes", {0, 2}}});
+  g.node("Squeeze", {"u"}, "s", {{"axes", {0}}});
   g.node("Squeeze", {"s"}, "all");
-  g.node("ReduceSum", {"s"}, "r");
-  g.set("axes", std::vector<std::int64_t>{-1}).set("keepdims", std::int64_t{0});
+  g.node("ReduceSum", {"s"}, "r", {{"axes", {-1}}, {"keepdims", 0}});
   g.node("Split", {"x"}, "left");
   g.graph().mutable_node()->rbegin()->add_output("right");
-  g.set("axis", std::int64_t{-1}).set("split", std::vector<std::int64_t>{1, 3});
+  g.set("axis", -1).set("split", std::vector<std::int64_t>{1, 3});
   g.output("r");
   Model m = raised(std::move(g));
   EXPECT_EQ(opset_of(m.proto()), 13);
@@ -81,13 +78,9 @@ TEST_F(Opset, OlderForms) {
   g.input("x", {2, 4});
   g.weight("w", {1}, {1});
   g.input("w", {1});  // IR version 3 lists initializers as inputs
-  g.node("Slice", {"x"}, "s");
-  g.set("starts", std::vector<std::int64_t>{0}).set("ends", std::vector<std::int64_t>{2});
-  g.set("axes", std::vector<std::int64_t>{1});
-  g.node("Clip", {"s"}, "c");
-  g.set("max", 6.0f);
-  g.node("Dropout", {"c"}, "d");
-  g.set("ratio", 0.1f);
+  g.node("Slice", {"x"}, "s", {{"starts", {0}}, {"ends", {2}}, {"axes", {1}}});
+  g.node("Clip", {"s"}, "c", {{"max", 6.0f}});
+  g.node("Dropout", {"c"}, "d", {{"ratio", 0.1f}});
   g.output("d");
   Model m = raised(std::move(g));
   EXPECT_EQ(m.graph().input_size(), 1);
@@ -154,8 +147,7 @@ class Save : public testing::Test {
 GraphBuilder half_matmul() {
   GraphBuilder g;
   g.half_weight("w1_half", {4, 1}, {1, 2, 3, -8});
-  g.node("Cast", {"w1_half"}, "w1");
-  g.set("to", std::int64_t{1});
+  g.node("Cast", {"w1_half"}, "w1", {{"to", 1}});
   g.node("MatMul", {g.input("x", {2, 4}), "w1"}, "y");
   g.output("y");
   return g;

@@ -43,8 +43,7 @@ TEST(Placement, MatMulsOfSizesAndPositionsAloneStayFloat) {
     GraphBuilder g = block(Norm::whole);
     const std::string from =
         given ? g.input("position_ids", {2, 3}) : g.node("Shape", {"x"}, "shape");
-    g.node("Cast", {from}, "places");
-    g.set("to", std::int64_t{onnx::TensorProto::FLOAT});
+    g.node("Cast", {from}, "places", {{"to", onnx::TensorProto::FLOAT}});
     g.node("MatMul", {"places", g.weight("frequencies", {3, 2}, std::vector<float>(6, 1.0f))},
            "angles");
     g.node("MatMul", {"angles", g.weight("more", {2, 2}, std::vector<float>(4, 1.0f))}, "further");
@@ -90,8 +89,7 @@ TEST(LayerNorm, IsFoundThroughCasts) {
   GraphBuilder g(13);
   g.input("x", {3, 4});
   g.node("Add", {"x", "x"}, "sum");
-  g.node("Cast", {"sum"}, "cast");
-  g.set("to", std::int64_t{1});
+  g.node("Cast", {"sum"}, "cast", {{"to", 1}});
   g.output(g.decomposed_layer_norm("cast", "ln_", false));
   Analysed a(std::move(g));
   ASSERT_EQ(a.structure().residual_adds.size(), 1u);
@@ -107,8 +105,7 @@ GraphBuilder rms_norm(bool whole) {
     g.node("RMSNormalization", {"sum", gamma}, "out");
   } else {
     g.node("Pow", {"sum", g.weight("two", {}, {2.0f})}, "square");
-    g.node("ReduceMean", {"square"}, "mean");
-    g.set("axes", std::vector<std::int64_t>{-1});
+    g.node("ReduceMean", {"square"}, "mean", {{"axes", {-1}}});
     g.node("Add", {"mean", g.weight("eps", {}, {1e-6f})}, "shifted");
     g.node("Sqrt", {"shifted"}, "root");
     g.node("Div", {"sum", "root"}, "normal");
@@ -189,7 +186,7 @@ GraphBuilder pre_norm(const std::string& between) {
   const auto same = [&](const std::string& x) {
     if (between.empty()) return x;
     const auto y = g.node(between, {x}, x + "_same");
-    if (between == "Cast") g.set("to", std::int64_t{1});
+    if (between == "Cast") g.set("to", 1);
     return y;
   };
   g.input("x", {1, 3, 4});
@@ -230,7 +227,7 @@ GraphBuilder no_bias(const std::string& copy) {
   g.input("x", {1, 3, 4});
   g.node("MatMul", {"x", g.weight("w", {4, 4}, kSixteen)}, "linear");
   const std::string result = copy.empty() ? "linear" : g.node(copy, {"linear"}, "copied");
-  if (copy == "Cast") g.set("to", std::int64_t{1});
+  if (copy == "Cast") g.set("to", 1);
   g.node("Add", {result, "x"}, "sum");
   g.output(g.node("LayerNormalization", {"sum", g.weight("gamma", {4}, {1, 1, 1, 1})}, "out"));
   return g;
@@ -280,8 +277,7 @@ TEST(Placement, AWeightMayStandAfterOtherNodes) {
   GraphBuilder g;
   g.input("x", {3, 4});
   g.half_weight("half", {4, 4}, kSixteen);
-  g.node("Cast", {"half"}, "single");
-  g.set("to", std::int64_t{1});
+  g.node("Cast", {"half"}, "single", {{"to", 1}});
   g.node("Transpose", {"single"}, "turned");
   g.node("MatMul", {"x", "turned"}, "out");
   g.output("out");
@@ -358,13 +354,11 @@ TEST(Placement, OtherMatMulsAreReported) {
 TEST(Constants, AreEvaluatedThroughTheNodesInFrontOfWeights) {
   GraphBuilder g;
   g.half_weight("half", {2, 3}, {1, 2, 3, 4, 5, 6});
-  g.node("Cast", {"half"}, "single");
-  g.set("to", std::int64_t{1});
+  g.node("Cast", {"half"}, "single", {{"to", 1}});
   g.node("Transpose", {"single"}, "turned");
   g.node("Mul", {"turned", g.weight("two", {}, {2.0f})}, "doubled");
   g.node("Reshape", {"doubled", g.ints("shape", {1, 0, -1})}, "shaped");
-  g.node("Transpose", {"shaped"}, "permuted");
-  g.set("perm", std::vector<std::int64_t>{2, 0, 1});
+  g.node("Transpose", {"shaped"}, "permuted", {{"perm", {2, 0, 1}}});
   g.node("Relu", {"permuted"}, "other");
   g.input("x");
   g.node("Add", {"x", "two"}, "varying");

@@ -12,8 +12,7 @@ GraphBuilder two_matmuls() {
   GraphBuilder g;
   g.input("x", {2, 4});
   g.half_weight("w1_half", {4, 4}, {1, 2, 3, 4, 5, 6, 7, 8, -8, 7, 6, 5, 4, 3, 2, 0});
-  g.node("Cast", {"w1_half"}, "w1");
-  g.set("to", std::int64_t{1});
+  g.node("Cast", {"w1_half"}, "w1", {{"to", 1}});
   g.node("MatMul", {"x", "w1"}, "h", true);
   g.node("MatMul", {"h", g.weight("w2", {4, 4}, std::vector<float>(16, 0.25f))}, "y");
   g.node("Add", {"y", "h"}, "out");
@@ -159,8 +158,7 @@ TEST(Encode, LeavesMasksAndUnsuitableConstantsInFloat) {
 
   GraphBuilder g;
   g.input("x", {2, 4});
-  g.node("Cast", {"x"}, "half");
-  g.set("to", std::int64_t{onnx::TensorProto::FLOAT16});
+  g.node("Cast", {"x"}, "half", {{"to", onnx::TensorProto::FLOAT16}});
   g.node("MatMul", {"half", g.half_weight("w", {4, 1}, {1, 2, 3, 4})}, "y");
   g.output("y");
   Analysed half(std::move(g));
@@ -173,8 +171,7 @@ GraphBuilder partly_halves() {
   GraphBuilder g;
   g.input("x", {2, 4});
   g.node("MatMul", {"x", g.weight("w", {4, 4}, std::vector<float>(16, 0.25f))}, "y");
-  g.node("Cast", {"y"}, "half");
-  g.set("to", std::int64_t{onnx::TensorProto::FLOAT16});
+  g.node("Cast", {"y"}, "half", {{"to", onnx::TensorProto::FLOAT16}});
   g.node("MatMul", {"half", g.half_weight("v", {4, 4}, std::vector<float>(16, 0.5f))}, "z");
   g.node("Transpose", {"z"}, "turned");
   g.node("MatMul", {"z", "turned"}, "scores");

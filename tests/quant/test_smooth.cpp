@@ -179,13 +179,11 @@ GraphBuilder matmul_pair() {
   g.input("x", {2, 4});
   g.node("Relu", {"x"}, "t");
   g.half_weight("w1_half", {4, 2}, {1, 2, 3, 4, -8, 7, 6, 5});
-  g.node("Cast", {"w1_half"}, "w1");
-  g.set("to", std::int64_t{1});
+  g.node("Cast", {"w1_half"}, "w1", {{"to", 1}});
   g.node("MatMul", {"t", "w1"}, "h");
   g.node("MatMul", {"t", g.weight("w2", {4, 2}, {1, 0, 0, 1, 2, 3, 1, 1})}, "y");
   g.node("Add", {"y", "h"}, "sum");
-  g.node("Concat", {"sum", "t"}, "out");
-  g.set("axis", std::int64_t{1});
+  g.node("Concat", {"sum", "t"}, "out", {{"axis", 1}});
   g.output("out");
   return g;
 }
@@ -236,8 +234,7 @@ TEST(Smooth, LeavesWeightsThatCannotBeEvaluated) {
   g.input("x", {2, 4});
   g.node("Relu", {"x"}, "t");
   g.weight("a", {2, 2}, {1, 2, 3, 4});
-  g.node("Concat", {"a", "a"}, "w");
-  g.set("axis", std::int64_t{0});
+  g.node("Concat", {"a", "a"}, "w", {{"axis", 0}});
   g.node("MatMul", {"t", "w"}, "out");
   g.output("out");
   Analysed a(g);

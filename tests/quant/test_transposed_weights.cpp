@@ -24,8 +24,8 @@ std::vector<std::int64_t> perm(const onnx::NodeProto& node) {
 TEST(TransposedWeights, FloatAsTorchExportsThem) {
   GraphBuilder g;
   g.input("x", {2, 2});
-  g.node("Transpose", {g.weight("linear.weight", {3, 2}, {1, 2, 3, 4, 5, -6})}, "t");
-  g.set("perm", std::vector<std::int64_t>{1, 0});
+  g.node("Transpose", {g.weight("linear.weight", {3, 2}, {1, 2, 3, 4, 5, -6})}, "t",
+         {{"perm", {1, 0}}});
   g.node("MatMul", {"x", "t"}, "h");
   g.node("MatMul", {"h", g.weight("w", {3, 2}, {1, 2, 3, 4, 5, -6})}, "y");
   g.output("y");
@@ -59,8 +59,7 @@ TEST(TransposedWeights, FloatAsTorchExportsThem) {
 TEST(TransposedWeights, ATransposeThatKeepsTheAxesIsNone) {
   GraphBuilder g;
   g.input("x", {2, 2});
-  g.node("Transpose", {g.weight("w", {2, 2}, {1, 2, 3, 4})}, "t");
-  g.set("perm", std::vector<std::int64_t>{0, 1});
+  g.node("Transpose", {g.weight("w", {2, 2}, {1, 2, 3, 4})}, "t", {{"perm", {0, 1}}});
   g.node("MatMul", {"x", "t"}, "h");
   g.output("h");
   Analysed a(std::move(g));

@@ -40,7 +40,7 @@ class TinyBert {
         node("Div", layer + "/attention/self", {scores, g_.weight("root", {}, {2.828427f})});
     const auto masked = node("Add", layer + "/attention/self", {scaled, mask()});
     const auto p = node("Softmax", layer + "/attention/self", {masked});
-    g_.set("axis", std::int64_t{-1});
+    g_.set("axis", -1);
     const auto context = node("MatMul", layer + "/attention/self", {p, v});
     const auto turned = node("Transpose", layer + "/attention/self", {context});
     g_.set("perm", std::vector<std::int64_t>{0, 2, 1, 3});
@@ -54,8 +54,7 @@ class TinyBert {
                             kTinyInner, kTinyHidden);
     const auto y = norm(layer + "/output", node("Add", layer + "/output", {out, a}));
     const auto logits = linear("/qa_outputs", y, kTinyHidden, 2);
-    g_.node("Split", {logits, g_.ints("halves", {1, 1})}, "start");
-    g_.set("axis", std::int64_t{-1});
+    g_.node("Split", {logits, g_.ints("halves", {1, 1})}, "start", {{"axis", -1}});
     g_.graph().mutable_node(g_.graph().node_size() - 1)->add_output("end");
     for (const std::string name : {"start", "end"}) {
       g_.node("Squeeze", {name, g_.ints(name + "_axes", {-1})}, name + "_logits");
@@ -123,7 +122,7 @@ class TinyBert {
   std::string mask() {
     const auto wide = node("Unsqueeze", "/bert", {"attention_mask", g_.ints("axes", {1, 2})});
     const auto real = node("Cast", "/bert", {wide});
-    g_.set("to", std::int64_t{1});
+    g_.set("to", 1);
     const auto off = node("Sub", "/bert", {g_.weight("one", {}, {1.0f}), real});
     return node("Mul", "/bert", {off, g_.weight("far", {}, {-10000.0f})});
   }
@@ -133,7 +132,7 @@ class TinyBert {
     const auto y = node("LayerNormalization", module + "/LayerNorm",
                         {x, g_.weight(name + ".weight", {kTinyHidden}, ones),
                          random(name + ".bias", {kTinyHidden})});
-    g_.set("axis", std::int64_t{-1});
+    g_.set("axis", -1);
     return y;
   }
   std::string gelu(const std::string& module, const std::string& x) {

@@ -61,12 +61,11 @@ inline std::string tiny_model(HeadOf head) {
     return g.model().SerializeAsString();
   }
   const bool score = head == HeadOf::score;
-  g.node("Gather", {"/qa_outputs/Add_output_0", g.ints("first", {0})}, "first_token");
-  g.set("axis", std::int64_t{1});
+  g.node("Gather", {"/qa_outputs/Add_output_0", g.ints("first", {0})}, "first_token",
+         {{"axis", 1}});
   g.node("Squeeze", {"first_token", g.ints("axis_1", {1})}, score ? "both" : "logits");
   if (score) {
-    g.node("Gather", {"both", "first"}, "logits");
-    g.set("axis", std::int64_t{1});
+    g.node("Gather", {"both", "first"}, "logits", {{"axis", 1}});
   }
   output("logits", {"batch"}, score ? 1 : 2);
   return g.model().SerializeAsString();

@@ -28,11 +28,9 @@ inline std::string model_of_tasks() {
     for (const std::string& symbol : symbols) shape->add_dim()->set_dim_param(symbol);
     shape->add_dim()->set_dim_value(classes);
   };
-  g.node("Gather", {tags, g.ints("first", {0})}, "first_token");
-  g.set("axis", std::int64_t{1});
+  g.node("Gather", {tags, g.ints("first", {0})}, "first_token", {{"axis", 1}});
   g.node("Squeeze", {"first_token", g.ints("axis_1", {1})}, "classes");
-  g.node("Gather", {"classes", "first"}, "score");
-  g.set("axis", std::int64_t{1});
+  g.node("Gather", {"classes", "first"}, "score", {{"axis", 1}});
   output(tags, {"batch", "seq"}, 2);
   output("classes", {"batch"}, 2);
   output("score", {"batch"}, 1);
