@@ -111,12 +111,15 @@ class Batches:
 
 
 def model_of(nodes, inputs, outputs, constants=None, opset=17):
-    """A model of nodes of ONNX and of com.microsoft; `inputs` and `constants`: arrays by name."""
+    """A model of nodes of ONNX and of com.microsoft. `inputs` and `constants`: arrays by name; an input with symbols:
+    (type, shape). `outputs`: names, or shapes of f32 by name."""
+    typed = {name: x if isinstance(x, tuple) else (x.dtype, x.shape) for name, x in inputs.items()}
     graph = helper.make_graph(
         nodes, "g",
-        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-         for name, x in inputs.items()],
-        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+         for name, (dtype, shape) in typed.items()],
+        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, outputs[name]) if isinstance(outputs, dict)
+         else helper.make_empty_tensor_value_info(name) for name in outputs],
         [numpy_helper.from_array(x, name) for name, x in (constants or {}).items()])
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=imports, ir_version=10)

@@ -4,10 +4,9 @@ import ast
 import json
 import pathlib
 import sys
-import tempfile
 import unittest
 
-from support import ROOT
+from support import ROOT, scratch
 
 PEERS = ROOT / "bench" / "peers"
 sys.path.insert(0, str(PEERS))
@@ -18,11 +17,10 @@ class Texts(unittest.TestCase):
     def test_sentences_are_those_of_all_paragraphs_each_once(self):
         contexts = ["One is here. Two (2.5) is \"there\".  Is it?", "Is it? No e.g. here", "A"]
         data = {"data": [{"paragraphs": [{"context": context} for context in contexts]}]}
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "d.json")
-            path.write_text(json.dumps(data), encoding="utf-8")
-            self.assertEqual(embed.sentences(path),
-                             ["One is here.", 'Two (2.5) is "there".', "Is it?", "No e.g. here", "A"])
+        path = scratch(self) / "d.json"
+        path.write_text(json.dumps(data), encoding="utf-8")
+        self.assertEqual(embed.sentences(path),
+                         ["One is here.", 'Two (2.5) is "there".', "Is it?", "No e.g. here", "A"])
 
     def test_they_are_spread_evenly(self):
         self.assertEqual(embed.spread(list(range(10)), 4), [0, 2, 5, 7])
@@ -33,10 +31,9 @@ class Texts(unittest.TestCase):
         makers = next(node.value for node in ast.walk(source)
                       if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "makers")
         options = type("Options", (), {"onnx": pathlib.Path("o"), "source": pathlib.Path("s"), "engines": []})
-        with tempfile.TemporaryDirectory() as folder:
-            options.work = pathlib.Path(folder)
-            (options.work / "int8").mkdir()
-            (options.work / "int8" / "model.onnx").touch()
-            models = embed.make_models(options, None)
+        options.work = scratch(self)
+        (options.work / "int8").mkdir()
+        (options.work / "int8" / "model.onnx").touch()
+        models = embed.make_models(options, None)
         self.assertEqual(set(models), set(embed.ENGINES))
         self.assertEqual({kind for kind, _ in models.values()}, {"bertcl", *(key.value for key in makers.keys)})

@@ -13,10 +13,10 @@ import unittest
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from onnxruntime.quantization import CalibrationMethod
 from onnxruntime.quantization.calibrate import create_calibrator
-from support import BERTCL, MODEL, VOCABULARY, Batches, bertcl
+from support import BERTCL, MODEL, VOCABULARY, Batches, bertcl, model_of, scratch
 
 
 
@@ -60,21 +60,14 @@ def tables_model(path):
     normal = random.standard_normal((30522, 24)).astype(np.float32)
     tables = {"normal": normal, "one_sided": np.abs(normal) ** 3, "gelu": np.maximum(normal, -0.17),
               "outliers": np.where(np.abs(normal) > 4, normal * 20, normal), "tiny": normal * 1e-6}
-    nodes, weights = [], []
+    nodes, weights = [], {}
     for name, table in tables.items():
-        weights += [numpy_helper.from_array(table.astype(np.float32), name + "_table"),
-                    numpy_helper.from_array(random.standard_normal((24, 8)).astype(np.float32),
-                                            name + "_weight")]
+        weights[name + "_table"] = table.astype(np.float32)
+        weights[name + "_weight"] = random.standard_normal((24, 8)).astype(np.float32)
         nodes += [helper.make_node("Gather", [name + "_table", "input_ids"], [name]),
                   helper.make_node("MatMul", [name, name + "_weight"], [name + "_out"])]
-    outputs = [name + "_out" for name in tables]
-    graph = helper.make_graph(
-        nodes, "tables",
-        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "seq"])],
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", "seq", 8]) for n in outputs],
-        weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-              path)
+    onnx.save(model_of(nodes, {"input_ids": (np.int64, ["batch", "seq"])},
+                       {name + "_out": ["batch", "seq", 8] for name in tables}, weights), path)
 
 
 def bertcl_ranges(model, questions, *options):
@@ -105,9 +98,9 @@ def onnxruntime_ranges(model, questions, method, inputs, together=1, **options):
 class Calibrators(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        folder = scratch(cls)
         cls.questions = Questions(folder, [20, 5, 61, 33, 90, 7, 48, 12, 75])
-        cls.tables = pathlib.Path(folder) / "tables.onnx"
+        cls.tables = folder / "tables.onnx"
         tables_model(cls.tables)
 
     def compare(self, model, found, expected, tolerance):
@@ -166,16 +159,15 @@ class Calibrators(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"}
 
         def peak(count):  # MiB resident at most
-            with tempfile.TemporaryDirectory() as folder:
-                questions = Questions(folder, [100] * count)
-                process = subprocess.Popen(
-                    [BERTCL, "quantize", MODEL, "-o", pathlib.Path(folder) / "q.onnx", "--data",
-                     questions.path, "--samples", "0", "--method", "percentile"],
-                    stdout=subprocess.DEVNULL, env=environment)
-                _, status, usage = os.wait4(process.pid, 0)
-                process.returncode = os.waitstatus_to_exitcode(status)
-                self.assertEqual(process.returncode, 0)
-                return usage.ru_maxrss / 1024
+            folder = scratch(self)
+            process = subprocess.Popen(
+                [BERTCL, "quantize", MODEL, "-o", folder / "q.onnx", "--data",
+                 Questions(folder, [100] * count).path, "--samples", "0", "--method", "percentile"],
+                stdout=subprocess.DEVNULL, env=environment)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            return usage.ru_maxrss / 1024
 
         # The first run may compile kernels, which takes memory, too.
         few, many = min(peak(5), peak(5)), peak(60)

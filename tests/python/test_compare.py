@@ -5,13 +5,12 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 import types
 import unittest
 from unittest import mock
 
 import numpy as np
-from support import BERTCL, ROOT
+from support import BERTCL, ROOT, scratch
 
 import make_bert
 
@@ -86,9 +85,9 @@ class Models(unittest.TestCase):
     @mock.patch("sys.stderr", io.StringIO())  # "making ..."
     def test_weights_have_7_bits_where_sums_of_other_engines_saturate(self):
         for flags, reduced in (["avx2"], True), (["avx2", "avx_vnni"], False), (["avx512_vnni"], False):
-            with self.subTest(flags=flags), tempfile.TemporaryDirectory() as folder:
+            with self.subTest(flags=flags):
                 options = types.SimpleNamespace(size="default", fp32=None, int8=None, precisions=["int8"])
-                with mock.patch.multiple(compare, ROOT=pathlib.Path(folder), run=mock.DEFAULT,
+                with mock.patch.multiple(compare, ROOT=scratch(self), run=mock.DEFAULT,
                                          cpu_name=lambda: ("a cpu", flags)) as patched:
                     files = compare.models(options)
                 command = patched["run"].call_args.args[0]
@@ -136,29 +135,27 @@ class Answers(unittest.TestCase):
 
 class Streams(unittest.TestCase):
     def test_batches_lie_at_equal_distances(self):
-        with tempfile.TemporaryDirectory() as folder:
-            model = pathlib.Path(folder) / "model.onnx"
-            make_bert.save(make_bert.build(make_bert.Spec.of_size("tiny", vocabulary=30522)), model)
-            lengths = {}
-            for windows in (1, 40, 100000):
-                done = subprocess.run(
-                    [BERTCL.parent / "bench" / "bench_stream", model, ROOT / "data" / "sample-v2.0.json",
-                     ROOT / "models" / "minilm-l6-squad" / "vocab.txt", str(windows), "8", "fp32", "1"],
-                    capture_output=True, text=True, check=True)
-                lengths[windows] = json.loads(done.stdout)["lengths"]
+        model = scratch(self) / "model.onnx"
+        make_bert.save(make_bert.build(make_bert.Spec.of_size("tiny", vocabulary=30522)), model)
+        lengths = {}
+        for windows in (1, 40, 100000):
+            done = subprocess.run(
+                [BERTCL.parent / "bench" / "bench_stream", model, ROOT / "data" / "sample-v2.0.json",
+                 ROOT / "models" / "minilm-l6-squad" / "vocab.txt", str(windows), "8", "fp32", "1"],
+                capture_output=True, text=True, check=True)
+            lengths[windows] = json.loads(done.stdout)["lengths"]
         batches = [lengths[100000][first:first + 8] for first in range(0, len(lengths[100000]), 8)]
         self.assertGreater(len(batches), 10)
         self.assertEqual(lengths[1], batches[0])
         self.assertEqual(lengths[40], sum((batches[i * len(batches) // 5] for i in range(5)), []))
 
     def test_tokens_are_those_of_the_batches(self):
-        with tempfile.TemporaryDirectory() as folder:
-            lengths = pathlib.Path(folder) / "lengths.json"
-            lengths.write_text(json.dumps([5, 9, 1, 1, 1, 1, 1, 1, 9, 2]))
-            tokens = {(engine, order): compare.Stream(engine, None, "int8", order, lengths, None,
-                                                      pathlib.Path(folder)).tokens()
-                      for engine, order in (("bertcl", "as read"), ("bertcl", "padded to 384"),
-                                            ("openvino", "as read"), ("openvino", "sorted"))}
+        folder = scratch(self)
+        lengths = folder / "lengths.json"
+        lengths.write_text(json.dumps([5, 9, 1, 1, 1, 1, 1, 1, 9, 2]))
+        tokens = {(engine, order): compare.Stream(engine, None, "int8", order, lengths, None, folder).tokens()
+                  for engine, order in (("bertcl", "as read"), ("bertcl", "padded to 384"),
+                                        ("openvino", "as read"), ("openvino", "sorted"))}
         self.assertEqual(tokens, {("bertcl", "as read"): (31, 31), ("bertcl", "padded to 384"): (31, 3840),
                                   ("openvino", "as read"): (31, 8 * 9 + 2 * 9),
                                   ("openvino", "sorted"): (31, 8 * 9 + 2 * 1)})

@@ -6,8 +6,9 @@ import unittest
 
 import numpy as np
 import onnx
-from support import (CALIBRATION, MODEL, SAMPLE, VOCABULARY, Reference, bertcl, bertcl_run, inspect, needs, scratch,
-                     worst)
+from onnx import helper
+from support import (CALIBRATION, MODEL, SAMPLE, VOCABULARY, Reference, bertcl, bertcl_run, inspect, model_of, needs,
+                     scratch, worst)
 
 import make_bert
 
@@ -32,6 +33,13 @@ def run_torch(path, inputs):
     with torch.no_grad():
         outputs = onnx_module.OnnxModule(path)({n: torch.from_numpy(x) for n, x in inputs.items()})
     return {name: x.numpy() for name, x in outputs.items()}
+
+
+def pair_on(x, constants, **attributes):
+    """y: x after QuantizeLinear and DequantizeLinear with scale s and zero point z."""
+    return model_of([helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], **attributes),
+                     helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], **attributes)],
+                    {"x": x}, ["y"], constants)
 
 
 class Folder(unittest.TestCase):
@@ -61,15 +69,7 @@ class FakeQuantizers(unittest.TestCase):
         for scale, zero_point, kind in ((0.25, 3, "uint8"), (0.1, 0, "int8"), (0.37, 255, "uint8")):
             with self.subTest(scale=scale, zero_point=zero_point, kind=kind):
                 x = (steps * scale).astype(np.float32)
-                nodes = [onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
-                         onnx.helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])]
-                tensor = onnx.numpy_helper.from_array
-                values = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [len(x)])
-                          for n in "xy"]
-                graph = onnx.helper.make_graph(nodes, "pair", values[:1], values[1:], [
-                    tensor(np.float32(scale), "s"), tensor(np.array(zero_point, kind), "z")])
-                model = onnx.helper.make_model(graph, ir_version=10, opset_imports=[
-                    onnx.helper.make_opsetid("", 17)])
+                model = pair_on(x, dict(s=np.float32(scale), z=np.array(zero_point, kind)))
                 expected = Reference(model.SerializeToString()).run({"x": x})["y"]
                 module = onnx_module.OnnxModule(model)
                 with torch.no_grad():
@@ -144,22 +144,15 @@ class Modules(Folder):
     def test_activations_with_a_scale_for_each_channel(self):
         random = np.random.default_rng(1)
         x = random.standard_normal((2, 5, 3), dtype=np.float32)
-        tensor, node = onnx.numpy_helper.from_array, onnx.helper.make_node
-        values = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, x.shape) for n in "xy"]
-        graph = onnx.helper.make_graph(
-            [node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=2),
-             node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=2)], "pair", values[:1], values[1:],
-            [tensor(np.array([0.5, 0.1, 0.01], np.float32), "s"), tensor(np.array([0, 9, 128], "uint8"), "z")])
-        model = onnx.helper.make_model(graph, ir_version=10,
-                                       opset_imports=[onnx.helper.make_opsetid("", 17)])
+        model = pair_on(x, dict(s=np.array([0.5, 0.1, 0.01], np.float32), z=np.array([0, 9, 128], "uint8")), axis=2)
         module = onnx_module.OnnxModule(model)
         with torch.no_grad():
             found = module({"x": torch.from_numpy(x)})["y"].numpy()
         np.testing.assert_array_equal(found, Reference(model.SerializeToString()).run({"x": x})["y"])
-        for attribute in (a for n in graph.node for a in n.attribute):
+        for attribute in (a for n in model.graph.node for a in n.attribute):
             attribute.i = 1
         with self.assertRaisesRegex(ValueError, "only the last axis"):
-            onnx_module.OnnxModule(onnx.helper.make_model(graph))({"x": torch.zeros(2, 3, 5)})
+            onnx_module.OnnxModule(model)({"x": torch.zeros(2, 3, 5)})
 
     def test_weights_keep_to_the_bits_of_the_file(self):
         scale, weight = torch.tensor([0.1, 0.2]), torch.tensor([[6.4, 0.2], [0.1, -12.8]])

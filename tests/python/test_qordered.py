@@ -2,14 +2,12 @@
 """A layer in the QOrdered operators of ONNX Runtime's transformer optimizer: which kernels it becomes, and
 what it gives against NumPy (ONNX Runtime has these operators on NVIDIA devices only)."""
 import math
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
-from support import bertcl_run, inspect
+from onnx import helper
+from support import bertcl_run, inspect, model_of, scratch
 
 BATCH, SEQ, HIDDEN, HEADS = 3, 16, 32, 4
 SCALES = dict(s_x=0.02, s_q=0.03, s_k=0.03, s_v=0.02, s_scores=0.05, s_weights=1 / 127, s_mixed=0.01,
@@ -61,14 +59,9 @@ class Layer:
                  **rows),
             node("QOrderedGelu", ["wide", "s_wide", "s_gelu"], "gelu", order_X=1, order_Y=1),
             node("DequantizeWithOrder", ["gelu", "s_gelu"], "y", order_input=1, order_output=1, to=1)]
-        graph = helper.make_graph(
-            nodes, "layer",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq", HIDDEN]),
-             helper.make_tensor_value_info("mask", TensorProto.INT32, ["batch", "seq"])],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", "seq", HIDDEN])],
-            [numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items()])
-        imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-        onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8), path)
+        axes = ["batch", "seq"]
+        onnx.save(model_of(nodes, {"x": (np.float32, [*axes, HIDDEN]), "mask": (np.int32, axes)},
+                           {"y": [*axes, HIDDEN]}, {n: np.asarray(v) for n, v in constants.items()}), path)
 
     def matmul(self, q, scale, name):
         sums = q.astype(np.int32) @ self.weights[name].astype(np.int32)
@@ -97,11 +90,10 @@ class Layer:
 class QOrdered(unittest.TestCase):
     def test_a_layer_runs_in_integers(self):
         layer = Layer()
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "layer.onnx"
-            layer.save(path)
-            found = bertcl_run(path, dict(x=layer.x, mask=layer.mask), "--keep-padding")["y"]
-            report = inspect(path, "--seq", "16")
+        path = scratch(self) / "layer.onnx"
+        layer.save(path)
+        found = bertcl_run(path, dict(x=layer.x, mask=layer.mask), "--keep-padding")["y"]
+        report = inspect(path, "--seq", "16")
         expected = layer.expected()
         self.assertGreater(np.ptp(expected), 50 * SCALES["s_gelu"])
         steps = np.abs(found - expected)[layer.mask.astype(bool)] / SCALES["s_gelu"]

@@ -7,8 +7,8 @@ import unittest
 import numpy as np
 import onnx
 from c_session import Session
-from onnx import TensorProto, helper, numpy_helper
-from support import ROOT, Reference, bertcl, inspect, scratch, worst
+from onnx import helper
+from support import ROOT, Reference, bertcl, inspect, model_of, scratch, worst
 
 import make_bert
 
@@ -81,14 +81,10 @@ class QuantizeOptions(unittest.TestCase):
                  ("MatMul", "h w1", "a"), ("Relu", "a", "r"), ("MatMul", "r w2", "c"), ("Add", "x c", "sum"),
                  ("LayerNormalization", "sum gamma beta", "z"), ("MatMul", "z w3", "y")]
         axes = ["batch", "seq"]
-        graph = helper.make_graph(
-            [helper.make_node(op, operands.split(), [result]) for op, operands, result in nodes], "g",
-            [helper.make_tensor_value_info("input_ids", TensorProto.INT64, axes)],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [*axes, 8])],
-            [numpy_helper.from_array(random_values(shape).astype(np.float32), name)
-             for name, shape in weights.items()])
         source, path = self.folder / "no-bias.onnx", self.folder / "no-bias-int8.onnx"
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), source)
+        onnx.save(model_of([helper.make_node(op, operands.split(), [result]) for op, operands, result in nodes],
+                           {"input_ids": (np.int64, axes)}, {"y": [*axes, 8]},
+                           {name: random_values(shape).astype(np.float32) for name, shape in weights.items()}), source)
         texts = self.folder / "texts.txt"
         texts.write_text("a first text\nand another one\n")
         inputs = {"input_ids": self.inputs["input_ids"]}

@@ -6,8 +6,8 @@ import unittest
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
-from support import bertcl, scratch
+from onnx import helper
+from support import bertcl, model_of, scratch
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(200))]
 IDS = {word: i for i, word in enumerate(WORDS)}
@@ -35,13 +35,9 @@ class Texts(unittest.TestCase):
         self.folder.joinpath("texts.txt").write_text("\n".join(self.texts) + "\n")
 
     def save(self, nodes, outputs, seq="s", **constants):
-        graph = helper.make_graph(
-            [node("Gather", "table input_ids", "vectors", axis=0), *nodes], "g",
-            [helper.make_tensor_value_info(name, TensorProto.INT64, ["b", seq]) for name in INPUTS],
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()],
-            [numpy_helper.from_array(np.array(value), name) for name, value in
-             {"table": TABLE, **constants}.items()])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        model = model_of([node("Gather", "table input_ids", "vectors", axis=0), *nodes],
+                         dict.fromkeys(INPUTS, (np.int64, ["b", seq])), outputs,
+                         {name: np.array(value) for name, value in {"table": TABLE, **constants}.items()})
         onnx.checker.check_model(model)
         onnx.save(model, self.folder / "model.onnx")
 

@@ -6,7 +6,6 @@ import pathlib
 import random
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 from support import BERTCL, needs, scratch
@@ -84,11 +83,10 @@ class SentenceTransformerTest(unittest.TestCase):
 
     def test_the_command_gives_the_same(self):
         texts = [" ".join(text.split()) for text in TEXTS]
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "vectors.npy")
-            subprocess.run([BERTCL, "embed", self.folder / "model.onnx", "-", "-o", path], check=True,
-                           input="".join(text + "\n" for text in texts), text=True, capture_output=True)
-            self.assert_close(np.load(path), GOLDEN["vectors"])
+        path = scratch(self) / "vectors.npy"
+        subprocess.run([BERTCL, "embed", self.folder / "model.onnx", "-", "-o", path], check=True,
+                       input="".join(text + "\n" for text in texts), text=True, capture_output=True)
+        self.assert_close(np.load(path), GOLDEN["vectors"])
 
     def test_the_program_compares_texts_alike(self):
         golden = GOLDEN["similarities"]
@@ -216,13 +214,12 @@ class SentenceTransformerTest(unittest.TestCase):
             bertcl.SentenceTransformer(hub / "other", pooling="mean")
 
     def test_pooling_has_to_be_known(self):
-        with tempfile.TemporaryDirectory() as folder:
-            bare = pathlib.Path(folder)
-            (bare / "model.onnx").symlink_to(self.folder / "model.onnx")
-            shutil.copy(self.folder / "vocab.txt", bare)
-            with self.assertRaisesRegex(bertcl.Error, "pooling='mean'"):
-                bertcl.SentenceTransformer(bare)
-            model = bertcl.SentenceTransformer(bare, pooling="mean", normalize=True)
-            self.assert_close(model.encode(TEXTS[:2]), GOLDEN["vectors"][:2])
-            with self.assertRaisesRegex(ValueError, "unknown prompt 'query'"):
-                model.encode("a", prompt_name="query")
+        bare = scratch(self)
+        (bare / "model.onnx").symlink_to(self.folder / "model.onnx")
+        shutil.copy(self.folder / "vocab.txt", bare)
+        with self.assertRaisesRegex(bertcl.Error, "pooling='mean'"):
+            bertcl.SentenceTransformer(bare)
+        model = bertcl.SentenceTransformer(bare, pooling="mean", normalize=True)
+        self.assert_close(model.encode(TEXTS[:2]), GOLDEN["vectors"][:2])
+        with self.assertRaisesRegex(ValueError, "unknown prompt 'query'"):
+            model.encode("a", prompt_name="query")

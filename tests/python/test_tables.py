@@ -4,8 +4,6 @@ Q/DQ model; each reads the files of the other."""
 import contextlib
 import json
 import logging
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
@@ -17,7 +15,7 @@ from onnxruntime.quantization.calibrate import TensorData, load_tensors_data
 from onnxruntime.quantization.CalTableFlatBuffers.TrtTable import TrtTable
 from onnxruntime.quantization.quant_utils import write_calibration_table
 from qdq import Quantization, differences, folded
-from support import ROOT, SHARED, bertcl, scratch
+from support import ROOT, SHARED, bertcl, model_of, scratch
 
 DEFAULT_MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
 INTEROP = SHARED / "interop" / "A_whole_model"
@@ -237,29 +235,20 @@ class Comparison(unittest.TestCase):
     """What the comparison rests on finds differences of one bit."""
 
     def test_one_step_of_one_weight(self):
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
-            table = folder / "t.json"
-            table.write_text(json.dumps({"x": [-1, 1]}))
-            weight = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
-            model = onnx.helper.make_model(
-                onnx.helper.make_graph(
-                    [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="matmul")], "g",
-                    [onnx.helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
-                    [onnx.helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])],
-                    [numpy_helper.from_array(weight, "w")]),
-                opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
-            onnx.save(model, folder / "m.onnx")
-            bertcl("quantize", folder / "m.onnx", "-o", folder / "q.onnx", "--read-table", table)
-            expected = Quantization(folder / "q.onnx")
-            self.assertEqual(differences(expected, expected), [])
-            for name, change in ("w_quantized", np.int8(1)), ("x_scale", np.float32(1e-9)), \
-                                ("x_zero_point", np.uint8(1)):
-                damaged = onnx.load(folder / "q.onnx")
-                tensor = next(t for t in damaged.graph.initializer if t.name == name)
-                value = numpy_helper.to_array(tensor).copy()
-                value.reshape(-1)[0] += change
-                tensor.CopyFrom(numpy_helper.from_array(value, name))
-                onnx.save(damaged, folder / "d.onnx")
-                self.assertEqual(len(differences(expected, Quantization(folder / "d.onnx"))), 1,
-                                 name)
+        folder = scratch(self)
+        table = folder / "t.json"
+        table.write_text(json.dumps({"x": [-1, 1]}))
+        weight = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+        onnx.save(model_of([onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="matmul")],
+                           {"x": (np.float32, ["n", 4])}, {"y": ["n", 3]}, {"w": weight}, opset=13), folder / "m.onnx")
+        bertcl("quantize", folder / "m.onnx", "-o", folder / "q.onnx", "--read-table", table)
+        expected = Quantization(folder / "q.onnx")
+        self.assertEqual(differences(expected, expected), [])
+        for name, change in ("w_quantized", np.int8(1)), ("x_scale", np.float32(1e-9)), ("x_zero_point", np.uint8(1)):
+            damaged = onnx.load(folder / "q.onnx")
+            tensor = next(t for t in damaged.graph.initializer if t.name == name)
+            value = numpy_helper.to_array(tensor).copy()
+            value.reshape(-1)[0] += change
+            tensor.CopyFrom(numpy_helper.from_array(value, name))
+            onnx.save(damaged, folder / "d.onnx")
+            self.assertEqual(len(differences(expected, Quantization(folder / "d.onnx"))), 1, name)

@@ -2,8 +2,6 @@
 """Data of training: windows of questions, texts with labels, and the classes that labels mean."""
 import argparse
 import json
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
@@ -33,27 +31,26 @@ class Windows(unittest.TestCase):
 
     def test_text_is_normalized_as_the_configuration_says(self):
         def tokens(**config):
-            pathlib.Path(folder, "tokenizer_config.json").write_text(json.dumps(config))
+            (folder / "tokenizer_config.json").write_text(json.dumps(config))
             options = argparse.Namespace(vocab=None, cased=False)
-            return task_data.tokenizer_of(options, pathlib.Path(folder)).encode("Café 中国").tokens[1:-1]
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "vocab.txt").write_text("\n".join(
-                ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "café", "Café", "中", "国", "中国")))
-            self.assertEqual(tokens(), ["cafe", "中", "国"])
-            self.assertEqual(tokens(strip_accents=False), ["café", "中", "国"])
-            self.assertEqual(tokens(do_lower_case=False), ["Café", "中", "国"])
-            self.assertEqual(tokens(tokenize_chinese_chars=False), ["cafe", "中国"])
+            return task_data.tokenizer_of(options, folder).encode("Café 中国").tokens[1:-1]
+        folder = scratch(self)
+        (folder / "vocab.txt").write_text("\n".join(
+            ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "café", "Café", "中", "国", "中国")))
+        self.assertEqual(tokens(), ["cafe", "中", "国"])
+        self.assertEqual(tokens(strip_accents=False), ["café", "中", "国"])
+        self.assertEqual(tokens(do_lower_case=False), ["Café", "中", "国"])
+        self.assertEqual(tokens(tokenize_chinese_chars=False), ["cafe", "中国"])
 
     def test_have_the_special_tokens_of_the_tokenizer(self):
         """A context that fits: the pair as the tokenizer encodes it, of RoBERTa and of BERT."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "tokenizer.json")
-            xlm_roberta(["Who wrote it ?", "Ada wrote it in 1843 , they say ."]).save(str(path))
-            options = argparse.Namespace(vocab=None, cased=False)
-            of_roberta = task_data.tokenizer_of(options, path.parent)
-            options.cased = True
-            with self.assertRaisesRegex(ValueError, "--cased goes with a vocab.txt"):
-                task_data.tokenizer_of(options, path.parent)
+        path = scratch(self) / "tokenizer.json"
+        xlm_roberta(["Who wrote it ?", "Ada wrote it in 1843 , they say ."]).save(str(path))
+        options = argparse.Namespace(vocab=None, cased=False)
+        of_roberta = task_data.tokenizer_of(options, path.parent)
+        options.cased = True
+        with self.assertRaisesRegex(ValueError, "--cased goes with a vocab.txt"):
+            task_data.tokenizer_of(options, path.parent)
         for tokenizer in of_roberta, squad_data.load_tokenizer(VOCABULARY):
             context = "Ada wrote it in 1843 , they say ."
             question = squad_data.Question("a", "Who wrote it ?", context, [("they", context.find("they"))])
@@ -66,13 +63,13 @@ class Windows(unittest.TestCase):
             self.assertEqual(squad_data.answer(question, [window], [logits], False), "they")
 
     def test_of_lines(self):
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "a.txt").write_text("the cat\n\n the dog\n")
-            options = argparse.Namespace(data=[f"{folder}/a.txt"], limit=None, vocab=None, cased=False, max_length=9)
-            self.assertEqual([(len(e.ids), e.labels) for e in task_data.load(options, MODEL.parent)], [(4, ())] * 2)
-            options.data.append("b.tsv")
-            with self.assertRaisesRegex(ValueError, "cannot be mixed"):
-                task_data.load(options, MODEL.parent)
+        folder = scratch(self)
+        (folder / "a.txt").write_text("the cat\n\n the dog\n")
+        options = argparse.Namespace(data=[f"{folder}/a.txt"], limit=None, vocab=None, cased=False, max_length=9)
+        self.assertEqual([(len(e.ids), e.labels) for e in task_data.load(options, MODEL.parent)], [(4, ())] * 2)
+        options.data.append("b.tsv")
+        with self.assertRaisesRegex(ValueError, "cannot be mixed"):
+            task_data.load(options, MODEL.parent)
 
     def test_labels_and_best_windows(self):
         tokenizer = squad_data.load_tokenizer(VOCABULARY)
@@ -99,13 +96,12 @@ class Windows(unittest.TestCase):
         self.assertEqual(load(SAMPLE, CALIBRATION), load(SAMPLE) + load(CALIBRATION))
         with self.assertRaisesRegex(ValueError, "cannot be mixed"):
             load(SAMPLE, "texts.tsv")
-        with tempfile.TemporaryDirectory() as folder:
-            files = [pathlib.Path(folder) / name for name in ("a.tsv", "b.tsv")]
-            files[0].write_text("one\tpos\ntwo\tneg\n")
-            files[1].write_text("three\tneutral\nfour\tneg\n")
-            options = argparse.Namespace(data=[str(f) for f in files], limit=None, vocab=None, cased=False,
-                                         max_length=9)
-            labels = [e.labels for e in task_data.load(options, MODEL.parent)]
+        folder = scratch(self)
+        files = [folder / name for name in ("a.tsv", "b.tsv")]
+        files[0].write_text("one\tpos\ntwo\tneg\n")
+        files[1].write_text("three\tneutral\nfour\tneg\n")
+        options = argparse.Namespace(data=[*map(str, files)], limit=None, vocab=None, cased=False, max_length=9)
+        labels = [e.labels for e in task_data.load(options, MODEL.parent)]
         self.assertEqual(labels, [(1,), (0,), (2,), (0,)])
 
     def test_scores(self):

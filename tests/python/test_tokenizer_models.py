@@ -2,14 +2,12 @@
 """Models with tokenizers that are not BERT's, fed with texts: each of the model's inputs gets what
 Hugging Face's tokenizer gives, and answers are cut from the text as they stand there."""
 import json
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
-from support import bertcl
+from onnx import TensorProto, helper
+from support import bertcl, model_of, scratch
 from tokenizer_makers import TOKENIZERS
 
 TEXTS = ["The caf\u00e9 of K\u00f6ln, in 1823,  cost 3.14 \u20ac a day.", "Who? Ren\u00e9\u2019s \U0001f600 friend."] * 40
@@ -28,22 +26,17 @@ def save_model(path, words, inputs, weights=None):
                   helper.make_node("Add", [total, f"{name}_u"], [f"{name}_sum"])]
         total = f"{name}_sum"
     nodes.append(helper.make_node("Identity", [total], ["logits"]))
-    graph = helper.make_graph(
-        nodes, "table", [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "seq"])
-                         for name in inputs],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "seq", 2])],
-        [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([-1]), "last")])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(model_of(nodes, dict.fromkeys(inputs, (np.int64, ["batch", "seq"])), {"logits": ["batch", "seq", 2]},
+                       {"table": table, "last": np.array([-1])}), path)
     return table
 
 
 class TokenizerModels(unittest.TestCase):
     def each_tokenizer(self):
         for name in ("roberta", "xlm_roberta", "modern_bert"):
-            with tempfile.TemporaryDirectory() as folder:
-                tokenizer = TOKENIZERS[name](TEXTS)
-                tokenizer.save(str(pathlib.Path(folder) / "tokenizer.json"))
-                yield tokenizer, pathlib.Path(folder)
+            tokenizer, folder = TOKENIZERS[name](TEXTS), scratch(self)
+            tokenizer.save(str(folder / "tokenizer.json"))
+            yield tokenizer, folder
 
     def test_inputs_are_those_that_the_model_has(self):
         texts = [(TEXTS[0], None), (TEXTS[1], None), (TEXTS[1], TEXTS[0])]

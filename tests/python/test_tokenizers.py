@@ -8,9 +8,9 @@ import pathlib
 import random
 import struct
 import subprocess
-import tempfile
 import unittest
 
+from support import scratch
 from tokenizer_makers import (TOKENIZERS, bert, random_texts, roberta, sentence_piece, sentencepiece)
 from tokenizers import Tokenizer, normalizers
 
@@ -88,26 +88,27 @@ class Tokenizers(unittest.TestCase):
         self.assertEqual([0] * head + [segments] * (len(pair.ids) - head), pair.type_ids)
 
     def test_trained_tokenizers(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for name, make in TOKENIZERS.items():
-                with self.subTest(tokenizer=name):
-                    tokenizer = make(self.train)
-                    path = pathlib.Path(folder) / f"{name}.json"
-                    tokenizer.save(str(path))
-                    tokenizer = Tokenizer.from_file(str(path))
-                    whole = name in ("bert", "roberta", "xlm_roberta")
-                    texts = (self.texts if whole else self.texts[::5]) + self.random
-                    tokens = self.compare(tokenizer, path, texts)
-                    self.check_pairs(tokenizer, path)
-                    print(f"{name}: {tokens} tokens of {len(texts)} texts are equal")
+        folder = scratch(self)
+        for name, make in TOKENIZERS.items():
+            with self.subTest(tokenizer=name):
+                tokenizer = make(self.train)
+                path = folder / f"{name}.json"
+                tokenizer.save(str(path))
+                tokenizer = Tokenizer.from_file(str(path))
+                whole = name in ("bert", "roberta", "xlm_roberta")
+                texts = (self.texts if whole else self.texts[::5]) + self.random
+                tokens = self.compare(tokenizer, path, texts)
+                self.check_pairs(tokenizer, path)
+                print(f"{name}: {tokens} tokens of {len(texts)} texts are equal")
 
     @unittest.skipIf(sentencepiece is None, "the Python package sentencepiece is not installed")
     def test_sentence_piece(self):
         for options, texts in (({}, self.texts[::2]), ({"byte_fallback": True}, self.texts[:200]),
                                ({"normalization_rule_name": "nmt_nfkc_cf"}, self.texts[:200])):
-            with self.subTest(**options), tempfile.TemporaryDirectory() as folder:
+            with self.subTest(**options):
+                folder = scratch(self)
                 tokenizer, model = sentence_piece(self.train[:150], folder, **options)
-                path = pathlib.Path(folder) / "tokenizer.json"
+                path = folder / "tokenizer.json"
                 tokenizer.save(str(path))
                 tokens = self.compare(tokenizer, path, texts + self.random)
                 self.compare(tokenizer, model, texts[:200] + self.random[:5000])
@@ -117,33 +118,31 @@ class Tokenizers(unittest.TestCase):
 
     def test_merges(self):
         tokenizer = roberta(self.train[:100])
-        with tempfile.TemporaryDirectory() as folder:
-            tokenizer.model.save(folder)
-            path = pathlib.Path(folder) / "vocab.json"
-            vocab = json.loads(path.read_text())
-            vocab["<mask>"] = len(vocab)
-            path.write_text(json.dumps(vocab))
-            self.compare(tokenizer, path, self.texts[:200] + self.random[:2000])
-            self.check_pairs(tokenizer, path)
+        folder = scratch(self)
+        tokenizer.model.save(str(folder))
+        path = folder / "vocab.json"
+        vocab = json.loads(path.read_text())
+        vocab["<mask>"] = len(vocab)
+        path.write_text(json.dumps(vocab))
+        self.compare(tokenizer, path, self.texts[:200] + self.random[:2000])
+        self.check_pairs(tokenizer, path)
 
     def test_ill_formed_text(self):
         tokenizer = roberta(self.train[:100])
         generator = random.Random(3)
         texts = [bytes(generator.choice(b"ab \xc3\xa9\xe2\x82\xac\xf0\x9f\x92\xed\xa0\xc0\xff")
                        for _ in range(generator.randrange(20))) for _ in range(2000)]
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "tokenizer.json"
-            tokenizer.save(str(path))
-            made = list(lists(encode(path, texts)))[6:]
-            for text, ids, places in zip(texts, made[::2], made[1::2]):
-                want = tokenizer.encode(text.decode(errors="replace"), add_special_tokens=False)
-                self.assertEqual((ids, list(zip(places[::2], places[1::2]))), (want.ids, want.offsets), text)
+        path = scratch(self) / "tokenizer.json"
+        tokenizer.save(str(path))
+        made = list(lists(encode(path, texts)))[6:]
+        for text, ids, places in zip(texts, made[::2], made[1::2]):
+            want = tokenizer.encode(text.decode(errors="replace"), add_special_tokens=False)
+            self.assertEqual((ids, list(zip(places[::2], places[1::2]))), (want.ids, want.offsets), text)
 
     def test_a_difference_is_found(self):
         tokenizer = bert(self.train[:50])
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "tokenizer.json"
-            tokenizer.save(str(path))
-            tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=False)
-            with self.assertRaises(AssertionError), contextlib.redirect_stdout(io.StringIO()):
-                self.compare(tokenizer, path, ["caf\u00e9"])
+        path = scratch(self) / "tokenizer.json"
+        tokenizer.save(str(path))
+        tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=False)
+        with self.assertRaises(AssertionError), contextlib.redirect_stdout(io.StringIO()):
+            self.compare(tokenizer, path, ["caf\u00e9"])
