@@ -8,6 +8,7 @@
 #include <random>
 
 #include "ops/interpret.hpp"
+#include "tests/support/matchers.hpp"
 #include "text_model.hpp"
 
 namespace bertcl::onnx_io {
@@ -257,8 +258,7 @@ node { name: 'n' op_type: 'DequantizeWithOrder' domain: 'com.microsoft' input: [
 )" + scale("s", "0.5"));
   add_value(*model.mutable_graph()->add_input(), "x", int8_type, {"4", "31"});
   add_value(*model.mutable_graph()->add_output(), "y", float_type, {"4", "31"});
-  EXPECT_NE(tests::failure(model).find("order 2 needs an extent divisible by 32, found 31"),
-            std::string::npos)
+  EXPECT_THAT(tests::failure(model), HasSubstr("order 2 needs an extent divisible by 32, found 31"))
       << tests::failure(model);
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass on a graph written as text, compared with the graph that should come out.
 #pragma once
-#include <gtest/gtest.h>
-
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -12,6 +10,7 @@
 #include "ir/text.hpp"
 #include "ops/verify.hpp"
 #include "passes/pass.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 

@@ -34,14 +34,14 @@ std::string unmasked(const std::vector<std::string>& lengths) {
 TEST(AttentionRows, AnInputHasThem) {
   EXPECT_UNCHANGED(find_attention(), unmasked({"4"}));
   const std::string text = after(find_attention(), unmasked({"seq"}));
-  EXPECT_NE(text.find("attention(%x0, "), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("attention(%x0, "));
 }
 
 TEST(AttentionRows, AllAreThoseOfTheFirst) {
   const std::string text = after(find_attention(), unmasked({"seq", "k", "seq"}));
-  EXPECT_NE(text.find("attention(%x0, "), std::string::npos) << text;
-  EXPECT_EQ(text.find("attention(%x1, "), std::string::npos) << text;
-  EXPECT_NE(text.find("attention(%x2, "), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("attention(%x0, "));
+  EXPECT_THAT(text, Not(HasSubstr("attention(%x1, ")));
+  EXPECT_THAT(text, HasSubstr("attention(%x2, "));
 }
 
 }  // namespace

@@ -155,8 +155,8 @@ TEST(CausalAttention, AnotherBiasIsAdded) {
   %2: f32[batch, 2, seq, seq] = Add(%1, %alibi)
   %s: f32[batch, 2, seq, seq] = Add(%2, %causal)
 )"));
-  EXPECT_NE(text.find("f32[1, 2, seq, seq] = Add("), std::string::npos) << text;
-  EXPECT_NE(text.find("= attention("), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("f32[1, 2, seq, seq] = Add("));
+  EXPECT_THAT(text, HasSubstr("= attention("));
 }
 
 TEST(CausalAttention, OtherMasksOfPlacesStay) {
@@ -235,10 +235,10 @@ TEST(CausalAttention, AWindowOfFloatsBeyondTheLongestTrialStays) {
   %near: bool[seq, seq] = Greater(%keys, %first)
   %some: bool[seq, seq] = And(%counts, %near)
   %mask: f32[seq, seq] = Where(%some, %zero, %hides))";
-  EXPECT_EQ(after(find_attention(), attention(mask, scaled_and_masked)).find("window"),
-            std::string::npos);
-  EXPECT_EQ(after(find_attention(), attention(mask, scaled_and_masked)).find("attention("),
-            std::string::npos);
+  EXPECT_THAT(after(find_attention(), attention(mask, scaled_and_masked)),
+              Not(HasSubstr("window")));
+  EXPECT_THAT(after(find_attention(), attention(mask, scaled_and_masked)),
+              Not(HasSubstr("attention(")));
 }
 
 TEST(CausalAttention, AMaskThatIsScaledAndShiftedIsFused) {

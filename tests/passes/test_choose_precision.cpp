@@ -91,26 +91,25 @@ TEST(ChoosePrecision, AttentionTellsWhyItStaysInF32) {
         std::tuple{2, "return %y as y, %qkv as z",
                    "bf16: its operands are not results of linear with a single use"}}) {
     const std::string text = after_of(heads, users);
-    EXPECT_NE(text.find(fmt::format("precision_reason = \"{}\"", reason)), std::string::npos)
-        << text;
-    EXPECT_EQ(text.find(": bf16["), std::string::npos) << text;
+    EXPECT_THAT(text, HasSubstr(fmt::format("precision_reason = \"{}\"", reason)));
+    EXPECT_THAT(text, Not(HasSubstr(": bf16[")));
   }
 }
 
 TEST(ChoosePrecision, Fp16IsAMatterOfKernels) {
   const Pass fp16 = choose_precision({ir::DType::f16});
   std::string text = after(fp16, two_norms);
-  EXPECT_NE(text.find("linear(%x, %c0) {precision = \"fp16\"}"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("linear(%x, %c0) {precision = \"fp16\"}"));
   text += after(fp16, packed_attention(2, "return %y as y"));
-  EXPECT_NE(text.find("offsets = [0, 4, 8], precision = \"fp16\""), std::string::npos) << text;
-  EXPECT_EQ(text.find(": f16["), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("offsets = [0, 4, 8], precision = \"fp16\""));
+  EXPECT_THAT(text, Not(HasSubstr(": f16[")));
 }
 
 TEST(ChoosePrecision, F32IsTheDefaultAndTellsWhyNothingElse) {
   EXPECT_UNCHANGED(choose_precision({}), two_norms);
   const std::string text = after(choose_precision({ir::DType::f32, "no unit"}), two_norms);
-  EXPECT_NE(text.find("precision_reason = \"no unit\""), std::string::npos) << text;
-  EXPECT_EQ(text.find("precision ="), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("precision_reason = \"no unit\""));
+  EXPECT_THAT(text, Not(HasSubstr("precision =")));
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default model through the normalize passes: no shape arithmetic is left, and the host
 // computes what ONNX Runtime does.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -14,6 +12,7 @@
 #include "ops/recognize_by_value.hpp"
 #include "passes/pass.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 
@@ -80,7 +79,7 @@ TEST(DefaultModel, NormalizesToTypedMatMuls) {
       EXPECT_TRUE(type.starts_with("f32[batch, seq, ") || type.starts_with("f32[batch, 12, seq, "))
           << type;
     }
-    EXPECT_EQ(ir::str(node->output()->type).find("n0"), std::string::npos) << node->describe();
+    EXPECT_THAT(ir::str(node->output()->type), Not(HasSubstr("n0"))) << node->describe();
   }
   EXPECT_EQ(matmuls, 6 * 8 + 1);
   for (const char* op : {"Shape", "Identity", "Concat"}) EXPECT_EQ(ops.count(op), 0u) << op;

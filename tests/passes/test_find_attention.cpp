@@ -32,7 +32,7 @@ TEST(FindAttention, HeadsThatNoKernelTakesStay) {
     text = std::regex_replace(text, std::regex(", 4\\]"), fmt::format(", {}]", size));
     return std::regex_replace(text, std::regex("2, 4, seq"), fmt::format("2, {}, seq", size));
   };
-  EXPECT_NE(after(find_attention(), of_heads(256)).find("= attention("), std::string::npos);
+  EXPECT_THAT(after(find_attention(), of_heads(256)), HasSubstr("= attention("));
   EXPECT_UNCHANGED(find_attention(), of_heads(257));
 }
 
@@ -101,8 +101,8 @@ TEST(FindAttention, OnlyWhatIsUnderTheFirstMaskIsFused) {
   %@y: f32[batch, seq, 8] = Reshape(%@t))"),
                                std::regex("@"), mask);
   text = after(find_attention(), text + "\n  return %my as y, %ny as z\n}");
-  EXPECT_NE(text.find("attention(%x, %x, %x, %m)"), std::string::npos) << text;
-  EXPECT_EQ(text.find("attention(%x, %x, %x, %n)"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("attention(%x, %x, %x, %m)"));
+  EXPECT_THAT(text, Not(HasSubstr("attention(%x, %x, %x, %n)")));
 }
 
 /// Attention of x [batch, seq, 8] in a graph with these inputs.

@@ -103,7 +103,7 @@ TEST(FindEmbedding, RowsOfPositionsFromAConstantOneOn) {
   EXPECT_FALSE(fused(positions_by_slice(0, "Mul(%seq, %two)", 2)));
   EXPECT_FALSE(fused(positions_by_slice(0, "Identity(%one)"))) << "the same for all";
   const std::string offset = positions_by_slice(2, "Add(%seq, %two)");
-  EXPECT_NE(after(find_embedding(), offset).find("f32[30, 8]"), std::string::npos);
+  EXPECT_THAT(after(find_embedding(), offset), HasSubstr("f32[30, 8]"));
 }
 
 TEST(FindEmbedding, PositionsHaveAsManyRowsAsTheIds) {
@@ -169,7 +169,7 @@ TEST(FindEmbedding, ACastThatMayChangeAnIndexIsNotLeftOut) {
   const std::string widened = "  %index: i64[batch, seq] = Cast(%token_type_ids) {to = \"i64\"}";
   for (const std::string& text :
        {through("i32"), by_casts("i32", widened), by_casts("u8", widened)})
-    EXPECT_NE(after(find_embedding(), text).find("embed_norm"), std::string::npos) << text;
+    EXPECT_THAT(after(find_embedding(), text), HasSubstr("embed_norm")) << text;
   EXPECT_UNCHANGED(find_embedding(), through("bool"));
   EXPECT_UNCHANGED(find_embedding(), through("u8"));
   EXPECT_UNCHANGED(find_embedding(), by_casts("bool", widened));
@@ -216,8 +216,7 @@ TEST(FindEmbedding, IdsOfOtherRowsThanThoseOfAttentionStayOutside) {
 }})",
                        rows);
   };
-  EXPECT_NE(after(find_embedding(), with_attention("batch, seq")).find("embed_norm"),
-            std::string::npos);
+  EXPECT_THAT(after(find_embedding(), with_attention("batch, seq")), HasSubstr("embed_norm"));
   EXPECT_UNCHANGED(find_embedding(), with_attention("batch, k"));
 }
 
@@ -239,7 +238,7 @@ TEST(FindEmbedding, IdsThatNoMaskedAttentionReadsStayOutside) {
 }})",
         rows);
   };
-  EXPECT_NE(after(find_embedding(), with_attention_of("%y")).find("embed_norm"), std::string::npos);
+  EXPECT_THAT(after(find_embedding(), with_attention_of("%y")), HasSubstr("embed_norm"));
   EXPECT_UNCHANGED(find_embedding(), with_attention_of("%x"));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Int8 GEMMs of other spellings than DequantizeLinear -> MatMul become linear_q.
 #include "tests/passes/check.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 
@@ -94,8 +95,8 @@ TEST(FindLinearQ, AScaleForEachPlaneStaysOutside) {
   %y: f32[3, 2, 2] = Mul(%b, %s)
   return %y as y
 })");
-  EXPECT_NE(text.find("linear_q"), std::string::npos) << text;
-  EXPECT_NE(text.find("Mul"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("linear_q"));
+  EXPECT_THAT(text, HasSubstr("Mul"));
 }
 
 TEST(FuseQkvInteger, ZeroPointsOfWeightsSideBySideAndOneMeasuredInput) {
@@ -110,7 +111,7 @@ TEST(FuseQkvInteger, ZeroPointsOfWeightsSideBySideAndOneMeasuredInput) {
   return %y as y
 })";
   const std::string text = after(fuse_qkv(), graph);
-  EXPECT_NE(text.find("i8[6] = [0, 0, 7, 7, 0, 0]"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("i8[6] = [0, 0, 7, 7, 0, 0]"));
   // MatMuls of differently scaled inputs are not one linear.
   EXPECT_UNCHANGED(fuse_qkv(), replaced(graph, "%as, %az, %ws, _, _", "%ws, %az, %ws, _, _"));
 }

@@ -4,7 +4,6 @@
 
 #include "bertcl/error.hpp"
 #include "check.hpp"
-#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 

@@ -64,7 +64,7 @@ TEST(HeadNorms, OfOtherAxesStay) {
   text = replaced(replaced(text, "f32[3, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]",
                            "f32[4] = [1, 2, 3, 4]"),
                   "{axis = 2, epsilon", "{axis = 3, epsilon");
-  EXPECT_NE(after(find_attention(), text).find("= attention("), std::string::npos);
+  EXPECT_THAT(after(find_attention(), text), HasSubstr("= attention("));
 }
 
 TEST(HeadNorms, OfColumnsThatAreNoHeadsStay) {
@@ -87,7 +87,7 @@ TEST(HeadNorms, OfColumnsThatAreNoHeadsStay) {
   text = replaced(
       replaced(replaced(text, norm, ""), transpose, norm + replaced(transpose, "(%kr)", "(%kn)")),
       "MatMul(%qt, %kn)", "MatMul(%qt, %kt)");
-  EXPECT_NE(after(find_attention(), text).find("= attention("), std::string::npos);
+  EXPECT_THAT(after(find_attention(), text), HasSubstr("= attention("));
 }
 
 TEST(HeadNorms, OfScaledHeadsOrOfValuesStay) {

@@ -31,8 +31,8 @@ TEST(LowerAttentionQ, KeepsTheUnnormalizedSoftmax) {
   %y: f32[batch, seq, 8] = attention(%qd, %qd, %qd, %m, %s, _) {unnormalized = 1, heads = 2, p_type = "u8", scale = 0.5}
   return %y as y
 })");
-  EXPECT_NE(text.find("= attention_q("), std::string::npos) << text;
-  EXPECT_NE(text.find("unnormalized = 1"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("= attention_q("));
+  EXPECT_THAT(text, HasSubstr("unnormalized = 1"));
 }
 
 }  // namespace

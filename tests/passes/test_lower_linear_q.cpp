@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "check.hpp"
-#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 
@@ -34,8 +33,8 @@ TEST(LowerLinearQ, Unsigned8BitWeightsAroundTheMiddleMoveToSigned) {
   %y: f32[batch, 2] = linear(%x, %wd)
   return %y as y
 })");
-  EXPECT_NE(text.find("i8[2, 2] = [-128, 0, 127, 1]"), std::string::npos) << text;
-  EXPECT_NE(text.find("linear_q"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("i8[2, 2] = [-128, 0, 127, 1]"));
+  EXPECT_THAT(text, HasSubstr("linear_q"));
 }
 
 TEST(LowerLinearQ, WhatCannotBeALinearQSaysWhy) {
@@ -47,16 +46,14 @@ TEST(LowerLinearQ, WhatCannotBeALinearQSaysWhy) {
   %y: f32[batch, 3] = linear(%x, %wd)
   return %y as y
 })");
-  EXPECT_NE(rows.find("float_reason = \"the weight's scale has 2 elements along axis 0"),
-            std::string::npos)
-      << rows;
+  EXPECT_THAT(rows, HasSubstr("float_reason = \"the weight's scale has 2 elements along axis 0"));
   const std::string input = after(lower_linear_q(), R"(graph g(%x: f32[batch, 2]) {
   const %w: i8[2, 2] = [1, 2, 3, 4]  const %ws: f32[] = 0.5
   %wd: f32[2, 2] = DequantizeLinear(%w, %ws)
   %y: f32[batch, 2] = linear(%x, %wd)
   return %y as y
 })");
-  EXPECT_NE(input.find("float_reason = \"its input is not quantized"), std::string::npos) << input;
+  EXPECT_THAT(input, HasSubstr("float_reason = \"its input is not quantized"));
 }
 
 // 255 * 128 * 65793 is the last sum that an int32 holds, 255 * 255 * 33025 with a zero point.

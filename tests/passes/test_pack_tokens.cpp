@@ -6,7 +6,6 @@
 #include <set>
 
 #include "check.hpp"
-#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 
@@ -91,7 +90,7 @@ TEST(PackTokens, PoolingByAnotherMaskThanTheEncodersIsLeftAlone) {
   %p: f32[batch, 4] = pool(%a, %other) {kind = "max"}
   return %p as y
 })");
-  EXPECT_EQ(text.find("pack_inputs"), std::string::npos) << text;
+  EXPECT_THAT(text, Not(HasSubstr("pack_inputs")));
 }
 
 TEST(PackTokens, PoolingReadsTheMaskWhereAttentionCountsItsOnes) {
@@ -118,8 +117,8 @@ TEST(PackTokens, PositionsOfTheCallerArePackedToo) {
   %e: f32[batch, seq, 4] = embed_norm(%ids, _, %position_ids, %word, _, %position, %gamma, _) {epsilon = 0.5}
   return %e as e
 })");
-  EXPECT_NE(text.find("= pack_inputs(%ids, _, _, %position_ids)"), std::string::npos) << text;
-  EXPECT_NE(text.find("embed_norm(%0, _, %1, "), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("= pack_inputs(%ids, _, _, %position_ids)"));
+  EXPECT_THAT(text, HasSubstr("embed_norm(%0, _, %1, "));
 }
 
 TEST(PackTokens, UnpackedValuesStandInTheOrderOfTheGraph) {
@@ -155,8 +154,8 @@ TEST(PackTokens, SumsOfPackedValuesArePacked) {
   %n: f32[batch, seq, 4] = add_norm(%d, _, %gamma) {epsilon = 0.5}
   return %n as y
 })");
-  EXPECT_NE(text.find("f32[$tokens, 4] = Add("), std::string::npos) << text;
-  EXPECT_EQ(text.find("= pack("), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("f32[$tokens, 4] = Add("));
+  EXPECT_THAT(text, Not(HasSubstr("= pack(")));
   EXPECT_EQ(text.find("= unpack("), text.rfind("= unpack(")) << "one, of the result:\n" << text;
 }
 
@@ -175,13 +174,13 @@ TEST(PackTokens, ScalesOfColumnsStayWithPackedRowsButNotThoseOfTokens) {
   };
   for (const char* axis : {"2", "-1"}) {
     const std::string text = packed("4", axis);
-    EXPECT_NE(text.find("i8[$tokens, 4] = QuantizeLinear("), std::string::npos) << text;
-    EXPECT_NE(text.find("f32[$tokens, 4] = DequantizeLinear("), std::string::npos) << text;
-    EXPECT_NE(text.find("{axis = -1}"), std::string::npos) << text;
+    EXPECT_THAT(text, HasSubstr("i8[$tokens, 4] = QuantizeLinear("));
+    EXPECT_THAT(text, HasSubstr("f32[$tokens, 4] = DequantizeLinear("));
+    EXPECT_THAT(text, HasSubstr("{axis = -1}"));
   }
   for (const char* axis : {"1", "-2"}) {
     const std::string text = packed("4", axis);
-    EXPECT_EQ(text.find("i8[$tokens"), std::string::npos) << text;
+    EXPECT_THAT(text, Not(HasSubstr("i8[$tokens")));
   }
 }
 
@@ -193,7 +192,7 @@ TEST(PackTokens, ASumWithAValueOfTheWholeBatchIsNot) {
   %sum: f32[batch, seq, 4] = Add(%e, %x)
   return %sum as y
 })");
-  EXPECT_NE(text.find("f32[batch, seq, 4] = Add("), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("f32[batch, seq, 4] = Add("));
 }
 
 TEST(PackTokens, PaddingStaysWhereTokensAreMixedWithoutMask) {
@@ -230,15 +229,14 @@ TEST(PackTokens, TheMeaningOfTheMaskGoesToTheInputs) {
   return %b as y
 })");
   };
-  EXPECT_EQ(packed("").find("mask_is_length"), std::string::npos);
-  EXPECT_EQ(packed("mask_is_length = 1, ").find("pack_inputs"), std::string::npos);
+  EXPECT_THAT(packed(""), Not(HasSubstr("mask_is_length")));
+  EXPECT_THAT(packed("mask_is_length = 1, "), Not(HasSubstr("pack_inputs")));
   const std::string text =
       after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
   %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {mask_is_length = 1, heads = 1, p_type = "f32", scale = 0.5}
   return %a as y
 })");
-  EXPECT_NE(text.find("= pack_inputs(%mask, _, %mask) {mask_is_length = 1}"), std::string::npos)
-      << text;
+  EXPECT_THAT(text, HasSubstr("= pack_inputs(%mask, _, %mask) {mask_is_length = 1}"));
   EXPECT_EQ(text.find("mask_is_length"), text.rfind("mask_is_length")) << text;
 }
 
@@ -268,9 +266,9 @@ TEST(PackTokens, AnEncoderWithoutEmbeddingIsPackedOnItsWayIn) {
   %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {heads = 1, p_type = "f32", scale = 0.5}
   return %a as y
 })");
-  EXPECT_NE(text.find("f32[$tokens, 4] = pack(%x, "), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("f32[$tokens, 4] = pack(%x, "));
   EXPECT_EQ(text.find("= pack("), text.rfind("= pack(")) << "once for three operands\n" << text;
-  EXPECT_NE(text.find("f32[batch, seq, 4] = unpack("), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("f32[batch, seq, 4] = unpack("));
 }
 
 TEST(PackTokens, ScoresOfPositionsHaveTheRowsOfKeys) {
@@ -317,8 +315,8 @@ TEST(PackTokens, ConstantRowsOfTokensArePacked) {
   %a: f32[1, 6, 4] = attention(%e, %e, %e, %mask) {heads = 1, p_type = "f32", scale = 0.5}
   return %a as y
 })");
-  EXPECT_NE(text.find("%5: f32[$tokens, 4] = pack(%c0, "), std::string::npos) << text;
-  EXPECT_NE(text.find("add_norm(%4, %5, "), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("%5: f32[$tokens, 4] = pack(%c0, "));
+  EXPECT_THAT(text, HasSubstr("add_norm(%4, %5, "));
 }
 
 TEST(PackTokens, AScaleIsNoRow) {
@@ -328,7 +326,7 @@ TEST(PackTokens, AScaleIsNoRow) {
   %q: u8[1, 1, 4] = QuantizeLinear(%a, %s)
   return %q as q
 })");
-  EXPECT_NE(text.find("u8[$tokens, 4] = QuantizeLinear(%5, %c0)"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("u8[$tokens, 4] = QuantizeLinear(%5, %c0)"));
 }
 
 TEST(PackTokens, RowsThatNoAttentionReadsAreNotThoseOfTokens) {
@@ -342,8 +340,8 @@ TEST(PackTokens, RowsThatNoAttentionReadsAreNotThoseOfTokens) {
   %i: f32[1, 6, 4] = add_norm(%image, _, %gamma) {epsilon = 0.5}
   return %a as y, %i as i
 })");
-  EXPECT_NE(text.find("= pack(%x, "), std::string::npos) << text;
-  EXPECT_NE(text.find("f32[1, 6, 4] = add_norm(%image, "), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("= pack(%x, "));
+  EXPECT_THAT(text, HasSubstr("f32[1, 6, 4] = add_norm(%image, "));
 }
 
 TEST(PackTokens, OnlyABatchOfSequencesIsPacked) {
@@ -361,7 +359,7 @@ TEST(PackTokens, AnInputWithTheRowsOfAttentionTellsTheSizes) {
   %a: f32[batch, seq, 4] = attention(%x, %x, %x, _) {heads = 1, p_type = "f32", scale = 0.5}
   return %a as y
 })");
-  EXPECT_NE(text.find("= pack_inputs(%ids, "), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("= pack_inputs(%ids, "));
 }
 
 }  // namespace

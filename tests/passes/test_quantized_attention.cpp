@@ -4,7 +4,6 @@
 
 #include "attention_graphs.hpp"
 #include "check.hpp"
-#include "tests/support/matchers.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -62,7 +62,7 @@ TEST(SharedKeyHeads, RepeatedRowsStay) {
   // The places of sequences, which lie where heads would: their number is the same by chance.
   std::string text = grouped(repeated("kt"), repeated("vt"));
   for (std::size_t at; (at = text.find("seq")) != std::string::npos;) text.replace(at, 3, "2");
-  EXPECT_NE(after(find_attention(), text).find("key_heads"), std::string::npos);
+  EXPECT_THAT(after(find_attention(), text), HasSubstr("key_heads"));
   EXPECT_UNCHANGED(
       find_attention(),
       replaced(replaced(text, "%kt1: f32[batch, 2, 1, 2, 4] = Reshape(%kt)",

@@ -98,7 +98,7 @@ TEST_F(ComingFrom, EverySwitchHasACounterpart) {
         "--do_fp32_fine_tune", "--do_fp32_eval", "--do_fp32_export", "--do_fp32_onnx_eval",
         "--do_fp32_all", "--do_qat_fine_tune", "--do_qat_export", "--do_qat_eval", "--do_qat_all",
         "--do_qat_onnx_eval", "--qat_opt_onnx_model"})
-    EXPECT_NE(text.find(std::string("`") + name + "`"), std::string::npos) << name;
+    EXPECT_THAT(text, HasSubstr(std::string("`") + name + "`")) << name;
 }
 
 }  // namespace
