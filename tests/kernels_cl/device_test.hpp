@@ -88,6 +88,15 @@ inline void run(const opencl::Kernel& kernel, size_t x, size_t y = 1, size_t z =
   device().queue().finish();
 }
 
+/// The same of a kernel and its arguments.
+template <template <class> class Contract>
+void run(std::string_view program, std::string_view name, size_t items,
+         const Contract<KernelArgument>& arguments) {
+  auto kernel = device().kernel(program, name);
+  kernels::set(kernel, arguments);
+  run(kernel, items);
+}
+
 inline size_t ceil_div(size_t value, size_t divisor) { return (value + divisor - 1) / divisor; }
 
 /// Relative root mean square of the error in units of the machine epsilon of float; `limit` is 80
@@ -177,14 +186,13 @@ template <typename To, typename From>
 std::vector<To> cast(const std::vector<From>& from) {
   Output<To> to(from.size());
   const auto code = [](size_t bytes) { return bytes == 2 ? kF16 : kF32; };
-  auto kernel = device().kernel("cast", "cast");
-  kernels::set(kernel, kernels::Cast<KernelArgument>{.x = upload(from),
-                                                     .from = code(sizeof(From)),
-                                                     .y = to.buffer(),
-                                                     .to = code(sizeof(To)),
-                                                     .count = static_cast<int32_t>(from.size()),
-                                                     .chunk = 64});
-  run(kernel, ceil_div(from.size(), 64));
+  run("cast", "cast", ceil_div(from.size(), 64),
+      kernels::Cast<KernelArgument>{.x = upload(from),
+                                    .from = code(sizeof(From)),
+                                    .y = to.buffer(),
+                                    .to = code(sizeof(To)),
+                                    .count = static_cast<int32_t>(from.size()),
+                                    .chunk = 64});
   return to.values();
 }
 

@@ -206,16 +206,15 @@ struct GemmS8Case {
 /// Sums of the rows of `a` minus the zero point, by row_sums.cl.
 inline opencl::Buffer row_sums(const GemmS8Case& c, const opencl::Buffer& measured_zero_point) {
   opencl::Buffer sums = device().allocate(static_cast<size_t>(c.M) * sizeof(int32_t));
-  auto kernel = device().kernel("row_sums", "row_sums");
-  kernels::set(kernel, kernels::RowSums<KernelArgument>{.a = upload(c.a),
-                                                        .a_type = c.a_signed ? kS8 : kU8,
-                                                        .zero_point = c.zero_point,
-                                                        .x_zero_point = measured_zero_point,
-                                                        .sums = sums,
-                                                        .M = c.M,
-                                                        .K = c.K,
-                                                        .rows_per_item = 4});
-  run(kernel, ceil_div(c.M, 4));
+  run("row_sums", "row_sums", ceil_div(c.M, 4),
+      kernels::RowSums<KernelArgument>{.a = upload(c.a),
+                                       .a_type = c.a_signed ? kS8 : kU8,
+                                       .zero_point = c.zero_point,
+                                       .x_zero_point = measured_zero_point,
+                                       .sums = sums,
+                                       .M = c.M,
+                                       .K = c.K,
+                                       .rows_per_item = 4});
   return sums;
 }
 

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "device_test.hpp"
-#include "kernels/bind.hpp"
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/types.hpp"
 
@@ -26,18 +25,17 @@ std::vector<T> product(const GatedCase& of, const std::vector<float>& gate,
                        const std::vector<float>& inv_scales,
                        const std::vector<float>& zero_points) {
   const Output<T> out(gate.size());
-  opencl::Kernel kernel = device().kernel("gated", "gated");
-  kernels::set(kernel, kernels::Gated<KernelArgument>{.gate = upload(gate),
-                                                      .up = upload(up),
-                                                      .activation = of.activation,
-                                                      .out = out.buffer(),
-                                                      .out_type = type,
-                                                      .out_inv_scale = upload(inv_scales),
-                                                      .out_zero_point = upload(zero_points),
-                                                      .count = static_cast<int32_t>(gate.size()),
-                                                      .columns = static_cast<int32_t>(of.columns),
-                                                      .chunk = static_cast<int32_t>(of.chunk)});
-  run(kernel, ceil_div(gate.size(), of.chunk));
+  run("gated", "gated", ceil_div(gate.size(), of.chunk),
+      kernels::Gated<KernelArgument>{.gate = upload(gate),
+                                     .up = upload(up),
+                                     .activation = of.activation,
+                                     .out = out.buffer(),
+                                     .out_type = type,
+                                     .out_inv_scale = upload(inv_scales),
+                                     .out_zero_point = upload(zero_points),
+                                     .count = static_cast<int32_t>(gate.size()),
+                                     .columns = static_cast<int32_t>(of.columns),
+                                     .chunk = static_cast<int32_t>(of.chunk)});
   return out.values();
 }
 

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "device_test.hpp"
-#include "kernels/bind.hpp"
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/contracts/move.hpp"
 
@@ -55,17 +54,16 @@ void expect_copy(const Ints& dims, const Ints& from, const Ints& to, int32_t fro
     for (size_t i = 0; i < read.size(); ++i)
       expected[to_start + write[i]] = source[from_start + read[i]];
     Output<T> out(to_size);
-    auto kernel = device().kernel("copy_strided", "copy_strided_" + suffix<T>());
-    kernels::set(kernel,
-                 kernels::CopyStrided<KernelArgument>{.source = upload(source),
-                                                      .target = out.buffer(),
-                                                      .source_start = from_start,
-                                                      .target_start = to_start,
-                                                      .shape = upload(concat({dims, from, to})),
-                                                      .rank = static_cast<int32_t>(dims.size()),
-                                                      .count = element_count(dims),
-                                                      .chunk = chunk});
-    run(kernel, ceil_div(static_cast<size_t>(element_count(dims)), static_cast<size_t>(chunk)));
+    run("copy_strided", "copy_strided_" + suffix<T>(),
+        ceil_div(static_cast<size_t>(element_count(dims)), static_cast<size_t>(chunk)),
+        kernels::CopyStrided<KernelArgument>{.source = upload(source),
+                                             .target = out.buffer(),
+                                             .source_start = from_start,
+                                             .target_start = to_start,
+                                             .shape = upload(concat({dims, from, to})),
+                                             .rank = static_cast<int32_t>(dims.size()),
+                                             .count = element_count(dims),
+                                             .chunk = chunk});
     expect_equal(out.values(), expected, "chunk " + std::to_string(chunk));
   }
 }
@@ -103,16 +101,14 @@ TYPED_TEST(CopyStrided, Fill) {
   for (size_t row = 0; row < 3; ++row)
     for (size_t i = 0; i < 7; ++i) expected[row * 20 + 4 + i] = 77;
   Output<TypeParam> out(60);
-  auto kernel = device().kernel("copy_strided", "fill_strided_" + suffix<TypeParam>());
-  kernels::set(kernel, kernels::FillStrided<KernelArgument>{
-                           .value = upload(std::vector<TypeParam>{77}),
-                           .target = out.buffer(),
-                           .target_start = 4,
-                           .shape = upload(concat({{3, 7}, {0, 0}, {20, 1}})),
-                           .rank = 2,
-                           .count = 21,
-                           .chunk = 10});
-  run(kernel, 3);
+  run("copy_strided", "fill_strided_" + suffix<TypeParam>(), 3,
+      kernels::FillStrided<KernelArgument>{.value = upload(std::vector<TypeParam>{77}),
+                                           .target = out.buffer(),
+                                           .target_start = 4,
+                                           .shape = upload(concat({{3, 7}, {0, 0}, {20, 1}})),
+                                           .rank = 2,
+                                           .count = 21,
+                                           .chunk = 10});
   expect_equal(out.values(), expected, "fill");
 }
 
@@ -124,17 +120,16 @@ TYPED_TEST(CopyStrided, Where) {
   std::vector<TypeParam> expected;
   for (size_t i = 0; i < 396; ++i) expected.push_back(condition[c[i]] ? a[x[i]] : b[0]);
   Output<TypeParam> out(396);
-  auto kernel = device().kernel("where", "where_" + suffix<TypeParam>());
-  kernels::set(kernel, kernels::Where<KernelArgument>{
-                           .condition = upload(condition),
-                           .a = upload(a),
-                           .b = upload(b),
-                           .out = out.buffer(),
-                           .shape = upload(concat({dims, c_strides, a_strides, b_strides})),
-                           .rank = 3,
-                           .count = 396,
-                           .chunk = 50});
-  run(kernel, 8);
+  run("where", "where_" + suffix<TypeParam>(), 8,
+      kernels::Where<KernelArgument>{
+          .condition = upload(condition),
+          .a = upload(a),
+          .b = upload(b),
+          .out = out.buffer(),
+          .shape = upload(concat({dims, c_strides, a_strides, b_strides})),
+          .rank = 3,
+          .count = 396,
+          .chunk = 50});
   expect_equal(out.values(), expected, "where");
 }
 
@@ -151,19 +146,17 @@ void expect_gather(int32_t outer, int32_t axis, int32_t inner, const std::vector
     }
   Output<T> out(expected.size());
   auto error = upload(Ints{0});
-  auto kernel = device().kernel("gather", "gather_" + suffix<T>());
-  kernels::set(kernel,
-               kernels::Gather<KernelArgument>{.data = upload(data),
-                                               .indices = upload(indices),
-                                               .index_type = sizeof(Index) == 8 ? kS64 : kS32,
-                                               .out = out.buffer(),
-                                               .outer = outer,
-                                               .axis = axis,
-                                               .inner = inner,
-                                               .index_count = count,
-                                               .error = error,
-                                               .rows_per_item = 2});
-  run(kernel, ceil_div(static_cast<size_t>(outer * count), 2));
+  run("gather", "gather_" + suffix<T>(), ceil_div(static_cast<size_t>(outer * count), 2),
+      kernels::Gather<KernelArgument>{.data = upload(data),
+                                      .indices = upload(indices),
+                                      .index_type = sizeof(Index) == 8 ? kS64 : kS32,
+                                      .out = out.buffer(),
+                                      .outer = outer,
+                                      .axis = axis,
+                                      .inner = inner,
+                                      .index_count = count,
+                                      .error = error,
+                                      .rows_per_item = 2});
   expect_equal(out.values(), expected, "gather");
   EXPECT_EQ(error.template download<int32_t>()[0], expected_error);
 }
@@ -188,27 +181,25 @@ TEST(PackTokens, ThereAndBack) {
       std::copy(packed.begin() + offsets[b] * row_bytes,
                 packed.begin() + offsets[b + 1] * row_bytes, padded.begin() + b * seq * row_bytes);
     Output<uint8_t> out_padded(padded.size()), out_packed(packed.size());
-    auto kernel = device().kernel("unpack", "unpack");
-    kernels::set(kernel, kernels::Unpack<KernelArgument>{.packed = upload(packed),
-                                                         .padded = out_padded.buffer(),
-                                                         .seq_offsets = upload(offsets),
-                                                         .batch = batch,
-                                                         .seq = seq,
-                                                         .row_bytes = row_bytes,
-                                                         .second_bytes = 0,
-                                                         .rows_per_item = 5});
-    run(kernel, ceil_div(36, 5));
+    run("unpack", "unpack", ceil_div(36, 5),
+        kernels::Unpack<KernelArgument>{.packed = upload(packed),
+                                        .padded = out_padded.buffer(),
+                                        .seq_offsets = upload(offsets),
+                                        .batch = batch,
+                                        .seq = seq,
+                                        .row_bytes = row_bytes,
+                                        .second_bytes = 0,
+                                        .rows_per_item = 5});
     expect_equal(out_padded.values(), padded, "unpack");
     for (size_t i = 5 * bytes; i < 9 * bytes; ++i) padded[i] = 0x77;  // padding may hold anything
-    kernel = device().kernel("pack", "pack");
-    kernels::set(kernel, kernels::Pack<KernelArgument>{.padded = upload(padded),
-                                                       .packed = out_packed.buffer(),
-                                                       .seq_offsets = upload(offsets),
-                                                       .batch = batch,
-                                                       .seq = seq,
-                                                       .row_bytes = row_bytes,
-                                                       .rows_per_item = 5});
-    run(kernel, ceil_div(36, 5));
+    run("pack", "pack", ceil_div(36, 5),
+        kernels::Pack<KernelArgument>{.padded = upload(padded),
+                                      .packed = out_packed.buffer(),
+                                      .seq_offsets = upload(offsets),
+                                      .batch = batch,
+                                      .seq = seq,
+                                      .row_bytes = row_bytes,
+                                      .rows_per_item = 5});
     expect_equal(out_packed.values(), packed, "pack");
   }
 }
@@ -227,18 +218,16 @@ TEST(PackTokens, RowsAreSplit) {
           expected[i >= first].push_back(is_padding ? 0 : packed[row * columns + i]);
       }
     Output<int32_t> padded(expected[0].size()), second(expected[1].size());
-    auto kernel = device().kernel("unpack", "unpack");
-    kernels::set(kernel, kernels::Unpack<KernelArgument>{
-                             .packed = upload(packed),
-                             .padded = padded.buffer(),
-                             .second = second.buffer(),
-                             .seq_offsets = upload(offsets),
-                             .batch = 4,
-                             .seq = 9,
-                             .row_bytes = static_cast<int32_t>(4 * first),
-                             .second_bytes = static_cast<int32_t>(4 * (columns - first)),
-                             .rows_per_item = 5});
-    run(kernel, ceil_div(36, 5));
+    run("unpack", "unpack", ceil_div(36, 5),
+        kernels::Unpack<KernelArgument>{.packed = upload(packed),
+                                        .padded = padded.buffer(),
+                                        .second = second.buffer(),
+                                        .seq_offsets = upload(offsets),
+                                        .batch = 4,
+                                        .seq = 9,
+                                        .row_bytes = static_cast<int32_t>(4 * first),
+                                        .second_bytes = static_cast<int32_t>(4 * (columns - first)),
+                                        .rows_per_item = 5});
     expect_equal(padded.values(), expected[0], "first part");
     expect_equal(second.values(), expected[1], "second part");
   }
@@ -248,14 +237,13 @@ template <typename From, typename To>
 void expect_cast(const std::vector<From>& x, int32_t from, const std::vector<To>& expected,
                  int32_t to) {
   Output<To> out(x.size());
-  auto kernel = device().kernel("cast", "cast");
-  kernels::set(kernel, kernels::Cast<KernelArgument>{.x = upload(x),
-                                                     .from = from,
-                                                     .y = out.buffer(),
-                                                     .to = to,
-                                                     .count = static_cast<int32_t>(x.size()),
-                                                     .chunk = 3});
-  run(kernel, ceil_div(x.size(), 3));
+  run("cast", "cast", ceil_div(x.size(), 3),
+      kernels::Cast<KernelArgument>{.x = upload(x),
+                                    .from = from,
+                                    .y = out.buffer(),
+                                    .to = to,
+                                    .count = static_cast<int32_t>(x.size()),
+                                    .chunk = 3});
   expect_equal(out.values(), expected, std::to_string(from) + " to " + std::to_string(to));
 }
 
@@ -286,13 +274,12 @@ void expect_range(T start, T delta) {
   for (int i = 0; i < 100; ++i) expected.push_back(start + static_cast<T>(i) * delta);
   Output<T> out(100);
   const std::string type = sizeof(T) == 8 ? "i64" : "i32";
-  auto kernel = device().kernel("range", "range_" + type);
-  kernels::set(kernel, kernels::Range<KernelArgument>{.start = upload(std::vector<T>{start}),
-                                                      .delta = upload(std::vector<T>{delta}),
-                                                      .out = out.buffer(),
-                                                      .count = 100,
-                                                      .chunk = 30});
-  run(kernel, 4);
+  run("range", "range_" + type, 4,
+      kernels::Range<KernelArgument>{.start = upload(std::vector<T>{start}),
+                                     .delta = upload(std::vector<T>{delta}),
+                                     .out = out.buffer(),
+                                     .count = 100,
+                                     .chunk = 30});
   expect_equal(out.values(), expected, type);
 }
 

@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "device_test.hpp"
-#include "kernels/bind.hpp"
 #include "kernels/contracts/elementwise.hpp"
 
 namespace bertcl::tests {
@@ -43,16 +42,15 @@ void expect_binary(const std::string& type, int32_t op, const std::vector<T>& a,
       shape.insert(shape.end(), broadcast.a_strides.begin(), broadcast.a_strides.end());
       shape.insert(shape.end(), broadcast.b_strides.begin(), broadcast.b_strides.end());
       Output<Out> out(kCount);
-      auto kernel = device().kernel("elementwise_binary", "binary_" + type);
-      kernels::set(kernel, kernels::Binary<KernelArgument>{.a = upload(a),
-                                                           .b = upload(b),
-                                                           .out = out.buffer(),
-                                                           .op = op,
-                                                           .shape = upload(shape),
-                                                           .rank = 3,
-                                                           .count = kCount,
-                                                           .chunk = chunk});
-      run(kernel, ceil_div(kCount, static_cast<size_t>(chunk)));
+      run("elementwise_binary", "binary_" + type, ceil_div(kCount, static_cast<size_t>(chunk)),
+          kernels::Binary<KernelArgument>{.a = upload(a),
+                                          .b = upload(b),
+                                          .out = out.buffer(),
+                                          .op = op,
+                                          .shape = upload(shape),
+                                          .rank = 3,
+                                          .count = kCount,
+                                          .chunk = chunk});
       const std::string what = type + " op " + std::to_string(op) + ", " + broadcast.name;
       if constexpr (std::is_same_v<Out, float>)
         expect_close(out.values(), expected, what, limit);
@@ -116,16 +114,15 @@ TEST(Binary, MinMaxHandOnNaN) {
   const std::vector<float> a{nan, 1, nan, 1}, b{1, nan, nan, 2};
   for (int32_t op : {5, 6}) {
     Output<float> out(4);
-    auto kernel = device().kernel("elementwise_binary", "binary_f32");
-    kernels::set(kernel, kernels::Binary<KernelArgument>{.a = upload(a),
-                                                         .b = upload(b),
-                                                         .out = out.buffer(),
-                                                         .op = op,
-                                                         .shape = upload(Ints{4, 1, 1}),
-                                                         .rank = 1,
-                                                         .count = 4,
-                                                         .chunk = 4});
-    run(kernel, 1);
+    run("elementwise_binary", "binary_f32", 1,
+        kernels::Binary<KernelArgument>{.a = upload(a),
+                                        .b = upload(b),
+                                        .out = out.buffer(),
+                                        .op = op,
+                                        .shape = upload(Ints{4, 1, 1}),
+                                        .rank = 1,
+                                        .count = 4,
+                                        .chunk = 4});
     const auto values = out.values();
     for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(values[i])) << op << " " << i;
     EXPECT_EQ(values[3], op == 5 ? 1 : 2);
@@ -183,13 +180,12 @@ TEST(Binary, Logic) {
 
 std::vector<float> unary(int32_t op, const std::vector<float>& x, int32_t chunk) {
   Output<float> out(x.size());
-  auto kernel = device().kernel("elementwise_unary", "unary_f32");
-  kernels::set(kernel, kernels::Unary<KernelArgument>{.x = upload(x),
-                                                      .out = out.buffer(),
-                                                      .op = op,
-                                                      .count = static_cast<int32_t>(x.size()),
-                                                      .chunk = chunk});
-  run(kernel, ceil_div(x.size(), static_cast<size_t>(chunk)));
+  run("elementwise_unary", "unary_f32", ceil_div(x.size(), static_cast<size_t>(chunk)),
+      kernels::Unary<KernelArgument>{.x = upload(x),
+                                     .out = out.buffer(),
+                                     .op = op,
+                                     .count = static_cast<int32_t>(x.size()),
+                                     .chunk = chunk});
   return out.values();
 }
 
@@ -257,11 +253,9 @@ TEST(Unary, EndsOfTheRange) {
   for (int32_t op : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17})
     EXPECT_TRUE(std::isnan(unary(op, x, 10)[5])) << op;
   Output<uint8_t> is_nan(6);
-  auto kernel = device().kernel("elementwise_unary", "unary_f32");
-  kernels::set(kernel,
-               kernels::Unary<KernelArgument>{
-                   .x = upload(x), .out = is_nan.buffer(), .op = 19, .count = 6, .chunk = 4});
-  run(kernel, 2);
+  run("elementwise_unary", "unary_f32", 2,
+      kernels::Unary<KernelArgument>{
+          .x = upload(x), .out = is_nan.buffer(), .op = 19, .count = 6, .chunk = 4});
   expect_equal(is_nan.values(), {0, 0, 0, 0, 0, 1}, "is_nan");
 }
 
@@ -269,13 +263,12 @@ template <typename T>
 void expect_unary(const std::string& type, int32_t op, const std::vector<T>& x,
                   const std::vector<T>& expected) {
   Output<T> out(x.size());
-  auto kernel = device().kernel("elementwise_unary", "unary_" + type);
-  kernels::set(kernel, kernels::Unary<KernelArgument>{.x = upload(x),
-                                                      .out = out.buffer(),
-                                                      .op = op,
-                                                      .count = static_cast<int32_t>(x.size()),
-                                                      .chunk = 2});
-  run(kernel, ceil_div(x.size(), 2));
+  run("elementwise_unary", "unary_" + type, ceil_div(x.size(), 2),
+      kernels::Unary<KernelArgument>{.x = upload(x),
+                                     .out = out.buffer(),
+                                     .op = op,
+                                     .count = static_cast<int32_t>(x.size()),
+                                     .chunk = 2});
   expect_equal(out.values(), expected, type + " op " + std::to_string(op));
 }
 

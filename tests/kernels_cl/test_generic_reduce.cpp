@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "device_test.hpp"
-#include "kernels/bind.hpp"
 #include "kernels/contracts/reduce.hpp"
 #include "kernels/contracts/rows.hpp"
 
@@ -35,15 +34,14 @@ template <typename T>
 std::vector<T> reduce(const std::string& type, int32_t op, const View& view,
                       const std::vector<T>& x, int32_t chunk) {
   Output<T> out(view.results());
-  auto kernel = device().kernel("reduce", "reduce_" + type);
-  kernels::set(kernel, kernels::Reduce<KernelArgument>{.x = upload(x),
-                                                       .out = out.buffer(),
-                                                       .op = op,
-                                                       .outer = view.outer,
-                                                       .size = view.size,
-                                                       .inner = view.inner,
-                                                       .chunk = chunk});
-  run(kernel, ceil_div(view.results(), static_cast<size_t>(chunk)));
+  run("reduce", "reduce_" + type, ceil_div(view.results(), static_cast<size_t>(chunk)),
+      kernels::Reduce<KernelArgument>{.x = upload(x),
+                                      .out = out.buffer(),
+                                      .op = op,
+                                      .outer = view.outer,
+                                      .size = view.size,
+                                      .inner = view.inner,
+                                      .chunk = chunk});
   return out.values();
 }
 
@@ -115,16 +113,14 @@ void expect_place_of_the_largest(const std::string& type, bool take_last) {
             x[view.at(i, r)] > largest || (take_last && x[view.at(i, r)] == largest))
           expected[i] = static_cast<int64_t>(r);
     Output<int64_t> out(view.results());
-    auto kernel = device().kernel("reduce", "argmax_" + type);
-    kernels::set(kernel,
-                 kernels::ArgMax<KernelArgument>{.x = upload(x),
-                                                 .out = out.buffer(),
-                                                 .outer = view.outer,
-                                                 .size = view.size,
-                                                 .inner = view.inner,
-                                                 .take_last = static_cast<int32_t>(take_last),
-                                                 .chunk = 4});
-    run(kernel, ceil_div(view.results(), 4));
+    run("reduce", "argmax_" + type, ceil_div(view.results(), 4),
+        kernels::ArgMax<KernelArgument>{.x = upload(x),
+                                        .out = out.buffer(),
+                                        .outer = view.outer,
+                                        .size = view.size,
+                                        .inner = view.inner,
+                                        .take_last = static_cast<int32_t>(take_last),
+                                        .chunk = 4});
     expect_equal(out.values(), expected, "argmax_" + type);
   }
 }
@@ -153,16 +149,15 @@ void expect_cumsum(const std::string& type) {
         }
       }
       Output<T> out(view.count());
-      auto kernel = device().kernel("cumsum", "cumsum_" + type);
-      kernels::set(kernel, kernels::CumSum<KernelArgument>{.x = upload(x),
-                                                           .out = out.buffer(),
-                                                           .outer = 3,
-                                                           .size = 17,
-                                                           .inner = 5,
-                                                           .exclusive = exclusive,
-                                                           .reverse = reverse,
-                                                           .chunk = 4});
-      run(kernel, 4);
+      run("cumsum", "cumsum_" + type, 4,
+          kernels::CumSum<KernelArgument>{.x = upload(x),
+                                          .out = out.buffer(),
+                                          .outer = 3,
+                                          .size = 17,
+                                          .inner = 5,
+                                          .exclusive = exclusive,
+                                          .reverse = reverse,
+                                          .chunk = 4});
       expect_equal(out.values(), expected, type);
     }
 }
@@ -176,14 +171,13 @@ TEST(CumSum, AllTypes) {
 std::vector<float> softmax(const std::vector<float>& x, int32_t size, int32_t logarithm) {
   const auto rows = static_cast<int32_t>(x.size()) / size;
   Output<float> out(x.size());
-  auto kernel = device().kernel("softmax", "softmax_f32");
-  kernels::set(kernel, kernels::SoftmaxF32<KernelArgument>{.x = upload(x),
-                                                           .out = out.buffer(),
-                                                           .rows = rows,
-                                                           .size = size,
-                                                           .logarithm = logarithm,
-                                                           .rows_per_item = 3});
-  run(kernel, ceil_div(static_cast<size_t>(rows), 3));
+  run("softmax", "softmax_f32", ceil_div(static_cast<size_t>(rows), 3),
+      kernels::SoftmaxF32<KernelArgument>{.x = upload(x),
+                                          .out = out.buffer(),
+                                          .rows = rows,
+                                          .size = size,
+                                          .logarithm = logarithm,
+                                          .rows_per_item = 3});
   return out.values();
 }
 

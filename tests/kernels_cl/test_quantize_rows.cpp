@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that are quantized by their own largest magnitude, against plain C++.
 #include "device_test.hpp"
-#include "kernels/bind.hpp"
 #include "kernels/contracts/rows.hpp"
 
 namespace bertcl::tests {
@@ -16,16 +15,16 @@ void expect_rows(const std::vector<float>& x, int32_t rows, int32_t rows_per_ite
   const auto hidden = static_cast<int32_t>(x.size()) / rows;
   Output<T> y(x.size());
   Output<float> scale(static_cast<size_t>(rows));
-  auto kernel = device().kernel("quantize_rows", "quantize_rows");
-  kernels::set(kernel, kernels::QuantizeRows<KernelArgument>{.x = upload(x),
-                                                             .y = y.buffer(),
-                                                             .y_type = is_signed ? kS8 : kU8,
-                                                             .scale = scale.buffer(),
-                                                             .least = kLeast,
-                                                             .rows = rows,
-                                                             .hidden = hidden,
-                                                             .rows_per_item = rows_per_item});
-  run(kernel, ceil_div(static_cast<size_t>(rows), static_cast<size_t>(rows_per_item)));
+  run("quantize_rows", "quantize_rows",
+      ceil_div(static_cast<size_t>(rows), static_cast<size_t>(rows_per_item)),
+      kernels::QuantizeRows<KernelArgument>{.x = upload(x),
+                                            .y = y.buffer(),
+                                            .y_type = is_signed ? kS8 : kU8,
+                                            .scale = scale.buffer(),
+                                            .least = kLeast,
+                                            .rows = rows,
+                                            .hidden = hidden,
+                                            .rows_per_item = rows_per_item});
   std::vector<float> scales;
   std::vector<T> bytes;
   for (int32_t m = 0; m < rows; ++m) {

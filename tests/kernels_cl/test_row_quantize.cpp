@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize and dequantize against plain C++: per tensor, per axis, ties, ends.
 #include "device_test.hpp"
-#include "kernels/bind.hpp"
 #include "kernels/contracts/quantize.hpp"
 
 namespace bertcl::tests {
@@ -20,19 +19,17 @@ std::vector<T> quantize(const std::vector<float>& x, const View& view,
                         const std::vector<float>& scales, const std::vector<T>& zero_points,
                         int32_t chunk) {
   Output<T> out(x.size());
-  auto kernel = device().kernel("quantize", "quantize");
-  kernels::set(kernel,
-               kernels::Quantize<KernelArgument>{
-                   .x = upload(x),
-                   .y = out.buffer(),
-                   .y_type = std::is_signed_v<T> ? kS8 : kU8,
-                   .scales = upload(scales),
-                   .zero_points = zero_points.empty() ? opencl::Buffer{} : upload(zero_points),
-                   .count = static_cast<int32_t>(x.size()),
-                   .axis = view.axis,
-                   .inner = view.inner,
-                   .chunk = chunk});
-  run(kernel, ceil_div(x.size(), static_cast<size_t>(chunk)));
+  run("quantize", "quantize", ceil_div(x.size(), static_cast<size_t>(chunk)),
+      kernels::Quantize<KernelArgument>{
+          .x = upload(x),
+          .y = out.buffer(),
+          .y_type = std::is_signed_v<T> ? kS8 : kU8,
+          .scales = upload(scales),
+          .zero_points = zero_points.empty() ? opencl::Buffer{} : upload(zero_points),
+          .count = static_cast<int32_t>(x.size()),
+          .axis = view.axis,
+          .inner = view.inner,
+          .chunk = chunk});
   return out.values();
 }
 
@@ -57,18 +54,16 @@ void expect_round_trip(const View& view, int32_t chunk) {
   expect_quantized(quantize(x, view, scales, zero_points, chunk), expected, "quantize");
 
   Output<float> out(x.size());
-  auto kernel = device().kernel("quantize", "dequantize");
-  kernels::set(kernel,
-               kernels::Dequantize<KernelArgument>{.x = upload(expected),
-                                                   .x_type = std::is_signed_v<T> ? kS8 : kU8,
-                                                   .y = out.buffer(),
-                                                   .scales = upload(scales),
-                                                   .zero_points = upload(zero_points),
-                                                   .count = static_cast<int32_t>(x.size()),
-                                                   .axis = view.axis,
-                                                   .inner = view.inner,
-                                                   .chunk = chunk});
-  run(kernel, ceil_div(x.size(), static_cast<size_t>(chunk)));
+  run("quantize", "dequantize", ceil_div(x.size(), static_cast<size_t>(chunk)),
+      kernels::Dequantize<KernelArgument>{.x = upload(expected),
+                                          .x_type = std::is_signed_v<T> ? kS8 : kU8,
+                                          .y = out.buffer(),
+                                          .scales = upload(scales),
+                                          .zero_points = upload(zero_points),
+                                          .count = static_cast<int32_t>(x.size()),
+                                          .axis = view.axis,
+                                          .inner = view.inner,
+                                          .chunk = chunk});
   expect_close(out.values(), back, "dequantize");
 }
 
@@ -117,18 +112,16 @@ TEST(Dequantize, Int32) {
   std::vector<double> expected;
   for (int32_t value : x) expected.push_back(static_cast<double>(value) * 0.003f);
   Output<float> out(50);
-  auto kernel = device().kernel("quantize", "dequantize");
-  kernels::set(kernel,
-               kernels::Dequantize<KernelArgument>{.x = upload(x),
-                                                   .x_type = kS32,
-                                                   .y = out.buffer(),
-                                                   .scales = upload(std::vector<float>{0.003f}),
-                                                   .zero_points = nullptr,
-                                                   .count = 50,
-                                                   .axis = 1,
-                                                   .inner = 50,
-                                                   .chunk = 16});
-  run(kernel, 4);
+  run("quantize", "dequantize", 4,
+      kernels::Dequantize<KernelArgument>{.x = upload(x),
+                                          .x_type = kS32,
+                                          .y = out.buffer(),
+                                          .scales = upload(std::vector<float>{0.003f}),
+                                          .zero_points = nullptr,
+                                          .count = 50,
+                                          .axis = 1,
+                                          .inner = 50,
+                                          .chunk = 16});
   expect_close(out.values(), expected, "s32");
 }
 
