@@ -392,7 +392,7 @@ class Expander {
 
 Expanded expand_attention(Model& model) {
   const auto& nodes = model.graph().node();
-  if (std::ranges::none_of(nodes, [](const auto& n) { return kind_of(n); })) return {};
+  if (std::ranges::none_of(nodes, [](const auto& n) { return kind_of(n).has_value(); })) return {};
   return Expander(model).expand();
 }
 

@@ -334,8 +334,7 @@ class Placer {
 
   /// True for the nodes that were made sites.
   bool chosen(int n) const {
-    const auto it = std::ranges::lower_bound(
-        placement_.sites, n, [](const Site& site, int node) { return site.node < node; });
+    const auto it = std::ranges::lower_bound(placement_.sites, n, {}, &Site::node);
     return it != placement_.sites.end() && it->node == n;
   }
 
