@@ -2,9 +2,7 @@
 // Windows in batches, and the calls of the model.
 #include "squad/batch.hpp"
 
-#include <fmt/format.h>
-
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::squad {
@@ -33,10 +31,10 @@ std::vector<Logits> run_model(std::span<const Feature> features, const BatchOpti
     const double elapsed = clock.seconds();
     const std::size_t expected = batch.input_ids.size();
     if (logits.start.size() != expected || logits.end.size() != expected) {
-      throw Error(
-          fmt::format("the model returned {} start and {} end logits for a batch of "
-                      "[{}, {}]; a question-answering head gives {} of each",
-                      logits.start.size(), logits.end.size(), batch.batch, batch.seq, expected));
+      fail(
+          "the model returned {} start and {} end logits for a batch of "
+          "[{}, {}]; a question-answering head gives {} of each",
+          logits.start.size(), logits.end.size(), batch.batch, batch.seq, expected);
     }
     for (std::size_t row = 0; row < indexes.size(); ++row) {
       const auto first = static_cast<std::ptrdiff_t>(row * static_cast<std::size_t>(batch.seq));

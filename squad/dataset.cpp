@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "text/data_file.hpp"
 #include "text/file.hpp"
@@ -115,20 +116,20 @@ Dataset parse_dataset(std::string_view text, const std::string& origin) {
         Question question = read_question(qa, dataset.contexts.size() - 1, dataset.version_2);
         const auto [other, is_new] = path_of_id.emplace(question.id, qa.path());
         if (!is_new) {
-          throw Error(fmt::format("{}: {}.id \"{}\" is already used at {}.id; ids must be unique",
-                                  origin, qa.path(), question.id, other->second));
+          fail("{}: {}.id \"{}\" is already used at {}.id; ids must be unique", origin, qa.path(),
+               question.id, other->second);
         }
         if (question.answers.empty() && without_answers.empty()) without_answers = qa.path();
         dataset.questions.push_back(std::move(question));
       });
     });
   });
-  if (dataset.questions.empty()) throw Error(fmt::format("{}: contains no questions", origin));
+  if (dataset.questions.empty()) fail("{}: contains no questions", origin);
   if (!dataset.version_2 && !without_answers.empty()) {
-    throw Error(
-        fmt::format("{}: {}.answers is empty; only v2.0 files (with is_impossible keys) "
-                    "may have questions without an answer",
-                    origin, without_answers));
+    fail(
+        "{}: {}.answers is empty; only v2.0 files (with is_impossible keys) "
+        "may have questions without an answer",
+        origin, without_answers);
   }
   return dataset;
 }

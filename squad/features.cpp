@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "text/unicode.hpp"
 
@@ -100,9 +101,8 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
                                    const text::Tokenizer& tokenizer, const FeatureOptions& options,
                                    std::size_t example_index) {
   if (options.max_query_length < 0 || options.doc_stride < 1) {
-    throw Error(fmt::format("{} {} must be at least 0 and {} {} at least 1",
-                            option_name("max-query-length"), options.max_query_length,
-                            option_name("doc-stride"), options.doc_stride));
+    fail("{} {} must be at least 0 and {} {} at least 1", option_name("max-query-length"),
+         options.max_query_length, option_name("doc-stride"), options.doc_stride);
   }
   std::vector<std::int32_t> query = tokenizer.encode(question);
   query.resize(std::min(query.size(), static_cast<std::size_t>(options.max_query_length)));

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::squad {
 
@@ -35,9 +35,8 @@ LogitOutputs find_logits(const std::vector<plan::Port>& outputs) {
     return found;
   }
   if (found.both.empty())
-    throw Error(fmt::format(
-        "no start and end logits among the outputs {}; expected a question-answering head",
-        fmt::join(plan::describe(outputs), ", ")));
+    fail("no start and end logits among the outputs {}; expected a question-answering head",
+         fmt::join(plan::describe(outputs), ", "));
   return {"", "", found.both};
 }
 

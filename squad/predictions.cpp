@@ -12,6 +12,7 @@
 
 #include "bertcl/error.hpp"
 #include "squad/nonfinite_output.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "text/unicode.hpp"
 
@@ -35,8 +36,8 @@ struct Candidate {
 void check(const WindowLogits& window, bool allow_nonfinite) {
   const std::size_t length = window.feature->length();
   if (window.start.size() < length || window.end.size() != window.start.size()) {
-    throw Error(fmt::format("a window of {} tokens has {} start and {} end logits", length,
-                            window.start.size(), window.end.size()));
+    fail("a window of {} tokens has {} start and {} end logits", length, window.start.size(),
+         window.end.size());
   }
   if (allow_nonfinite) return;
   const auto is_finite = [](float value) { return std::isfinite(value); };
@@ -176,9 +177,8 @@ std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t
 
 void check(const PredictionOptions& options) {
   if (options.n_best_size < 1 || options.max_answer_length < 1)
-    throw Error(fmt::format("{} {} and {} {} must be at least 1", option_name("n-best"),
-                            options.n_best_size, option_name("max-answer-length"),
-                            options.max_answer_length));
+    fail("{} {} and {} {} must be at least 1", option_name("n-best"), options.n_best_size,
+         option_name("max-answer-length"), options.max_answer_length);
   if (std::isnan(options.null_score_diff_threshold)) throw Error("the null threshold is NaN");
 }
 

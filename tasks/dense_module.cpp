@@ -30,7 +30,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> activatio
      {"modules.activation.GELU", "Gelu"},
      {"modules.activation.Sigmoid", "Sigmoid"}}};
 
-[[noreturn]] void fail(const fs::path& file, const std::string& what) {
+[[noreturn]] void fail_in(const fs::path& file, const std::string& what) {
   throw Error(file.string() + ": " + what, ErrorCode::invalid_file);
 }
 
@@ -58,30 +58,30 @@ ir::Tensor transposed(const ir::Tensor& weight) {
 
 runtime::DenseLayer read_weights(const fs::path& file, std::string_view activation) {
   if (!fs::exists(file))
-    fail(file,
-         "is missing, but modules.json names the module; a pytorch_model.bin is not read: "
-         "SentenceTransformer.save_pretrained() writes this file");
+    fail_in(file,
+            "is missing, but modules.json names the module; a pytorch_model.bin is not read: "
+            "SentenceTransformer.save_pretrained() writes this file");
   const npz::Arrays arrays = npz::load_safetensors(file);
   const auto take = [&](const char* name, std::size_t rank) {
     const auto found = arrays.find(name);
-    if (found == arrays.end()) fail(file, fmt::format("has no tensor '{}'", name));
+    if (found == arrays.end()) fail_in(file, fmt::format("has no tensor '{}'", name));
     const ir::Tensor& tensor = found->second;
     if (!ir::is_float(tensor.dtype()) || tensor.shape().size() != rank || tensor.size() == 0)
-      fail(file,
-           fmt::format("'{}' is {}[{}], expected floats in {}", name, ir::name_of(tensor.dtype()),
-                       fmt::join(tensor.shape(), ", "), rank == 1 ? "one axis" : "two axes"));
+      fail_in(file, fmt::format("'{}' is {}[{}], expected floats in {}", name,
+                                ir::name_of(tensor.dtype()), fmt::join(tensor.shape(), ", "),
+                                rank == 1 ? "one axis" : "two axes"));
     return tensor.converted(ir::DType::f32);
   };
   for (const auto& [name, tensor] : arrays)
     if (name != "linear.weight" && name != "linear.bias")
-      fail(file, fmt::format("holds '{}', which is not supported", name));
+      fail_in(file, fmt::format("holds '{}', which is not supported", name));
   const ir::Tensor weight = take("linear.weight", 2);
   runtime::DenseLayer layer{file.string(), transposed(weight), {}, std::string(activation)};
   if (!arrays.contains("linear.bias")) return layer;
   layer.bias = take("linear.bias", 1);
   if (layer.bias->shape()[0] != weight.shape()[0])
-    fail(file, fmt::format("'linear.bias' has {} elements, expected {}", layer.bias->shape()[0],
-                           weight.shape()[0]));
+    fail_in(file, fmt::format("'linear.bias' has {} elements, expected {}", layer.bias->shape()[0],
+                              weight.shape()[0]));
   return layer;
 }
 
@@ -104,7 +104,7 @@ void check_config(const text::JsonNode& config, const runtime::DenseLayer& layer
 
 runtime::DenseLayer read_module(const fs::path& folder) {
   const fs::path file = folder / "config.json";
-  if (!fs::exists(file)) fail(file, "is missing, but modules.json names the module");
+  if (!fs::exists(file)) fail_in(file, "is missing, but modules.json names the module");
   const nlohmann::json json = text::read_json(file);
   const std::string origin = file.string();
   const text::JsonNode config(json, origin);

@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
-#include "bertcl/error.hpp"
 #include "squad/nonfinite_output.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/stopwatch.hpp"
 
@@ -36,8 +36,8 @@ Encoded encode_items(const Task& task, const text::Tokenizer& tokenizer,
     encoded.items_cut += cut ? 1 : 0;
   }
   if (encoded.sequences.empty())
-    throw Error(fmt::format("{}: nothing to score: no word pieces in the {} {} read",
-                            options.origin, count, task.unit()));
+    fail("{}: nothing to score: no word pieces in the {} {} read", options.origin, count,
+         task.unit());
   return encoded;
 }
 

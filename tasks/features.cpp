@@ -2,14 +2,12 @@
 // Single texts, pairs, windows, sentences in words, masked texts.
 #include "tasks/features.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
 #include <utility>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "text/truncation.hpp"
 #include "text/unicode.hpp"
@@ -22,10 +20,10 @@ using Ids = std::vector<std::int32_t>;
 /// Word pieces that fit beside `specials` special tokens.
 std::size_t room(int max_length, std::size_t specials) {
   if (max_length <= static_cast<int>(specials)) {
-    throw Error(
-        fmt::format("sequences of {} tokens leave no room for a text beside {} special tokens; "
-                    "raise {}",
-                    max_length, specials, option_name("max-seq-length")));
+    fail(
+        "sequences of {} tokens leave no room for a text beside {} special tokens; "
+        "raise {}",
+        max_length, specials, option_name("max-seq-length"));
   }
   return static_cast<std::size_t>(max_length) - specials;
 }

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -38,9 +38,9 @@ std::string find_output(const std::vector<plan::Port>& outputs, const Head& head
   for (const plan::Port& output : outputs)
     if (fits(output, head) && (!found || rank(output) < rank(*found))) found = &output;
   if (found) return found->name;
-  throw Error(fmt::format("the outputs are {}; the task needs [batch, {}{}{}], with {}",
-                          fmt::join(plan::describe(outputs), ", "), head.by_token ? "seq, " : "",
-                          head.classes, head.or_more ? " or more" : "", head.meaning));
+  fail("the outputs are {}; the task needs [batch, {}{}{}], with {}",
+       fmt::join(plan::describe(outputs), ", "), head.by_token ? "seq, " : "", head.classes,
+       head.or_more ? " or more" : "", head.meaning);
 }
 
 text::BatchOptions usual_batches(const Head& head) {

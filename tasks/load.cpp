@@ -2,13 +2,12 @@
 // Tasks by their names, from data files.
 #include "tasks/load.hpp"
 
-#include <fmt/format.h>
-
 #include <set>
 #include <utility>
 
 #include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -69,9 +68,8 @@ std::unique_ptr<Task> load_items(const std::string& task, const std::filesystem:
   }
   if (task == kFillMask || task == kSimilarity)
     return load_task({task, path}, vocabulary, {}, IdRule::any);
-  throw Error(fmt::format(
-      "unknown task '{}'{}", task,
-      suggestion(task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText})));
+  fail("unknown task '{}'{}", task,
+       suggestion(task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText}));
 }
 
 FirstSequences of_questions(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
@@ -117,9 +115,8 @@ std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
     return similarity_task(chosen(read_scored_pairs(path, rule), choice), data.embeds);
   if (name == kRetrieval) return retrieval_task(read_questions(path), data.prompts);
   if (name == kReranking) return reranking_task(read_questions(path));
-  throw Error(fmt::format(
-      "unknown task '{}'{}", name,
-      suggestion(name, {kClassify, kTag, kFillMask, kSimilarity, kRetrieval, kReranking})));
+  fail("unknown task '{}'{}", name,
+       suggestion(name, {kClassify, kTag, kFillMask, kSimilarity, kRetrieval, kReranking}));
 }
 
 QuestionParagraphs answered_questions(const squad::Dataset& dataset) {

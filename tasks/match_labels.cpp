@@ -9,7 +9,7 @@
 #include <optional>
 #include <ranges>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/parse_number.hpp"
 #include "text/unicode.hpp"
@@ -67,10 +67,10 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
     return *numbers;
   DataLabels unknown = data;
   for (const std::string& name : names) unknown.erase(name);
-  throw Error(fmt::format(
+  fail(
       "the data have {}, which the model cannot give: its classes are {}; if it only calls them "
       "otherwise, give the classes in the order of its output as {}",
-      fmt::join(std::views::keys(unknown), ", "), fmt::join(names, ", "), option_name("labels")));
+      fmt::join(std::views::keys(unknown), ", "), fmt::join(names, ", "), option_name("labels"));
 }
 
 /// True if the labels name negative and positive, not only their numbers.
@@ -87,16 +87,16 @@ ClassOf match_numbers(const DataLabels& data) {
   for (const auto& [label, line] : data) {
     const auto number = parse_number<std::size_t>(label);
     if (!number)
-      throw Error(fmt::format(
+      fail(
           "which class of the model stands for {} is not known; give the classes in the order of "
           "its output as {}, or put the model's config.json with id2label beside it",
-          fmt::join(std::views::keys(data), ", "), option_name("labels")));
+          fmt::join(std::views::keys(data), ", "), option_name("labels"));
     if (*number >= kMostClasses)
-      throw Error(fmt::format(
+      fail(
           "{}the label {} counts classes from 0, and a model has {} at most; if it is a name, "
           "give the classes in the order of the model's output as {}",
           line > 0 ? fmt::format("line {}: ", line) : "", label, kMostClasses,
-          option_name("labels")));
+          option_name("labels"));
     class_of[label] = *number;
   }
   return class_of;

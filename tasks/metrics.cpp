@@ -2,8 +2,6 @@
 // Accuracy, correlations, entity F1.
 #include "tasks/metrics.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,17 +9,17 @@
 #include <numeric>
 #include <string_view>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::tasks {
 namespace {
 
 void check_sizes(std::size_t predicted, std::size_t reference, std::size_t least) {
   if (predicted != reference) {
-    throw Error(fmt::format("{} predictions for {} references", predicted, reference));
+    fail("{} predictions for {} references", predicted, reference);
   }
   if (predicted < least) {
-    throw Error(fmt::format("{} predictions; the metric needs at least {}", predicted, least));
+    fail("{} predictions; the metric needs at least {}", predicted, least);
   }
 }
 
@@ -174,8 +172,8 @@ EntityScores entity_scores(const Tags& predicted, const Tags& reference) {
   std::size_t words = 0, right = 0;
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     if (predicted[i].size() != reference[i].size()) {
-      throw Error(fmt::format("sentence {} has {} predicted tags and {} in the reference", i,
-                              predicted[i].size(), reference[i].size()));
+      fail("sentence {} has {} predicted tags and {} in the reference", i, predicted[i].size(),
+           reference[i].size());
     }
     words += reference[i].size();
     for (std::size_t k = 0; k < reference[i].size(); ++k)

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "tasks/readers.hpp"
 #include "text/file.hpp"
 #include "text/unicode.hpp"
@@ -46,24 +47,23 @@ void add(Reviews& reviews, const std::filesystem::path& name, std::string text,
          const std::filesystem::path& origin) {
   const std::string id = id_of(name);
   if (!reviews.emplace(id, std::move(text)).second)
-    throw Error(
-        fmt::format("{}: two reviews are named '{}', one of them is '{}'; give a folder that has "
-                    "one neg and one pos folder below it",
-                    origin.string(), id, name.string()));
+    fail(
+        "{}: two reviews are named '{}', one of them is '{}'; give a folder that has "
+        "one neg and one pos folder below it",
+        origin.string(), id, name.string());
 }
 
 std::string read_entry(zip_t* archive, const zip_stat_t& stat, const std::string& origin) {
   if (stat.size > kLongestReview)
-    throw Error(fmt::format("{}: claims {} bytes; a review has at most {}", origin, stat.size,
-                            kLongestReview));
+    fail("{}: claims {} bytes; a review has at most {}", origin, stat.size, kLongestReview);
   const std::unique_ptr<zip_file_t, decltype(&zip_fclose)> file(
       zip_fopen_index(archive, stat.index, 0), &zip_fclose);
-  if (!file) throw Error(fmt::format("{}: {}", origin, zip_strerror(archive)));
+  if (!file) fail("{}: {}", origin, zip_strerror(archive));
   std::string bytes(stat.size + 1, '\0');  // one more: the check sum is compared at the end
   std::size_t done = 0;
   for (zip_int64_t count = 0;
        (count = zip_fread(file.get(), bytes.data() + done, bytes.size() - done)) != 0;) {
-    if (count < 0) throw Error(fmt::format("{}: {}", origin, zip_file_strerror(file.get())));
+    if (count < 0) fail("{}: {}", origin, zip_file_strerror(file.get()));
     done += static_cast<std::size_t>(count);
   }
   if (done != stat.size) throw Error(origin + ": its length differs from the one in the archive");
@@ -80,15 +80,14 @@ void read_archive(const std::filesystem::path& path, BothClasses& reviews) {
     zip_error_init_with_code(&error, code);
     const std::string reason = zip_error_strerror(&error);
     zip_error_fini(&error);
-    throw Error(fmt::format(
-        "{}: cannot open as .zip: {}; expected a .zip or folder with neg/*.txt and pos/*.txt",
-        path.string(), reason));
+    fail("{}: cannot open as .zip: {}; expected a .zip or folder with neg/*.txt and pos/*.txt",
+         path.string(), reason);
   }
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < entries; ++i) {
     zip_stat_t stat;
     if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &stat) != 0)
-      throw Error(fmt::format("{}: {}", path.string(), zip_strerror(archive.get())));
+      fail("{}: {}", path.string(), zip_strerror(archive.get()));
     if (Reviews* own = reviews.of(stat.name))
       add(*own, stat.name,
           read_entry(archive.get(), stat, fmt::format("{}: '{}'", path.string(), stat.name)), path);
@@ -118,8 +117,7 @@ std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path
   for (const Reviews* side : {&reviews.negative, &reviews.positive})
     for (const auto& [id, text] : *side)
       if (const auto bad = text::first_ill_formed(text))
-        throw Error(fmt::format("{}: '{}': invalid UTF-8 at byte {} of {}", path.string(), id, *bad,
-                                text.size()));
+        fail("{}: '{}': invalid UTF-8 at byte {} of {}", path.string(), id, *bad, text.size());
   std::vector<ClassifiedText> texts;
   auto negative = reviews.negative.begin();
   auto positive = reviews.positive.begin();

@@ -2,8 +2,6 @@
 // Passages are paired with their query, scored, and ordered.
 #include "tasks/rank.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "tasks/class_scores.hpp"
 #include "tasks/features.hpp"
@@ -79,10 +77,10 @@ Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& token
   std::vector<double> scores(passages.size());
   const auto take = [&](std::size_t index, std::span<const float> output) {
     if (!options.allow_nonfinite && !all_finite(output))
-      throw Error(
-          fmt::format("the model returned NaN or infinity for passage {}, counted from 0; "
-                      "{} continues",
-                      index, option_name("allow-nonfinite")));
+      fail(
+          "the model returned NaN or infinity for passage {}, counted from 0; "
+          "{} continues",
+          index, option_name("allow-nonfinite"));
     scores[index] = options.sigmoid ? sigmoid(output[0]) : output[0];
   };
   rankings.model_seconds =

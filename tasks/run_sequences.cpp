@@ -2,12 +2,10 @@
 // Batches of similar length, and the rows of their outputs.
 #include "tasks/run_sequences.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::tasks {
@@ -21,10 +19,10 @@ std::size_t row_size(const Head& head, const text::Batch& batch, std::size_t val
   const bool fits = values == rows * tokens * classes &&
                     (head.or_more ? classes >= head.classes : classes == head.classes);
   if (!fits) {
-    throw Error(fmt::format(
+    fail(
         "the model returned {} values for a batch of [{}, {}]; the task needs "
         "{} for each {}",
-        values, batch.batch, batch.seq, head.meaning, head.by_token ? "token" : "text"));
+        values, batch.batch, batch.seq, head.meaning, head.by_token ? "token" : "text");
   }
   return tokens * classes;
 }

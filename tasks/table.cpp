@@ -2,11 +2,9 @@
 // Tables of text: comma-separated values (RFC 4180), or fields between tabs.
 #include "tasks/table.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/data_file.hpp"
 #include "text/unicode.hpp"
 
@@ -53,7 +51,7 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
       field += c;
     }
   }
-  if (in_quotes) throw Error(fmt::format("{}:{}: unterminated quote", origin, quote_line));
+  if (in_quotes) fail("{}:{}: unterminated quote", origin, quote_line);
   end_row();
   return table;
 }

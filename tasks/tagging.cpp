@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "tasks/append_prediction.hpp"
 #include "tasks/argmax.hpp"
@@ -18,11 +18,11 @@ namespace bertcl::tasks {
 
 void check_tags_are_known(const std::vector<std::string>& labels) {
   if (labels.empty()) {
-    throw Error(fmt::format(
+    fail(
         "the tags of the model's classes are unknown; list them in output order with {} "
         "(O,B-person,I-person,.. or a file, one per line), or put the model's config.json with "
         "id2label beside it",
-        option_name("labels")));
+        option_name("labels"));
   }
 }
 
@@ -36,10 +36,10 @@ void check_labels(const std::vector<TaggedSentence>& sentences,
     unknown.insert(sentence.tags.begin(), sentence.tags.end());
   for (const std::string& label : labels) unknown.erase(label);
   if (!unknown.empty()) {
-    throw Error(
-        fmt::format("the data contain {}, which is not among the model's classes: {}; if the model "
-                    "only names it differently, list the tags in output order with {}",
-                    fmt::join(unknown, ", "), fmt::join(labels, ", "), option_name("labels")));
+    fail(
+        "the data contain {}, which is not among the model's classes: {}; if the model "
+        "only names it differently, list the tags in output order with {}",
+        fmt::join(unknown, ", "), fmt::join(labels, ", "), option_name("labels"));
   }
 }
 

@@ -2,16 +2,14 @@
 // Similarities of a vector with many are sums over columns, which compilers vectorize.
 #include "tasks/vector_similarity.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <queue>
 #include <stdexcept>
 #include <tuple>
 
-#include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -51,8 +49,7 @@ const std::vector<std::string>& similarity_names() {
 Similarity similarity_named(const std::string& name) {
   const std::vector<std::string>& names = similarity_names();
   const auto found = std::ranges::find(names, name);
-  if (found == names.end())
-    throw Error(fmt::format("unknown similarity '{}'{}", name, suggestion(name, names)));
+  if (found == names.end()) fail("unknown similarity '{}'{}", name, suggestion(name, names));
   return static_cast<Similarity>(found - names.begin());
 }
 

@@ -2,20 +2,18 @@
 // Grouping of sequences by length, and padding.
 #include "text/batch.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::text {
 
 std::vector<std::vector<std::size_t>> group_by_length(std::span<const std::size_t> lengths,
                                                       const BatchOptions& options) {
   if (options.max_tokens < 1 || options.max_batch < 1) {
-    throw Error(fmt::format("the bounds of a batch must be at least 1: max_tokens {}, max_batch {}",
-                            options.max_tokens, options.max_batch));
+    fail("the bounds of a batch must be at least 1: max_tokens {}, max_batch {}",
+         options.max_tokens, options.max_batch);
   }
   std::vector<std::size_t> order(lengths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/unicode.hpp"
@@ -60,8 +61,7 @@ void each_line(std::string_view content,
 
 void each_text(const DataFile& file, std::string_view unit,
                const std::function<void(std::string_view line, std::size_t number)>& visit) {
-  if (file.content.empty())
-    throw Error(fmt::format("{}: contains no {}; each line is one", file.name, unit));
+  if (file.content.empty()) fail("{}: contains no {}; each line is one", file.name, unit);
   each_line(file.content, visit);
 }
 
@@ -108,7 +108,7 @@ std::string name_of(const JsonNode& node) {
 }
 
 void fail_at(const DataFile& file, std::size_t line, std::string_view what) {
-  throw Error(fmt::format("{}:{}: {}", file.name, line, what));
+  fail("{}:{}: {}", file.name, line, what);
 }
 
 std::string excerpt_of(std::string_view text) {

@@ -2,8 +2,6 @@
 // Decoders of WordPiece, byte-level BPE and Unigram.
 #include "text/decoder.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::text {
@@ -111,8 +110,7 @@ std::string Decoder::operator()(std::span<const std::int64_t> ids, bool skip_spe
   std::vector<std::string> tokens;
   for (const std::int64_t id : ids) {
     if (id < 0 || id >= static_cast<std::int64_t>(tokenizer_->vocabulary_size()))
-      throw Error(fmt::format("token id {} is outside the vocabulary of {} tokens", id,
-                              tokenizer_->vocabulary_size()));
+      fail("token id {} is outside the vocabulary of {} tokens", id, tokenizer_->vocabulary_size());
     const auto token = static_cast<std::int32_t>(id);
     if (!skip_special || !special_.contains(token)) tokens.push_back(tokenizer_->token(token));
   }

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/companion_files.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
@@ -25,8 +25,7 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
       if (auto found = companion_file(model, name); std::filesystem::exists(found)) return found;
     tried.push_back(companion_file(model, "vocab.txt").string());
   }
-  throw Error(fmt::format("no vocabulary at {}, and no tokenizer.json; {}",
-                          fmt::join(tried, " or "), advice));
+  fail("no vocabulary at {}, and no tokenizer.json; {}", fmt::join(tried, " or "), advice);
 }
 
 Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/pipeline/pipeline.hpp"
@@ -92,10 +93,10 @@ Tokenizer Tokenizer::from_tokens(std::vector<std::string> tokens, TokenizerOptio
     missing += missing.empty() ? special : fmt::format(", {}", special);
   }
   if (!missing.empty()) {
-    throw Error(
-        fmt::format("{}: the vocabulary of {} tokens lacks {}; a BERT vocabulary has [PAD], [UNK], "
-                    "[CLS] and [SEP], and a vocab.txt one token per line",
-                    origin, tokenizer.tokens_.size(), missing));
+    fail(
+        "{}: the vocabulary of {} tokens lacks {}; a BERT vocabulary has [PAD], [UNK], "
+        "[CLS] and [SEP], and a vocab.txt one token per line",
+        origin, tokenizer.tokens_.size(), missing);
   }
   tokenizer.unknown_ = tokenizer.token_id("[UNK]");
   const std::int32_t begin = tokenizer.token_id("[CLS]"), end = tokenizer.token_id("[SEP]");
@@ -178,8 +179,7 @@ std::int32_t Tokenizer::token_id(std::string_view token) const {
     id = found->second;
   }
   if (id) return *id;
-  throw Error(
-      fmt::format("token \"{}\" is not in the vocabulary of {} tokens", token, vocabulary_size()));
+  fail("token \"{}\" is not in the vocabulary of {} tokens", token, vocabulary_size());
 }
 
 const std::string& Tokenizer::token(std::int32_t id) const {
@@ -190,8 +190,7 @@ const std::string& Tokenizer::token(std::int32_t id) const {
     token = &tokens_[id];
   }
   if (token != nullptr) return *token;
-  throw Error(
-      fmt::format("token id {} is outside the vocabulary of {} tokens", id, vocabulary_size()));
+  fail("token id {} is outside the vocabulary of {} tokens", id, vocabulary_size());
 }
 
 std::int32_t Tokenizer::mask_id() const {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "sentencepiece.pb.h"
+#include "support/fail.hpp"
 #include "text/data_file.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
@@ -86,8 +86,8 @@ void check_word_pieces(const std::filesystem::path& path) {
       "MobileBert", "RetriBert",        "SqueezeBert",       "",
       "PreTrained", "TokenizersBackend"};
   if (std::ranges::find(known, stem) == known.end())
-    throw Error(fmt::format("{}: the vocabulary of {}, but a vocab.txt is read as BERT's; {}",
-                            path.string(), family, kSaveAsJson));
+    fail("{}: the vocabulary of {}, but a vocab.txt is read as BERT's; {}", path.string(), family,
+         kSaveAsJson);
 }
 
 bool is_sentence_piece(std::string_view content) {
@@ -96,7 +96,7 @@ bool is_sentence_piece(std::string_view content) {
 
 Json document_of_sentence_piece(const std::string& content, const std::filesystem::path& path) {
   const auto fail = [&](const std::string& what) {
-    throw Error(fmt::format("{}: {}; {}", path.string(), what, kSaveAsJson));
+    bertcl::fail("{}: {}; {}", path.string(), what, kSaveAsJson);
   };
   sentencepiece::ModelProto model;
   if (!model.ParseFromString(content)) fail("damaged SentencePiece model");
@@ -137,8 +137,8 @@ Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
   for (const char* token : {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}) {
     const auto found = vocabulary.find(token);
     if (found == vocabulary.end() || !found->is_number_integer())
-      throw Error(fmt::format("{}: the vocabulary lacks {}, so it is not RoBERTa's; {}",
-                              path.string(), token, kSaveAsJson));
+      fail("{}: the vocabulary lacks {}, so it is not RoBERTa's; {}", path.string(), token,
+           kSaveAsJson);
     ids.push_back(*found);
     added.push_back(special_token(token, found->get<std::int64_t>()));
   }
@@ -148,8 +148,8 @@ Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
     if (line.starts_with("#version") || line.empty()) return;
     const std::size_t space = line.find(' ');
     if (space == line.npos || line.find(' ', space + 1) != line.npos)
-      throw Error(fmt::format("{}:{}: is \"{}\"; expected two tokens with a space between",
-                              file.string(), number, excerpt_of(line)));
+      fail("{}:{}: is \"{}\"; expected two tokens with a space between", file.string(), number,
+           excerpt_of(line));
     merges.push_back({line.substr(0, space), line.substr(space + 1)});
   });
   return {{"added_tokens", std::move(added)},

@@ -41,7 +41,7 @@ constexpr std::size_t kLongestChoices = 60;  // characters of "a|b|c"
 constexpr const char* kUnknownOption = "unknown option ";
 constexpr const char* kOutOfMemory = "out of memory; use a smaller batch";
 
-int fail(const std::string& message) {
+int failed(const std::string& message) {
   write_error(message);
   return kBadUse;
 }
@@ -254,10 +254,10 @@ int run_program(int argc, const char* const* argv) {
     program.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
     program.exit(done);
-    return std::cout.flush() ? 0 : fail("standard output: cannot write");
+    return std::cout.flush() ? 0 : failed("standard output: cannot write");
   } catch (const CLI::ParseError& error) {
     const Complaint wrong = complaint(program, error, argv[1]);
-    return fail(fmt::format("{}; see {}", wrong.text, help_command(program, wrong)));
+    return failed(fmt::format("{}; see {}", wrong.text, help_command(program, wrong)));
   }
   try {
     check_files(*program.get_subcommands().front());
@@ -265,11 +265,11 @@ int run_program(int argc, const char* const* argv) {
     finish_output();
     return code;
   } catch (const std::bad_alloc&) {
-    return fail(kOutOfMemory);
+    return failed(kOutOfMemory);
   } catch (const std::length_error&) {  // a size beyond any memory
-    return fail(kOutOfMemory);
+    return failed(kOutOfMemory);
   } catch (const std::exception& error) {
-    return fail(error.what());
+    return failed(error.what());
   }
 }
 

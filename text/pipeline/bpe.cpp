@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/pipeline/model.hpp"
 #include "text/unicode.hpp"
 
@@ -159,10 +159,10 @@ class BpeModel : public Model {
       const auto id_of = [&](const std::string& token) {
         const auto id = vocabulary.find(token);
         if (!id)
-          throw Error(
-              fmt::format("{}[{}] merges \"{}\" and \"{}\", but \"{}\" is not in the "
-                          "vocabulary of {} tokens",
-                          place, rank, left, right, token, vocabulary.size()));
+          fail(
+              "{}[{}] merges \"{}\" and \"{}\", but \"{}\" is not in the "
+              "vocabulary of {} tokens",
+              place, rank, left, right, token, vocabulary.size());
         return *id;
       };
       const std::string merged = left + right.substr(std::min(prefix_.size(), right.size()));

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SentencePiece's precompiled rules of rewriting (its src/normalizer.cc), as the library applies
 // them (its src/normalizers/precompiled.rs).
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/pipeline/graphemes.hpp"
 #include "text/pipeline/normalizers.hpp"
 
@@ -142,14 +140,12 @@ std::unique_ptr<Stage> charsmap_normalizer(std::string_view charsmap, const std:
   std::uint32_t bytes = 0;
   if (charsmap.size() >= sizeof bytes) std::memcpy(&bytes, charsmap.data(), sizeof bytes);
   if (bytes == 0 || bytes % 4 != 0 || bytes > charsmap.size() - sizeof bytes)
-    throw Error(fmt::format("{}: damaged: a charsmap of {} bytes with a trie of {}", place,
-                            charsmap.size(), bytes));
+    fail("{}: damaged: a charsmap of {} bytes with a trie of {}", place, charsmap.size(), bytes);
   std::vector<std::uint32_t> units(bytes / 4);
   std::memcpy(units.data(), charsmap.data() + sizeof bytes, bytes);
   std::string replacements(charsmap.substr(sizeof bytes + bytes));
   if (const auto bad = first_ill_formed(replacements))
-    throw Error(
-        fmt::format("{}: damaged: invalid UTF-8 at byte {} of its replacements", place, *bad));
+    fail("{}: damaged: invalid UTF-8 at byte {} of its replacements", place, *bad);
   return std::make_unique<CharsmapStage>(std::move(units), std::move(replacements));
 }
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <string>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/pipeline/model.hpp"
 #include "text/unicode.hpp"
 
@@ -160,8 +160,7 @@ class UnigramModel : public Model {
 
   std::int32_t unknown_id(std::string_view character) const {
     if (options_.unknown) return *options_.unknown;
-    throw Error(fmt::format("no token for \"{}\", and the tokenizer has no unknown token (unk_id)",
-                            character));
+    fail("no token for \"{}\", and the tokenizer has no unknown token (unk_id)", character);
   }
 
   /// Neighbouring unknown characters are one token, or their bytes. Added in reverse.

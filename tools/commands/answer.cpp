@@ -19,6 +19,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 #include "support/stopwatch.hpp"
 #include "text/data_file.hpp"
 #include "text/file.hpp"
@@ -62,8 +63,7 @@ struct Reply {
 std::string read_text(const std::string& path) {
   std::string text = text::read_file(path);
   if (const auto bad = text::first_ill_formed(text))
-    throw Error(fmt::format("{}: invalid UTF-8 at byte {} of {}; give a UTF-8 text", path, *bad,
-                            text.size()));
+    fail("{}: invalid UTF-8 at byte {} of {}; give a UTF-8 text", path, *bad, text.size());
   return text;
 }
 
@@ -174,8 +174,7 @@ Asked parse_line(const std::string& line, std::size_t number, const std::string&
   for (const auto& [key, value] : document.items())
     if (std::ranges::find(kMembers, key) == kMembers.end() &&
         std::ranges::find(kPassedOver, key) == kPassedOver.end())
-      throw Error(fmt::format("{}: unknown member '{}'{}; {}", place, key,
-                              did_you_mean(key, kMembers), hint));
+      fail("{}: unknown member '{}'{}; {}", place, key, did_you_mean(key, kMembers), hint);
   const auto context = object.find("context");
   return {object.at("question").string(), context ? context->string() : text};
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plan/persistent_kernel.hpp"
+#include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/measure/request_load.hpp"
@@ -97,7 +98,7 @@ BenchRow measure_shape(runtime::Session& session, BatchSize size, const BenchOpt
     return measure_inputs(session, random_inputs(session, size, ids), size, options, profiled);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::invalid_argument || session.plan().error_constant < 0) throw;
-    throw Error(fmt::format("{}; random token ids are below {} (--ids)", e.what(), ids));
+    fail("{}; random token ids are below {} (--ids)", e.what(), ids);
   }
 }
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "runtime/task.hpp"
+#include "support/fail.hpp"
 #include "tasks/class_scores.hpp"
 #include "tasks/model_config.hpp"
 #include "text/companion_files.hpp"
@@ -56,10 +56,10 @@ tasks::Head head_of(const runtime::Session& session, const std::vector<std::stri
     return {false, labels.size(), false,
             fmt::format("{}: {}", counted(std::ssize(labels), "classes"), fmt::join(labels, ", "))};
   if (runtime::task_of(session.plan()) != runtime::Task::text_classification)
-    throw Error(fmt::format(
+    fail(
         "{}: the outputs are {}, none of them logits [batch, classes]; if one is, name its classes "
         "with --labels",
-        session.path().string(), fmt::join(plan::describe(session.outputs()), ", ")));
+        session.path().string(), fmt::join(plan::describe(session.outputs()), ", "));
   return {false, 1, true, "1 class or more"};
 }
 

@@ -15,6 +15,7 @@
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
+#include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "tasks/model_config.hpp"
 #include "tools/measure/kernel_profile.hpp"
@@ -34,8 +35,7 @@ void check_task(const EvalOptions& options) {
   const auto refuse = [&](bool given, const char* option,
                           std::initializer_list<const char*> tasks) {
     if (given && std::ranges::find(tasks, task) == tasks.end())
-      throw Error(
-          fmt::format("{} is for --task {}, not {}", option, fmt::join(tasks, " or "), task));
+      fail("{} is for --task {}, not {}", option, fmt::join(tasks, " or "), task);
   };
   refuse(!options.null_odds.empty(), "--null-odds", {kQuestionAnswering});
   refuse(!options.nbest.empty(), "--nbest", {kQuestionAnswering});

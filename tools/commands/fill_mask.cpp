@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "tasks/class_scores.hpp"
 #include "text/data_file.hpp"
 #include "text/decoder.hpp"
@@ -40,11 +41,10 @@ tasks::Sequence encode(const InputText& text, const text::Tokenizer& tokenizer, 
   for (std::size_t i = 0; i < sequence.length(); ++i)
     if (sequence.ids[i] == mask) sequence.places.push_back(i);
   if (sequence.places.empty() && !text::is_blank(text.text))  // a blank line has no masks
-    throw Error(fmt::format(
-        "{}: no {} in '{}'{}", text.place, tokenizer.token(mask), text::excerpt_of(text.text),
-        sequence.cut > 0
-            ? fmt::format(" within its first {} tokens (raise --max-seq-length)", sequence.length())
-            : "; put it where a token is hidden"));
+    fail("{}: no {} in '{}'{}", text.place, tokenizer.token(mask), text::excerpt_of(text.text),
+         sequence.cut > 0 ? fmt::format(" within its first {} tokens (raise --max-seq-length)",
+                                        sequence.length())
+                          : "; put it where a token is hidden");
   return sequence;
 }
 
@@ -52,10 +52,10 @@ void check_mask(const text::Tokenizer& tokenizer, const std::string& model) {
   try {
     tokenizer.mask_id();
   } catch (const Error&) {
-    throw Error(
-        fmt::format("{}: its tokenizer has no mask token, [MASK] or <mask>; use that of a "
-                    "masked language model (--vocab FILE)",
-                    model));
+    fail(
+        "{}: its tokenizer has no mask token, [MASK] or <mask>; use that of a "
+        "masked language model (--vocab FILE)",
+        model);
   }
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 #include "tools/program.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -29,8 +29,7 @@ void add_help(CLI::App& program, Action& action) {
   command->callback([&program, &action, name, names] {
     action = [&program, name, names] {
       if (!name->empty() && std::ranges::find(names, *name) == names.end())
-        throw Error(fmt::format("unknown command '{}'{}; see bertcl --help", *name,
-                                did_you_mean(*name, names)));
+        fail("unknown command '{}'{}; see bertcl --help", *name, did_you_mean(*name, names));
       // help() of a program explains the command that was parsed, which is this one.
       program.clear();
       write_output(name->empty() ? program.help()

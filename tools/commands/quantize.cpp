@@ -22,6 +22,7 @@
 #include "quant/settings/accuracy_checks.hpp"
 #include "quant/settings/quantize_options.hpp"
 #include "quant/writing/companions.hpp"
+#include "support/fail.hpp"
 #include "tools/models/calibration_samples.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/options/file_options.hpp"
@@ -226,8 +227,7 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   check_readable(options.model);
   check_source(options);
   if (command.count("--max-query-length") > 0 && !options.task.is_squad())
-    throw Error(fmt::format("--max-query-length is for --task {}, not {}", kQuestionAnswering,
-                            options.task.name));
+    fail("--max-query-length is for --task {}, not {}", kQuestionAnswering, options.task.name);
   check_table_options(options.table);
   check_op_choice_options(options.ops, options.task, options.model);
   quant::Options& quantizer = options.quantizer;

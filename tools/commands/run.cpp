@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "npz/npz.hpp"
+#include "support/fail.hpp"
 #include "tools/commands/run.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
@@ -34,8 +35,7 @@ bool is_input(const runtime::Session& session, const std::string& name, const st
     if (port.name == name) return true;
     inputs.push_back(port.name);
   }
-  throw Error(fmt::format("{}: the model has no input '{}'; its inputs are {}", file, name,
-                          fmt::join(inputs, ", ")));
+  fail("{}: the model has no input '{}'; its inputs are {}", file, name, fmt::join(inputs, ", "));
 }
 
 int run_tensors(const RunOptions& options) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "npz/npz.hpp"
+#include "support/fail.hpp"
 #include "tasks/features.hpp"
 #include "text/batch.hpp"
 #include "tools/commands/run.hpp"
@@ -109,10 +110,10 @@ class TextRunner {
       for (const plan::Port& port : session_.outputs()) {
         const ir::Tensor output = outputs.find(port.name)->second.converted(ir::DType::f32);
         if (output.shape().empty() || output.shape()[0] != model_.rows(batch))
-          throw Error(fmt::format(
+          fail(
               "output '{}' is [{}] for {} texts: its first axis is not that of the texts; run the "
               "model on tensors (--inputs X.npz)",
-              port.name, fmt::join(output.shape(), ", "), model_.rows(batch)));
+              port.name, fmt::join(output.shape(), ", "), model_.rows(batch));
         for (std::size_t row = 0; row < group.size(); ++row)
           results[group[row]].emplace(port.name, take(output, port, row, lengths[group[row]]));
       }

@@ -27,6 +27,7 @@
 #include "serve/metrics.hpp"
 #include "serve/request_log.hpp"
 #include "serve/server.hpp"
+#include "support/fail.hpp"
 #include "tools/models/default_model.hpp"
 #include "tools/models/served_model.hpp"
 #include "tools/options/config_file.hpp"
@@ -138,8 +139,7 @@ std::vector<NamedModel> named_models(const ServeOptions& options) {
     models.push_back(parse_named_model(text));
     for (std::size_t i = 0; i + 1 < models.size(); ++i)
       if (models[i].name == models.back().name)
-        throw Error(
-            fmt::format("two models are called '{}'; name them: NAME=PATH", models.back().name));
+        fail("two models are called '{}'; name them: NAME=PATH", models.back().name);
   }
   return models;
 }

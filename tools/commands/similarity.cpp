@@ -18,6 +18,7 @@
 #include "bertcl/error.hpp"
 #include "ir/tensor.hpp"
 #include "opencl/context_future.hpp"
+#include "support/fail.hpp"
 #include "support/stopwatch.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/rank.hpp"
@@ -54,10 +55,10 @@ std::string function_of(const SimilarityOptions& options, const tasks::Embedding
   if (told.empty()) return tasks::similarity_names().front();
   const auto& names = tasks::similarity_names();
   if (std::ranges::find(names, told) == names.end())
-    throw Error(
-        fmt::format("{}: similarity_fn_name '{}' is not supported; name another with "
-                    "--similarity",
-                    (files.folder / "config_sentence_transformers.json").string(), told));
+    fail(
+        "{}: similarity_fn_name '{}' is not supported; name another with "
+        "--similarity",
+        (files.folder / "config_sentence_transformers.json").string(), told);
   return told;
 }
 

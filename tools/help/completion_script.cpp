@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "tools/help/command_tree.hpp"
 
 namespace bertcl::tools {
@@ -125,7 +125,7 @@ std::string completion_script(const std::vector<CommandEntry>& commands, const s
   if (shell == "bash") return bash_script(commands);
   if (shell == "zsh")
     return "#compdef bertcl\nautoload -U +X bashcompinit && bashcompinit\n" + bash_script(commands);
-  throw Error(fmt::format("unknown shell '{}' (choose from bash, zsh, fish)", shell));
+  fail("unknown shell '{}' (choose from bash, zsh, fish)", shell);
 }
 
 }  // namespace bertcl::tools

@@ -2,8 +2,6 @@
 // The score that a model loses on a task against another.
 #include "tools/measure/score_drop.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <set>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "quant/calibration/samples.hpp"
 #include "squad/nonfinite_output.hpp"
 #include "squad/pipeline.hpp"
+#include "support/fail.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tools/models/qa_model.hpp"
@@ -98,11 +97,11 @@ ScoreMeasure naming_items(ScoreMeasure measure, const std::string& origin,
     try {
       return inner(session, what);
     } catch (const squad::NonfiniteOutput& error) {
-      throw Error(
-          fmt::format("{}: the {} returned NaN or infinite values for number {} of the {}, counted "
-                      "from 0, so no drop can be measured; exclude nodes (--exclude), correct the "
-                      "model, or give other data with --drop-data FILE",
-                      origin, what, items.at(error.item()), unit));
+      fail(
+          "{}: the {} returned NaN or infinite values for number {} of the {}, counted "
+          "from 0, so no drop can be measured; exclude nodes (--exclude), correct the "
+          "model, or give other data with --drop-data FILE",
+          origin, what, items.at(error.item()), unit);
     }
   };
   return {measure.items, measure.unit, named};
@@ -117,8 +116,8 @@ ScoreDrop::ScoreDrop(const std::filesystem::path& model, const std::string& devi
   context_ = session.shared_context();
   float_score_ = measure_.measure(session, "float model");
   if (!std::isfinite(float_score_.points))
-    throw Error(fmt::format("{}: its {} is undefined on these {} {}, so no drop can be measured",
-                            model.string(), float_score_.name, measure_.items, measure_.unit));
+    fail("{}: its {} is undefined on these {} {}, so no drop can be measured", model.string(),
+         float_score_.name, measure_.items, measure_.unit);
 }
 
 double ScoreDrop::operator()(const quant::Model& model) {

@@ -11,10 +11,10 @@
 #include <random>
 #include <utility>
 
-#include "bertcl/error.hpp"
 #include "ir/graph.hpp"
 #include "opencl/queue.hpp"
 #include "plan/gemm_parts.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -252,9 +252,8 @@ TuneResult Tuner::run() {
   result.standard = *check_and_measure({"", "default", "", ""});
   result.standard.variant = step_.gemm.otherwise;
   if (!result.standard.wrong.empty())
-    throw Error(fmt::format("{} {}x{}: the default, {}, is wrong on this device: {}", step_.op,
-                            step_.gemm.k, step_.gemm.n, step_.gemm.otherwise,
-                            result.standard.wrong));
+    fail("{} {}x{}: the default, {}, is wrong on this device: {}", step_.op, step_.gemm.k,
+         step_.gemm.n, step_.gemm.otherwise, result.standard.wrong);
   for (const plan::TunableVariant& variant : step_.gemm.variants) {
     if (time_is_up()) complete_ = false;
     if (!complete_) break;
@@ -304,10 +303,10 @@ void check_memory(const std::vector<TunedStep>& gemms, std::int64_t rows,
     const double bytes =
         static_cast<double>(rows) * static_cast<double>(12 * step.gemm.k + 24 * step.gemm.n);
     if (bytes > static_cast<double>(device.global_mem_bytes) / 2)
-      throw Error(
-          fmt::format("--rows {}: a GEMM of {} x {} would take {:.0f} MiB, more than half of "
-                      "the memory of '{}'; give fewer with --rows",
-                      rows, step.gemm.k, step.gemm.n, bytes / (1 << 20), device.name));
+      fail(
+          "--rows {}: a GEMM of {} x {} would take {:.0f} MiB, more than half of "
+          "the memory of '{}'; give fewer with --rows",
+          rows, step.gemm.k, step.gemm.n, bytes / (1 << 20), device.name);
   }
 }
 

@@ -2,14 +2,12 @@
 // The activation that sentence-transformers writes beside a cross-encoder.
 #include "tools/models/activation.hpp"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/companion_files.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
@@ -42,10 +40,10 @@ bool has_sigmoid(const std::filesystem::path& model) {
   const std::string name = activation_of(model);
   if (name.empty() || name.ends_with("Sigmoid")) return true;
   if (name.ends_with("Identity")) return false;
-  throw Error(
-      fmt::format("{}: unknown activation {} (choose from Sigmoid, Identity in config.json, or "
-                  "override it: rerank --sigmoid or --logits, classify --activation)",
-                  model.string(), name));
+  fail(
+      "{}: unknown activation {} (choose from Sigmoid, Identity in config.json, or "
+      "override it: rerank --sigmoid or --logits, classify --activation)",
+      model.string(), name);
 }
 
 }  // namespace bertcl::tools

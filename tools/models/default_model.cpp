@@ -2,12 +2,11 @@
 // The location of the bundled model.
 #include "tools/models/default_model.hpp"
 
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::tools {
 
@@ -19,8 +18,8 @@ fs::path find_default_model() {
     const fs::file_status status = fs::status(named, failure);
     if (fs::exists(status)) return named;
     if (status.type() == fs::file_type::not_found)
-      throw Error(fmt::format("BERTCL_MODEL names {}, which does not exist", named));
-    throw Error(fmt::format("BERTCL_MODEL names {}: {}", named, failure.message()));
+      fail("BERTCL_MODEL names {}, which does not exist", named);
+    fail("BERTCL_MODEL names {}: {}", named, failure.message());
   }
   const fs::path program = fs::read_symlink("/proc/self/exe", failure).parent_path();
   for (const fs::path& start : {program, fs::current_path(failure)}) {

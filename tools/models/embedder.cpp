@@ -2,16 +2,14 @@
 // Texts to vectors: read, tokenized, run in batches of similar length.
 #include "tools/models/embedder.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
-#include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 #include "support/stopwatch.hpp"
 #include "tasks/features.hpp"
 #include "text/data_file.hpp"
@@ -43,7 +41,7 @@ std::string prompt_of(const tasks::EmbeddingFiles& files, const std::optional<st
     if (found == files.prompts.end()) {
       std::vector<std::string> names;
       for (const auto& [known, text] : files.prompts) names.push_back(known);
-      throw Error(fmt::format("unknown prompt '{}'{}", *name, suggestion(*name, names)));
+      fail("unknown prompt '{}'{}", *name, suggestion(*name, names));
     }
     chosen = found->second;
   }
@@ -54,10 +52,10 @@ std::string prompt_of(const tasks::EmbeddingFiles& files, const std::optional<st
 void check_prompt(const tasks::EmbeddingFiles& files, const std::string& prompt,
                   const std::string& option) {
   if (!prompt.empty() && !files.pools_prompt)
-    throw Error(
-        fmt::format("the model's 1_Pooling/config.json excludes the tokens of a prompt from "
-                    "pooling (include_prompt), which is not supported; {} \"\" embeds without one",
-                    option));
+    fail(
+        "the model's 1_Pooling/config.json excludes the tokens of a prompt from "
+        "pooling (include_prompt), which is not supported; {} \"\" embeds without one",
+        option);
 }
 
 runtime::Session load_embedding_model(const std::string& path, ModelOptions options,
@@ -122,8 +120,8 @@ void Embedder::run_in_parts(
 void Embedder::check_finite(std::span<const float> vector, const InputText& text) const {
   if (allow_nonfinite_ || std::ranges::all_of(vector, [](float x) { return std::isfinite(x); }))
     return;
-  throw Error(fmt::format("the vector of '{}' holds NaN or infinity (--allow-nonfinite accepts it)",
-                          text::excerpt_of(text.text)));
+  fail("the vector of '{}' holds NaN or infinity (--allow-nonfinite accepts it)",
+       text::excerpt_of(text.text));
 }
 
 nlohmann::ordered_json vectors_json(const Embedder& embedder, std::size_t texts,

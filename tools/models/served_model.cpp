@@ -2,8 +2,6 @@
 // What a served model is for, and how its texts are encoded.
 #include "tools/models/served_model.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <system_error>
@@ -13,6 +11,7 @@
 #include "onnx/model_path.hpp"
 #include "runtime/task.hpp"
 #include "squad/logit_outputs.hpp"
+#include "support/fail.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/model_config.hpp"
@@ -118,9 +117,8 @@ NamedModel parse_named_model(const std::string& text) {
     const std::string name = text.substr(0, equals), path = text.substr(equals + 1);
     const bool has_slash = name.find('/') != std::string::npos;  // or it is a path with a '='
     if (name.empty() || (has_slash && !fs::exists(path, ignored)))
-      throw Error(
-          fmt::format("'{}': {}; a model is given as NAME=PATH or PATH", text,
-                      name.empty() ? "the name is empty" : "neither it nor '" + path + "' exists"));
+      fail("'{}': {}; a model is given as NAME=PATH or PATH", text,
+           name.empty() ? "the name is empty" : "neither it nor '" + path + "' exists");
     return {name, onnx_io::find_model(path)};
   }
   const fs::path file = onnx_io::find_model(text);

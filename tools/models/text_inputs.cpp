@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/data_file.hpp"
 
 namespace bertcl::tools {
@@ -35,8 +36,7 @@ std::vector<InputText> read_input_texts(const std::string& path) {
 }
 
 void check_single(const InputText& text, const std::string& command) {
-  if (text.second)
-    throw Error(fmt::format("{}: has text_pair, but {} reads single texts", text.place, command));
+  if (text.second) fail("{}: has text_pair, but {} reads single texts", text.place, command);
 }
 
 }  // namespace bertcl::tools

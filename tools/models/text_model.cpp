@@ -10,6 +10,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "support/fail.hpp"
 #include "tasks/model_config.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -57,15 +58,14 @@ InputPorts find_input_ports(const std::vector<plan::Port>& inputs) {
       ports.batch = fixed_extent(port.type.shape[0]);
       ports.seq = fixed_extent(port.type.shape[1]);
     } else {
-      throw Error(
-          fmt::format("unknown input '{}'; text models take input_ids, attention_mask and "
-                      "token_type_ids, this one takes {}",
-                      name, fmt::join(plan::describe(inputs), ", ")));
+      fail(
+          "unknown input '{}'; text models take input_ids, attention_mask and "
+          "token_type_ids, this one takes {}",
+          name, fmt::join(plan::describe(inputs), ", "));
     }
   }
   if (ports.ids.empty()) {
-    throw Error(fmt::format("no input for token ids [batch, seq] among {}",
-                            fmt::join(plan::describe(inputs), ", ")));
+    fail("no input for token ids [batch, seq] among {}", fmt::join(plan::describe(inputs), ", "));
   }
   return ports;
 }
@@ -98,9 +98,8 @@ std::int64_t TextModel::longest() const {
 
 void TextModel::check_length(int max_length) const {
   if (longest() == 0 || max_length <= longest()) return;
-  throw Error(fmt::format(
-      "{}: sequences of {} tokens exceed the model's maximum of {}; use --max-seq-length {}",
-      session_.path().string(), max_length, longest(), longest()));
+  fail("{}: sequences of {} tokens exceed the model's maximum of {}; use --max-seq-length {}",
+       session_.path().string(), max_length, longest(), longest());
 }
 
 int TextModel::max_length(std::optional<int> asked, std::optional<int> otherwise) const {

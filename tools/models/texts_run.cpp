@@ -2,13 +2,12 @@
 // Texts in, one visit for the output of each.
 #include "tools/models/texts_run.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/stopwatch.hpp"
 #include "tasks/head_output.hpp"
 #include "tools/models/task_model.hpp"
@@ -48,9 +47,8 @@ void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks:
   Progress progress("running", "texts");
   const auto take = [&](std::size_t index, std::span<const float> output) {
     if (!options_.allow_nonfinite && !tasks::all_finite(output))
-      throw Error(
-          fmt::format("the model returned NaN or infinity for {}; --allow-nonfinite continues",
-                      texts()[index].place));
+      fail("the model returned NaN or infinity for {}; --allow-nonfinite continues",
+           texts()[index].place);
     visit(index, output);
   };
   model_seconds_ = naming_model(options_.model, [&] {

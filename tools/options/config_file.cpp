@@ -2,8 +2,6 @@
 // Options of a command from a file, which CLI11 reads for whole programs only.
 #include "tools/options/config_file.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -11,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
@@ -38,7 +37,7 @@ CLI::Option* find_option(CLI::App& command, const std::string& key, const std::s
     if (std::ranges::find(keys, key) != keys.end()) return option;
     all.insert(all.end(), keys.begin(), keys.end());
   }
-  throw Error(fmt::format("{}: unknown option '{}'{}", path, key, did_you_mean(key, all)));
+  fail("{}: unknown option '{}'{}", path, key, did_you_mean(key, all));
 }
 
 }  // namespace
@@ -49,7 +48,7 @@ void read_config_file(CLI::App& command, const std::string& path) {
   try {
     items = CLI::ConfigTOML().from_file(path);
   } catch (const CLI::Error& error) {
-    throw Error(fmt::format("{}: {}", path, error.what()));
+    fail("{}: {}", path, error.what());
   }
   for (const CLI::ConfigItem& item : items) {
     if (item.name == "++" || item.name == "--") continue;  // begin and end of a section
@@ -64,7 +63,7 @@ void read_config_file(CLI::App& command, const std::string& path) {
       }
       option->run_callback();
     } catch (const CLI::Error& error) {
-      throw Error(fmt::format("{}: {}: {}", path, item.name, error.what()));
+      fail("{}: {}: {}", path, item.name, error.what());
     }
   }
 }

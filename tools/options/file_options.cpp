@@ -2,8 +2,6 @@
 // Options that name files, and the check that no two share one.
 #include "tools/options/file_options.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +14,7 @@
 #include "bertcl/error.hpp"
 #include "onnx/model_path.hpp"
 #include "onnx/read_model.hpp"
+#include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -99,8 +98,8 @@ bool is_replaced(const fs::path& path) {
 /// Throws Error if data would be written over a file, or a report over one that is none.
 void check_replaced(CLI::App& command) {
   const auto refuse = [](const NamedFile& file, const char* what) {
-    throw Error(fmt::format("{}: {} already exists and is not {}; name another file, or remove it",
-                            file.option, file.path.string(), what));
+    fail("{}: {} already exists and is not {}; name another file, or remove it", file.option,
+         file.path.string(), what);
   };
   for (const NamedFile& file : files_of(command, kReport))
     if (is_replaced(file.path) && !is_empty_or(file.path, begins_as_report))
@@ -112,9 +111,8 @@ void check_replaced(CLI::App& command) {
   if (force && force->count() > 0) return;
   for (const NamedFile& file : files_of(command, kData))
     if (is_replaced(file.path))
-      throw Error(
-          fmt::format("{}: {} already exists; name another file, or replace it with --force",
-                      file.option, file.path.string()));
+      fail("{}: {} already exists; name another file, or replace it with --force", file.option,
+           file.path.string());
 }
 
 /// True for two names of one file, there or not. Devices and pipes may be written to by many.
@@ -180,16 +178,16 @@ void check_files(CLI::App& command) {
   for (std::size_t i = 0; i < written.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
       if (same_file(written[i].path, written[k].path))
-        throw Error(fmt::format("{} and {} would both write {}; give each its own file",
-                                written[k].option, written[i].option, written[i].path.string()));
+        fail("{} and {} would both write {}; give each its own file", written[k].option,
+             written[i].option, written[i].path.string());
   std::vector<NamedFile> read = files_of(command, kInput);
   if (!written.empty()) add_weights(command, read);
   for (const NamedFile& source : read)
     for (const char* suffix : {"", ".data", "_data"})
       for (const NamedFile& file : written)
         if (same_file(source.path.string() + suffix, file.path))
-          throw Error(fmt::format("{} would overwrite {}, which is read as {}; give another file",
-                                  file.option, file.path.string(), source.option));
+          fail("{} would overwrite {}, which is read as {}; give another file", file.option,
+               file.path.string(), source.option);
   check_replaced(command);
 }
 

@@ -16,6 +16,7 @@
 #include "opencl/context.hpp"
 #include "passes/pass.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/terminal/progress.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -43,7 +44,7 @@ void check_passes(const std::vector<std::string>& disabled) {
     if (std::ranges::find(known, pass.name) == known.end()) known.push_back(pass.name);
   for (const std::string& name : disabled) {
     if (std::ranges::find(known, name) == known.end()) {
-      throw Error(fmt::format("unknown compiler pass '{}'{}", name, suggestion(name, known)));
+      fail("unknown compiler pass '{}'{}", name, suggestion(name, known));
     }
   }
 }
@@ -188,9 +189,8 @@ BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
         continue;
       const std::int64_t fixed = shape[axis].constant();
       if (asked && *asked != fixed)
-        throw Error(fmt::format("{}: its input '{}' is {}, so it cannot run with {} {}",
-                                session.path().string(), port.name, ir::str(port.type), option,
-                                *asked));
+        fail("{}: its input '{}' is {}, so it cannot run with {} {}", session.path().string(),
+             port.name, ir::str(port.type), option, *asked);
       return fixed;
     }
     return asked ? std::int64_t{*asked} : otherwise;

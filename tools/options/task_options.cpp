@@ -2,14 +2,13 @@
 // The task of a command's data, and how it is created.
 #include "tools/options/task_options.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <sstream>
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "tasks/model_config.hpp"
 #include "tasks/readers.hpp"
 #include "text/companion_files.hpp"
@@ -39,8 +38,7 @@ CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {
 
 void check_labels(const TaskOptions& options) {
   if (!options.labels.empty() && options.name != kClassify && options.name != kTag)
-    throw Error(fmt::format("--labels goes with --task {} or {}, not with {}", kClassify, kTag,
-                            options.name));
+    fail("--labels goes with --task {} or {}, not with {}", kClassify, kTag, options.name);
 }
 
 std::vector<std::string> find_labels(const TaskOptions& options,
@@ -54,10 +52,9 @@ std::vector<std::string> find_labels(const TaskOptions& options,
     for (std::string label; std::getline(list, label, ',');) {
       const auto begin = label.find_first_not_of(' '), end = label.find_last_not_of(' ');
       labels.push_back(begin == std::string::npos ? "" : label.substr(begin, end - begin + 1));
-      if (labels.back().empty())
-        throw Error(fmt::format("--labels '{}': a class has no name", options.labels));
+      if (labels.back().empty()) fail("--labels '{}': a class has no name", options.labels);
       if (std::find(labels.begin(), labels.end() - 1, labels.back()) != labels.end() - 1)
-        throw Error(fmt::format("--labels lists '{}' twice", labels.back()));
+        fail("--labels lists '{}' twice", labels.back());
     }
     return labels;
   }
@@ -66,10 +63,10 @@ std::vector<std::string> find_labels(const TaskOptions& options,
     tasks::ClassNames own = tasks::find_class_names(model);
     if (own.names.empty() || own.names == found.names) continue;
     if (!found.names.empty())
-      throw Error(
-          fmt::format("{} and {} name their classes differently, but all models share one list: "
-                      "evaluate them separately, or give --labels",
-                      found.origin.string(), own.origin.string()));
+      fail(
+          "{} and {} name their classes differently, but all models share one list: "
+          "evaluate them separately, or give --labels",
+          found.origin.string(), own.origin.string());
     found = std::move(own);
   }
   return found.names;
@@ -81,10 +78,10 @@ std::optional<bool> find_multi_label(const std::vector<std::filesystem::path>& m
     const auto own =
         tasks::read_model_config(text::companion_file(model, "config.json")).multi_label;
     if (own && found && *own != *found)
-      throw Error(
-          fmt::format("{}: the problem_type in its config.json differs from that of an earlier "
-                      "model; evaluate them separately",
-                      model.string()));
+      fail(
+          "{}: the problem_type in its config.json differs from that of an earlier "
+          "model; evaluate them separately",
+          model.string());
     if (own) found = own;
   }
   return found;

@@ -2,13 +2,12 @@
 // Options of the commands that tokenize.
 #include "tools/options/vocabulary_options.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/model_tokenizer.hpp"
 #include "tools/options/file_options.hpp"
 
@@ -47,9 +46,8 @@ text::Tokenizer load_tokenizer(const VocabularyOptions& options,
   tokenizer.strip_accents = options.strip_accents;
   text::Tokenizer made = text::load_with_config(vocabulary, tokenizer);
   if (!made.is_bert() && (options.lower_case || options.strip_accents))
-    throw Error(fmt::format(
-        "{}: --lower-case and --strip-accents are for BERT's WordPiece only; leave them out",
-        vocabulary.string()));
+    fail("{}: --lower-case and --strip-accents are for BERT's WordPiece only; leave them out",
+         vocabulary.string());
   return made;
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "text/unicode.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -130,17 +131,17 @@ bool is_standard_output(const std::filesystem::path& path) {
 void check_readable(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory, expected a file", path.string()));
+    fail("{}: is a directory, expected a file", path.string());
   }
   if (access(path.c_str(), R_OK) != 0) {
-    throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
+    fail("{}: cannot open: {}", path.string(), std::strerror(errno));
   }
 }
 
 void check_writable(const std::filesystem::path& path) {
   if (path == "-") throw Error("'-' is not a file; only --json - writes to the terminal");
   if (access(path.c_str(), F_OK) != 0 && errno == ELOOP)
-    throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(ELOOP)));
+    fail("{}: cannot write: {}", path.string(), std::strerror(ELOOP));
   bertcl::check_writable(path);
 }
 

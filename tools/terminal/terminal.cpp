@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::tools {
@@ -40,8 +40,8 @@ void append_line(std::string& result, const std::u32string& line, std::size_t lo
   }
 }
 
-[[noreturn]] void fail(int error) {
-  throw Error(fmt::format("standard output: cannot write: {}", std::strerror(error)));
+[[noreturn]] void cannot_write(int error) {
+  fail("standard output: cannot write: {}", std::strerror(error));
 }
 
 }  // namespace
@@ -64,12 +64,12 @@ std::string printable(std::string_view text, std::size_t longest) {
 }
 
 void write_output(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail(errno);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) cannot_write(errno);
 }
 
 void finish_output() {
-  if (std::fflush(stdout) != 0) fail(errno);
-  if (std::ferror(stdout)) fail(EIO);
+  if (std::fflush(stdout) != 0) cannot_write(errno);
+  if (std::ferror(stdout)) cannot_write(EIO);
 }
 
 void write_error(const std::string& message) {

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <limits>
 
-#include "bertcl/error.hpp"
 #include "npz/npz.hpp"
 #include "onnx/tensor_file.hpp"
+#include "support/fail.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -31,8 +31,7 @@ runtime::Tensors load_numbered(const fs::path& folder, const std::string& stem,
         ports, [&, &n = name](const plan::Port& port) { return port.name == n; });
     if (!known) {
       if (number >= ports.size()) {
-        throw Error(
-            fmt::format("{}: the model has only {} {}s", file.string(), ports.size(), stem));
+        fail("{}: the model has only {} {}s", file.string(), ports.size(), stem);
       }
       name = ports[number].name;
     }
@@ -126,14 +125,13 @@ Golden load_golden(const fs::path& path, const std::vector<plan::Port>& inputs,
     golden.inputs = load_numbered(path, "input", inputs);
     golden.outputs = load_numbered(path, "output", outputs);
     if (golden.outputs.empty()) {
-      throw Error(fmt::format("{}: no output_0.pb in this folder", golden.name));
+      fail("{}: no output_0.pb in this folder", golden.name);
     }
     return golden;
   }
   const auto of_the_model = [&](const std::string& name) {
     if (!name.starts_with("in__") && !name.starts_with("out__"))
-      throw Error(
-          fmt::format("{}: array '{}' is neither in__NAME nor out__NAME", golden.name, name));
+      fail("{}: array '{}' is neither in__NAME nor out__NAME", golden.name, name);
     return true;
   };
   for (auto& [name, tensor] : npz::load(path, of_the_model)) {
@@ -142,7 +140,7 @@ Golden load_golden(const fs::path& path, const std::vector<plan::Port>& inputs,
     else
       golden.outputs[name.substr(5)] = as_port(name.substr(5), std::move(tensor), outputs);
   }
-  if (golden.outputs.empty()) throw Error(fmt::format("{}: no array out__NAME", golden.name));
+  if (golden.outputs.empty()) fail("{}: no array out__NAME", golden.name);
   return golden;
 }
 
@@ -196,7 +194,7 @@ Difference compare_outputs(const runtime::Tensors& found, const Golden& golden,
   for (const auto& [name, expected] : golden.outputs) {
     const auto output = found.find(name);
     if (output == found.end()) {
-      throw Error(fmt::format("{}: the model has no output '{}'", golden.name, name));
+      fail("{}: the model has no output '{}'", golden.name, name);
     }
     const Difference one = compare(name, output->second, expected, tolerance);
     all.max_abs = std::max(all.max_abs, one.max_abs);

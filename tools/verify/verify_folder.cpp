@@ -17,6 +17,7 @@
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
+#include "support/fail.hpp"
 #include "text/data_file.hpp"
 #include "text/file.hpp"
 
@@ -30,7 +31,7 @@ namespace fs = std::filesystem;
 constexpr double kHalfShare = 1e-2;
 
 std::vector<std::string> models_below(const fs::path& folder) {
-  if (!fs::is_directory(folder)) throw Error(fmt::format("{}: no such folder", folder.string()));
+  if (!fs::is_directory(folder)) fail("{}: no such folder", folder.string());
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file() && entry.path().extension() == ".onnx") {
@@ -38,7 +39,7 @@ std::vector<std::string> models_below(const fs::path& folder) {
     }
   }
   std::ranges::sort(files);
-  if (files.empty()) throw Error(fmt::format("{}: no .onnx file below it", folder.string()));
+  if (files.empty()) fail("{}: no .onnx file below it", folder.string());
   return files;
 }
 
@@ -121,8 +122,8 @@ Golden reference_of(const ir::Graph& graph) {
       if (why.empty()) why = error.what();
     }
   }
-  throw Error(fmt::format("found no inputs that the operators accept: {}",
-                          why.empty() ? "found no consistent sizes" : why));
+  fail("found no inputs that the operators accept: {}",
+       why.empty() ? "found no consistent sizes" : why);
 }
 
 class Folder {
@@ -205,7 +206,7 @@ Expectations read_expectations(const fs::path& path) {
     std::getline(row, entry.status, '\t');
     std::getline(row, entry.reason, '\t');
     const auto fail = [&](const char* what) {
-      throw Error(fmt::format("{}:{}: {}", path.string(), number, what));
+      bertcl::fail("{}:{}: {}", path.string(), number, what);
     };
     if (std::string ties; std::getline(row, ties, '\t')) {
       char* end = nullptr;
