@@ -118,7 +118,9 @@ struct Prod : Fold {
 };
 struct Max : Fold {
   template <class S>
-  static constexpr S start = std::numeric_limits<S>::lowest();
+  static constexpr S start = std::numeric_limits<S>::has_infinity
+                                 ? -std::numeric_limits<S>::infinity()
+                                 : std::numeric_limits<S>::lowest();
   template <class S>
   static S fold(S s, S v) {
     return std::max(s, v);
@@ -126,7 +128,9 @@ struct Max : Fold {
 };
 struct Min : Fold {
   template <class S>
-  static constexpr S start = std::numeric_limits<S>::max();
+  static constexpr S start = std::numeric_limits<S>::has_infinity
+                                 ? std::numeric_limits<S>::infinity()
+                                 : std::numeric_limits<S>::max();
   template <class S>
   static S fold(S s, S v) {
     return std::min(s, v);

@@ -4,11 +4,13 @@
 //   x [outer][size][inner], out [outer][inner]
 //   reduce_f32: sum, mean, max, min, prod, l2 (root of the sum of squares)
 //   reduce_i32, reduce_i64: sum, mean (truncated), max, min, prod
+//   Of size 0: 0, 1 of prod, the lowest number of max, the highest of min, as ONNX says; of mean
+//   NaN, of integers 0.
 //   argmax_f32, argmax_i32, argmax_i64: out is s64, the first place of the largest value, with
 //   take_last the last one (the first NaN where there is one)
 //
 // Grid: (ceil(outer * inner / chunk)), any local size; each work-item computes `chunk` results.
-// Bounds: outer * inner < 2^31; size >= 1. max and min propagate NaN.
+// Bounds: outer * inner < 2^31; size >= 1 of argmax. max and min propagate NaN.
 #include "rows/row.clh"
 
 #define OP_SUM 0
@@ -71,24 +73,24 @@ __kernel void reduce_f32(__global const float* x, __global float* out, int op, i
   }
 }
 
-#define REDUCE_INTEGER(NAME, TYPE)                                                                 \
+#define REDUCE_INTEGER(NAME, TYPE, LOWEST, HIGHEST)                                                \
   __kernel void reduce_##NAME(__global const TYPE* x, __global TYPE* out, int op, int outer,       \
                               int size, int inner, int chunk) {                                    \
     const int first = get_global_id(0) * chunk, last = min(first + chunk, outer * inner);          \
     for (int at = first; at < last; at++) {                                                        \
       __global const TYPE* from = x + (size_t)(at / inner) * size * inner + at % inner;            \
-      TYPE sum = from[0];                                                                          \
-      for (int r = 1; r < size; r++) {                                                             \
+      TYPE sum = op == OP_MAX ? LOWEST : op == OP_MIN ? HIGHEST : op == OP_PROD ? 1 : 0;           \
+      for (int r = 0; r < size; r++) {                                                             \
         const TYPE v = from[(size_t)r * inner];                                                    \
         sum = op == OP_MAX ? max(sum, v) : op == OP_MIN ? min(sum, v)                              \
               : op == OP_PROD ? sum * v : sum + v;                                                 \
       }                                                                                            \
-      out[at] = op == OP_MEAN ? sum / size : sum;                                                  \
+      out[at] = op == OP_MEAN && size ? sum / size : sum;                                          \
     }                                                                                              \
   }
 
-REDUCE_INTEGER(i32, int)
-REDUCE_INTEGER(i64, long)
+REDUCE_INTEGER(i32, int, INT_MIN, INT_MAX)
+REDUCE_INTEGER(i64, long, LONG_MIN, LONG_MAX)
 
 #define ARGMAX(NAME, TYPE)                                                                         \
   __kernel void argmax_##NAME(__global const TYPE* x, __global long* out, int outer, int size,     \

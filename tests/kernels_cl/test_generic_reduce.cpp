@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce, argmax, cumsum and softmax against plain C++.
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include "device_test.hpp"
 #include "kernels/contracts/reduce.hpp"
@@ -34,8 +36,9 @@ template <typename T>
 std::vector<T> reduce(const std::string& type, int32_t op, const View& view,
                       const std::vector<T>& x, int32_t chunk) {
   Output<T> out(view.results());
+  // Without elements there is no buffer, as the executor gives none.
   run("reduce", "reduce_" + type, ceil_div(view.results(), static_cast<size_t>(chunk)),
-      kernels::Reduce<KernelArgument>{.x = upload(x),
+      kernels::Reduce<KernelArgument>{.x = x.empty() ? opencl::Buffer() : upload(x),
                                       .out = out.buffer(),
                                       .op = op,
                                       .outer = view.outer,
@@ -94,6 +97,27 @@ void expect_integer_reductions(const std::string& type) {
   }
   EXPECT_EQ(reduce<T>(type, 1, {1, 3, 1}, {4, 5, 8}, 1)[0], 5);
   EXPECT_EQ(reduce<T>(type, 4, {1, 3, 1}, {4, 5, -8}, 1)[0], -160);
+}
+
+template <typename T>
+void expect_identities(const std::string& type, T lowest, T highest) {
+  const std::map<int32_t, T> of{{0, 0}, {2, lowest}, {3, highest}, {4, 1}};
+  for (const View& view : {View{2, 0, 1}, View{3, 0, 5}})
+    for (const auto& [op, identity] : of)
+      expect_equal(reduce<T>(type, op, view, {}, 4), std::vector<T>(view.results(), identity),
+                   type + " op " + std::to_string(op));
+}
+
+// What ONNX says; of the mean it says nothing.
+TEST(Reduce, AnEmptyAxisGivesTheIdentity) {
+  using I32 = std::numeric_limits<int32_t>;
+  using I64 = std::numeric_limits<int64_t>;
+  expect_identities<float>("f32", -INFINITY, INFINITY);
+  expect_identities<int32_t>("i32", I32::min(), I32::max());
+  expect_identities<int64_t>("i64", I64::min(), I64::max());
+  EXPECT_TRUE(std::isnan(reduce<float>("f32", 1, {1, 0, 1}, {}, 1)[0]));
+  EXPECT_EQ(reduce<int32_t>("i32", 1, {1, 0, 1}, {}, 1)[0], 0);
+  EXPECT_EQ(reduce<int64_t>("i64", 1, {1, 0, 1}, {}, 1)[0], 0);
 }
 
 TEST(Reduce, Integers) {

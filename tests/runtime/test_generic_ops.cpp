@@ -182,5 +182,45 @@ TEST(GenericOps, NothingIsReadOfAnEmptyAxis) {
   }
 }
 
+TEST(GenericOps, ReductionsOfAnEmptyAxisGiveTheirIdentity) {
+  for (const std::string type : {"i32", "i64", "f32"}) {
+    Session session = Session::compile(
+        ir::parse("graph g(%x: " + type + "[batch, seq]) {\n %sum: " + type +
+                  "[batch] = ReduceSum(%x) {axes = [1], keepdims = 0}\n %prod: " + type +
+                  "[batch] = ReduceProd(%x) {axes = [1], keepdims = 0}\n %max: " + type +
+                  "[batch] = ReduceMax(%x) {axes = [1], keepdims = 0}\n %min: " + type +
+                  "[batch] = ReduceMin(%x) {axes = [1], keepdims = 0}\n"
+                  " return %sum as sum, %prod as prod, %max as max, %min as min\n}"));
+    const auto empty = ir::Tensor::of({2, 0}, std::vector<float>{});
+    const ir::DType dtype = session.inputs()[0].type.dtype;
+    const Tensors outputs = session.run({{"x", empty.converted(dtype)}});
+    const double highest = dtype == ir::DType::i32   ? 2147483647.0
+                           : dtype == ir::DType::i64 ? 9223372036854775807.0
+                                                     : std::numeric_limits<double>::infinity();
+    const double lowest = dtype == ir::DType::f32 ? -highest : -highest - 1;
+    EXPECT_EQ(outputs.at("sum").to_doubles(), (std::vector<double>{0, 0})) << type;
+    EXPECT_EQ(outputs.at("prod").to_doubles(), (std::vector<double>{1, 1})) << type;
+    EXPECT_EQ(outputs.at("max").to_doubles(), (std::vector<double>{lowest, lowest})) << type;
+    EXPECT_EQ(outputs.at("min").to_doubles(), (std::vector<double>{highest, highest})) << type;
+  }
+}
+
+TEST(GenericOps, AnEmptyAxisHasNoLargestElement) {
+  for (const std::string type : {"i32", "i64", "f32"}) {
+    Session session = Session::compile(
+        ir::parse("graph g(%x: " + type +
+                  "[batch, seq]) {\n %y: i64[batch] = ArgMax(%x) {axis = -1, keepdims = 0}\n"
+                  " return %y as y\n}"));
+    const ir::DType dtype = session.inputs()[0].type.dtype;
+    EXPECT_ERROR(
+        testing::HasSubstr("requires seq to be at least 1, the inputs give 0"),
+        session.run({{"x", ir::Tensor::of({2, 0}, std::vector<float>{}).converted(dtype)}}))
+        << type;
+    const Tensors outputs =
+        session.run({{"x", ir::Tensor::of({1, 2}, std::vector<float>{1, 2}).converted(dtype)}});
+    EXPECT_EQ(outputs.at("y").to_doubles(), std::vector<double>{1}) << type;
+  }
+}
+
 }  // namespace
 }  // namespace bertcl::runtime

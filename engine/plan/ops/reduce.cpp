@@ -61,8 +61,9 @@ void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   using enum ir::DType;
   const ir::Type& of = node.inputs[0]->type;
   const std::string type = supported_type(node, of.dtype, {f32, i32, i64});
-  launch_along(b, node, type, "rows", b.kernel("reduce", "argmax_" + type),
-               split(of.shape, axis_of(node, 0, of.shape.size())),
+  const std::size_t axis = axis_of(node, 0, of.shape.size());
+  b.limit(ir::Dim(1), of.shape[axis]);  // of no elements none is the largest
+  launch_along(b, node, type, "rows", b.kernel("reduce", "argmax_" + type), split(of.shape, axis),
                kernels::ArgMax<Argument>{.take_last = static_cast<std::int32_t>(
                                              node.int_attribute("select_last_index", 0))});
 }
