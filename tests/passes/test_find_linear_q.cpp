@@ -61,6 +61,15 @@ TEST(FindLinearQ, WhatIsNoLinearStays) {
 })");
 }
 
+TEST(FindLinearQ, AWeightWithoutRowsStays) {
+  EXPECT_UNCHANGED(find_linear_q(), R"(graph g(%x: u8[2, 0]) {
+  const %w: i8[0, 8] = ...
+  %a: i32[2, 8] = MatMulInteger(%x, %w)
+  %y: f32[2, 8] = Cast(%a) {to = "f32"}
+  return %y as y
+})");
+}
+
 TEST(FindLinearQ, SumsThatAnInt32MayNotHoldStay) {
   EXPECT_UNCHANGED(find_linear_q(), R"(graph g(%x: u8[2, 65794]) {
   const %w: i8[65794, 1] = ...
