@@ -5,7 +5,7 @@
 //
 // Layout: panel width 64, K group 2: B[ceil(N/64)][ceil(K/2)][64][2] in f16, zero-padded past N and
 // K.
-// Tile: TILE_M rows.  Grid: (ITEMS, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
+// Tile: TILE_M rows.  Grid: (ITEMS * ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
 // Arguments: see gemm_f32_ref.cl.
 #define MATRIX_F16 1
 #include "gemm/gemm_matrix.clh"
@@ -16,8 +16,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void 
   __local int space[SPACE] __attribute__((aligned(16)));  // strips, then sums
   MATRIX_EXCHANGE(exchange, ITEMS);
   const int item = get_local_id(0), sub = item / UNIT_LANES, lane = item % UNIT_LANES;
-  const Operands o = {a, (__global const int*)b, M, N, K, (int)get_group_id(1) * TILE_M,
-                      (int)get_group_id(2) * TILE_N, 0, item};
+  const Operands o = {a, (__global const int*)b, M, N, K, (int)get_group_id(0) * TILE_M,
+                      (int)get_group_id(1) * TILE_N, 0, item};
   UnitC sums[SUB_ROWS][SUB_COLUMNS];
   accumulate(&o, space, exchange, sums);
 

@@ -11,7 +11,7 @@
 //   o--o   o----o----o          does.
 //
 // Layout: panel width 64, K group 1: B[ceil(N/64)][K][64], zero-padded past N; f32, or f16 with
-// -DB_HALF=1. Grid: (ITEMS, ceil(M / TILE_M), ceil(N / TILE_N)), work-group (ITEMS, 1, 1).
+// -DB_HALF=1. Grid: (ITEMS * ceil(M / TILE_M), ceil(N / TILE_N)), work-group (ITEMS, 1, 1).
 // Bounds: a and b begin at multiples of 16 bytes. Arguments: see gemm_f32_ref.cl.
 #include "gemm/epilogue4.clh"
 #include "lib/narrow.clh"
@@ -69,7 +69,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_f32
   __local float a_tile[2][DEPTH][A_PITCH] __attribute__((aligned(16)));
   __local float b_tile[2][DEPTH][TILE_N] __attribute__((aligned(16)));
   const int item = get_local_id(0), tx = item % 16, ty = item / 16;
-  const int row0 = (int)get_group_id(1) * TILE_M, column0 = (int)get_group_id(2) * TILE_N;
+  const int row0 = (int)get_group_id(0) * TILE_M, column0 = (int)get_group_id(1) * TILE_N;
 
   // What this work-item copies: four values along K of a row of A, four columns of one k of B.
   const int a_row = item / 2, a_k = item % 2 * 4;

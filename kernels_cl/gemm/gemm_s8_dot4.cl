@@ -15,7 +15,7 @@
 // u8 bytes of A and its zero point are read as s8 by subtracting 128: one instruction for both.
 //
 // Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zero-padded past N and K.
-// Tile: TILE_M rows.  Grid: (256, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (256,1,1).
+// Tile: TILE_M rows.  Grid: (256 * ceil(M/TILE_M), ceil(N/TILE_N)), work-group (256,1,1).
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes. With ACTIVATION and OUT_TYPE
 // given, those two are not read: code for all of them is most of the kernel.
 #include "units/dot4.clh"
@@ -43,7 +43,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_s8(
   __local int a_tile[2][K_WORDS][A_PITCH] __attribute__((aligned(16)));
   __local int b_tile[2][K_WORDS][TILE_N] __attribute__((aligned(16)));
   const int item = get_local_id(0), tx = item % 16, ty = item / 16;
-  const int row0 = (int)get_group_id(1) * TILE_M, column0 = (int)get_group_id(2) * TILE_N;
+  const int row0 = (int)get_group_id(0) * TILE_M, column0 = (int)get_group_id(1) * TILE_N;
   const int groups = (K + 3) / 4;
   const int flip = a_signed ? 0 : SIGN_BITS;
 

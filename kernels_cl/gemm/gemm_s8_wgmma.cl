@@ -16,7 +16,7 @@
 // of step k: both warpgroups have waited for its products before it.
 //
 // Layout: panel width 64, K group 16: B[ceil(N/64)][ceil(K/16)][64][16], zero-padded past N and K.
-// Grid: (ITEMS, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
+// Grid: (ITEMS * ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes. ACTIVATION and OUT_TYPE as in
 // gemm_s8_mma.cl.
 #ifndef TILE_M
@@ -97,8 +97,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
                       M,
                       N,
                       K,
-                      (int)get_group_id(1) * TILE_M,
-                      (int)get_group_id(2) * TILE_N,
+                      (int)get_group_id(0) * TILE_M,
+                      (int)get_group_id(1) * TILE_N,
                       item};
   int sums[WGMMA_SUMS];
   WGMMA_UNROLL

@@ -285,7 +285,7 @@ inline void run_tiles(const GemmKernel& variant, const opencl::Kernel& kernel, i
   if (items == 1)
     run(kernel, rows, columns);
   else
-    device().queue().launch(kernel, {items, rows, columns}, {items, 1, 1});
+    device().queue().launch(kernel, {items * rows, columns, 1}, {items, 1, 1});
 }
 
 template <typename T>

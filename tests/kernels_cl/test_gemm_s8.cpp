@@ -336,7 +336,7 @@ TEST(GemmS8Mma, PartsOfKGiveTheSameSums) {
                                                               .K = c.K,
                                                               .a_signed = c.a_signed ? 1 : 0,
                                                               .parts = parts});
-    device().queue().launch(sums, {static_cast<size_t>(256 * parts), 2, 2}, {256, 1, 1});
+    device().queue().launch(sums, {2 * 256, 2, static_cast<size_t>(parts)}, {256, 1, 1});
     const Output<int32_t> out(static_cast<size_t>(c.M * c.N));
     auto finish = device().kernel("gemm_s8_finish", "gemm_s8_finish");
     kernels::set(finish, kernels::GemmS8Finish<KernelArgument>{.partials = partials.buffer(),

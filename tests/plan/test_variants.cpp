@@ -3,6 +3,7 @@
 #include "plan/variants.hpp"
 
 #include "ir/text.hpp"
+#include "plan/ops/linear.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
@@ -99,6 +100,22 @@ TEST(Alternatives, OfSmallerTilesWhereGroupsWouldLeaveUnitsIdle) {
   EXPECT_EQ(variant_for(device, 22 * 128), "128x128");
   device.type = "cpu";
   EXPECT_EQ(device.units_of_group(256), 1u);
+}
+
+// NVIDIA takes 65,535 groups along another axis than the first; the others are short.
+TEST(Grids, RowsOfAGemmAreGroupsOfTheFirstAxis) {
+  const ir::Bindings sizes{{"rows", 10'000'000}};
+  int of_groups = 0;
+  for (const auto& variants : {kernels::gemm_s8_variants(), kernels::gemm_f32_variants()})
+    for (const kernels::GemmVariant& variant : variants) {
+      if (variant.items == 1) continue;
+      ++of_groups;
+      const auto grid = grid_of(variant, ir::Dim::symbol("rows"), 64);
+      EXPECT_EQ(grid[0].evaluate(sizes), 78'125 * variant.items) << variant.name;
+      EXPECT_EQ(grid[1].evaluate(sizes), 1) << variant.name;
+      EXPECT_EQ(grid[2].evaluate(sizes), 1) << variant.name;
+    }
+  EXPECT_GE(of_groups, 7);
 }
 
 }  // namespace

@@ -148,14 +148,15 @@ def run_s8(variant, case, edits=(), b=None, parts=0):
         memory.add("w_zero_point", case.w_zeros, 4) if case.weight_zeros else null,
         memory.add("row_scale", case.row_scale, 4) if case.measured else null]
     tiles = -(-case.M // variant.tile[0]), -(-case.N // variant.tile[1])
+    groups = 256 * tiles[0], tiles[1]
     if not parts:
         program = program_of(variant.program, "gemm_s8", defines + known, variant.sm, edits)
-        launch(program, memory, (256, *tiles), (256, 1, 1), arguments)
+        launch(program, memory, groups, (256, 1), arguments)
         return memory.get("out", OUT[case.out_type]).reshape(case.M, case.N)
     partials = memory.add("partials", np.zeros((parts, case.M, case.N), i32), 16, writable=True, filled=False)
     sums = program_of(variant.program, "gemm_s8_partial", defines + ("PARTIAL=1",), variant.sm,
                       tuple(e for e in edits if "finish" not in e[0]))
-    launch(sums, memory, (256 * parts, *tiles), (256, 1, 1),
+    launch(sums, memory, (*groups, parts), (256, 1, 1),
            [*arguments[:2], partials, *arguments[8:11], i32(case.a_signed), i32(parts)])
     finish = program_of("gemm_s8_finish", "gemm_s8_finish", known, 75, tuple(e for e in edits if "finish" in e[0]))
     launch(finish, memory, *groups_of((-(-case.N // 4), case.M)),
@@ -189,7 +190,7 @@ def run_floats(variant, M, N, K, activation=0, bias=True, b_half=False, edits=()
     if variant is F32_PORTABLE:
         launch(program, memory, *groups_of(tiles), arguments)
     else:
-        launch(program, memory, (256, *tiles), (256, 1, 1), arguments)
+        launch(program, memory, (256 * tiles[0], tiles[1]), (256, 1), arguments)
     if matrix:
         a, w = a.astype(np.float16), w.astype(np.float16)
     elif b_half:

@@ -66,7 +66,7 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
       node, "int8", kMmaParts, b.kernel(variant.program, "gemm_s8_partial", defines),
       kernels::with_same_arguments(
           kernels::GemmS8Partial<Argument>{.partials = sums, .parts = parts.parts}, of),
-      {Size{ir::Dim(items * parts.parts)}, Size{rows, kPartRows}, Size{ir::Dim(n), kPartColumns}});
+      {Size{rows, kPartRows, items}, Size{ir::Dim(n), kPartColumns}, Size{ir::Dim(parts.parts)}});
   partial.local[0] = static_cast<std::size_t>(items);
   limit(partial);
   const opencl::Defines known{{"ACTIVATION", std::get<std::int32_t>(of.activation)},

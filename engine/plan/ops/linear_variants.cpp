@@ -18,7 +18,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 std::array<Size, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows, std::int64_t columns) {
   const Size tiles{ir::Dim(columns), variant.tile_columns};
   if (variant.items == 1) return {Size{rows, variant.tile_rows}, tiles, Size{}};
-  return {Size{ir::Dim(variant.items)}, Size{rows, variant.tile_rows}, tiles};
+  // Rows along the first axis: NVIDIA takes no more than 65,535 groups along the others.
+  return {Size{rows, variant.tile_rows, variant.items}, tiles, Size{}};
 }
 
 std::vector<GemmVariant> tunable_variants_of(const Target& target,
