@@ -11,6 +11,7 @@
 #include "opencl/cl.hpp"
 #include "opencl/context.hpp"
 #include "opencl/exit_guard.hpp"
+#include "opencl/grid.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -136,9 +137,9 @@ void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_
       command.queue, kernel.build().native(), 3, nullptr, global.data(), local.data(),
       static_cast<cl_uint>(command.after.size()), list_of(command.after), command.event);
   check(status,
-        fmt::format("launch of kernel '{}' of program '{}', global {}x{}x{}, local {}x{}x{}",
+        fmt::format("launch of kernel '{}' of program '{}', global {}x{}x{}, local {}x{}x{}{}",
                     kernel.name(), kernel.program_name(), global[0], global[1], global[2], local[0],
-                    local[1], local[2]));
+                    local[1], local[2], hint_of_groups({global, local})));
   static const bool watched = (watch_exit(), true);
   static_cast<void>(watched);
 }

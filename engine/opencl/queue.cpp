@@ -31,7 +31,8 @@ std::string describe(const Kernel& kernel, const std::array<size_t, 3>& global,
                      local[0], local[1], local[2]);
 }
 
-const char* hint(cl_int status) {
+const char* hint(cl_int status, const Grid& grid) {
+  if (const char* of_groups = hint_of_groups(grid); *of_groups) return of_groups;
   switch (status) {
     case CL_INVALID_KERNEL_ARGS:
       return ": not every argument is set";
@@ -79,7 +80,8 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
       queue_.get(), kernel.native(), 3, nullptr, global.data(),
       driver_chooses ? nullptr : local.data(), 0, nullptr, profiling_ ? &event : nullptr);
   try {
-    if (status != CL_SUCCESS) check(status, describe(kernel, global, local, label) + hint(status));
+    if (status != CL_SUCCESS)
+      check(status, describe(kernel, global, local, label) + hint(status, {global, local}));
   } catch (const Error& error) {
     if (!is_refusal(status)) throw;
     throw LaunchRefused(error.what(), error.code());

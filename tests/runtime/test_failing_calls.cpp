@@ -73,6 +73,17 @@ TEST_F(FailingCalls, WhatCannotBeWaitedForIsKeptUntilItCan) {
   }
 }
 
+// As NVIDIA's driver refuses it.
+TEST_F(FailingCalls, ALaunchOfManyGroupsNamesTheLimit) {
+  opencl::Context& context = session_.context();
+  const opencl::Kernel kernel = context.kernel("copy_strided", "copy_strided_1");
+  const FailingOpencl failing("clEnqueueNDRangeKernel", 1, 2);
+  EXPECT_ERROR(HasSubstr("65535 work-groups along the second and third axis"),
+               context.queue().launch(kernel, {1, 1, 65'536}, {1, 1, 1}));
+  EXPECT_ERROR(HasSubstr("not enough memory or registers"),
+               context.queue().launch(kernel, {1, 1, 65'535}, {1, 1, 1}));
+}
+
 // The session is gone, its work is not: arena, weights and staged inputs stay with the context.
 TEST_F(FailingCalls, ASessionThatCannotBeWaitedForIsKept) {
   const std::shared_ptr<opencl::Context> context = session_.shared_context();
