@@ -11,7 +11,8 @@
 // Bin i holds edges[i] <= v < edges[i + 1], the last bin its right edge too; values outside are
 // left out: as numpy.histogram. edges [bins + 1] ascend and lie about evenly.
 //
-// Grid of observe_range and observe_histogram: (ceil((end - first) / chunk)), any local size.
+// Grid of observe_range and observe_histogram: (ceil((end - first) / chunk)), any local size; items
+// past it have no effect.
 // Bounds: end < 2^31, bins >= 1; a count wraps at 2^32.
 #include "rows/row.clh"
 
@@ -39,11 +40,16 @@ __kernel void observe_gather(__global const float* restrict x, __global float* r
   for (int i = 0; i < run; i++) to[i] = from[i];
 }
 
+// Of an item's chunk: `end` of those that fill up the last group.
+static int begin_of(int item, int first, int end, int chunk) {
+  return (int)min((long)first + (long)item * chunk, (long)end);
+}
+
 __kernel void observe_range(__global const float* x, __global float* partials, int first, int end,
                             int chunk) {
-  const int item = get_global_id(0), begin = first + item * chunk;
+  const int item = get_global_id(0), begin = begin_of(item, first, end, chunk);
   if (begin >= end && item > 0) return;
-  end = min(begin + chunk, end);
+  end = begin + min(chunk, end - begin);
   float16 low = INFINITY, high = -INFINITY, near = INFINITY;
   int16 nan = 0;
   for (int i = begin; i < end; i += 16) {
@@ -84,8 +90,8 @@ __kernel void observe_merge(__global const float* partials, __global float* stat
 __kernel void observe_histogram(__global const float* x, __global const float* edges,
                                 __global uint* counts, int first, int end, int chunk,
                                 int bins, int absolute, float bins_per_unit) {
-  const int item = get_global_id(0), begin = first + item * chunk;
-  end = min(begin + chunk, end);
+  const int item = get_global_id(0), begin = begin_of(item, first, end, chunk);
+  end = begin + min(chunk, end - begin);
   __global uint* own = counts + (size_t)(item % COPIES) * bins;
   const float left = edges[0], right = edges[bins];
   for (int i = begin; i < end; i += 16) {

@@ -65,7 +65,7 @@ void DeviceHistogram::count(const opencl::Buffer& values, const Slice& sample) {
                            .bins = bins,
                            .absolute = std::int32_t{host_.absolute()},
                            .bins_per_unit = static_cast<float>(bins) / span});
-  context_.queue().launch(kernel, d.global, d.local, "observe_histogram");
+  context_.queue().launch_items(kernel, {d.items, 1, 1}, "observe_histogram");
   pending_ += sample.count;
 }
 

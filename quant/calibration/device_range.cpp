@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -18,7 +19,6 @@ namespace bertcl::quant {
 namespace {
 
 constexpr std::size_t kMinChunk = 4096;  // less is not worth a work-item
-constexpr std::size_t kGpuGroup = 64;
 constexpr std::size_t kStateBytes = 4 * sizeof(float);
 
 bool is_gpu(const opencl::Context& context) { return context.info().type == "gpu"; }
@@ -27,7 +27,7 @@ bool is_gpu(const opencl::Context& context) { return context.info().type == "gpu
 
 std::size_t most_items(const opencl::Context& context) {
   const std::size_t units = std::max(1u, context.info().compute_units);
-  return is_gpu(context) ? units * 4 * kGpuGroup : units * 4;
+  return is_gpu(context) ? units * 256 : units * 4;
 }
 
 Division divide(const opencl::Context& context, const Slice& slice) {
@@ -45,9 +45,6 @@ Division divide(const opencl::Context& context, const Slice& slice) {
   d.chunk = static_cast<std::int32_t>((slice.count + items - 1) / items);
   d.items =
       (slice.count + static_cast<std::size_t>(d.chunk) - 1) / static_cast<std::size_t>(d.chunk);
-  const std::size_t group = is_gpu(context) ? kGpuGroup : 1;
-  d.local = {group, 1, 1};
-  d.global = {(d.items + group - 1) / group * group, 1, 1};
   return d;
 }
 
@@ -55,7 +52,7 @@ DeviceRange::DeviceRange(opencl::Context& context, std::string tensor)
     : context_(context),
       tensor_(std::move(tensor)),
       states_(context.allocate(kStateBytes)),
-      partials_(context.allocate((most_items(context) + kGpuGroup) * kStateBytes)) {}
+      partials_(context.allocate(most_items(context) * kStateBytes)) {}
 
 void DeviceRange::join(const opencl::Buffer& values, std::span<const Slice> samples) {
   for (const Slice& sample : samples) {
@@ -92,7 +89,7 @@ void DeviceRange::queue(const opencl::Buffer& values, const Slice& sample, std::
       range,
       kernels::ObserveRange<opencl::KernelArgument>{
           .x = values, .partials = partials_, .first = d.first, .end = d.end, .chunk = d.chunk});
-  context_.queue().launch(range, d.global, d.local, "observe_range");
+  context_.queue().launch_items(range, {d.items, 1, 1}, "observe_range");
   auto merge = context_.kernel("observe", "observe_merge");
   kernels::set(merge, kernels::ObserveMerge<opencl::KernelArgument>{
                           .partials = partials_,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Smallest and largest value of tensors, reduced on the device.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,8 +29,7 @@ struct Extent {
 struct Division {
   std::int32_t first = 0, end = 0;  // elements of the buffer
   std::int32_t chunk = 0;
-  std::size_t items = 0;  // those that have work
-  std::array<std::size_t, 3> global{}, local{};
+  std::size_t items = 0;
 };
 /// Most items that divide() makes on the device.
 std::size_t most_items(const opencl::Context& context);
