@@ -323,6 +323,14 @@ RunStatistics Session::statistics() const {
   return state_->statistics;
 }
 
+void Session::clear_tap() noexcept {
+  std::unique_lock lock(state_->mutex);
+  state_->returned.wait(lock, [&] { return state_->in_use() == 0; });
+  state_->tap = {};
+  lock.unlock();
+  state_->returned.notify_all();  // without a tap several runs are free to begin
+}
+
 MemoryUse Session::memory() const {
   MemoryUse use;
   for (const opencl::Buffer& buffer : state_->plan.constants) use.weights += std::ssize(buffer);

@@ -150,6 +150,9 @@ class Session {
 
   /// With a tap there is one run at a time; others wait. Throws Error while there is one.
   void set_tap(Tap tap);
+  /// Takes the tap off once no run is in flight. Not for a tap itself, nor for a thread that keeps
+  /// a run.
+  void clear_tap() noexcept;
   /// Of the run that ended last.
   RunStatistics statistics() const;
   const LoadTimes& load_times() const;

@@ -10,6 +10,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
@@ -51,7 +52,7 @@ class TapGuard {
   }
   TapGuard(const TapGuard&) = delete;
   TapGuard& operator=(const TapGuard&) = delete;
-  ~TapGuard() { session_.set_tap({}); }
+  ~TapGuard() { session_.clear_tap(); }
 
  private:
   runtime::Session& session_;
@@ -148,10 +149,12 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
   Unpadder unpadder(session.context());
   std::vector<std::int64_t> lengths;  // of the batch that runs
 
-  const TapGuard guard(session, [&](const std::string& name, const opencl::Buffer& buffer,
+  const TapGuard guard(session, [&, calibrating = std::this_thread::get_id()](
+                                    const std::string& name, const opencl::Buffer& buffer,
                                     ir::DType dtype, const ir::Sizes& shape) {
     const auto it = observers.find(name);
-    if (it == observers.end()) return;
+    // What other threads run in between is no sample.
+    if (it == observers.end() || std::this_thread::get_id() != calibrating) return;
     if (dtype != ir::DType::f32)
       fail("tensor '{}' is {}; only f32 is calibrated", name, ir::name_of(dtype));
     if (lengths.size() == 1) {
