@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/shared_numbers.hpp"
 #include "kernels/variants.hpp"
 #include "plan/variants.hpp"
 
@@ -11,18 +12,17 @@ namespace bertcl::plan {
 
 MatMulKernel matmul_kernel(Builder& b, const ir::Node& node, const std::string& type,
                            const MatMulShape& shape) {
-  constexpr std::int32_t panel = 32;  // columns of a work-item of matmul_*_batched.cl
-  constexpr std::int32_t side = 64;   // of the tile of matmul_group.clh
-  constexpr std::int32_t items = 256;
+  using kernels::kMatMulItems, kernels::kMatMulPanel, kernels::kMatMulSide;
   const auto choice = choose(b, node, kernels::matmul_variants());
   MatMulKernel kernel{
       .variant = choice.variant->name.c_str(),
       .program = fmt::format("matmul_{}_{}", type, choice.variant->name),
-      .global = {Size{shape.n, panel}, Size{shape.m, kMatMulBlockRows}, Size{shape.batches}},
+      .global = {Size{shape.n, kMatMulPanel}, Size{shape.m, kMatMulBlockRows}, Size{shape.batches}},
       .why_not_faster = choice.why_not_faster};
   if (!choice.variant->groups) return kernel;
-  kernel.global = {Size{shape.n, side, items}, Size{shape.m, side}, Size{shape.batches}};
-  kernel.local[0] = items;
+  kernel.global = {Size{shape.n, kMatMulSide, kMatMulItems}, Size{shape.m, kMatMulSide},
+                   Size{shape.batches}};
+  kernel.local[0] = kMatMulItems;
   return kernel;
 }
 

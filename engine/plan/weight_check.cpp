@@ -11,14 +11,14 @@
 #include "bertcl/error.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
+#include "kernels/shared_numbers.hpp"
 #include "opencl/queue.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::plan {
 namespace {
 
-constexpr std::int64_t kSmall = 4096;  // elements
-constexpr std::int64_t kLargest = (1LL << 31) - 1 - (1 << 16);
+constexpr std::int64_t kSmall = 4096;     // elements
 constexpr std::int32_t kChunk = 1 << 16;  // elements of a work-item
 constexpr std::uint8_t kNone = 0x7f;      // each byte of an index that is none
 
@@ -67,7 +67,8 @@ void WeightCheck::begin(opencl::Context& context, std::size_t tensors) {
 
 void WeightCheck::queue(const opencl::Buffer& data, const ir::Tensor& tensor, bool is_weight,
                         const std::string& reader) {
-  if (!is_looked_at(tensor) || tensor.size() <= kSmall || tensor.size() > kLargest) return;
+  if (!is_looked_at(tensor) || tensor.size() <= kSmall || tensor.size() > kernels::kMostElements)
+    return;
   const auto name = names_.find({tensor.bytes().data(), tensor.bytes().size()});
   kernels::set(kernel_, kernels::FindNonfinite<opencl::KernelArgument>{
                             .words = data,

@@ -14,6 +14,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/move.hpp"
+#include "kernels/shared_numbers.hpp"
 #include "kernels/types.hpp"
 #include "runtime/launch.hpp"
 
@@ -79,10 +80,10 @@ void check_desc(const GemmDesc& desc) {
 /// Weights [n, k] as [k, n].
 opencl::Buffer transposed(const plan::Target& target, const opencl::Buffer& weights, std::int64_t k,
                           std::int64_t n) {
-  if (n * k > kMostElements)
+  if (n * k > kernels::kMostElements)
     throw Error(fmt::format(
         "transposed weights of {} bytes exceed the kernels' limit of {}; give them as [K, N]",
-        n * k, kMostElements));
+        n * k, kernels::kMostElements));
   const auto rows = static_cast<std::int32_t>(k), columns = static_cast<std::int32_t>(n);
   const opencl::Buffer shape = upload<std::int32_t>(
       target.context, {rows, columns, /* from */ 1, rows, /* to */ columns, 1});

@@ -5,14 +5,15 @@
 #include <fmt/format.h>
 
 #include "bertcl/error.hpp"
+#include "kernels/shared_numbers.hpp"
 
 namespace bertcl::runtime {
 
 std::int32_t as_int(std::int64_t size, const plan::Step& step) {
-  if (size > kMostElements)
+  if (size > kernels::kMostElements)
     throw Error(
         fmt::format("{} '{}': a size of {} exceeds the kernels' limit of {}; use a smaller batch",
-                    step.op, step.name, size, kMostElements));
+                    step.op, step.name, size, kernels::kMostElements));
   return static_cast<std::int32_t>(size);
 }
 

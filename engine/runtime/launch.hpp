@@ -28,9 +28,6 @@ struct Memory {
   std::vector<std::size_t> table_offsets;  // in `tables`, in the order of the steps' arguments
 };
 
-/// The most elements of a kernel: the end of its last chunk, beyond them, has to be an int, too.
-inline constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1 - (1 << 16);
-
 /// A size as a kernel argument. Throws Error naming the step if it overflows an int.
 std::int32_t as_int(std::int64_t size, const plan::Step& step);
 

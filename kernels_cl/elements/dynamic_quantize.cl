@@ -15,7 +15,7 @@
 #include "rows/row.clh"
 
 #ifndef PARTS
-#define PARTS 256  // a multiple of 16; the host's DynamicQuantizeLinear has the same number
+#define PARTS 256  // a multiple of 16, as shared_numbers.hpp has it
 #endif
 
 __kernel void dynamic_range(__global const float* x, __global float* ranges, int count) {

@@ -3,6 +3,7 @@
 // quantize_rows, which needs one.
 #include "kernels/contracts/quantize.hpp"
 #include "kernels/contracts/rows.hpp"
+#include "kernels/shared_numbers.hpp"
 #include "kernels/variants.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
@@ -13,26 +14,24 @@
 namespace bertcl::plan {
 namespace {
 
-constexpr std::int64_t parts = 256;        // PARTS of dynamic_quantize.cl
-constexpr std::int64_t group_items = 256;  // ITEMS of dynamic_quantize_group.cl
-
 void launch_groups(Step& step, Size groups) {
-  groups.times = group_items;
+  groups.times = kernels::kRangeItems;
   step.global[0] = groups;
-  step.local[0] = static_cast<std::size_t>(group_items);
+  step.local[0] = static_cast<std::size_t>(kernels::kRangeItems);
 }
 
 void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Dim count = element_count(node.inputs[0]->type.shape);
   const auto choice = choose(b, node, kernels::dynamic_quantize_variants());
   const kernels::DividedVariant& variant = *choice.variant;
-  const Argument ranges = b.scratch_out(node.output()->name + ".ranges",
-                                        {ir::DType::f32, {ir::Dim(2), ir::Dim(parts)}});
+  const Argument ranges =
+      b.scratch_out(node.output()->name + ".ranges",
+                    {ir::DType::f32, {ir::Dim(2), ir::Dim(kernels::kRangeParts)}});
   Step& range = b.launch(node, "fp32", "range", b.kernel(variant.program, "dynamic_range"),
                          kernels::DynamicRange<Argument>{
                              .x = b.in(node.inputs[0]), .ranges = ranges, .count = Size{count}},
-                         {Size{ir::Dim(parts)}, Size{}, Size{}});
-  if (variant.divides) launch_groups(range, Size{ir::Dim(parts)});
+                         {Size{ir::Dim(kernels::kRangeParts)}, Size{}, Size{}});
+  if (variant.divides) launch_groups(range, Size{ir::Dim(kernels::kRangeParts)});
   range.why_not_faster =
       "its scale covers the whole tensor: one launch finds the range, another quantizes. A "
       "calibrated model needs neither";
@@ -45,7 +44,7 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
                                          .scale_out = b.out(node.outputs[1]),
                                          .zero_point_out = b.out(node.outputs[2])},
       count, chunk);
-  if (variant.divides) launch_groups(quantize, Size{count, group_items * chunk});
+  if (variant.divides) launch_groups(quantize, Size{count, kernels::kRangeItems * chunk});
   quantize.why_not_faster = choice.why_not_faster;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of elementwise operators, with broadcasting, and of Cast.
 #include "kernels/contracts/elementwise.hpp"
+#include "kernels/shared_numbers.hpp"
 #include "ops/op.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
@@ -9,8 +10,6 @@
 
 namespace bertcl::plan {
 namespace {
-
-constexpr std::int32_t fmod_code = 8;  // of elementwise_binary.cl
 
 std::string operand_type(const ir::Node& node) {
   using enum ir::DType;
@@ -34,7 +33,7 @@ void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
                                {broadcast(node.inputs[0]->type.shape, shape),
                                 broadcast(node.inputs[1]->type.shape, shape)}});
   std::int32_t code = *ops::traits(node).binary_code;
-  if (node.op == "Mod" && node.int_attribute("fmod", 0) != 0) code = fmod_code;
+  if (node.op == "Mod" && node.int_attribute("fmod", 0) != 0) code = kernels::kFmod;
   const std::string type = operand_type(node);
   launch_strided(b, node, type, "elements", b.kernel("elementwise_binary", "binary_" + type),
                  kernels::Binary<Argument>{.a = b.in(node.inputs[0]),

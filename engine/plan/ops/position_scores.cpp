@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launch of position_scores.
 #include "kernels/contracts/attention.hpp"
+#include "kernels/shared_numbers.hpp"
 #include "kernels/variants.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
@@ -15,8 +16,7 @@ namespace ps = ops::operands::position_scores;
 
 using kernels::PositionScoresVariant;
 
-constexpr std::int64_t panel = 32;                 // PANEL of the kernels
-constexpr std::int64_t max_private_columns = 256;  // HEAD_MAX
+constexpr std::int64_t panel = kernels::kPositionsPanel;
 
 std::int64_t padded(std::int64_t count) { return (count + panel - 1) / panel * panel; }
 
@@ -82,8 +82,8 @@ kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, const
   if (variant.takes_bytes && !(tokens_are_bytes && ir::is_int8(positions.dtype)))
     return {"tokens and positions are not both quantized", !tokens_are_bytes};
   if (kernels::Refusal refusal = why_not(b, variant.needs); !refusal.reason.empty()) return refusal;
-  if (variant.takes_blocks && size > max_private_columns)
-    return {fmt::format("it takes heads of up to {} columns", max_private_columns)};
+  if (variant.takes_blocks && size > kernels::kPositionsColumns)
+    return {fmt::format("it takes heads of up to {} columns", kernels::kPositionsColumns)};
   if (variant.most_positions != 0 && count > variant.most_positions)
     return {fmt::format("it takes up to {} positions", variant.most_positions)};
   return {};
