@@ -16,13 +16,12 @@
 #include "kernels/contracts/move.hpp"
 #include "kernels/shared_numbers.hpp"
 #include "kernels/types.hpp"
-#include "runtime/launch.hpp"
+#include "runtime/gemm_trial.hpp"
 
 namespace bertcl::runtime {
 namespace {
 
 constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
-constexpr const char* kRows = "rows";  // the symbol of a step's sizes
 
 /// Of one number or one for each of n columns; `otherwise` where there is none.
 template <class T, class Value>
@@ -77,6 +76,10 @@ void check_desc(const GemmDesc& desc) {
   for (const std::int32_t zero : desc.out_zero_points) check_zero_point(zero, out, "out");
 }
 
+std::string name_of_gemm(std::int64_t k, std::int64_t n) {
+  return fmt::format("GEMM with weights [{}, {}]", k, n);
+}
+
 /// Weights [n, k] as [k, n].
 opencl::Buffer transposed(const plan::Target& target, const opencl::Buffer& weights, std::int64_t k,
                           std::int64_t n) {
@@ -108,16 +111,17 @@ struct RefusedVariant {
   std::string name, reason;
 };
 
-/// The first kernel of a GEMM that a GPU's driver refuses. Launches them for one row, over operands
-/// that hold anything.
-std::optional<RefusedVariant> try_launches(opencl::Context& device, const plan::Target& target,
-                                           const plan::GemmS8& gemm,
-                                           const plan::PrepackedS8& prepacked) {
+/// The first kernel of a GEMM that a GPU's driver refuses, with the epilogue that takes the
+/// fewest registers.
+std::optional<RefusedVariant> refused_of(const plan::Target& target, const plan::GemmS8& gemm,
+                                         const plan::PrepackedS8& prepacked) {
+  opencl::Context& device = target.context;
   if (device.info().type == "cpu") return std::nullopt;
+  const std::int32_t activation = kernels::activation_code(""),
+                     out_type = kernels::type_code(ir::DType::f32);
   plan::Step step;
   plan::set_variants(
-      step, gemm, kernels::activation_code(""), kernels::type_code(ir::DType::f32),
-      ir::Dim::symbol(kRows),
+      step, gemm, activation, out_type, ir::Dim::symbol(kRows),
       [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
         return device.unbuilt_kernel(program, kernel, defines);
       });
@@ -127,47 +131,26 @@ std::optional<RefusedVariant> try_launches(opencl::Context& device, const plan::
   const opencl::Buffer a = device.allocate(static_cast<std::size_t>(k)),
                        scale = device.allocate(columns * sizeof(float)),
                        out = device.allocate(columns * sizeof(float));
-  const auto refusal_of = [&](opencl::Kernel kernel, const auto& global,
-                              const std::array<std::size_t, 3>& local) -> std::string {
-    try {
-      kernel.build();
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::out_of_memory) throw;  // may be temporary
-      const std::string message = error.what();
-      return "the driver refuses its kernel: " + message.substr(0, message.find('\n'));
-    }
-    if (std::string reason = target.why_not_in_groups(kernel, local); !reason.empty())
-      return reason;
-    kernels::set(kernel, kernels::GemmS8<opencl::KernelArgument>{
-                             .a = a,
-                             .b = prepacked.panels,
-                             .colsum = prepacked.column_sums,
-                             .scale = scale,
-                             .out = out,
-                             .M = 1,
-                             .N = n,
-                             .K = k,
-                             .zero_point = 0,
-                             .a_signed = 0,
-                             .has_bias = 0,
-                             .activation = kernels::activation_code(""),
-                             .out_type = kernels::type_code(ir::DType::f32)});
-    opencl::Grid grid{.local = local};
-    for (std::size_t d = 0; d < 3; ++d)
-      grid.global[d] = static_cast<std::size_t>(global[d].evaluate({{kRows, 1}}));
-    try {
-      device.queue().group_items(kernel, grid);
-      device.queue().launch(kernel, grid.global, grid.local, "GEMM");
-    } catch (const opencl::LaunchRefused& error) {
-      return fmt::format("the driver refuses its launch: {}", error.what());
-    }
-    device.queue().finish();
-    return "";
+  const GemmArguments arguments{.a = a,
+                                .b = prepacked.panels,
+                                .colsum = prepacked.column_sums,
+                                .scale = scale,
+                                .out = out,
+                                .M = 1,
+                                .N = n,
+                                .K = k,
+                                .zero_point = 0,
+                                .a_signed = 0,
+                                .has_bias = 0,
+                                .activation = activation,
+                                .out_type = out_type};
+  const auto refusal_of = [&](const auto& launch) {
+    return why_refused(target, launch.kernel, launch.global, launch.local, arguments);
   };
   for (const plan::Alternative& other : step.alternatives)
-    if (std::string reason = refusal_of(other.kernel, other.global, other.local); !reason.empty())
+    if (std::string reason = refusal_of(other); !reason.empty())
       return RefusedVariant{other.variant, std::move(reason)};
-  if (std::string reason = refusal_of(step.kernel, step.global, step.local); !reason.empty())
+  if (std::string reason = refusal_of(step); !reason.empty())
     return RefusedVariant{step.variant, std::move(reason)};
   return std::nullopt;
 }
@@ -193,7 +176,7 @@ GemmWeights::GemmWeights(std::shared_ptr<const GemmContext> context, const GemmW
         fmt::format("weights [{}, {}]: both sizes must be from 1 to 2^31 - 1", desc.k, desc.n));
   if ((desc.data == nullptr) == (desc.buffer == nullptr))
     throw Error("give weights as data or as a buffer, not both");
-  const std::string who = fmt::format("GEMM with weights [{}, {}]", desc.k, desc.n);
+  const std::string who = name_of_gemm(desc.k, desc.n);
   scales_ = per_column<float>(desc.scales, desc.n, 1.0f, "scales of weights");
   if (!std::ranges::all_of(scales_, [](float s) { return std::isfinite(s); }))
     throw Error(who + ": a scale is not finite");
@@ -215,7 +198,7 @@ void GemmWeights::choose_variants(const std::string& who, std::int64_t n, std::i
     prepacked_ = {};  // of a refused variant
     gemm_ = plan::choose_gemm_s8(target, who, n, k);
     prepacked_ = plan::allocate_prepacked(device, gemm_);
-    const auto refused = try_launches(device, target, gemm_, prepacked_);
+    const auto refused = refused_of(target, gemm_, prepacked_);
     if (!refused) return;
     if (!options.refused.emplace("linear_q:" + refused->name, refused->reason).second)
       throw Error(fmt::format("{}: {}: {}", who, refused->name, refused->reason),
@@ -277,9 +260,50 @@ Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
       step_, weights_->gemm_, kernels::activation_code(desc.activation),
       kernels::type_code(desc.out_type), ir::Dim::symbol(kRows),
       [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
-        return device.kernel(program, kernel, defines);
+        return device.unbuilt_kernel(program, kernel, defines);
       });
   if (weights_->zero_points_) row_sums_ = device.kernel("row_sums", "row_sums");
+  try_kernels();
+}
+
+void Gemm::try_kernels() {
+  const plan::Target target = weights_->context_->target();
+  const bool is_cpu = target.context.info().type == "cpu";  // which launches nothing
+  const auto scratch = [&](std::int64_t count, std::size_t size) {
+    return is_cpu ? opencl::Buffer()
+                  : target.context.allocate(static_cast<std::size_t>(count) * size);
+  };
+  GemmArguments arguments = own_arguments();
+  arguments.M = 1;
+  arguments.a = scratch(weights_->k(), 1);
+  arguments.out = scratch(weights_->n(), ir::size_of(desc_.out_type));
+  if (row_sums_) arguments.row_sums = scratch(1, sizeof(std::int32_t));
+  const auto refusal_of = [&](const auto& launch) {
+    return why_refused(target, launch.kernel, launch.global, launch.local, arguments);
+  };
+  std::erase_if(step_.alternatives,
+                [&](const plan::Alternative& other) { return !refusal_of(other).empty(); });
+  if (const std::string reason = refusal_of(step_); !reason.empty())
+    throw Error(fmt::format("{}: {} with this epilogue: {}",
+                            name_of_gemm(weights_->k(), weights_->n()), step_.variant, reason),
+                ErrorCode::device);
+}
+
+GemmArguments Gemm::own_arguments() const {
+  return {.b = weights_->prepacked_.panels,
+          .colsum = weights_->prepacked_.column_sums,
+          .scale = scale_,
+          .bias = bias_,
+          .out_inv_scale = out_inv_scale_,
+          .out_zero_point = out_zero_point_,
+          .N = static_cast<std::int32_t>(weights_->n()),
+          .K = static_cast<std::int32_t>(weights_->k()),
+          .zero_point = desc_.a_zero_point,
+          .a_signed = static_cast<std::int32_t>(desc_.a_type == ir::DType::i8),
+          .has_bias = static_cast<std::int32_t>(static_cast<bool>(bias_)),
+          .activation = kernels::activation_code(desc_.activation),
+          .out_type = kernels::type_code(desc_.out_type),
+          .w_zero_point = weights_->zero_points_};
 }
 
 const std::string& Gemm::variant(std::int64_t m) const {
@@ -351,31 +375,17 @@ void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
     summed = opencl::adopt(event);
     last.after = {&event, 1};
   }
-  kernels::GemmS8<opencl::KernelArgument> arguments{
-      .a = a,
-      .b = weights_->prepacked_.panels,
-      .colsum = weights_->prepacked_.column_sums,
-      .scale = scale_,
-      .bias = bias_,
-      .out_inv_scale = out_inv_scale_,
-      .out_zero_point = out_zero_point_,
-      .out = out,
-      .M = m,
-      .N = static_cast<std::int32_t>(weights_->n()),
-      .K = static_cast<std::int32_t>(weights_->k()),
-      .zero_point = desc_.a_zero_point,
-      .a_signed = static_cast<std::int32_t>(desc_.a_type == ir::DType::i8),
-      .has_bias = static_cast<std::int32_t>(static_cast<bool>(bias_)),
-      .activation = kernels::activation_code(desc_.activation),
-      .out_type = kernels::type_code(desc_.out_type),
-      .x_scale = a_scale,
-      .x_zero_point = a_zero_point,
-      .row_sums = sums,
-      .w_zero_point = weights_->zero_points_,
-      .row_scale = row_scales};
+  GemmArguments arguments = own_arguments();
+  arguments.M = m;
+  arguments.a = a;
+  arguments.out = out;
+  arguments.x_scale = a_scale;
+  arguments.x_zero_point = a_zero_point;
+  arguments.row_sums = sums;
+  arguments.row_scale = row_scales;
   kernels::set(kernel, arguments);
   opencl::launch(kernel, grid.global, grid.local, last);
-  // Of the caller's memory the kernel keeps nothing: views would hold buffers that he releases.
+  // The kernel keeps nothing of the caller's memory: views would hold buffers that were released.
   arguments.a = arguments.out = arguments.x_scale = arguments.x_zero_point = arguments.row_sums =
       arguments.row_scale = nullptr;
   kernels::set(kernel, arguments);

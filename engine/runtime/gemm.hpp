@@ -13,6 +13,7 @@
 #include "opencl/context.hpp"
 #include "plan/builder.hpp"
 #include "plan/gemm_s8.hpp"
+#include "runtime/gemm_trial.hpp"
 
 namespace bertcl::runtime {
 
@@ -94,7 +95,7 @@ struct GemmCall {
 };
 
 /// out[m, n] = requantize(activation(scale * sum of (a - a_zero) * (w - w_zero) + bias)), with its
-/// programs built. Several threads may use it, one after the other.
+/// programs built and, on a GPU, tried. Several threads may use it, one after the other.
 class Gemm {
  public:
   Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc);
@@ -110,6 +111,11 @@ class Gemm {
  private:
   opencl::Buffer queue_row_sums(const opencl::Buffer& a, const opencl::Buffer& a_zero_point,
                                 std::int32_t m, const opencl::Command& command);
+  /// Builds the kernels. On a GPU drops alternatives that its driver refuses with this epilogue,
+  /// and throws Error if it refuses the kernel of the others.
+  void try_kernels();
+  /// All that a call does not give.
+  GemmArguments own_arguments() const;
 
   std::shared_ptr<const GemmWeights> weights_;
   GemmDesc desc_;  // without what its spans point to

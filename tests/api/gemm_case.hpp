@@ -192,4 +192,17 @@ inline GemmCase random_case(int m, int n, int k, int a_type, int out_type, int a
   return c;
 }
 
+inline bertcl_status create_gemm(const WeightsPointer& weights, const GemmCase& c,
+                                 bertcl_gemm** gemm) {
+  bertcl_gemm_desc desc{};
+  desc.size = sizeof(desc), desc.a_type = c.a_type, desc.a_zero_point = c.a_zero;
+  desc.a_scale = c.a_scale, desc.activation = c.activation, desc.out_type = c.out_type;
+  if (!c.bias.empty()) desc.bias = c.bias.data();
+  if (!c.out_scales.empty()) desc.out_scales = c.out_scales.data();
+  desc.out_scale_count = static_cast<std::int64_t>(c.out_scales.size());
+  if (!c.out_zeros.empty()) desc.out_zero_points = c.out_zeros.data();
+  desc.out_zero_point_count = static_cast<std::int64_t>(c.out_zeros.size());
+  return bertcl_gemm_create(weights.get(), &desc, gemm);
+}
+
 }  // namespace bertcl::tests

@@ -42,16 +42,8 @@ WeightsPointer make_weights(const ContextPointer& context, const GemmCase& c) {
 }
 
 GemmPointer make_gemm(const WeightsPointer& weights, const GemmCase& c) {
-  bertcl_gemm_desc desc{};
-  desc.size = sizeof(desc), desc.a_type = c.a_type, desc.a_zero_point = c.a_zero;
-  desc.a_scale = c.a_scale, desc.activation = c.activation, desc.out_type = c.out_type;
-  if (!c.bias.empty()) desc.bias = c.bias.data();
-  if (!c.out_scales.empty()) desc.out_scales = c.out_scales.data();
-  desc.out_scale_count = static_cast<std::int64_t>(c.out_scales.size());
-  if (!c.out_zeros.empty()) desc.out_zero_points = c.out_zeros.data();
-  desc.out_zero_point_count = static_cast<std::int64_t>(c.out_zeros.size());
   bertcl_gemm* gemm = nullptr;
-  EXPECT_EQ(bertcl_gemm_create(weights.get(), &desc, &gemm), BERTCL_OK) << bertcl_last_error();
+  EXPECT_EQ(create_gemm(weights, c, &gemm), BERTCL_OK) << bertcl_last_error();
   return GemmPointer(gemm);
 }
 
@@ -169,24 +161,46 @@ TEST(Gemm, AgreesWithPlainLoopsInTheReference) {
   check_random_cases("mma,dpas,mfma,wmma,x86_vnni,x86_avx_vnni,x86_avx2,portable,dot4", 80);
 }
 
+bertcl_gemm_info info_of(const GemmPointer& gemm, std::int64_t m) {
+  bertcl_gemm_info info{};
+  info.size = sizeof(info);
+  EXPECT_EQ(bertcl_gemm_get_info(gemm.get(), m, &info), BERTCL_OK);
+  return info;
+}
+
 TEST(Gemm, TilesOfWorkGroupsFollowTheRows) {
   const ContextPointer context =
       make_context("mma,dpas,mfma,wmma,x86_vnni,x86_avx_vnni,x86_avx2,portable");
   GemmCase c = random_case(1, 130, 33, BERTCL_U8, BERTCL_I32, 0, 3);
   const WeightsPointer weights = make_weights(context, c);
   const GemmPointer gemm = make_gemm(weights, c);
-  const auto variant_of = [&](std::int64_t m) {
-    bertcl_gemm_info info{};
-    info.size = sizeof(info);
-    EXPECT_EQ(bertcl_gemm_get_info(gemm.get(), m, &info), BERTCL_OK);
-    return std::string(info.variant);
-  };
-  EXPECT_EQ(variant_of(1 << 24).substr(0, 4), "dot4");
+  EXPECT_EQ(std::string(info_of(gemm, 1 << 24).variant).substr(0, 4), "dot4");
   for (const int m : {1, 33, 129}) {
     const GemmCase rows = random_case(m, 130, 33, BERTCL_U8, BERTCL_I32, 0, 3);
     GemmCase all = c;
     all.m = m, all.a = rows.a;
     GemmCall(gemm.get(), all, callers_device().queue.get()).check(all);
+  }
+}
+
+/// The epilogue is compiled in, and may take more registers than that of the weights' trial.
+void check_refused_epilogues() {
+  const GemmCase c = random_case(70, 130, 66, BERTCL_U8, BERTCL_U8, BERTCL_ACTIVATION_GELU, 3);
+  const ContextPointer context = make_context(nullptr);
+  const WeightsPointer weights = make_weights(context, c);
+  const std::string smaller = info_of(make_gemm(weights, c), 1).variant;
+  {
+    const tests::ScopedVariable refused("OTHER_LAUNCH", "-54 gemm_s8/-DTILE_M=32");
+    const GemmPointer gemm = make_gemm(weights, c);
+    GemmCall(gemm.get(), c, callers_device().queue.get()).check(c);
+    EXPECT_STRNE(info_of(gemm, 1).variant, smaller.c_str());
+  }
+  for (const std::string status : {"-5", "-54"}) {
+    const tests::ScopedVariable refused("OTHER_LAUNCH", status + " gemm_s8/-DOUT_TYPE=1");
+    bertcl_gemm* gemm = nullptr;
+    EXPECT_EQ(create_gemm(weights, c, &gemm), BERTCL_DEVICE);
+    EXPECT_THAT(bertcl_last_error(),
+                testing::HasSubstr("with this epilogue: the driver refuses its launch"));
   }
 }
 
@@ -205,14 +219,13 @@ TEST(Gemm, TakesTheNextVariantWhereTheDriverRefusesOne) {
     const WeightsPointer weights = make_weights(context, c);
     const GemmPointer gemm = make_gemm(weights, c);
     GemmCall(gemm.get(), c, callers_device().queue.get()).check(c);
-    bertcl_gemm_info info{};
-    info.size = sizeof(info);
-    ASSERT_EQ(bertcl_gemm_get_info(gemm.get(), c.m, &info), BERTCL_OK);
+    const bertcl_gemm_info info = info_of(gemm, c.m);
     EXPECT_STREQ(info.variant, "ref") << value;
     EXPECT_THAT(info.why_not_faster,
                 AnyOf(HasSubstr("the driver refuses its"), HasSubstr("in work-groups of up to 64")))
         << value;
   }
+  ASSERT_NO_FATAL_FAILURE(check_refused_epilogues());
 }
 
 TEST(Gemm, NoticesAWrongZeroPoint) {

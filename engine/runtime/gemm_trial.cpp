@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds and launches a GEMM's kernel once.
+#include "runtime/gemm_trial.hpp"
+
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+#include "kernels/bind.hpp"
+#include "opencl/queue.hpp"
+
+namespace bertcl::runtime {
+
+std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
+                        const std::array<plan::Size, 3>& global,
+                        const std::array<std::size_t, 3>& local, GemmArguments arguments) {
+  const bool is_cpu = target.context.info().type == "cpu";
+  try {
+    kernel.build();
+  } catch (const Error& error) {
+    if (is_cpu || error.code() == ErrorCode::out_of_memory) throw;
+    const std::string message = error.what();
+    return "the driver refuses its kernel: " + message.substr(0, message.find('\n'));
+  }
+  if (is_cpu) return "";
+  if (std::string reason = target.why_not_in_groups(kernel, local); !reason.empty()) return reason;
+  kernels::set(kernel, arguments);
+  opencl::Grid grid{.local = local};
+  for (std::size_t d = 0; d < 3; ++d)
+    grid.global[d] = static_cast<std::size_t>(global[d].evaluate({{kRows, 1}}));
+  opencl::Queue& queue = target.context.queue();
+  queue.group_items(kernel, grid);
+  for (const bool again : {false, true}) try {
+      queue.launch(kernel, grid.global, grid.local, "GEMM");
+      break;
+    } catch (const opencl::LaunchRefused& error) {
+      if (again || error.code() != ErrorCode::out_of_memory)
+        return fmt::format("the driver refuses its launch: {}", error.what());
+      queue.finish();  // a shortage may pass
+    }
+  queue.finish();
+  arguments.a = arguments.out = arguments.row_sums = nullptr;
+  kernels::set(kernel, arguments);
+  return "";
+}
+
+}  // namespace bertcl::runtime
