@@ -14,6 +14,31 @@
 #include "bertcl/error.hpp"
 
 namespace bertcl::onnx_io {
+namespace {
+
+FileStamp stamp_of(const std::filesystem::path& path, const struct stat& info) {
+  return {path, info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
+          info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec};
+}
+
+}  // namespace
+
+bool FileStamp::is_overwritten() const {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return false;
+  const FileStamp now = stamp_of(path, info);
+  return now.device == device && now.inode == inode &&
+         (now.size != size || now.changed_ns != changed_ns);
+}
+
+void check_not_overwritten(std::span<const FileStamp> files) {
+  for (const FileStamp& file : files)
+    if (file.is_overwritten())
+      throw Error(fmt::format("{} was written to after it was loaded, and large tables are read "
+                              "from it; load the model again, and replace files by renaming",
+                              file.path.string()),
+                  ErrorCode::io);
+}
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
   const auto fail = [&](const char* what) {
@@ -35,7 +60,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   errno = error;
   if (at == MAP_FAILED) fail("cannot be mapped");
   return std::shared_ptr<const MappedFile>(
-      new MappedFile({static_cast<const std::byte*>(at), size}));
+      new MappedFile({static_cast<const std::byte*>(at), size}, stamp_of(path, info)));
 }
 
 MappedFile::~MappedFile() {

@@ -2,11 +2,28 @@
 // A file mapped into memory for reading.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <utility>
 
 namespace bertcl::onnx_io {
+
+/// A file as it was when it was opened.
+struct FileStamp {
+  std::filesystem::path path;
+  std::uint64_t device = 0, inode = 0, size = 0;
+  std::int64_t changed_ns = 0;
+
+  /// Whether the same file has been written to since. False if another one, or none, has its name
+  /// now: what is mapped stays as it was then.
+  bool is_overwritten() const;
+};
+
+/// Throws bertcl::Error naming the first that is_overwritten(): what is read from it would be other
+/// values, or end the process where the file is shorter now.
+void check_not_overwritten(std::span<const FileStamp> files);
 
 /// The bytes of a file, mapped as long as somebody holds the object.
 class MappedFile {
@@ -18,10 +35,13 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  const FileStamp& stamp() const { return stamp_; }
 
  private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  MappedFile(std::span<const std::byte> bytes, FileStamp stamp)
+      : bytes_(bytes), stamp_(std::move(stamp)) {}
   std::span<const std::byte> bytes_;
+  FileStamp stamp_;
 };
 
 }  // namespace bertcl::onnx_io

@@ -26,11 +26,12 @@ struct ModelFile {
   std::shared_ptr<const void> owner;
   onnx::ModelProto model;  // without its weights
   std::vector<std::optional<std::span<const std::byte>>> weights;
+  std::optional<FileStamp> stamp;  // none of a model in memory
 };
 
 ModelFile parse_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                       const std::string& name) {
-  ModelFile opened{std::move(owner), {}, {}};
+  ModelFile opened{std::move(owner), {}, {}, {}};
   if (bytes.empty()) throw Error(fmt::format("{}: the file is empty", name));
   auto skeleton = take_weights_out(bytes);
   if (!skeleton || skeleton->model.size() > std::numeric_limits<int>::max() ||
@@ -48,13 +49,15 @@ ModelFile open_model(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path))
     throw Error(fmt::format("{}: no such file", name), ErrorCode::io);
   const auto file = MappedFile::open(path);
-  return parse_model(file->bytes(), file, name);
+  ModelFile opened = parse_model(file->bytes(), file, name);
+  opened.stamp = file->stamp();
+  return opened;
 }
 
 ir::Graph import_file(const ModelFile& opened, const std::filesystem::path& path, bool has_folder,
                       const ReadOptions& options) {
   TensorReader tensors(path, opened.owner, has_folder);
-  return import_model(
+  ir::Graph graph = import_model(
       opened.model, path, tensors,
       [&](int i) {
         const auto at = static_cast<std::size_t>(i);
@@ -62,6 +65,9 @@ ir::Graph import_file(const ModelFile& opened, const std::filesystem::path& path
         return tensors.read(opened.model.graph().initializer(i), raw);
       },
       options);
+  if (options.files && opened.stamp) options.files->push_back(*opened.stamp);
+  if (options.files) tensors.append_stamps(*options.files);
+  return graph;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "ir/graph.hpp"
 #include "ir/limits.hpp"
+#include "onnx/mapped_file.hpp"
 
 namespace onnx {
 class ModelProto;
@@ -27,6 +28,8 @@ struct ReadOptions {
   /// the file calls them.
   bool unify_bert_symbols = true;
   ir::Limits limits = {};
+  /// Takes the stamps of the files that weights are views of.
+  std::vector<FileStamp>* files = nullptr;
 };
 
 /// Reads an ONNX model (opset 7 to the newest, default domain and com.microsoft) into the IR: one

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ir/tensor.hpp"
 #include "onnx/mapped_file.hpp"
@@ -35,6 +36,11 @@ class TensorReader {
   /// `raw` replaces raw_data where the caller took it out of the message.
   ir::Tensor read(const onnx::TensorProto& proto,
                   std::optional<std::span<const std::byte>> raw = std::nullopt);
+
+  /// Appends those of the files with external data that were read.
+  void append_stamps(std::vector<FileStamp>& stamps) const {
+    for (const auto& [location, file] : external_) stamps.push_back(file->stamp());
+  }
 
  private:
   ir::Tensor external(const onnx::TensorProto& proto, ir::DType dtype, ir::Sizes sizes,

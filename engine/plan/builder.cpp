@@ -114,6 +114,7 @@ Argument Builder::constant(opencl::Buffer buffer, const ir::Tensor& tensor, bool
 }
 
 Argument Builder::constant_in_place(const ir::Tensor& tensor) {
+  plan_.tables_in_place |= context().info().type == "cpu";
   return constant(hold(context(), tensor), tensor, true);
 }
 

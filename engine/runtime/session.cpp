@@ -48,6 +48,7 @@ void add_observers(ir::Graph& graph, const std::vector<std::string>& names) {
 /// The shared part, and the requests that run it.
 struct Session::State {
   std::filesystem::path path;
+  std::vector<onnx_io::FileStamp> files;  // that tables are read from
   std::map<std::string, std::string> metadata;
   plan::Plan plan;
   LoadTimes times;
@@ -110,6 +111,7 @@ void Session::State::give_back(Request& request) noexcept {
 Session::Run::Run(State& state, bool wait, const Begin& begin)
     : state_(&state), request_(&state.take(wait)) {
   try {
+    onnx_io::check_not_overwritten(state.files);
     if (state.tap) state.tapping = std::this_thread::get_id();
     begin(*request_, state.tap);
     state.tapping = std::thread::id();
@@ -179,11 +181,14 @@ Session Session::load_any(const std::function<ir::Graph(const onnx_io::ReadOptio
   const Stopwatch clock;
   onnx_io::ReadOptions reading;
   reading.limits.memory = memory_limit(options);
+  std::vector<onnx_io::FileStamp> files;
+  reading.files = &files;
   ir::Graph graph = with_code(ErrorCode::invalid_file, [&] { return read(reading); });
   const double parse = clock.milliseconds();
   with_device.self_check = options.observe.empty() && options.disabled_kernels.empty();
   Session session = compile(std::move(graph), with_device, path);
   session.state_->times.parse = parse;
+  if (session.plan().tables_in_place) session.state_->files = std::move(files);
   return session;
 }
 
@@ -318,17 +323,17 @@ void Session::set_tap(Tap tap) {
   state_->tap = std::move(tap);
 }
 
-RunStatistics Session::statistics() const {
-  const std::scoped_lock lock(state_->mutex);
-  return state_->statistics;
-}
-
 void Session::clear_tap() noexcept {
   std::unique_lock lock(state_->mutex);
   state_->returned.wait(lock, [&] { return state_->in_use() == 0; });
   state_->tap = {};
   lock.unlock();
   state_->returned.notify_all();  // without a tap several runs are free to begin
+}
+
+RunStatistics Session::statistics() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->statistics;
 }
 
 MemoryUse Session::memory() const {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -15,6 +17,7 @@
 #include "opencl/queue.hpp"
 #include "ops/interpret.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -209,6 +212,40 @@ TEST(Session, AForkedChildIsRefused) {
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   session.run(inputs);
+}
+
+/// The default model's file in a folder of the test, loaded on a CPU, which reads tables from it.
+class OverwrittenFile : public testing::Test {
+ protected:
+  OverwrittenFile() { std::filesystem::copy_file(model, file_); }
+
+  tests::ScratchFolder folder_;
+  const std::filesystem::path file_ = folder_ / "model.onnx";
+  const Tensors inputs_ = batch_of({5}, 5, 1);
+};
+
+TEST_F(OverwrittenFile, IsNamedByTheNextRun) {
+  Session session = Session::load(file_);
+  if (!session.plan().tables_in_place) return;  // the device has copies
+  const Tensors expected = session.run(inputs_);
+  const auto begun = std::filesystem::last_write_time(file_);
+  std::filesystem::copy_file(model, file_, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::last_write_time(file_, begun + std::chrono::milliseconds(1));
+  EXPECT_ERROR(AllOf(HasSubstr(file_.string()), HasSubstr("was written to after it was loaded")),
+               session.run(inputs_));
+  EXPECT_EQ(Session::load(file_).run(inputs_), expected);
+  std::filesystem::resize_file(file_, 4096);
+  std::filesystem::last_write_time(file_, begun);
+  EXPECT_ERROR(HasSubstr("load the model again"), session.run(inputs_));
+}
+
+TEST_F(OverwrittenFile, AnotherFileOfItsNameChangesNothing) {
+  Session session = Session::load(file_);
+  const Tensors expected = session.run(inputs_);
+  std::filesystem::rename(folder_.write("next.onnx", "another file"), file_);
+  EXPECT_EQ(session.run(inputs_), expected);
+  std::filesystem::remove(file_);
+  EXPECT_EQ(session.run(inputs_), expected);
 }
 
 TEST(Session, BadInputsAreNamed) {
