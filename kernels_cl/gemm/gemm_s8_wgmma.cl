@@ -38,7 +38,7 @@
 #error "two strips are multiplied while at least one is on its way"
 #endif
 #ifndef COPY_ASYNC
-#define COPY_ASYNC 1  // 2: by cp.async, 1: its twin (copy_async.clh)
+#define COPY_ASYNC 1  // 2: by cp.async, 1: emulated (copy_async.clh)
 #endif
 #define WGMMA_N (TILE_N / (2 / (TILE_M / 64)))
 #include "gemm/epilogue4.clh"

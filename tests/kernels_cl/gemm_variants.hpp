@@ -57,7 +57,7 @@ inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines&
                      v.items > 1 || v.needs.one_of.empty() ? nullptr : v.needs.one_of.front());
 }
 
-/// A program of matrix units, for each unit: its twin in plain OpenCL C, and itself where `native`
+/// A program of matrix units, for each unit: emulated in plain OpenCL C, and itself where `native`
 /// gives the capability that this takes.
 template <typename Native>
 void add_matrix_kernels(std::vector<GemmKernel>& list, const char* program, const Native& native) {
@@ -150,7 +150,7 @@ inline const std::vector<GemmKernel>& gemm_f32_variants() {
   return variants;
 }
 
-/// Operands rounded to f16, for the matrix units and their twins.
+/// Operands rounded to f16, for the matrix units, emulated or not.
 inline const std::vector<GemmKernel>& gemm_f16_variants() {
   static const std::vector<GemmKernel> variants = [] {
     std::vector<GemmKernel> list;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMMs in f16 by matrix units, and by their twins: operands rounded to f16, sums in f32.
+// GEMMs in f16 by matrix units and by emulated ones: operands rounded to f16, sums in f32.
 #include "tests/kernels_cl/float_gemm.hpp"
 #include "tests/kernels_cl/gemm_variants.hpp"
 

@@ -316,7 +316,7 @@ TEST(PackS8, QuadsThatCannotSaturateComeFirst) {
   }
 }
 
-// By the twin of the matrix unit.
+// By the emulated matrix unit.
 TEST(GemmS8Mma, PartsOfKGiveTheSameSums) {
   const opencl::Defines defines{{"TILE_M", 32}, {"TILE_N", 64}};
   const GemmKernel whole = gemm_kernel("gemm_s8_mma", defines);

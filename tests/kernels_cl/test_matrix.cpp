@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matrix.clh: each matrix instruction and its twin against plain C++, the banks of
+// matrix.clh: each matrix instruction and its emulation against plain C++, the banks of
 // local memory that their loads meet, and copies that pass no register.
 #include <algorithm>
 #include <set>
@@ -17,7 +17,7 @@ struct Form {
   opencl::MatrixUnit unit;
   bool half, emulated;
   std::string name() const {
-    return std::string(unit.name) + (half ? "_f16" : "_s8") + (emulated ? "_twin" : "");
+    return std::string(unit.name) + (half ? "_f16" : "_s8") + (emulated ? "_emulated" : "");
   }
 };
 
@@ -125,7 +125,7 @@ TEST(MatrixBanks, LoadsOfFragmentsMeetEachBankOnce) {
     }
 }
 
-/// Whether it is the twin, and the cells of a row of a strip, which give the swizzle.
+/// Whether it is emulated, and the cells of a row of a strip, which give the swizzle.
 class Wgmma : public testing::TestWithParam<std::tuple<int, int>> {};
 
 // By two warpgroups, the first with A in s8, the second in u8.
@@ -157,7 +157,7 @@ TEST_P(Wgmma, TileOfEveryWarpgroupEqualsPlainArithmetic) {
 INSTANTIATE_TEST_SUITE_P(Forms, Wgmma,
                          testing::Combine(testing::Values(1, 0), testing::Values(2, 4)),
                          [](const auto& suite) {
-                           return (std::get<0>(suite.param) ? "twin_" : "ptx_") +
+                           return (std::get<0>(suite.param) ? "emulated_" : "ptx_") +
                                   std::to_string(16 * std::get<1>(suite.param));
                          });
 
@@ -179,7 +179,7 @@ TEST_P(CopyAsync, CopiesAndFillsWithZeros) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, CopyAsync, testing::Values(1, 2), [](const auto& suite) {
-  return std::string(suite.param == 1 ? "twin" : "ptx");
+  return std::string(suite.param == 1 ? "emulated" : "ptx");
 });
 
 }  // namespace

@@ -23,7 +23,7 @@ class Case:
     shared: int = 1  # heads of q for one of k and v
     window: int = 0  # not with a mask: every row attends itself
     # of int8:
-    unit: str = "dot4"  # "mma", "twin": mma emulated, or "ref": the plain kernel; of floats "mma", "twin"
+    unit: str = "dot4"  # "mma", "emulated", or "ref": the plain kernel; of floats "mma", "emulated"
     types: tuple = (S8, S8, U8)
     zeros: tuple = (3, -5, 120)
     out_type: int = F32
@@ -88,8 +88,8 @@ class Case:
         if self.unit == "ref":
             return "attention_s8_ref", "attention_s8", (f"HEAD_MAX={self.head_max}",), 75
         defines = (f"HEAD_MAX={self.head_max}", f"ROWS={self.rows}", "DOT4=2")
-        if self.unit in ("mma", "twin"):
-            defines += self.has_bias(), f"MATRIX_EMULATED={int(self.unit == 'twin')}"
+        if self.unit in ("mma", "emulated"):
+            defines += self.has_bias(), f"MATRIX_EMULATED={int(self.unit == 'emulated')}"
             return "attention_s8_mma", "attention_s8", defines, 80
         return "attention_s8_dot4", "attention_s8", (*defines, self.has_bias()), 75
 
@@ -142,7 +142,7 @@ def run_f16(case, edits=(), change=None):
     if change:
         change(data, case)
     defines = (f"HEAD_MAX={case.head_max}", f"ROWS={case.rows}", case.has_bias(),
-               f"MATRIX_EMULATED={int(case.unit == 'twin')}")
+               f"MATRIX_EMULATED={int(case.unit == 'emulated')}")
     program = program_of("attention_f16_mma", "attention_f32", defines, 80, edits)
     memory = GlobalMemory()
     q, k, v = case.place(memory, data)

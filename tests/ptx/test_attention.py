@@ -65,9 +65,9 @@ class Attention(KernelTest):
         self.expect(attention.run_s8, 64, 3, 65, 33, mask=True, unnormalized=1, out_type=U8, unit="mma")
         self.expect(attention.run_s8, 1, 130, 7, 32, 96, mask=True, head_size=32, quantized_scores=True, unit="mma")
 
-    def test_the_twin_of_matrix_units(self):
-        self.expect(attention.run_s8, 33, heads=1, head_size=32, rows=32, quantized_scores=True, unit="twin")
-        self.expect(attention.run_s8, 70, heads=1, head_size=32, rows=32, types=(U8, U8, S8), unnormalized=1, unit="twin")
+    def test_emulated_matrix_units(self):
+        self.expect(attention.run_s8, 33, heads=1, head_size=32, rows=32, quantized_scores=True, unit="emulated")
+        self.expect(attention.run_s8, 70, heads=1, head_size=32, rows=32, types=(U8, U8, S8), unnormalized=1, unit="emulated")
 
     def test_heads_by_matrix_units(self):
         for i, head_size in enumerate((1, 2, 4, 16, 31, 33, 48, 65, 100, 128, 129, 256)):
@@ -95,7 +95,7 @@ class Attention(KernelTest):
             self.expect(run, 150, heads=1, head_size=32, window=20, rows=32, unit="mma")
             self.expect(run, 70, 3, heads=1, head_size=32, bias=True, window=1, rows=64, unit="mma")
             self.expect(run, 33, 257, heads=1, head_size=64, bias=True, window=100, rows=32, unit="mma")
-            self.expect(run, 35, heads=1, head_size=32, bias=True, window=7, rows=32, unit="twin")
+            self.expect(run, 35, heads=1, head_size=32, bias=True, window=7, rows=32, unit="emulated")
         self.expect(attention.run_s8, 20, heads=1, head_size=32, bias=True, unnormalized=1, quantized_scores=True,
                     rows=32, unit="mma")
 
@@ -123,9 +123,9 @@ class Attention(KernelTest):
             self.expect(attention.run_f16, *(int(n) for n in lengths), head_size=head_size,
                         heads=int(random.integers(1, 3)), mask=bool(random.integers(2)), unit="mma")
 
-    def test_the_twin_in_halves(self):
-        self.expect(attention.run_f16, 33, heads=1, head_size=32, rows=32, unit="twin")
-        self.expect(attention.run_f16, 5, 70, heads=1, head_size=31, rows=32, mask=True, unit="twin")
+    def test_emulated_halves(self):
+        self.expect(attention.run_f16, 33, heads=1, head_size=32, rows=32, unit="emulated")
+        self.expect(attention.run_f16, 5, 70, heads=1, head_size=31, rows=32, mask=True, unit="emulated")
 
     def test_sharp_scores_in_halves(self):
         def sharpen(data, case):

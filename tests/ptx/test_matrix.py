@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """mma.sync, ldmatrix and shfl.sync of the interpreter, against the formulas of the PTX ISA written out element by element, and
-against the twin of kernels_cl/units/mma.clh in plain OpenCL C."""
+against kernels_cl/units/mma.clh emulated in plain OpenCL C."""
 import unittest
 
 import numpy as np
@@ -86,7 +86,7 @@ class Mma(unittest.TestCase):
   mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r4, %r5, %r6, %r7}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, """
                 "{%r4, %r5, %r6, %r7};\n$skip:", words(np.zeros(1, np.int32)), 1)
 
-    def test_against_the_twin_of_the_kernels(self):
+    def test_against_the_emulation_of_the_kernels(self):
         require_tools()
         random = np.random.default_rng(3)
         for f16 in (0, 1):

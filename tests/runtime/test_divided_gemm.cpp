@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 GEMMs whose K is divided among work-groups, with a norm after them, on NVIDIA's matrix units
-// as tests/support/other_device.cpp and the units' twins pretend them; skipped without the former.
+// as tests/support/other_device.cpp and the emulated units pretend them; skipped without the
+// former.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
