@@ -36,10 +36,10 @@ void finish(_cl_command_queue* queue);
 void check_queue(const Context& context, _cl_command_queue* queue);
 
 /// `bytes` bytes from `offset` on of a buffer of the caller, who keeps it until what reads and
-/// writes it has run; its memory goes when he releases it. An offset other than 0 takes a view,
-/// which is a multiple of DeviceInfo::base_align_bytes away from the start of the allocation and
-/// not to be had on devices without the capability overlapping_views. Throws Error, which calls the
-/// buffer `name`, for all else.
+/// writes it has run; its memory is freed when the caller releases it. An offset other than 0 takes
+/// a view, which is a multiple of DeviceInfo::base_align_bytes away from the start of the
+/// allocation and not to be had on devices without the capability overlapping_views. Throws Error,
+/// which calls the buffer `name`, for all else.
 Buffer borrow(const std::shared_ptr<Context>& context, _cl_mem* memory, size_t offset, size_t bytes,
               std::string_view name);
 

@@ -119,7 +119,7 @@ void Queue::launch_items(const Kernel& kernel, std::array<size_t, 3> items,
 }
 
 void Queue::finish() {
-  std::vector<std::shared_ptr<const void>> settled;  // goes at the end, without a hold
+  std::vector<std::shared_ptr<const void>> settled;  // freed at the end, when the queue is not held
   std::unique_lock held = hold();
   const QueueHandle queue = queue_;
   settled.swap(kept_);

@@ -63,7 +63,7 @@ std::string_view stem_of(std::string_view path) {
   return path.substr(0, path.size() - std::string_view(".cl").size());
 }
 
-// Where the program lies: in the first place of BERTCL_KERNELS, or in a room of kernels_cl.
+// Where the program lies: in the first place of BERTCL_KERNELS, or in a folder of kernels_cl.
 std::string path_of(const std::string& stem) {
   const std::string name = stem + ".cl";
   const char* folder = std::getenv("BERTCL_KERNELS");

@@ -25,7 +25,7 @@ struct GemmS8 {
   std::vector<ForRows> for_rows;
   TunableGemm tunable;
   std::string why_not_faster;
-  GemmParts parts = {};                    // of K, for few rows
+  GemmParts parts = {};                    // of K, for small M
   kernels::GemmVariant part_variant = {};  // that makes them, by tiles of kPartRows x kPartColumns
 };
 

@@ -42,19 +42,19 @@ View coalesced(View view) {
   for (std::size_t d = 0; d < view.extents.size(); ++d) {
     if (view.extents[d] == ir::Dim(1)) continue;
     // The previous extent may take this one in if its stride is this extent times this stride.
-    const bool joins =
+    const bool coalesces =
         !result.extents.empty() && std::ranges::all_of(view.strides, [&](const Strides& s) {
           const auto operand = static_cast<std::size_t>(&s - view.strides.data());
           return result.strides[operand].back() == view.extents[d] * s[d];
         });
-    if (joins) {
+    if (coalesces) {
       result.extents.back() = result.extents.back() * view.extents[d];
     } else {
       result.extents.push_back(view.extents[d]);
     }
     for (std::size_t operand = 0; operand < view.strides.size(); ++operand) {
       Strides& s = result.strides[operand];
-      if (joins)
+      if (coalesces)
         s.back() = view.strides[operand][d];
       else
         s.push_back(view.strides[operand][d]);

@@ -24,7 +24,7 @@ float start_of(int op) {
   return op == OP_MAX ? -INFINITY : op == OP_MIN ? INFINITY : op == OP_PROD ? 1.0f : 0.0f;
 }
 
-float16 join16(float16 sum, float16 x, int op) {
+float16 combine16(float16 sum, float16 x, int op) {
   switch (op) {
     case OP_MAX: return (x > sum) | isnan(x) ? x : sum;
     case OP_MIN: return (x < sum) | isnan(x) ? x : sum;
@@ -48,7 +48,7 @@ __kernel void reduce_f32(__global const float* x, __global float* out, int op, i
       float16 sum = start_of(op);
       for (int r = 0; r < size; r += 16) {
         const int n = min(16, size - r);
-        const float16 combined = join16(sum, load_row16(from, r, n, TYPE_F32, 1.0f, 0), op);
+        const float16 combined = combine16(sum, load_row16(from, r, n, TYPE_F32, 1.0f, 0), op);
         sum = LANE < n ? combined : sum;
       }
       float lanes[16];
@@ -57,7 +57,7 @@ __kernel void reduce_f32(__global const float* x, __global float* out, int op, i
       if (op == OP_L2) {  // the lanes are sums of squares already
         result = sum16(sum);
       } else {
-        for (int t = 1; t < 16; t++) result = join16(result, (float16)(lanes[t]), op);
+        for (int t = 1; t < 16; t++) result = combine16(result, (float16)(lanes[t]), op);
       }
       out[at++] = finish(result.s0, op, size);
       continue;
@@ -65,7 +65,7 @@ __kernel void reduce_f32(__global const float* x, __global float* out, int op, i
     const int n = min(16, min(inner - column, last - at));  // sixteen columns at a time
     float16 sum = start_of(op);
     for (int r = 0; r < size; r++)
-      sum = join16(sum, load_row16(from, (size_t)r * inner, n, TYPE_F32, 1.0f, 0), op);
+      sum = combine16(sum, load_row16(from, (size_t)r * inner, n, TYPE_F32, 1.0f, 0), op);
     float lanes[16];
     vstore16(sum, 0, lanes);
     for (int t = 0; t < n; t++) out[at + t] = finish(lanes[t], op, size);

@@ -76,10 +76,10 @@ __kernel void observe_range(__global const float* x, __global float* partials, i
   vstore4((float4)(l[0], h[0], a[0], b[0] ? 1.0f : 0.0f), item, partials);
 }
 
-// `join`: 0 to begin anew, 1 to keep what the state has seen before.
+// `keep`: 0 to begin anew, 1 to keep what the state has seen before.
 __kernel void observe_merge(__global const float* partials, __global float* states, int items,
-                            int place, int join) {
-  float4 r = join ? vload4(place, states) : (float4)(INFINITY, -INFINITY, INFINITY, 0.0f);
+                            int place, int keep) {
+  float4 r = keep ? vload4(place, states) : (float4)(INFINITY, -INFINITY, INFINITY, 0.0f);
   for (int i = 0; i < items; i++) {
     const float4 p = vload4(i, partials);
     r = (float4)(fmin(r.x, p.x), fmax(r.y, p.y), fmin(r.z, p.z), fmax(r.w, p.w));

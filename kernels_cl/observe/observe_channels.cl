@@ -13,15 +13,15 @@
 //          |     a time  |               |   |         |   |  makes GRAM_TILES side by side; below
 //          +-------------+               +---+---------+---+  the diagonal they stay as they are
 //
-// observe_gram and observe_shift add to what is there, observe_channels where `join` says so. A NaN
+// observe_gram and observe_shift add to what is there, observe_channels where `keep` says so. A NaN
 // shows in the sum of squares.
 // Grids: observe_channels and observe_shift (ceil(channels / 16)), observe_gram
 // (ceil(channels / (16 * GRAM_TILES)), ceil(channels / 8)), any local size. Bounds: none.
 #include "rows/row.clh"
 
-// `join`: 0 to begin anew, 1 to keep what the state has seen before.
+// `keep`: 0 to begin anew, 1 to keep what the state has seen before.
 __kernel void observe_channels(__global const float* x, __global float* state, int rows,
-                               int channels, int join) {
+                               int channels, int keep) {
   const int c = get_global_id(0) * 16;
   if (c >= channels) return;
   const int n = min(16, channels - c);
@@ -32,7 +32,7 @@ __kernel void observe_channels(__global const float* x, __global float* state, i
     high = fmax(high, v);
     squares = fma(v, v, squares);
   }
-  if (join) {
+  if (keep) {
     low = fmin(low, load_row16(state, c, n, TYPE_F32, 1.0f, 0));
     high = fmax(high, load_row16(state, channels + c, n, TYPE_F32, 1.0f, 0));
     squares += load_row16(state, 2 * channels + c, n, TYPE_F32, 1.0f, 0);

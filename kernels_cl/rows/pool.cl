@@ -19,7 +19,7 @@
 #define VECTORS 4  // of sixteen columns, summed in one pass over the tokens
 #endif
 
-ROW_INLINE float16 join_pooled16(float16 sum, float16 x, int kind) {
+ROW_INLINE float16 combine_pooled16(float16 sum, float16 x, int kind) {
   return kind == POOL_MAX ? ((x > sum) | isnan(x) ? x : sum) : sum + x;
 }
 
@@ -40,7 +40,7 @@ KERNEL pool(__global const float* x, __global const int* seq_offsets,
       count++;
       __global const float* from = x + (size_t)token * hidden + i;
       for (int v = 0; v < VECTORS; v++)
-        sum[v] = join_pooled16(sum[v], load_floats16(from, 16 * v, columns - i - 16 * v), kind);
+        sum[v] = combine_pooled16(sum[v], load_floats16(from, 16 * v, columns - i - 16 * v), kind);
     }
     for (int v = 0; v < VECTORS; v++) {
       const float divisor = kind == POOL_MEAN ? (float)count : 1.0f;

@@ -62,7 +62,7 @@ void ChannelObserver::observe(const opencl::Buffer& values, std::int64_t rows,
                            .state = state_,
                            .rows = static_cast<std::int32_t>(rows),
                            .channels = static_cast<std::int32_t>(channels),
-                           .join = std::int32_t{rows_ > 0}});
+                           .keep = std::int32_t{rows_ > 0}});
   context_->queue().launch_items(kernel, {tiles(channels, 16), 1, 1}, "observe_channels");
   rows_ += rows;
 }

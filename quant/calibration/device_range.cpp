@@ -54,7 +54,7 @@ DeviceRange::DeviceRange(opencl::Context& context, std::string tensor)
       states_(context.allocate(kStateBytes)),
       partials_(context.allocate(most_items(context) * kStateBytes)) {}
 
-void DeviceRange::join(const opencl::Buffer& values, std::span<const Slice> samples) {
+void DeviceRange::add(const opencl::Buffer& values, std::span<const Slice> samples) {
   for (const Slice& sample : samples) {
     if (sample.count == 0) continue;
     queue(values, sample, 0, seen_);
@@ -96,7 +96,7 @@ void DeviceRange::queue(const opencl::Buffer& values, const Slice& sample, std::
                           .states = states_,
                           .items = static_cast<std::int32_t>(d.items),
                           .place = place,
-                          .join = std::int32_t{keep}});
+                          .keep = std::int32_t{keep}});
   context_.queue().launch(merge, {1, 1, 1}, {1, 1, 1}, "observe_merge");
 }
 

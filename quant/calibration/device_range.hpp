@@ -41,7 +41,7 @@ class DeviceRange {
   DeviceRange(opencl::Context& context, std::string tensor);
 
   /// Queues adding the samples to a running extent.
-  void join(const opencl::Buffer& values, std::span<const Slice> samples);
+  void add(const opencl::Buffer& values, std::span<const Slice> samples);
   /// Waits and reads the running extent. Throws Error if nothing was added, or if a value was NaN
   /// or infinite.
   Extent read() const;

@@ -19,7 +19,7 @@ class MinMaxObserver final : public Observer {
   MinMaxObserver(opencl::Context& context, const MethodOptions& options, const std::string& tensor)
       : range_(context, tensor), symmetric_(options.symmetric.value_or(false)) {}
   void observe(const opencl::Buffer& values, std::span<const Slice> samples) override {
-    range_.join(values, samples);
+    range_.add(values, samples);
   }
   Range range() override {
     const Extent e = range_.read();

@@ -306,9 +306,9 @@ class Observers(KernelTest):
         x = np.random.default_rng(10).normal(0, 2, (5, 19)).astype(np.float32)
         wide = x.astype(np.float64)
         before = np.ones((3, 19), np.float32)
-        for join in (0, 1):
-            (state,) = run_items("observe_channels", "observe_channels", 2, x, changed(before), 5, 19, join)
-            seen = np.vstack([wide, np.ones((join, 19))])
+        for keep in (0, 1):
+            (state,) = run_items("observe_channels", "observe_channels", 2, x, changed(before), 5, 19, keep)
+            seen = np.vstack([wide, np.ones((keep, 19))])
             self.expect_near(state, np.stack([seen.min(axis=0), seen.max(axis=0), (seen ** 2).sum(axis=0)]), 1e-5)
         (state,) = run_items("observe_channels", "observe_shift", 2, x, changed(before[:2].copy()), 5, 19, 0.05, 3,
                              -128.0, 127.0)

@@ -24,7 +24,7 @@ TEST(DeviceRange, AnySizeAndAnyPlace) {
       y[size - 1 - place] = size == 1 ? 9.0f : -8.0f;
       DeviceRange range(device(), "t");
       const Slice all{0, size};
-      range.join(upload(y), {&all, 1});
+      range.add(upload(y), {&all, 1});
       const Extent e = range.read();
       const auto [low, high] = std::minmax_element(y.begin(), y.end());
       EXPECT_EQ(e.low, *low) << size;
@@ -40,8 +40,8 @@ TEST(DeviceRange, JoinsSamplesAndMeasuresEach) {
   const auto x = upload(std::vector<float>{99, 2, 3, -1, 1, 99, 7});
   DeviceRange range(device(), "t");
   const std::vector<Slice> first{{1, 2}}, more{{3, 2}, {6, 0}};  // the 99s lie between
-  range.join(x, first);
-  range.join(x, more);
+  range.add(x, first);
+  range.add(x, more);
   EXPECT_EQ(range.read().low, -1.0f);
   EXPECT_EQ(range.read().high, 3.0f);
   const std::vector<Slice> each{{6, 1}, {1, 3}, {0, 0}, {2, 3}, {0, 7}};

@@ -9,9 +9,9 @@ namespace bertcl::kernels {
 BERTCL_CONTRACT(ObserveRange, (x, "f32"), (partials, "f32"), (first, "int"), (end, "int"),
                 (chunk, "int"));
 
-/// states[place][4] = partials together; with `join` also with what was there.
+/// states[place][4] = partials together; with `keep` also with what was there.
 BERTCL_CONTRACT(ObserveMerge, (partials, "f32"), (states, "f32"), (items, "int"), (place, "int"),
-                (join, "int"));
+                (keep, "int"));
 
 /// counts[copies][bins] += the histogram of x[first .. end).
 BERTCL_CONTRACT(ObserveHistogram, (x, "f32"), (edges, "f32"), (counts, "size4"), (first, "int"),
@@ -25,7 +25,7 @@ BERTCL_CONTRACT(ObserveGather, (x, "f32"), (y, "f32"), (first, "int"), (target, 
 
 /// state[3][channels] = least, largest and sum of squares of the columns of x[rows][channels].
 BERTCL_CONTRACT(ObserveChannels, (x, "f32"), (state, "f32"), (rows, "int"), (channels, "int"),
-                (join, "int"));
+                (keep, "int"));
 
 /// state[2][channels] += sums of the columns of x, and of what quantization adds to them.
 BERTCL_CONTRACT(ObserveShift, (x, "f32"), (state, "f32"), (rows, "int"), (channels, "int"),

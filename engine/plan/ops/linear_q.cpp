@@ -48,7 +48,7 @@ bool norm_adds_parts(const Builder& b, const ir::Graph& graph, const ir::Node& n
   return std::next(here) != nodes.end() && &**std::next(here) == out->users[0];
 }
 
-/// The same GEMM for few rows: partial sums over K, and the step that adds them, unless a norm
+/// The same GEMM for small M: partial sums over K, and the step that adds them, unless a norm
 /// does.
 void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, const GemmS8& gemm,
                       const kernels::GemmS8<Argument>& of, const ir::Dim& rows) {
