@@ -9,17 +9,20 @@
 #include <CL/cl.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace bertcl::tests {
 namespace {
 
 struct Rule {
-  int first = 0, times = 0, calls = 0;
+  int first = 0, times = 0, status = 0, calls = 0;
 };
 
 struct Rules {
@@ -34,6 +37,8 @@ struct Rules {
   }
   std::mutex mutex;
   std::map<std::string, Rule> by_function;
+  std::map<std::pair<const _cl_device_id*, cl_device_info>, std::uint64_t> answers;
+  bool platforms_twice = false;
 };
 
 Rules& rules() {
@@ -41,14 +46,16 @@ Rules& rules() {
   return *all;
 }
 
-bool fails(const char* function) {
+/// The status of this call; CL_SUCCESS if it does not fail.
+cl_int failure_of(const char* function, cl_int usual) {
   Rules& all = rules();
   std::lock_guard lock(all.mutex);
   const auto rule = all.by_function.find(function);
-  if (rule == all.by_function.end()) return false;
+  if (rule == all.by_function.end()) return CL_SUCCESS;
   Rule& r = rule->second;
   ++r.calls;
-  return r.calls >= r.first && r.calls < r.first + r.times;
+  if (r.calls < r.first || r.calls >= r.first + r.times) return CL_SUCCESS;
+  return r.status ? r.status : usual;
 }
 
 template <typename Function>
@@ -58,10 +65,22 @@ Function next(const char* name) {
 
 }  // namespace
 
-void fail_opencl(const char* function, int first, int times) {
+void fail_opencl(const char* function, int first, int times, int status) {
   Rules& all = rules();
   std::lock_guard lock(all.mutex);
-  all.by_function[function] = {first, times, 0};
+  all.by_function[function] = {first, times, status, 0};
+}
+
+void answer_opencl(const _cl_device_id* device, unsigned query, std::uint64_t value) {
+  Rules& all = rules();
+  std::lock_guard lock(all.mutex);
+  all.answers[{device, query}] = value;
+}
+
+void repeat_platforms() {
+  Rules& all = rules();
+  std::lock_guard lock(all.mutex);
+  all.platforms_twice = true;
 }
 
 int opencl_calls(const char* function) {
@@ -74,10 +93,13 @@ void mend_opencl() {
   Rules& all = rules();
   std::lock_guard lock(all.mutex);
   all.by_function.clear();
+  all.answers.clear();
+  all.platforms_twice = false;
 }
 
 const char* const* failing_functions() {
   static const char* const names[] = {"clFinish",
+                                      "clFlush",
                                       "clBuildProgram",
                                       "clCompileProgram",
                                       "clSetKernelArg",
@@ -90,6 +112,7 @@ const char* const* failing_functions() {
                                       "clEnqueueMarkerWithWaitList",
                                       "clWaitForEvents",
                                       "clSetMemObjectDestructorCallback",
+                                      "clGetDeviceIDs",
                                       "clCreateContext",
                                       "clCreateCommandQueue",
                                       "clCreateBuffer",
@@ -113,17 +136,20 @@ using ContextNotify = void(CL_CALLBACK*)(const char*, const void*, size_t, void*
 #define STATUS_CALL(name, failure, parameters, arguments)                   \
   cl_int name parameters {                                                  \
     static const auto real = bertcl::tests::next<decltype(&::name)>(#name); \
-    return bertcl::tests::fails(#name) ? failure : real arguments;          \
+    const cl_int failed = bertcl::tests::failure_of(#name, failure);        \
+    return failed ? failed : real arguments;                                \
   }
 #define OBJECT_CALL(type, name, failure, parameters, arguments)             \
   type name parameters {                                                    \
     static const auto real = bertcl::tests::next<decltype(&::name)>(#name); \
-    if (!bertcl::tests::fails(#name)) return real arguments;                \
-    if (status) *status = failure;                                          \
+    const cl_int failed = bertcl::tests::failure_of(#name, failure);        \
+    if (!failed) return real arguments;                                     \
+    if (status) *status = failed;                                           \
     return nullptr;                                                         \
   }
 
 STATUS_CALL(clFinish, CL_OUT_OF_RESOURCES, (cl_command_queue a), (a))
+STATUS_CALL(clFlush, CL_OUT_OF_RESOURCES, (cl_command_queue a), (a))
 STATUS_CALL(clBuildProgram, CL_BUILD_PROGRAM_FAILURE,
             (cl_program a, cl_uint b, const cl_device_id* c, const char* d, Notify e, void* f),
             (a, b, c, d, e, f))
@@ -160,6 +186,9 @@ STATUS_CALL(clEnqueueMarkerWithWaitList, CL_OUT_OF_RESOURCES,
 STATUS_CALL(clWaitForEvents, CL_OUT_OF_RESOURCES, (cl_uint a, const cl_event* b), (a, b))
 STATUS_CALL(clSetMemObjectDestructorCallback, CL_OUT_OF_HOST_MEMORY,
             (cl_mem a, MemNotify b, void* c), (a, b, c))
+STATUS_CALL(clGetDeviceIDs, CL_OUT_OF_HOST_MEMORY,
+            (cl_platform_id a, cl_device_type b, cl_uint c, cl_device_id* d, cl_uint* e),
+            (a, b, c, d, e))
 OBJECT_CALL(cl_context, clCreateContext, CL_OUT_OF_HOST_MEMORY,
             (const cl_context_properties* a, cl_uint b, const cl_device_id* c, ContextNotify d,
              void* e, cl_int* status),
@@ -185,4 +214,30 @@ OBJECT_CALL(cl_program, clLinkProgram, CL_LINK_PROGRAM_FAILURE,
             (a, b, c, d, e, f, g, h, status))
 OBJECT_CALL(cl_kernel, clCreateKernel, CL_OUT_OF_RESOURCES,
             (cl_program a, const char* b, cl_int* status), (a, b, status))
+
+cl_int clGetDeviceInfo(cl_device_id device, cl_device_info query, size_t room, void* value,
+                       size_t* bytes) {
+  static const auto real = bertcl::tests::next<decltype(&::clGetDeviceInfo)>("clGetDeviceInfo");
+  auto& all = bertcl::tests::rules();
+  std::lock_guard lock(all.mutex);
+  for (const _cl_device_id* of :
+       {static_cast<const _cl_device_id*>(device), static_cast<const _cl_device_id*>(nullptr)})
+    if (const auto answer = all.answers.find({of, query}); answer != all.answers.end() && value) {
+      std::memcpy(value, &answer->second, std::min(room, sizeof(answer->second)));
+      return CL_SUCCESS;
+    }
+  return real(device, query, room, value, bytes);
+}
+
+cl_int clGetPlatformIDs(cl_uint room, cl_platform_id* platforms, cl_uint* count) {
+  static const auto real = bertcl::tests::next<decltype(&::clGetPlatformIDs)>("clGetPlatformIDs");
+  cl_uint listed = 0;
+  const cl_int status = real(room, platforms, &listed);
+  auto& all = bertcl::tests::rules();
+  std::lock_guard lock(all.mutex);
+  const bool twice = status == CL_SUCCESS && all.platforms_twice;
+  if (count) *count = twice ? 2 * listed : listed;
+  if (twice && platforms) std::copy_n(platforms, room - listed, platforms + listed);
+  return status;
+}
 }
