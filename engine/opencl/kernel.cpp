@@ -10,12 +10,13 @@
 #include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/context.hpp"
+#include "opencl/program_future.hpp"
 
 namespace bertcl::opencl {
 
 struct Kernel::State {
   std::shared_ptr<Context> context;  // null once the kernel is built
-  std::shared_future<ProgramHandle> program;
+  std::shared_ptr<ProgramFuture> program;
   std::string program_name;
   std::string kernel_name;
   Defines defines;
@@ -37,14 +38,12 @@ struct Kernel::State {
 void Kernel::State::build() {
   cl_int status = CL_SUCCESS;
   const auto make = [&] {
-    return adopt(clCreateKernel(program.get().get(), kernel_name.c_str(), &status));
+    return adopt(clCreateKernel(program->get().get(), kernel_name.c_str(), &status));
   };
   KernelHandle made = make();
   if (status == CL_INVALID_KERNEL_NAME && context)
-    if (ProgramHandle from_source = context->rebuilt(program.get())) {
-      std::promise<ProgramHandle> ready;
-      ready.set_value(std::move(from_source));
-      program = ready.get_future().share();  // also for duplicates
+    if (ProgramHandle from_source = context->rebuilt(program->get())) {
+      program = std::make_shared<ProgramFuture>(std::move(from_source));  // also for duplicates
       made = make();
     }
   check(status, fmt::format("kernel '{}' of program '{}'", kernel_name, program_name));
@@ -69,7 +68,7 @@ void Kernel::State::set(_cl_kernel* to, unsigned index, size_t bytes, const void
   bound[index] = keep;
 }
 
-Kernel::Kernel(std::shared_ptr<Context> context, std::shared_future<ProgramHandle> program,
+Kernel::Kernel(std::shared_ptr<Context> context, std::shared_ptr<ProgramFuture> program,
                std::string program_name, std::string kernel_name, Defines defines)
     : state_(std::make_shared<State>()) {
   state_->context = std::move(context);

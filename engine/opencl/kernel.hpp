@@ -3,18 +3,28 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <map>
 #include <memory>
 #include <string>
 #include <variant>
 
+#include "bertcl/error.hpp"
 #include "opencl/buffer.hpp"
 #include "opencl/handle.hpp"
 
 namespace bertcl::opencl {
 
 class Context;
+class ProgramFuture;
+
+/// A program that the driver does not build, because of what it is: an error in it, or more
+/// registers or local memory than there are. With ErrorCode::out_of_memory (CL_OUT_OF_RESOURCES)
+/// other work may hold what is missing; the program is at fault if it is refused after
+/// Queue::finish(), too.
+class BuildRefused : public Error {
+ public:
+  using Error::Error;
+};
 
 /// -D options of a program. Sorted by name, so that the same values always give the same options.
 using Defines = std::map<std::string, int>;
@@ -44,11 +54,12 @@ class Kernel {
  public:
   Kernel() = default;
   /// Keeps `context` until it is built.
-  Kernel(std::shared_ptr<Context> context, std::shared_future<ProgramHandle> program,
+  Kernel(std::shared_ptr<Context> context, std::shared_ptr<ProgramFuture> program,
          std::string program_name, std::string kernel_name, Defines defines);
 
   /// Builds the program unless it is built, and sets the arguments given before. Throws Error as
-  /// Context::kernel() and set() do. Does nothing once built.
+  /// Context::kernel() and set() do; after ErrorCode::out_of_memory the next call builds it again.
+  /// Does nothing once built.
   const Kernel& build() const;
   /// The same function with separate arguments, none of them set. Threads may duplicate a kernel
   /// concurrently while none builds it.

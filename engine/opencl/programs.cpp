@@ -58,11 +58,12 @@ ProgramHandle Programs::create(const Text& text) {
 void Programs::check_build(int status, const char* doing, const Text& text,
                            _cl_program* program) const {
   if (status == CL_SUCCESS) return;
-  throw Error(
+  const std::string message =
       fmt::format("{} '{}.cl' for device '{}' failed: {} ({})\n  options: {}\n  build log:\n{}",
                   doing, text.program, info_.name, status_name(status), status, text.options,
-                  program ? build_log(program, device_) : "(none)"),
-      ErrorCode::device);
+                  program ? build_log(program, device_) : "(none)");
+  if (status == CL_OUT_OF_HOST_MEMORY) throw Error(message, error_code(status));
+  throw BuildRefused(message, error_code(status));
 }
 
 Programs::Programs(ContextHandle context, _cl_device_id* device, const DeviceInfo& info)
@@ -98,18 +99,18 @@ const std::string& Programs::source_of(std::string_view program) {
   return place->second;
 }
 
-std::shared_future<ProgramHandle> Programs::get(std::string_view program, const Defines& defines) {
+std::shared_ptr<ProgramFuture> Programs::get(std::string_view program, const Defines& defines) {
   return get(program, {{std::string(program), source_of(program), options(defines)}});
 }
 
-std::shared_future<ProgramHandle> Programs::get_source(std::string_view program,
-                                                       const std::string& source,
-                                                       const Defines& defines) {
+std::shared_ptr<ProgramFuture> Programs::get_source(std::string_view program,
+                                                    const std::string& source,
+                                                    const Defines& defines) {
   return get(program, {{std::string(program), source, options(defines)}});
 }
 
-std::shared_future<ProgramHandle> Programs::get_linked(std::string_view name,
-                                                       const std::vector<LinkedPart>& parts) {
+std::shared_ptr<ProgramFuture> Programs::get_linked(std::string_view name,
+                                                    const std::vector<LinkedPart>& parts) {
   std::vector<Text> texts;
   for (const LinkedPart& part : parts)
     texts.push_back(
@@ -117,14 +118,14 @@ std::shared_future<ProgramHandle> Programs::get_linked(std::string_view name,
   return get(name, std::move(texts));
 }
 
-std::shared_future<ProgramHandle> Programs::get(std::string_view name, std::vector<Text> parts) {
+std::shared_ptr<ProgramFuture> Programs::get(std::string_view name, std::vector<Text> parts) {
   std::lock_guard lock(mutex_);
   const auto [place, is_new] = programs_.try_emplace(std::move(parts));
   if (is_new) {
     const auto build_it = [this, name = std::string(name), &texts = place->first] {
       return build(name, texts);
     };
-    place->second = std::async(std::launch::deferred, build_it).share();
+    place->second = std::make_shared<ProgramFuture>(build_it);
   }
   return place->second;
 }
@@ -169,7 +170,7 @@ ProgramHandle Programs::build(const std::string& name, const std::vector<Text>& 
 }
 
 ProgramHandle Programs::rebuilt(const ProgramHandle& program) {
-  std::shared_future<ProgramHandle> rebuilt;
+  std::shared_ptr<ProgramFuture> rebuilt;
   {
     std::lock_guard lock(mutex_);
     const auto found = loaded_.find(program);
@@ -179,11 +180,10 @@ ProgramHandle Programs::rebuilt(const ProgramHandle& program) {
       cache_.report(loaded.name, "its binary lacks a kernel");
       return build_from_source(loaded.name, *loaded.parts);
     };
-    if (!loaded.rebuilt.valid())
-      loaded.rebuilt = std::async(std::launch::deferred, build_it).share();
+    if (!loaded.rebuilt) loaded.rebuilt = std::make_shared<ProgramFuture>(build_it);
     rebuilt = loaded.rebuilt;
   }
-  return rebuilt.get();
+  return rebuilt->get();
 }
 
 ProgramHandle Programs::build_from_source(const std::string& name, const std::vector<Text>& parts) {

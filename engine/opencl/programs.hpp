@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The programs of one context: each built once, cached in memory and on disk.
 #pragma once
-#include <future>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -12,6 +12,7 @@
 #include "opencl/device.hpp"
 #include "opencl/handle.hpp"
 #include "opencl/program_cache.hpp"
+#include "opencl/program_future.hpp"
 
 namespace bertcl::opencl {
 
@@ -21,13 +22,13 @@ class Programs {
  public:
   Programs(ContextHandle context, _cl_device_id* device, const DeviceInfo& info);
 
-  std::shared_future<ProgramHandle> get(std::string_view program, const Defines& defines);
-  std::shared_future<ProgramHandle> get_source(std::string_view program, const std::string& source,
-                                               const Defines& defines);
+  std::shared_ptr<ProgramFuture> get(std::string_view program, const Defines& defines);
+  std::shared_ptr<ProgramFuture> get_source(std::string_view program, const std::string& source,
+                                            const Defines& defines);
 
   /// A program linked from several; named, cached and reported as one.
-  std::shared_future<ProgramHandle> get_linked(std::string_view name,
-                                               const std::vector<LinkedPart>& parts);
+  std::shared_ptr<ProgramFuture> get_linked(std::string_view name,
+                                            const std::vector<LinkedPart>& parts);
 
   /// For a kernel that `program` lacks: the same from source, where that came from the cache; else
   /// null.
@@ -57,17 +58,18 @@ class Programs {
   /// A program from the cache.
   struct Loaded {
     std::string name;
-    const std::vector<Text>* parts;             // in programs_
-    std::shared_future<ProgramHandle> rebuilt;  // invalid before that was asked for
+    const std::vector<Text>* parts;          // in programs_
+    std::shared_ptr<ProgramFuture> rebuilt;  // null before that was asked for
   };
   const std::string& source_of(std::string_view program);
-  std::shared_future<ProgramHandle> get(std::string_view name, std::vector<Text> parts);
+  std::shared_ptr<ProgramFuture> get(std::string_view name, std::vector<Text> parts);
   /// From the cache, or linked from its parts.
   ProgramHandle build(const std::string& name, const std::vector<Text>& parts);
   ProgramHandle build_from_source(const std::string& name, const std::vector<Text>& parts);
   std::string key_of(const std::vector<Text>& parts) const;
   ProgramHandle create(const Text& text);
-  /// Throws Error with options and build log; `program` may be null.
+  /// Throws Error with options and build log, BuildRefused where the driver may find fault with the
+  /// program; `program` may be null.
   void check_build(int status, const char* doing, const Text& text, _cl_program* program) const;
   ProgramHandle build_one(const Text& text);
   /// The program itself; of one with comments for sm_90a, the program that has their instructions.
@@ -82,7 +84,7 @@ class Programs {
   ProgramCache cache_;
   std::mutex mutex_;
   // A future, so that two threads never build the same program.
-  std::map<std::vector<Text>, std::shared_future<ProgramHandle>> programs_;
+  std::map<std::vector<Text>, std::shared_ptr<ProgramFuture>> programs_;
   std::map<std::string, std::string, std::less<>> sources_;  // final sources by program
   std::map<ProgramHandle, Loaded> loaded_;
   std::vector<Unstored> unstored_;  // built from source, binary not yet on disk

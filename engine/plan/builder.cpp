@@ -189,7 +189,7 @@ void Builder::build(std::span<const Wanted> programs) {
     if (options_.on_program)
       options_.on_program(built_, wanted_.size() + (alone ? merged_.size() : 0));
     try {
-      wanted.kernel.build();
+      target().build(wanted.kernel);
     } catch (const Error& error) {
       const std::string message = error.what();
       const Error placed(

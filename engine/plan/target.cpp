@@ -4,10 +4,26 @@
 
 #include <fmt/format.h>
 
+#include "bertcl/error.hpp"
 #include "opencl/queue.hpp"
 #include "plan/builder.hpp"
 
 namespace bertcl::plan {
+
+void Target::build(const opencl::Kernel& kernel) const {
+  try {
+    kernel.build();
+    return;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+  }
+  context.queue().finish();
+  try {
+    kernel.build();
+  } catch (const opencl::BuildRefused& refused) {
+    throw Error(refused.what(), ErrorCode::device);
+  }
+}
 
 std::string Target::why_not_in_groups(const opencl::Kernel& kernel,
                                       const std::array<std::size_t, 3>& local) const {

@@ -29,6 +29,10 @@ struct Target {
     return kernels::why_not(needs, context.info(), context.capabilities());
   }
 
+  /// Builds a kernel, once more after a shortage that other work may have caused. Throws Error as
+  /// Kernel::build(), with ErrorCode::out_of_memory only for what may pass.
+  void build(const opencl::Kernel& kernel) const;
+
   /// Why a built kernel does not run in such work-groups; "" where it does.
   std::string why_not_in_groups(const opencl::Kernel& kernel,
                                 const std::array<std::size_t, 3>& local) const;

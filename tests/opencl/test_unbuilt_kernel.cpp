@@ -4,8 +4,10 @@
 #include <thread>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/failing_opencl.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -63,6 +65,28 @@ TEST_F(UnbuiltKernel, TellsItsErrorsWhenItIsBuilt) {
   Kernel add = context_->unbuilt_kernel("add", "add", {{"TIMES", 1}});
   add.set(9, 1);
   for (int time = 0; time < 2; ++time) EXPECT_ERROR(HasSubstr("CL_INVALID_ARG_INDEX"), add.build());
+}
+
+TEST_F(UnbuiltKernel, IsBuiltAgainAfterAShortageAlone) {
+  constexpr int kOutOfResources = -5, kOutOfHostMemory = -6, kBuildFailure = -11;
+  int times = 1;
+  for (const int status : {kOutOfResources, kOutOfHostMemory, kBuildFailure}) {
+    const Kernel kernel = context_->unbuilt_kernel("add", "add", {{"TIMES", times++}});
+    const auto code_of_build = [&] {
+      try {
+        kernel.build();
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("building 'add.cl' for device '"));
+        return error.code();
+      }
+      return ErrorCode{};
+    };
+    const bool passes = status != kBuildFailure;
+    const tests::FailingOpencl failing("clBuildProgram", 1, 1, status);
+    EXPECT_EQ(code_of_build(), passes ? ErrorCode::out_of_memory : ErrorCode::device) << status;
+    EXPECT_EQ(code_of_build(), passes ? ErrorCode{} : ErrorCode::device) << status;
+    EXPECT_EQ(tests::opencl_calls("clBuildProgram"), passes ? 2 : 1) << status;
+  }
 }
 
 TEST_F(UnbuiltKernel, OfTwoArgumentsTheLaterCounts) {
