@@ -15,7 +15,7 @@ std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
                         const std::array<std::size_t, 3>& local, GemmArguments arguments) {
   const bool is_cpu = target.context.info().type == "cpu";
   try {
-    kernel.build();
+    target.build(kernel);
   } catch (const Error& error) {
     if (is_cpu || error.code() == ErrorCode::out_of_memory) throw;
     const std::string message = error.what();
