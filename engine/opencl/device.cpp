@@ -77,6 +77,13 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device) {
 /// What a device lacks that every kernel takes for granted; "" for nothing. Devices of the embedded
 /// profile may round towards zero.
 std::string lack_of(cl_device_id device, const std::string& version) {
+  const auto denies = [&](cl_device_info what) {
+    cl_bool has = CL_TRUE;  // where the driver does not tell
+    return clGetDeviceInfo(device, what, sizeof(has), &has, nullptr) == CL_SUCCESS && !has;
+  };
+  if (denies(CL_DEVICE_AVAILABLE)) return "it is not available";
+  if (denies(CL_DEVICE_COMPILER_AVAILABLE)) return "it has no compiler";
+  if (denies(CL_DEVICE_ENDIAN_LITTLE)) return "it is big-endian";
   if (version.starts_with("OpenCL 1.0") || version.starts_with("OpenCL 1.1"))
     return "it offers " + version + ", not 1.2 or later";
   const auto floats = device_value<cl_device_fp_config>(device, CL_DEVICE_SINGLE_FP_CONFIG);
@@ -93,6 +100,29 @@ std::string listing(const std::vector<DeviceInfo>& devices) {
   return out.str();
 }
 
+/// The devices of a platform that kernels run on, in front of which are `before`; why others are
+/// not among them is appended to `unfit`.
+std::vector<Device> devices_of(cl_platform_id platform, std::size_t before, std::string& unfit) {
+  std::vector<Device> found;
+  cl_uint count = 0;
+  const cl_int status = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count);
+  if (status == CL_DEVICE_NOT_FOUND) return found;
+  check(status, "clGetDeviceIDs");
+  if (count == 0) return found;
+  std::vector<cl_device_id> ids(count);
+  check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr), "clGetDeviceIDs");
+  for (cl_device_id id : ids) {
+    Device device{describe(platform, id), id, platform};
+    if (const std::string lack = lack_of(id, device.info.version); !lack.empty()) {
+      unfit += fmt::format("; {}: {}", device.info.name, lack);
+      continue;
+    }
+    device.info.index = static_cast<int>(before + found.size());
+    found.push_back(std::move(device));
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<Device> find_devices() {
@@ -105,21 +135,13 @@ std::vector<Device> find_devices() {
   std::vector<cl_platform_id> platforms(count);
   if (count > 0) check(clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
   for (cl_platform_id platform : platforms) {
-    cl_uint devices_of_platform = 0;
-    const cl_int status =
-        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices_of_platform);
-    if (status != CL_SUCCESS || devices_of_platform == 0) continue;
-    std::vector<cl_device_id> ids(devices_of_platform);
-    check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices_of_platform, ids.data(), nullptr),
-          "clGetDeviceIDs");
-    for (cl_device_id id : ids) {
-      Device device{describe(platform, id), id, platform};
-      if (const std::string lack = lack_of(id, device.info.version); !lack.empty()) {
-        unfit += fmt::format("; {}: {}", device.info.name, lack);
-        continue;
-      }
-      device.info.index = static_cast<int>(found.size());
-      found.push_back(std::move(device));
+    try {
+      for (Device& device : devices_of(platform, found.size(), unfit))
+        found.push_back(std::move(device));
+    } catch (const Error& error) {  // of one driver among several
+      unfit +=
+          fmt::format("; platform {}: {}",
+                      string_info(clGetPlatformInfo, platform, CL_PLATFORM_NAME), error.what());
     }
   }
   if (found.empty() && !unfit.empty())
@@ -183,10 +205,19 @@ Device find_device(const std::string& selector) {
 }
 
 Device device_of(cl_device_id id) {
-  for (Device& device : find_devices())
-    if (device.id == id) return std::move(device);
-  const auto platform = device_value<cl_platform_id>(id, CL_DEVICE_PLATFORM);  // a part of one
-  return {describe(platform, id), id, platform};
+  std::vector<Device> devices = find_devices();
+  const auto platform = device_value<cl_platform_id>(id, CL_DEVICE_PLATFORM);
+  Device device{describe(platform, id), id, platform};
+  if (const std::string lack = lack_of(id, device.info.version); !lack.empty())
+    throw Error(fmt::format("device '{}' cannot be used: {}", device.info.name, lack),
+                ErrorCode::device);
+  // Of a part of a device, that of the whole.
+  device.info.index = -1;
+  for (cl_device_id whole = id; whole && device.info.index < 0;
+       whole = device_value<cl_device_id>(whole, CL_DEVICE_PARENT_DEVICE))
+    if (const auto listed = std::ranges::find(devices, whole, &Device::id); listed != devices.end())
+      device.info.index = listed->info.index;
+  return device;
 }
 
 std::vector<DeviceInfo> list_devices() {

@@ -10,7 +10,7 @@ namespace bertcl::opencl {
 
 /// What a driver reports about one device. Its real capabilities are in capabilities.hpp.
 struct DeviceInfo {
-  int index = 0;                 ///< position in list_devices()
+  int index = 0;                 ///< position in list_devices(); -1: of a caller, not listed
   std::string platform;          ///< for example "Portable Computing Language"
   std::string platform_version;  ///< for example "OpenCL 3.0 PoCL 3.1"
   std::string name;
@@ -41,9 +41,9 @@ struct DeviceInfo {
   std::size_t units_of_group(std::size_t items) const;
 };
 
-/// All devices that kernels run on: of OpenCL 1.2 or later, whose floats are rounded to nearest and
-/// have infinity and NaN. Throws Error if there is none, with what is missing or how to install
-/// PoCL.
+/// All devices that kernels run on: available and little-endian, with a compiler, of OpenCL 1.2 or
+/// later, whose floats are rounded to nearest and have infinity and NaN. Throws Error if there is
+/// none, with what is missing or how to install PoCL.
 std::vector<DeviceInfo> list_devices();
 
 /// The device that `selector` names: an index, "cpu", "gpu" or "accelerator" (the first of that

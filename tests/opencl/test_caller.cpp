@@ -11,6 +11,7 @@
 #include "opencl/context.hpp"
 #include "opencl/device_id.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/failing_opencl.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::opencl {
@@ -70,8 +71,10 @@ TEST(CallersContext, IsKeptAndRunsKernels) {
   EXPECT_EQ(context->capabilities().list(), Context::create("cpu")->capabilities().list());
 }
 
+// The last of several: test_opencl_parts has two.
 TEST(CallersContext, OfAPartOfADeviceHasItsUnitsAndTheCapabilitiesOfTheWhole) {
-  const cl_device_id whole = find_device("cpu").id;
+  const Device device = find_devices().back();
+  const cl_device_id whole = device.id;
   const cl_device_partition_property by_one[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
   cl_device_id part[64];
   cl_uint count = 0;
@@ -81,7 +84,27 @@ TEST(CallersContext, OfAPartOfADeviceHasItsUnitsAndTheCapabilitiesOfTheWhole) {
     const Caller caller(part[0]);
     const auto context = Context::wrap(caller.context.get(), caller.device);
     EXPECT_EQ(context->info().compute_units, 1u);
-    EXPECT_EQ(context->info().index, select_device("cpu").index);
+    EXPECT_EQ(context->info().index, device.info.index);
+    EXPECT_EQ(context->capabilities().list(),
+              Context::create(std::to_string(device.info.index))->capabilities().list());
+  }
+  for (cl_uint i = 0; i < count; ++i) clReleaseDevice(part[i]);
+}
+
+TEST(CallersContext, OfAnUnfitDeviceIsRefused) {
+  const cl_device_id whole = find_device("cpu").id;
+  const cl_device_partition_property by_one[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+  cl_device_id part[64];
+  cl_uint count = 0;
+  // Where the device has no parts, all of it is unfit.
+  if (clCreateSubDevices(whole, by_one, 64, part, &count) != CL_SUCCESS) count = 0;
+  const cl_device_id unfit = count ? part[0] : whole;
+  {
+    const Caller caller(unfit);
+    tests::answer_opencl(unfit, CL_DEVICE_SINGLE_FP_CONFIG, CL_FP_ROUND_TO_ZERO);
+    EXPECT_ERROR(HasSubstr("its floats are not rounded to nearest"),
+                 Context::wrap(caller.context.get(), unfit));
+    tests::mend_opencl();
   }
   for (cl_uint i = 0; i < count; ++i) clReleaseDevice(part[i]);
 }

@@ -4,10 +4,14 @@
 #include <cstring>
 #include <numeric>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "bertcl/error.hpp"
+#include "opencl/cl.hpp"
 #include "opencl/context.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/failing_opencl.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::opencl {
@@ -99,6 +103,32 @@ TEST(Devices, EnvironmentIsTheDefault) {
   EXPECT_EQ(select_device("0").index, 0);
   EXPECT_THAT(message, HasSubstr("BERTCL_DEVICE"));
   EXPECT_THAT(message, HasSubstr("nonsense"));
+}
+
+TEST(Devices, OneThatCannotRunKernelsIsNamedWithTheReason) {
+  for (const auto& [query, reason] : {std::pair(CL_DEVICE_AVAILABLE, "it is not available"),
+                                      std::pair(CL_DEVICE_COMPILER_AVAILABLE, "it has no compiler"),
+                                      std::pair(CL_DEVICE_ENDIAN_LITTLE, "it is big-endian")}) {
+    tests::answer_opencl(nullptr, query, CL_FALSE);
+    EXPECT_ERROR(AllOf(HasSubstr("no OpenCL device can be used; "), HasSubstr(reason)),
+                 list_devices());
+    tests::mend_opencl();
+  }
+}
+
+TEST(Devices, ADriverThatFailsHidesNoOther) {
+  const std::size_t devices = list_devices().size();
+  for (const int call : {1, 2}) {
+    tests::repeat_platforms();
+    const tests::FailingOpencl failing("clGetDeviceIDs", call);
+    const std::vector<DeviceInfo> found = list_devices();
+    ASSERT_GE(found.size(), devices) << "call " << call;
+    EXPECT_EQ(found.back().index, static_cast<int>(found.size()) - 1) << "call " << call;
+  }
+  const tests::FailingOpencl all("clGetDeviceIDs", 1, 1000);
+  EXPECT_ERROR(AllOf(HasSubstr("platform " + shared_context()->info().platform),
+                     HasSubstr("clGetDeviceIDs: CL_OUT_OF_HOST_MEMORY")),
+               list_devices());
 }
 
 // In a new process, because the loader looks for drivers once.
