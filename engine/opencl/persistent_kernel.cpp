@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "opencl/cl.hpp"
 #include "opencl/programs.hpp"
 
 namespace bertcl::opencl {
@@ -56,9 +57,11 @@ Kernel persistent_kernel_of(Context& context, std::span<const Kernel> kernels, D
 
 std::vector<std::uint64_t> addresses_of(Context& context, std::span<const Buffer* const> buffers) {
   std::vector<std::uint64_t> addresses(buffers.size());
+  if (buffers.empty()) return addresses;
   const size_t launches = (buffers.size() + kAddressesAtATime - 1) / kAddressesAtATime;
   Buffer found = context.allocate(launches * kAddressesAtATime * sizeof(std::uint64_t));
   Kernel kernel = context.unbuilt_kernel("addresses", "addresses");
+  Queue queue(context.native(), context.native_device());
   for (size_t first = 0; first < buffers.size(); first += kAddressesAtATime) {
     for (size_t i = 0; i < kAddressesAtATime; ++i) {
       const bool any = first + i < buffers.size() && *buffers[first + i];
@@ -69,9 +72,12 @@ std::vector<std::uint64_t> addresses_of(Context& context, std::span<const Buffer
     }
     kernel.set(kAddressesAtATime, found);
     kernel.set(kAddressesAtATime + 1, static_cast<std::int32_t>(first));
-    context.queue().launch(kernel, {1, 1, 1}, {1, 1, 1}, "addresses");
+    queue.launch(kernel, {1, 1, 1}, {1, 1, 1}, "addresses");
   }
-  found.read(std::as_writable_bytes(std::span(addresses)));
+  check(clEnqueueReadBuffer(queue.native(), found.native(), CL_TRUE, 0,
+                            addresses.size() * sizeof(std::uint64_t), addresses.data(), 0, nullptr,
+                            nullptr),
+        "addresses of buffers");
   return addresses;
 }
 

@@ -33,7 +33,8 @@ Kernel persistent_kernel_of(Context& context, std::span<const Kernel> kernels,
                             Defines defines = {});
 
 /// The address of each buffer in kernels; 0 for an empty one. On a CPU device it stays valid until
-/// the buffer is released, and kernels may access the buffer through it.
+/// the buffer is released, and kernels may access the buffer through it. Asked on a queue of its
+/// own, so that nothing of the context's queue is waited for, unless it uses one of the buffers.
 std::vector<std::uint64_t> addresses_of(Context& context, std::span<const Buffer* const> buffers);
 
 }  // namespace bertcl::opencl

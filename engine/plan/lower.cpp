@@ -14,6 +14,7 @@
 
 #include "ir/node_error.hpp"
 #include "kernels/variants.hpp"
+#include "opencl/persistent_kernel.hpp"
 #include "ops/op.hpp"
 #include "ops/symbols.hpp"
 #include "passes/token_values.hpp"
@@ -287,6 +288,11 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   builder.check_contracts();
   add_persistent_kernel(builder);
   builder.finish();
+  if (plan.persistent_kernel) {
+    std::vector<const opencl::Buffer*> constants;
+    for (const opencl::Buffer& buffer : plan.constants) constants.push_back(&buffer);
+    plan.constant_addresses = opencl::addresses_of(*plan.context, constants);
+  }
   note_float_matmuls(graph, plan);
   return plan;
 }

@@ -149,6 +149,7 @@ struct Plan {
   std::vector<Step> steps;
   opencl::Kernel persistent_kernel;  // runs steps in one launch (opencl/persistent_kernel.hpp);
                                      // none on most devices
+  std::vector<std::uint64_t> constant_addresses;  // for it, of each of the constants
   std::string
       why_no_persistent_kernel;  // where the device runs kernels in this process, but has none
   std::vector<Input> inputs;

@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/exit_guard.hpp"
+#include "opencl/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
 #include "support/option_name.hpp"
 
@@ -28,12 +30,10 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
       // Steps of the persistent kernel find their values by address, in the arena.
       has_views_(plan.context->capabilities().overlapping_views || plan.persistent_kernel) {
   find_lifetimes();
-  if (plan.error_constant >= 0) {
-    index_error_ = plan.context->allocate(sizeof(std::int32_t));
-    index_error_.fill(0);
-  }
+  if (plan.error_constant >= 0) index_error_ = plan.context->allocate(sizeof(std::int32_t));
   if (plan.persistent_kernel)
     persistent_kernel_ = std::make_unique<PersistentKernel>(plan, index_error_);
+  index_error_.fill(0);
   if (!record) return;
   for (const plan::Step& step : plan.steps)
     if (step.call)
@@ -175,10 +175,15 @@ void Executor::place_slots() {
   if (before < memory_.arena_bytes) {
     memory_.arena = {};
     arenas_ -= before;
-    memory_.arena = plan_.context->allocate(static_cast<std::size_t>(memory_.arena_bytes));
+    opencl::Buffer arena = plan_.context->allocate(static_cast<std::size_t>(memory_.arena_bytes));
+    memory_.arena_address = address_of(arena);
+    memory_.arena = std::move(arena);
     arenas_ += memory_.arena_bytes;
-    ++memory_.allocations;
   }
+}
+
+std::uint64_t Executor::address_of(const opencl::Buffer& buffer) const {
+  return persistent_kernel_ ? opencl::addresses_of(*plan_.context, std::array{&buffer})[0] : 0;
 }
 
 std::int64_t Executor::allocated_bytes() const {
@@ -206,7 +211,6 @@ void Executor::allocate_values(const std::vector<std::int64_t>& bytes) {
     buffer = {};
     buffer = plan_.context->allocate(static_cast<std::size_t>(bytes[i]));
     arenas_ += bytes[i];
-    ++memory_.allocations;
   }
 }
 
@@ -260,8 +264,9 @@ void Executor::fill_tables() {
   if (host.empty()) return;
   opencl::Buffer& tables = memory_.tables;
   if (tables.size() < host.size() * 4) {
-    tables = plan_.context->allocate(host.size() * 4);
-    ++memory_.allocations;
+    opencl::Buffer larger = plan_.context->allocate(host.size() * 4);
+    memory_.tables_address = address_of(larger);
+    tables = std::move(larger);
   }
   settled_ = false;
   tables.write_async(std::as_bytes(std::span(host)));

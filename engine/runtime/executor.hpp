@@ -80,6 +80,8 @@ class Executor {
     plan::SharedBuffers shared = {};  // the replacement of the arena, if any
   };
   Places places_of(const ir::Bindings& sizes, std::int64_t others) const;
+  /// For merged steps, of memory that nothing uses yet; else 0.
+  std::uint64_t address_of(const opencl::Buffer& buffer) const;
   void check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes,
                     std::int64_t others) const;
   void place_slots();

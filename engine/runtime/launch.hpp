@@ -21,7 +21,7 @@ struct Launch {
 /// Memory of slots and tables.
 struct Memory {
   opencl::Buffer arena, tables;
-  int allocations = 0;                     // of these two, so far
+  std::uint64_t arena_address = 0, tables_address = 0;  // for merged steps
   std::vector<opencl::Buffer> values;      // instead of the arena, where views may not overlap
   std::int64_t arena_bytes = 0;            // of it in use
   std::vector<std::int64_t> slot_offsets;  // in the arena, by root slot

@@ -3,6 +3,7 @@
 #include "runtime/persistent_kernel.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -17,14 +18,6 @@ namespace {
 constexpr double kMostOperations = 4e9;
 constexpr std::size_t kMostItems = std::numeric_limits<std::int32_t>::max();
 
-std::vector<const opencl::Buffer*> constants_of(const plan::Plan& plan,
-                                                const opencl::Buffer& index_error) {
-  std::vector<const opencl::Buffer*> pointers;
-  for (const opencl::Buffer& buffer : plan.constants) pointers.push_back(&buffer);
-  if (plan.error_constant >= 0) pointers[plan.error_constant] = &index_error;
-  return pointers;
-}
-
 std::size_t items_of(const Launch& launch) {
   const auto& size = launch.grid.global;
   return size[0] * size[1] * size[2];
@@ -34,10 +27,14 @@ std::size_t items_of(const Launch& launch) {
 
 PersistentKernel::PersistentKernel(const plan::Plan& plan, const opencl::Buffer& index_error)
     : plan_(plan),
-      constants_(opencl::addresses_of(*plan.context, constants_of(plan, index_error))),
+      constants_(plan.constant_addresses),
       state_(plan.context->allocate(opencl::kPersistentStateBytes)),
       steps_(
-          plan.context->allocate(plan.steps.size() * opencl::kStepWords * sizeof(std::uint64_t))) {}
+          plan.context->allocate(plan.steps.size() * opencl::kStepWords * sizeof(std::uint64_t))) {
+  if (plan.error_constant >= 0)
+    constants_[static_cast<std::size_t>(plan.error_constant)] =
+        opencl::addresses_of(*plan.context, std::array{&index_error})[0];
+}
 
 void PersistentKernel::find_segments(std::span<const Launch> launches, const ir::Bindings& sizes) {
   segments_.clear();
@@ -75,24 +72,17 @@ void PersistentKernel::bind(std::span<const Launch> launches, const Memory& memo
   bound_ = false;
   find_segments(launches, sizes);
   arena_ = &memory.arena;
-  if (allocations_ != memory.allocations) {
-    const auto found =
-        opencl::addresses_of(*plan_.context, std::vector{&memory.arena, &memory.tables});
-    arena_address_ = found[0];
-    tables_address_ = found[1];
-    allocations_ = memory.allocations;
-  }
   std::size_t table = 0;  // the next of the step's
   const auto word_of = [&](const plan::Step& step, const plan::Argument& a) -> std::uint64_t {
     const auto slot = [&](int index) {
       const int root = plan_.slots[index].root;
-      return arena_address_ + static_cast<std::uint64_t>(memory.slot_offsets[root]);
+      return memory.arena_address + static_cast<std::uint64_t>(memory.slot_offsets[root]);
     };
     if (const auto* r = std::get_if<plan::Reads>(&a)) return slot(r->slot);
     if (const auto* w = std::get_if<plan::Writes>(&a)) return slot(w->slot);
     if (const auto* c = std::get_if<plan::Constant>(&a)) return constants_[c->index];
     if (std::holds_alternative<plan::Table>(a))
-      return tables_address_ + memory.table_offsets[table++];
+      return memory.tables_address + memory.table_offsets[table++];
     if (const auto* size = std::get_if<plan::Size>(&a))
       return static_cast<std::uint32_t>(as_int(size->evaluate(sizes), step));
     if (const auto* n = std::get_if<std::int32_t>(&a)) return static_cast<std::uint32_t>(*n);

@@ -15,7 +15,8 @@ namespace bertcl::runtime {
 /// to stay until the queue is finished.
 class PersistentKernel {
  public:
-  /// `index_error` stands for the constant of that name in the plan.
+  /// `index_error` stands for the constant of that name in the plan. Nothing that is queued uses
+  /// it.
   PersistentKernel(const plan::Plan& plan, const opencl::Buffer& index_error);
 
   /// Writes the steps for one run's sizes. Launches of an earlier bind() have finished: the
@@ -41,8 +42,6 @@ class PersistentKernel {
   opencl::Buffer state_, steps_;
   std::vector<std::uint64_t> words_;  // of the steps, on their way to the device
   const opencl::Buffer* arena_ = nullptr;
-  std::uint64_t arena_address_ = 0, tables_address_ = 0;
-  int allocations_ = 0;  // of Memory, when it was asked for these
   std::vector<Segment> segments_;
   bool bound_ = false;
 };

@@ -64,11 +64,11 @@ struct Session::State {
   std::condition_variable returned;
   std::vector<std::unique_ptr<Request>> requests;  // all of them
   std::vector<Request*> idle;                      // the one that ran last at the end
+  std::size_t in_use = 0;                          // runs, one whose request is being made included
   Tap tap;
   RunStatistics statistics;
   std::int64_t arena_bytes = 0;
 
-  std::size_t in_use() const { return requests.size() - idle.size(); }
   void check_tap() const;
   Request& take(bool wait);
   void give_back(Request& request) noexcept;
@@ -85,17 +85,32 @@ Request& Session::State::take(bool wait) {
   opencl::refuse_fork();
   std::unique_lock lock(mutex);
   check_tap();
-  const auto is_free = [&] { return in_use() < (tap ? 1 : most_requests); };
+  const auto is_free = [&] { return in_use < (tap ? 1 : most_requests); };
   if (!wait && !is_free())
     throw Error(fmt::format("{} runs of this session are in flight (raise "
                             "SessionOptions::requests)",
-                            in_use()),
+                            in_use),
                 ErrorCode::busy);
   returned.wait(lock, is_free);
-  if (idle.empty()) idle.push_back(requests.emplace_back(make_request()).get());
-  Request& request = *idle.back();
-  idle.pop_back();
-  return request;
+  ++in_use;
+  if (!idle.empty()) {
+    Request& request = *idle.back();
+    idle.pop_back();
+    return request;
+  }
+  lock.unlock();  // others finish their runs while this one's request is made
+  std::unique_ptr<Request> made;
+  try {
+    made = make_request();
+  } catch (...) {
+    lock.lock();
+    --in_use;
+    lock.unlock();
+    returned.notify_one();
+    throw;
+  }
+  lock.lock();
+  return *requests.emplace_back(std::move(made));
 }
 
 void Session::State::give_back(Request& request) noexcept {
@@ -103,7 +118,8 @@ void Session::State::give_back(Request& request) noexcept {
     const std::scoped_lock lock(mutex);
     statistics = request.statistics();
     arena_bytes = request.arena_bytes();
-    idle.push_back(&request);  // has the room: it was there before
+    idle.push_back(&request);  // has the room
+    --in_use;
   }
   returned.notify_one();
 }
@@ -319,7 +335,7 @@ Tensors Session::run(const Sequences& sequences, const OutputNames& wanted) {
 void Session::set_tap(Tap tap) {
   const std::scoped_lock lock(state_->mutex);
   state_->check_tap();
-  if (state_->in_use() > 0) throw Error("this session is running: its tap cannot be changed");
+  if (state_->in_use > 0) throw Error("this session is running: its tap cannot be changed");
   state_->tap = std::move(tap);
 }
 
@@ -352,7 +368,10 @@ std::int64_t Session::arena_bytes() const {
 
 std::int64_t Session::arena_bytes(
     const std::map<std::string, ir::Sizes, std::less<>>& inputs) const {
-  return state_->requests.front()->arena_bytes(inputs);
+  std::unique_lock lock(state_->mutex);
+  const Request& request = *state_->requests.front();
+  lock.unlock();
+  return request.arena_bytes(inputs);
 }
 
 const std::vector<plan::Port>& Session::inputs() const { return state_->plan.model_inputs; }

@@ -3,7 +3,11 @@
 #include "bertcl/opencl.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -155,6 +159,51 @@ TEST_F(ApiOpencl, RunsFollowEachOtherWithoutTheHost) {
   }  // nobody finishes them
   EXPECT_EQ(host_->read<float>(a, 20), numbers(session_->run(first).at("end_logits")));
   EXPECT_EQ(host_->read<float>(b, 11), numbers(session_->run(second).at("end_logits")));
+}
+
+/// Whether `work` ends while the event is not set, which it is in the end.
+bool ends_before(const std::shared_ptr<_cl_event>& event, const std::function<void()>& work) {
+  std::future<void> working = std::async(std::launch::async, work);
+  const bool ended = working.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  EXPECT_EQ(clSetUserEventStatus(event.get(), CL_COMPLETE), CL_SUCCESS);
+  working.get();
+  return ended;
+}
+
+// Neither a request that is made for it nor memory for larger sizes waits for the queue.
+TEST_F(ApiOpencl, ARunIsQueuedAfterOneThatWaits) {
+  const Session session = load_on_queue(host_->context.get(), host_->queue.get(), tests::model);
+  const Sequences small = sequences_of({9}, 10), large = sequences_of({90, 40}, 11);
+  const auto expected = numbers(session_->run(large).at("end_logits"));
+  std::shared_ptr<_cl_mem> ids[2], types[2];
+  const DeviceSequences one = on_device(small, ids[0], types[0]),
+                        two = on_device(large, ids[1], types[1]);
+  const auto a = host_->buffer(std::vector<float>(9, 9)),
+             b = host_->buffer(std::vector<float>(130, 9));
+  start_on_device(session, one, {}).finish();
+  const auto gate = owned(clCreateUserEvent(host_->context.get(), nullptr), clReleaseEvent);
+  const cl_event events[] = {gate.get()};
+  std::vector<DeviceRun> runs;
+  runs.push_back(start_on_device(session, one, {{"end_logits", {a.get()}}}, events));
+  EXPECT_TRUE(ends_before(gate, [&] {
+    runs.push_back(start_on_device(session, one, {{"end_logits", {a.get()}}}));
+    runs.push_back(start_on_device(session, two, {{"end_logits", {b.get()}}}));
+  }));
+  for (DeviceRun& run : runs) run.finish();
+  EXPECT_EQ(host_->read<float>(b, 130), expected);
+
+  // Of a request that has run smaller ones, with a command of the caller before it.
+  const auto barrier = owned(clCreateUserEvent(host_->context.get(), nullptr), clReleaseEvent);
+  const cl_event others[] = {barrier.get()};
+  const Session another = load_on_queue(host_->context.get(), host_->queue.get(), tests::model);
+  start_on_device(another, one, {}).finish();
+  EXPECT_EQ(clEnqueueBarrierWithWaitList(host_->queue.get(), 1, others, nullptr), CL_SUCCESS);
+  std::optional<DeviceRun> run;
+  EXPECT_TRUE(ends_before(barrier, [&] {
+    run.emplace(start_on_device(another, two, {{"end_logits", {b.get()}}}));
+  }));
+  run->finish();
+  EXPECT_EQ(host_->read<float>(b, 130), expected);
 }
 
 TEST_F(ApiOpencl, AnIdOutsideItsTableIsAnErrorOfThatRunAlone) {
