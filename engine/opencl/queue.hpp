@@ -38,6 +38,7 @@ class LaunchRefused : public Error {
 };
 
 /// Launches run in order, and launch() never waits for the device: finish() or Buffer::read() does.
+/// A driver may hold them back until somebody waits or calls flush().
 /// Several threads may use a queue; a thread holds it while it queues operations that belong
 /// together.
 class Queue {
@@ -100,7 +101,7 @@ class Queue {
   EventHandle mark();
   /// What is queued from now on waits for these events.
   void wait_for(std::span<_cl_event* const> events);
-  /// Queued work begins without anybody waiting for it.
+  /// Queued work begins without anybody waiting for it, which some drivers need for that.
   void flush();
   /// For libraries that queue work of several kernels themselves (CLBlast): an entry for the time
   /// from a point, or else from the start of `event`, to its end.

@@ -78,7 +78,6 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
 
   opencl::Queue& queue = plan_.context->queue();
   const auto held = queue.hold();
-  executor_.prepare();  // it may wait for the device, which may wait for what the caller does next
   queue.wait_for(wait_for);
   upload(Sequences{}, shape.packing);
   for (const plan::Input& in : plan_.inputs) {
@@ -94,7 +93,7 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
   });
   to_device_ = true;
   done_ = queue.mark();
-  queue.flush();
+  queue_results();
 }
 
 }  // namespace bertcl::runtime

@@ -239,9 +239,14 @@ void Executor::upload() {
     for (const plan::Input& in : plan_.inputs) buffer(in.slot).write_async(staging(in.slot));
 }
 
-void Executor::wait() {
+void Executor::end_run() {
   opencl::Queue& queue = plan_.context->queue();
-  queue.wait(queue.mark());
+  end_ = queue.mark();
+  queue.flush();
+}
+
+void Executor::wait() {
+  plan_.context->queue().wait(end_);
   settled_ = true;
 }
 

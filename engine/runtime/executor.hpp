@@ -39,19 +39,15 @@ class Executor {
   /// Device memory of a slot after bind().
   opencl::Buffer& buffer(int slot);
   ir::Sizes shape(int slot) const;
-  /// Does what enqueue() may have to wait for the device for.
-  void prepare() {
-    if (merges_steps() && !persistent_kernel_->is_bound())
-      persistent_kernel_->bind(launches_, memory_, sizes_);
-  }
   /// Launches every kernel that a run of any size may take, for the sizes that are bound. Takes
   /// alternatives that the driver refuses to launch from the plan; this executor runs nothing
   /// afterwards. Throws plan::VariantRefused where it refuses a step's own kernel.
   void try_launches();
   /// Enqueues all steps; nothing waits.
   void enqueue(const Tap& tap);
-  /// Waits for what this executor has queued, and for reads of its buffers. Throws Error where the
-  /// driver fails to.
+  /// After the steps, and the reads of buffers of this executor: the end of the run, which begins.
+  void end_run();
+  /// Waits for that end, not for what was queued after it. Throws Error where the driver fails to.
   void wait();
   /// Set by kernels when an index was outside its table; empty if that cannot happen.
   opencl::Buffer& index_error() { return index_error_; }
@@ -80,12 +76,12 @@ class Executor {
     plan::SharedBuffers shared = {};  // the replacement of the arena, if any
   };
   Places places_of(const ir::Bindings& sizes, std::int64_t others) const;
-  /// For merged steps, of memory that nothing uses yet; else 0.
-  std::uint64_t address_of(const opencl::Buffer& buffer) const;
   void check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes,
                     std::int64_t others) const;
   void place_slots();
   void allocate_values(const std::vector<std::int64_t>& bytes);
+  /// For merged steps, of memory that nothing uses yet; else 0.
+  std::uint64_t address_of(const opencl::Buffer& buffer) const;
   std::int64_t allocated_bytes() const;
   std::int64_t constant_bytes() const;
   void fill_tables();
@@ -108,6 +104,7 @@ class Executor {
   std::unique_ptr<opencl::CommandBuffer> recorded_;  // of the sizes that are bound
   bool bound_ = false, arguments_bound_ = false;
   bool settled_ = true;  // nothing is queued that reads what this holds
+  opencl::EventHandle end_;
   std::map<const opencl::Kernel*, opencl::Kernel> kernels_;  // of steps, with arguments of our own
   std::set<const opencl::Kernel*> with_constants_;  // whose arguments that no size changes are set
   Memory memory_;

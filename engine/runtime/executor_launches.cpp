@@ -121,7 +121,7 @@ void Executor::launch(std::size_t s) {
 }
 
 void Executor::enqueue_segments() {
-  prepare();
+  if (!persistent_kernel_->is_bound()) persistent_kernel_->bind(launches_, memory_, sizes_);
   for (std::size_t s = 0; s < plan_.steps.size();) {
     const std::size_t steps = persistent_kernel_->enqueue(s);
     if (steps == 0) launch(s);
@@ -132,6 +132,7 @@ void Executor::enqueue_segments() {
 void Executor::enqueue(const Tap& tap) {
   // Other sessions of the context queue their runs before or after this one.
   const auto held = plan_.context->queue().hold();
+  settled_ = false;
   const bool by_step = tap || plan_.context->queue().profiling();
   if (record_ && !by_step) return enqueue_recorded();
   if (merges_steps() && !by_step) return enqueue_segments();
@@ -196,6 +197,7 @@ void Executor::try_launches() {
       throw plan::VariantRefused(step, reason_of(error), error);
     }
   }
+  end_run();
   for (plan::Step& step : plan_.steps)
     std::erase_if(step.alternatives, [&](const plan::Alternative& other) {
       const auto found = refused.find(launched_as(other));

@@ -12,6 +12,7 @@
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
 #include "ir/input_role.hpp"
+#include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "ops/symbols.hpp"
 #include "plan/builder.hpp"
@@ -20,6 +21,15 @@
 namespace bertcl::runtime {
 
 namespace symbols = ops::symbols;
+
+Request::~Request() {
+  if (!results_) return;
+  // Of a run that nobody has finished: its reads may write on where they are not waited for.
+  if (opencl::process_is_ending())
+    new std::shared_ptr<Results>(std::move(results_));
+  else
+    plan_.context->queue().settle(std::move(results_));
+}
 
 void Request::bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const {
   sizes[symbols::batch] = packing.batch;
@@ -156,18 +166,24 @@ void Request::start(const Sequences& sequences, const OutputNames& wanted, const
     return;
   }
   begin(wanted);
+  packed_ = true;
   PackedShape shape = packed_shape(plan_, sequences.offsets);
   bind(shape.packing, bind_shapes(plan_, shape.inputs));
   upload(sequences, shape.packing);
-  executor_.enqueue(tap);
+  enqueue(tap);
   seq_offsets_ = std::move(shape.packing.seq_offsets);
-  packed_ = true;
 }
 
 void Request::start(const Tensors& inputs, const OutputNames& wanted, const Tap& tap) {
   begin(wanted);
   bind_and_upload(inputs);
+  enqueue(tap);
+}
+
+void Request::enqueue(const Tap& tap) {
+  const auto held = plan_.context->queue().hold();  // so that no other run comes before the reads
   executor_.enqueue(tap);
+  queue_results();
 }
 
 void Request::bind_and_upload(const Tensors& inputs) {
@@ -237,40 +253,37 @@ bool Request::is_wanted(const std::string& output) const {
   return wanted_.empty() || std::ranges::find(wanted_, output) != wanted_.end();
 }
 
-Tensors Request::finish() {
-  // Where the device cannot be waited for, queued reads write here after this call has thrown.
-  struct Results {
-    Tensors outputs;
-    std::int32_t index_error = 0;
-  };
-  const auto results = std::make_shared<Results>();
-  // Rows of an output before they were unpacked, where its slot is read with padding otherwise.
-  const auto slot_of = [&](const plan::Output& out) {
-    return packed_ ? packed_slot(out) : out.slot;
-  };
+/// Rows of an output before they were unpacked, where its slot is read with padding otherwise.
+int Request::slot_of(const plan::Output& out) const {
+  return packed_ ? packed_slot(out) : out.slot;
+}
+
+void Request::queue_results() {
+  results_ = std::make_shared<Results>();  // bind() has waited for what wrote the one before
   for (const plan::Output& out : plan_.outputs) {
     if (!is_wanted(out.name)) continue;
     const int slot = slot_of(out);
-    results->outputs[out.name] =
-        slot < 0 ? out.constant
+    ir::Tensor& t = results_->outputs[out.name];
+    t = slot < 0 ? out.constant
                  : ir::Tensor::zeros(plan_.slots[slot].type.dtype, executor_.shape(slot));
+    if (out.slot >= 0 && !t.bytes().empty()) executor_.buffer(slot).read_async(t.mutable_bytes());
   }
-  opencl::Buffer& flag = executor_.index_error();
-  // All reads are queued before the one wait.
+  if (const opencl::Buffer& flag = executor_.index_error())
+    flag.read_async(std::as_writable_bytes(std::span(&results_->index_error, 1)));
+  executor_.end_run();
+}
+
+Tensors Request::finish() {
   try {
-    for (const plan::Output& out : plan_.outputs)
-      if (const auto t = results->outputs.find(out.name);
-          t != results->outputs.end() && out.slot >= 0 && !t->second.bytes().empty())
-        executor_.buffer(slot_of(out)).read_async(t->second.mutable_bytes());
-    if (flag) flag.read_async(std::as_writable_bytes(std::span(&results->index_error, 1)));
     executor_.wait();
   } catch (...) {
-    plan_.context->queue().settle(results);
+    plan_.context->queue().settle(results_);
     throw;
   }
   unfinished_ = false;
+  const std::shared_ptr<Results> results = std::move(results_);
   if (results->index_error != 0) {
-    flag.fill(0);
+    executor_.index_error().fill(0);
     throw Error(
         "an index is outside its table: a token id beyond the vocabulary, a token type or a "
         "position beyond its table, or a token of an empty sequence");

@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ class Request {
       : plan_(plan),
         drop_padding_(options.drop_padding),
         executor_(plan, options.record, options.max_memory, arenas) {}
+  ~Request();
 
   /// Queues a run. Another one that nobody has finished is waited for.
   void start(const Tensors& inputs, const OutputNames& wanted, const Tap& tap);
@@ -39,11 +41,11 @@ class Request {
   void start(const DeviceSequences& sequences, DeviceOutputs& outputs,
              std::span<_cl_event* const> wait_for, const Tap& tap);
   /// Executor::try_launches() for the smallest inputs that the model takes. Does nothing where
-  /// these cannot run. The request runs nothing afterwards.
+  /// these cannot run. The request runs nothing afterwards. Throws Error where the device fails.
   void try_launches();
   /// When the outputs of such a run are there.
   const opencl::EventHandle& done() const { return done_; }
-  /// Waits for its outputs.
+  /// Waits for its outputs, not for runs that were started after it.
   Tensors finish();
 
   /// Of the last run.
@@ -58,7 +60,15 @@ class Request {
   void bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const;
   /// [batch, seq] of the rows that are packed; empty where the model does not pack.
   std::optional<ir::Sizes> packed_rows(const Shapes& inputs, const ir::Bindings& sizes) const;
+  /// On the host.
+  struct Results {
+    Tensors outputs;
+    std::int32_t index_error = 0;
+  };
   void begin(const OutputNames& wanted);
+  void enqueue(const Tap& tap);
+  void queue_results();
+  int slot_of(const plan::Output& out) const;
   void bind(const ops::Packing& packing, ir::Bindings sizes);
   void bind_and_upload(const Tensors& inputs);
   void upload(const Tensors& inputs, const ops::Packing* packing);
@@ -71,6 +81,7 @@ class Request {
 
   plan::Plan& plan_;
   const bool drop_padding_;
+  std::shared_ptr<Results> results_;  // what queued reads write; it stays until these have ended
   Executor executor_;
   RunStatistics statistics_;
   OutputNames wanted_;                     // of the run; empty: all

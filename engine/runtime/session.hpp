@@ -138,7 +138,7 @@ class Session {
   /// the file fixes the batch or has no mask to tell padding by: run_in_groups(). start() is one.
   Tensors run(const Sequences& sequences, const OutputNames& wanted = {});
   /// The same in two halves: start() queues everything and returns at once, Run::finish() waits for
-  /// the outputs. Throws Error where all requests are in use.
+  /// the outputs, not for runs that were started later. Throws Error where all requests are in use.
   class Run;
   Run start(const Tensors& inputs, const OutputNames& wanted = {});
   Run start(const Sequences& sequences, const OutputNames& wanted = {});

@@ -136,7 +136,7 @@ class BERTCL_API Session {
     Run(Run&&) noexcept;
     Run& operator=(Run&&) noexcept;
     ~Run();
-    /// Waits for the outputs; once.
+    /// Waits for the outputs, not for runs that were started later; once.
     Tensors finish();
 
    private:

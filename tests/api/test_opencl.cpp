@@ -170,6 +170,38 @@ bool ends_before(const std::shared_ptr<_cl_event>& event, const std::function<vo
   return ended;
 }
 
+// The later one waits for an event that the caller sets when it has the outputs of the first.
+TEST_F(ApiOpencl, AFinishedRunWaitsForNoLaterOne) {
+  const Sequences s = sequences_of({20, 11}, 9);
+  const auto expected = numbers(session_->run(s).at("start_logits"));
+  std::shared_ptr<_cl_mem> ids, types;
+  const DeviceSequences given = on_device(s, ids, types);
+  const auto first = host_->buffer(std::vector<float>(31, 9)),
+             later = host_->buffer(std::vector<float>(31, 9));
+  for (const bool on_host : {true, false}) {
+    const auto gate = owned(clCreateUserEvent(host_->context.get(), nullptr), clReleaseEvent);
+    const cl_event events[] = {gate.get()};
+    std::optional<Session::Run> of_host;
+    std::optional<DeviceRun> of_device;
+    if (on_host)
+      of_host.emplace(session_->start(s));
+    else
+      of_device.emplace(start_on_device(*session_, given, {{"start_logits", {first.get()}}}));
+    DeviceRun run = start_on_device(*session_, given, {{"start_logits", {later.get()}}}, events);
+    Tensors outputs;
+    EXPECT_TRUE(ends_before(gate, [&] {
+      if (on_host)
+        outputs = of_host->finish();
+      else
+        of_device->finish();
+    })) << (on_host ? "of the host" : "on the device");
+    run.finish();
+    EXPECT_EQ(on_host ? numbers(outputs.at("start_logits")) : host_->read<float>(first, 31),
+              expected);
+    EXPECT_EQ(host_->read<float>(later, 31), expected);
+  }
+}
+
 // Neither a request that is made for it nor memory for larger sizes waits for the queue.
 TEST_F(ApiOpencl, ARunIsQueuedAfterOneThatWaits) {
   const Session session = load_on_queue(host_->context.get(), host_->queue.get(), tests::model);

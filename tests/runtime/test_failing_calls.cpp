@@ -103,6 +103,27 @@ TEST_F(FailingCalls, ASessionThatCannotBeWaitedForIsKept) {
   EXPECT_EQ(session_.run(inputs_), expected_);
 }
 
+// Some drivers hold launches back until then.
+TEST_F(FailingCalls, AStartedRunIsFlushed) {
+  const FailingOpencl none("clFlush", 1, 0);
+  Session::Run run = session_.start(inputs_);
+  EXPECT_GE(tests::opencl_calls("clFlush"), 1);
+  EXPECT_EQ(run.finish(), expected_);
+}
+
+TEST_F(FailingCalls, AWrongEventIsFoundBeforeAnythingIsQueued) {
+  opencl::Buffer ids = session_.context().allocate(4 * sizeof(std::int32_t));
+  ids.fill(1);
+  const std::int64_t offsets[] = {0, 4};
+  _cl_event* const wrong[] = {nullptr};
+  const FailingOpencl writes("clEnqueueWriteBuffer", 1, 0), fills("clEnqueueFillBuffer", 1, 0);
+  EXPECT_ERROR(HasSubstr("events to wait for"),
+               session_.start(DeviceSequences{{ids.front(16), 0, 16}, {}, offsets}, {}, wrong));
+  EXPECT_EQ(tests::opencl_calls("clEnqueueWriteBuffer"), 0);
+  EXPECT_EQ(tests::opencl_calls("clEnqueueFillBuffer"), 0);
+  EXPECT_EQ(session_.run(inputs_), expected_);
+}
+
 // Numbers of calls: all of the first, then fewer and fewer of them.
 int next_call(int call) { return call < 8 ? call + 1 : call + call / 2; }
 
