@@ -158,21 +158,26 @@ void Executor::try_launches() {
     return Tried{launch.kernel.program_name(), launch.kernel.name(), launch.kernel.defines(),
                  launch.local};
   };
+  // False for inputs with which nothing runs, as an axis that is shorter than what is cut from it.
   const auto launch = [&](std::size_t s, const auto& with) {
     opencl::Kernel& kernel = own(with.kernel);
     bind_arguments(s, kernel);
     opencl::Grid grid{.local = with.local};
-    for (std::size_t d = 0; d < 3; ++d)
-      grid.global[d] = static_cast<std::size_t>(with.global[d].evaluate(sizes_));
+    for (std::size_t d = 0; d < 3; ++d) {
+      const std::int64_t size = with.global[d].evaluate(sizes_);
+      if (size <= 0) return false;
+      grid.global[d] = static_cast<std::size_t>(size);
+    }
     opencl::Queue& queue = plan_.context->queue();
     queue.group_items(kernel, grid);
     try {
       queue.launch(kernel, grid.global, grid.local, plan_.steps[s].name);
-    } catch (const opencl::LaunchRefused& error) {
+    } catch (const Error& error) {
       if (error.code() != ErrorCode::out_of_memory) throw;
       queue.finish();  // a shortage may pass
       queue.launch(kernel, grid.global, grid.local, plan_.steps[s].name);
     }
+    return true;
   };
   const auto reason_of = [](const opencl::LaunchRefused& error) {
     return fmt::format("the driver refuses its launch: {}", error.what());
@@ -185,8 +190,7 @@ void Executor::try_launches() {
       const Tried key = launched_as(other);
       if (accepted.contains(key) || refused.contains(key)) continue;
       try {
-        launch(s, other);
-        accepted.insert(key);
+        if (launch(s, other)) accepted.insert(key);
       } catch (const opencl::LaunchRefused& error) {
         refused.emplace(key, reason_of(error));
       }

@@ -214,13 +214,12 @@ void Request::try_launches() {
               .converted(input.type.dtype);
     }
     bind_and_upload(inputs);
-    executor_.try_launches();
-    executor_.wait();
-  } catch (const plan::VariantRefused&) {
-    throw;
-  } catch (const Error&) {
-    // These inputs cannot run, or the failure is transient: a real run reports it.
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::device) throw;
+    return;  // these inputs cannot run: a real run reports it
   }
+  executor_.try_launches();
+  executor_.wait();
 }
 
 std::optional<ir::Sizes> Request::packed_rows(const Shapes& inputs,

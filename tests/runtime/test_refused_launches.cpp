@@ -68,9 +68,39 @@ TEST_F(RefusedLaunches, WithoutAnotherVariantTheErrorNamesTheKernel) {
 }
 
 TEST_F(RefusedLaunches, OutOfMemoryIsNotARefusal) {
-  Session session = load("-4 gemm_f32");
+  EXPECT_ERROR(AllOf(HasSubstr("launch 'y' of kernel 'gemm_f32'"),
+                     HasSubstr("CL_MEM_OBJECT_ALLOCATION_FAILURE")),
+               load("-4 gemm_f32"));
+  Session session = load("");
   EXPECT_EQ(gemm_of(session).variant, "group");
   EXPECT_EQ(session.run(inputs_), expected_);
+}
+
+TEST_F(RefusedLaunches, ADeviceThatFailsIsToldAtTheLoad) {
+  EXPECT_ERROR(HasSubstr("CL_DEVICE_NOT_AVAILABLE"), load("-2 gemm_f32"));
+}
+
+TEST_F(RefusedLaunches, AKernelThatIsNeverBuiltIsARefusal) {
+  for (const char* status : {"-5", "-11"}) {
+    const tests::ScopedVariable cache("BERTCL_CACHE", "off"),
+        setting("OTHER_BUILD", std::string(status) + " copies_b");  // of gemm_f32_group.cl
+    Session session = load("");
+    EXPECT_EQ(gemm_of(session).variant, "portable") << status;
+    EXPECT_THAT(gemm_of(session).why_not_faster,
+                HasSubstr("group: the driver refuses its kernel: building 'gemm_f32_group.cl'"));
+    EXPECT_EQ(session.run(inputs_), expected_);
+  }
+}
+
+TEST_F(RefusedLaunches, WantOfMemoryForABuildIsNotARefusal) {
+  const tests::ScopedVariable cache("BERTCL_CACHE", "off");
+  SessionOptions options;
+  options.context = opencl::Context::create("");
+  {
+    const tests::ScopedVariable setting("OTHER_BUILD", "-6 copies_b");
+    EXPECT_ERROR(HasSubstr("CL_OUT_OF_HOST_MEMORY"), load("", options));
+  }
+  EXPECT_EQ(gemm_of(load("", options)).variant, "group");
 }
 
 TEST_F(RefusedLaunches, AShortageThatPassesIsNotARefusal) {
