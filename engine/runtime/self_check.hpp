@@ -2,8 +2,10 @@
 // A device and its driver are tried once before their results are believed.
 #pragma once
 #include <filesystem>
+#include <optional>
 
 #include "ir/graph.hpp"
+#include "ir/tensor.hpp"
 #include "plan/plan.hpp"
 #include "runtime/request.hpp"
 
@@ -18,10 +20,14 @@ namespace bertcl::runtime {
 bool check_results(const ir::Graph& graph, const plan::Plan& plan, Request& request,
                    const std::filesystem::path& path);
 
-/// Where the check of this device, its driver and the programs of `plan` is remembered, in the
-/// program cache; empty without one, and with BERTCL_SELF_CHECK=off.
-std::filesystem::path self_check_file(const plan::Plan& plan);
-/// Writes the file. Where that fails, the next load checks again.
-void remember_check(const std::filesystem::path& file);
+/// False where a check of this device, its driver and the programs of `plan` is remembered, and
+/// with BERTCL_SELF_CHECK=off.
+bool needs_check(const plan::Plan& plan);
+/// In a file of the program cache, where one can be written; without a cache, in this process.
+void remember_check(const plan::Plan& plan);
+
+/// Root mean square of the differences, relative to that of the expected values or to 1e-6, what
+/// rounding leaves of sums that cancel; empty where the expected values are not all finite.
+std::optional<double> relative_difference(const ir::Tensor& found, const ir::Tensor& expected);
 
 }  // namespace bertcl::runtime

@@ -220,10 +220,9 @@ Session Session::load(const onnx_io::ModelBytes& model, const SessionOptions& op
 
 /// The first time on a device; with a request of its own, whose memory is free afterwards.
 void Session::check_once(const ir::Graph& graph, State& state) {
-  const std::filesystem::path file = self_check_file(state.plan);
-  std::error_code ignored;
-  if (file.empty() || std::filesystem::exists(file, ignored)) return;
-  if (check_results(graph, state.plan, *state.make_request(), state.path)) remember_check(file);
+  if (needs_check(state.plan) &&
+      check_results(graph, state.plan, *state.make_request(), state.path))
+    remember_check(state.plan);
 }
 
 Session Session::compile(ir::Graph graph, const SessionOptions& options,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The check of a device at the first load: it runs once, and a kernel that is wrong is refused.
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,8 @@
 #include "plan/builder.hpp"
 #include "runtime/self_check.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/failing_opencl.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -36,8 +39,8 @@ void lend_programs(const tests::ScratchFolder& folder) {
                                       folder / entry.path().filename().string());
 }
 
-/// The kernels of LayerNorm, with results three times as large.
-void write_wrong_kernels(const tests::ScratchFolder& folder) {
+/// The kernels of LayerNorm, with results so many times as large.
+void write_kernels(const tests::ScratchFolder& folder, const std::string& times) {
   const std::filesystem::path rows = tests::source_file("kernels_cl") / "rows";
   std::filesystem::create_directory(folder / "rows");
   for (const char* name : {"add_norm.cl", "row_norm_group.clh"}) {
@@ -45,7 +48,7 @@ void write_wrong_kernels(const tests::ScratchFolder& folder) {
     std::string text(std::istreambuf_iterator<char>(file), {});
     const std::size_t factor = text.find("factor = 1.0f / ");
     ASSERT_NE(factor, std::string::npos) << name;
-    text.replace(factor, 16, "factor = 3.0f / ");
+    text.replace(factor, 16, "factor = " + times + " / ");
     folder.write(std::string("rows/") + name, text);
   }
   std::filesystem::copy_file(folder / "rows/add_norm.cl", folder / "add_norm.cl");
@@ -65,7 +68,7 @@ TEST(SelfCheck, RunsAtTheFirstLoadAndLeavesNothingButItsFile) {
 
 TEST(SelfCheck, RefusesWrongKernelsAndForgetsThem) {
   const tests::ScratchFolder folder, wrong;
-  write_wrong_kernels(wrong);
+  write_kernels(wrong, "3.0f");
   lend_programs(folder);
   const tests::ScopedVariable cache("BERTCL_CACHE", folder.path().string());
   const tests::ScopedVariable kernels("BERTCL_KERNELS", wrong.path().string());
@@ -76,6 +79,35 @@ TEST(SelfCheck, RefusesWrongKernelsAndForgetsThem) {
   EXPECT_EQ(files_of(folder.path()), 0);
   const tests::ScopedVariable off("BERTCL_SELF_CHECK", "off");
   EXPECT_NO_THROW(Session::load(model));
+}
+
+TEST(SelfCheck, RunsOnceInAProcessWithoutACache) {
+  const tests::ScratchFolder wrong, right;
+  write_kernels(wrong, "3.0f");
+  write_kernels(right, "1.00f");  // which no other test has loaded
+  const tests::ScopedVariable cache("BERTCL_CACHE", "off");
+  const auto reads_of_a_load = [] {
+    const tests::FailingOpencl none("clEnqueueReadBuffer", 1, 0);
+    Session::load(model);
+    return tests::opencl_calls("clEnqueueReadBuffer");
+  };
+  tests::ScopedVariable kernels("BERTCL_KERNELS", wrong.path().string());
+  for (int load = 0; load < 2; ++load)
+    EXPECT_ERROR(HasSubstr("computes wrong results"), Session::load(model));
+  kernels.set(right.path().string());
+  const int first = reads_of_a_load(), second = reads_of_a_load();
+  EXPECT_GE(first, second + 3) << "two outputs and the flag of ids outside their table";
+}
+
+TEST(SelfCheck, WhatRoundingLeavesOfZeroIsNoDifference) {
+  const auto tensor = [](std::vector<float> values) {
+    return ir::Tensor::of<float>({2}, std::move(values));
+  };
+  EXPECT_LT(relative_difference(tensor({1e-38f, 0}), tensor({0, 0})).value(), 1e-6);
+  EXPECT_LT(relative_difference(tensor({3e-8f, 0}), tensor({0, 1e-8f})).value(), 0.1);
+  EXPECT_GT(relative_difference(tensor({1e-3f, 0}), tensor({0, 0})).value(), 1);
+  EXPECT_NEAR(relative_difference(tensor({3, 5}), tensor({3, 4})).value(), 0.2, 1e-9);
+  EXPECT_FALSE(relative_difference(tensor({3, 4}), tensor({3, INFINITY})));
 }
 
 TEST(SelfCheck, ModelsThatReadNoTokensAreNotChecked) {
