@@ -340,7 +340,7 @@ void Session::set_tap(Tap tap) {
 
 void Session::clear_tap() noexcept {
   std::unique_lock lock(state_->mutex);
-  state_->returned.wait(lock, [&] { return state_->in_use() == 0; });
+  state_->returned.wait(lock, [&] { return state_->in_use == 0; });
   state_->tap = {};
   lock.unlock();
   state_->returned.notify_all();  // without a tap several runs are free to begin
