@@ -32,6 +32,9 @@ constexpr std::size_t kMostDiscarded = 16;
 /// would lose it, and clients do not send a POST again.
 constexpr std::chrono::seconds kNotYetIdle{1};
 
+/// Until a connection that has never sent a byte is closed.
+constexpr int kFirstRequestSeconds = 5;
+
 /// For clients that are sending a request when the server stops; containers are given 10 s for all.
 constexpr std::chrono::milliseconds kGrace{2000};
 
@@ -124,7 +127,12 @@ struct Server::Impl {
       return new PoolAdapter(pool, [this] { in_work.stop_reading_others(port); });
     };
     http.set_keep_alive_max_count(std::numeric_limits<std::size_t>::max());
-    http.set_keep_alive_timeout(options.keep_alive_seconds);
+    // The library looks for a first request 100 times a second; wait_for_request() is for others.
+    http.set_keep_alive_timeout(std::min(options.keep_alive_seconds, kFirstRequestSeconds));
+    http.set_post_routing_handler([this](const httplib::Request&, httplib::Response& response) {
+      if (response.headers.erase("Keep-Alive") > 0)  // it tells the time of a first request
+        response.set_header("Keep-Alive", fmt::format("timeout={}", options.keep_alive_seconds));
+    });
     http.set_read_timeout(options.io_seconds);
     http.set_write_timeout(options.io_seconds);
     // What is larger is read by read_and_answer(), which bounds the time that it takes.

@@ -18,9 +18,11 @@ struct ServerOptions {
   std::size_t threads = 1024;
   std::size_t waiting_connections = 256;  ///< accepted, without a thread
   std::size_t payload_limit = 2'000'000;  ///< bytes of a request's body, unpacked
-  int keep_alive_seconds = 5;             ///< until an idle connection is closed
-  int io_seconds = 30;                    ///< between two pieces of a request or an answer
-  double body_seconds = 60;               ///< for all of a request's body
+  /// Until an idle connection is closed. Proxies reuse theirs for 60 s, and do not send a POST
+  /// again that meets the close: theirs must end first.
+  int keep_alive_seconds = 75;
+  int io_seconds = 30;       ///< between two pieces of a request or an answer
+  double body_seconds = 60;  ///< for all of a request's body
 };
 
 /// A request that was answered, for logs.

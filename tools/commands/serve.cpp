@@ -260,7 +260,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
            "Maximum bytes of a request");
   positive(command, "--timeout", options.timeout, "Seconds until a request without a result fails");
   in_range(command, "--keep-alive", server.keep_alive_seconds, 1, 86400,
-           "Seconds until an idle connection is closed");
+           "Seconds until an idle connection is closed; more than a proxy keeps its own");
   command.add_flag("--json-logs", options.json_logs,
                    "A JSON line for each request on standard error");
   one_of(command.add_option("--log", options.log_level, "Requests to log"),
