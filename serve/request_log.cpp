@@ -7,6 +7,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -25,6 +26,12 @@ std::string plain(std::string text) {
   return text;
 }
 
+/// What orchestrators and Prometheus ask for all the time.
+bool is_probe(const std::string& route) {
+  const auto probes = {"/health", "/ping", "/metrics", "/v2/health/live", "/v2/health/ready"};
+  return std::find(probes.begin(), probes.end(), route) != probes.end();
+}
+
 std::string now() {
   const auto time = std::chrono::system_clock::now();
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch());
@@ -35,7 +42,11 @@ std::string now() {
 }  // namespace
 
 std::string log_json(const Answered& answered, const std::string& time) {
+  const char* level = answered.status >= 500 || answered.status == 424 ? "error"
+                      : answered.status >= 400                         ? "warning"
+                                                                       : "info";
   nlohmann::ordered_json line = {{"time", time},
+                                 {"level", level},
                                  {"method", answered.method},
                                  {"path", answered.path},
                                  {"status", answered.status},
@@ -44,8 +55,15 @@ std::string log_json(const Answered& answered, const std::string& time) {
                                  {"model", answered.record.model},
                                  {"texts", answered.record.texts},
                                  {"tokens", answered.record.tokens}};
+  if (!answered.id.empty()) line["id"] = answered.id;
   if (!answered.record.error.empty()) line["error"] = answered.record.error;
   return dump(line);
+}
+
+bool is_logged(const Answered& answered, const std::string& level) {
+  if (level == "none") return false;
+  if (answered.status >= 400) return true;
+  return level == "all" || (level == "requests" && !is_probe(answered.record.route));
 }
 
 std::string log_text(const Answered& answered) {
@@ -72,8 +90,14 @@ RequestLog::RequestLog(bool json, std::string level)
 
 RequestLog::~RequestLog() = default;
 
+void RequestLog::message(const std::string& level, const std::string& text) {
+  const std::string time = now();
+  impl_->logger.info(impl_->json ? dump({{"time", time}, {"level", level}, {"message", text}})
+                                 : time + ' ' + text);
+}
+
 void RequestLog::write(const Answered& answered) {
-  if (impl_->level == "none" || (impl_->level == "errors" && answered.status < 400)) return;
+  if (!is_logged(answered, impl_->level)) return;
   const std::string time = now();
   impl_->logger.info(impl_->json ? log_json(answered, time) : time + ' ' + log_text(answered));
 }

@@ -11,9 +11,13 @@ namespace bertcl::serve {
 /// Writes to standard error; any thread may call it.
 class RequestLog {
  public:
-  /// `level`: "all", "errors" (requests that failed), "none".
+  /// `level`: "all", "requests" (no answers of health and metrics), "errors" (requests that
+  /// failed), "none".
   RequestLog(bool json, std::string level);
   ~RequestLog();
+
+  /// A line that is about no request; `level` is "info" or "error".
+  void message(const std::string& level, const std::string& text);
 
   void write(const Answered& answered);
 
@@ -22,7 +26,9 @@ class RequestLog {
   std::unique_ptr<Impl> impl_;
 };
 
-/// {"time": .., "method": .., "path": .., ..} in one line.
+/// Of the levels of RequestLog.
+bool is_logged(const Answered& answered, const std::string& level);
+/// {"time": .., "level": .., "method": .., "path": .., ..} in one line.
 std::string log_json(const Answered& answered, const std::string& time);
 /// "POST /embed 200 12.3 ms 4 texts 120 tokens minilm"
 std::string log_text(const Answered& answered);

@@ -100,6 +100,12 @@ class Event {
 /// Set by a handler, read when its reply has been written by the same thread.
 thread_local bool closes_connection = false;
 
+/// What can be given back in a header, and fits into a line of the log.
+bool is_request_id(const std::string& text) {
+  return text.size() <= 128 &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7F; });
+}
+
 /// JSON of many numbers is not worth compressing: cpp-httplib would, for this exact type alone.
 std::string content_type(const std::string& type) {
   return type == "application/json" ? "application/json; charset=utf-8" : type;
@@ -302,10 +308,14 @@ struct Server::Impl {
     if (closes_connection && request.get_header_value("Connection") != "close")
       response.set_header("Connection", "close");  // else the library does
     if (request.method == "HEAD") response.set_header("Accept-Ranges", "none");
+    std::string id = request.get_header_value("X-Request-Id");
+    if (!is_request_id(id)) id.clear();
+    if (!id.empty()) response.set_header("X-Request-Id", id);
     const double seconds = clock.seconds();
     service.metrics().count_request(record, counted, seconds);
     if (log)
-      log({request.method, request.path, request.remote_addr, counted, seconds, std::move(record)});
+      log({request.method, request.path, request.remote_addr, counted, seconds, std::move(record),
+           std::move(id)});
   }
 };
 

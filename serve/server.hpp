@@ -31,6 +31,7 @@ struct Answered {
   int status = 0;
   double seconds = 0;
   RequestRecord record;
+  std::string id = {};  ///< that the client or a proxy gave it (X-Request-Id)
 };
 
 class Server {

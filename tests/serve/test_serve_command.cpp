@@ -183,6 +183,15 @@ TEST_F(ServeCommand, KeysThatNoHeaderHoldsAreRefused) {
               HasSubstr("--api-key: the key has control characters"));
 }
 
+TEST_F(ServeCommand, AFailedStartIsAJsonLineAsRequestsAre) {
+  const auto result = run_bertcl({"serve", path("none.onnx"), "--json-logs"});
+  EXPECT_EQ(result.code, 2);
+  const json line = json::parse(result.err);
+  EXPECT_EQ(line["level"], "error");
+  EXPECT_THAT(line["message"].get<std::string>(), HasSubstr("none.onnx"));
+  EXPECT_TRUE(line.contains("time"));
+}
+
 TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
   EXPECT_THAT(refusal(run_bertcl({"serve", path("none.onnx"), "--port", "0"})),
               HasSubstr("none.onnx"));

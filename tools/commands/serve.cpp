@@ -176,7 +176,14 @@ std::vector<std::unique_ptr<serve::Model>> load_models(const std::vector<NamedMo
 }
 
 /// What is known once requests are answered.
-void report(const ServeOptions& options, int port, const serve::Service& service) {
+void report(const ServeOptions& options, int port, const serve::Service& service,
+            serve::RequestLog& log) {
+  const auto tell = [&](const std::string& line) {
+    if (options.json_logs)
+      log.message("info", line);
+    else if (options.prints_text())
+      print_text("{}\n", line);
+  };
   nlohmann::ordered_json models = nlohmann::ordered_json::array();
   for (const auto& model : service.models()) {
     const serve::ModelSetup& setup = model->setup();
@@ -185,14 +192,13 @@ void report(const ServeOptions& options, int port, const serve::Service& service
                       {"kind", serve::name_of(setup.kind)},
                       {"max_length", setup.max_length},
                       {"precision", precision_of(setup.session->plan(), options)}});
-    if (options.prints_text())
-      print_text("{}: {} of at most {} tokens\n", setup.name, serve::name_of(setup.kind),
-                 setup.max_length);
+    tell(fmt::format("{}: {} of at most {} tokens", setup.name, serve::name_of(setup.kind),
+                     setup.max_length));
   }
   const std::string host = options.server.host;
   const std::string url =
       fmt::format("http://{}:{}", host.find(':') == host.npos ? host : "[" + host + "]", port);
-  if (options.prints_text()) print_text("{} is ready\n", url);
+  tell(url + " is ready");
   finish_output();
   write_report(options, service.models().front()->setup().session->context().info(),
                {{"url", url}, {"host", host}, {"port", port}, {"models", models}});
@@ -207,7 +213,7 @@ void set_key(serve::ServiceOptions& service) {
   service.api_key = key;
 }
 
-int serve_models(ServeOptions options) {
+int serve_models(ServeOptions options, serve::RequestLog& log) {
   set_key(options.service);
   const std::vector<NamedModel> named = named_models(options);
   options.service.timeout = std::chrono::seconds(options.timeout);
@@ -216,7 +222,6 @@ int serve_models(ServeOptions options) {
       std::max(options.service.body_budget, 4 * options.server.payload_limit);
   options.service.max_concurrent_requests = options.batcher.max_queue_requests;
   allow_descriptors(options.server);
-  serve::RequestLog log(options.json_logs, options.log_level);
   serve::Metrics metrics;
   serve::Service service(options.service, metrics);
   Event ended;
@@ -232,7 +237,7 @@ int serve_models(ServeOptions options) {
   std::vector<std::unique_ptr<serve::Model>> models = load_models(named, options, metrics);
   if (models.empty()) return kCheckFailed;
   service.start(std::move(models));
-  report(options, port, service);
+  report(options, port, service, log);
   ended.wait();
   service.drain();
   return kOk;
@@ -262,9 +267,10 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   in_range(command, "--keep-alive", server.keep_alive_seconds, 1, 86400,
            "Seconds until an idle connection is closed; more than a proxy keeps its own");
   command.add_flag("--json-logs", options.json_logs,
-                   "A JSON line for each request on standard error");
-  one_of(command.add_option("--log", options.log_level, "Requests to log"),
-         {"all", "errors", "none"});
+                   "Requests and messages as JSON lines on standard error");
+  one_of(command.add_option("--log", options.log_level,
+                            "Requests to log; requests: no answers of health and metrics"),
+         {"all", "requests", "errors", "none"});
 }
 
 void add_batch_options(CLI::App& command, ServeOptions& options) {
@@ -324,7 +330,14 @@ void add_serve(CLI::App& program, Action& action) {
   command->callback([options, command, &action] {
     action = [options, command] {
       if (!options->config.empty()) read_config_file(*command, options->config);
-      return serve_models(*options);
+      serve::RequestLog log(options->json_logs, options->log_level);
+      try {
+        return serve_models(*options, log);
+      } catch (const Error& error) {
+        if (!options->json_logs) throw;
+        log.message("error", error.what());
+        return kBadUse;
+      }
     };
   });
 }
