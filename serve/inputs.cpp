@@ -138,7 +138,9 @@ std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& re
 std::vector<Values> embed_tokens(Context& context, Model& model, const EmbedRequest& request) {
   std::vector<Sequence> sequences = sequences_of(context, model, request);
   context.release_body();  // the first call loads the model once more
-  std::vector<Values> values = context.run(model, model.hidden_states(), std::move(sequences));
+  Batcher& batcher = model.hidden_states();
+  context.begin = std::chrono::steady_clock::now();
+  std::vector<Values> values = context.run(model, batcher, std::move(sequences));
   check_finite(values);
   return values;
 }

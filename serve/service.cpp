@@ -65,14 +65,14 @@ bool is_nested_deeper(std::string_view text, int most) {
 }
 
 /// Waits until `ready`, called with the time that it may take, gives true or a value. Throws
-/// HungUp, or HttpError 504.
+/// HungUp, or HttpError 504 at the request's end.
 template <class Ready>
-auto wait_for(const Call& call, std::chrono::milliseconds timeout, const Ready& ready) {
-  const auto end = std::chrono::steady_clock::now() + timeout;
+auto wait_for(const Context& context, const Ready& ready) {
+  const std::chrono::milliseconds timeout = context.service.options().timeout;
   for (;;) {
     if (auto found = ready(kBetweenLooks)) return found;
-    if (call.hung_up()) throw HungUp();
-    if (std::chrono::steady_clock::now() >= end)
+    if (context.call.hung_up()) throw HungUp();
+    if (std::chrono::steady_clock::now() >= context.begin + timeout)
       throw HttpError(504, "Backend", fmt::format("no result after {} s", timeout.count() / 1000));
   }
 }
@@ -119,8 +119,7 @@ void Context::release_body() {
 
 void Context::wait(Batcher::Ticket& ticket) {
   release_body();
-  wait_for(call, service.options().timeout,
-           [&](std::chrono::milliseconds time) { return ticket.wait_for(time); });
+  wait_for(*this, [&](std::chrono::milliseconds time) { return ticket.wait_for(time); });
 }
 
 std::vector<Values> Context::run(Model& model, Batcher& batcher, std::vector<Sequence> sequences) {
@@ -278,7 +277,7 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
         503, "Unhealthy",
         state_ == State::loading ? "models are being loaded" : "the server is shutting down");
   Context context{*this, call, record, std::move(arguments)};
-  auto share = wait_for(call, options_.timeout, [&](std::chrono::milliseconds time) {
+  auto share = wait_for(context, [&](std::chrono::milliseconds time) {
     return budget_.take(call.body.size(), time);
   });
   context.share.emplace(std::move(*share));

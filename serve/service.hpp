@@ -28,7 +28,7 @@ class Metrics;
 struct ServiceOptions {
   std::size_t max_client_batch = 32;          ///< texts of a request
   bool auto_truncate = false;                 ///< where a request does not say
-  std::chrono::milliseconds timeout{60'000};  ///< of a request in the queue and on the device
+  std::chrono::milliseconds timeout{60'000};  ///< from a request's whole body to its result
   std::string api_key = {};                   ///< "" lets everyone in
   std::size_t max_concurrent_requests = 512;  ///< for /info
   std::size_t threads = 64;                   ///< likewise
@@ -53,6 +53,8 @@ struct Context {
   std::vector<std::string> arguments = {};      ///< of {} in the path
   std::optional<BodyBudget::Share> share = {};  ///< until it is queued
   nlohmann::json document = {};                 ///< of body(), as long
+  /// Of all waits of the request, which take ServiceOptions::timeout together.
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
   /// The body. Throws HttpError 422 if it is not a JSON object.
   text::JsonNode body();

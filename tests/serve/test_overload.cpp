@@ -3,6 +3,7 @@
 // them, and that it holds nothing of them afterwards.
 #include <chrono>
 #include <future>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -242,6 +243,22 @@ TEST(Overload, ThreeTimesTheCapacityIsRefusedAndForgotten) {
   const Holdings before(server, 32);
   for (int round = 0; round < 25; ++round) overload();
   before.check();
+}
+
+TEST(Overload, AllWaitsOfARequestEndTogether) {
+  TestServer server({.service = {.timeout = std::chrono::milliseconds(1500)}});
+  const HeldModel held(server);
+  auto bodies = std::make_optional(
+      *server.service().budget().take(100'000'000, std::chrono::milliseconds(0)));
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    bodies.reset();
+  });
+  EXPECT_THAT(answer(server, body_of("a")), HasSubstr("504 "));
+  EXPECT_THAT(seconds_since(begin), testing::AllOf(testing::Ge(1.4), testing::Lt(2.6)))
+      << "1.5 s for both the budget and the queue, not for each";
+  later.join();
 }
 
 }  // namespace
