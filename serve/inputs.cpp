@@ -39,6 +39,22 @@ std::vector<Sequence> sequences_of(Context& context, const Model& model,
   return sequences;
 }
 
+/// Of a model's vectors; nothing where its file does not say.
+std::optional<std::int64_t> dimensions_of(const ModelSetup& setup) {
+  for (const plan::Port& port : setup.session->outputs())
+    if (port.name == setup.head.outputs.at(0) && !port.type.shape.empty() &&
+        port.type.shape.back().is_constant())
+      return port.type.shape.back().constant();
+  return std::nullopt;
+}
+
+void check_dimensions(const EmbedRequest& request, std::optional<std::int64_t> known) {
+  if (request.dimensions && known && *request.dimensions > *known)
+    throw HttpError(
+        422, "Validation",
+        fmt::format("{} dimensions are asked for, the model has {}", *request.dimensions, *known));
+}
+
 }  // namespace
 
 std::vector<Input> read_inputs(const Context& context, const text::JsonNode& node) {
@@ -119,16 +135,14 @@ std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& re
     throw HttpError(422, "Validation",
                     "\"normalize\": false: the model's vectors are normalized on the device; start "
                     "the server with --no-normalize");
+  check_dimensions(request, dimensions_of(model.setup()));
   std::vector<Values> vectors =
       context.run(model, model.batcher(), sequences_of(context, model, request));
   check_finite(vectors);
   for (Values& vector : vectors) {
+    check_dimensions(request, static_cast<std::int64_t>(vector.size()));
     const bool cut =
         request.dimensions && static_cast<std::size_t>(*request.dimensions) < vector.size();
-    if (request.dimensions && !cut && static_cast<std::size_t>(*request.dimensions) > vector.size())
-      throw HttpError(422, "Validation",
-                      fmt::format("{} dimensions are asked for, the model has {}",
-                                  *request.dimensions, vector.size()));
     if (cut) vector.resize(*request.dimensions);
     if (wanted && (cut || !was_normalized)) normalize(vector);
   }
