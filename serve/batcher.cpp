@@ -223,11 +223,16 @@ void Batcher::run_together(std::span<Item> items) {
 void Batcher::report(std::span<const Item> items, double seconds, bool failed) const {
   if (!options_.on_batch) return;
   BatchDone done{0, 0, 0, seconds, failed};
+  const auto begin = Clock::now() - std::chrono::duration<double>(seconds);
   const Request* last = nullptr;
   for (const Item& item : items) {
     done.sequences += item.is_work() ? item.request->size.sequences : 1;
     done.tokens += item.is_work() ? item.request->size.tokens : item.tokens();
-    if (item.request.get() != last) ++done.requests;
+    if (item.request.get() != last) {
+      ++done.requests;
+      if (item.index == 0)
+        done.waited.push_back(std::chrono::duration<double>(begin - item.request->arrival).count());
+    }
     last = item.request.get();
   }
   options_.on_batch(done);

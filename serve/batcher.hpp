@@ -48,6 +48,7 @@ struct BatchDone {
   std::size_t requests = 0, sequences = 0, tokens = 0;
   double seconds = 0.0;
   bool failed = false;
+  std::vector<double> waited = {};  ///< seconds in the queue, of requests that had no batch before
 };
 
 struct BatcherOptions {

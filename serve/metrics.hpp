@@ -17,7 +17,10 @@ class Metrics {
   Metrics();
   ~Metrics();
 
-  void count_request(const RequestRecord& record, int status, double seconds);
+  /// All metrics of a model, at 0: what counts their growth sees the first event, too.
+  void add_model(const std::string& model);
+  void count_request(const std::string& method, const RequestRecord& record, int status,
+                     double seconds);
   void count_batch(const std::string& model, const BatchDone& batch);
   /// In Prometheus' text format 0.0.4, with the depths of the queues as they are now.
   std::string text(const Service& service) const;

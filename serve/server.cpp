@@ -312,7 +312,7 @@ struct Server::Impl {
     if (!is_request_id(id)) id.clear();
     if (!id.empty()) response.set_header("X-Request-Id", id);
     const double seconds = clock.seconds();
-    service.metrics().count_request(record, counted, seconds);
+    service.metrics().count_request(request.method, record, counted, seconds);
     if (log)
       log({request.method, request.path, request.remote_addr, counted, seconds, std::move(record),
            std::move(id)});

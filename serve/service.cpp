@@ -200,6 +200,7 @@ Service::~Service() { drain(); }
 
 void Service::start(std::vector<std::unique_ptr<Model>> models) {
   models_ = std::move(models);
+  for (const auto& model : models_) metrics_.add_model(model->setup().name);
   state_ = State::ready;
 }
 

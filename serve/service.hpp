@@ -38,9 +38,9 @@ struct ServiceOptions {
 /// What is told of a request in logs and metrics.
 struct RequestRecord {
   std::string route = "none";  ///< "/v2/models/{name}/infer"
-  std::string model;
+  std::string model = {};
   std::size_t texts = 0, tokens = 0;
-  std::string error;
+  std::string error = {};
 };
 
 class Service;

@@ -2,6 +2,7 @@
 // What RFC 9110 and 9112 ask of a server, where the HTTP library does something else.
 #include <string>
 
+#include "serve/request_log.hpp"
 #include "tests/serve/clients.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -128,10 +129,54 @@ TEST(ServerHttp, RefusedBodiesCountForTheirRoute) {
   EXPECT_THAT(answer_to_head(server, post + "Content Length: 2"), HasSubstr(" 400 "));
   const std::string metrics = server.client().Get("/metrics")->body;
   for (const char* counted :
-       {R"({route="/embed",status="413"} 1)", R"({route="/v2/models/{}/infer",status="413"} 1)",
-        R"({route="none",status="413"} 1)", R"({route="/embed",status="415"} 1)",
-        R"({route="/embed",status="400"} 2)"})
-    EXPECT_THAT(metrics, HasSubstr(counted));
+       {R"(route="/embed",status="413"} 1)", R"(route="/v2/models/{}/infer",status="413"} 1)",
+        R"(route="none",status="413"} 1)", R"(route="/embed",status="415"} 1)",
+        R"(route="/embed",status="400"} 2)"})
+    EXPECT_THAT(metrics, HasSubstr(std::string(R"({method="POST",model="",)") + counted));
+}
+
+// Load balancers of AWS and nginx reuse a connection for 60 s: they have to end it first.
+TEST(ServerHttp, IdleConnectionsAreKeptLongerThanByProxies) {
+  EXPECT_GT(ServerOptions{}.keep_alive_seconds, 60);
+  TestServer server;
+  RawConnection client(server.port());
+  client.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(client.reply(), HasSubstr("\r\nKeep-Alive: timeout=75\r\n"));
+}
+
+TEST(ServerHttp, RequestsKeepTheIdThatAProxyGaveThem) {
+  TestServer server;
+  const auto id_of = [&](const std::string& id) {
+    return server.client().Get("/health", {{"X-Request-Id", id}})->get_header_value("X-Request-Id");
+  };
+  EXPECT_EQ(id_of("7f3a-b"), "7f3a-b");
+  EXPECT_EQ(id_of(std::string(129, 'a')), "");
+  EXPECT_EQ(id_of("a b"), "");
+  EXPECT_FALSE(server.client().Get("/health")->has_header("X-Request-Id"));
+  ASSERT_TRUE(eventually([&] { return server.answered().size() == 4; }));
+  const auto line = [&](std::size_t i) {
+    return nlohmann::json::parse(log_json(server.answered()[i], "now"));
+  };
+  EXPECT_EQ(line(0)["id"], "7f3a-b");
+  EXPECT_FALSE(line(1).contains("id"));
+  EXPECT_EQ(line(0)["level"], "info");
+}
+
+TEST(ServerHttp, ProbesNeedNotBeLogged) {
+  const auto levels = [](const std::string& route, int status) {
+    std::string logged;
+    const Answered answered{"GET", route, "", status, 0, {.route = route}};
+    for (const char* level : {"all", "requests", "errors", "none"})
+      if (is_logged(answered, level)) logged += std::string(level) + ' ';
+    return logged;
+  };
+  EXPECT_EQ(levels("/embed", 200), "all requests ");
+  EXPECT_EQ(levels("/embed", 413), "all requests errors ");
+  for (const char* route :
+       {"/health", "/ping", "/metrics", "/v2/health/live", "/v2/health/ready"}) {
+    EXPECT_EQ(levels(route, 200), "all ");
+    EXPECT_EQ(levels(route, 503), "all requests errors ");
+  }
 }
 
 }  // namespace
