@@ -49,7 +49,9 @@ Sequence encode_pair(const text::Tokenizer& tokenizer, std::string_view first,
 Sequence encode_pair(const text::Tokenizer& tokenizer, Pieces a, std::string_view second,
                      std::size_t limit, const Truncation& truncation) {
   const text::SpecialTokens& special = tokenizer.special();
-  const std::vector<std::int32_t> b = tokenizer.encode(second);
+  const std::vector<std::int32_t> pieces = tokenizer.encode(second);
+  const std::size_t most = truncation.most_of_second.value_or(pieces.size());
+  const Pieces b = kept(pieces, std::min(pieces.size(), most), truncation.cuts_left(tokenizer));
   const std::size_t room = room_beside(special.pair_count(), limit);
   if (a.size() + b.size() > room && !truncation.truncate)
     throw TooLong{a.size() + b.size() + special.pair_count(), limit};

@@ -81,12 +81,22 @@ std::vector<std::string> read_documents(const Context& context, const text::Json
   return texts;
 }
 
+/// Clients of Cohere expect that documents are cut, and cannot ask for it.
+void limit_documents(Truncation& truncation, const text::JsonNode& body) {
+  if (!body.find("truncate")) truncation.truncate = true;
+  const auto most = body.find("max_tokens_per_doc");
+  if (!most) return;
+  if (most->integer() < 1) most->fail("is not above 0");
+  truncation.most_of_second = static_cast<std::size_t>(most->integer());
+}
+
 /// The places of `texts` as labels, best first. The body is gone then.
 std::vector<tasks::ClassScore> ranks_of(Context& context, Model& model, const text::JsonNode& body,
                                         const std::vector<std::string>& texts) {
   const std::string& query = body.at("query").string();
   context.record.texts = texts.size();
-  const Truncation truncation = context.truncation(body);
+  Truncation truncation = context.truncation(body);
+  if (body.find("documents")) limit_documents(truncation, body);
   const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
   std::vector<Sequence> sequences;
   const std::vector<std::int32_t> query_ids =

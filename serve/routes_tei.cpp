@@ -170,6 +170,7 @@ std::vector<Route> tei_routes() {
           {"GET", "/metrics", metrics_route, true, true},
           {"GET", "/info", info_route},
           {"POST", "/", root_route},
+          {"POST", "/invocations", root_route},  // SageMaker's, which asks /ping for health
           {"POST", "/embed", embed_route},
           {"POST", "/embed_all", embed_all_route},
           {"POST", "/similarity", similarity_route},

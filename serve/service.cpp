@@ -324,6 +324,7 @@ std::string error_body(std::string_view path, int status, const std::string& typ
     return dump(
         {{"error", {{"message", message}, {"type", kind}, {"param", nullptr}, {"code", status}}}});
   }
+  if (path == "/v2/rerank") return dump({{"error", message}, {"message", message}});  // as Cohere
   if (path.starts_with("/v2")) return dump({{"error", message}});
   return dump({{"error", message}, {"error_type", type}});
 }

@@ -44,6 +44,37 @@ TEST(RerankRoutes, TheBestComeWithTheirTexts) {
   EXPECT_EQ(reranker().post("/v2/rerank", body)["results"].size(), 3u);
 }
 
+TEST(RerankRoutes, LongDocumentsAreCut) {
+  std::string text;
+  for (int i = 0; i < 700; ++i) text += "word ";
+  json body = kRerankBody;
+  body["documents"] = {text};
+  const auto tokens = [&] {
+    return reranker().post("/v2/rerank", body)["usage"]["total_tokens"].get<int>();
+  };
+  const int whole = tokens();
+  body["max_tokens_per_doc"] = 10;
+  EXPECT_EQ(tokens(), 2 + 10 + 3) << "those of the query, of the document, and special ones";
+  EXPECT_GT(whole, 100);
+  EXPECT_EQ(reranker().status("/rerank", {{"query", "Who?"}, {"texts", {text}}}), 413);
+  body.erase("max_tokens_per_doc");
+  body["truncate"] = false;
+  EXPECT_EQ(reranker().status("/v2/rerank", body), 413);
+  body["max_tokens_per_doc"] = 0;
+  EXPECT_EQ(reranker().status("/v2/rerank", body), 422);
+}
+
+TEST(RerankRoutes, ErrorsHaveTheMessageOfCohere) {
+  const json error = json::parse(reranker().call("POST", "/v2/rerank", "{").body);
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("not valid JSON"));
+  EXPECT_EQ(error["error"], error["message"]);
+}
+
+TEST(RerankRoutes, SageMakerAsksAtItsOwnRoute) {
+  const json body = {{"query", "Who?"}, {"texts", kDocuments}};
+  EXPECT_EQ(reranker().post("/invocations", body), reranker().post("/rerank", body));
+}
+
 TEST(RerankRoutes, WhatCannotBeRankedIsRefused) {
   const auto refusal = [](const json& more) {
     json body = kRerankBody;
