@@ -14,6 +14,8 @@
 namespace bertcl::serve {
 namespace {
 
+constexpr std::chrono::seconds kProbe{2};  // to wait for a probe batch: probes of health take 5 s
+
 /// A batch without padding.
 struct Packed {
   std::vector<std::int64_t> ids, types, offsets{0};
@@ -97,6 +99,10 @@ Model::Model(ModelSetup setup, BatcherOptions options)
         if (setup_.fixed_batch > 0)
           options.max_batch_sequences =
               std::min(options.max_batch_sequences, static_cast<std::size_t>(setup_.fixed_batch));
+        options.on_batch = [this, next = std::move(options.on_batch)](const BatchDone& done) {
+          health_.count(done.failed);
+          if (next) next(done);
+        };
         return std::move(options);
       }()) {
   batcher_ = std::make_unique<Batcher>(run_of(setup_.session, setup_.head), options_);
@@ -136,11 +142,25 @@ void Model::drain() {
   if (hidden_states_) hidden_states_->drain();
 }
 
-void Model::warm_up() {
-  if (setup_.head.outputs.empty()) return;
+Batcher::Ticket Model::submit_probe() {
   const std::size_t length = std::min<std::size_t>(setup_.max_length, 64);
   const Sequence sequence{std::vector<std::int64_t>(length, 1), {}};
-  batcher_->submit({sequence, sequence}).get();
+  return batcher_->submit({sequence, sequence});
+}
+
+void Model::warm_up() {
+  if (!setup_.head.outputs.empty()) submit_probe().get();
+}
+
+std::optional<BatchHealth::Clock::duration> Model::failing() {
+  const auto since = health_.failing_since();
+  if (!since || setup_.head.outputs.empty()) return std::nullopt;
+  try {
+    submit_probe().wait_for(kProbe);
+  } catch (const std::exception&) {  // the queue is full, or closed
+  }
+  if (!health_.failing_since()) return std::nullopt;
+  return BatchHealth::Clock::now() - *since;
 }
 
 }  // namespace bertcl::serve

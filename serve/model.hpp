@@ -8,10 +8,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/session.hpp"
+#include "serve/batch_health.hpp"
 #include "serve/batcher.hpp"
 #include "serve/encode.hpp"
 #include "squad/answer.hpp"
@@ -78,10 +80,19 @@ class Model {
   void drain();
   /// Runs two sequences, so that kernels are built before the first request.
   void warm_up();
+  /// How long each batch has failed, where several did and a probe batch does, too. Models whose
+  /// head is not known have no probe batch.
+  std::optional<BatchHealth::Clock::duration> failing();
+  /// The same by the batches that have run, without a probe.
+  bool is_suspicious() const { return health_.failing_since().has_value(); }
 
  private:
+  /// Two sequences.
+  Batcher::Ticket submit_probe();
+
   const ModelSetup setup_;
   const text::Decoder decoder_;
+  BatchHealth health_;
   const BatcherOptions options_;
   std::unique_ptr<Batcher> batcher_;
   std::mutex mutex_;

@@ -23,13 +23,14 @@ Reply server_route(Context&) {
   return {200, dump(server)};
 }
 
-Reply live_route(Context&) {
-  const Json live = {{"live", true}};
-  return {200, dump(live)};
+Reply live_route(Context& context) {
+  const bool is_live = context.service.is_live();
+  const Json live = {{"live", is_live}};
+  return {is_live ? 200 : 503, dump(live)};
 }
 
 Reply ready_route(Context& context) {
-  const bool is_ready = context.service.state() == Service::State::ready;
+  const bool is_ready = context.service.unavailable().empty();
   const Json ready = {{"ready", is_ready}};
   return {is_ready ? 200 : 503, dump(ready)};
 }
@@ -65,8 +66,10 @@ Reply model_route(Context& context) {
 }
 
 Reply model_ready_route(Context& context) {
-  const Json ready = {{"name", named_model(context).setup().name}, {"ready", true}};
-  return {200, dump(ready)};
+  Model& model = named_model(context);
+  const bool is_ready = !model.failing();
+  const Json ready = {{"name", model.setup().name}, {"ready", is_ready}};
+  return {is_ready ? 200 : 503, dump(ready)};
 }
 
 struct Inference {

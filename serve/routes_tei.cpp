@@ -136,11 +136,9 @@ Reply info_route(Context& context) {
 }
 
 Reply health_route(Context& context) {
-  if (context.service.state() == Service::State::ready) return {200, "", "text/plain"};
-  throw HttpError(503, "Unhealthy",
-                  context.service.state() == Service::State::loading
-                      ? "models are being loaded"
-                      : "the server is shutting down");
+  const std::string why = context.service.unavailable();
+  if (!why.empty()) throw HttpError(503, "Unhealthy", why);
+  return {200, "", "text/plain"};
 }
 
 Reply metrics_route(Context& context) {

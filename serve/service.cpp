@@ -77,6 +77,14 @@ auto wait_for(const Context& context, const Ready& ready) {
   }
 }
 
+bool is_openai(std::string_view path) { return path.starts_with("/v1/") || path == "/embeddings"; }
+
+/// Where 424 is what clients expect of a device that failed. Those of other protocols take it for
+/// a fault of theirs.
+bool has_tei_statuses(std::string_view path) {
+  return !is_openai(path) && !path.starts_with("/v2");
+}
+
 /// Whose fault an error is.
 bool is_of_request(const Error& error) {
   return error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::invalid_file;
@@ -209,6 +217,30 @@ void Service::drain() {
   for (const auto& model : models_) model->drain();
 }
 
+std::string Service::unavailable() const {
+  if (state_ == State::loading) return "models are being loaded";
+  if (state_ == State::draining) return "the server is shutting down";
+  for (const auto& model : models_)
+    if (const auto time = model->failing())
+      return fmt::format("all batches of the model '{}' have failed for {} s", model->setup().name,
+                         std::chrono::duration_cast<std::chrono::seconds>(*time).count());
+  return "";
+}
+
+bool Service::is_suspicious(std::string_view name) const {
+  return std::ranges::any_of(models_, [&](const auto& model) {
+    return model->setup().name == name && model->is_suspicious();
+  });
+}
+
+bool Service::is_live() const {
+  if (state_ != State::ready) return true;
+  return std::ranges::none_of(models_, [&](const auto& model) {
+    const auto time = model->failing();
+    return time && *time >= options_.failing;
+  });
+}
+
 Model& Service::model(std::string_view name) const {
   std::vector<std::string> names;
   for (const auto& model : models_) {
@@ -230,13 +262,15 @@ Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,
     if (!chosen && fits(*model)) chosen = model.get();
   std::vector<std::string> names;
   for (const Kind kind : kinds) names.emplace_back(name_of(kind));
+  const int status = has_tei_statuses(context.call.path) ? 424 : 400;
+  const char* type = status == 424 ? "Backend" : "Validation";
   if (!chosen)
-    throw HttpError(424, "Backend",
+    throw HttpError(status, type,
                     fmt::format("the server has no model of the kind {}, which this route needs",
                                 fmt::join(names, " or ")));
   context.record.model = chosen->setup().name;
   if (!fits(*chosen))
-    throw HttpError(424, "Backend",
+    throw HttpError(status, type,
                     fmt::format("the model '{}' is of the kind {}, this route needs {}", wanted,
                                 name_of(chosen->setup().kind), fmt::join(names, " or ")));
   return *chosen;
@@ -273,10 +307,7 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
     const std::string allowed = fmt::format("{}", fmt::join(methods, ", "));
     throw HttpError(405, "Validation", call.path + " takes " + allowed, {{"Allow", allowed}});
   }
-  if (state_ != State::ready && !found->when_down)
-    throw HttpError(
-        503, "Unhealthy",
-        state_ == State::loading ? "models are being loaded" : "the server is shutting down");
+  if (state_ != State::ready && !found->when_down) throw HttpError(503, "Unhealthy", unavailable());
   Context context{*this, call, record, std::move(arguments)};
   auto share = wait_for(context, [&](std::chrono::milliseconds time) {
     return budget_.take(call.body.size(), time);
@@ -287,6 +318,8 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
 
 Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
   const auto failed = [&](int status, const std::string& type, const std::string& message) {
+    if (status == 424 && !has_tei_statuses(call.path))
+      status = is_suspicious(record.model) ? 503 : 500;
     Reply reply{status, error_body(call.path, status, type, message)};
     record.error = message;
     if (status == 429 || status == 503) reply.headers.emplace_back("Retry-After", "1");
@@ -316,11 +349,11 @@ Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
 
 std::string error_body(std::string_view path, int status, const std::string& type,
                        const std::string& message) {
-  if (path.starts_with("/v1/") || path == "/embeddings") {
-    const char* kind = status == 401                    ? "authentication_error"
-                       : status == 429                  ? "rate_limit_error"
-                       : status >= 500 || status == 424 ? "server_error"
-                                                        : "invalid_request_error";
+  if (is_openai(path)) {
+    const char* kind = status == 401   ? "authentication_error"
+                       : status == 429 ? "rate_limit_error"
+                       : status >= 500 ? "server_error"
+                                       : "invalid_request_error";
     return dump(
         {{"error", {{"message", message}, {"type", kind}, {"param", nullptr}, {"code", status}}}});
   }

@@ -33,6 +33,7 @@ struct ServiceOptions {
   std::size_t max_concurrent_requests = 512;  ///< for /info
   std::size_t threads = 64;                   ///< likewise
   std::size_t body_budget = 8'000'000;        ///< bytes of bodies in work; others wait
+  std::chrono::milliseconds failing{60'000};  ///< until a server whose batches fail is not live
 };
 
 /// What is told of a request in logs and metrics.
@@ -106,6 +107,11 @@ class Service {
   /// Requests that come now get 503; returns when all others have their results.
   void drain();
   State state() const { return state_; }
+  /// Why requests cannot be answered now; "" if they can. May run a probe batch of a model whose
+  /// last batches failed.
+  std::string unavailable() const;
+  /// False where batches have failed for long: a new process may find the device again.
+  bool is_live() const;
 
   /// Of metrics: the route of a path, with {} for names; "none" if there is none.
   std::string route_of(std::string_view path) const;
@@ -119,12 +125,15 @@ class Service {
   /// The model of that name. Throws HttpError 404.
   Model& model(std::string_view name) const;
   /// The model that the body's `model` names, else the first of these kinds. Throws HttpError 424
-  /// if there is none, or if the named one is of another kind.
+  /// (400 in the protocols of OpenAI and others) if there is none, or if the named one is of
+  /// another kind.
   Model& model_for(Context& context, std::initializer_list<Kind> kinds,
                    const std::string& wanted = {}) const;
 
  private:
   Reply dispatch(const Call& call, RequestRecord& record);
+  /// True for a model whose last batches failed.
+  bool is_suspicious(std::string_view name) const;
 
   const ServiceOptions options_;
   BodyBudget budget_;

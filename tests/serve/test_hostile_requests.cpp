@@ -161,7 +161,7 @@ TEST(HostileRequests, AnswersOfNanAreErrorsOfTheModel) {
       R"({"inputs":[{"name":"input_ids","datatype":"INT64","shape":[1,1],"data":[101]},)"
       R"({"name":"attention_mask","datatype":"INT64","shape":[1,1],"data":[1]}]})";
   EXPECT_THAT(answer_to(broken, "/v2/models/nan/infer", body),
-              AllOf(HasSubstr("424 "), HasSubstr("NaN or infinity")));
+              AllOf(HasSubstr("500 "), HasSubstr("NaN or infinity")));
 }
 
 TEST(HostileRequests, TextsAreCountedBeforeTheyAreRead) {
