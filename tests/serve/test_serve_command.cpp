@@ -32,6 +32,7 @@ class ServeCommand : public bertcl::tests::FolderTest {
   int serve(std::vector<std::string> arguments, int signal,
             const std::function<void(httplib::Client&, const json&)>& ask) const {
     const std::string report = path("serve.json");
+    std::filesystem::remove(report);  // of an earlier server
     arguments.insert(arguments.begin(), "serve");
     arguments.insert(arguments.end(), {"--port", "0", "--json", report});
     return bertcl::tests::interrupt_bertcl(arguments, signal, [&] {
@@ -119,6 +120,28 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
   EXPECT_THAT(with_file(path("")), HasSubstr("is a directory, expected a file"));
   std::filesystem::create_symlink("loop", path("loop"));
   EXPECT_THAT(with_file(path("loop")), HasSubstr("cannot open: Too many levels"));
+}
+
+TEST_F(ServeCommand, AModelOfTheEnvironmentMayHaveAName) {
+  const auto name_for = [&](const std::string& variable) {
+    setenv("BERTCL_MODEL", variable.c_str(), 1);  // the program inherits it
+    std::string name;
+    const int code = serve({}, SIGHUP, [&](httplib::Client& client, const json&) {
+      name = json::parse(client.Get("/info")->body)["served_model_name"];
+    });
+    unsetenv("BERTCL_MODEL");
+    EXPECT_EQ(code, 0) << "SIGHUP ends it as SIGTERM does";
+    return name;
+  };
+  const std::string path = tests::folders().path("classes");
+  EXPECT_EQ(name_for(path), "classes");
+  EXPECT_EQ(name_for("org/tiny=" + path), "org/tiny");
+  const auto refused = [&](const std::string& variable) {
+    return refusal(run_bertcl({"serve", "--port", "0"}, {{"BERTCL_MODEL", variable}}));
+  };
+  EXPECT_THAT(
+      refused("tiny=" + this->path("none.onnx")),
+      HasSubstr("BERTCL_MODEL names " + this->path("none.onnx") + ", which does not exist"));
 }
 
 TEST_F(ServeCommand, BatchesOnACpuGrowWithItsCores) {

@@ -34,6 +34,7 @@ pid_t start(const std::vector<std::string>& arguments,
   const pid_t child = fork();
   if (child != 0) return child;
   std::signal(SIGINT, SIG_DFL);  // shells let what runs in the background ignore it
+  std::signal(SIGHUP, SIG_DFL);  // and nohup this one
   const auto redirect = [](const char* file, int flags, int to) {
     const int descriptor = open(file, flags, 0600);
     if (descriptor < 0 || dup2(descriptor, to) < 0) _exit(127);

@@ -51,13 +51,17 @@ struct ServeOptions : ServedModelOptions {
   bool json_logs = false;
 };
 
-/// Waits for SIGINT and SIGTERM, which no other thread gets; the second one ends the program.
+/// Waits for SIGINT, SIGTERM and SIGHUP, which no other thread gets; the second one ends the
+/// program.
 class SignalWatch {
  public:
   explicit SignalWatch(std::function<void()> on_signal) : on_signal_(std::move(on_signal)) {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGINT);
     sigaddset(&signals_, SIGTERM);
+    struct sigaction hang_up {};
+    sigaction(SIGHUP, nullptr, &hang_up);
+    if (hang_up.sa_handler != SIG_IGN) sigaddset(&signals_, SIGHUP);  // nohup wants it ignored
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);  // threads that start later inherit it
     thread_ = std::thread([this] { watch(); });
   }
@@ -133,7 +137,11 @@ void allow_descriptors(const serve::ServerOptions& server) {
 }
 
 std::vector<NamedModel> named_models(const ServeOptions& options) {
-  if (options.models.empty()) return {parse_named_model(find_default_model().string())};
+  if (options.models.empty()) {
+    const std::string found = find_default_model().string();
+    const char* named = std::getenv("BERTCL_MODEL");
+    return {parse_named_model(named && *named ? named : found)};
+  }
   std::vector<NamedModel> models;
   for (const std::string& text : options.models) {
     models.push_back(parse_named_model(text));

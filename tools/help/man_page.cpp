@@ -67,7 +67,8 @@ std::string man_page(const std::vector<CommandEntry>& commands, const std::strin
   page +=
       ".SH ENVIRONMENT\n"
       ".TP\n.B BERTCL_DEVICE\nThe device without \\-\\-device.\n"
-      ".TP\n.B BERTCL_MODEL\nThe default model of bertcl answer.\n"
+      ".TP\n.B BERTCL_MODEL\nThe default model of bertcl answer and bertcl serve, PATH or "
+      "NAME=PATH.\n"
       ".TP\n.B BERTCL_MAX_MEMORY\nThe memory without \\-\\-max\\-memory.\n"
       ".TP\n.B BERTCL_CACHE\nThe folder of compiled kernels and measured choices; off: none.\n"
       ".TP\n.B BERTCL_TUNING\nThe file of measured choices; off: none.\n"

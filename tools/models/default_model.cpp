@@ -15,11 +15,16 @@ namespace fs = std::filesystem;
 fs::path find_default_model() {
   std::error_code failure;
   if (const char* named = std::getenv("BERTCL_MODEL"); named && *named) {
-    const fs::file_status status = fs::status(named, failure);
-    if (fs::exists(status)) return named;
+    std::string file = named;
+    fs::file_status status = fs::status(file, failure);
+    if (const auto name = file.find('='); !fs::exists(status) && name != std::string::npos) {
+      file.erase(0, name + 1);
+      status = fs::status(file, failure);
+    }
+    if (fs::exists(status)) return file;
     if (status.type() == fs::file_type::not_found)
-      fail("BERTCL_MODEL names {}, which does not exist", named);
-    fail("BERTCL_MODEL names {}: {}", named, failure.message());
+      fail("BERTCL_MODEL names {}, which does not exist", file);
+    fail("BERTCL_MODEL names {}: {}", file, failure.message());
   }
   const fs::path program = fs::read_symlink("/proc/self/exe", failure).parent_path();
   for (const fs::path& start : {program, fs::current_path(failure)}) {

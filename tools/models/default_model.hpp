@@ -5,7 +5,7 @@
 
 namespace bertcl::tools {
 
-/// The file that the environment variable BERTCL_MODEL names; else
+/// The file that the environment variable BERTCL_MODEL names as PATH or NAME=PATH; else
 /// models/minilm-l6-squad/model.onnx in or above the current folder or that of the program, or in
 /// share/bertcl beside the program's. Throws Error with what to do if there is none.
 std::filesystem::path find_default_model();
