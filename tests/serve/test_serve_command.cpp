@@ -231,6 +231,17 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
               HasSubstr("cannot listen on 192.0.2.1:8080"));
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--prompt", "a\xff"})),
               HasSubstr("--prompt: invalid UTF-8 at byte 1 of 2"));
+  const std::vector<std::string> prompted = {"serve",
+                                             "a=" + tests::folders().path("vectors"),
+                                             "b=" + tests::folders().path("cased"),
+                                             "--pooling",
+                                             "mean",
+                                             "--port",
+                                             "0",
+                                             "--prompt",
+                                             "query: "};
+  EXPECT_THAT(refusal(run_bertcl(prompted)),
+              HasSubstr("--prompt \"query: \" would be for all models of vectors (a, b)"));
   std::filesystem::create_symlink("loop", path("loop"));
   EXPECT_THAT(refusal(run_bertcl({"serve", path("loop"), "--port", "0"})),
               HasSubstr("loop: cannot open: Too many levels"));

@@ -2,6 +2,7 @@
 // What a model is served as, by its outputs and the files beside it.
 #include "tools/models/served_model.hpp"
 
+#include "bertcl/error.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -133,6 +134,18 @@ TEST_F(ServedModel, RegressionGivesNumbersAsTheyAre) {
   const json score = post(HeadOf::score, "/rerank", rank);
   write("config.json", "{}");
   EXPECT_EQ(post(HeadOf::score, "/rerank", rank), score) << "as sentence-transformers has it";
+}
+
+TEST_F(ServedModel, AsManyBatchesRunAsThereAreExecutors) {
+  tools::ServedModelOptions options;
+  options.executors = 6;
+  const ModelSetup setup = load(HeadOf::two_classes, options);
+  const std::vector<std::int64_t> ids = {101, 102}, types = {0, 0}, offsets = {0, 2};
+  std::vector<runtime::Session::Run> runs;
+  for (int i = 0; i < 6; ++i)
+    runs.push_back(setup.session->start(runtime::Sequences{ids, types, offsets}));
+  EXPECT_THROW(setup.session->start(runtime::Sequences{ids, types, offsets}), Error);
+  for (runtime::Session::Run& run : runs) EXPECT_FALSE(run.finish().empty());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl serve: serves models over HTTP until a signal ends it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -160,11 +161,25 @@ std::size_t batch_tokens(const opencl::DeviceInfo& device) {
   return device.type == "cpu" ? std::min(most, of_core * device.compute_units) : most;
 }
 
+/// A prompt belongs to one model: before texts of another it changes vectors without a word.
+void check_shared_prompt(const std::vector<std::unique_ptr<serve::Model>>& models,
+                         const std::string& prompt) {
+  std::vector<std::string> names;
+  for (const auto& model : models)
+    if (model->setup().kind == serve::Kind::embedding) names.push_back(model->setup().name);
+  if (names.size() > 1)
+    throw Error(
+        fmt::format("--prompt \"{}\" would be for all models of vectors ({}); start a server "
+                    "for each, or name prompts in requests (prompt_name)",
+                    prompt, fmt::join(names, ", ")));
+}
+
 std::vector<std::unique_ptr<serve::Model>> load_models(const std::vector<NamedModel>& named,
                                                        const ServeOptions& options,
                                                        serve::Metrics& metrics) {
   ServedModelOptions own = options;
   own.beside_others = named.size() > 1;
+  own.executors = options.batcher.executors;
   const auto device = opencl::ContextFuture::open(options.device);
   std::vector<std::unique_ptr<serve::Model>> models;
   for (const NamedModel& model : named) {
@@ -180,6 +195,7 @@ std::vector<std::unique_ptr<serve::Model>> load_models(const std::vector<NamedMo
     models.push_back(std::make_unique<serve::Model>(std::move(setup), std::move(batcher)));
     models.back()->warm_up();
   }
+  if (!options.prompt.value_or("").empty()) check_shared_prompt(models, *options.prompt);
   return models;
 }
 

@@ -38,6 +38,7 @@ std::shared_ptr<runtime::Session> load(const fs::path& path, const ServedModelOp
                                        const opencl::ContextFuture& device) {
   ServedModelOptions own = options;
   own.pooling = std::move(pooling);
+  own.requests = std::max(runtime::SessionOptions{}.requests, options.executors);
   return std::make_shared<runtime::Session>(load_model(path, own, device));
 }
 

@@ -19,6 +19,7 @@ struct ServedModelOptions : ModelOptions {
   std::optional<std::string> prompt;
   std::optional<int> max_length;
   bool beside_others = false;  ///< --pooling is then for models of hidden states alone
+  int executors = 1;           ///< batches that run at a time
 };
 
 /// "NAME=PATH" or "PATH", whose name is that of its folder (or of the one above, for
