@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "bertcl/error.hpp"
+#include "tools/container.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -26,6 +27,25 @@ TEST(InterruptionDeathTest, AnErrorThatFollowsFromTheSignalIsNotTold) {
     throw Error("the driver's compiler lost its file");
   };
   EXPECT_EXIT(run_interruptibly(work), testing::KilledBySignal(SIGINT), "^$");
+}
+
+// As the first process of a container, which ignores signals whose action is the default one.
+TEST(InterruptionDeathTest, AProcessThatSignalsDoNotEndHasTheCodeOfOne) {
+  const auto work = [] {
+    std::raise(SIGTERM);
+    throw_if_interrupted();
+    return 0;
+  };
+  const auto as_first_process = [&] {
+    end_by_signals();
+    return run_interruptibly(work);
+  };
+  EXPECT_EXIT(as_first_process(), testing::ExitedWithCode(128 + SIGTERM), "");
+  const auto idle = [] {
+    end_by_signals();
+    std::raise(SIGTERM);
+  };
+  EXPECT_EXIT(idle(), testing::ExitedWithCode(128 + SIGTERM), "");
 }
 
 TEST(Interruption, OtherErrorsPass) {
