@@ -16,8 +16,9 @@ RUN apt-get update \
       /packages/bertcl_*.deb /packages/libbertcl0_*.deb /packages/bertcl-model-*.deb \
  && rm -rf /packages /var/lib/apt/lists/* /usr/lib/llvm-*/lib/clang/*/lib \
  && useradd --create-home --uid 1000 bertcl \
- && install -d -o bertcl -g bertcl /cache
-USER bertcl
+ && install -d -o bertcl -g root -m 775 /cache
+# By number, which runAsNonRoot of Kubernetes asks for. OpenShift takes another one, of the group 0.
+USER 1000:1000
 WORKDIR /home/bertcl
 EXPOSE 8080
 # Of `serve` at its usual port, by no proxy (-Y). Kernels are built before the first "ready", hence the start period.
@@ -35,7 +36,7 @@ RUN /image_root /image
 FROM scratch
 COPY --from=collect /image /
 ENV LANG=C.UTF-8 PATH=/usr/bin
-USER bertcl
+USER 1000:1000
 WORKDIR /home/bertcl
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=120s --retries=3 \

@@ -20,6 +20,7 @@ from test_commands import complaint
 
 COMPOSE = ROOT / "deploy" / "compose.yaml"
 KUBERNETES = ROOT / "deploy" / "kubernetes.yaml"
+PROXY_SECONDS = 60  # that load balancers of AWS and nginx keep an idle connection
 
 
 def routes():
@@ -28,14 +29,20 @@ def routes():
     return set(re.findall(r'\{"GET", "([^"]+)", \w+, true', source))
 
 
+def number(arguments, option):
+    return int(arguments[arguments.index(option) + 1])
+
+
 def port_of(arguments):
-    return int(arguments[arguments.index("--port") + 1])
+    return number(arguments, "--port")
 
 
 def about_program(arguments, variables):
     """What is wrong with a command line and environment."""
     if what := complaint(["bertcl", *arguments]):
         yield what
+    if number(arguments, "--keep-alive") <= PROXY_SECONDS:
+        yield "a proxy may use a connection that is being closed"
     listed = re.findall(r"`([A-Z][A-Z_]+)`", text_of(ROOT / "docs" / "environment.md"))
     yield from (f"unknown variable {name}" for name in variables
                 if name not in listed and name != "NVIDIA_DRIVER_CAPABILITIES")
@@ -46,6 +53,9 @@ def about_compose(document):
         yield from about_program(service["command"], service["environment"])
         if service["ports"] != [f"127.0.0.1:8080:{port_of(service['command'])}"]:
             yield f"{name}: ports"
+        if not any(volume.endswith(":/models:ro") for volume in service["volumes"]) or \
+                service["environment"].get("BERTCL_MODEL") != "${BERTCL_MODEL:-}":
+            yield f"{name}: no model of the user's"
         if service["profiles"] != [name] or not service["read_only"] or service["cap_drop"] != ["ALL"]:
             yield f"{name}: profile or rights"
         # NVIDIA's driver is of the host, and loads libraries that the image without a package manager does not have.
@@ -67,9 +77,15 @@ def about_kubernetes(documents):
             yield f"{probe}: no route {get['path']}"
         if get["port"] not in ports:
             yield f"{probe}: no port {get['port']}"
-    timeout = int(container["args"][container["args"].index("--timeout") + 1])
-    if pod["spec"]["terminationGracePeriodSeconds"] <= timeout:
+    if pod["spec"]["terminationGracePeriodSeconds"] <= number(container["args"], "--timeout"):
         yield "the grace period is shorter than a request may take"
+    # docs/serving.md: bodies in flight, parsed ones, and the rest of the process.
+    threads, payload = number(container["args"], "--threads"), number(container["args"], "--payload-limit")
+    memory = re.fullmatch(r"(\d+)Gi", container["resources"]["limits"]["memory"])
+    if threads * payload + 50 * max(8_000_000, 4 * payload) + 400_000_000 > int(memory[1]) << 30:
+        yield "requests may take more memory than the container has"
+    if threads <= 512:
+        yield "with fewer threads than --max-queue, probes wait for requests"
     if not pod["spec"]["securityContext"]["runAsNonRoot"] or not container["securityContext"]["readOnlyRootFilesystem"]:
         yield "rights"
     mounts = {mount["name"] for mount in container["volumeMounts"]}
@@ -81,6 +97,10 @@ def about_kubernetes(documents):
             yield "labels"
     if service["spec"]["ports"][0]["targetPort"] not in ports:
         yield "the port of the service"
+
+
+def set_number(arguments, option, value):
+    arguments[arguments.index(option) + 1] = str(value)
 
 
 class Deploy(unittest.TestCase):
@@ -105,14 +125,20 @@ class Deploy(unittest.TestCase):
                   lambda d: container(d)["startupProbe"]["httpGet"].update(path="/healthz"),
                   lambda d: container(d)["livenessProbe"]["httpGet"].update(path="/info"),
                   lambda d: container(d)["ports"][0].update(containerPort=81),
+                  lambda d: set_number(container(d)["args"], "--keep-alive", 60),
+                  lambda d: set_number(container(d)["args"], "--threads", 512),
+                  lambda d: set_number(container(d)["args"], "--payload-limit", 3_000_000),
                   lambda d: d[0]["spec"]["template"]["spec"].update(terminationGracePeriodSeconds=30),
                   lambda d: d[1]["spec"]["selector"].update(app="other"))
         for fault in faults:
             damaged = copy.deepcopy(self.kubernetes)
             fault(damaged)
             self.assertEqual(len(list(about_kubernetes(damaged))), 1)
-        for key, value in (("command", ["serve", "--port", "8080", "--nonsense"]), ("ports", ["8080:81"]),
-                           ("read_only", False), ("environment", {"BERTCL_NONSENSE": "1"})):
+        usual = ["serve", "--port", "8080", "--keep-alive", "75"]
+        model = {"BERTCL_MODEL": "${BERTCL_MODEL:-}"}
+        for key, value in (("command", [*usual, "--nonsense"]), ("command", [*usual[:-1], "5"]), ("ports", ["8080:81"]),
+                           ("read_only", False), ("environment", {**model, "BERTCL_NONSENSE": "1"}),
+                           ("environment", {}), ("volumes", ["cache:/cache"])):
             damaged = copy.deepcopy(self.compose)
             damaged["services"]["cpu"][key] = value
             self.assertEqual(len(list(about_compose(damaged))), 1, key)
@@ -124,7 +150,8 @@ class Deploy(unittest.TestCase):
         text = text_of(ROOT / "Dockerfile").replace("\\\n", "")
         last = {stage.split("\n")[0]: stage for stage in re.split(r"^FROM ", text, flags=re.MULTILINE)}
         for stage in (last["debian:12-slim AS debian"], last["scratch"]):
-            self.assertRegex(stage, r"\nUSER bertcl\n(.|\n)*\nEXPOSE 8080\n(.|\n)*\nENTRYPOINT \[\"bertcl\"\]")
+            # A number: kubelet does not look names up.
+            self.assertRegex(stage, r"\nUSER 1000:1000\n(.|\n)*\nEXPOSE 8080\n(.|\n)*\nENTRYPOINT \[\"bertcl\"\]")
         self.assertEqual(list(last)[-1], "scratch")
 
     def test_health_check_of_the_images(self):
