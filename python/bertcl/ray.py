@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,7 @@ class Embed:
     """Adds the column `output`, a float32 vector of each text in `column`. Options: those of SentenceTransformer."""
 
     def __init__(self, model: str, *, column: str = "text", output: str = "embedding", **options):
+        _use_what_is_assigned()
         self.model = bertcl.SentenceTransformer(model, **options)
         self.column, self.output = column, output
 
@@ -38,6 +40,7 @@ class Classify:
     """Adds the columns "label" and "score" of each text in `column`. Options: those of bertcl.Session."""
 
     def __init__(self, model: str, *, column: str = "text", **options):
+        _use_what_is_assigned()
         self.model = bertcl.pipeline("text-classification", model, **options)
         self.column = column
 
@@ -53,6 +56,7 @@ class Answer:
     characters. Options: those of bertcl.Session."""
 
     def __init__(self, model: str, *, question: str = "question", context: str = "context", **options):
+        _use_what_is_assigned()
         self.model = bertcl.pipeline("question-answering", model, **options)
         self.question, self.context = question, context
 
@@ -131,6 +135,18 @@ def deployment(model: str, task: str = "embed", *, replicas: int = 1, cpus: floa
             return {"outputs": outputs.tolist() if isinstance(outputs, np.ndarray) else outputs}
 
     return Deployment.bind()
+
+
+def _use_what_is_assigned():
+    """Of a worker, before it opens a device: PoCL takes a thread for each core of the node unless a variable says
+    how many, and AMD's OpenCL does not read the variable that Ray sets for its GPUs."""
+    if not ray.is_initialized() or ray.get_runtime_context().worker.mode != ray.WORKER_MODE:
+        return
+    cpus = int(ray.get_runtime_context().get_assigned_resources().get("CPU", 0))
+    if cpus >= 1:
+        os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", str(cpus))
+    if gpus := os.environ.get("HIP_VISIBLE_DEVICES"):
+        os.environ.setdefault("GPU_DEVICE_ORDINAL", gpus)
 
 
 def _outcomes(apply, requests):

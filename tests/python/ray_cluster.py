@@ -46,7 +46,8 @@ class SlowAnswer(bertcl.ray.Answer):
 
     def __call__(self, batch):
         time.sleep(0.5)
-        return super().__call__(batch)
+        threads = os.environ.get("POCL_MAX_PTHREAD_COUNT", "")
+        return {**super().__call__(batch), "threads": np.array([threads] * len(batch["id"]), object)}
 
 
 def question_rows():
@@ -78,14 +79,16 @@ def answered(batch):
 def lose_a_node(cluster, victim, rows):
     dataset = bertcl.ray.map_texts(ray.data.from_items(rows, override_num_blocks=20), SlowAnswer, workers=3,
                                    batch_size=5, model=QA_MODEL)
-    made, nodes = [], []
+    made, nodes, threads = [], [], set()
     for batch in dataset.iter_batches(batch_size=5, prefetch_batches=0):
         made += answered(batch)
+        threads.update(batch["threads"].tolist())
         if not nodes:
             nodes.append(alive())
             cluster.remove_node(victim, allow_graceful=False)
     nodes.append(alive_after_loss(nodes[0]))
-    return {"nodes": nodes, "made": sorted(made), "expected": answered(bertcl.ray.Answer(QA_MODEL)(as_batch(rows)))}
+    return {"nodes": nodes, "threads": sorted(threads), "made": sorted(made),
+            "expected": answered(bertcl.ray.Answer(QA_MODEL)(as_batch(rows)))}
 
 
 def embed(model, rows):
