@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .files import longest_text, read_json
-from .pipelines.base import TextModel, check_batch_size, is_list, sigmoid, softmax
+from .pipelines.base import TextModel, check_batch_size, is_list, no_tensors, sigmoid, softmax, the_one
 
 # Those that sentence-transformers writes beside a model, by the last part of their names.
 ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
@@ -47,26 +47,30 @@ class CrossEncoder(TextModel):
     def num_labels(self) -> int:
         return self._logits.shape[1] if len(self._logits.shape) > 1 else 1
 
-    def predict(self, pairs: Sequence, batch_size: int = 32,
-                activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, apply_softmax: bool = False,
-                show_progress_bar: bool = False, *, prompt_name: str | None = None,
-                prompt: str | None = None) -> np.ndarray | np.float32:
+    def predict(self, pairs: Sequence | None = None, batch_size: int = 32, show_progress_bar: bool | None = False,
+                activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, apply_softmax: bool | None = False,
+                convert_to_numpy: bool = True, convert_to_tensor: bool = False, *, prompt_name: str | None = None,
+                prompt: str | None = None, sentences: Sequence | None = None,
+                inputs: Sequence | None = None) -> np.ndarray | np.float32 | list:
         """Scores of a list of pairs, as float32: [pairs], or [pairs, labels] of a model with several labels; those of
         a single pair without the first axis. Which pairs are in a batch changes nothing. apply_softmax: over several
-        labels. show_progress_bar: draws it by tqdm. prompt: before the first text of each pair; else that of
-        prompt_name, else of default_prompt_name."""
+        labels. show_progress_bar: draws it by tqdm. convert_to_numpy False: a list of the scores of each pair. prompt:
+        before the first text of each pair; else that of prompt_name, else of default_prompt_name. sentences and inputs
+        are other names of pairs, those of sentence-transformers 5 and 6."""
         check_batch_size(batch_size)
+        no_tensors(convert_to_tensor)
+        pairs = the_one(pairs=pairs, sentences=sentences, inputs=inputs)
         if not is_list(pairs):
             raise TypeError(f"pairs is {pairs!r}, expected a pair of texts or a list of pairs")
         pairs = list(pairs)
         if len(pairs) == 2 and all(isinstance(each, str) for each in pairs):
-            return self.predict([pairs], batch_size, activation_fn, apply_softmax, prompt_name=prompt_name,
+            return self.predict([pairs], batch_size, False, activation_fn, apply_softmax, prompt_name=prompt_name,
                                 prompt=prompt)[0]
         prompt = self._prompt(prompt_name, prompt)
         pairs = [_checked(pair, i) for i, pair in enumerate(pairs)]
         pairs = [(prompt + first, second) for first, second in pairs]
         if not pairs:
-            return np.zeros(0, np.float32)
+            return np.zeros(0, np.float32) if convert_to_numpy else []
         logits = np.zeros((len(pairs), self.num_labels), np.float32)
         order = sorted(range(len(pairs)), key=lambda i: -len(pairs[i][0]) - len(pairs[i][1]))
         for begin in _progress(range(0, len(order), batch_size), show_progress_bar):
@@ -78,14 +82,18 @@ class CrossEncoder(TextModel):
         scores = np.asarray((activation_fn or self.activation_fn)(logits))
         if self.num_labels == 1 and scores.ndim > 1:
             scores = scores[:, 0]
-        return softmax(scores) if apply_softmax and scores.ndim > 1 else scores
+        scores = softmax(scores) if apply_softmax and scores.ndim > 1 else scores
+        return scores if convert_to_numpy else list(scores)
 
     def rank(self, query: str, documents: Sequence[str], top_k: int | None = None, return_documents: bool = False,
-             batch_size: int = 32, activation_fn: Callable[[np.ndarray], np.ndarray] | None = None,
-             show_progress_bar: bool = False, *, prompt_name: str | None = None,
+             batch_size: int = 32, show_progress_bar: bool | None = False,
+             activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, apply_softmax: bool | None = False,
+             convert_to_numpy: bool = True, convert_to_tensor: bool = False, *, prompt_name: str | None = None,
              prompt: str | None = None) -> list[dict]:
         """{"corpus_id", "score"}, with return_documents also "text", of each document, or of top_k, the best first;
-        equal ones in their order."""
+        equal ones in their order. Scores are numbers of Python, whatever convert_to_numpy says, and apply_softmax
+        changes nothing, since there is one label."""
+        no_tensors(convert_to_tensor)
         if top_k is not None and top_k < 0:
             raise ValueError(f"top_k is {top_k}, expected 0 or more")
         if self.num_labels != 1:
@@ -93,8 +101,8 @@ class CrossEncoder(TextModel):
         if not is_list(documents):
             raise TypeError(f"documents is {documents!r}, expected a list of texts")
         documents = list(documents)
-        scores = self.predict([(query, document) for document in documents], batch_size, activation_fn,
-                              show_progress_bar=show_progress_bar, prompt_name=prompt_name, prompt=prompt)
+        scores = self.predict([(query, document) for document in documents], batch_size, show_progress_bar,
+                              activation_fn, prompt_name=prompt_name, prompt=prompt)
         results = [{"corpus_id": int(i), "score": float(scores[i])} for i in np.argsort(-scores, kind="stable")][:top_k]
         if return_documents:
             for result in results:

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _bertcl
 from .files import load_tokenizer, model_file, truncation_side
-from .pipelines.base import batches, check_batch_size, texts_of, truncate
+from .pipelines.base import batches, check_batch_size, no_tensors, texts_of, the_one, truncate
 from .session import Session
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
@@ -62,15 +62,25 @@ class SentenceTransformer:
         self.batch_tokens = batch_tokens
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 
-    def encode(self, sentences: str | Sequence[str], prompt_name: str | None = None, prompt: str | None = None,
-               batch_size: int = 32, show_progress_bar: bool = False, convert_to_numpy: bool = True,
-               normalize_embeddings: bool = False, truncate_dim: int | None = None):
+    def encode(self, sentences: str | Sequence[str] | None = None, prompt_name: str | None = None,
+               prompt: str | None = None, batch_size: int = 32, show_progress_bar: bool | None = False,
+               output_value: str | None = "sentence_embedding", precision: str = "float32",
+               convert_to_numpy: bool = True, convert_to_tensor: bool = False, device: str | None = None,
+               normalize_embeddings: bool = False, truncate_dim: int | None = None, *,
+               inputs: str | Sequence[str] | None = None):
         """float32 [sentences, dimensions], or [dimensions] of one string; a list of arrays without
-        convert_to_numpy. Sentences of similar length run together, `batch_size` at most and batch_tokens tokens;
+        convert_to_numpy. output_value, precision and convert_to_tensor take their defaults only; the device is chosen
+        at construction. inputs: another name of sentences, that of sentence-transformers 6. Sentences of similar length run together, `batch_size` at most and batch_tokens tokens;
         the vector of a sentence does not depend on those beside it. One without tokens, of a tokenizer that adds
         none, is 0."""
         check_batch_size(batch_size)
-        one, texts = texts_of(sentences)
+        no_tensors(convert_to_tensor)
+        for name, value, only in (("output_value", output_value, "sentence_embedding"),
+                                  ("precision", precision, "float32"), ("device", device, None)):
+            if value != only:
+                raise ValueError(f"encode() takes no other {name} than {only!r}" + (
+                    "; give device to SentenceTransformer()" if name == "device" else f", not {value!r}"))
+        one, texts = texts_of(the_one(sentences=sentences, inputs=inputs))
         prompt = self._prompt(prompt_name, prompt)
         encodings = self._encodings([prompt + text for text in texts])
         vectors = np.zeros((len(texts), self.session.get_outputs()[0].shape[1]), np.float32)
@@ -91,11 +101,11 @@ class SentenceTransformer:
         result = vectors if convert_to_numpy else list(vectors)
         return result[0] if one else result
 
-    def encode_query(self, sentences, **options):
+    def encode_query(self, sentences=None, **options):
         """encode() with the prompt "query" where the model has one."""
         return self.encode(sentences, **self._with_prompt(options, ["query"]))
 
-    def encode_document(self, sentences, **options):
+    def encode_document(self, sentences=None, **options):
         """encode() with the prompt "document", "passage" or "corpus" where the model has one."""
         return self.encode(sentences, **self._with_prompt(options, ["document", "passage", "corpus"]))
 

@@ -96,6 +96,26 @@ class CrossEncoderTest(unittest.TestCase):
         same = model.rank("Who?", ["Ada."] * 4)
         self.assertEqual([each["corpus_id"] for each in same], [0, 1, 2, 3])
 
+    def test_calls_are_those_of_sentence_transformers(self):
+        model, some = self.models["one label"], pairs()[:3]
+        expected = model.predict(some)
+        for made in (model.predict(some, 32, False), model.predict(some, 32, None, None, False, True, False),
+                     model.predict(sentences=some), model.predict(inputs=some), model.predict(pairs=some)):
+            np.testing.assert_array_equal(made, expected)
+        np.testing.assert_array_equal(model.predict(some, 32, False, np.tanh), model.predict(some, activation_fn=np.tanh))
+        listed = model.predict(some, convert_to_numpy=False)
+        self.assertEqual((type(listed), listed), (list, list(expected)))
+        ranked = model.rank("Who?", ["Ada.", "Bob."])
+        self.assertEqual(model.rank("Who?", ["Ada.", "Bob."], None, False, 32, False, None, False, True, False), ranked)
+        for call in (lambda: model.predict(some, convert_to_tensor=True),
+                     lambda: model.rank("Who?", ["Ada."], convert_to_tensor=True)):
+            with self.assertRaisesRegex(ValueError, r"convert_to_tensor needs PyTorch.*torch.as_tensor\(\)"):
+                call()
+        with self.assertRaisesRegex(TypeError, "pairs and inputs are given, expected one of them"):
+            model.predict(some, inputs=some)
+        with self.assertRaisesRegex(TypeError, "pairs is None, expected a pair of texts"):
+            model.predict()
+
     def test_the_program_ranks_alike(self):
         for name in "one label", "logits":
             passages = self.folder / "passages.jsonl"

@@ -134,6 +134,21 @@ class SentenceTransformerTest(unittest.TestCase):
                 made, = model.session.run([name], {"input_ids": ids, "attention_mask": mask})
                 self.assertTrue(np.array_equal(made, vectors[i:i + 6]))
 
+    def test_calls_are_those_of_sentence_transformers(self):
+        expected = self.model.encode(TEXTS[:2])
+        np.testing.assert_array_equal(self.model.encode(inputs=TEXTS[:2]), expected)
+        np.testing.assert_array_equal(self.model.encode_query(sentences=TEXTS[:2]),
+                                      self.model.encode_query(TEXTS[:2]))
+        np.testing.assert_array_equal(
+            self.model.encode(TEXTS[:2], None, None, 32, None, "sentence_embedding", "float32", True, False, None, True),
+            self.model.encode(TEXTS[:2], normalize_embeddings=True))
+        for options, message in (({"convert_to_tensor": True}, "convert_to_tensor needs PyTorch"),
+                                 ({"output_value": None}, "no other output_value than 'sentence_embedding', not None"),
+                                 ({"precision": "int8"}, "no other precision than 'float32', not 'int8'"),
+                                 ({"device": "cuda"}, r"give device to SentenceTransformer\(\)")):
+            with self.subTest(options), self.assertRaisesRegex(ValueError, message):
+                self.model.encode(TEXTS[:2], **options)
+
     def test_one_text_has_one_vector(self):
         self.assert_one_vector(self.model)
 

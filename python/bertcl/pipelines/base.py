@@ -116,6 +116,20 @@ def check_batch_size(size):
         raise ValueError(f"batch_size is {size}, expected 1 or more")
 
 
+def no_tensors(wanted):
+    if wanted:
+        raise ValueError("convert_to_tensor needs PyTorch, which bertcl does not use; give the result to "
+                         "torch.as_tensor()")
+
+
+def the_one(**named):
+    """The one of these arguments, which are names of one thing, that is given; None without any."""
+    given = {name: value for name, value in named.items() if value is not None}
+    if len(given) > 1:
+        raise TypeError(f"{' and '.join(given)} are given, expected one of them")
+    return next(iter(given.values()), None)
+
+
 def class_names(session, config):
     """{"0": name, ..} of the outputs: those that fine-tuning wrote into the model, else id2label of config.json."""
     written = session.info.metadata.get("bertcl.classes")
