@@ -34,7 +34,15 @@ int main(int count, char** arguments) {
   const int64_t tokens = count - 2, offsets[] = {0, tokens};
   int64_t* ids = malloc((size_t)tokens * sizeof(*ids));
   if (!ids) return 1;
-  for (int64_t i = 0; i < tokens; ++i) ids[i] = strtoll(arguments[2 + i], NULL, 10);
+  for (int64_t i = 0; i < tokens; ++i) {
+    char* end = NULL;
+    ids[i] = strtoll(arguments[2 + i], &end, 10);
+    if (end == arguments[2 + i] || *end != '\0') {
+      fprintf(stderr, "run_ids: %s is not a token id\n", arguments[2 + i]);
+      free(ids);
+      return 2;
+    }
+  }
 
   bertcl_session* session = NULL;
   bertcl_results* results = NULL;

@@ -2,6 +2,7 @@
 // answer MODEL_FOLDER QUESTION TEXT: prints the words of the text that answer the question.
 #include <bertcl/bertcl.hpp>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <span>
@@ -29,6 +30,8 @@ std::string answer(const std::filesystem::path& folder, const std::string& quest
   const auto session = bertcl::Session::load(folder);
   const bertcl::Sequences pair = tokenizer.encode_pairs({{question, text}}, 384);
   const bertcl::Tensors logits = session.run(pair);
+  if (!logits.contains("start_logits") || !logits.contains("end_logits"))
+    throw bertcl::Error("the model gives no start_logits and end_logits");
   const auto start = logits.at("start_logits").values<float>();
   const auto end = logits.at("end_logits").values<float>();
 
@@ -41,6 +44,8 @@ std::string answer(const std::filesystem::path& folder, const std::string& quest
         first = s;
         last = e;
       }
+  if (first == 0)  // no token is of the second segment, as with RoBERTa
+    throw bertcl::Error("the tokenizer tells question and text apart by no segments");
   return join(tokenizer, std::span(pair.ids).subspan(first, last + 1 - first));
 }
 
@@ -53,7 +58,7 @@ int main(int count, char** arguments) {
   }
   try {
     std::cout << answer(arguments[1], arguments[2], arguments[3]) << "\n";
-  } catch (const bertcl::Error& error) {
+  } catch (const std::exception& error) {  // bertcl::Error, or of the C++ library
     std::cerr << error.what() << "\n";
     return 1;
   }

@@ -152,7 +152,8 @@ typedef struct bertcl_quantize_options {
 /* As SquadOptions and TaskOptions of evaluate.hpp. All zeros but `size` are the defaults. */
 typedef struct bertcl_evaluate_options {
   size_t size;
-  const char* task; /* "classify", "tag", "fill-mask", "similarity"; NULL: "question-answering" */
+  const char* task; /* "classify", "tag", "fill-mask", "similarity", "retrieval", "reranking"; NULL:
+                       "question-answering" */
   const char* vocabulary;    /* a file; NULL: the one beside the session's file */
   const char* const* labels; /* of the classes; none: as the files of the model say */
   size_t label_count;
@@ -211,8 +212,8 @@ BERTCL_API bertcl_status bertcl_session_run_bytes(const bertcl_session* session,
 BERTCL_API bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* inputs,
                                             size_t count, const bertcl_run_options* options,
                                             bertcl_results** results);
-/* Outputs [batch, seq, ...] become [tokens, ...] in the order of the sequences; other axes of tokens
-   are as long as the longest. */
+/* Outputs [batch, seq, ...] become [tokens, ...] in the order of the sequences; other axes of
+   tokens are as long as the longest. */
 BERTCL_API bertcl_status bertcl_session_run_sequences(bertcl_session* session,
                                                       const bertcl_sequences* sequences,
                                                       const bertcl_run_options* options,
