@@ -66,9 +66,11 @@ TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
 }
 
 TEST_F(SearchTest, AnyTextsCalibrate) {
+  const std::string model = write("tiny.onnx", tests::model_of_tasks());
   const auto quantize = [&](const std::string& texts, std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"quantize", tests::kModel, "-o", path("q.onnx"), "--force", "--task",
-                               "text", "--calibration", texts, "--preset", "fast", "--model-only"});
+    more.insert(more.begin(),
+                {"quantize", model, "-o", path("q.onnx"), "--force", "--vocab", tests::kVocabulary,
+                 "--task", "text", "--calibration", texts, "--preset", "fast", "--model-only"});
     return run_bertcl(more);
   };
   const auto lines = succeeded(quantize(write("t.txt", "one two three\n\n  \nfour five six\n")));

@@ -30,7 +30,8 @@ TEST(SelfCheck, KernelsOfThisDeviceAgreeWithTheReference) {
 TEST(SelfCheck, AnInt8ModelAgreesToo) {
   const ScratchFolder folder;
   const std::string model = folder / "int8.onnx";
-  succeeded(run_bertcl({"quantize", kModel, "-o", model, "--data", kCalibration}));
+  succeeded(
+      run_bertcl({"quantize", kModel, "-o", model, "--data", kCalibration, "--samples", "8"}));
   const ProgramResult result = run_bertcl({"verify", "--self", model});
   EXPECT_EQ(result.code, 0) << result.out << result.err;
 }
