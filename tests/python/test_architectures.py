@@ -2,7 +2,10 @@
 """Encoders of other architectures than BERT, as both exporters of torch write them, against ONNX Runtime: results,
 numbers of launches, and MatMuls in int8, with scales of each run and with calibrated ones; and as they are trained."""
 import contextlib
+import functools
 import io
+import pathlib
+import tempfile
 import unittest
 
 import numpy as np
@@ -36,14 +39,25 @@ def in_torch(module, inputs):
     return module({name: torch.from_numpy(array) for name, array in inputs.items()})
 
 
+@functools.cache
+def exported(name, captured):
+    """An architecture and its file: an export takes seconds, and several tests need the same one."""
+    model = Architecture(name)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.onnx"
+        model.export(path, captured)
+        return model, path.read_bytes()
+
+
 class Architectures(unittest.TestCase):
     def setUp(self):
         self.folder = scratch(self)
         silence(self)
 
     def export(self, name, captured):
-        model, path = Architecture(name), self.folder / "model.onnx"
-        model.export(path, captured)
+        path = self.folder / "model.onnx"
+        model, content = exported(name, captured)
+        path.write_bytes(content)
         return model, path
 
     def check(self, model, path, bound):
