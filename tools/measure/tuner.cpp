@@ -115,9 +115,7 @@ RunningVariant running_variant(const plan::Plan& plan) {
   RunningVariant running{"", std::numeric_limits<std::int64_t>::max()};
   for (const plan::Step& step : plan.steps) {
     if (step.variant == plan::kMmaParts)
-      return {fmt::format("{}_{}", plan::kMmaParts,
-                          step.global[0].evaluate({}) / static_cast<std::int64_t>(step.local[0])),
-              step.up_to_rows};
+      return {fmt::format("{}_{}", plan::kMmaParts, step.global[2].evaluate({})), step.up_to_rows};
     if (step.tunable) running.name = step.variant;
   }
   return running;
