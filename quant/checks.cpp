@@ -18,11 +18,13 @@
 namespace bertcl::quant {
 namespace {
 
-/// True for operators that make integers of activations, or compute on such.
+/// True for operators that make integers of activations, compute on such, or hold weights in a few
+/// bits.
 bool is_quantized_operator(const std::string& op) {
   constexpr const char* kPrefixes[] = {"QuantizeLinear", "DynamicQuantize", "QLinear",
                                        "QOrdered",       "QAttention",      "QGemm",
-                                       "QEmbed",         "MatMulInteger",   "ConvInteger"};
+                                       "QEmbed",         "MatMulInteger",   "ConvInteger",
+                                       "MatMulNBits",    "MatMulBnb4",      "GatherBlockQuantized"};
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                      [&](const char* prefix) { return op.starts_with(prefix); });
 }

@@ -13,6 +13,7 @@
 #include "onnx/node_order.hpp"
 #include "ops/op.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -222,7 +223,7 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
   for (int i = 0; i < graph.initializer_size(); ++i) {
     const auto& t = graph.initializer(i);
     if (!used_.contains(t.name())) continue;
-    define(t.name(), graph_.add_constant(t.name(), initializer(i)));
+    define(t.name(), add_constant(t.name(), t.data_type(), initializer(i)));
   }
   for (const auto* node : sorted(graph.node())) {
     try {
@@ -233,7 +234,11 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
   }
   for (const auto& out : graph.output()) {
     if (out.name().empty()) fail("an output has no name");
-    graph_.add_output(out.name(), lookup(out.name(), "the output list"));
+    ir::Value* value = lookup(out.name(), "the output list");
+    if (const auto type = sub_bytes_.name_of(value); !type.empty())
+      fail(fmt::format("the output '{}' is {}, which is not supported", out.name(), type),
+           ErrorCode::unsupported);
+    graph_.add_output(out.name(), value);
   }
   restore_names();
   return std::move(graph_);
@@ -248,6 +253,38 @@ void Importer::restore_names() {
       graph_.swap_names(value, holder);
     else
       graph_.rename(value, name);
+  }
+}
+
+ir::Value* Importer::add_constant(const std::string& name, std::int32_t onnx_type,
+                                  ir::Tensor tensor) {
+  bytes_in_file_ += tensor.size() * static_cast<std::int64_t>(ir::size_of(tensor.dtype()));
+  ir::Value* value = graph_.add_constant(name, std::move(tensor));
+  sub_bytes_.add(value, onnx_type);
+  return value;
+}
+
+void Importer::take_memory(std::int64_t elements, ir::DType type) {
+  // Weights of 2 bits become sixteen times as large.
+  const std::int64_t allowed = options_.limits.constant_bytes(2 * bytes_in_file_);
+  const auto size = static_cast<std::int64_t>(ir::size_of(type));
+  if (elements > (allowed - made_bytes_) / size)
+    throw Error(fmt::format("dequantized weights take more than {} bytes (raise {})", allowed,
+                            option_name("max-memory")),
+                ErrorCode::out_of_memory);
+  made_bytes_ += elements * size;
+}
+
+void Importer::check_sub_bytes(const onnx::NodeProto& node, const std::string& name) const {
+  if (sub_bytes_.empty() || reads_sub_bytes(name)) return;
+  for (const std::string& input : node.input()) {
+    if (input.empty()) continue;
+    const auto type = sub_bytes_.name_of(lookup(input, describe(node)));
+    if (!type.empty())
+      fail(fmt::format("{}: operand '{}' is {}, which only DequantizeLinear, GatherBlockQuantized "
+                       "and Cast read",
+                       describe(node), input, type),
+           ErrorCode::unsupported);
   }
 }
 
@@ -277,6 +314,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
       fail(fmt::format(
           "{}: attribute '{}' refers to the attribute '{}' of a function, but is in none",
           describe(node), a.name(), a.ref_attr_name()));
+  check_sub_bytes(node, name);
   graph_.source_nodes.push_back({source_name(node), name});
   NodeImport import(*this, node, opset == opsets_.end() ? 1 : opset->second);
   try {
@@ -286,13 +324,16 @@ void Importer::import_node(const onnx::NodeProto& node) {
     if (what.starts_with(file_)) throw;
     fail(fmt::format("{}: {}", describe(node), what), e.code());
   }
+  if (!sub_bytes_.empty() && moves_sub_bytes(name) && node.output_size() > 0 &&
+      !node.output(0).empty())
+    sub_bytes_.follow(import.in(0), lookup(node.output(0), name));
 }
 
 std::vector<ir::Value*> Importer::inline_branch(const onnx::GraphProto& branch) {
   if (++depth_ > max_depth) fail(too_deep);
   scopes_.emplace_back();
   for (const auto& t : branch.initializer())
-    define(t.name(), graph_.add_constant(t.name(), tensors_.read(t)));
+    define(t.name(), add_constant(t.name(), t.data_type(), tensors_.read(t)));
   for (const auto& node : branch.node()) import_node(node);
   std::vector<ir::Value*> results;
   for (const auto& out : branch.output()) results.push_back(lookup(out.name(), "a branch"));
@@ -332,8 +373,8 @@ const Rules& rules() {
   static const Rules all = [] {
     Rules r;
     for (const auto kind_rules :
-         {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules, fused_rules,
-          attention_rules, rotary_rules, qordered_rules, conv_rules, loss_rules})
+         {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules, block_weight_rules,
+          fused_rules, attention_rules, rotary_rules, qordered_rules, conv_rules, loss_rules})
       r.merge(kind_rules());
     for (const std::string& op : ops::names())
       if (const auto& attributes = ops::find(op)->traits.onnx_attributes)

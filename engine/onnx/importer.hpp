@@ -16,6 +16,7 @@
 #include "ir/graph.hpp"
 #include "onnx/proto.hpp"
 #include "onnx/read_model.hpp"
+#include "onnx/sub_byte.hpp"
 #include "onnx/tensors.hpp"
 #include "ops/symbolic.hpp"
 
@@ -115,6 +116,7 @@ Rules shape_rules();
 Rules layout_rules();
 Rules reduce_rules();
 Rules quantize_rules();
+Rules block_weight_rules();
 Rules fused_rules();
 Rules attention_rules();
 Rules rotary_rules();
@@ -137,6 +139,14 @@ class Importer {
   ir::Graph& graph() { return graph_; }
   ops::SymbolicValues& values() { return values_; }
   TensorReader& tensors() { return tensors_; }
+  /// A constant of the file, of that type there.
+  ir::Value* add_constant(const std::string& name, std::int32_t onnx_type, ir::Tensor tensor);
+  SubByteValues& sub_bytes() { return sub_bytes_; }
+  /// Throws Error before a rule makes a constant of that size, if all of them together would exceed
+  /// the limit.
+  void take_memory(std::int64_t elements, ir::DType type);
+  /// Weights that rules made, by settings and operands, for nodes that share one.
+  std::map<std::pair<std::string, std::vector<const void*>>, ir::Value*> made_weights;
   /// The value a name stands for; throws naming `user` if there is none.
   ir::Value* lookup(const std::string& name, const std::string& user) const;
   void define(const std::string& name, ir::Value* value);
@@ -158,6 +168,8 @@ class Importer {
   void note_uses(const onnx::GraphProto& graph);
   void check_nodes() const;
   void import_node(const onnx::NodeProto& node);
+  /// Throws where the node's result would depend on the number of bits of a constant that has few.
+  void check_sub_bytes(const onnx::NodeProto& node, const std::string& name) const;
   void inline_function(const onnx::NodeProto& node, const onnx::FunctionProto& function);
 
   const onnx::ModelProto& model_;
@@ -171,6 +183,8 @@ class Importer {
   std::vector<std::map<std::string, ir::Value*>> scopes_{1};
   std::size_t scope_floor_ = 0;  // the scopes below belong to the caller of a function
   std::set<std::string> used_;
+  SubByteValues sub_bytes_;
+  std::int64_t made_bytes_ = 0, bytes_in_file_ = 0;
   int depth_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "onnx/block_weights.hpp"
 #include "onnx/importer.hpp"
 
 namespace bertcl::onnx_io {
@@ -68,14 +69,31 @@ ir::Value* quantized_elements(NodeImport& node, ir::Value* x, ir::Value* scale, 
 }
 
 /// Steps are above 0; a scale of 0 is that of weights that are all 0, and makes nothing else of
-/// them.
-void check_scale(NodeImport& node, const ir::Value* scale, bool quantizes) {
+/// them. Quantizers of blocks also write negative ones, so that the lowest integer is used.
+void check_scale(NodeImport& node, const ir::Value* scale, bool quantizes, bool blocked) {
   if (!scale->is_constant() || !ir::is_float(scale->constant->dtype())) return;
+  const char* expected = quantizes ? " above 0" : blocked ? "" : " of at least 0";
   const std::vector<double> values = scale->constant->to_doubles();
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(values[i]) || values[i] < 0 || (quantizes && values[i] == 0))
-      node.fail("scale '{}' is {} at element {}, expected a finite number {} 0", scale->name,
-                values[i], i, quantizes ? "above" : "of at least");
+    if (!std::isfinite(values[i]) || (values[i] < 0 && (quantizes || !blocked)) ||
+        (quantizes && values[i] == 0))
+      node.fail("scale '{}' is {} at element {}, expected a finite number{}", scale->name,
+                values[i], i, expected);
+}
+
+/// DequantizeLinear of a constant in blocks is a constant of floats.
+bool finish_constant_blocks(NodeImport& node, std::int64_t axis, std::int64_t block) {
+  const ir::Value *x = node.need(0), *scale = node.need(1), *zero = node.in(2);
+  if (!x->is_constant() || !ir::is_int8(x->type.dtype) || !scale->is_constant() ||
+      !ir::is_float(scale->type.dtype) || (zero && !zero->is_constant()))
+    return false;
+  node.importer().take_memory(x->constant->size(), scale->type.dtype);
+  std::optional<ir::Tensor> zeros;
+  if (zero) zeros = *zero->constant;
+  node.bind(0, node.constant(dequantized(BlockedTensor{*x->constant, axis, block, *scale->constant,
+                                                       std::move(zeros)}),
+                             "weight"));
+  return true;
 }
 
 /// Blocked quantization (opset 21): one scale for each `block` neighbours along the axis, the last
@@ -89,6 +107,16 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
     node.fail("axis or block_size {} is invalid for rank {}", block, rank);
   const ir::Dim extent = x->type.shape[axis];
   if (!extent.is_constant()) node.fail("the extent of the blocked axis is not constant");
+  ir::Shape expected = x->type.shape;
+  expected[axis] = extent.constant() / block + (extent.constant() % block != 0);
+  for (const ir::Value* v : {node.need(1), node.in(2)})
+    if (v && v->type.shape != expected)
+      node.fail("'{}' {} does not match blocks of {} along axis {} of {}", v->name,
+                ir::str(v->type), block, axis, ir::str(x->type));
+  if (const ir::Value* zero = node.in(2); zero && !quantizes && zero->type.dtype != x->type.dtype)
+    node.fail("zero point '{}' {} does not have the type of '{}' {}", zero->name,
+              ir::str(zero->type), x->name, ir::str(x->type));
+  if (!quantizes && finish_constant_blocks(node, axis, block)) return;
   if (extent.constant() > kMostScales)
     node.fail("the blocked axis has {} elements, at most {} are supported", extent.constant(),
               kMostScales);
@@ -97,17 +125,8 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
     block_of[i] = static_cast<std::int64_t>(i) / block;
   ir::Value* blocks = node.constant(ir::Tensor::of({extent.constant()}, std::move(block_of)));
   const auto by_element = [&](ir::Value* v) {
-    if (!v) return v;
-    ir::Shape expected = x->type.shape;
-    expected[axis] = (extent.constant() + block - 1) / block;
-    if (v->type.shape != expected)
-      node.fail("'{}' {} does not match blocks of {} along axis {} of {}", v->name,
-                ir::str(v->type), block, axis, ir::str(x->type));
-    return node.emit("Gather", {v, blocks}, {{"axis", axis}});
+    return v ? node.emit("Gather", {v, blocks}, {{"axis", axis}}) : v;
   };
-  if (const ir::Value* zero = node.in(2); zero && !quantizes && zero->type.dtype != x->type.dtype)
-    node.fail("zero point '{}' {} does not have the type of '{}' {}", zero->name,
-              ir::str(zero->type), x->name, ir::str(x->type));
   ir::Value *scale = by_element(node.need(1)), *zero = by_element(node.in(2));
   node.bind(0, quantizes
                    ? quantized_elements(node, x, scale, zero, zero ? zero->type.dtype : zero_type)
@@ -117,9 +136,9 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
 /// x, scale, zero point and axis in the one spelling.
 void finish_linear(NodeImport& node, const char* op, ir::DType zero_type) {
   const bool quantizes = op == std::string_view("QuantizeLinear");
-  check_scale(node, node.need(1), quantizes);
-  if (const std::int64_t block = node.int_attribute("block_size", 0); block != 0)
-    return finish_blocked(node, quantizes, block, zero_type);
+  const std::int64_t block = node.int_attribute("block_size", 0);
+  check_scale(node, node.need(1), quantizes, block != 0);
+  if (block != 0) return finish_blocked(node, quantizes, block, zero_type);
   ir::Value* x = node.need(0);
   if (quantizes && x->type.dtype == ir::DType::i32) x = node.cast(x, ir::DType::f32);
   ir::Value* scale = node.need(1);

@@ -30,13 +30,17 @@ void import_constant(NodeImport& node) {
   else
     tensor = vector(a.ints());
   if (node.proto().output_size() < 1) node.fail("the node has no output");
-  node.bind(0, node.importer().graph().add_constant(node.proto().output(0), std::move(tensor)));
+  const std::int32_t type = name == "value" ? a.t().data_type() : 0;
+  node.bind(0, node.importer().add_constant(node.proto().output(0), type, std::move(tensor)));
 }
 
 /// ConstantOfShape is the Expand of its value.
 void import_constant_of_shape(NodeImport& node) {
   ir::Tensor value = ir::Tensor::scalar(0.0f);
-  if (const auto* a = node.attribute("value")) value = node.importer().tensors().read(a->t());
+  if (const auto* a = node.attribute("value")) {
+    element_type(a->t().data_type(), "attribute 'value'");
+    value = node.importer().tensors().read(a->t());
+  }
   if (value.size() != 1) node.fail("attribute 'value' must hold one element");
   node.finish("Expand", {node.constant(value.reshaped({}), "value"), node.need(0)});
 }

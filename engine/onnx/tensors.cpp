@@ -8,6 +8,7 @@
 
 #include "bertcl/error.hpp"
 #include "onnx/proto.hpp"
+#include "onnx/sub_byte.hpp"
 #include "support/parse_number.hpp"
 
 namespace bertcl::onnx_io {
@@ -103,7 +104,12 @@ ir::DType element_type(std::int32_t onnx_type, const std::string& where) {
   static const std::map<std::int32_t, const char*> others = {
       {0, "undefined"},     {8, "string"},          {14, "complex64"},  {15, "complex128"},
       {17, "float8e4m3fn"}, {18, "float8e4m3fnuz"}, {19, "float8e5m2"}, {20, "float8e5m2fnuz"},
-      {21, "uint4"},        {22, "int4"},           {23, "float4e2m1"}};
+      {23, "float4e2m1"},   {24, "float8e8m0"}};
+  if (const auto sub_byte = sub_byte_type(onnx_type))
+    throw Error(fmt::format("{}: element type {} is supported only in constants that "
+                            "DequantizeLinear, GatherBlockQuantized or Cast reads",
+                            where, sub_byte->name),
+                ErrorCode::unsupported);
   const auto it = others.find(onnx_type);
   throw Error(fmt::format("{}: element type {} is not supported; supported are f32, f16, bf16, "
                           "f64, i8 to i64, u8 to "
@@ -115,8 +121,21 @@ ir::DType element_type(std::int32_t onnx_type, const std::string& where) {
 ir::Tensor TensorReader::read(const onnx::TensorProto& proto,
                               std::optional<std::span<const std::byte>> raw) {
   const std::string where = fmt::format("{}: tensor '{}'", model_.string(), proto.name());
+  if (const auto sub_byte = sub_byte_type(proto.data_type())) {
+    ir::Sizes sizes = sizes_of(proto, DType::u8, where);
+    const std::int64_t count = ir::element_count(sizes);
+    const ir::Tensor bytes = content(proto, DType::u8, {bytes_of(count, sub_byte->bits)}, raw,
+                                     fmt::format("{} ({} of {}, {} to a byte)", where, count,
+                                                 sub_byte->name, 8 / sub_byte->bits));
+    return one_to_a_byte(*sub_byte, std::move(sizes), bytes.as<std::uint8_t>());
+  }
   const DType dtype = element_type(proto.data_type(), where);
-  ir::Sizes sizes = sizes_of(proto, dtype, where);
+  return content(proto, dtype, sizes_of(proto, dtype, where), raw, where);
+}
+
+ir::Tensor TensorReader::content(const onnx::TensorProto& proto, DType dtype, ir::Sizes sizes,
+                                 std::optional<std::span<const std::byte>> raw,
+                                 const std::string& where) {
   if (proto.has_segment())
     throw Error(fmt::format("{}: segments are not supported", where), ErrorCode::unsupported);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL)

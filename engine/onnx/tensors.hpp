@@ -33,7 +33,8 @@ class TensorReader {
       : model_(std::move(model)), owner_(std::move(owner)), has_folder_(has_folder) {}
 
   /// The tensor with its bytes as a view of the mapped file where they are aligned, else one copy.
-  /// `raw` replaces raw_data where the caller took it out of the message.
+  /// `raw` replaces raw_data where the caller took it out of the message. Elements of 2 and 4 bits
+  /// become i8 or u8.
   ir::Tensor read(const onnx::TensorProto& proto,
                   std::optional<std::span<const std::byte>> raw = std::nullopt);
 
@@ -43,6 +44,9 @@ class TensorReader {
   }
 
  private:
+  /// The data, wherever they are, under the given type and extents.
+  ir::Tensor content(const onnx::TensorProto& proto, ir::DType dtype, ir::Sizes sizes,
+                     std::optional<std::span<const std::byte>> raw, const std::string& where);
   ir::Tensor external(const onnx::TensorProto& proto, ir::DType dtype, ir::Sizes sizes,
                       const std::string& where);
 

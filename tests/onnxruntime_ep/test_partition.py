@@ -60,6 +60,31 @@ class Partition(ProviderTest):
             np.testing.assert_allclose(found, sign((x @ weight).T), rtol=1e-5, atol=1e-5)
         self.assertEqual(nodes_by_provider(path, {"x": x, "c": np.array(True)})[NAME], 1)
 
+    def test_weights_of_few_bits(self):
+        """MatMulNBits is taken, a DequantizeLinear of int4 is not."""
+        value, random = helper.make_tensor_value_info, np.random.default_rng(6)
+        codes = random.integers(0, 256, (5, 2, 8)).astype(np.uint8)
+        scales = random.normal(size=(5, 2)).astype(np.float32)
+        whole = np.stack([codes & 15, codes >> 4], -1).reshape(5, 2, 16).astype(np.float32) - 8
+        weight = (whole * scales[:, :, None]).reshape(5, 32).T
+        integers = helper.make_tensor("i", TensorProto.INT4, [5, 3], random.integers(-8, 8, 15).tolist())
+        nodes = [helper.make_node("MatMulNBits", ["x", "b", "s"], ["m"], domain="com.microsoft", K=32, N=5, bits=4,
+                                  block_size=16),
+                 helper.make_node("DequantizeLinear", ["i", "half"], ["d"]),
+                 helper.make_node("MatMul", ["m", "d"], ["y"])]
+        graph = helper.make_graph(
+            nodes, "bits", [value("x", TensorProto.FLOAT, ["n", 32])], [value("y", TensorProto.FLOAT, ["n", 3])],
+            [numpy_helper.from_array(codes, "b"), numpy_helper.from_array(scales, "s"), integers,
+             numpy_helper.from_array(np.float32(0.5), "half")])
+        path = self.save(helper.make_model(graph, ir_version=10, opset_imports=[
+            helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]), "bits.onnx")
+        x = random.normal(size=(7, 32)).astype(np.float32)
+        expected = x @ weight @ (numpy_helper.to_array(integers).astype(np.float32) * 0.5)
+        np.testing.assert_allclose(session(path).run(None, {"x": x})[0], expected, rtol=0,
+                                   atol=1e-5 * np.abs(expected).max())
+        counts = nodes_by_provider(path, {"x": x})
+        self.assertEqual((counts[NAME], counts.get("CPUExecutionProvider", 0)), (1, 1))
+
     def test_unknown_rank(self):
         """A value without a shape is no scalar: its node stays with ONNX Runtime, the others do not."""
         value = helper.make_tensor_value_info
