@@ -36,21 +36,20 @@ void Buffer::write_async(std::span<const std::byte> data, size_t offset) {
 }
 
 void Buffer::read(std::span<std::byte> data, size_t offset) const {
-  queue_read(data, offset, true);
-}
-
-void Buffer::read_async(std::span<std::byte> data, size_t offset) const {
-  queue_read(data, offset, false);
-}
-
-void Buffer::queue_read(std::span<std::byte> data, size_t offset, bool wait) const {
   check_range("read", offset, data.size());
   if (data.empty()) return;
-  auto held = context_->queue().hold();
   const QueueHandle queue = context_->queue().handle();
-  if (wait) held.unlock();
-  check(clEnqueueReadBuffer(queue.get(), native(), wait ? CL_TRUE : CL_FALSE, offset, data.size(),
-                            data.data(), 0, nullptr, nullptr),
+  check(clEnqueueReadBuffer(queue.get(), native(), CL_TRUE, offset, data.size(), data.data(), 0,
+                            nullptr, nullptr),
+        fmt::format("read of {} bytes from the device", data.size()));
+}
+
+void Buffer::read_async(std::span<std::byte> data, Queue& queue, const EventHandle& point) const {
+  check_range("read", 0, data.size());
+  if (data.empty()) return;
+  const cl_event event = point.get();
+  check(clEnqueueReadBuffer(queue.native(), native(), CL_FALSE, 0, data.size(), data.data(), 1,
+                            &event, nullptr),
         fmt::format("read of {} bytes from the device", data.size()));
 }
 

@@ -13,6 +13,7 @@
 namespace bertcl::opencl {
 
 class Context;
+class Queue;
 
 /// Memory of one device, made by Context::allocate(). A default-made Buffer holds nothing, has size
 /// 0 and binds as a null pointer. Transfers go through the context's queue, in order with the
@@ -35,8 +36,9 @@ class Buffer {
   void write_async(std::span<const std::byte> data, size_t offset = 0);
   /// Waits for all work queued before, then copies to the host.
   void read(std::span<std::byte> data, size_t offset = 0) const;
-  /// Queues a copy to the host; `data` must live until Queue::finish(), after which it holds it.
-  void read_async(std::span<std::byte> data, size_t offset = 0) const;
+  /// Queues a copy to the host on another queue than the context's, once `point` is reached. `data`
+  /// must live until finish() of that queue, after which it holds it. A driver may wait for both.
+  void read_async(std::span<std::byte> data, Queue& queue, const EventHandle& point) const;
   /// Queues a copy of `bytes` bytes from `source` on the device.
   void copy_from(const Buffer& source, size_t bytes, size_t source_offset = 0, size_t offset = 0);
   /// Queues setting every byte to `pattern`.
@@ -69,7 +71,6 @@ class Buffer {
   friend Buffer retain(const std::shared_ptr<Context>&, _cl_mem*, std::string_view);
   Buffer(std::shared_ptr<Context> context, MemHandle mem, size_t bytes)
       : context_(std::move(context)), root_(mem), mem_(std::move(mem)), size_(bytes) {}
-  void queue_read(std::span<std::byte> data, size_t offset, bool wait) const;
   void check_range(const char* action, size_t offset, size_t bytes) const;
 
   std::shared_ptr<Context> context_;

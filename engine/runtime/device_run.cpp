@@ -93,7 +93,7 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
   });
   to_device_ = true;
   done_ = queue.mark();
-  queue_results();
+  executor_.end_run();
 }
 
 }  // namespace bertcl::runtime

@@ -45,8 +45,9 @@ class Executor {
   void try_launches();
   /// Enqueues all steps; nothing waits.
   void enqueue(const Tap& tap);
-  /// After the steps, and the reads of buffers of this executor: the end of the run, which begins.
+  /// After the steps, and copies of their results: the end of the run, which begins.
   void end_run();
+  const opencl::EventHandle& end() const { return end_; }
   /// Waits for that end, not for what was queued after it. Throws Error where the driver fails to.
   void wait();
   /// Set by kernels when an index was outside its table; empty if that cannot happen.

@@ -12,7 +12,6 @@
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
 #include "ir/input_role.hpp"
-#include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "ops/symbols.hpp"
 #include "plan/builder.hpp"
@@ -21,15 +20,6 @@
 namespace bertcl::runtime {
 
 namespace symbols = ops::symbols;
-
-Request::~Request() {
-  if (!results_) return;
-  // Of a run that nobody has finished: its reads may write on where they are not waited for.
-  if (opencl::process_is_ending())
-    new std::shared_ptr<Results>(std::move(results_));
-  else
-    plan_.context->queue().settle(std::move(results_));
-}
 
 void Request::bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const {
   sizes[symbols::batch] = packing.batch;
@@ -181,9 +171,9 @@ void Request::start(const Tensors& inputs, const OutputNames& wanted, const Tap&
 }
 
 void Request::enqueue(const Tap& tap) {
-  const auto held = plan_.context->queue().hold();  // so that no other run comes before the reads
+  const auto held = plan_.context->queue().hold();  // so that the run ends before another begins
   executor_.enqueue(tap);
-  queue_results();
+  executor_.end_run();
 }
 
 void Request::bind_and_upload(const Tensors& inputs) {
@@ -257,30 +247,42 @@ int Request::slot_of(const plan::Output& out) const {
   return packed_ ? packed_slot(out) : out.slot;
 }
 
-void Request::queue_results() {
-  results_ = std::make_shared<Results>();  // bind() has waited for what wrote the one before
+// Reads stand on a queue of their own: on the context's they would wait for the runs that were
+// started meanwhile, and queued by start() they would make it wait with drivers that copy to
+// pageable memory only when its content is there.
+Tensors Request::finish() {
+  // Where the device cannot be waited for, queued reads write here after this call has thrown.
+  struct Results {
+    Tensors outputs;
+    std::int32_t index_error = 0;
+  };
+  const auto results = std::make_shared<Results>();
   for (const plan::Output& out : plan_.outputs) {
     if (!is_wanted(out.name)) continue;
     const int slot = slot_of(out);
-    ir::Tensor& t = results_->outputs[out.name];
-    t = slot < 0 ? out.constant
+    results->outputs[out.name] =
+        slot < 0 ? out.constant
                  : ir::Tensor::zeros(plan_.slots[slot].type.dtype, executor_.shape(slot));
-    if (out.slot >= 0 && !t.bytes().empty()) executor_.buffer(slot).read_async(t.mutable_bytes());
   }
-  if (const opencl::Buffer& flag = executor_.index_error())
-    flag.read_async(std::as_writable_bytes(std::span(&results_->index_error, 1)));
-  executor_.end_run();
-}
-
-Tensors Request::finish() {
+  if (!reads_)
+    reads_ =
+        std::make_unique<opencl::Queue>(plan_.context->native(), plan_.context->native_device());
   try {
+    for (const plan::Output& out : plan_.outputs)
+      if (const auto t = results->outputs.find(out.name);
+          t != results->outputs.end() && out.slot >= 0)
+        executor_.buffer(slot_of(out))
+            .read_async(t->second.mutable_bytes(), *reads_, executor_.end());
+    if (const opencl::Buffer& flag = executor_.index_error())
+      flag.read_async(std::as_writable_bytes(std::span(&results->index_error, 1)), *reads_,
+                      executor_.end());
     executor_.wait();
+    reads_->finish();
   } catch (...) {
-    plan_.context->queue().settle(results_);
+    reads_->settle(results);
     throw;
   }
   unfinished_ = false;
-  const std::shared_ptr<Results> results = std::move(results_);
   if (results->index_error != 0) {
     executor_.index_error().fill(0);
     throw Error(

@@ -32,7 +32,6 @@ class Request {
       : plan_(plan),
         drop_padding_(options.drop_padding),
         executor_(plan, options.record, options.max_memory, arenas) {}
-  ~Request();
 
   /// Queues a run. Another one that nobody has finished is waited for.
   void start(const Tensors& inputs, const OutputNames& wanted, const Tap& tap);
@@ -60,14 +59,8 @@ class Request {
   void bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const;
   /// [batch, seq] of the rows that are packed; empty where the model does not pack.
   std::optional<ir::Sizes> packed_rows(const Shapes& inputs, const ir::Bindings& sizes) const;
-  /// On the host.
-  struct Results {
-    Tensors outputs;
-    std::int32_t index_error = 0;
-  };
   void begin(const OutputNames& wanted);
   void enqueue(const Tap& tap);
-  void queue_results();
   int slot_of(const plan::Output& out) const;
   void bind(const ops::Packing& packing, ir::Bindings sizes);
   void bind_and_upload(const Tensors& inputs);
@@ -81,8 +74,8 @@ class Request {
 
   plan::Plan& plan_;
   const bool drop_padding_;
-  std::shared_ptr<Results> results_;  // what queued reads write; it stays until these have ended
   Executor executor_;
+  std::unique_ptr<opencl::Queue> reads_;  // of results, which wait for no later run; by finish()
   RunStatistics statistics_;
   OutputNames wanted_;                     // of the run; empty: all
   std::vector<std::int32_t> seq_offsets_;  // of a run of sequences
