@@ -15,6 +15,10 @@ namespace bertcl::serve {
 
 using Clock = std::chrono::steady_clock;
 
+bool is_of_request(const Error& error) {
+  return error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::invalid_file;
+}
+
 /// Its values are written by the executors that run its sequences, each its own.
 struct Batcher::Request {
   std::vector<Sequence> sequences;
@@ -212,6 +216,10 @@ void Batcher::run_together(std::span<Item> items) {
       for (std::size_t i = 0; i < items.size(); ++i)
         items[i].request->values[items[i].index] = std::move(values[i]);
     }
+  } catch (const Error& error) {
+    // The tensors of a client that the model refuses have not reached the device.
+    if (!items.front().is_work() || !is_of_request(error)) report(items, clock.seconds(), true);
+    throw;
   } catch (...) {
     report(items, clock.seconds(), true);
     throw;

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "bertcl/error.hpp"
+
 namespace bertcl::serve {
 
 /// Tokens of a text or a pair, special tokens included.
@@ -37,6 +39,9 @@ struct QueueFull : std::runtime_error {
 struct Draining : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// Whose fault an error is: that of what a client sent.
+bool is_of_request(const Error& error);
 
 /// What metrics count of work that is not made of sequences.
 struct WorkSize {

@@ -85,11 +85,6 @@ bool has_tei_statuses(std::string_view path) {
   return !is_openai(path) && !path.starts_with("/v2");
 }
 
-/// Whose fault an error is.
-bool is_of_request(const Error& error) {
-  return error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::invalid_file;
-}
-
 }  // namespace
 
 nlohmann::json parse_body(std::string_view text, int status) {

@@ -66,6 +66,23 @@ TEST(Health, RequestsThatFailByTheirOwnFaultDoNotTakeOthersAway) {
   EXPECT_EQ(get(service, "/v2/health/live"), 200);
 }
 
+TEST(Health, TensorsThatTheModelRefusesAreNoFailuresOfTheDevice) {
+  int failed = 0;
+  TestService service(
+      {.batcher = {.on_batch = [&](const BatchDone& done) { failed += done.failed ? 1 : 0; }}});
+  Model& model = *service.service().models().front();
+  const auto run = [&](ErrorCode code) {
+    Batcher::Ticket ticket = model.batcher().submit([&] { throw Error("no", code); }, 1, {});
+    EXPECT_THROW(ticket.get(), Error);
+  };
+  for (int i = 0; i < BatchHealth::kSuspicious; ++i) run(ErrorCode::invalid_argument);
+  EXPECT_FALSE(model.is_suspicious());
+  for (int i = 0; i < BatchHealth::kSuspicious; ++i) run(ErrorCode::device);
+  run(ErrorCode::invalid_argument);
+  EXPECT_TRUE(model.is_suspicious()) << "they do not tell that the device is back";
+  EXPECT_EQ(failed, BatchHealth::kSuspicious);
+}
+
 // openai's clients and outlier detection of proxies take 4xx for a fault of the request.
 TEST(Health, ADeviceThatFailsIsAFaultOfTheServer) {
   TestService service({.models = {"vectors", "score"}});
