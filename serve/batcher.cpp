@@ -59,6 +59,10 @@ bool Batcher::Ticket::wait_for(std::chrono::milliseconds time) const {
   return values_.wait_for(time) == std::future_status::ready;
 }
 
+bool Batcher::Ticket::wait_until(Clock::time_point time) const {
+  return values_.wait_until(time) == std::future_status::ready;
+}
+
 std::vector<Values> Batcher::Ticket::get() { return values_.get(); }
 
 Batcher::Batcher(RunFn run, BatcherOptions options)
@@ -82,6 +86,11 @@ void Batcher::drain() {
 Batcher::Depth Batcher::depth() const {
   const std::lock_guard lock(mutex_);
   return depth_;
+}
+
+Clock::time_point Batcher::oldest_run() const {
+  const std::lock_guard lock(mutex_);
+  return runs_.empty() ? Clock::time_point::max() : *runs_.begin();
 }
 
 Batcher::Ticket Batcher::submit(std::vector<Sequence> sequences) {
@@ -203,29 +212,44 @@ void Batcher::run(std::vector<Item>& items) {
 
 void Batcher::run_together(std::span<Item> items) {
   const Stopwatch clock;
+  const auto run = [&] {
+    const std::lock_guard lock(mutex_);
+    return runs_.insert(Clock::now());
+  }();
+  const auto ended = [&] {
+    const std::lock_guard lock(mutex_);
+    runs_.erase(run);
+  };
   try {
-    if (items.front().is_work()) {
-      items.front().request->work();
-    } else {
-      std::vector<const Sequence*> sequences;
-      for (const Item& item : items) sequences.push_back(&item.sequence());
-      std::vector<Values> values = run_(sequences);
-      if (values.size() != items.size())
-        throw std::logic_error(
-            fmt::format("the model gave {} results for {} sequences", values.size(), items.size()));
-      for (std::size_t i = 0; i < items.size(); ++i)
-        items[i].request->values[items[i].index] = std::move(values[i]);
-    }
+    perform(items);
+    ended();
   } catch (const Error& error) {
+    ended();
     // The tensors of a client that the model refuses have not reached the device.
     if (!items.front().is_work() || !is_of_request(error)) report(items, clock.seconds(), true);
     throw;
   } catch (...) {
+    ended();
     report(items, clock.seconds(), true);
     throw;
   }
   report(items, clock.seconds(), false);
   for (const Item& item : items) item.request->finish_one();
+}
+
+void Batcher::perform(std::span<Item> items) {
+  if (items.front().is_work()) {
+    items.front().request->work();
+    return;
+  }
+  std::vector<const Sequence*> sequences;
+  for (const Item& item : items) sequences.push_back(&item.sequence());
+  std::vector<Values> values = run_(sequences);
+  if (values.size() != items.size())
+    throw std::logic_error(
+        fmt::format("the model gave {} results for {} sequences", values.size(), items.size()));
+  for (std::size_t i = 0; i < items.size(); ++i)
+    items[i].request->values[items[i].index] = std::move(values[i]);
 }
 
 void Batcher::report(std::span<const Item> items, double seconds, bool failed) const {

@@ -10,6 +10,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <thread>
@@ -81,6 +82,7 @@ class Batcher {
     ~Ticket();
     /// False where the values are not there after `time`.
     bool wait_for(std::chrono::milliseconds time) const;
+    bool wait_until(std::chrono::steady_clock::time_point time) const;
     /// Values of all sequences, in their order; once. Throws what the run threw.
     std::vector<Values> get();
 
@@ -110,6 +112,8 @@ class Batcher {
     std::size_t requests = 0, tokens = 0;
   };
   Depth depth() const;
+  /// When the oldest of the batches in flight began; time_point::max() if there is none.
+  std::chrono::steady_clock::time_point oldest_run() const;
   const BatcherOptions& options() const { return options_; }
 
  private:
@@ -131,6 +135,7 @@ class Batcher {
   std::vector<Item> take();  // under mutex_
   void run(std::vector<Item>& items);
   void run_together(std::span<Item> items);
+  void perform(std::span<Item> items);
   void report(std::span<const Item> items, double seconds, bool failed) const;
 
   const RunFn run_;
@@ -139,6 +144,7 @@ class Batcher {
   std::condition_variable changed_;
   std::deque<Item> items_;
   Depth depth_;
+  std::multiset<std::chrono::steady_clock::time_point> runs_;  // begins of those in flight
   bool closed_ = false;
   std::vector<std::thread> executors_;
 };

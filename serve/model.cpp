@@ -14,8 +14,6 @@
 namespace bertcl::serve {
 namespace {
 
-constexpr std::chrono::seconds kProbe{2};  // to wait for a probe batch: probes of health take 5 s
-
 /// A batch without padding.
 struct Packed {
   std::vector<std::int64_t> ids, types, offsets{0};
@@ -152,15 +150,34 @@ void Model::warm_up() {
   if (!setup_.head.outputs.empty()) submit_probe().get();
 }
 
-std::optional<BatchHealth::Clock::duration> Model::failing() {
+void Model::start_probe() {
+  if (!is_suspicious() || setup_.head.outputs.empty()) return;
+  const std::lock_guard lock(probe_mutex_);
+  if (probe_ && !probe_->wait_for(std::chrono::milliseconds(0))) return;
+  try {
+    probe_ = std::make_shared<const Batcher::Ticket>(submit_probe());
+  } catch (const std::exception&) {  // the queue is full, or closed
+    probe_ = nullptr;
+  }
+}
+
+std::optional<BatchHealth::Clock::duration> Model::failing(std::chrono::milliseconds longest,
+                                                           BatchHealth::Clock::time_point until) {
+  using Clock = BatchHealth::Clock;
+  const Batcher* hidden = loaded_;
+  const auto begin =
+      std::min(batcher_->oldest_run(), hidden ? hidden->oldest_run() : Clock::time_point::max());
+  if (begin < Clock::now() - longest) return Clock::now() - begin;
   const auto since = health_.failing_since();
   if (!since || setup_.head.outputs.empty()) return std::nullopt;
-  try {
-    submit_probe().wait_for(kProbe);
-  } catch (const std::exception&) {  // the queue is full, or closed
-  }
+  start_probe();
+  const auto probe = [&] {
+    const std::lock_guard lock(probe_mutex_);
+    return probe_;
+  }();
+  if (probe) probe->wait_until(until);
   if (!health_.failing_since()) return std::nullopt;
-  return BatchHealth::Clock::now() - *since;
+  return Clock::now() - *since;
 }
 
 }  // namespace bertcl::serve

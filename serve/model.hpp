@@ -67,6 +67,8 @@ RunFn run_of(std::shared_ptr<runtime::Session> session, Head head);
 
 class Model {
  public:
+  static constexpr std::chrono::seconds kProbe{2};  // to wait for one: probes of health take 5 s
+
   Model(ModelSetup setup, BatcherOptions options);
 
   const ModelSetup& setup() const { return setup_; }
@@ -80,9 +82,14 @@ class Model {
   void drain();
   /// Runs two sequences, so that kernels are built before the first request.
   void warm_up();
-  /// How long each batch has failed, where several did and a probe batch does, too. Models whose
-  /// head is not known have no probe batch.
-  std::optional<BatchHealth::Clock::duration> failing();
+  /// Where several batches failed: starts a probe batch unless one is in flight. Models whose head
+  /// is not known have none.
+  void start_probe();
+  /// How long each batch has failed, where several did and a probe batch has not run by `until`;
+  /// or how long a batch has run, where that is more than `longest`: the device hangs.
+  std::optional<BatchHealth::Clock::duration> failing(
+      std::chrono::milliseconds longest,
+      BatchHealth::Clock::time_point until = BatchHealth::Clock::now() + kProbe);
   /// The same by the batches that have run, without a probe.
   bool is_suspicious() const { return health_.failing_since().has_value(); }
 
@@ -98,6 +105,8 @@ class Model {
   std::mutex mutex_;
   std::unique_ptr<Batcher> hidden_states_;
   std::atomic<const Batcher*> loaded_ = nullptr;  // it, for those who do not wait for its load
+  std::mutex probe_mutex_;
+  std::shared_ptr<const Batcher::Ticket> probe_;  // shared by all who ask for health
 };
 
 /// A float output [batch, seq, hidden] that names its role, else the only one of that shape; "" if

@@ -67,7 +67,7 @@ Reply model_route(Context& context) {
 
 Reply model_ready_route(Context& context) {
   Model& model = named_model(context);
-  const bool is_ready = !model.failing();
+  const bool is_ready = !model.failing(context.service.options().timeout);
   const Json ready = {{"name", model.setup().name}, {"ready", is_ready}};
   return {is_ready ? 200 : 503, dump(ready)};
 }

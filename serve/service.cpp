@@ -85,6 +85,13 @@ bool has_tei_statuses(std::string_view path) {
   return !is_openai(path) && !path.starts_with("/v2");
 }
 
+/// Why no request is answered in a state; "" if they are.
+std::string reason_of(Service::State state) {
+  return state == Service::State::loading    ? "models are being loaded"
+         : state == Service::State::draining ? "the server is shutting down"
+                                             : "";
+}
+
 }  // namespace
 
 nlohmann::json parse_body(std::string_view text, int status) {
@@ -213,13 +220,21 @@ void Service::drain() {
 }
 
 std::string Service::unavailable() const {
-  if (state_ == State::loading) return "models are being loaded";
-  if (state_ == State::draining) return "the server is shutting down";
-  for (const auto& model : models_)
-    if (const auto time = model->failing())
-      return fmt::format("all batches of the model '{}' have failed for {} s", model->setup().name,
-                         std::chrono::duration_cast<std::chrono::seconds>(*time).count());
+  if (const std::string why = reason_of(state_); !why.empty()) return why;
+  for (const auto& [name, time] : failing())
+    return fmt::format("all batches of the model '{}' have failed for {} s", name,
+                       std::chrono::duration_cast<std::chrono::seconds>(time).count());
   return "";
+}
+
+std::vector<std::pair<std::string, std::chrono::nanoseconds>> Service::failing() const {
+  for (const auto& model : models_) model->start_probe();
+  const auto until = std::chrono::steady_clock::now() + Model::kProbe;
+  std::vector<std::pair<std::string, std::chrono::nanoseconds>> found;
+  for (const auto& model : models_)
+    if (const auto time = model->failing(options_.timeout, until))
+      found.emplace_back(model->setup().name, *time);
+  return found;
 }
 
 bool Service::is_suspicious(std::string_view name) const {
@@ -230,10 +245,8 @@ bool Service::is_suspicious(std::string_view name) const {
 
 bool Service::is_live() const {
   if (state_ != State::ready) return true;
-  return std::ranges::none_of(models_, [&](const auto& model) {
-    const auto time = model->failing();
-    return time && *time >= options_.failing;
-  });
+  return std::ranges::none_of(failing(),
+                              [&](const auto& one) { return one.second >= options_.failing; });
 }
 
 Model& Service::model(std::string_view name) const {
@@ -302,7 +315,8 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
     const std::string allowed = fmt::format("{}", fmt::join(methods, ", "));
     throw HttpError(405, "Validation", call.path + " takes " + allowed, {{"Allow", allowed}});
   }
-  if (state_ != State::ready && !found->when_down) throw HttpError(503, "Unhealthy", unavailable());
+  if (const std::string why = reason_of(state_); !why.empty() && !found->when_down)
+    throw HttpError(503, "Unhealthy", why);
   Context context{*this, call, record, std::move(arguments)};
   auto share = wait_for(context, [&](std::chrono::milliseconds time) {
     return budget_.take(call.body.size(), time);

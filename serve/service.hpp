@@ -132,6 +132,8 @@ class Service {
 
  private:
   Reply dispatch(const Call& call, RequestRecord& record);
+  /// Models whose batches fail or hang, and for how long.
+  std::vector<std::pair<std::string, std::chrono::nanoseconds>> failing() const;
   /// True for a model whose last batches failed.
   bool is_suspicious(std::string_view name) const;
 

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <future>
+#include <thread>
+
 #include "bertcl/error.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/failing_opencl.hpp"
@@ -81,6 +85,61 @@ TEST(Health, TensorsThatTheModelRefusesAreNoFailuresOfTheDevice) {
   run(ErrorCode::invalid_argument);
   EXPECT_TRUE(model.is_suspicious()) << "they do not tell that the device is back";
   EXPECT_EQ(failed, BatchHealth::kSuspicious);
+}
+
+/// Work that an executor does until it is released.
+class Held {
+ public:
+  explicit Held(Batcher& batcher)
+      : ticket_(batcher.submit([ended = release_.get_future().share()] { ended.wait(); }, 1, {})) {
+    while (batcher.oldest_run() > BatchHealth::Clock::now()) std::this_thread::yield();
+  }
+  void release() {
+    release_.set_value();
+    ticket_.get();
+  }
+
+ private:
+  std::promise<void> release_;
+  Batcher::Ticket ticket_;
+};
+
+TEST(Health, ADeviceThatHangsIsNotLive) {
+  TestService service(
+      {.service = {.timeout = std::chrono::seconds(1), .failing = std::chrono::seconds(1)}});
+  Held held(service.service().models().front()->batcher());
+  for (const char* path : {"/health", "/v2/models/vectors/ready", "/v2/health/live"})
+    EXPECT_EQ(get(service, path), 200) << path << ": a long batch";
+  std::this_thread::sleep_for(std::chrono::milliseconds(1010));
+  for (const char* path : {"/health", "/v2/models/vectors/ready", "/v2/health/live"})
+    EXPECT_EQ(get(service, path), 503) << path;
+  held.release();
+  for (const char* path : {"/health", "/v2/models/vectors/ready", "/v2/health/live"})
+    EXPECT_EQ(get(service, path), 200) << path;
+}
+
+// Health needs no key: whoever asks for it must not fill the queue.
+TEST(Health, AProbeBatchIsSharedByAllWhoAsk) {
+  TestService service;
+  Model& model = *service.service().models().front();
+  {
+    const LostDevice lost;
+    for (int i = 0; i < BatchHealth::kSuspicious; ++i) EXPECT_EQ(embed(service), 424);
+  }
+  Held held(model.batcher());
+  std::vector<std::future<std::string>> asked;
+  for (int i = 0; i < 4; ++i)
+    asked.push_back(
+        std::async(std::launch::async, [&] { return service.service().unavailable(); }));
+  std::size_t most = 0;
+  for (std::future<std::string>& one : asked) {
+    while (one.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+      most = std::max(most, model.depth().requests);
+    EXPECT_THAT(one.get(), HasSubstr("have failed for"));
+  }
+  EXPECT_EQ(most, 1u);
+  held.release();
+  EXPECT_EQ(service.service().unavailable(), "") << "the device is back";
 }
 
 // openai's clients and outlier detection of proxies take 4xx for a fault of the request.
