@@ -28,7 +28,13 @@ std::string plain(std::string text) {
 
 /// What orchestrators and Prometheus ask for all the time.
 bool is_probe(const std::string& route) {
-  const auto probes = {"/health", "/ping", "/metrics", "/v2/health/live", "/v2/health/ready"};
+  const auto probes = {"/health",
+                       "/ping",
+                       "/metrics",
+                       "/v2/health/live",
+                       "/v2/health/ready",
+                       "/v2/models/{}/ready",
+                       "/v2/models/{}/versions/{}/ready"};
   return std::find(probes.begin(), probes.end(), route) != probes.end();
 }
 
@@ -72,6 +78,7 @@ std::string log_text(const Answered& answered) {
                                  answered.status, 1000 * answered.seconds);
   if (record.texts > 0) line += fmt::format(" {} texts {} tokens", record.texts, record.tokens);
   if (!record.model.empty()) line += ' ' + plain(record.model);
+  if (!answered.id.empty()) line += " id=" + plain(answered.id);
   if (!record.error.empty()) line += ": " + plain(record.error);
   return line;
 }

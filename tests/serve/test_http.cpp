@@ -160,6 +160,8 @@ TEST(ServerHttp, RequestsKeepTheIdThatAProxyGaveThem) {
   EXPECT_EQ(line(0)["id"], "7f3a-b");
   EXPECT_FALSE(line(1).contains("id"));
   EXPECT_EQ(line(0)["level"], "info");
+  EXPECT_THAT(log_text(server.answered()[0]), HasSubstr(" id=7f3a-b"));
+  EXPECT_THAT(log_text(server.answered()[1]), Not(HasSubstr("id=")));
 }
 
 TEST(ServerHttp, ProbesNeedNotBeLogged) {
@@ -172,8 +174,8 @@ TEST(ServerHttp, ProbesNeedNotBeLogged) {
   };
   EXPECT_EQ(levels("/embed", 200), "all requests ");
   EXPECT_EQ(levels("/embed", 413), "all requests errors ");
-  for (const char* route :
-       {"/health", "/ping", "/metrics", "/v2/health/live", "/v2/health/ready"}) {
+  for (const char* route : {"/health", "/ping", "/metrics", "/v2/health/live", "/v2/health/ready",
+                            "/v2/models/{}/ready", "/v2/models/{}/versions/{}/ready"}) {
     EXPECT_EQ(levels(route, 200), "all ");
     EXPECT_EQ(levels(route, 503), "all requests errors ");
   }
