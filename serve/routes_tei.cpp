@@ -154,7 +154,7 @@ Reply root_route(Context& context) {
   if (object && inputs->find("question")) return answer_route(context);
   if (object && inputs->find("source_sentence")) return similarity_route(context);
   if (body.find("question")) return answer_route(context);
-  if (body.find("texts")) return rerank_route(context);
+  if (body.find("texts") || body.find("documents")) return rerank_route(context);
   const Model& model = context.service.model_for(
       context, {Kind::embedding, Kind::classifier, Kind::reranker}, model_named(body));
   return model.setup().kind == Kind::embedding ? embed_route(context) : predict_route(context);

@@ -73,6 +73,9 @@ TEST(RerankRoutes, ErrorsHaveTheMessageOfCohere) {
 TEST(RerankRoutes, SageMakerAsksAtItsOwnRoute) {
   const json body = {{"query", "Who?"}, {"texts", kDocuments}};
   EXPECT_EQ(reranker().post("/invocations", body), reranker().post("/rerank", body));
+  for (const char* path : {"/", "/invocations"})
+    EXPECT_EQ(reranker().post(path, kRerankBody)["results"],
+              reranker().post("/rerank", kRerankBody)["results"]);
 }
 
 TEST(RerankRoutes, WhatCannotBeRankedIsRefused) {
