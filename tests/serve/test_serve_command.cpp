@@ -139,9 +139,13 @@ TEST_F(ServeCommand, AModelOfTheEnvironmentMayHaveAName) {
   const auto refused = [&](const std::string& variable) {
     return refusal(run_bertcl({"serve", "--port", "0"}, {{"BERTCL_MODEL", variable}}));
   };
-  EXPECT_THAT(
-      refused("tiny=" + this->path("none.onnx")),
-      HasSubstr("BERTCL_MODEL names " + this->path("none.onnx") + ", which does not exist"));
+  const std::string none = this->path("none.onnx");
+  EXPECT_THAT(refused("tiny=" + none),
+              HasSubstr("BERTCL_MODEL is 'tiny=" + none + "': neither it nor " + none + " exists"));
+  EXPECT_THAT(refused(none), HasSubstr("BERTCL_MODEL names " + none + ", which does not exist"));
+  for (const std::string& variable : {"=" + path, std::string("tiny=")})
+    EXPECT_THAT(refused(variable),
+                HasSubstr("BERTCL_MODEL is '" + variable + "', expected a path or NAME=PATH"));
 }
 
 TEST_F(ServeCommand, BatchesOnACpuGrowWithItsCores) {

@@ -15,16 +15,21 @@ namespace fs = std::filesystem;
 fs::path find_default_model() {
   std::error_code failure;
   if (const char* named = std::getenv("BERTCL_MODEL"); named && *named) {
-    std::string file = named;
-    fs::file_status status = fs::status(file, failure);
-    if (const auto name = file.find('='); !fs::exists(status) && name != std::string::npos) {
-      file.erase(0, name + 1);
+    const std::string whole = named;
+    fs::file_status status = fs::status(whole, failure);
+    if (fs::exists(status)) return whole;
+    if (const auto equals = whole.find('='); equals != std::string::npos) {
+      const std::string file = whole.substr(equals + 1);
+      if (equals == 0 || file.empty())
+        fail("BERTCL_MODEL is '{}', expected a path or NAME=PATH", whole);
       status = fs::status(file, failure);
+      if (fs::exists(status)) return file;
+      if (status.type() == fs::file_type::not_found)
+        fail("BERTCL_MODEL is '{}': neither it nor {} exists", whole, file);
     }
-    if (fs::exists(status)) return file;
     if (status.type() == fs::file_type::not_found)
-      fail("BERTCL_MODEL names {}, which does not exist", file);
-    fail("BERTCL_MODEL names {}: {}", file, failure.message());
+      fail("BERTCL_MODEL names {}, which does not exist", whole);
+    fail("BERTCL_MODEL names {}: {}", whole, failure.message());
   }
   const fs::path program = fs::read_symlink("/proc/self/exe", failure).parent_path();
   for (const fs::path& start : {program, fs::current_path(failure)}) {
