@@ -70,9 +70,9 @@ class SentenceTransformer:
                inputs: str | Sequence[str] | None = None):
         """float32 [sentences, dimensions], or [dimensions] of one string; a list of arrays without
         convert_to_numpy. output_value, precision and convert_to_tensor take their defaults only; the device is chosen
-        at construction. inputs: another name of sentences, that of sentence-transformers 6. Sentences of similar length run together, `batch_size` at most and batch_tokens tokens;
-        the vector of a sentence does not depend on those beside it. One without tokens, of a tokenizer that adds
-        none, is 0."""
+        at construction. inputs: another name of sentences, that of sentence-transformers 6. Sentences of similar length
+        run together, `batch_size` at most and batch_tokens tokens; the vector of a sentence does not depend on those
+        beside it. One without tokens, of a tokenizer that adds none, is 0."""
         check_batch_size(batch_size)
         no_tensors(convert_to_tensor)
         for name, value, only in (("output_value", output_value, "sentence_embedding"),
