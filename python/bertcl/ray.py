@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 from collections.abc import Sequence
 
@@ -142,9 +143,8 @@ def _use_what_is_assigned():
     how many, and AMD's OpenCL does not read the variable that Ray sets for its GPUs."""
     if not ray.is_initialized() or ray.get_runtime_context().worker.mode != ray.WORKER_MODE:
         return
-    cpus = int(ray.get_runtime_context().get_assigned_resources().get("CPU", 0))
-    if cpus >= 1:
-        os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", str(cpus))
+    if cpus := ray.get_runtime_context().get_assigned_resources().get("CPU"):
+        os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", str(math.ceil(cpus)))  # one of half a core has a thread
     if gpus := os.environ.get("HIP_VISIBLE_DEVICES"):
         os.environ.setdefault("GPU_DEVICE_ORDINAL", gpus)
 

@@ -140,6 +140,13 @@ def serve_picky_worker():
     return found
 
 
+@ray.remote
+def threads_of_worker():
+    os.environ.pop("POCL_MAX_PTHREAD_COUNT", None)
+    bertcl.ray._use_what_is_assigned()
+    return os.environ.get("POCL_MAX_PTHREAD_COUNT")
+
+
 def error_of(action):
     try:
         action()
@@ -157,6 +164,7 @@ def main(encoder, results):
     found = {"answers": lose_a_node(cluster, victim, rows), "vectors": embed(encoder, rows)}
     found["served"], found["refused"] = serve_answers(rows)
     found["picky"] = serve_picky_worker()
+    found["threads"] = [ray.get(threads_of_worker.options(num_cpus=cpus).remote()) for cpus in (0.5, 1.5, 0)]
     found["errors"] = {
         "task": error_of(lambda: bertcl.ray.deployment(QA_MODEL, "classfy")),
         "batch_size": error_of(lambda: bertcl.ray.map_texts(None, bertcl.ray.Embed, batch_size=0)),

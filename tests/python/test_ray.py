@@ -43,6 +43,7 @@ class RayTest(unittest.TestCase):
 
     def test_a_worker_takes_the_cores_that_are_its_own(self):
         self.assertEqual(self.seen["answers"]["threads"], ["1"])
+        self.assertEqual(self.seen["threads"], ["1", "2", None], "of 0.5, 1.5 and no core")
 
     def test_vectors_are_those_of_one_process(self):
         self.assertEqual(self.seen["vectors"]["different_bits"], 0)
