@@ -244,8 +244,10 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
                                              "0",
                                              "--prompt",
                                              "query: "};
-  EXPECT_THAT(refusal(run_bertcl(prompted)),
-              HasSubstr("--prompt \"query: \" would be for all models of vectors (a, b)"));
+  EXPECT_THAT(
+      refusal(run_bertcl(prompted)),
+      HasSubstr(
+          "--prompt \"query: \" applies to one embedding model, but several are served (a, b)"));
   std::filesystem::create_symlink("loop", path("loop"));
   EXPECT_THAT(refusal(run_bertcl({"serve", path("loop"), "--port", "0"})),
               HasSubstr("loop: cannot open: Too many levels"));

@@ -168,10 +168,10 @@ void check_shared_prompt(const std::vector<std::unique_ptr<serve::Model>>& model
   for (const auto& model : models)
     if (model->setup().kind == serve::Kind::embedding) names.push_back(model->setup().name);
   if (names.size() > 1)
-    throw Error(
-        fmt::format("--prompt \"{}\" would be for all models of vectors ({}); start a server "
-                    "for each, or name prompts in requests (prompt_name)",
-                    prompt, fmt::join(names, ", ")));
+    throw Error(fmt::format(
+        "--prompt \"{}\" applies to one embedding model, but several are served ({}); start a "
+        "server for each, or name prompts in requests (prompt_name)",
+        prompt, fmt::join(names, ", ")));
 }
 
 std::vector<std::unique_ptr<serve::Model>> load_models(const std::vector<NamedModel>& named,
@@ -289,7 +289,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
            "Maximum bytes of a request");
   positive(command, "--timeout", options.timeout, "Seconds until a request without a result fails");
   in_range(command, "--keep-alive", server.keep_alive_seconds, 1, 86400,
-           "Seconds until an idle connection is closed; more than a proxy keeps its own");
+           "Seconds until an idle connection is closed; set it above the proxy's idle timeout");
   command.add_flag("--json-logs", options.json_logs,
                    "Requests and messages as JSON lines on standard error");
   one_of(command.add_option("--log", options.log_level,
