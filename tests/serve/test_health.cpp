@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bertcl/error.hpp"
+#include "serve/inputs.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/failing_opencl.hpp"
 
@@ -140,6 +141,20 @@ TEST(Health, AProbeBatchIsSharedByAllWhoAsk) {
   EXPECT_EQ(most, 1u);
   held.release();
   EXPECT_EQ(service.service().unavailable(), "") << "the device is back";
+}
+
+TEST(Health, WhatARequestWaitedBeforeItsTokensRunCountsForItsTimeout) {
+  TestService service({.service = {.timeout = std::chrono::seconds(5)}});
+  Model& model = *service.service().models().front();
+  Held held(model.hidden_states());
+  const Call call{"POST", "/embed_all", ""};
+  RequestRecord record;
+  Context context{service.service(), call, record};
+  context.begin -= std::chrono::seconds(5);
+  const auto before = BatchHealth::Clock::now();
+  EXPECT_THROW(embed_tokens(context, model, {{{"a"}}, "", {}, {}, {}}), HttpError);
+  EXPECT_LT(BatchHealth::Clock::now() - before, std::chrono::seconds(3));
+  held.release();
 }
 
 // openai's clients and outlier detection of proxies take 4xx for a fault of the request.
