@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * evaluate MODEL DATA OUTPUT: quantizes a question-answering model on the questions of a SQuAD
- * file, and prints the scores of both models as JSON. The tokenizer's files lie beside MODEL;
- * bertcl_quantize() copies them to OUTPUT's folder.
+ * file, and prints the scores of both models as JSON. The vocabulary lies beside MODEL.
  */
 #include <bertcl/bertcl.h>
 #include <stdio.h>
+#include <string.h>
 
 static int fail(void) {
   fprintf(stderr, "%s\n", bertcl_last_error());
@@ -18,8 +18,9 @@ static int show(void* user, const char* what, int64_t done, int64_t total) {
   return 0;
 }
 
-static int score(const char* model, const char* data) {
-  const bertcl_evaluate_options options = {.size = sizeof(options), .progress = show};
+static int score(const char* model, const char* data, const char* vocabulary) {
+  const bertcl_evaluate_options options = {
+      .size = sizeof(options), .vocabulary = vocabulary, .progress = show};
   bertcl_session* session = NULL;
   char* report = NULL;
   int status = 0;
@@ -39,7 +40,11 @@ int main(int count, char** arguments) {
     return 2;
   }
   const char *model = arguments[1], *data = arguments[2], *output = arguments[3];
+  char vocabulary[4096];
+  const char* slash = strrchr(model, '/');
+  snprintf(vocabulary, sizeof(vocabulary), "%.*svocab.txt", slash ? (int)(slash + 1 - model) : 0,
+           model);
   const bertcl_quantize_options options = {.size = sizeof(options), .progress = show};
   if (bertcl_quantize(model, output, data, &options, NULL) != BERTCL_OK) return fail();
-  return score(model, data) | score(output, data);
+  return score(model, data, vocabulary) | score(output, data, vocabulary);
 }
