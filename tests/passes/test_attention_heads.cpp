@@ -33,12 +33,11 @@ TEST(AttentionHeads, RotaryPositions) {
                                        "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)",
                                        tables_of_place + turned("qt", "qrot") +
                                            "  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt)");
-  EXPECT_REWRITE(
-      find_attention(), rotated,
-      R"(graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+  EXPECT_REWRITE(find_attention(), rotated,
+                 R"(graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
   %k: f32[batch, seq, 8] = Neg(%q)
 )" + tables_of_place +
-          R"(  %r: f32[batch, seq, 8] = rotary(%q, %cos, %sin) {heads = 2}
+                     R"(  %r: f32[batch, seq, 8] = rotary(%q, %cos, %sin) {heads = 2}
   %y: f32[batch, seq, 8] = attention(%r, %k, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
   return %y
 })");
@@ -57,11 +56,10 @@ TEST(AttentionHeads, RotaryPositionsOfEachSequence) {
   };
   const std::string each = "batch, 1, seq, 4", all = "1, 1, seq, 4";
   for (const std::string& tables : {each, all})
-    EXPECT_REWRITE(
-        find_attention(), rotated(tables, tables),
-        "graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: "
-        "i64[batch, seq], %cos: f32[" +
-            tables + "], %sin: f32[" + tables + R"(]) {
+    EXPECT_REWRITE(find_attention(), rotated(tables, tables),
+                   "graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: "
+                   "i64[batch, seq], %cos: f32[" +
+                       tables + "], %sin: f32[" + tables + R"(]) {
   %k: f32[batch, seq, 8] = Neg(%q)
   %r: f32[batch, seq, 8] = rotary(%q, %cos, %sin) {heads = 2}
   %y: f32[batch, seq, 8] = attention(%r, %k, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
@@ -91,13 +89,11 @@ TEST(AttentionHeads, RotaryPositionsBeforeTheTranspose) {
   %sinr: f32[1, seq, 1, 4] = Unsqueeze(%rows) {axes = [2]}
 )" + turned("kr", "krot", "seq, 2", "cosr", "sinr") +
           "  %kt: f32[batch, 2, 4, seq] = Transpose(%krot)");
-  EXPECT_REWRITE(
-      find_attention(), rotated,
-      R"(graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+  EXPECT_REWRITE(find_attention(), rotated,
+                 R"(graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
   %k: f32[batch, seq, 8] = Neg(%q)
-)" + sizes +
-          sines +
-          R"(  %sinr: f32[1, seq, 1, 4] = Unsqueeze(%rows) {axes = [2]}
+)" + sizes + sines +
+                     R"(  %sinr: f32[1, seq, 1, 4] = Unsqueeze(%rows) {axes = [2]}
   %sin: f32[1, 1, seq, 4] = Reshape(%sinr)
   %r: f32[batch, seq, 8] = rotary(%k, %cos, %sin) {heads = 2}
   %y: f32[batch, seq, 8] = attention(%q, %r, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
@@ -117,12 +113,13 @@ TEST(AttentionHeads, RotaryPositionsOfRowsInFewerAxes) {
   };
   for (const auto& [given, front] :
        {std::pair("seq, 1, 4", "1"), {"1, seq, 1, 4", "1"}, {"batch, seq, 1, 4", "batch"}})
-    EXPECT_REWRITE(
-        find_attention(), rotated(given),
-        std::string("graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, "
-                    "8], %m: i64[batch, seq], %cos: f32[") +
-            given + "], %sin: f32[" + given + "]) {\n  %k: f32[batch, seq, 8] = Neg(%q)\n  %c: f32[" + front +
-            ", 1, seq, 4] = Reshape(%cos)\n  %s: f32[" + front + R"(, 1, seq, 4] = Reshape(%sin)
+    EXPECT_REWRITE(find_attention(), rotated(given),
+                   std::string("graph g(%q: f32[batch, seq, 8], %v: f32[batch, seq, "
+                               "8], %m: i64[batch, seq], %cos: f32[") +
+                       given + "], %sin: f32[" + given +
+                       "]) {\n  %k: f32[batch, seq, 8] = Neg(%q)\n  %c: f32[" + front +
+                       ", 1, seq, 4] = Reshape(%cos)\n  %s: f32[" + front +
+                       R"(, 1, seq, 4] = Reshape(%sin)
   %r: f32[batch, seq, 8] = rotary(%k, %c, %s) {heads = 2}
   %y: f32[batch, seq, 8] = attention(%q, %r, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
   return %y

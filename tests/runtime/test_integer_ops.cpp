@@ -47,7 +47,8 @@ TEST(IntegerOps, SumsOfNoProductsAreZeros) {
   for (const char* y : {"MatMulInteger(%x, %w)", "MatMulInteger(%x, %w, %z)"})
     expect_as_interpreted(R"(graph g(%x: u8[batch, 0], %z: u8[]) {
   const %w: i8[0, 50] = splat 1
-  %sums: i32[batch, 50] = )" + std::string(y) +
+  %sums: i32[batch, 50] = )" +
+                          std::string(y) +
                           R"(
   %y: f32[batch, 50] = Cast(%sums) {to = "f32"}
   return %y as y

@@ -14,7 +14,6 @@
 #include "runtime/self_check.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
-#include "tests/support/matchers.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
