@@ -8,9 +8,8 @@
 namespace bertcl::ops {
 namespace {
 
-namespace o = operands::gated;
-
 std::vector<ir::Type> infer_gated(InferContext& context) {
+  namespace o = operands::gated;
   const ir::Shape& shape = context.shape(o::gate);
   if (shape.empty() || context.shape(o::up) != shape)
     context.fail("gate {} and up {} are not rows of the same size", ir::str(context.type(o::gate)),
@@ -23,6 +22,7 @@ std::vector<ir::Type> infer_gated(InferContext& context) {
 }
 
 std::vector<ir::Tensor> evaluate_gated(const EvaluateContext& context) {
+  namespace o = operands::gated;
   std::vector<double> y = context.in(o::gate).to_doubles();
   const std::vector<double> up = context.in(o::up).to_doubles();
   const bool activated = context.node.has("activation");

@@ -11,9 +11,8 @@
 namespace bertcl::ops {
 namespace {
 
-namespace o = operands::pool;
-
 std::vector<ir::Type> infer_pool(InferContext& context) {
+  namespace o = operands::pool;
   const ir::Shape& x = context.shape(o::x);
   const bool packed = context.has(o::seq_offsets);
   const std::string& kind = context.node.string_attribute("kind");
@@ -42,6 +41,7 @@ struct Rows {
 };
 
 std::vector<Rows> rows_of(const EvaluateContext& context) {
+  namespace o = operands::pool;
   const ir::Sizes& sizes = context.in(o::x).shape();
   std::vector<Rows> all;
   if (!context.has(o::seq_offsets)) {
@@ -75,6 +75,7 @@ double pooled(const std::string& kind, const std::vector<double>& values) {
 }
 
 std::vector<ir::Tensor> evaluate_pool(const EvaluateContext& context) {
+  namespace o = operands::pool;
   const auto x = context.in(o::x).to_doubles();
   const std::int64_t hidden = context.in(o::x).shape().back();
   const std::int64_t columns = context.node.int_attribute("columns", hidden);

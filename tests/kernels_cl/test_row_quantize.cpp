@@ -6,7 +6,7 @@
 namespace bertcl::tests {
 namespace {
 
-struct View {
+struct AxisView {
   int32_t outer, axis, inner;
   size_t count() const {
     return static_cast<size_t>(outer) * static_cast<size_t>(axis) * static_cast<size_t>(inner);
@@ -15,7 +15,7 @@ struct View {
 };
 
 template <typename T>
-std::vector<T> quantize(const std::vector<float>& x, const View& view,
+std::vector<T> quantize(const std::vector<float>& x, const AxisView& view,
                         const std::vector<float>& scales, const std::vector<T>& zero_points,
                         int32_t chunk) {
   Output<T> out(x.size());
@@ -34,7 +34,7 @@ std::vector<T> quantize(const std::vector<float>& x, const View& view,
 }
 
 template <typename T>
-void expect_round_trip(const View& view, int32_t chunk) {
+void expect_round_trip(const AxisView& view, int32_t chunk) {
   SCOPED_TRACE(std::to_string(view.outer) + " x " + std::to_string(view.axis) + " x " +
                std::to_string(view.inner) + ", chunk " + std::to_string(chunk));
   const auto x = normal_values(view.count(), 1, 3.0f);
@@ -68,8 +68,8 @@ void expect_round_trip(const View& view, int32_t chunk) {
 }
 
 TEST(Quantize, PerTensorAndPerAxis) {
-  for (const View& view : {View{1, 1, 1}, View{1, 1, 1000}, View{3, 7, 33}, View{1, 64, 5},
-                           View{9, 40, 1}, View{2, 3, 257}})
+  for (const AxisView& view : {AxisView{1, 1, 1}, AxisView{1, 1, 1000}, AxisView{3, 7, 33},
+                               AxisView{1, 64, 5}, AxisView{9, 40, 1}, AxisView{2, 3, 257}})
     for (int32_t chunk : {1, 16, 50, 100000}) {
       expect_round_trip<int8_t>(view, chunk);
       expect_round_trip<uint8_t>(view, chunk);
@@ -80,7 +80,7 @@ TEST(Quantize, TiesGoToEvenAndEndsSaturate) {
   const std::vector<float> x{0.5f,      1.5f,   2.5f,  -0.5f,    -1.5f,   -2.5f,
                              126.5f,    127.5f, 1e30f, -1e30f,   -128.5f, INFINITY,
                              -INFINITY, 0.0f,   -0.0f, 3.49999f, 254.5f,  300.0f};
-  const View view{1, 1, static_cast<int32_t>(x.size())};
+  const AxisView view{1, 1, static_cast<int32_t>(x.size())};
   expect_equal(quantize<int8_t>(x, view, {1.0f}, {}, 100),
                {0, 2, 2, 0, -2, -2, 126, 127, 127, -128, -128, 127, -128, 0, 0, 3, 127, 127}, "s8");
   expect_equal(quantize<uint8_t>(x, view, {1.0f}, {}, 100),

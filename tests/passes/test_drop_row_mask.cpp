@@ -9,9 +9,10 @@ namespace {
 
 /// An encoder whose rows are multiplied with `rows`, and what reads them as `reader`. `end`: nodes
 /// after attention, if any, and the result.
-std::string encoder(const std::string& rows, const std::string& reader,
-                    const std::string& attention = "%m", const std::string& end = "return %y as y",
-                    const std::string& attributes = "heads = 1, ") {
+std::string masked_rows(const std::string& rows, const std::string& reader,
+                        const std::string& attention = "%m",
+                        const std::string& end = "return %y as y",
+                        const std::string& attributes = "heads = 1, ") {
   return R"(graph g(%x: f32[batch, seq, 4], %m: i64[batch, seq], %o: i64[batch, seq]) {
   const %gamma: f32[4] = ...  const %w: f32[4, 4] = ...  const %two: f32[] = 2
   %n: f32[batch, seq, 4] = LayerNormalization(%x, %gamma) {axis = -1, epsilon = 0.5}
@@ -30,7 +31,7 @@ std::string encoder(const std::string& rows, const std::string& reader,
 
 TEST(DropRowMask, RowsThatAttentionHides) {
   for (const char* rows : {"Mul(%n, %f)", "Mul(%f, %n)"})
-    EXPECT_REWRITE(drop_row_mask(), encoder(rows, "linear(%z, %w)"),
+    EXPECT_REWRITE(drop_row_mask(), masked_rows(rows, "linear(%z, %w)"),
                    R"(graph g(%x: f32[batch, seq, 4], %m: i64[batch, seq], %o: i64[batch, seq]) {
   const %gamma: f32[4] = ...  const %w: f32[4, 4] = ...
   %n: f32[batch, seq, 4] = LayerNormalization(%x, %gamma) {axis = -1, epsilon = 0.5}
@@ -44,13 +45,13 @@ TEST(DropRowMask, OtherFactorsReadersAndMasksStay) {
   const auto unchanged = [](const std::string& text) {
     return after(drop_row_mask(), text) == after({"none", [](ir::Graph&) { return false; }}, text);
   };
-  EXPECT_TRUE(unchanged(encoder("Mul(%n, %f2)", "linear(%z, %w)"))) << "not 1";
-  EXPECT_TRUE(unchanged(encoder("Mul(%n, %of)", "linear(%z, %w)"))) << "of another input";
-  EXPECT_TRUE(unchanged(encoder("Mul(%x, %f)", "linear(%z, %w)"))) << "no LayerNormalization";
-  EXPECT_TRUE(unchanged(encoder("Mul(%n, %f)", "Softmax(%z) {axis = 1}"))) << "mixes tokens";
-  EXPECT_TRUE(unchanged(encoder("Mul(%n, %f)", "linear(%z, %w)", "_"))) << "attention has none";
+  EXPECT_TRUE(unchanged(masked_rows("Mul(%n, %f2)", "linear(%z, %w)"))) << "not 1";
+  EXPECT_TRUE(unchanged(masked_rows("Mul(%n, %of)", "linear(%z, %w)"))) << "of another input";
+  EXPECT_TRUE(unchanged(masked_rows("Mul(%x, %f)", "linear(%z, %w)"))) << "no LayerNormalization";
+  EXPECT_TRUE(unchanged(masked_rows("Mul(%n, %f)", "Softmax(%z) {axis = 1}"))) << "mixes tokens";
+  EXPECT_TRUE(unchanged(masked_rows("Mul(%n, %f)", "linear(%z, %w)", "_"))) << "attention has none";
   const auto usual = [&](const std::string& end, const std::string& attributes = "heads = 1, ") {
-    return unchanged(encoder("Mul(%n, %f)", "linear(%z, %w)", "%m", end, attributes));
+    return unchanged(masked_rows("Mul(%n, %f)", "linear(%z, %w)", "%m", end, attributes));
   };
   EXPECT_FALSE(usual("return %y as y"));
   EXPECT_TRUE(usual("return %z as y")) << "a result of the graph";

@@ -32,7 +32,7 @@ constexpr double kTie = 1e-3;
 constexpr int kExact = 5;
 
 /// Two rows of tokens, the second one shorter.
-std::map<std::string, ir::Tensor> batch(unsigned seed) {
+std::map<std::string, ir::Tensor> random_batch(unsigned seed) {
   std::mt19937 generator(seed);
   std::vector<std::int64_t> ids(2 * kLong), mask(2 * kLong);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -176,7 +176,7 @@ TEST_P(Combinations, DeviceAndHostAgree) {
   double trace = 0.0;
   int exact = 0;  // sequences
   for (unsigned seed = 11; seed < 31 || (exact < kExact && seed < 500); ++seed) {
-    const auto inputs = batch(seed);
+    const auto inputs = random_batch(seed);
     const auto in_float = ops::interpret(source, inputs)[0].to_doubles();
     const Evaluated host = written.evaluate(inputs);
     const auto actual = session.run({inputs.begin(), inputs.end()}).at("start_logits").to_doubles();

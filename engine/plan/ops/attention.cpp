@@ -60,8 +60,8 @@ std::array<Size, 3> group_grid(const Geometry& g, std::int32_t rows, std::int32_
 }
 
 /// Query rows of a work-item, or those of a work-group, and the grid that follows.
-std::pair<Argument, std::array<Size, 3>> grid_of(const AttentionVariant& variant, const Geometry& g,
-                                                 std::int32_t group_rows) {
+std::pair<Argument, std::array<Size, 3>> rows_and_grid(const AttentionVariant& variant,
+                                                       const Geometry& g, std::int32_t group_rows) {
   if (variant.groups) return {group_rows, group_grid(g, group_rows, variant.items_of(group_rows))};
   const ir::Dim rows = variant.takes_blocks ? symbols::dim(symbols::attention_rows) : ir::Dim(1);
   return {Size{rows},
@@ -76,7 +76,7 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
                         std::get<std::int32_t>(arguments.window) > 0;
   const std::int32_t group_rows = kernels::group_rows(
       variant, g.head_size, has_bias, b.context().info(), b.context().capabilities());
-  auto [rows, grid] = grid_of(variant, g, group_rows);
+  auto [rows, grid] = rows_and_grid(variant, g, group_rows);
   arguments.block_rows = rows;
   opencl::Defines defines;
   if (variant.groups)
@@ -158,7 +158,7 @@ std::vector<AttentionVariant> attention_variants_of(const ir::Node& node) {
   return variants;
 }
 
-void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_attention(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.input(ops::operands::attention::p_scale))
     fail(node, "its probabilities are quantized but its operands are not");
   const ir::Value* seq_offsets = node.input(ops::operands::attention::seq_offsets);
@@ -184,7 +184,7 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   b.plan().attention_heads = g.heads;
 }
 
-void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_attention_q(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::attention_q;
   const ir::Value* seq_offsets = node.input(o::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
@@ -236,8 +236,8 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 void add_attention(LoweringTable& table) {
-  table["attention"] = lower_float;
-  table["attention_q"] = lower_integer;
+  table["attention"] = lower_attention;
+  table["attention_q"] = lower_attention_q;
 }
 
 }  // namespace bertcl::plan

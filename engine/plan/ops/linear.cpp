@@ -39,7 +39,7 @@ kernels::Refusal why_not_float(Builder& b, const ir::Node& node, const GemmVaria
   return why_not(b, variant.needs);
 }
 
-void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::linear;
   const ir::Value* w = node.inputs[o::w];
   if (!w->is_constant())
@@ -148,6 +148,6 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_linear(LoweringTable& table) { table["linear"] = lower_float; }
+void add_linear(LoweringTable& table) { table["linear"] = lower_linear; }
 
 }  // namespace bertcl::plan

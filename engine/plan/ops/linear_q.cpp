@@ -83,7 +83,7 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
     finish();
 }
 
-void lower_integer(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   namespace o = ops::operands::linear_q;
   const ir::Tensor& w = *node.inputs[o::w]->constant;
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
@@ -160,6 +160,6 @@ void lower_integer(Builder& b, const ir::Graph& graph, const ir::Node& node) {
 
 }  // namespace
 
-void add_linear_q(LoweringTable& table) { table["linear_q"] = lower_integer; }
+void add_linear_q(LoweringTable& table) { table["linear_q"] = lower_linear_q; }
 
 }  // namespace bertcl::plan
