@@ -20,14 +20,18 @@ PADDED_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mp
 
 
 def model_file(path):
-    """The graph: `path`, or model.onnx or onnx/model.onnx in that folder."""
+    """The graph: `path`, or of that folder model.onnx, onnx/model.onnx, or the one .onnx file of both folders."""
     path = pathlib.Path(path)
     if not path.is_dir():
         return path
     for name in ("model.onnx", "onnx/model.onnx"):
         if (path / name).exists():
             return path / name
-    raise FileNotFoundError(f"{path}: neither model.onnx nor onnx/model.onnx is there; export the model to ONNX")
+    others = sorted([*path.glob("*.onnx"), *path.glob("onnx/*.onnx")])
+    if len(others) == 1:
+        return others[0]
+    raise FileNotFoundError(f"{path}: neither model.onnx nor onnx/model.onnx is there; " +
+                            (f"name one of {', '.join(map(str, others))}" if others else "export the model to ONNX"))
 
 
 def companion(model, *names):

@@ -231,6 +231,14 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
               HasSubstr("neither it nor '" + path("none.onnx") +
                         "' exists; a model is given as NAME=PATH or PATH"));
   EXPECT_EQ(tools::parse_named_model("org/name=" + bertcl::tests::kModel).name, "org/name");
+  // As huggingface_hub keeps it: a link to a file that is named by its hash.
+  const std::string repository = path("models--org--name-2"),
+                    snapshot = repository + "/snapshots/1";
+  for (const std::string& folder : {repository + "/blobs", snapshot + "/onnx"})
+    std::filesystem::create_directories(folder);
+  write("models--org--name-2/blobs/6fd5", "");
+  std::filesystem::create_symlink("../../../blobs/6fd5", snapshot + "/onnx/model_int8.onnx");
+  EXPECT_EQ(tools::parse_named_model(snapshot).name, "org/name-2");
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--host", "192.0.2.1"})),
               HasSubstr("cannot listen on 192.0.2.1:8080"));
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--prompt", "a\xff"})),

@@ -99,6 +99,11 @@ TEST_F(FileOptionsTest, AFolderStandsForTheModelInIt) {
   const std::string folder = path("model");
   std::filesystem::create_directories(folder + "/onnx");
   EXPECT_THAT(given(folder), HasSubstr("neither model.onnx nor onnx/model.onnx"));
+  write("model/onnx/model_int8.onnx", "");
+  EXPECT_EQ(given(folder), folder + "/onnx/model_int8.onnx");
+  write("model/model_fp16.onnx", "");
+  EXPECT_THAT(given(folder), HasSubstr("name one of its files: " + folder + "/model_fp16.onnx, " +
+                                       folder + "/onnx/model_int8.onnx"));
   write("model/onnx/model.onnx", "");
   EXPECT_EQ(given(folder), folder + "/onnx/model.onnx");
   write("model/model.onnx", "");

@@ -109,6 +109,19 @@ std::string dtype_of(const runtime::Session& session, const ModelOptions& option
                                : precision;
 }
 
+/// ORG/NAME of a snapshot in the cache of the Hugging Face hub,
+/// models--ORG--NAME/snapshots/REVISION; else empty.
+std::string hub_name(const fs::path& folder) {
+  const fs::path snapshots = folder.parent_path();
+  const std::string repository = snapshots.parent_path().filename().string();
+  constexpr std::string_view kPrefix = "models--";
+  if (snapshots.filename() != "snapshots" || !repository.starts_with(kPrefix)) return {};
+  std::string name = repository.substr(kPrefix.size());
+  if (const std::size_t dashes = name.find("--"); dashes != std::string::npos)
+    name.replace(dashes, 2, "/");
+  return name;
+}
+
 }  // namespace
 
 NamedModel parse_named_model(const std::string& text) {
@@ -124,9 +137,11 @@ NamedModel parse_named_model(const std::string& text) {
   }
   const fs::path file = onnx_io::find_model(text);
   check_readable(file);
-  const fs::path path = fs::weakly_canonical(file);
+  // Links stay: in the cache of the Hugging Face hub they lead to files that are named by a hash.
+  const fs::path path = fs::absolute(file).lexically_normal();
   fs::path folder = path.parent_path();
   if (folder.filename() == "onnx") folder = folder.parent_path();
+  if (const std::string name = hub_name(folder); !name.empty()) return {name, file};
   const bool usual = path.filename() == "model.onnx" && folder.has_filename();
   return {usual ? folder.filename().string() : path.stem().string(), file};
 }

@@ -23,7 +23,8 @@ struct ServedModelOptions : ModelOptions {
 };
 
 /// "NAME=PATH" or "PATH", whose name is that of its folder (or of the one above, for
-/// FOLDER/onnx/model.onnx), or of the file if that is not model.onnx.
+/// FOLDER/onnx/model.onnx), or of the file if that is not model.onnx; ORG/NAME in the cache of the
+/// Hugging Face hub.
 struct NamedModel {
   std::string name;
   std::filesystem::path path;
