@@ -60,20 +60,21 @@ class DeclaredLengthTest(unittest.TestCase):
 
 
 class PipelinesTest(unittest.TestCase):
-    def pipelines(self, task, tokenizer=None, **config):
+    def pipelines(self, task, tokenizer=None, labels=LABELS, **config):
         path = scratch(self)
         torch.manual_seed(0)
         settings = transformers.BertConfig(
             hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-            id2label=dict(enumerate(LABELS)), label2id={label: i for i, label in enumerate(LABELS)}, **config)
+            id2label=dict(enumerate(labels)), label2id={label: i for i, label in enumerate(labels)}, **config)
         settings._attn_implementation = "eager"
-        model = getattr(transformers, CLASSES[task])(settings).eval()
+        head = CLASSES.get(task, "BertForSequenceClassification")
+        model = getattr(transformers, head)(settings).eval()
         spread_parameters(model, 6)
         tokenizer = tokenizer or transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))
         tokenizer.save_pretrained(path)
         (path / "config.json").write_text(json.dumps(settings.to_dict(), default=str))
         self.model = path / "model.onnx"
-        rows = "by_text" if task == "text-classification" else "by_token"
+        rows = "by_text" if head == "BertForSequenceClassification" else "by_token"
         export_outputs(model, self.model, **{rows: [OUTPUTS.get(task, "logits")]})
         return (bertcl.pipeline(task, model=path),
                 transformers.pipeline(task, model=model, tokenizer=tokenizer))
@@ -150,6 +151,28 @@ class PipelinesTest(unittest.TestCase):
                          theirs(given, top_k=None))
         with self.assertRaisesRegex(ValueError, "tanh.*softmax"):
             ours(given[0], function_to_apply="tanh")
+
+    def test_zero_shot_classification(self):
+        tokenizer = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL), model_max_length=512)
+        for labels in ["contradiction", "neutral", "entailment"], ["entailment", "not_entailment"]:
+            ours, theirs = self.pipelines("zero-shot-classification", tokenizer, labels)
+            given = texts(40) + ["the engine was made " * 200]
+            for options in {"candidate_labels": ["art", "the east", "naïve Zürich"]}, {
+                    "candidate_labels": "london, engine ,", "hypothesis_template": "It is about {}!"}, {
+                    "candidate_labels": ["one"]}:
+                for multi_label in False, True:
+                    with self.subTest(labels=labels, multi_label=multi_label, **options):
+                        self.assert_same(ours(given, **options, multi_label=multi_label),
+                                         theirs(given, **options, multi_label=multi_label))
+            self.assert_same(ours(given[0], ["a", "b"]), theirs(given[0], ["a", "b"]))
+        self.assertEqual(ours([], ["a"]), [])
+        with self.assertRaisesRegex(ValueError, "candidate_labels is empty"):
+            ours(given[0])
+        with self.assertRaisesRegex(ValueError, "hypothesis_template is 'It is.', expected a sentence with {}"):
+            ours(given[0], ["a"], "It is.")
+        self.pipelines("text-classification")
+        with self.assertRaisesRegex(ValueError, "needs a class 'entailment'; the model has O, B-PER"):
+            bertcl.pipeline("zero-shot-classification", model=self.model)
 
     def test_token_classification(self):
         ours, theirs = self.pipelines("token-classification")

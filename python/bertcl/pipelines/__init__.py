@@ -5,6 +5,7 @@ from .fill_mask import FillMask
 from .question_answering import QuestionAnswering
 from .text_classification import TextClassification
 from .token_classification import TokenClassification
+from .zero_shot_classification import ZeroShotClassification
 
 TASKS = {
     "feature-extraction": FeatureExtraction,
@@ -12,6 +13,7 @@ TASKS = {
     "question-answering": QuestionAnswering,
     "text-classification": TextClassification,
     "token-classification": TokenClassification,
+    "zero-shot-classification": ZeroShotClassification,
 }
 # As transformers has them.
 ALIASES = {"ner": "token-classification", "sentiment-analysis": "text-classification"}

@@ -26,11 +26,11 @@ class TextModel:
         self.max_length = longest_text(self.session, self.model, self.config) or 512
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 
-    def encode(self, inputs):
-        """Encodings of texts, or of pairs of them."""
+    def encode(self, inputs, strategy="longest_first"):
+        """Encodings of texts, or of pairs of them; strategy: the text of a pair that is truncated."""
         pairs = any(isinstance(each, tuple) for each in inputs)
         with self._lock:
-            truncate(self.tokenizer, self.max_length, self.truncation_side, pairs)
+            truncate(self.tokenizer, self.max_length, self.truncation_side, pairs, strategy)
             return self.tokenizer.encode_batch(inputs)
 
     def encode_whole(self, pair):
@@ -182,11 +182,11 @@ def sigmoid(logits):
     return np.exp(-np.logaddexp(0, -logits))  # no overflow
 
 
-def truncate(tokenizer, length, side, pairs=False):
+def truncate(tokenizer, length, side, pairs=False, strategy="longest_first"):
     """Truncates texts, or pairs of them, to `length` tokens at `side`; tokenizers leaves those whole of which it would
     have to drop special tokens. ValueError: `length` is less than these."""
     special = tokenizer.num_special_tokens_to_add(pairs)
     if length < special:
         raise ValueError(f"the maximum of {length} tokens is less than the {special} special ones of a "
                          f"{'pair' if pairs else 'text'}")
-    tokenizer.enable_truncation(length, direction=side)
+    tokenizer.enable_truncation(length, strategy=strategy, direction=side)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes that are named by the caller, scored by a model of natural language inference."""
+import numpy as np
+
+from .base import Pipeline, softmax, texts_of
+
+
+class ZeroShotClassification(Pipeline):
+    """A text: {"sequence", "labels", "scores"}, the best label first; a list of texts: a list of results.
+    candidate_labels: a list, or a text with commas between them; hypothesis_template: the sentence, with {} for a label,
+    that the text entails or not; multi_label: each score is for itself, entailment against contradiction, instead of
+    all together 1. ValueError: the model has no class that begins with "entail"."""
+
+    def __init__(self, model, **options):
+        super().__init__(model, **options)
+        self.logits = self.head("zero-shot-classification", "logits", form="[batch, classes]",
+                                fits=lambda shape, task: len(shape) == 2 and task in ("", "text-classification"))
+        entail = [int(i) for i, name in self.classes.items() if str(name).lower().startswith("entail")]
+        if not entail:
+            raise ValueError(f"{self.session.path}: zero-shot-classification needs a class 'entailment'; the model has "
+                             f"{', '.join(map(str, self.classes.values())) or 'none with a name'}")
+        self.entailment = entail[0]
+        self.contradiction = -1 if self.entailment == 0 else 0
+
+    def results(self, sequences, candidate_labels=(), hypothesis_template="This example is {}.", multi_label=False):
+        one, texts = texts_of(sequences)
+        labels = candidate_labels
+        if isinstance(labels, str):
+            labels = [label.strip() for label in labels.split(",") if label.strip()]
+        if not labels:
+            raise ValueError("candidate_labels is empty, expected the names of classes")
+        if hypothesis_template.format(labels[0]) == hypothesis_template:
+            raise ValueError(f"hypothesis_template is '{hypothesis_template}', expected a sentence with {{}} for a label")
+        hypotheses = [hypothesis_template.format(label) for label in labels]
+        # The hypothesis stays whole.
+        encodings = self.encode([(text, each) for text in texts for each in hypotheses], "only_first")
+        logits = np.array([row for row, in self.rows(encodings, self.logits)], np.float32)
+        results = [self._result(text, labels, scores, multi_label)
+                   for text, scores in zip(texts, np.split(logits, len(texts)) if texts else ())]
+        return results[0] if one else results
+
+    def _result(self, text, labels, logits, multi_label):
+        if multi_label or len(labels) == 1:
+            scores = softmax(logits[:, [self.contradiction, self.entailment]])[:, 1]
+        else:
+            scores = softmax(logits[:, self.entailment])
+        order = np.argsort(-scores, kind="stable")
+        return {"sequence": text, "labels": [labels[i] for i in order], "scores": [float(scores[i]) for i in order]}
