@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .files import longest_text, read_json
-from .pipelines.base import TextModel, check_batch_size, is_list, no_tensors, sigmoid, softmax, the_one
+from .pipelines.base import TextModel, batches, check_batch_size, is_list, no_tensors, sigmoid, softmax, the_one
 
 # Those that sentence-transformers writes beside a model, by the last part of their names.
 ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
@@ -22,7 +22,8 @@ class CrossEncoder(TextModel):
     max_length: tokens of a pair; by default as many as the model takes. activation_fn: of arrays of logits
     [pairs, labels]; by default as config_sentence_transformers.json or config.json name it, else the sigmoid of a
     single label and none of several. prompts, default_prompt_name: texts before the first of a pair by their names, and
-    the one to use; by default as config_sentence_transformers.json says. Other options are those of bertcl.Session.
+    the one to use; by default as config_sentence_transformers.json says. batch_tokens: tokens of a batch at most. Other
+    options are those of bertcl.Session.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, device: str = "", max_length: int | None = None,
@@ -72,11 +73,12 @@ class CrossEncoder(TextModel):
         if not pairs:
             return np.zeros(0, np.float32) if convert_to_numpy else []
         logits = np.zeros((len(pairs), self.num_labels), np.float32)
-        order = sorted(range(len(pairs)), key=lambda i: -len(pairs[i][0]) - len(pairs[i][1]))
-        for begin in _progress(range(0, len(order), batch_size), show_progress_bar):
-            batch = order[begin:begin + batch_size]
-            encodings = self.encode([pairs[i] for i in batch])
-            made, = self.session.run_sequences([each.ids for each in encodings], [each.type_ids for each in encodings],
+        encodings = self.encode(pairs)
+        order = sorted(range(len(pairs)), key=lambda i: -len(encodings[i].ids))
+        parts = list(batches([len(encodings[i].ids) for i in order], self.batch_tokens, batch_size))
+        for part in _progress(parts, show_progress_bar):
+            batch = order[part]
+            made, = self.session.run_sequences([encodings[i].ids for i in batch], [encodings[i].type_ids for i in batch],
                                                output_names=[self._logits.name])
             logits[batch] = made.reshape(len(batch), -1)
         scores = np.asarray((activation_fn or self.activation_fn)(logits))

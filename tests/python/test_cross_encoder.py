@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import unittest
+import unittest.mock
 
 from support import bertcl as run_bertcl, scratch
 from support import needs
@@ -95,6 +96,20 @@ class CrossEncoderTest(unittest.TestCase):
             model.rank("Who?", ["Ada."], top_k=-1)
         same = model.rank("Who?", ["Ada."] * 4)
         self.assertEqual([each["corpus_id"] for each in same], [0, 1, 2, 3])
+
+    def test_a_batch_has_batch_tokens_at_most(self):
+        model = bertcl.CrossEncoder(self.paths["one label"], device="cpu", batch_tokens=100)
+        run, sizes = model.session.run_sequences, []
+
+        def counted(ids, *others, **options):
+            sizes.append(sum(map(len, ids)))
+            return run(ids, *others, **options)
+
+        with unittest.mock.patch.object(model.session, "run_sequences", counted):
+            made = model.predict(pairs(), batch_size=1000)
+        np.testing.assert_allclose(made, self.models["one label"].predict(pairs()), atol=1e-6)
+        self.assertGreater(sum(sizes), 200)
+        self.assertLessEqual(max(sizes), 100)
 
     def test_calls_are_those_of_sentence_transformers(self):
         model, some = self.models["one label"], pairs()[:3]
