@@ -205,6 +205,16 @@ class PipelinesTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "tokenizer_config.json: truncation_side is 'up'"):
             bertcl.pipeline("ner", model=self.model)
 
+    def test_a_row_for_a_text_is_one_where_each_text_has_one_token(self):
+        ours, _ = self.pipelines("text-classification")
+        ours.tokenizer.post_processor = processors.Sequence([])
+        for texts in ["the"], ["the", "was"]:
+            rows = [row.shape for row, in ours.rows(ours.encode(texts), "logits")]
+            self.assertEqual(rows, [(len(LABELS),)] * len(texts))
+        ours, _ = self.pipelines("token-classification")
+        ours.tokenizer.post_processor = processors.Sequence([])
+        self.assertEqual([row.shape for row, in ours.rows(ours.encode(["the", "was"]), "logits")], [(1, len(LABELS))] * 2)
+
     def test_texts_without_tokens(self):
         given = ["london engine", "", "the"]
         for task, found in ("feature-extraction", [[]]), ("token-classification", []):

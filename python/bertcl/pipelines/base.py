@@ -53,16 +53,23 @@ class TextModel:
             outputs = self.session.run_sequences([each.ids for each in batch], [each.type_ids for each in batch],
                                                  output_names=names)
             begins = np.cumsum([0] + [len(each.ids) for each in batch])
+            by_token = [self._is_by_token(name) if begins[-1] == len(batch) else output.shape[0] == begins[-1]
+                        for name, output in zip(names, outputs, strict=True)]
             for i in range(len(batch)):
-                yield tuple(output[begins[i]:begins[i + 1]] if output.shape[0] == begins[-1] else output[i]
-                            for output in outputs)
+                yield tuple(output[begins[i]:begins[i + 1]] if packed else output[i]
+                            for output, packed in zip(outputs, by_token, strict=True))
+
+    def _shape(self, name):
+        return next(port.shape for port in self.session.get_outputs() if port.name == name)
+
+    def _is_by_token(self, name):
+        return None in self._shape(name)[1:2]
 
     def _no_rows(self, name, text):
-        shape = next(port.shape for port in self.session.get_outputs() if port.name == name)
-        if len(shape) < 2 or shape[1] is not None:
+        if not self._is_by_token(name):
             raise ValueError(f"texts[{text}] has no tokens, and its tokenizer adds none: there is nothing to compute "
                              f"'{name}' from")
-        return np.zeros((0, *shape[2:]), np.float32)
+        return np.zeros((0, *self._shape(name)[2:]), np.float32)
 
     def output(self, *wanted):
         """The first of these outputs that the model has, else its first one."""
