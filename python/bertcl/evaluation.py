@@ -39,6 +39,9 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
     if others:
         labels = options.get("labels")
         if isinstance(labels, (list, tuple)):
+            if with_comma := [label for label in labels if "," in label]:
+                raise ValueError(f"evaluate: the label '{with_comma[0]}' has a comma; give labels='FILE' with one on "
+                                 "each line")
             options["labels"] = ",".join(labels)
         return report_of("eval", models, progress, {"data": data, **options})
     task = options.pop("task", SQUAD)

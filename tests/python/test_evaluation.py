@@ -79,6 +79,10 @@ class EvaluationTest(Scratch):
             report = bertcl.evaluate(MODEL, MODEL, data=self.squad(), limit=1, progress=False)
         self.assertEqual([model["total"] for model in report["models"]], [1, 1])
 
+    def test_labels_for_the_program_have_no_commas(self):
+        with self.assertRaisesRegex(ValueError, "label 'no, really' has a comma; give labels='FILE'"):
+            bertcl.evaluate(MODEL, data=self.squad(), task="classify", labels=["yes", "no, really"], compare=MODEL)
+
     def test_a_session_is_evaluated(self):
         session = bertcl.Session(MODEL, device="cpu")
         data = self.squad()
