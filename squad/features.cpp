@@ -36,20 +36,19 @@ std::vector<Window> make_windows(std::size_t pieces, std::size_t room, std::size
   return windows;
 }
 
-/// Index of the window in which `piece` has the most context; the first of equals.
-std::size_t best_window(const std::vector<Window>& windows, std::size_t piece) {
-  std::size_t best = 0;
-  double best_score = -1.0;
+/// [pieces] index of the window in which each has the most context; the first of equals.
+std::vector<std::size_t> best_windows(const std::vector<Window>& windows, std::size_t pieces) {
+  std::vector<std::size_t> best(pieces);
+  std::vector<double> best_scores(pieces, -1.0);
   for (std::size_t i = 0; i < windows.size(); ++i) {
     const auto [begin, length] = windows[i];
-    if (piece < begin || piece >= begin + length) continue;
-    const std::size_t left = piece - begin;
-    const std::size_t right = begin + length - 1 - piece;
-    const double score =
-        static_cast<double>(std::min(left, right)) + 0.01 * static_cast<double>(length);
-    if (score > best_score) {
-      best_score = score;
-      best = i;
+    for (std::size_t left = 0; left < length; ++left) {
+      const std::size_t right = length - 1 - left;
+      const double score =
+          static_cast<double>(std::min(left, right)) + 0.01 * static_cast<double>(length);
+      if (score <= best_scores[begin + left]) continue;
+      best_scores[begin + left] = score;
+      best[begin + left] = i;
     }
   }
   return best;
@@ -124,6 +123,7 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
         "the context makes {} windows, the limit is {}; shorten it or let windows overlap less "
         "(doc_stride)",
         windows.size(), options.max_windows));
+  const std::vector<std::size_t> best = best_windows(windows, document.piece_ids.size());
   std::vector<Feature> features;
   features.reserve(windows.size());
   for (std::size_t i = 0; i < windows.size(); ++i) {
@@ -147,9 +147,7 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
     feature.token_to_orig.assign(document.piece_to_word.begin() + first,
                                  document.piece_to_word.begin() + last);
     feature.is_max_context.resize(length);
-    for (std::size_t k = 0; k < length; ++k) {
-      feature.is_max_context[k] = windows.size() == 1 || best_window(windows, begin + k) == i;
-    }
+    for (std::size_t k = 0; k < length; ++k) feature.is_max_context[k] = best[begin + k] == i;
     features.push_back(std::move(feature));
   }
   return features;

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "support/stopwatch.hpp"
 #include "tests/squad/support.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -138,6 +139,17 @@ TEST(Features, WindowsMayBeBounded) {
   EXPECT_ERROR(HasSubstr("the context makes 3 windows, the limit is 2; shorten it or let "
                          "windows overlap less (doc_stride)"),
                make_features(document, "who", letter_tokenizer(), options));
+}
+
+TEST(Features, TimeIsThatOfTheTokensOfAllWindows) {
+  std::string context;
+  for (int i = 0; i < 100'000; ++i) context += "a ";
+  const Document document = make_document(context, letter_tokenizer());
+  const Stopwatch clock;
+  const auto features =
+      make_features(document, "a", letter_tokenizer(), {.max_seq_length = 8, .doc_stride = 1});
+  EXPECT_EQ(features.size(), 99'997u);
+  EXPECT_LT(clock.seconds(), 10) << "with a search of all windows for each token: most of a minute";
 }
 
 TEST(Features, ImpossibleOptionsAreRefused) {
