@@ -108,19 +108,19 @@ Model::Model(ModelSetup setup, BatcherOptions options)
 
 Batcher& Model::hidden_states() {
   const std::lock_guard lock(mutex_);
-  if (!hidden_states_) {
-    std::shared_ptr<runtime::Session> session = setup_.session;
-    if (setup_.load_hidden_states) try {
-        session = setup_.load_hidden_states();
-      } catch (const Error& error) {  // of a file of the server, whatever its code
-        throw HttpError(424, "Backend", error.what());
-      }
-    const std::string output = hidden_output(*session);
-    if (output.empty())
-      throw HttpError(424, "Backend", "the model gives no hidden states [batch, seq, hidden]");
-    hidden_states_ = std::make_unique<Batcher>(run_of(session, Head{{output}, true}), options_);
-    loaded_ = hidden_states_.get();
-  }
+  using Clock = std::chrono::steady_clock;
+  if (!hidden_states_ && Clock::now() >= load_again_) try {
+      const auto session = setup_.load_hidden_states ? setup_.load_hidden_states() : setup_.session;
+      const std::string output = hidden_output(*session);
+      if (output.empty()) throw Error("the model gives no hidden states [batch, seq, hidden]");
+      hidden_states_ = std::make_unique<Batcher>(run_of(session, Head{{output}, true}), options_);
+      loaded_ = hidden_states_.get();
+    } catch (const Error& error) {
+      no_hidden_states_ = error.what();
+      load_again_ = Clock::now() + setup_.load_again;
+    }
+  // The server's fault, whatever the code of the error.
+  if (!hidden_states_) throw HttpError(424, "Backend", no_hidden_states_);
   return *hidden_states_;
 }
 

@@ -2,6 +2,7 @@
 // A model that is served: its session, its tokenizer, and the queue in front of it.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -53,6 +54,7 @@ struct ModelSetup {
   std::string default_prompt = {};
   /// The same model with its hidden states, loaded when they are first asked for.
   std::function<std::shared_ptr<runtime::Session>()> load_hidden_states = {};
+  std::chrono::milliseconds load_again{60'000};  ///< after a load of them that failed
   // Classes
   std::vector<std::string> labels = {};
   bool multi_label = false;
@@ -75,7 +77,7 @@ class Model {
   Batcher& batcher() { return *batcher_; }
   /// Of token ids to texts.
   const text::Decoder& decoder() const { return decoder_; }
-  /// Of [tokens, hidden]. Throws Error if the model has none.
+  /// Of [tokens, hidden]. Throws HttpError 424 if the model has none, or cannot be loaded.
   Batcher& hidden_states();
   /// Of both queues.
   Batcher::Depth depth() const;
@@ -104,6 +106,8 @@ class Model {
   std::unique_ptr<Batcher> batcher_;
   std::mutex mutex_;
   std::unique_ptr<Batcher> hidden_states_;
+  std::string no_hidden_states_;  // why, until then
+  std::chrono::steady_clock::time_point load_again_{};
   std::atomic<const Batcher*> loaded_ = nullptr;  // it, for those who do not wait for its load
   std::mutex probe_mutex_;
   std::shared_ptr<const Batcher::Ticket> probe_;  // shared by all who ask for health

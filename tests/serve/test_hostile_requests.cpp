@@ -265,6 +265,31 @@ TEST(HostileRequests, ErrorsAreTheClientsOrTheServers) {
   EXPECT_EQ(status_of(ErrorCode::unsupported), 424);
 }
 
+TEST(HostileRequests, HiddenStatesThatAModelLacksAreNotLoadedForEachRequest) {
+  const auto loads_of = [](bool fails, std::chrono::milliseconds load_again) {
+    const auto models = load_models({"vectors"}, {});
+    ModelSetup setup = models.front()->setup();
+    int loads = 0;
+    setup.load_hidden_states = [&, pooled = setup.session] {
+      ++loads;
+      if (fails) throw Error("it failed", ErrorCode::out_of_memory);
+      return pooled;
+    };
+    setup.load_again = load_again;
+    Model model(std::move(setup), {});
+    const char* why = fails ? "it failed" : "no hidden states";
+    for (int i = 0; i < 3; ++i)
+      EXPECT_THAT([&] { model.hidden_states(); },
+                  testing::ThrowsMessage<HttpError>(HasSubstr(why)));
+    return loads;
+  };
+  using std::chrono::milliseconds;
+  for (const bool fails : {false, true}) {
+    EXPECT_EQ(loads_of(fails, std::chrono::hours(1)), 1);
+    EXPECT_EQ(loads_of(fails, milliseconds(0)), 3) << "there may be memory again";
+  }
+}
+
 TEST(HostileRequests, WhatABatchThrowsIsTheBackends) {
   const HttpError memory = backend_error(std::bad_alloc());
   EXPECT_EQ(memory.status, 424);
