@@ -35,9 +35,6 @@ struct Batcher::Request {
   void finish_one() {
     if (left.fetch_sub(1) == 1 && !settled.exchange(true)) promise.set_value(std::move(values));
   }
-  void fail(const std::exception_ptr& error) {
-    if (!settled.exchange(true)) promise.set_exception(error);
-  }
 };
 
 bool Batcher::Item::is_work() const { return request->work != nullptr; }
@@ -131,7 +128,15 @@ Batcher::Ticket Batcher::add(std::shared_ptr<Request> request) {
 }
 
 void Batcher::cancel(const std::shared_ptr<Request>& request) {
-  if (request->settled.exchange(true)) return;
+  if (!request->settled.exchange(true)) remove(request);
+}
+
+void Batcher::fail(const std::shared_ptr<Request>& request) {
+  remove(request);
+  if (!request->settled.exchange(true)) request->promise.set_exception(std::current_exception());
+}
+
+void Batcher::remove(const std::shared_ptr<Request>& request) {
   const std::lock_guard lock(mutex_);
   if (request->queued == 0) return;  // all of it runs already
   for (const Item& item : items_)
@@ -191,11 +196,7 @@ void Batcher::run(std::vector<Item>& items) {
   try {
     run_together(items);
   } catch (...) {
-    const std::exception_ptr error = std::current_exception();
-    if (items.front().request == items.back().request) {
-      items.front().request->fail(error);
-      return;
-    }
+    if (items.front().request == items.back().request) return fail(items.front().request);
     // One of them may be the reason: each again by itself.
     for (auto begin = items.begin(); begin != items.end();) {
       const auto end = std::find_if_not(begin, items.end(),
@@ -203,7 +204,7 @@ void Batcher::run(std::vector<Item>& items) {
       try {
         run_together({begin, end});
       } catch (...) {
-        begin->request->fail(std::current_exception());
+        fail(begin->request);
       }
       begin = end;
     }

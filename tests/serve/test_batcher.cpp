@@ -193,6 +193,22 @@ TEST_F(BatcherTest, AnErrorReachesOnlyItsRequest) {
   EXPECT_TRUE(reports[3].failed);
 }
 
+TEST_F(BatcherTest, TheRestOfAFailedRequestDoesNotRun) {
+  start({.max_batch_tokens = 4});
+  hold();
+  Batcher::Ticket bad = batcher_->submit({sequence(4, kBad), sequence(4), sequence(3)});
+  Batcher::Ticket shared = batcher_->submit({sequence(1), sequence(2, kBad), sequence(4)});
+  Batcher::Ticket after = batcher_->submit({sequence(2)});
+  model_.gate.open();
+  EXPECT_THROW(bad.get(), std::runtime_error);
+  EXPECT_THROW(shared.get(), std::runtime_error);
+  EXPECT_THAT(after.get(), ElementsAre(Values{2}));
+  EXPECT_THAT(model_.batches,
+              ElementsAre(ElementsAre(1), ElementsAre(4), ElementsAre(1, 2), ElementsAre(2)));
+  EXPECT_EQ(batcher_->depth().requests, 0u);
+  EXPECT_EQ(batcher_->depth().tokens, 0u);
+}
+
 TEST_F(BatcherTest, WrongResultsOfTheModelAreAnError) {
   Batcher batcher([](std::span<const Sequence* const>) { return std::vector<Values>(); }, {});
   EXPECT_THROW(batcher.submit({sequence(1)}).get(), std::logic_error);
