@@ -20,6 +20,7 @@
 #include "runtime/sequences.hpp"
 #include "runtime/session.hpp"
 #include "support/pending_file.hpp"
+#include "support/same_file.hpp"
 #include "support/written_files.hpp"
 
 namespace bertcl {
@@ -59,14 +60,19 @@ void check_source(const QuantizeOptions& options, const Sequences& samples) {
   if (needs_samples) runtime::check({samples.ids, samples.types, samples.offsets});
 }
 
-/// Throws Error if an output is a file of the model that is read.
-void check_outputs(const quant::Options& all, const std::filesystem::path& table) {
+/// Throws Error if an output is a file that is read, or the other output.
+void check_outputs(const quant::Options& all, const QuantizeOptions& options) {
   std::vector<std::filesystem::path> read = onnx_io::external_files(all.model);
-  read.push_back(all.model);
-  for (const std::filesystem::path& made : {all.output, table})
+  read.insert(read.end(), {all.model, options.read_table, options.vocabulary});
+  for (const auto& [name, value] : options.settings)
+    if (name == "overrides") read.emplace_back(value);
+  for (const std::filesystem::path& made : {all.output, options.write_table})
     for (const std::filesystem::path& file : read)
-      if (std::error_code absent; std::filesystem::equivalent(file, made, absent))
-        throw Error(made.string() + " would overwrite the model that is read; give another file");
+      if (same_file(file, made))
+        throw Error(made.string() + " would overwrite a file that is read; give another file");
+  if (same_file(all.output, options.write_table))
+    throw Error("the model and its table would both be written to " + all.output.string() +
+                "; give each its own file");
 }
 
 /// Refuses a model that cannot run. What needs no samples would write a file of it otherwise.
@@ -152,7 +158,7 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
     quant::Options all = to_quant(options);
     all.model = onnx_io::find_model(model);
     all.output = output;
-    check_outputs(all, options.write_table);
+    check_outputs(all, options);
     const std::vector<std::string> left_out = quant::leave_out_by_table(all, range_source(options));
     const quant::TableFormat* format =
         options.write_table.empty()

@@ -175,8 +175,33 @@ TEST_F(ApiQuantize, RangesComeFromATableOrFromEachRun) {
   options.read_table.clear();
   options.per_token = true;
   EXPECT_GE(quantize(tests::model, folder_ / "c.onnx", Sequences(), options).quantized_nodes, 36);
-  EXPECT_ERROR(HasSubstr("would overwrite the model"),
+  EXPECT_ERROR(HasSubstr("would overwrite a file that is read"),
                quantize(tests::model, tests::model, Sequences(), options));
+}
+
+TEST_F(ApiQuantize, FilesThatAreReadAndOtherOutputsAreNotOverwritten) {
+  const std::filesystem::path file = folder_ / "file";
+  std::ofstream(file) << "{}";
+  const auto error = [&](const QuantizeOptions& options, const std::filesystem::path& output) {
+    return error_of([&] { quantize(tests::model, output, Sequences(), options); });
+  };
+  QuantizeOptions table, settings, vocabulary;
+  table.read_table = file;
+  settings.settings = {{"overrides", file.string()}};
+  vocabulary.vocabulary = file;
+  settings.dynamic = vocabulary.dynamic = vocabulary.copy_companions = true;
+  for (const QuantizeOptions& options : {table, settings, vocabulary})
+    EXPECT_THAT(error(options, file), HasSubstr("would overwrite"));
+  QuantizeOptions both;
+  both.write_table = folder_ / "made" / ".." / "q.onnx";
+  std::filesystem::create_directory(folder_ / "made");
+  EXPECT_ERROR(HasSubstr("the model and its table would both be written to"),
+               quantize(tests::model, folder_ / "q.onnx", tests::sequences_of({9}, 1), both));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "q.onnx"));
+  both.write_table = file;
+  both.settings = {{"overrides", file.string()}};
+  EXPECT_ERROR(HasSubstr("would overwrite"),
+               quantize(tests::model, folder_ / "q.onnx", tests::sequences_of({9}, 1), both));
 }
 
 TEST_F(ApiQuantize, SamplesAreOfAnyTask) {

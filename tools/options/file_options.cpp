@@ -16,6 +16,7 @@
 #include "onnx/read_model.hpp"
 #include "support/fail.hpp"
 #include "support/pending_file.hpp"
+#include "support/same_file.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
@@ -113,18 +114,6 @@ void check_replaced(CLI::App& command) {
     if (is_replaced(file.path))
       fail("{}: {} already exists; name another file, or replace it with --force", file.option,
            file.path.string());
-}
-
-/// True for two names of one file, there or not. Devices and pipes may be written to by many.
-bool same_file(const fs::path& one, const fs::path& other) {
-  if (is_special_file(one) || is_special_file(other)) return false;
-  std::error_code error;
-  if (fs::equivalent(one, other, error)) return true;
-  const auto whole = [&](const fs::path& path) {
-    const fs::path given = fs::absolute(path), found = fs::weakly_canonical(given, error);
-    return error ? given : found;
-  };
-  return whole(one) == whole(other);
 }
 
 }  // namespace
