@@ -19,6 +19,7 @@
 #include "api/session_impl.hpp"
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
+#include "tasks/append_prediction.hpp"
 
 namespace {
 
@@ -127,14 +128,17 @@ std::string evaluated(const bertcl::Session& session, const char* data,
     bertcl::SquadScores scores =
         bertcl::evaluate_squad(session, tokenizer, data, squad_options(options), tell);
     report = std::move(scores.json);
-    for (const auto& [id, answer] : scores.answers) predictions[id] = answer;
+    if (!options.predictions) return report;
+    for (const auto& [id, answer] : scores.answers)
+      bertcl::tasks::append_prediction(predictions, id, answer);
   } else {
     bertcl::TaskScores scores =
         bertcl::evaluate_task(session, tokenizer, task, data, task_options(options), tell);
     report = std::move(scores.json);
-    for (const auto& [id, value] : scores.predictions) predictions[id] = Json::parse(value);
+    if (!options.predictions) return report;
+    for (const auto& [id, value] : scores.predictions)
+      bertcl::tasks::append_prediction(predictions, id, Json::parse(value));
   }
-  if (!options.predictions) return report;
   Json all = Json::parse(report);
   all["predictions"] = std::move(predictions);
   return bertcl::dump(all);
