@@ -233,12 +233,13 @@ struct Server::Impl {
       return give_up(413, "the request's body is too large");
     // The library takes a damaged chunk for the last one: what follows may be no request.
     if (kind == BodyOf::chunked) closes_connection = true;
-    std::string body;
+    const bool admitted = service.admits(request.get_header_value("Authorization"));
+    std::string body;  // of strangers none is kept
     std::size_t size = 0;
     bool late = false;
     const bool whole = reader([&](const char* data, std::size_t length) {
       size += length;
-      if (size <= options.payload_limit) body.append(data, length);
+      if (admitted && size <= options.payload_limit) body.append(data, length);
       late = clock.seconds() > options.body_seconds;
       return !late && size <= kMostDiscarded * options.payload_limit;
     });

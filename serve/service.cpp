@@ -290,6 +290,10 @@ std::string Service::route_of(std::string_view path) const {
   return RequestRecord{}.route;
 }
 
+bool Service::admits(const std::string& authorization) const {
+  return options_.api_key.empty() || has_key(authorization, options_.api_key);
+}
+
 Reply Service::dispatch(const Call& call, RequestRecord& record) {
   const Route* found = nullptr;
   std::vector<std::string> methods, arguments;
@@ -304,8 +308,7 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
     arguments = std::move(*matched);
     break;
   }
-  if (!options_.api_key.empty() && (!found || !found->is_public) &&
-      !has_key(call.header("Authorization"), options_.api_key))
+  if ((!found || !found->is_public) && !admits(call.header("Authorization")))
     throw HttpError(401, "Validation", "the key is missing or wrong: Authorization: Bearer KEY",
                     {{"WWW-Authenticate", "Bearer"}});
   if (!found && methods.empty())

@@ -115,6 +115,8 @@ class Service {
 
   /// Of metrics: the route of a path, with {} for names; "none" if there is none.
   std::string route_of(std::string_view path) const;
+  /// True if the key that the header Authorization shows is that of the server, or it has none.
+  bool admits(const std::string& authorization) const;
   /// Never throws; `record` says what was done. A client that hung up has status 499.
   Reply handle(const Call& call, RequestRecord& record) noexcept;
 

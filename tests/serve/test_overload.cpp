@@ -63,6 +63,20 @@ TEST(Overload, AThousandClientsHangUp) {
   before.check();
 }
 
+TEST(Overload, BodiesWithoutTheKeyTakeNoMemory) {
+  TestServer server({.service = {.api_key = "secret"}, .server = {.payload_limit = 80'000'000}});
+  const std::string part(1'000'000, ' ');
+  RawConnection client(server.port());
+  client.send("POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 64000000\r\n\r\n");
+  const double before = allocated_mb();
+  for (int i = 0; i < 63; ++i) client.send(part);
+  EXPECT_LT(allocated_mb(), before + kMostGrowth);
+  client.send(part);
+  EXPECT_THAT(client.reply(), HasSubstr(" 401 "));
+  client.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(client.reply(), HasSubstr(" 200 ")) << "the body has been read";
+}
+
 // The port of such a client is not known anymore when its connection is to be closed.
 TEST(Overload, ResetConnectionsCloseNoOther) {
   TestServer server;
