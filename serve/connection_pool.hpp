@@ -29,10 +29,17 @@ class ConnectionPool {
   /// Waits for room: until then the system keeps further connections, and refuses them in the end.
   void enqueue(std::function<void()> serve) {
     std::unique_lock lock(mutex_);
-    taken_.wait(lock, [&] { return closed_ || waiting_.size() < most_waiting_; });
+    taken_.wait(lock, [&] { return !waits_ || waiting_.size() < most_waiting_; });
     waiting_.push_back(std::move(serve));
     if (waiting_.size() > free_ && !start_thread()) no_thread_();
     added_.notify_one();
+  }
+
+  /// enqueue() waits no longer, so that its caller can go on to close().
+  void stop_waiting() {
+    const std::lock_guard lock(mutex_);
+    waits_ = false;
+    taken_.notify_all();
   }
 
   /// Takes no further connections; true if all that it has end within `grace`.
@@ -40,7 +47,6 @@ class ConnectionPool {
     std::unique_lock lock(mutex_);
     closed_ = true;
     added_.notify_all();
-    taken_.notify_one();
     return ended_.wait_for(lock, grace,
                            [&] { return waiting_.empty() && free_ == threads_.size(); });
   }
@@ -52,7 +58,6 @@ class ConnectionPool {
       closed_ = true;
     }
     added_.notify_all();
-    taken_.notify_one();
     for (std::thread& thread : threads_)
       if (thread.joinable()) thread.join();
   }
@@ -102,7 +107,7 @@ class ConnectionPool {
   std::condition_variable ended_;  // a connection has ended, once no others come
   std::deque<std::function<void()>> waiting_;
   std::size_t free_ = 0;  // threads without a connection
-  bool closed_ = false;
+  bool waits_ = true, closed_ = false;
   std::vector<std::thread> threads_;
 };
 

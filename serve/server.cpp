@@ -353,6 +353,7 @@ void Server::listen() {
 void Server::stop() {
   if (impl_->stopped.exchange(true)) return;
   impl_->stopping.set();
+  impl_->pool.stop_waiting();
   // The library forgets a stop() that comes before it listens.
   while (impl_->started && !impl_->ended) {
     if (impl_->http.is_running()) return impl_->http.stop();

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "tests/serve/clients.hpp"
 #include "tests/support/matchers.hpp"
@@ -45,6 +46,22 @@ TEST(ServerEnd, RequestsAreAnsweredAndUnfinishedOnesAreNot) {
   EXPECT_EQ(batcher.depth().requests, 1u) << "its client has not hung up";
   held.release();
   EXPECT_THAT(asked.all(), AllOf(HasSubstr(" 200 "), HasSubstr("Connection: close")));
+}
+
+TEST(ServerEnd, ConnectionsBeyondAllLimitsDoNotDelayIt) {
+  TestServer server(
+      {.server = {
+           .threads = 1, .waiting_connections = 1, .io_seconds = 3600, .body_seconds = 3600}});
+  const int before = sockets();
+  std::vector<RawConnection> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().send("POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
+  }
+  // One has the thread, one waits for it, and one is accepted.
+  ASSERT_TRUE(eventually([&] { return sockets() == before + 7; }));
+  server.server().stop();
+  for (const RawConnection& client : clients) EXPECT_THAT(client.all(), Not(HasSubstr(" 200 ")));
 }
 
 TEST(ServerEnd, AClientThatHangsUpThenLeavesTheQueue) {
