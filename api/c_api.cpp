@@ -2,6 +2,7 @@
 // The C interface over the C++ one.
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -146,9 +147,9 @@ bertcl_status load(const auto& model, const bertcl_session_options* options,
 }
 
 bertcl_results* results_of(bertcl::Tensors tensors) {
-  auto* results = new bertcl_results;
+  auto results = std::make_unique<bertcl_results>();
   for (auto& [name, tensor] : tensors) results->outputs.emplace_back(name, std::move(tensor));
-  return results;
+  return results.release();
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ std::int64_t dimensions_of(const Session& session) {
   const std::vector<Port>& outputs = session.info().outputs;
   if (outputs.size() != 1 || outputs[0].name != runtime::pooled_output)
     throw Error("the session does not compute text vectors; load it with SessionOptions::pooling");
+  if (outputs[0].shape.back() < 0) throw Error("the width of the model's vectors is not constant");
   return outputs[0].shape.back();
 }
 
