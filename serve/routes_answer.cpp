@@ -60,11 +60,11 @@ AskRequest read_ask_request(Model& model, const text::JsonNode& body) {
       std::max<std::size_t>(model.batcher().options().max_queue_tokens /
                                 static_cast<std::size_t>(features.max_seq_length),
                             1);
-  const auto read_flag = [&](const char* name, bool& value) {
-    if (const auto found = options ? options->find(name) : std::nullopt) value = found->boolean();
-  };
-  read_flag("handle_impossible_answer", request.best.may_be_absent);
-  read_flag("align_to_words", request.best.whole_words);
+  if (options) {
+    request.best.may_be_absent =
+        options->flag("handle_impossible_answer", request.best.may_be_absent);
+    request.best.whole_words = options->flag("align_to_words", request.best.whole_words);
+  }
   return request;
 }
 

@@ -81,8 +81,7 @@ struct Inference {
 
 bool binary_flag(const std::optional<text::JsonNode>& parameters, const char* name,
                  bool otherwise) {
-  const auto found = parameters ? parameters->find(name) : std::nullopt;
-  return found ? found->boolean() : otherwise;
+  return parameters ? parameters->flag(name, otherwise) : otherwise;
 }
 
 Inference read_inference(const runtime::Session& session, const text::JsonNode& body,

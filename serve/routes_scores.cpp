@@ -63,11 +63,6 @@ std::vector<std::vector<std::string>> read_pairs(const Context& context, const t
   return pairs;
 }
 
-bool flag(const text::JsonNode& body, const char* name) {
-  const auto found = body.find(name);
-  return found && found->boolean();
-}
-
 /// True for a reranker whose files say that its scores are its logits.
 bool is_raw(const ModelSetup& setup) { return setup.kind == Kind::reranker && !setup.sigmoid; }
 
@@ -97,7 +92,7 @@ std::vector<tasks::ClassScore> ranks_of(Context& context, Model& model, const te
   context.record.texts = texts.size();
   Truncation truncation = context.truncation(body);
   if (body.find("documents")) limit_documents(truncation, body);
-  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
+  const bool raw = body.flag("raw_scores", false) || is_raw(model.setup());
   std::vector<Sequence> sequences;
   const std::vector<std::int32_t> query_ids =
       model.setup().tokenizer->encode(prompt_of(model, body) + query);
@@ -142,7 +137,8 @@ Reply predict_route(Context& context) {
   const auto pairs = read_pairs(context, body.at("inputs"), is_batch);
   context.record.texts = pairs.size();
   const Truncation truncation = context.truncation(body);
-  const bool raw = flag(body, "raw_scores") || is_raw(model.setup()) || model.setup().is_regression;
+  const bool raw =
+      body.flag("raw_scores", false) || is_raw(model.setup()) || model.setup().is_regression;
   std::vector<Sequence> sequences;
   const std::string prompt = prompt_of(model, body);
   for (const std::vector<std::string>& pair : pairs) {
@@ -169,7 +165,7 @@ Reply rerank_route(Context& context) {
   const auto documents = body.find("documents");
   const std::vector<std::string> texts =
       documents ? read_documents(context, *documents) : read_texts(context, body.at("texts"));
-  const bool with_text = flag(body, documents ? "return_documents" : "return_text");
+  const bool with_text = body.flag(documents ? "return_documents" : "return_text", false);
   const auto most = documents ? body.find("top_n") : std::nullopt;
   const std::int64_t limit = most ? most->integer() : 0;
   if (limit < 0) most->fail(fmt::format("is {}, expected 0 or more", limit));

@@ -22,11 +22,6 @@ Model& any_model(Context& context, const text::JsonNode& body) {
       name ? name->string() : "");
 }
 
-bool flag_or_true(const text::JsonNode& body, const char* name) {
-  const auto found = body.find(name);
-  return !found || found->boolean();
-}
-
 /// Where tokens are in the text; empty with a vocab.txt, which does not tell.
 std::vector<text::Span> spans_of(const text::Tokenizer& tokenizer, const std::string& text,
                                  std::vector<std::int32_t>& ids) {
@@ -104,7 +99,7 @@ Reply tokenize_route(Context& context) {
                                              : read_texts(context, inputs);
   context.record.texts = texts.size();
   const std::string prompt = body.find("prompt_name") ? prompt_of(model, body) : "";
-  const bool special = flag_or_true(body, "add_special_tokens");
+  const bool special = body.flag("add_special_tokens", true);
   std::size_t left = model.batcher().options().max_queue_tokens;
   Reply reply;
   for (const std::string& text : texts) {
@@ -123,7 +118,7 @@ Reply decode_route(Context& context) {
   const Model& model = any_model(context, body);
   const std::vector<Input> inputs = read_inputs(context, body.at("ids"));
   context.record.texts = inputs.size();
-  const bool skip = flag_or_true(body, "skip_special_tokens");
+  const bool skip = body.flag("skip_special_tokens", true);
   Json texts = Json::array();
   for (const Input& input : inputs) {
     if (input.text) body.at("ids").fail("has a text; it takes token ids");

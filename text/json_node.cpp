@@ -47,6 +47,11 @@ std::optional<JsonNode> JsonNode::find(std::string_view key) const {
   return JsonNode(*found, *this, path_of(key));
 }
 
+bool JsonNode::flag(std::string_view key, bool otherwise) const {
+  const auto member = find(key);
+  return member ? member->boolean() : otherwise;
+}
+
 JsonNode JsonNode::element(std::size_t index) const {
   expect(value_->is_array(), "array");
   if (index >= value_->size())

@@ -11,11 +11,6 @@
 namespace bertcl::text {
 namespace {
 
-bool option_of(const JsonNode& node, const char* key, bool otherwise) {
-  const auto found = node.find(key);
-  return found ? found->boolean() : otherwise;
-}
-
 /// Where the last character of a text begins, which is not empty.
 std::size_t last_character(std::string_view text) {
   std::size_t begin = text.size() - 1;
@@ -57,11 +52,11 @@ std::size_t spaces_at_begin(std::string_view text) {
 AddedToken read_added_token(const JsonNode& node) {
   AddedToken token;
   token.content = node.at("content").string();
-  token.single_word = option_of(node, "single_word", false);
-  token.strip_left = option_of(node, "lstrip", false);
-  token.strip_right = option_of(node, "rstrip", false);
+  token.single_word = node.flag("single_word", false);
+  token.strip_left = node.flag("lstrip", false);
+  token.strip_right = node.flag("rstrip", false);
   // Files that leave it out mean that special tokens are found as they are.
-  token.normalized = option_of(node, "normalized", !option_of(node, "special", false));
+  token.normalized = node.flag("normalized", !node.flag("special", false));
   return token;
 }
 

@@ -203,11 +203,6 @@ std::string decode_base64(const JsonNode& node) {
   return bytes;
 }
 
-bool flag_of(const JsonNode& node, const char* key, bool otherwise) {
-  const auto found = node.find(key);
-  return found ? found->boolean() : otherwise;
-}
-
 }  // namespace
 
 std::unique_ptr<Stage> bert_normalizer(const BertNormalizerOptions& options) {
@@ -223,10 +218,10 @@ void add_normalizers(const JsonNode& node, Stages& stages) {
     node.at("normalizers").each([&](const JsonNode& each) { add_normalizers(each, stages); });
   } else if (type == "BertNormalizer") {
     BertNormalizerOptions options;
-    options.clean_text = flag_of(node, "clean_text", true);
-    options.split_cjk = flag_of(node, "handle_chinese_chars", true);
-    options.lower_case = flag_of(node, "lowercase", true);
-    options.strip_accents = flag_of(node, "strip_accents", options.lower_case);
+    options.clean_text = node.flag("clean_text", true);
+    options.split_cjk = node.flag("handle_chinese_chars", true);
+    options.lower_case = node.flag("lowercase", true);
+    options.strip_accents = node.flag("strip_accents", options.lower_case);
     add(bert_normalizer(options));
   } else if (type == "NFC") {
     add(unicode_normalizer(Normalization::nfc));
@@ -241,8 +236,8 @@ void add_normalizers(const JsonNode& node, Stages& stages) {
   } else if (type == "StripAccents") {
     add(std::make_unique<StripAccentsStage>());
   } else if (type == "Strip") {
-    add(std::make_unique<StripStage>(flag_of(node, "strip_left", true),
-                                     flag_of(node, "strip_right", true)));
+    add(std::make_unique<StripStage>(node.flag("strip_left", true),
+                                     node.flag("strip_right", true)));
   } else if (type == "Prepend") {
     add(std::make_unique<PrependStage>(node.at("prepend").string()));
   } else if (type == "Replace") {

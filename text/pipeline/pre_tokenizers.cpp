@@ -147,19 +147,14 @@ Behavior behavior_of(const JsonNode& node, Behavior otherwise) {
   return found ? choose(*found, names) : otherwise;
 }
 
-bool setting_of(const JsonNode& node, const char* key, bool otherwise) {
-  const auto found = node.find(key);
-  return found ? found->boolean() : otherwise;
-}
-
 std::unique_ptr<Stage> metaspace_of(const JsonNode& node) {
   static constexpr Names<PrependScheme, 3> names{{{"never", PrependScheme::never},
                                                   {"first", PrependScheme::first},
                                                   {"always", PrependScheme::always}}};
   const auto scheme = node.find("prepend_scheme");
   PrependScheme prepends = scheme ? choose(*scheme, names) : PrependScheme::always;
-  if (!setting_of(node, "add_prefix_space", true)) prepends = PrependScheme::never;
-  return metaspace(node.at("replacement").string(), prepends, setting_of(node, "split", true));
+  if (!node.flag("add_prefix_space", true)) prepends = PrependScheme::never;
+  return metaspace(node.at("replacement").string(), prepends, node.flag("split", true));
 }
 
 }  // namespace
@@ -188,18 +183,17 @@ void add_pre_tokenizers(const JsonNode& node, Stages& stages) {
     stages.push_back(std::make_unique<CharacterSplit>(is_punctuation_unicode8,
                                                       behavior_of(node, Behavior::isolated)));
   } else if (type == "Digits") {
-    const bool each = setting_of(node, "individual_digits", false);
+    const bool each = node.flag("individual_digits", false);
     stages.push_back(std::make_unique<CharacterSplit>(
         is_numeric, each ? Behavior::isolated : Behavior::contiguous));
   } else if (type == "ByteLevel") {
-    stages.push_back(byte_level(setting_of(node, "add_prefix_space", true),
-                                setting_of(node, "use_regex", true)));
+    stages.push_back(byte_level(node.flag("add_prefix_space", true), node.flag("use_regex", true)));
   } else if (type == "Metaspace") {
     stages.push_back(metaspace_of(node));
   } else if (type == "Split") {
     stages.push_back(std::make_unique<PatternSplit>(Pattern::of(node.at("pattern")),
                                                     behavior_of(node, Behavior::isolated),
-                                                    setting_of(node, "invert", false)));
+                                                    node.flag("invert", false)));
   } else {
     node.fail(
         "is of kind {}; supported are BertPreTokenizer, ByteLevel, Digits, Metaspace, Punctuation, "
