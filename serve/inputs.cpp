@@ -30,13 +30,27 @@ void normalize(std::span<float> vector) {
   for (float& x : vector) x = static_cast<float>(x / norm);
 }
 
-std::vector<Sequence> sequences_of(Context& context, const Model& model,
-                                   const EmbedRequest& request) {
-  context.record.texts = request.inputs.size();
-  std::vector<Sequence> sequences;
-  for (const Input& input : request.inputs)
-    sequences.push_back(sequence_of(context, model, input, request.prompt, request.truncation));
-  return sequences;
+Sequence sequence_of(const Context& context, const Model& model, const Input& input,
+                     const std::string& prompt, const Truncation& truncation) {
+  if (input.text) {
+    check_not_empty(*input.text);  // without its prompt
+    const std::string text = tasks::embedded_text(prompt + *input.text, model.setup().lower_case);
+    return context.encode(model, text, truncation);
+  }
+  if (input.ids.empty()) throw HttpError(400, "Empty", "a text has no tokens");
+  Sequence sequence{input.ids, {}};
+  const std::size_t limit = model.setup().max_length;
+  if (sequence.ids.size() <= limit) return sequence;
+  if (!truncation.truncate)
+    throw HttpError(
+        413, "Validation",
+        fmt::format("an input has {} token ids, the model takes {}", sequence.ids.size(), limit));
+  const auto surplus = static_cast<std::ptrdiff_t>(sequence.ids.size() - limit);
+  if (truncation.cuts_left(*model.setup().tokenizer))
+    sequence.ids.erase(sequence.ids.begin(), sequence.ids.begin() + surplus);
+  else
+    sequence.ids.resize(limit);
+  return sequence;
 }
 
 /// Of a model's vectors; nothing where its file does not say.
@@ -99,27 +113,27 @@ void check_not_empty(std::string_view text, std::string_view second) {
   if (text.empty() && second.empty()) throw HttpError(400, "Empty", "a text is empty");
 }
 
-Sequence sequence_of(const Context& context, const Model& model, const Input& input,
-                     const std::string& prompt, const Truncation& truncation) {
-  if (input.text) {
-    check_not_empty(*input.text);  // without its prompt
-    const std::string text = tasks::embedded_text(prompt + *input.text, model.setup().lower_case);
-    return context.encode(model, text, truncation);
+EmbedRequest read_embed_request(const Context& context, const Model& model,
+                                const text::JsonNode& body, const char* inputs) {
+  EmbedRequest request{read_inputs(context, body.at(inputs)),
+                       prompt_of(model, body),
+                       context.truncation(body),
+                       {},
+                       {}};
+  if (const auto dimensions = body.find("dimensions")) {
+    request.dimensions = dimensions->integer();
+    if (*request.dimensions < 1) dimensions->fail("is not above 0");
   }
-  if (input.ids.empty()) throw HttpError(400, "Empty", "a text has no tokens");
-  Sequence sequence{input.ids, {}};
-  const std::size_t limit = model.setup().max_length;
-  if (sequence.ids.size() <= limit) return sequence;
-  if (!truncation.truncate)
-    throw HttpError(
-        413, "Validation",
-        fmt::format("an input has {} token ids, the model takes {}", sequence.ids.size(), limit));
-  const auto surplus = static_cast<std::ptrdiff_t>(sequence.ids.size() - limit);
-  if (truncation.cuts_left(*model.setup().tokenizer))
-    sequence.ids.erase(sequence.ids.begin(), sequence.ids.begin() + surplus);
-  else
-    sequence.ids.resize(limit);
-  return sequence;
+  return request;
+}
+
+std::vector<Sequence> sequences_of(Context& context, const Model& model,
+                                   const EmbedRequest& request) {
+  context.record.texts = request.inputs.size();
+  std::vector<Sequence> sequences;
+  for (const Input& input : request.inputs)
+    sequences.push_back(sequence_of(context, model, input, request.prompt, request.truncation));
+  return sequences;
 }
 
 void check_finite(const std::vector<Values>& values) {
@@ -149,8 +163,7 @@ std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& re
   return vectors;
 }
 
-std::vector<Values> embed_tokens(Context& context, Model& model, const EmbedRequest& request) {
-  std::vector<Sequence> sequences = sequences_of(context, model, request);
+std::vector<Values> embed_tokens(Context& context, Model& model, std::vector<Sequence> sequences) {
   context.release_body();  // the first call loads the model once more
   const auto before = std::chrono::steady_clock::now();
   Batcher& batcher = model.hidden_states();

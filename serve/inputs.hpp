@@ -35,18 +35,22 @@ struct EmbedRequest {
   std::optional<std::int64_t> dimensions;
 };
 
+/// Of the member `inputs` and those for prompt, truncation and dimensions.
+EmbedRequest read_embed_request(const Context& context, const Model& model,
+                                const text::JsonNode& body, const char* inputs);
+
+/// The sequences of all inputs. Throws HttpError 400 or 413.
+std::vector<Sequence> sequences_of(Context& context, const Model& model,
+                                   const EmbedRequest& request);
+
 /// A vector for each input: what `bertcl embed` gives, cut and normalized as asked for.
 std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& request);
 
-/// A vector for each token of each input, one after the other.
-std::vector<Values> embed_tokens(Context& context, Model& model, const EmbedRequest& request);
+/// A vector for each token of each sequence, one after the other.
+std::vector<Values> embed_tokens(Context& context, Model& model, std::vector<Sequence> sequences);
 
 /// Throws HttpError 400 for an empty text, or a pair of them, as text-embeddings-inference does.
 void check_not_empty(std::string_view text, std::string_view second = {});
-
-/// The sequence of an input. Throws HttpError 400 or 413.
-Sequence sequence_of(const Context& context, const Model& model, const Input& input,
-                     const std::string& prompt, const Truncation& truncation);
 
 /// Throws HttpError 424 if there is NaN or infinity.
 void check_finite(const std::vector<Values>& values);

@@ -136,9 +136,7 @@ Json answer_json(const squad::BestAnswer& answer, std::string_view context) {
 
 Reply answer_route(Context& context) {
   const text::JsonNode body = context.body();
-  const auto name = body.find("model");
-  Model& model =
-      context.service.model_for(context, {Kind::question_answering}, name ? name->string() : "");
+  Model& model = context.service.model_for(context, {Kind::question_answering}, body);
   AskRequest request = read_ask_request(model, body);
   const squad::AskedQuestion asked = ask(request, *model.setup().tokenizer);
   context.record.texts = asked.features.size();

@@ -18,17 +18,8 @@ bool wants_base64(const text::JsonNode& body) {
 
 Reply embeddings_route(Context& context) {
   const text::JsonNode body = context.body();
-  const auto name = body.find("model");
-  Model& model = context.service.model_for(context, {Kind::embedding}, name ? name->string() : "");
-  EmbedRequest request{read_inputs(context, body.at("input")),
-                       prompt_of(model, body),
-                       context.truncation(body),
-                       {},
-                       {}};
-  if (const auto dimensions = body.find("dimensions")) {
-    request.dimensions = dimensions->integer();
-    if (*request.dimensions < 1) dimensions->fail("is not above 0");
-  }
+  Model& model = context.service.model_for(context, {Kind::embedding}, body);
+  const EmbedRequest request = read_embed_request(context, model, body, "input");
   const bool as_base64 = wants_base64(body);
   const std::vector<Values> vectors = embed(context, model, request);
   Reply reply{200, R"({"object":"list","data":[)"};

@@ -130,9 +130,7 @@ Reply documents_reply(const Context& context, const std::vector<tasks::ClassScor
 
 Reply predict_route(Context& context) {
   const text::JsonNode body = context.body();
-  const auto name = body.find("model");
-  Model& model = context.service.model_for(context, {Kind::classifier, Kind::reranker},
-                                           name ? name->string() : "");
+  Model& model = context.service.model_for(context, {Kind::classifier, Kind::reranker}, body);
   bool is_batch = false;
   const auto pairs = read_pairs(context, body.at("inputs"), is_batch);
   context.record.texts = pairs.size();
@@ -160,8 +158,7 @@ Reply predict_route(Context& context) {
 
 Reply rerank_route(Context& context) {
   const text::JsonNode body = context.body();
-  const auto name = body.find("model");
-  Model& model = context.service.model_for(context, {Kind::reranker}, name ? name->string() : "");
+  Model& model = context.service.model_for(context, {Kind::reranker}, body);
   const auto documents = body.find("documents");
   const std::vector<std::string> texts =
       documents ? read_documents(context, *documents) : read_texts(context, body.at("texts"));

@@ -11,31 +11,12 @@
 namespace bertcl::serve {
 namespace {
 
-std::string model_named(const text::JsonNode& body) {
-  const auto name = body.find("model");
-  return name ? name->string() : "";
-}
-
-EmbedRequest read_embed_request(Context& context, const Model& model, const text::JsonNode& body) {
-  EmbedRequest request{read_inputs(context, body.at("inputs")),
-                       prompt_of(model, body),
-                       context.truncation(body),
-                       {},
-                       {}};
-  request.normalize = true;
-  if (const auto normalize = body.find("normalize")) request.normalize = normalize->boolean();
-  if (const auto dimensions = body.find("dimensions")) {
-    request.dimensions = dimensions->integer();
-    if (*request.dimensions < 1) dimensions->fail("is not above 0");
-  }
-  return request;
-}
-
 Reply embed_route(Context& context) {
   const text::JsonNode body = context.body();
-  Model& model = context.service.model_for(context, {Kind::embedding}, model_named(body));
-  const std::vector<Values> vectors =
-      embed(context, model, read_embed_request(context, model, body));
+  Model& model = context.service.model_for(context, {Kind::embedding}, body);
+  EmbedRequest request = read_embed_request(context, model, body, "inputs");
+  request.normalize = body.flag("normalize", true);
+  const std::vector<Values> vectors = embed(context, model, request);
   Reply reply;
   for (const Values& vector : vectors) {
     reply.body += reply.body.empty() ? '[' : ',';
@@ -47,14 +28,12 @@ Reply embed_route(Context& context) {
 
 Reply embed_all_route(Context& context) {
   const text::JsonNode body = context.body();
-  Model& model =
-      context.service.model_for(context, {Kind::embedding, Kind::other}, model_named(body));
-  const EmbedRequest request = read_embed_request(context, model, body);
+  Model& model = context.service.model_for(context, {Kind::embedding, Kind::other}, body);
+  std::vector<Sequence> sequences =
+      sequences_of(context, model, read_embed_request(context, model, body, "inputs"));
   std::vector<std::size_t> tokens;
-  for (const Input& input : request.inputs)
-    tokens.push_back(
-        sequence_of(context, model, input, request.prompt, request.truncation).ids.size());
-  const std::vector<Values> values = embed_tokens(context, model, request);
+  for (const Sequence& sequence : sequences) tokens.push_back(sequence.ids.size());
+  const std::vector<Values> values = embed_tokens(context, model, std::move(sequences));
   Reply reply;
   for (std::size_t i = 0; i < values.size(); ++i) {
     reply.body += i == 0 ? '[' : ',';
@@ -71,7 +50,7 @@ Reply embed_all_route(Context& context) {
 
 Reply similarity_route(Context& context) {
   const text::JsonNode body = context.body();
-  Model& model = context.service.model_for(context, {Kind::embedding}, model_named(body));
+  Model& model = context.service.model_for(context, {Kind::embedding}, body);
   const text::JsonNode inputs = body.at("inputs");
   const auto parameters = body.find("parameters");
   EmbedRequest request;
@@ -81,11 +60,8 @@ Reply similarity_route(Context& context) {
     request.inputs.push_back({text, {}});
   request.inputs.insert(request.inputs.begin(), {inputs.at("source_sentence").string(), {}});
   // The bound is that of the list, to which the source does not belong.
-  std::vector<Sequence> sequences;
-  for (const Input& input : request.inputs)
-    sequences.push_back(sequence_of(context, model, input, request.prompt, request.truncation));
-  context.record.texts = request.inputs.size();
-  const std::vector<Values> vectors = context.run(model, model.batcher(), std::move(sequences));
+  const std::vector<Values> vectors =
+      context.run(model, model.batcher(), sequences_of(context, model, request));
   check_finite(vectors);
   Values similarities;
   for (std::size_t i = 1; i < vectors.size(); ++i)
@@ -155,8 +131,8 @@ Reply root_route(Context& context) {
   if (object && inputs->find("source_sentence")) return similarity_route(context);
   if (body.find("question")) return answer_route(context);
   if (body.find("texts") || body.find("documents")) return rerank_route(context);
-  const Model& model = context.service.model_for(
-      context, {Kind::embedding, Kind::classifier, Kind::reranker}, model_named(body));
+  const Model& model =
+      context.service.model_for(context, {Kind::embedding, Kind::classifier, Kind::reranker}, body);
   return model.setup().kind == Kind::embedding ? embed_route(context) : predict_route(context);
 }
 

@@ -15,11 +15,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Model& any_model(Context& context, const text::JsonNode& body) {
-  const auto name = body.find("model");
   return context.service.model_for(
       context,
       {Kind::embedding, Kind::classifier, Kind::reranker, Kind::question_answering, Kind::other},
-      name ? name->string() : "");
+      body);
 }
 
 /// Where tokens are in the text; empty with a vocab.txt, which does not tell.

@@ -260,7 +260,9 @@ Model& Service::model(std::string_view name) const {
 }
 
 Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,
-                          const std::string& wanted) const {
+                          const text::JsonNode& body) const {
+  const auto named = body.find("model");
+  const std::string wanted = named ? named->string() : "";
   const auto fits = [&](const Model& model) {
     return std::ranges::find(kinds, model.setup().kind) != kinds.end();
   };

@@ -130,7 +130,7 @@ class Service {
   /// (400 in the protocols of OpenAI and others) if there is none, or if the named one is of
   /// another kind.
   Model& model_for(Context& context, std::initializer_list<Kind> kinds,
-                   const std::string& wanted = {}) const;
+                   const text::JsonNode& body) const;
 
  private:
   Reply dispatch(const Call& call, RequestRecord& record);

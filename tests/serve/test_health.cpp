@@ -152,7 +152,7 @@ TEST(Health, WhatARequestWaitedBeforeItsTokensRunCountsForItsTimeout) {
   Context context{service.service(), call, record};
   context.begin -= std::chrono::seconds(5);
   const auto before = BatchHealth::Clock::now();
-  EXPECT_THROW(embed_tokens(context, model, {{{"a"}}, "", {}, {}, {}}), HttpError);
+  EXPECT_THROW(embed_tokens(context, model, {{{101, 102}}}), HttpError);
   EXPECT_LT(BatchHealth::Clock::now() - before, std::chrono::seconds(3));
   held.release();
 }
