@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "bertcl/error.hpp"
 #include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/routes.hpp"
@@ -19,19 +18,6 @@ Model& any_model(Context& context, const text::JsonNode& body) {
       context,
       {Kind::embedding, Kind::classifier, Kind::reranker, Kind::question_answering, Kind::other},
       body);
-}
-
-/// Where tokens are in the text; empty with a vocab.txt, which does not tell.
-std::vector<text::Span> spans_of(const text::Tokenizer& tokenizer, const std::string& text,
-                                 std::vector<std::int32_t>& ids) {
-  try {
-    text::Encoding encoding = tokenizer.encode_with_spans(text);
-    ids = std::move(encoding.ids);
-    return std::move(encoding.spans);
-  } catch (const Error&) {
-    ids = tokenizer.encode(text);
-    return {};
-  }
 }
 
 /// A list of tokens in JSON; its text is a fraction of what a document of it takes.
@@ -70,8 +56,9 @@ class TokenList {
 /// Of a text with at most `most` tokens. Throws HttpError 413.
 TokenList tokens_of(const text::Tokenizer& tokenizer, const std::string& text, bool special,
                     std::size_t most) {
-  std::vector<std::int32_t> ids;
-  const std::vector<text::Span> spans = spans_of(tokenizer, text, ids);
+  const auto [ids, spans, words] = tokenizer.has_spans()
+                                       ? tokenizer.encode_with_spans(text)
+                                       : text::Encoding{tokenizer.encode(text), {}, {}};
   if (ids.size() > most)
     throw HttpError(413, "Validation",
                     "the texts have more tokens than the queue takes (--max-queue-tokens)");

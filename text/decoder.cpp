@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "text/unicode.hpp"
 
@@ -22,15 +21,6 @@ std::string replaced(const std::string& text, std::string_view from, std::string
   for (std::size_t at; (at = text.find(from, begin)) != std::string::npos; begin = at + from.size())
     result.append(text, begin, at - begin).append(to);
   return result.append(text, begin);
-}
-
-bool has_token(const Tokenizer& tokenizer, std::string_view token) {
-  try {
-    tokenizer.token_id(token);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 /// A piece by itself, as `WordPiece` of Hugging Face's tokenizers decodes it: with a space in front
@@ -103,7 +93,7 @@ Decoder::Decoder(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::m
     special_.insert(some->begin(), some->end());
   for (const char* name :
        {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<unk>", "<mask>"})
-    if (has_token(*tokenizer_, name)) special_.insert(tokenizer_->token_id(name));
+    if (const auto id = tokenizer_->find_id(name)) special_.insert(*id);
 }
 
 std::string Decoder::operator()(std::span<const std::int64_t> ids, bool skip_special) const {

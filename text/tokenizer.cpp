@@ -171,14 +171,14 @@ std::vector<std::int32_t> Tokenizer::ids(std::span<const std::string> tokens) co
   return result;
 }
 
+std::optional<std::int32_t> Tokenizer::find_id(std::string_view token) const {
+  if (pipeline_) return pipeline_->id_of(token);
+  const auto found = ids_.find(token);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::int32_t Tokenizer::token_id(std::string_view token) const {
-  std::optional<std::int32_t> id;
-  if (pipeline_) {
-    id = pipeline_->id_of(token);
-  } else if (const auto found = ids_.find(token); found != ids_.end()) {
-    id = found->second;
-  }
-  if (id) return *id;
+  if (const auto id = find_id(token)) return *id;
   fail("token \"{}\" is not in the vocabulary of {} tokens", token, vocabulary_size());
 }
 

@@ -94,8 +94,10 @@ class Tokenizer {
   /// tells the beginning of a word by that.
   std::vector<std::int32_t> encode_word(std::string_view word) const;
 
-  /// Ids, and where they are in the text. Throws Error if the tokenizer is that of a vocab.txt; see
-  /// with_spans().
+  /// Whether it tells where tokens are: all but that of a vocab.txt do; see with_spans().
+  bool has_spans() const { return pipeline_ != nullptr; }
+
+  /// Ids, and where they are in the text. Throws Error without has_spans().
   Encoding encode_with_spans(std::string_view text) const;
 
   /// This tokenizer; that of a vocab.txt as a tokenizer.json would have it, which tells where
@@ -105,7 +107,9 @@ class Tokenizer {
   /// Id of each token. Throws Error on a token that is not in the vocabulary.
   std::vector<std::int32_t> ids(std::span<const std::string> tokens) const;
 
-  /// Id of one token, e.g. "[CLS]". Throws Error if it is not in the vocabulary.
+  /// Id of one token, e.g. "[CLS]"; none if it is not in the vocabulary.
+  std::optional<std::int32_t> find_id(std::string_view token) const;
+  /// The same. Throws Error if it is not in the vocabulary.
   std::int32_t token_id(std::string_view token) const;
 
   /// Token of an id. Throws Error if the id is outside the vocabulary.
