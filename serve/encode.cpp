@@ -41,11 +41,6 @@ Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, st
   return sequence;
 }
 
-Sequence encode_pair(const text::Tokenizer& tokenizer, std::string_view first,
-                     std::string_view second, std::size_t limit, const Truncation& truncation) {
-  return encode_pair(tokenizer, tokenizer.encode(first), second, limit, truncation);
-}
-
 Sequence encode_pair(const text::Tokenizer& tokenizer, Pieces a, std::string_view second,
                      std::size_t limit, const Truncation& truncation) {
   const text::SpecialTokens& special = tokenizer.special();

@@ -35,11 +35,8 @@ struct TooLong {
 Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, std::size_t limit,
                      const Truncation& truncation);
 
-/// [CLS] first [SEP] second [SEP]; the longer text loses tokens until both fit. Throws TooLong.
-Sequence encode_pair(const text::Tokenizer& tokenizer, std::string_view first,
-                     std::string_view second, std::size_t limit, const Truncation& truncation);
-
-/// The same of a first text that is tokenized already.
+/// [CLS] first [SEP] second [SEP]; the longer text loses tokens until both fit. Throws TooLong. The
+/// first is given in tokens, since many pairs may have it.
 Sequence encode_pair(const text::Tokenizer& tokenizer, std::span<const std::int32_t> first,
                      std::string_view second, std::size_t limit, const Truncation& truncation);
 

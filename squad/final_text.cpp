@@ -60,10 +60,4 @@ Span find_final_text(std::string_view prediction, std::string_view original,
   return {in_original[first_rank], end};
 }
 
-std::string get_final_text(std::string_view prediction, std::string_view original,
-                           const text::BasicTokenizer& tokenizer) {
-  const auto [begin, end] = find_final_text(prediction, original, tokenizer);
-  return std::string(original.substr(begin, end - begin));
-}
-
 }  // namespace bertcl::squad

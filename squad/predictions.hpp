@@ -60,11 +60,7 @@ Prediction predict(const Document& document, std::span<const WindowLogits> windo
 std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t count);
 
 /// Part of `original` that reads `prediction` once tokenized; all of `original` where the two
-/// cannot be aligned. `prediction` is word pieces joined to words. (run_squad.py, same name.)
-std::string get_final_text(std::string_view prediction, std::string_view original,
-                           const text::BasicTokenizer& tokenizer);
-
-/// The same as a span of `original`.
+/// cannot be aligned. `prediction` is word pieces joined to words. (run_squad.py, get_final_text.)
 Span find_final_text(std::string_view prediction, std::string_view original,
                      const text::BasicTokenizer& tokenizer);
 

@@ -132,12 +132,6 @@ Tokenizer Tokenizer::with_spans() const {
       make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt", options_));
 }
 
-std::vector<std::string> Tokenizer::tokenize(std::string_view text) const {
-  std::vector<std::string> pieces;
-  for (const std::int32_t id : encode(text)) pieces.push_back(token(id));
-  return pieces;
-}
-
 void Tokenizer::add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const {
   const std::size_t before = ids.size();
   const auto fail = [&] {
@@ -162,13 +156,6 @@ void Tokenizer::add_pieces(std::string_view word, std::vector<std::int32_t>& ids
     if (length == 0) return fail();
     begin += length;
   }
-}
-
-std::vector<std::int32_t> Tokenizer::ids(std::span<const std::string> tokens) const {
-  std::vector<std::int32_t> result;
-  result.reserve(tokens.size());
-  for (const std::string& token : tokens) result.push_back(token_id(token));
-  return result;
 }
 
 std::optional<std::int32_t> Tokenizer::find_id(std::string_view token) const {

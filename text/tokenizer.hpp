@@ -73,7 +73,7 @@ class Tokenizer {
   /// Reads a tokenizer:
   /// - a vocab.txt of BERT: one token per line, its id the line number from 0, where the last
   ///   newline may be missing; a tokenizer_config.json beside it names no class but BERT's;
-  /// - a tokenizer.json, as parse_tokenizer_json() does;
+  /// - a tokenizer.json, as make_pipeline() does;
   /// - a vocab.json with merges.txt beside it (RoBERTa);
   /// - a SentencePiece model of type unigram (XLM-RoBERTa).
   /// Throws Error if the file cannot be read or is none of these, if it needs something that is not
@@ -84,10 +84,7 @@ class Tokenizer {
   static Tokenizer from_tokens(std::vector<std::string> tokens, TokenizerOptions options = {},
                                const std::string& origin = "vocabulary");
 
-  /// Tokens of a text; word pieces that continue a word with "##".
-  std::vector<std::string> tokenize(std::string_view text) const;
-
-  /// Their ids: ids(tokenize(text)) without the strings between.
+  /// Ids of the tokens of a text.
   std::vector<std::int32_t> encode(std::string_view text) const;
 
   /// The same of a word of a text that is given in words: with a space before it, if the tokenizer
@@ -103,9 +100,6 @@ class Tokenizer {
   /// This tokenizer; that of a vocab.txt as a tokenizer.json would have it, which tells where
   /// tokens are and finds special tokens inside the text: "[MASK]" is one token.
   Tokenizer with_spans() const;
-
-  /// Id of each token. Throws Error on a token that is not in the vocabulary.
-  std::vector<std::int32_t> ids(std::span<const std::string> tokens) const;
 
   /// Id of one token, e.g. "[CLS]"; none if it is not in the vocabulary.
   std::optional<std::int32_t> find_id(std::string_view token) const;

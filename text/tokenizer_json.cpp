@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "text/json_file.hpp"
 #include "text/json_node.hpp"
 #include "text/pipeline/pipeline.hpp"
 
@@ -130,12 +129,6 @@ bool is_byte_level(const Json& pre_tokenizer) {
 }
 
 }  // namespace
-
-std::shared_ptr<const Pipeline> parse_tokenizer_json(std::string_view content,
-                                                     const std::string& origin,
-                                                     const TokenizerOptions& options) {
-  return make_pipeline(parse_json(content, origin), origin, options);
-}
 
 std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& origin,
                                               const TokenizerOptions& options) {

@@ -4,7 +4,6 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 
 #include "text/tokenizer.hpp"
 
@@ -16,13 +15,9 @@ inline constexpr const char* kTokenizerHint =
     "token ids: bertcl run, verify, bench and inspect need no vocabulary";
 
 /// Reads model, normalizer, pre_tokenizer, post_processor, added_tokens and truncation; padding and
-/// decoder do not matter here. `options` overrule a BertNormalizer's.
+/// decoder do not matter here. `options` overrule a BertNormalizer's. The charsmap of a normalizer
+/// may be binary.
 /// Throws Error with `origin` and the place: a part of a kind that is not supported, or damage.
-std::shared_ptr<const Pipeline> parse_tokenizer_json(std::string_view content,
-                                                     const std::string& origin,
-                                                     const TokenizerOptions& options = {});
-
-/// The same of a parsed document; the charsmap of a normalizer may be binary.
 std::shared_ptr<const Pipeline> make_pipeline(nlohmann::json document, const std::string& origin,
                                               const TokenizerOptions& options = {});
 

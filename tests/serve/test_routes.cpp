@@ -384,9 +384,9 @@ TEST(Routes, AKeyIsAskedFor) {
 TEST(EncodePair, AnOddTokenIsTheLongerTexts) {
   const auto tokenizer =
       text::Tokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"});
-  EXPECT_EQ(encode_pair(tokenizer, "a a a", "b b b b", 8, {.truncate = true}).ids,
+  EXPECT_EQ(encode_pair(tokenizer, tokenizer.encode("a a a"), "b b b b", 8, {.truncate = true}).ids,
             (std::vector<std::int64_t>{2, 4, 4, 3, 5, 5, 5, 3}));
-  EXPECT_EQ(encode_pair(tokenizer, "a a a a", "b b b", 8, {.truncate = true}).ids,
+  EXPECT_EQ(encode_pair(tokenizer, tokenizer.encode("a a a a"), "b b b", 8, {.truncate = true}).ids,
             (std::vector<std::int64_t>{2, 4, 4, 4, 3, 5, 5, 3}));
 }
 

@@ -6,9 +6,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "squad/batch.hpp"
+#include "squad/predictions.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -44,6 +46,13 @@ inline const text::Tokenizer& letter_tokenizer() {
 }
 
 using tests::ScratchFile;
+
+/// As run_squad.py has it.
+inline std::string get_final_text(std::string_view prediction, std::string_view original,
+                                  const text::BasicTokenizer& tokenizer) {
+  const auto [begin, end] = find_final_text(prediction, original, tokenizer);
+  return std::string(original.substr(begin, end - begin));
+}
 
 /// Logits in [-8, 8) that depend on nothing but the tokens of the row and the position: a model
 /// that is right about padding. What stands in padding is poison.

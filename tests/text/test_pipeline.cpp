@@ -187,7 +187,7 @@ TEST(Graphemes, EndWhereAReaderSeesIt) {
 }
 
 std::shared_ptr<const Pipeline> pipeline(const json& model) {
-  return parse_tokenizer_json(json{{"model", model}}.dump(), "t.json");
+  return make_pipeline(json{{"model", model}}, "t.json");
 }
 
 TEST(Bpe, MergesByRankAndThenFromTheLeft) {
@@ -249,7 +249,7 @@ TEST(Offsets, AreTrimmedByTheirPostProcessor) {
     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
     "post_processor": {"type": "RobertaProcessing", "cls": ["<s>", 2], "sep": ["</s>", 3],
                        "trim_offsets": true, "add_prefix_space": false}})");
-  const auto tokenizer = parse_tokenizer_json(document.dump(), "t.json");
+  const auto tokenizer = make_pipeline(document, "t.json");
   EXPECT_THAT(tokenizer->encode("a a").spans, ElementsAre(Span{0, 1}, Span{2, 2}, Span{2, 3}));
 }
 

@@ -7,6 +7,8 @@
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/tokenizer_json.hpp"
+#include "tests/support/tokens_of.hpp"
+#include "text/json_file.hpp"
 #include "text/tokenizer_json.hpp"
 
 namespace bertcl::text {
@@ -39,16 +41,16 @@ TEST(TokenizerJson, GivesVocabularyAndSettings) {
   EXPECT_EQ(found.vocabulary_size(), 11u);
   EXPECT_EQ(found.token_id("東"), 7);
   EXPECT_EQ(found.token_id("[MASK]"), 10) << "added";
-  EXPECT_THAT(found.tokenize("Café 東京"), ElementsAre("cafe", "東", "京"));
+  EXPECT_THAT(tokens_of(found, "Café 東京"), ElementsAre("cafe", "東", "京"));
   const json cased = with("/normalizer/lowercase", false);
-  EXPECT_THAT(tokenizer(cased).tokenize("Café"), ElementsAre("Café"));
-  EXPECT_THAT(tokenizer(with("/normalizer/strip_accents", false)).tokenize("Café"),
+  EXPECT_THAT(tokens_of(tokenizer(cased), "Café"), ElementsAre("Café"));
+  EXPECT_THAT(tokens_of(tokenizer(with("/normalizer/strip_accents", false)), "Café"),
               ElementsAre("café"));
-  EXPECT_THAT(tokenizer(with("/normalizer/handle_chinese_chars", false)).tokenize("東京"),
+  EXPECT_THAT(tokens_of(tokenizer(with("/normalizer/handle_chinese_chars", false)), "東京"),
               ElementsAre("東", "##京"));
-  EXPECT_THAT(tokenizer(with("/model/max_input_chars_per_word", 3)).tokenize("cafe"),
+  EXPECT_THAT(tokens_of(tokenizer(with("/model/max_input_chars_per_word", 3)), "cafe"),
               ElementsAre("[UNK]"));
-  EXPECT_THAT(tokenizer(saved, {.lower_case = false}).tokenize("Café"), ElementsAre("Café"))
+  EXPECT_THAT(tokens_of(tokenizer(saved, {.lower_case = false}), "Café"), ElementsAre("Café"))
       << "options come first";
 }
 
@@ -176,9 +178,9 @@ TEST(TokenizerJson, SaysWhatGoesAroundTexts) {
 
 TEST(TokenizerJson, ATypeOfNullIsNone) {
   json absent = with("/model/type", nullptr);
-  EXPECT_THAT(tokenizer(absent).tokenize("Café 東京"), ElementsAre("cafe", "東", "京"));
+  EXPECT_THAT(tokens_of(tokenizer(absent), "Café 東京"), ElementsAre("cafe", "東", "京"));
   absent["model"].erase("type");
-  EXPECT_THAT(tokenizer(absent).tokenize("Café 東京"), ElementsAre("cafe", "東", "京"));
+  EXPECT_THAT(tokens_of(tokenizer(absent), "Café 東京"), ElementsAre("cafe", "東", "京"));
   for (const char* part : {"/normalizer/type", "/pre_tokenizer/type", "/post_processor/type"})
     EXPECT_ERROR(AllOf(HasSubstr("type is of type null, expected string")),
                  tokenizer(with(part, nullptr)))
@@ -212,7 +214,7 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
   const std::string whole = saved.dump();
   for (std::size_t size = 1; size < whole.size(); size += 7)
     EXPECT_ERROR(StartsWith("t.json: broken JSON: unexpected end"),
-                 parse_tokenizer_json(whole.substr(0, size), "t.json"));
+                 make_pipeline(parse_json(whole.substr(0, size), "t.json"), "t.json"));
 }
 
 TEST(TokenizerJson, GivesTheTokensOfTheVocabularyItWasMadeOf) {

@@ -10,6 +10,7 @@
 #include "tasks_model.hpp"
 #include "tests/onnx/text_model.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/tokens_of.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/options/vocabulary_options.hpp"
 
@@ -80,7 +81,7 @@ TEST_F(TaskTest, TheTokenizerIsAsItsConfigurationSays) {
   write("model.onnx", "");
   write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nCafe\nCafé\ncafe\ncafé\n");
   const auto tokens = [&](const VocabularyOptions& options) {
-    return load_tokenizer(options, {path("model.onnx")}).tokenize("Café");
+    return tokens_of(load_tokenizer(options, {path("model.onnx")}), "Café");
   };
   EXPECT_THAT(tokens({}), ElementsAre("cafe"));
   EXPECT_THAT(tokens({"", false, {}}), ElementsAre("Café"));
@@ -102,7 +103,7 @@ TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
       "normalizer": {"type": "BertNormalizer", "lowercase": false},
       "pre_tokenizer": {"type": "BertPreTokenizer"}})";
   const auto tokens = [&](const VocabularyOptions& options) {
-    return load_tokenizer(options, {path("model.onnx")}).tokenize("Café 東京");
+    return tokens_of(load_tokenizer(options, {path("model.onnx")}), "Café 東京");
   };
   const VocabularyOptions named{write("other.json", json), {}, {}};
   EXPECT_ERROR(HasSubstr("model.onnx: no such file"), tokens({}));
@@ -145,7 +146,7 @@ TEST_F(TaskTest, AVocabularyOfAnotherTokenizerThanBertsIsRefused) {
   write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\ncafe\n");
   const auto load = [&](const std::string& name) {
     write("tokenizer_config.json", R"({"tokenizer_class": )" + name + "}");
-    return load_tokenizer({}, {path("model.onnx")}).tokenize("cafe");
+    return tokens_of(load_tokenizer({}, {path("model.onnx")}), "cafe");
   };
   for (const char* name : {"null", R"("BertTokenizer")", R"("DistilBertTokenizerFast")",
                            R"("PreTrainedTokenizerFast")", R"("TokenizersBackend")"})
