@@ -24,13 +24,7 @@ constexpr const char* kForm =
     "a SQuAD file is {\"data\": [{\"paragraphs\": [{\"context\": .., \"qas\": [{\"id\": .., "
     "\"question\": .., \"answers\": [{\"text\": ..}]}]}]}]}";
 
-Answer read_answer(const JsonNode& node) {
-  Answer answer;
-  answer.text = node.at("text").string();
-  if (node.value().contains("answer_start"))
-    answer.answer_start = node.at("answer_start").integer();
-  return answer;
-}
+std::string read_answer(const JsonNode& node) { return node.at("text").string(); }
 
 Question read_question(const JsonNode& node, std::size_t context, bool& version_2) {
   Question question;
@@ -49,18 +43,15 @@ Question read_question(const JsonNode& node, std::size_t context, bool& version_
 constexpr const char* kLineForm =
     R"(each line is an object {"question": "..", "context": "..", "answers": {"text": [".."]}})";
 
-/// {"text": [..], "answer_start": [..]}, as Hugging Face's data sets have them, or a list of
+/// {"text": [..]}, as Hugging Face's data sets have them, or a list of
 /// objects as in a SQuAD file.
-std::vector<Answer> read_line_answers(const JsonNode& node) {
-  std::vector<Answer> answers;
+std::vector<std::string> read_line_answers(const JsonNode& node) {
+  std::vector<std::string> answers;
   if (node.value().is_array()) {
     node.each([&](const JsonNode& answer) { answers.push_back(read_answer(answer)); });
     return answers;
   }
-  node.at("text").each([&](const JsonNode& text) { answers.push_back({text.string(), -1}); });
-  if (const auto starts = node.find("answer_start"))
-    for (std::size_t i = 0; i < answers.size(); ++i)
-      answers[i].answer_start = starts->element(i).integer();
+  node.at("text").each([&](const JsonNode& text) { answers.push_back(text.string()); });
   return answers;
 }
 

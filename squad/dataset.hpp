@@ -2,7 +2,6 @@
 // Questions, contexts and reference answers of a SQuAD file (v1.1 or v2.0).
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -10,15 +9,10 @@
 
 namespace bertcl::squad {
 
-struct Answer {
-  std::string text;
-  std::int64_t answer_start = -1;  ///< in code points of the context; -1 where the file has none
-};
-
 struct Question {
   std::string id;
   std::string text;
-  std::vector<Answer> answers;
+  std::vector<std::string> answers;
   bool is_impossible = false;
   std::size_t context = 0;  ///< index into Dataset::contexts
 };

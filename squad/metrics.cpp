@@ -31,8 +31,8 @@ Judged judge_v2(const Question& question, const std::string& prediction) {
     judged.exact = std::max(judged.exact, exact_score(prediction, reference));
     judged.f1 = std::max(judged.f1, f1_score_v2(prediction, reference));
   };
-  for (const Answer& answer : question.answers) {
-    if (!normalize_answer(answer.text).empty()) take(answer.text);
+  for (const std::string& answer : question.answers) {
+    if (!normalize_answer(answer).empty()) take(answer);
   }
   if (!any) take("");
   return judged;
@@ -137,9 +137,9 @@ Scores evaluate_v1(std::span<const Question> questions, const Predictions& predi
     }
     double best_exact = 0.0;
     double best_f1 = 0.0;
-    for (const Answer& answer : question.answers) {
-      best_exact = std::max(best_exact, exact_score(prediction->second, answer.text));
-      best_f1 = std::max(best_f1, f1_score(prediction->second, answer.text));
+    for (const std::string& answer : question.answers) {
+      best_exact = std::max(best_exact, exact_score(prediction->second, answer));
+      best_f1 = std::max(best_f1, f1_score(prediction->second, answer));
     }
     exact += best_exact;
     f1 += best_f1;
