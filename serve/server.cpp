@@ -77,14 +77,14 @@ bool keeps_connection(const httplib::Request& request, const httplib::Response& 
 }
 
 /// A descriptor that can be read as often as set() has been called.
-class Event {
+class Semaphore {
  public:
-  Event() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
+  Semaphore() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
     if (descriptor_ < 0) throw Error("cannot make an eventfd", ErrorCode::io);
   }
-  ~Event() { close(descriptor_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
+  ~Semaphore() { close(descriptor_); }
+  Semaphore(const Semaphore&) = delete;
+  Semaphore& operator=(const Semaphore&) = delete;
   void set() { eventfd_write(descriptor_, 1); }
   /// Takes one set() back; false if there is none.
   bool take() {
@@ -117,7 +117,7 @@ struct Server::Impl {
   Service& service;
   ServerOptions options;
   std::function<void(const Answered&)> log;
-  Event stopping, thread_wanted;
+  Semaphore stopping, thread_wanted;
   ConnectionPool pool;
   RequestsInWork in_work;
   HttpServer http;

@@ -8,13 +8,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <latch>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -103,27 +102,6 @@ class Listener {
  private:
   serve::Server& server_;
   std::thread thread_;
-};
-
-/// A moment that another thread waits for.
-class Event {
- public:
-  void set() {
-    {
-      const std::lock_guard lock(mutex_);
-      set_ = true;
-    }
-    changed_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return set_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool set_ = false;
 };
 
 /// Each connection is a descriptor; many systems let a process have 1024 unless it asks for more,
@@ -248,11 +226,11 @@ int serve_models(ServeOptions options, serve::RequestLog& log) {
   allow_descriptors(options.server);
   serve::Metrics metrics;
   serve::Service service(options.service, metrics);
-  Event ended;
+  std::latch ended(1);
   const SignalWatch signals([&] {
     // Nothing is queued yet, and what loads a model cannot be interrupted.
     if (service.state() == serve::Service::State::loading) std::_Exit(kOk);
-    ended.set();
+    ended.count_down();
   });
   serve::Server server(service, options.server,
                        [&log](const serve::Answered& answered) { log.write(answered); });
