@@ -12,6 +12,7 @@
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "ops/operands.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -102,7 +103,9 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
   if (!x && pooled)
     fail(graph,
          find_hidden_states(graph)
-             ? "no output is a vector [batch, hidden]"
+             ? "no output is a vector [batch, hidden]; use " + option_name("pooling", "mean") +
+                   ", cls, max or last, or copy modules.json and 1_Pooling of "
+                   "sentence-transformers beside the model"
              : "no output is a vector [batch, hidden] or holds hidden states [batch, seq, hidden]");
   if (!x) fail(graph, "no output holds hidden states [batch, seq, hidden] to pool");
   if (!x->type.shape.back().is_constant())

@@ -36,15 +36,8 @@ class SentenceTransformer:
         files = _bertcl.embedding_settings(str(model))
         told = files["pooling"] if pooling is None else pooling
         self.normalize = files["normalize"] if normalize is None else normalize
-        try:
-            self.session = Session(model, device=device or "", pooling=told, normalize=self.normalize,
-                                   or_own=pooling is None, dense=files["dense"], **session)
-        except _bertcl.Error as error:
-            if told or "no output is a vector [batch, hidden];" not in str(error):
-                raise
-            raise _bertcl.Error(f"{error}; no modules.json beside the model names a pooling mode: copy modules.json "
-                                "and 1_Pooling of sentence-transformers there, or use pooling='mean', 'cls', 'max' or "
-                                "'last'") from None
+        self.session = Session(model, device=device or "", pooling=told, normalize=self.normalize,
+                               or_own=pooling is None, dense=files["dense"], **session)
         self.tokenizer = load_tokenizer(model, self.session.info.vocabulary)
         self.truncation_side = truncation_side(model, self.tokenizer)
         self.lower_case = files["lower_case"]

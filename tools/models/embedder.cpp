@@ -62,7 +62,7 @@ runtime::Session load_embedding_model(const std::string& path, ModelOptions opti
                                       const runtime::Pooling& pooling,
                                       const opencl::ContextFuture& context) {
   options.pooling = pooling;
-  return naming_pooling(pooling, [&] { return load_model(path, options, context); });
+  return load_model(path, options, context);
 }
 
 Embedder::Embedder(runtime::Session& session, const EmbeddingOptions& options, bool allow_nonfinite,

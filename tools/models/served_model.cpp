@@ -168,8 +168,7 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
     pools = headless && (asked || modules || has_vector(*setup.session));
   }
   if (pools) {
-    setup.session =
-        naming_pooling(pooling, [&] { return load(model.path, options, pooling, device); });
+    setup.session = load(model.path, options, pooling, device);
     setup.load_hidden_states = [path = model.path, options, device] {
       return load(path, options, {}, device);
     };
