@@ -22,18 +22,20 @@
 #include <vector>
 
 #include "support/did_you_mean.hpp"
+#include "support/for_each.hpp"
 #include "support/option_name.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
 
-// One function for each command, in the file of its name: adds it; the command line that names it
-// sets the action.
-using AddCommand = void(CLI::App& program, Action& action);
-AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
-    add_answer, add_rerank, add_similarity, add_classify, add_tag, add_fill_mask, add_serve,
-    add_bench, add_tune, add_completion, add_man, add_help;
+// The function add_NAME for each command, in the file of its name: adds it; the command line that
+// names it sets the action.
+#define BERTCL_COMMANDS(M)                                                                 \
+  BERTCL_FOR_EACH(M, devices, inspect, quantize, eval, run, embed, verify, answer, rerank, \
+                  similarity, classify, tag, fill_mask, serve, bench, tune, completion, man, help)
+#define BERTCL_DECLARE_COMMAND(name) void add_##name(CLI::App& program, Action& action);
+BERTCL_COMMANDS(BERTCL_DECLARE_COMMAND)
 
 namespace {
 
@@ -239,12 +241,8 @@ int run_program(int argc, const char* const* argv) {
       "1 a check failed, 2 bad "
       "usage or input.");
   Action action;
-  for (const auto add :
-       {add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
-        add_answer, add_rerank, add_similarity, add_classify, add_tag, add_fill_mask, add_serve,
-        add_bench, add_tune, add_completion, add_man, add_help}) {
-    add(program, action);
-  }
+#define BERTCL_ADD_COMMAND(name) add_##name(program, action);
+  BERTCL_COMMANDS(BERTCL_ADD_COMMAND)
 
   if (argc < 2) {
     std::fputs(program.help().c_str(), stderr);
