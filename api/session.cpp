@@ -96,11 +96,11 @@ runtime::SessionOptions to_runtime(const SessionOptions& options) {
     throw Error(fmt::format("{} is {}, expected 1 or more runs in flight", option_name("requests"),
                             options.requests));
   if (options.max_memory < 0)
-    throw Error(fmt::format("{} is {}, expected bytes, or 0 for what the device has",
+    throw Error(fmt::format("{} is {}, must not be negative (0: what the device has)",
                             option_name("max-memory"), options.max_memory));
   if (options.pooling && options.pooling->dimensions < 0)
-    throw Error(fmt::format("{} is {}, expected a number of them, or 0 for all",
-                            option_name("dimensions"), options.pooling->dimensions));
+    throw Error(fmt::format("{} is {}, must not be negative (0: all)", option_name("dimensions"),
+                            options.pooling->dimensions));
   runtime::SessionOptions result;
   result.device = options.device;
   result.precision = type_of(options.precision);

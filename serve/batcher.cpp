@@ -91,7 +91,7 @@ Clock::time_point Batcher::oldest_run() const {
 }
 
 Batcher::Ticket Batcher::submit(std::vector<Sequence> sequences) {
-  if (sequences.empty()) throw std::invalid_argument("a request has a sequence at least");
+  if (sequences.empty()) throw std::invalid_argument("a request needs at least one sequence");
   auto request = std::make_shared<Request>();
   for (const Sequence& sequence : sequences) request->tokens += sequence.ids.size();
   request->values.resize(sequences.size());

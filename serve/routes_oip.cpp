@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Open Inference Protocol, version 2, with its binary extension: tensors in, tensors out.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <string>
 
@@ -39,7 +42,8 @@ Model& named_model(Context& context) {
   Model& model = context.service.model(context.arguments[0]);
   context.record.model = model.setup().name;
   if (context.arguments.size() > 1 && context.arguments[1] != kVersion)
-    throw HttpError(404, "Validation", "the model has no version but 1");
+    throw HttpError(404, "Validation",
+                    "unknown version '" + context.arguments[1] + "' (choose from 1)");
   return model;
 }
 
@@ -79,6 +83,14 @@ struct Inference {
   std::vector<bool> binary;  // [wanted]
 };
 
+void check_known(const text::JsonNode& node, const char* what, const std::string& name,
+                 const std::vector<plan::Port>& ports) {
+  std::vector<std::string> names;
+  for (const plan::Port& port : ports) names.push_back(port.name);
+  if (std::ranges::find(names, name) == names.end())
+    node.fail("names the unknown {} '{}' (choose from {})", what, name, fmt::join(names, ", "));
+}
+
 bool binary_flag(const std::optional<text::JsonNode>& parameters, const char* name,
                  bool otherwise) {
   return parameters ? parameters->flag(name, otherwise) : otherwise;
@@ -90,27 +102,23 @@ Inference read_inference(const runtime::Session& session, const text::JsonNode& 
   if (const auto id = body.find("id")) inference.id = id->string();
   body.at("inputs").each([&](const text::JsonNode& input) {
     const std::string& name = input.at("name").string();
-    const auto& ports = session.inputs();
-    if (std::ranges::none_of(ports, [&](const plan::Port& port) { return port.name == name; }))
-      input.fail("names '" + name + "', which the model does not take");
+    check_known(input, "input", name, session.inputs());
     if (!inference.inputs.emplace(name, read_tensor(input, binary)).second)
-      input.fail("names '" + name + "' for a second time");
+      input.fail("names the duplicate input '" + name + "'");
   });
   if (!binary.empty())
     throw Error("the body has " + std::to_string(binary.size()) + " bytes after the tensors");
   const bool all_binary = binary_flag(body.find("parameters"), "binary_data_output", false);
   const auto want = [&](const std::string& name, bool as_bytes) {
     if (std::ranges::find(inference.wanted, name) != inference.wanted.end())
-      throw Error("the output '" + name + "' is asked for twice");
+      throw Error("duplicate output '" + name + "'");
     inference.wanted.push_back(name);
     inference.binary.push_back(as_bytes);
   };
   if (const auto outputs = body.find("outputs"); outputs && !outputs->value().empty()) {
     outputs->each([&](const text::JsonNode& output) {
       const std::string& name = output.at("name").string();
-      const auto& ports = session.outputs();
-      if (std::ranges::none_of(ports, [&](const plan::Port& port) { return port.name == name; }))
-        output.fail("names '" + name + "', which the model does not give");
+      check_known(output, "output", name, session.outputs());
       want(name, binary_flag(output.find("parameters"), "binary_data", all_binary));
     });
   } else {

@@ -225,7 +225,7 @@ struct Server::Impl {
       return answer(request, response, {});
     }
     if (kind == BodyOf::unclear)
-      return give_up(400, "Content-Length and Transfer-Encoding do not tell where the body ends");
+      return give_up(400, "invalid or conflicting Content-Length and Transfer-Encoding");
     if (request.is_multipart_form_data()) return give_up(415, "the body must be JSON");
     if (!set_coding(const_cast<httplib::Request&>(request).headers))
       return give_up(415, "Content-Encoding is not gzip, deflate or br");

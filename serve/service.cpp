@@ -276,7 +276,7 @@ Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,
   const char* type = status == 424 ? "Backend" : "Validation";
   if (!chosen)
     throw HttpError(status, type,
-                    fmt::format("the server has no model of the kind {}, which this route needs",
+                    fmt::format("this route needs a model of the kind {}, none is served",
                                 fmt::join(names, " or ")));
   context.record.model = chosen->setup().name;
   if (!fits(*chosen))
@@ -311,14 +311,16 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
     break;
   }
   if ((!found || !found->is_public) && !admits(call.header("Authorization")))
-    throw HttpError(401, "Validation", "the key is missing or wrong: Authorization: Bearer KEY",
+    throw HttpError(401, "Validation", "missing or invalid API key; send Authorization: Bearer KEY",
                     {{"WWW-Authenticate", "Bearer"}});
-  if (!found && methods.empty())
-    throw HttpError(404, "Validation", fmt::format("there is no {}", call.path));
+  if (!found && methods.empty()) throw HttpError(404, "Validation", "unknown path " + call.path);
   if (!found) {
     if (std::ranges::count(methods, "GET") > 0) methods.emplace_back("HEAD");
     const std::string allowed = fmt::format("{}", fmt::join(methods, ", "));
-    throw HttpError(405, "Validation", call.path + " takes " + allowed, {{"Allow", allowed}});
+    throw HttpError(
+        405, "Validation",
+        fmt::format("{} is not allowed for {} (allowed: {})", call.method, call.path, allowed),
+        {{"Allow", allowed}});
   }
   if (const std::string why = reason_of(state_); !why.empty() && !found->when_down)
     throw HttpError(503, "Unhealthy", why);

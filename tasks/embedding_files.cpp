@@ -80,7 +80,7 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
     const text::JsonNode path = module.at("path");
     const fs::path folder = files.folder / path.string();
     if (name != "Transformer" && !text::is_inside(path.string()))
-      path.fail("is not inside of the model's folder");
+      path.fail("is outside the model's folder");
     if (name == "Transformer") {
       if_there(folder / "sentence_bert_config.json", [&](const text::JsonNode& config) {
         if (const auto length = config.find("max_seq_length"))

@@ -125,7 +125,7 @@ TEST(HostileRequests, AnOutputIsGivenOnce) {
   body["inputs"][1]["data"] = json::array({1});
   body["outputs"] = {{{"name", "start_logits"}}, {{"name", "start_logits"}}};
   EXPECT_THAT(answer_to(kInferQa, body.dump()),
-              AllOf(HasSubstr("400 "), HasSubstr("'start_logits' is asked for twice")));
+              AllOf(HasSubstr("400 "), HasSubstr("duplicate output 'start_logits'")));
   body["outputs"].erase(1);
   EXPECT_THAT(answer_to(kInferQa, body.dump()), HasSubstr("200 "));
 }

@@ -109,11 +109,11 @@ TEST(ServerHttp, PathsMayHaveAnyByte) {
   TestServer server;
   const std::string end = " HTTP/1.1\r\nHost: x\r\nConnection: close";
   EXPECT_THAT(answer_to_head(server, "GET /a%00b%0Ac" + end),
-              AllOf(HasSubstr(" 404 "), HasSubstr(R"(there is no /a\u0000b\nc)")));
+              AllOf(HasSubstr(" 404 "), HasSubstr(R"(unknown path /a\u0000b\nc)")));
   EXPECT_THAT(answer_to_head(server, "GET /v1/models/a%00b" + end),
               AllOf(HasSubstr(" 404 "), HasSubstr(R"(unknown model 'a\u0000b' (choose from)")));
   EXPECT_THAT(answer_to_head(server, "POST /a%0Ab" + end),
-              AllOf(HasSubstr(" 404 "), HasSubstr(R"(there is no /a\nb)")));
+              AllOf(HasSubstr(" 404 "), HasSubstr(R"(unknown path /a\nb)")));
 }
 
 TEST(ServerHttp, RefusedBodiesCountForTheirRoute) {

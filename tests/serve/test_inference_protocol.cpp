@@ -116,12 +116,12 @@ TEST(InferenceProtocol, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(refusal(body), HasSubstr("'BYTES', which is not supported"));
   body = request();
   body["inputs"][0]["name"] = "ids";
-  EXPECT_THAT(refusal(body), HasSubstr("'ids', which the model does not take"));
+  EXPECT_THAT(refusal(body), HasSubstr("unknown input 'ids' (choose from input_ids, "));
   body["inputs"][0]["name"] = "attention_mask";
-  EXPECT_THAT(refusal(body), HasSubstr("for a second time"));
+  EXPECT_THAT(refusal(body), HasSubstr("duplicate input 'attention_mask'"));
   body = request();
   body["outputs"] = {{{"name", "logits"}}};
-  EXPECT_THAT(refusal(body), HasSubstr("'logits', which the model does not give"));
+  EXPECT_THAT(refusal(body), HasSubstr("unknown output 'logits' (choose from start_logits, "));
   body = request();
   body["inputs"].erase(0);
   EXPECT_THAT(refusal(body), HasSubstr("400")) << "no ids";

@@ -308,7 +308,7 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
   EXPECT_THAT(error("/nothing", "{}"), HasSubstr("404"));
   const Reply get = shared().call("GET", "/embed");
   EXPECT_EQ(get.status, 405);
-  EXPECT_THAT(get.body, HasSubstr("takes POST"));
+  EXPECT_THAT(get.body, HasSubstr("GET is not allowed for /embed (allowed: POST)"));
   EXPECT_THAT(get.headers, Contains(Pair("Allow", "POST")));
   const json many = {{"inputs", std::vector<std::string>(33, "a")}};
   EXPECT_EQ(shared().status("/embed", many), 413);

@@ -143,7 +143,7 @@ TEST_F(EmbeddingFilesTest, DenseModulesFollowThePooling) {
   modules({transformer, pooling, normalize, {"Dense", "2_Dense"}});
   EXPECT_THAT(refusal(), HasSubstr("supported between Pooling and Normalize alone"));
   modules({transformer, pooling, {"Dense", "../2_Dense"}});
-  EXPECT_THAT(refusal(), HasSubstr("[2].path is not inside of the model's folder"));
+  EXPECT_THAT(refusal(), HasSubstr("[2].path is outside the model's folder"));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ Pattern Pattern::of(const JsonNode& node) {
   pattern.expression_->compiled.reset(icu::RegexPattern::compile(
       icu::UnicodeString::fromUTF8(source.string()), flags, place, status));
   if (U_FAILURE(status))
-    source.fail("is not a regular expression of ICU's: {} at character {}", u_errorName(status),
+    source.fail("is not a valid ICU regular expression: {} at character {}", u_errorName(status),
                 place.offset);
   return pattern;
 }

@@ -107,7 +107,7 @@ void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& 
   check_labels(task);
   if (options.max_drop && task.name == kText)
     throw Error(
-        "--max-drop needs the score of a task, which --task text has not: give --max-error, or the "
+        "--max-drop needs the score of a task, and --task text has none: give --max-error, or the "
         "task of the model and its data");
   if (options.max_drop) check_labels_are_known(task, {model});
   if (!options.drop_data.empty()) check_readable(options.drop_data);
