@@ -2,6 +2,9 @@
 // Vectors of texts: sentence-transformers' files, and batches of similar length.
 #include "bertcl/embed.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -85,8 +88,8 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
       const Tensors outputs = session.run(gathered(all, group));
       const Tensor& output = outputs.begin()->second;
       if (output.shape() != std::vector{std::ssize(group), dimensions})
-        throw Error("the model gave other than a vector of " + std::to_string(dimensions) +
-                        " dimensions for each of " + std::to_string(group.size()) + " texts",
+        throw Error(fmt::format("expected vectors [{}, {}], got [{}]", group.size(), dimensions,
+                                fmt::join(output.shape(), ", ")),
                     ErrorCode::internal);
       const auto made = output.values<float>();
       for (std::size_t row = 0; row < group.size(); ++row)
