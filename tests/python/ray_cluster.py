@@ -12,6 +12,9 @@ import urllib.request
 
 import numpy as np
 import ray
+import ray.data
+import ray.serve._private.controller  # compiled before Ray waits for processes that each would do so
+import ray.serve._private.proxy
 from ray import serve
 from ray.cluster_utils import Cluster
 
@@ -101,8 +104,8 @@ def embed(model, rows):
                                                      for i, vector in enumerate(expected))}
 
 
-def post(body):
-    request = urllib.request.Request(URL, body.encode(), {"Content-Type": "application/json"})
+def post(body, route=""):
+    request = urllib.request.Request(URL + route, body.encode(), {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
             return response.status, json.load(response)
@@ -124,7 +127,6 @@ def serve_answers(rows):
     refused = {body: post(body) for body in bad}
     served["refused_by_handle"] = [error_of(handle.infer.remote(inputs).result)
                                    for inputs in ("A cat", {"question": "Who?", "context": "I."}, ["a"], 5)]
-    serve.shutdown()
     return served, refused
 
 
@@ -132,12 +134,11 @@ def serve_picky_worker():
     """What each of some requests gets that run as one batch, and then one by HTTP."""
     texts = ["a", "bad", "b", "panic", "c"]
     with unittest.mock.patch.dict(bertcl.ray.TASKS, picky=Picky):
-        handle = serve.run(bertcl.ray.deployment("", "picky", max_batch_size=len(texts), wait_seconds=1))
+        handle = serve.run(bertcl.ray.deployment("", "picky", max_batch_size=len(texts), wait_seconds=1),
+                           name="picky", route_prefix="/picky")
     made = [handle.infer.remote([text]) for text in texts]
-    found = {"together": [error_of(each.result) or each.result() for each in made],
-             "by_http": post(json.dumps({"inputs": ["bad"]})), "afterwards": handle.infer.remote(["d"]).result()}
-    serve.shutdown()
-    return found
+    return {"together": [error_of(each.result) or each.result() for each in made],
+            "by_http": post(json.dumps({"inputs": ["bad"]}), "picky"), "afterwards": handle.infer.remote(["d"]).result()}
 
 
 @ray.remote
@@ -156,14 +157,18 @@ def error_of(action):
 
 
 def main(encoder, results):
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    # Without Ray's processes that only show or scale something.
+    cluster = Cluster(initialize_head=True, head_node_args={
+        "num_cpus": 2, "include_dashboard": False, "include_log_monitor": False, "no_monitor": True})
     cluster.add_node(num_cpus=1)
     victim = cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, log_to_driver=False)
     rows = question_rows()
     found = {"answers": lose_a_node(cluster, victim, rows), "vectors": embed(encoder, rows)}
+    serve.start(proxy_location="HeadOnly")
     found["served"], found["refused"] = serve_answers(rows)
     found["picky"] = serve_picky_worker()
+    serve.shutdown()
     found["threads"] = [ray.get(threads_of_worker.options(num_cpus=cpus).remote()) for cpus in (0.5, 1.5, 0)]
     found["errors"] = {
         "task": error_of(lambda: bertcl.ray.deployment(QA_MODEL, "classfy")),

@@ -23,9 +23,6 @@ class RayTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder, here = pathlib.Path(name), pathlib.Path(__file__).parent
             encoder_model.write_encoder(folder / "encoder")
-            # Compiles their modules before Ray waits for processes that each would do so.
-            subprocess.run([PYTHON, "-c", "import ray.data, ray.serve._private.controller, ray.serve._private.proxy"],
-                           check=True, timeout=300)
             variables = {name: value for name, value in os.environ.items() if name != "POCL_MAX_PTHREAD_COUNT"}
             run = subprocess.run(
                 [PYTHON, here / "ray_cluster.py", folder / "encoder", folder / "results.json"], text=True,
