@@ -19,8 +19,7 @@
 
 namespace bertcl::runtime {
 
-Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
-                   std::atomic<std::int64_t>& arenas)
+Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory, Arenas& arenas)
     : plan_(plan),
       record_(record),
       most_bytes_(max_memory > 0
@@ -44,10 +43,10 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
 }
 
 Executor::~Executor() {
-  arenas_ -= allocated_bytes();
+  arenas_.bytes -= held_;
   // What is queued reads the staged inputs, tables and steps, and finds the memory of merged steps
   // by its address: the queue keeps none of them.
-  if (opencl::process_is_ending()) return;
+  if (settled_ || opencl::process_is_ending()) return;
   try {
     plan_.context->queue().finish();
   } catch (const Error&) {  // of work that nobody waited for
@@ -90,7 +89,13 @@ void Executor::bind(const ir::Bindings& sizes) {
   if (persistent_kernel_) persistent_kernel_->unbind();
   recorded_.reset();
   sizes_ = sizes;
-  place_slots();
+  try {
+    place_slots();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory || !arenas_.free_idle || !arenas_.free_idle())
+      throw;
+    place_slots();
+  }
   fill_tables();
   choose_launches();
   bound_ = true;
@@ -108,35 +113,38 @@ std::int64_t Executor::constant_bytes() const {
   return bytes;
 }
 
-void Executor::check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes,
-                            std::int64_t others) const {
-  const std::int64_t constants = constant_bytes();
-  const auto largest = std::ranges::max_element(values, {}, &plan::Lifetime::bytes);
-  if (largest == values.end() ||
-      std::max(arena_bytes, largest->bytes) <= most_bytes_ - constants - others)
-    return;
-  const plan::Slot& slot = plan_.slots[largest - values.begin()];
-  throw Error(fmt::format("{} bytes of weights and {} of values exceed the limit of {}; the "
-                          "largest value is '{}' {} with {} bytes; use a smaller batch or raise "
-                          "{}, up to what the device has",
-                          constants, std::max(arena_bytes, largest->bytes) + others, most_bytes_,
-                          slot.name, ir::str(slot.type), largest->bytes, option_name("max-memory")),
-              ErrorCode::out_of_memory);
+Error Executor::exceeds_limit(const Places& places, std::int64_t others) const {
+  const plan::Slot& slot = plan_.slots[places.largest];
+  return Error(
+      fmt::format("{} bytes of weights and {} of values exceed the limit of {}; the largest "
+                  "value is '{}' {} with {} bytes; use a smaller batch or raise {}, up to what "
+                  "the device has",
+                  constant_bytes(), places.arena_bytes + others, most_bytes_, slot.name,
+                  ir::str(slot.type), places.largest_bytes, option_name("max-memory")),
+      ErrorCode::out_of_memory);
 }
 
-Executor::Places Executor::places_of(const ir::Bindings& sizes, std::int64_t others) const {
+Executor::Places Executor::places_of(const ir::Bindings& sizes) const {
   std::vector<plan::Lifetime> values(plan_.slots.size());
   for (std::size_t i = 0; i < plan_.slots.size(); ++i)
     if (plan_.slots[i].root == static_cast<int>(i) && lifetimes_[i].second >= lifetimes_[i].first)
       values[i] = {bytes_of(i, sizes), lifetimes_[i].first, lifetimes_[i].second};
-  check_memory(values, 0, others);  // one by one, so that their sum has 64 bits
+  Places places;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i].bytes > places.largest_bytes) {
+      places.largest = i;
+      places.largest_bytes = places.arena_bytes = values[i].bytes;
+    }
+  const std::int64_t most = most_bytes_ - constant_bytes();
+  // One by one, so that their sum has 64 bits.
+  if (places.largest_bytes > most) throw exceeds_limit(places, 0);
   std::vector<plan::Lifetime> computed = values;
   for (const plan::Input& in : plan_.inputs) computed[in.slot].bytes = 0;
   const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);
   const auto aligned = [&](std::int64_t n) { return (n + alignment - 1) / alignment * alignment; };
-  const plan::Placement placement = plan::place(computed, alignment);
-  Places places{.offsets = placement.offsets, .inputs_begin = aligned(placement.arena_bytes)};
-  places.arena_bytes = places.inputs_begin;
+  plan::Placement placement = plan::place(computed, alignment);
+  places.offsets = std::move(placement.offsets);
+  places.arena_bytes = places.inputs_begin = aligned(placement.arena_bytes);
   for (const plan::Input& in : plan_.inputs) {
     const auto slot = static_cast<std::size_t>(in.slot);
     places.offsets[slot] = places.arena_bytes;
@@ -151,13 +159,31 @@ Executor::Places Executor::places_of(const ir::Bindings& sizes, std::int64_t oth
     places.arena_bytes = 0;
     for (const std::int64_t bytes : places.shared.bytes) places.arena_bytes += aligned(bytes);
   }
-  check_memory(values, places.arena_bytes, others);
+  if (places.arena_bytes > most) throw exceeds_limit(places, 0);
   return places;
 }
 
+/// Counts so many bytes for this executor, at least what it holds; false where those of all would
+/// exceed the limit.
+bool Executor::reserve(std::int64_t bytes) {
+  const std::int64_t more = bytes - held_, most = most_bytes_ - constant_bytes();
+  std::int64_t all = arenas_.bytes;
+  do {
+    if (more > 0 && more > most - all) return false;
+  } while (!arenas_.bytes.compare_exchange_weak(all, all + more));
+  held_ = bytes;
+  return true;
+}
+
+void Executor::count_held() {
+  std::size_t bytes = memory_.arena.size();
+  for (const opencl::Buffer& buffer : memory_.values) bytes += buffer.size();
+  arenas_.bytes += static_cast<std::int64_t>(bytes) - held_;
+  held_ = static_cast<std::int64_t>(bytes);
+}
+
 void Executor::place_slots() {
-  std::int64_t before = allocated_bytes();
-  Places places = places_of(sizes_, arenas_ - before);
+  Places places = places_of(sizes_);
   memory_.slot_offsets = std::move(places.offsets);
   memory_.arena_bytes = places.arena_bytes;
   inputs_begin_ = places.inputs_begin;
@@ -165,53 +191,49 @@ void Executor::place_slots() {
   if (places.in_arena != in_arena_) {
     memory_.arena = {};
     memory_.values.clear();
-    arenas_ -= std::exchange(before, 0);
+    count_held();
     in_arena_ = places.in_arena;
   }
-  if (!in_arena_) {
-    value_of_ = std::move(places.shared.of);
-    return allocate_values(places.shared.bytes);
+  value_of_ = std::move(places.shared.of);
+  const std::vector<std::int64_t> bytes =
+      in_arena_ ? std::vector{places.arena_bytes} : std::move(places.shared.bytes);
+  if (!in_arena_) memory_.values.resize(std::max(memory_.values.size(), bytes.size()));
+  const std::span<opencl::Buffer> buffers =
+      in_arena_ ? std::span(&memory_.arena, 1) : std::span(memory_.values);
+  std::int64_t grown = held_;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    grown += std::max<std::int64_t>(bytes[i] - std::ssize(buffers[i]), 0);
+  if (!reserve(grown)) {
+    // Buffers of earlier sizes may each be larger than now, and exceed the limit together.
+    if (places.arena_bytes < grown)
+      for (opencl::Buffer& buffer : buffers) buffer = {};
+    count_held();
+    if (!reserve(std::max(held_, places.arena_bytes)))
+      throw exceeds_limit(places, arenas_.bytes - held_);
   }
-  if (before < memory_.arena_bytes) {
-    memory_.arena = {};
-    arenas_ -= before;
-    opencl::Buffer arena = plan_.context->allocate(static_cast<std::size_t>(memory_.arena_bytes));
-    memory_.arena_address = address_of(arena);
-    memory_.arena = std::move(arena);
-    arenas_ += memory_.arena_bytes;
+  try {
+    allocate_values(buffers, bytes);
+  } catch (const Error&) {
+    count_held();
+    throw;
+  }
+  count_held();
+}
+
+/// Replaces those that are smaller.
+void Executor::allocate_values(std::span<opencl::Buffer> buffers,
+                               const std::vector<std::int64_t>& bytes) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (std::ssize(buffers[i]) >= bytes[i]) continue;
+    buffers[i] = {};
+    opencl::Buffer larger = plan_.context->allocate(static_cast<std::size_t>(bytes[i]));
+    if (in_arena_) memory_.arena_address = address_of(larger);
+    buffers[i] = std::move(larger);
   }
 }
 
 std::uint64_t Executor::address_of(const opencl::Buffer& buffer) const {
   return persistent_kernel_ ? opencl::addresses_of(*plan_.context, std::array{&buffer})[0] : 0;
-}
-
-std::int64_t Executor::allocated_bytes() const {
-  std::size_t bytes = memory_.arena.size();
-  for (const opencl::Buffer& buffer : memory_.values) bytes += buffer.size();
-  return static_cast<std::int64_t>(bytes);
-}
-
-void Executor::allocate_values(const std::vector<std::int64_t>& bytes) {
-  const std::int64_t before = allocated_bytes();
-  memory_.values.resize(std::max(memory_.values.size(), bytes.size()));
-  // Buffers of earlier sizes may each be larger than now, and exceed the limit together.
-  std::int64_t held = before;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    held += std::max<std::int64_t>(bytes[i] - std::ssize(memory_.values[i]), 0);
-  if (held > most_bytes_ - constant_bytes() - (arenas_ - before)) {
-    memory_.values.clear();
-    memory_.values.resize(bytes.size());
-    arenas_ -= before;
-  }
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    opencl::Buffer& buffer = memory_.values[i];
-    if (std::ssize(buffer) >= bytes[i]) continue;
-    arenas_ -= std::ssize(buffer);
-    buffer = {};
-    buffer = plan_.context->allocate(static_cast<std::size_t>(bytes[i]));
-    arenas_ += bytes[i];
-  }
 }
 
 opencl::Buffer& Executor::buffer(int slot) {

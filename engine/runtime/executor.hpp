@@ -3,11 +3,14 @@
 // shapes of a batch, binds arguments, enqueues the steps.
 #pragma once
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <span>
 
+#include "bertcl/error.hpp"
 #include "opencl/command_buffer.hpp"
 #include "ops/packing.hpp"
 #include "plan/memory.hpp"
@@ -18,19 +21,25 @@
 
 namespace bertcl::runtime {
 
+/// The memory that the executors of a plan hold for values.
+struct Arenas {
+  std::atomic<std::int64_t> bytes = 0;  // of all of them, counted before they are allocated
+  /// Frees what executors without a run hold; false where there is nothing. May be empty.
+  std::function<bool()> free_idle;
+};
+
 class Executor {
  public:
   /// With `record` the launches of a shape are recorded at its first run and replayed as one
   /// command later, except while they are profiled or observed. Throws Error where the device has
   /// no command buffers, or a library queues some of the work itself.
   /// `max_memory`: bytes that constants and arenas may take together; 0: what the device has.
-  /// `arenas`: bytes of those of all executors of the plan, which this one keeps up to date.
-  Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
-           std::atomic<std::int64_t>& arenas);
+  Executor(plan::Plan& plan, bool record, std::int64_t max_memory, Arenas& arenas);
   ~Executor();
 
   /// Places every slot for these sizes, unless they equal those of the last call. Waits if wait()
-  /// was not called after the last run.
+  /// was not called after the last run. Where memory is short it asks once for that of idle
+  /// executors. Throws Error (ErrorCode::out_of_memory) where that is not enough.
   void bind(const ir::Bindings& sizes);
   /// Host memory for the value of an input after bind(), and the transfer of all of them. It is
   /// read until the queue has passed the transfer.
@@ -55,9 +64,9 @@ class Executor {
   std::int64_t arena_bytes() const { return memory_.arena_bytes; }
   /// The same for other sizes; nothing is allocated. Throws Error like bind() if it exceeds the
   /// limit.
-  std::int64_t arena_bytes(const ir::Bindings& sizes) const {
-    return places_of(sizes, 0).arena_bytes;
-  }
+  std::int64_t arena_bytes(const ir::Bindings& sizes) const { return places_of(sizes).arena_bytes; }
+  /// True where nothing is queued that uses what this holds.
+  bool is_settled() const { return settled_; }
 
  private:
   /// Merged steps find their values in the arena; without one each step is a launch.
@@ -75,15 +84,17 @@ class Executor {
     std::int64_t inputs_begin = 0, inputs_end = 0, arena_bytes = 0;
     bool in_arena = true;
     plan::SharedBuffers shared = {};  // the replacement of the arena, if any
+    std::size_t largest = 0;          // a slot
+    std::int64_t largest_bytes = 0;
   };
-  Places places_of(const ir::Bindings& sizes, std::int64_t others) const;
-  void check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes,
-                    std::int64_t others) const;
+  Places places_of(const ir::Bindings& sizes) const;
+  Error exceeds_limit(const Places& places, std::int64_t others) const;
   void place_slots();
-  void allocate_values(const std::vector<std::int64_t>& bytes);
+  void allocate_values(std::span<opencl::Buffer> buffers, const std::vector<std::int64_t>& bytes);
+  bool reserve(std::int64_t bytes);
+  void count_held();
   /// For merged steps, of memory that nothing uses yet; else 0.
   std::uint64_t address_of(const opencl::Buffer& buffer) const;
-  std::int64_t allocated_bytes() const;
   std::int64_t constant_bytes() const;
   void fill_tables();
   /// As buffers of their own: where in tables_ they begin, and their bytes.
@@ -101,7 +112,8 @@ class Executor {
   ir::Bindings sizes_;
   const bool record_;
   const std::int64_t most_bytes_;  // of constants and arenas
-  std::atomic<std::int64_t>& arenas_;
+  Arenas& arenas_;
+  std::int64_t held_ = 0;                            // bytes that arenas_ counts for this one
   std::unique_ptr<opencl::CommandBuffer> recorded_;  // of the sizes that are bound
   bool bound_ = false, arguments_bound_ = false;
   bool settled_ = true;  // nothing is queued that reads what this holds

@@ -117,6 +117,7 @@ std::size_t PersistentKernel::enqueue(std::size_t first) {
   kernel.args(steps_, state_, *arena_, static_cast<std::int32_t>(segment->first_in_words),
               static_cast<std::int32_t>(segment->steps));
   plan_.context->queue().launch(kernel, {segment->groups, 1, 1}, {1, 1, 1}, "persistent");
+  kernel.set(2, nullptr);  // which would keep the arena of a request that is gone
   return segment->steps;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run of a plan at a time: named tensors to staged inputs, and results to named tensors.
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,7 +27,7 @@ struct RequestOptions {
 class Request {
  public:
   /// Throws Error as Executor.
-  Request(plan::Plan& plan, const RequestOptions& options, std::atomic<std::int64_t>& arenas)
+  Request(plan::Plan& plan, const RequestOptions& options, Arenas& arenas)
       : plan_(plan),
         drop_padding_(options.drop_padding),
         executor_(plan, options.record, options.max_memory, arenas) {}
@@ -50,6 +49,7 @@ class Request {
   /// Of the last run.
   const RunStatistics& statistics() const { return statistics_; }
   std::int64_t arena_bytes() const { return executor_.arena_bytes(); }
+  bool is_settled() const { return executor_.is_settled(); }
   /// For inputs of these extents. Any thread may ask.
   std::int64_t arena_bytes(const Shapes& inputs) const;
 

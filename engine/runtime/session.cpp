@@ -58,11 +58,11 @@ struct Session::State {
   bool pads = false;  // sequences, on their way in
 
   std::atomic<std::thread::id> tapping;  // the thread in a run that a tap follows
-  std::atomic<std::int64_t> arenas = 0;  // bytes of all requests
+  Arenas arenas{.free_idle = [this] { return free_idle(); }};  // of all requests
 
   mutable std::mutex mutex;  // of what follows
   std::condition_variable returned;
-  std::vector<std::unique_ptr<Request>> requests;  // all of them
+  std::vector<std::shared_ptr<Request>> requests;  // all of them
   std::vector<Request*> idle;                      // the one that ran last at the end
   std::size_t in_use = 0;                          // runs, one whose request is being made included
   Tap tap;
@@ -72,6 +72,7 @@ struct Session::State {
   void check_tap() const;
   Request& take(bool wait);
   void give_back(Request& request) noexcept;
+  bool free_idle();
 };
 
 /// A tap cannot run its own session: it would follow that run, too.
@@ -122,6 +123,17 @@ void Session::State::give_back(Request& request) noexcept {
     --in_use;
   }
   returned.notify_one();
+}
+
+/// Drops requests that no run uses, with their memory: others are made when they are needed.
+bool Session::State::free_idle() {
+  std::vector<std::shared_ptr<Request>> freed;  // at the end, when the lock is not held
+  const std::scoped_lock lock(mutex);
+  for (std::shared_ptr<Request>& request : requests)
+    if (std::ranges::find(idle, request.get()) != idle.end() && request->is_settled())
+      std::erase(idle, freed.emplace_back(std::move(request)).get());
+  std::erase(requests, nullptr);
+  return !freed.empty();
 }
 
 Session::Run::Run(State& state, bool wait, const Begin& begin)
@@ -250,7 +262,8 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   add_observers(graph, options.observe);
   passes::Options pass_options;
   pass_options.disabled = options.disabled_passes;
-  pass_options.limits.memory = memory_limit(options);
+  const std::int64_t limit = memory_limit(options);
+  pass_options.limits.memory = limit;
   pass_options.keeps_padding = !options.drop_padding;
   if (context)
     pass_options.precision = plan::precision_on(*context, options.precision, plan_options);
@@ -270,11 +283,10 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
         fmt::format("unknown GEMM library '{}' (choose from auto, own, clblast)", options.gemm));
   open();
   const Stopwatch planning;
-  check_constants(graph, memory_limit(options));
-  const RequestOptions requests{options.drop_padding, options.command_buffer,
-                                memory_limit(options)};
+  check_constants(graph, limit);
+  const RequestOptions requests{options.drop_padding, options.command_buffer, limit};
   plan_options.try_launches = [&](plan::Plan& plan) {
-    std::atomic<std::int64_t> arenas = 0;
+    Arenas arenas;
     Request(plan, requests, arenas).try_launches();
   };
   state->plan = with_code(ErrorCode::unsupported,
@@ -354,7 +366,7 @@ RunStatistics Session::statistics() const {
 MemoryUse Session::memory() const {
   MemoryUse use;
   for (const opencl::Buffer& buffer : state_->plan.constants) use.weights += std::ssize(buffer);
-  use.values = state_->arenas;
+  use.values = state_->arenas.bytes;
   const std::scoped_lock lock(state_->mutex);
   use.requests = static_cast<int>(state_->requests.size());
   return use;
@@ -368,9 +380,9 @@ std::int64_t Session::arena_bytes() const {
 std::int64_t Session::arena_bytes(
     const std::map<std::string, ir::Sizes, std::less<>>& inputs) const {
   std::unique_lock lock(state_->mutex);
-  const Request& request = *state_->requests.front();
+  const std::shared_ptr<const Request> request = state_->requests.front();
   lock.unlock();
-  return request.arena_bytes(inputs);
+  return request->arena_bytes(inputs);
 }
 
 const std::vector<plan::Port>& Session::inputs() const { return state_->plan.model_inputs; }

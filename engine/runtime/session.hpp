@@ -80,7 +80,7 @@ struct RunStatistics {
 struct MemoryUse {
   std::int64_t weights = 0;  // shared by all runs
   std::int64_t values = 0;   // of all requests: each keeps what its largest batch so far needed
-  int requests = 0;          // so far
+  int requests = 0;          // that have these
 };
 
 /// Milliseconds from a model's file to a session.

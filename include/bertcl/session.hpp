@@ -94,7 +94,7 @@ struct RunOptions {
 struct MemoryUse {
   std::int64_t weights = 0;  ///< shared by all runs
   std::int64_t runs = 0;     ///< each request keeps what its largest batch so far needed
-  int requests = 0;          ///< that were needed so far, at most SessionOptions::requests
+  int requests = 0;          ///< that have such memory, at most SessionOptions::requests
 };
 
 /// Any thread may call it at any time: weights and programs are shared. Each run in flight has its

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory is reckoned before it is taken, and a limit holds for all of it.
+#include <thread>
+
 #include "default_model.hpp"
 #include "ir/text.hpp"
 #include "opencl/capabilities.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/failing_opencl.hpp"
 #include "tests/support/lacks.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -117,6 +120,64 @@ TEST(MaxMemory, BuffersOfEarlierSizesCount) {
                  {"b", ir::Tensor::zeros(ir::DType::f32, {m, 64})}});
     EXPECT_LE(session.context().allocated_bytes(), before + 1020 * 256) << n;
   }
+}
+
+constexpr std::int64_t kLimit = 1 << 20;
+
+Session relu_with_limit() {
+  SessionOptions options;
+  options.max_memory = kLimit;
+  return Session::compile(ir::parse(R"(graph g(%x: f32[n, 64]) {
+  %y: f32[n, 64] = Relu(%x)
+  return %y as y
+})"),
+                          options);
+}
+
+/// Of so many bytes, as many as its output has.
+Tensors input_of(std::int64_t bytes) {
+  return {{"x", ir::Tensor::of<float>({bytes / 256, 64},
+                                      std::vector(static_cast<std::size_t>(bytes / 4), 3.0f))}};
+}
+
+TEST(MaxMemory, HoldsForThreadsThatAllocateAtTheSameTime) {
+  Session session = relu_with_limit();
+  const Tensors inputs = input_of(kLimit * 3 / 8);
+  bool both = false;
+  tests::at_opencl_call("clCreateBuffer", [&] {
+    both = true;
+    std::thread([&] {
+      EXPECT_ERROR(HasSubstr("exceed the limit of 1048576"), session.run(inputs));
+    }).join();
+  });
+  EXPECT_EQ(session.run(inputs).at("y"), inputs.at("x"));
+  tests::mend_opencl();
+  EXPECT_TRUE(both);
+  EXPECT_GE(session.memory().values, kLimit * 3 / 4);
+  EXPECT_LE(session.memory().values, kLimit);
+}
+
+TEST(MaxMemory, WhatIdleRequestsHoldIsFreedForALargerBatch) {
+  Session session = relu_with_limit();
+  const Tensors small = input_of(kLimit / 8), large = input_of(kLimit * 3 / 8);
+  const std::size_t before = session.context().allocated_bytes();
+  {
+    Session::Run first = session.start(small), second = session.start(small),
+                 third = session.start(small);
+    EXPECT_ERROR(HasSubstr("exceed the limit of 1048576"), session.start(large));
+    for (Session::Run* run : {&first, &second, &third})
+      EXPECT_EQ(run->finish().at("y"), small.at("x"));
+  }
+  EXPECT_EQ(session.memory().values, kLimit * 3 / 4);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(session.run(large).at("y"), large.at("x"));
+    EXPECT_EQ(session.memory().values, kLimit * 3 / 4);
+    EXPECT_LE(session.context().allocated_bytes(), before + kLimit);
+  }
+  EXPECT_EQ(session.memory().requests, 1);
+  Session::Run first = session.start(small), second = session.start(small);
+  EXPECT_EQ(first.finish().at("y"), small.at("x"));
+  EXPECT_EQ(second.finish().at("y"), small.at("x"));
 }
 
 TEST(MaxMemory, WeightsCountAndTheEnvironmentSetsIt) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The check of a device at the first load: it runs once, and a kernel that is wrong is refused.
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -115,7 +114,7 @@ TEST(SelfCheck, ModelsThatReadNoTokensAreNotChecked) {
   return %y as y
 })");
   plan::Plan plan = plan::make_plan(graph, opencl::Context::create(), {});
-  std::atomic<std::int64_t> arenas = 0;
+  Arenas arenas;
   Request request(plan, {}, arenas);
   EXPECT_FALSE(check_results(graph, plan, request, "g"));
 }

@@ -23,6 +23,7 @@ namespace {
 
 struct Rule {
   int first = 0, times = 0, status = 0, calls = 0;
+  std::function<void()> action = nullptr;  // of the next call
 };
 
 struct Rules {
@@ -49,11 +50,16 @@ Rules& rules() {
 /// The status of this call; CL_SUCCESS if it does not fail.
 cl_int failure_of(const char* function, cl_int usual) {
   Rules& all = rules();
-  std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   const auto rule = all.by_function.find(function);
   if (rule == all.by_function.end()) return CL_SUCCESS;
   Rule& r = rule->second;
   ++r.calls;
+  if (const auto action = std::exchange(r.action, nullptr)) {
+    lock.unlock();
+    action();
+    return CL_SUCCESS;
+  }
   if (r.calls < r.first || r.calls >= r.first + r.times) return CL_SUCCESS;
   return r.status ? r.status : usual;
 }
@@ -69,6 +75,12 @@ void fail_opencl(const char* function, int first, int times, int status) {
   Rules& all = rules();
   std::lock_guard lock(all.mutex);
   all.by_function[function] = {first, times, status, 0};
+}
+
+void at_opencl_call(const char* function, std::function<void()> action) {
+  Rules& all = rules();
+  std::lock_guard lock(all.mutex);
+  all.by_function[function] = {.action = std::move(action)};
 }
 
 void answer_opencl(const _cl_device_id* device, unsigned query, std::uint64_t value) {

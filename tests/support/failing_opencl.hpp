@@ -2,6 +2,7 @@
 // OpenCL calls that fail when a test says so, as those of a driver do.
 #pragma once
 #include <cstdint>
+#include <functional>
 
 struct _cl_device_id;
 
@@ -14,6 +15,9 @@ namespace bertcl::tests {
 /// The same for a whole program: LD_PRELOAD of this library, and FAIL_OPENCL=clFinish:1:2, which
 /// are the function, `first` and `times`.
 void fail_opencl(const char* function, int first, int times = 1, int status = 0);
+
+/// `action` runs once, in the next call of `function`, which does not fail.
+void at_opencl_call(const char* function, std::function<void()> action);
 
 /// How often `function` has been called since fail_opencl() named it.
 int opencl_calls(const char* function);
