@@ -30,13 +30,16 @@ std::size_t most_items(const opencl::Context& context) {
   return is_gpu(context) ? units * 256 : units * 4;
 }
 
-Division divide(const opencl::Context& context, const Slice& slice) {
-  if (slice.first + slice.count >
-      static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+void check_elements(std::size_t elements) {
+  if (elements > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
     fail(
         "cannot observe a tensor of {} elements, at most 2^31 - 1 are supported; "
         "calibrate with smaller batches",
-        slice.first + slice.count);
+        elements);
+}
+
+Division divide(const opencl::Context& context, const Slice& slice) {
+  check_elements(slice.first + slice.count);
   const std::size_t least = is_gpu(context) ? 64 : kMinChunk;
   const std::size_t items = std::clamp<std::size_t>(slice.count / least, 1, most_items(context));
   Division d;

@@ -33,6 +33,8 @@ struct Division {
 };
 /// Most items that divide() makes on the device.
 std::size_t most_items(const opencl::Context& context);
+/// Throws Error for more than kernels count.
+void check_elements(std::size_t elements);
 Division divide(const opencl::Context& context, const Slice& slice);
 
 /// Extents in device memory. `tensor` is named in messages.

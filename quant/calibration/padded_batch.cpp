@@ -137,6 +137,8 @@ Unpadder::Values Unpadder::real_values(const std::string& tensor, const opencl::
   for (std::size_t row = 0; row < lengths.size(); ++row) {
     const Box box = box_of(tensor, shape, symbols, lengths, row);
     const auto count = static_cast<std::size_t>(box.count());
+    check_elements(static_cast<std::size_t>(box.first + (box.planes - 1) * box.plane_stride +
+                                            (box.rows - 1) * box.row_stride + box.run));
     boxes.push_back(box);
     dense.push_back({static_cast<std::size_t>(box.first), count});
     gathered.push_back({end, count});

@@ -94,6 +94,16 @@ TEST(Unpadder, LeavesWhatLiesSideBySideInPlace) {
   EXPECT_EQ(real.slices[1], (Slice{42, 42}));
 }
 
+TEST(Unpadder, RefusesMoreElementsThanKernelsCount) {
+  std::vector<std::int64_t> lengths(129, 1);
+  lengths[0] = 64;  // [128, 4096, 64, 64] are 2^31 elements
+  const opencl::Buffer buffer = upload(std::vector<float>(1));
+  Unpadder unpadder(device());
+  EXPECT_ERROR(
+      HasSubstr("at most 2^31 - 1"),
+      unpadder.real_values("t", buffer, {kBatch, ir::Dim(4096), kSeq, kSeq}, kSymbols, lengths));
+}
+
 TEST(Unpadder, NamesATensorWhosePaddingCannotBeTold) {
   for (const ir::Shape& shape :
        {ir::Shape{kBatch, kSeq * ir::Dim(3)}, ir::Shape{ir::Dim::symbol("words"), 2},
