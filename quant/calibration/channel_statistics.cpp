@@ -35,10 +35,6 @@ void check_channels(const std::string& tensor, std::int64_t before, std::int64_t
         tensor, before, now);
 }
 
-[[noreturn]] void throw_unseen(const std::string& tensor) {
-  fail("tensor '{}' has no statistics: no calibration sample reached it", tensor);
-}
-
 void check_finite(const std::string& tensor, float value) {
   if (!std::isfinite(value))
     throw NonfiniteTensor(
@@ -47,6 +43,10 @@ void check_finite(const std::string& tensor, float value) {
 }
 
 }  // namespace
+
+void throw_unseen(const std::string& tensor) {
+  fail("tensor '{}' has no statistics: no calibration sample reached it", tensor);
+}
 
 void ChannelObserver::observe(const opencl::Buffer& values, std::int64_t rows,
                               std::int64_t channels) {

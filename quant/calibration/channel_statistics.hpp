@@ -22,6 +22,9 @@ struct ChannelStatistics {
 /// By tensor.
 using ChannelRanges = std::map<std::string, ChannelStatistics>;
 
+/// Of an observer that has seen nothing.
+[[noreturn]] void throw_unseen(const std::string& tensor);
+
 /// Collects ChannelStatistics of one tensor: three floats per channel, for any number of rows.
 class ChannelObserver {
  public:

@@ -7,6 +7,7 @@
 
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
+#include "quant/calibration/channel_statistics.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -72,8 +73,9 @@ void ShiftObserver::observe(const opencl::Buffer& values, std::int64_t rows,
 }
 
 ChannelShift ShiftObserver::shift() const {
+  if (rows_ == 0) throw_unseen(tensor_);
   std::vector<float> sums(2 * static_cast<std::size_t>(channels_));
-  if (rows_ > 0) state_.read(std::as_writable_bytes(std::span(sums)));
+  state_.read(std::as_writable_bytes(std::span(sums)));
   ChannelShift result;
   for (std::size_t i = 0; i < sums.size(); ++i)
     (i < sums.size() / 2 ? result.mean : result.shift)
@@ -110,7 +112,7 @@ std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const P
 
   const auto make = [&](opencl::Context& context, const std::string& tensor) {
     const Encoding& e = encodings.at({tensor, Role::activation});
-    return ShiftObserver(context, e.parameters, e.type);
+    return ShiftObserver(context, tensor, e.parameters, e.type);
   };
   for (const auto& [tensor, observer] :
        observe_samples(workspace, tensors, samples, make, progress)) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "opencl/context.hpp"
@@ -25,17 +26,18 @@ struct ChannelShift {
 /// Collects ChannelShift of one tensor on the device.
 class ShiftObserver {
  public:
-  /// Q/DQ is that of `parameters` in integers of `type`, u8 or i8.
-  ShiftObserver(opencl::Context& context, Parameters parameters, ir::DType type)
-      : context_(&context), parameters_(parameters), type_(type) {}
+  /// Q/DQ is that of `parameters` in integers of `type`, u8 or i8. `tensor` is named in messages.
+  ShiftObserver(opencl::Context& context, std::string tensor, Parameters parameters, ir::DType type)
+      : context_(&context), tensor_(std::move(tensor)), parameters_(parameters), type_(type) {}
 
   /// Queues taking in `values` [rows][channels].
   void observe(const opencl::Buffer& values, std::int64_t rows, std::int64_t channels);
-  /// Waits.
+  /// Waits. Throws Error naming the tensor if nothing was observed.
   ChannelShift shift() const;
 
  private:
   opencl::Context* context_;
+  std::string tensor_;
   Parameters parameters_;
   ir::DType type_;
   opencl::Buffer state_;
