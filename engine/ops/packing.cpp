@@ -2,8 +2,13 @@
 // Which rows of a padded batch are computed, and where they are stored.
 #include "ops/packing.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <numeric>
+
+#include "bertcl/error.hpp"
 
 namespace bertcl::ops {
 namespace {
@@ -32,6 +37,11 @@ std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) 
   return rows;
 }
 
+void check_tokens(std::int64_t tokens) {
+  if (tokens > std::numeric_limits<std::int32_t>::max())
+    throw Error(fmt::format("a batch of {} tokens is too large", tokens), ErrorCode::out_of_memory);
+}
+
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
                      bool may_drop, bool mask_is_length) {
   const auto row = [&](std::int64_t b) {
@@ -41,11 +51,17 @@ Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::
   p.batch = batch;
   p.seq = seq;
   bool drops = may_drop && !mask.empty();
-  for (std::int64_t b = 0; b < batch && drops; ++b) drops = prefix_length(row(b)) >= 0;
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t b = 0; b < batch && drops; ++b) {
+    lengths.push_back(prefix_length(row(b)));
+    drops = lengths.back() >= 0;
+  }
+  if (!drops) lengths.assign(static_cast<std::size_t>(batch), seq);
+  check_tokens(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
 
   p.seq_offsets.push_back(0);
   for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t length = drops ? prefix_length(row(b)) : seq;
+    const std::int64_t length = lengths[static_cast<std::size_t>(b)];
     p.longest = std::max(p.longest, length);
     p.seq_offsets.push_back(p.seq_offsets.back() + static_cast<std::int32_t>(length));
     const std::int64_t ones =

@@ -21,9 +21,12 @@ struct Packing {
   std::vector<std::int32_t> gather(std::span<const std::int64_t> padded) const;
 };
 
+/// Throws Error (ErrorCode::out_of_memory) where offsets of 32 bits do not hold them.
+void check_tokens(std::int64_t tokens);
+
 /// Decides from the mask ([batch, seq], non-zero = attend; empty: all ones). Padding is dropped if
 /// allowed and if each row of the mask is ones followed by zeros. `mask_is_length`: the first keys
-/// count, as many as a row has ones.
+/// count, as many as a row has ones. Throws Error as check_tokens().
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
                      bool may_drop, bool mask_is_length = false);
 

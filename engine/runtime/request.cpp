@@ -227,9 +227,7 @@ std::int64_t Request::arena_bytes(const Shapes& inputs) const {
     packing.batch = rows->at(0);
     packing.seq = packing.longest = rows->at(1);
     const std::int64_t tokens = ir::product(packing.batch, packing.seq, "a batch");
-    if (tokens > std::numeric_limits<std::int32_t>::max())
-      throw Error(fmt::format("a batch of {} tokens is too large", tokens),
-                  ErrorCode::out_of_memory);
+    ops::check_tokens(tokens);
     packing.seq_offsets = {static_cast<std::int32_t>(tokens)};
     check_length(plan_, packing);
     bind_packing(packing, sizes);

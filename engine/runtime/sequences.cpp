@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -85,8 +84,7 @@ void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
       throw Error(fmt::format(
           "sequence {} has {} tokens: offsets must ascend, and each sequence needs a token", i,
           length(offsets, i)));
-  if (tokens > std::numeric_limits<std::int32_t>::max())
-    throw Error(fmt::format("a batch of {} tokens is too large", tokens), ErrorCode::out_of_memory);
+  ops::check_tokens(tokens);
 }
 
 void check(const Sequences& s) {
