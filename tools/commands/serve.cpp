@@ -194,8 +194,10 @@ void report(const ServeOptions& options, int port, const serve::Service& service
                       {"kind", serve::name_of(setup.kind)},
                       {"max_length", setup.max_length},
                       {"precision", precision_of(setup.session->plan(), options)}});
-    tell(fmt::format("{}: {} of at most {} tokens", setup.name, serve::name_of(setup.kind),
-                     setup.max_length));
+    const bool other = setup.kind == serve::Kind::other;
+    tell(fmt::format("{}: {} of at most {} tokens{}", setup.name, serve::name_of(setup.kind),
+                     setup.max_length,
+                     other ? ", by /v2 alone (--pooling: vectors of hidden states)" : ""));
   }
   const std::string host = options.server.host;
   const std::string url =
