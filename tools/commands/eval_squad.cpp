@@ -53,9 +53,7 @@ std::vector<ItemResult> items_of(const squad::Dataset& dataset,
 
 ItemText text_of(const squad::Dataset& dataset, std::size_t item) {
   const squad::Question& question = dataset.questions[item];
-  ItemText text{question.text, dataset.context_of(question), {}};
-  for (const squad::Answer& answer : question.answers) text.references.push_back(answer.text);
-  return text;
+  return {question.text, dataset.context_of(question), question.answers};
 }
 
 EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
