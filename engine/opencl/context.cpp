@@ -126,17 +126,18 @@ std::shared_ptr<Context> Context::start(std::unique_ptr<State> state, QueueHandl
   return std::shared_ptr<Context>(new Context(std::move(state)));
 }
 
-std::string Context::key_of(std::span<const std::string> programs) const {
+std::string Context::key_of(std::span<const std::string> programs, std::string_view options) const {
   std::string sources;
   for (const std::string& program : programs) sources += final_source(program);
-  return state_->programs->cache().key(sources, "");
+  return state_->programs->cache().key(sources, options);
 }
 
 std::filesystem::path Context::cache_file(std::string_view stem,
-                                          std::span<const std::string> programs) const {
+                                          std::span<const std::string> programs,
+                                          std::string_view options) const {
   const ProgramCache& cache = state_->programs->cache();
   if (!cache.enabled()) return {};
-  return cache.folder() / fmt::format("{}-{}.json", stem, key_of(programs).substr(0, 16));
+  return cache.folder() / fmt::format("{}-{}.json", stem, key_of(programs, options).substr(0, 16));
 }
 
 const DeviceInfo& Context::info() const { return state_->device.info; }

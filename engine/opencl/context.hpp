@@ -97,13 +97,14 @@ class Context : public std::enable_shared_from_this<Context> {
   /// from it.
   void store_programs(double seconds = 0.5);
 
-  /// What determines how these programs run: their sources, this device and its driver, as a hash.
-  std::string key_of(std::span<const std::string> programs) const;
+  /// What determines how these programs run: their sources, `options` as text, this device and its
+  /// driver, as a hash.
+  std::string key_of(std::span<const std::string> programs, std::string_view options = "") const;
 
   /// A file in the program cache's folder for measurements of these programs on this device:
   /// `stem`-KEY.json, with the first letters of key_of(). Empty without a cache.
-  std::filesystem::path cache_file(std::string_view stem,
-                                   std::span<const std::string> programs) const;
+  std::filesystem::path cache_file(std::string_view stem, std::span<const std::string> programs,
+                                   std::string_view options = "") const;
 
   Queue& queue();
 

@@ -69,15 +69,42 @@ Tensors make_inputs(const ir::Graph& graph, const plan::Plan& plan) {
   return inputs;
 }
 
-std::vector<std::string> programs_of(const plan::Plan& plan) {
-  std::set<std::string> programs;
-  for (const plan::Step& step : plan.steps)
-    if (step.kernel) programs.insert(step.kernel.program_name());
-  return {programs.begin(), programs.end()};
+/// The programs of a plan, and those that a run of few rows takes, with their options.
+struct Programs {
+  std::vector<std::string> names;
+  std::string options;
+};
+
+Programs programs_of(const plan::Plan& plan) {
+  std::map<std::string, std::set<opencl::Defines>> programs;
+  const auto add = [&](const opencl::Kernel& kernel) {
+    if (kernel) programs[kernel.program_name()].insert(kernel.defines());
+  };
+  for (const plan::Step& step : plan.steps) {
+    add(step.kernel);
+    for (const plan::Alternative& other : step.alternatives) add(other.kernel);
+  }
+  Programs result;
+  for (const auto& [name, builds] : programs) {
+    result.names.push_back(name);
+    for (const opencl::Defines& defines : builds) {
+      result.options += name;
+      for (const auto& [define, value] : defines)
+        result.options += fmt::format(" -D{}={}", define, value);
+      result.options += '\n';
+    }
+  }
+  return result;
 }
 
 std::filesystem::path file_of(const plan::Plan& plan) {
-  return plan.context->cache_file("self-check", programs_of(plan));
+  const auto [names, options] = programs_of(plan);
+  return plan.context->cache_file("self-check", names, options);
+}
+
+std::string key_of(const plan::Plan& plan) {
+  const auto [names, options] = programs_of(plan);
+  return plan.context->key_of(names, options);
 }
 
 /// By Context::key_of() of their programs.
@@ -147,14 +174,14 @@ bool needs_check(const plan::Plan& plan) {
   if (const std::filesystem::path file = file_of(plan); !file.empty())
     return !std::filesystem::exists(file, ignored);
   const std::lock_guard lock(remembered().mutex);
-  return !remembered().checks.contains(plan.context->key_of(programs_of(plan)));
+  return !remembered().checks.contains(key_of(plan));
 }
 
 void remember_check(const plan::Plan& plan) {
   const std::filesystem::path file = file_of(plan);
   if (file.empty()) {
     const std::lock_guard lock(remembered().mutex);
-    remembered().checks.insert(plan.context->key_of(programs_of(plan)));
+    remembered().checks.insert(key_of(plan));
     return;
   }
   try {

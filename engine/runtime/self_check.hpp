@@ -20,8 +20,8 @@ namespace bertcl::runtime {
 bool check_results(const ir::Graph& graph, const plan::Plan& plan, Request& request,
                    const std::filesystem::path& path);
 
-/// False where a check of this device, its driver and the programs of `plan` is remembered, and
-/// with BERTCL_SELF_CHECK=off.
+/// False where a check of this device, its driver and the programs of `plan` with their options is
+/// remembered, and with BERTCL_SELF_CHECK=off.
 bool needs_check(const plan::Plan& plan);
 /// In a file of the program cache, where one can be written; without a cache, in this process.
 void remember_check(const plan::Plan& plan);

@@ -97,6 +97,30 @@ TEST(SelfCheck, RunsOnceInAProcessWithoutACache) {
   EXPECT_GE(first, second + 3) << "two outputs and the flag of ids outside their table";
 }
 
+TEST(SelfCheck, IsRememberedForTheOptionsOfPrograms) {
+  for (const bool cached : {true, false}) {
+    const tests::ScratchFolder folder;
+    const tests::ScopedVariable cache("BERTCL_CACHE", cached ? folder.path().string() : "off");
+    plan::Plan plan;
+    plan.context = opencl::Context::create();
+    const auto kernel_for = [&](int items) {
+      return plan.context->unbuilt_kernel("add_norm", "add_norm", {{"ITEMS", items}});
+    };
+    plan::Step& step = plan.steps.emplace_back();
+    step.kernel = kernel_for(1);
+    EXPECT_TRUE(needs_check(plan));
+    remember_check(plan);
+    EXPECT_FALSE(needs_check(plan));
+    step.kernel = kernel_for(2);
+    EXPECT_TRUE(needs_check(plan)) << cached;
+    step.kernel = kernel_for(1);
+    step.alternatives.emplace_back().kernel = kernel_for(3);
+    EXPECT_TRUE(needs_check(plan)) << cached;
+    step.alternatives[0].kernel = kernel_for(1);
+    EXPECT_FALSE(needs_check(plan)) << cached;
+  }
+}
+
 TEST(SelfCheck, WhatRoundingLeavesOfZeroIsNoDifference) {
   const auto tensor = [](std::vector<float> values) {
     return ir::Tensor::of<float>({2}, std::move(values));
