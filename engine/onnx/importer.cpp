@@ -154,8 +154,9 @@ Importer::Opsets Importer::read_opsets(
 }
 
 void Importer::fail(const std::string& what, ErrorCode code) const {
-  throw Error(fmt::format("{}: {}", file_, what), code);
+  throw FileError(fmt::format("{}: {}", file_, what), code);
 }
+
 std::string Importer::describe(const onnx::NodeProto& node) const {
   return fmt::format("node '{}' ({})", source_name(node), full_name(node.domain(), node.op_type()));
 }
@@ -319,10 +320,10 @@ void Importer::import_node(const onnx::NodeProto& node) {
   NodeImport import(*this, node, opset == opsets_.end() ? 1 : opset->second);
   try {
     rule->second.import(import);
+  } catch (const FileError&) {
+    throw;
   } catch (const Error& e) {
-    const std::string what = e.what();
-    if (what.starts_with(file_)) throw;
-    fail(fmt::format("{}: {}", describe(node), what), e.code());
+    fail(fmt::format("{}: {}", describe(node), e.what()), e.code());
   }
   if (!sub_bytes_.empty() && moves_sub_bytes(name) && node.output_size() > 0 &&
       !node.output(0).empty())

@@ -24,6 +24,12 @@ namespace bertcl::onnx_io {
 
 class Importer;
 
+/// Whose message names the file already.
+class FileError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// One node during import: what its rule reads and writes.
 class NodeImport {
  public:

@@ -34,6 +34,19 @@ TEST(Errors, NameTheFile) {
   EXPECT_THAT(refused(folder / "empty.onnx"), HasSubstr("the file is empty"));
 }
 
+TEST(Errors, NameTheNodeWhereAnErrorBeginsAsTheNameOfTheFile) {
+  const tests::ScratchFolder folder;
+  std::ofstream(folder / "MatMul", std::ios::binary)
+      << with_input(17,
+                    "initializer { name: 'w' data_type: 1 dims: 2 float_data: [1, 2] }"
+                    "node { name: 'm' op_type: 'MatMul' input: 'x' input: 'w' output: 'y' }")
+             .SerializeAsString();
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  EXPECT_THAT(refused("MatMul"), testing::StartsWith("MatMul: node 'm' (MatMul): MatMul 'm'"));
+  std::filesystem::current_path(before);
+}
+
 TEST(Errors, NameOperatorDomainAndOpset) {
   const auto message = failure(
       with_input(17, "node { name: 'c' op_type: 'MaxPool' input: 'x' input: 'x' output: 'y' }"));
