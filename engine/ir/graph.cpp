@@ -224,6 +224,10 @@ bool Graph::is_output(const Value* value) const {
   return std::ranges::any_of(outputs_, [&](const GraphOutput& o) { return o.value == value; });
 }
 
+bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops) {
+  return std::ranges::find(ops, node.op) != ops.end();
+}
+
 Dim Graph::fresh_symbol() {
   // The values are looked through once: shapes that come later get their symbols here.
   if (next_symbol_ == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The typed SSA graph that the compiler rewrites.
 #pragma once
+#include <initializer_list>
 #include <list>
 #include <map>
 #include <memory>
@@ -67,6 +68,9 @@ struct Node {
   /// "MatMul '/encoder/layer.0/MatMul'" for messages.
   std::string describe() const;
 };
+
+/// True if it computes one of these.
+bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops);
 
 /// A node of the ONNX file, functions and branches inlined. Node::sources names those that a node
 /// stands for.

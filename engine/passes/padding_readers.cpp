@@ -3,7 +3,6 @@
 #include "passes/padding_readers.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <map>
 #include <string_view>
 
@@ -12,10 +11,6 @@
 
 namespace bertcl::passes {
 namespace {
-
-bool is_any_of(const ir::Node& n, std::initializer_list<std::string_view> ops) {
-  return std::ranges::find(ops, n.op) != ops.end();
-}
 
 bool is_matmul(const ir::Node& node) { return node.op == "MatMul" || node.op == "MatMulInteger"; }
 

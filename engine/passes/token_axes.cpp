@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -108,15 +107,11 @@ AxisMap widened(const ir::Shape& in, std::size_t axis, std::size_t inner) {
   return map;
 }
 
-bool is_among(const ir::Node& node, std::initializer_list<std::string_view> ops) {
-  return std::ranges::find(ops, node.op) != ops.end();
-}
-
 bool works_by_element(const ir::Node& node) {
   const ops::Traits& traits = ops::traits(node);
   return traits.unary_code || traits.binary_code ||
-         is_among(node, {"Cast", "Where", "IsInf", "LeakyRelu", "Softplus", "Trilu",
-                         "QuantizeLinear", "DequantizeLinear", "Expand", "DynamicQuantizeLinear"});
+         is_any_of(node, {"Cast", "Where", "IsInf", "LeakyRelu", "Softplus", "Trilu",
+                          "QuantizeLinear", "DequantizeLinear", "Expand", "DynamicQuantizeLinear"});
 }
 
 std::set<std::size_t> from(std::size_t first, std::size_t rank) {
@@ -127,9 +122,9 @@ std::set<std::size_t> from(std::size_t first, std::size_t rank) {
 
 /// The axes along which an operator of one operand combines elements, all of them if unknown.
 std::set<std::size_t> combined_axes(const ir::Node& node, std::size_t rank) {
-  if (is_among(node, {"LayerNormalization", "RMSNormalization"}))
+  if (is_any_of(node, {"LayerNormalization", "RMSNormalization"}))
     return from(axis_attribute(node, "axis", -1, rank), rank);
-  if (is_among(node, {"ArgMax", "ArgMin"})) return {axis_attribute(node, "axis", 0, rank)};
+  if (is_any_of(node, {"ArgMax", "ArgMin"})) return {axis_attribute(node, "axis", 0, rank)};
   if (node.op == "CumSum") {
     const auto axis = only_integer(node, "axis", 1);
     const auto axes = static_cast<std::int64_t>(rank);
@@ -148,7 +143,7 @@ std::optional<AxisMap> map_of(const ir::Node& node, std::size_t i, const ir::Sha
   const std::size_t rank = in.size();
   if (works_by_element(node) || (node.op == "OneHot" && i > 0))
     return rank <= out.size() ? std::optional(aligned(in, out)) : std::nullopt;
-  if (is_among(node, {"MatMul", "MatMulInteger"}) && i < 2) return multiplied(node, i, out);
+  if (is_any_of(node, {"MatMul", "MatMulInteger"}) && i < 2) return multiplied(node, i, out);
   if (node.op == "Transpose") return transposed(node, in);
   if (node.op == "OneHot") {
     AxisMap map;
@@ -161,7 +156,7 @@ std::optional<AxisMap> map_of(const ir::Node& node, std::size_t i, const ir::Sha
       ((node.op == "rotary" && i == 0) || (ops::traits(node).row_wise && ops::get(node).is_own())))
     return aligned(in, out, {rank - 1});
   if (i == 0 && (ops::traits(node).mixed_axes ||
-                 is_among(node, {"LayerNormalization", "RMSNormalization"}))) {
+                 is_any_of(node, {"LayerNormalization", "RMSNormalization"}))) {
     AxisMap map = reduced(in, out, combined_axes(node, rank));
     map.has_own_places = in == out;
     return map;
@@ -182,10 +177,10 @@ class Follower {
         chooses_(chooses) {}
 
   FollowedAxes follow(const TokenAxes& axes) {
-    if (is_among(node_, {"Shape", "Size"})) return {};
+    if (is_any_of(node_, {"Shape", "Size"})) return {};
     // By the range of all rows, where those of padding do not count; see docs/architecture.md.
     if (node_.op == "DynamicQuantizeLinear" && &result_ != node_.outputs[0]) return {};
-    if (is_among(node_, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}))
+    if (is_any_of(node_, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}))
       return i_ == 0 ? FollowedAxes{axes} : FollowedAxes{};
     const std::optional<AxisMap> map = map_of(node_, i_, out_);
     for (const TokenAxis& t : axes) {
@@ -194,9 +189,9 @@ class Follower {
       else if (node_.op == "Gather")
         gather(t);
       else if (node_.op == "Concat" ||
-               (i_ == 0 && is_among(node_, {"Slice", "Split", "Pad", "Tile"})))
+               (i_ == 0 && is_any_of(node_, {"Slice", "Split", "Pad", "Tile"})))
         move(t);
-      else if (is_among(node_, {"GatherElements", "GatherND"}) && i_ == 0 &&
+      else if (is_any_of(node_, {"GatherElements", "GatherND"}) && i_ == 0 &&
                chooses_(node_.inputs[1]))
         continue;
       else

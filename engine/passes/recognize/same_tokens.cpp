@@ -2,10 +2,8 @@
 // Follows rows of tokens back through operators that work row by row.
 #include "passes/recognize/same_tokens.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,10 +13,6 @@
 
 namespace bertcl::passes {
 namespace {
-
-bool is_one_of(const ir::Node& n, std::initializer_list<std::string_view> ops) {
-  return std::ranges::find(ops, n.op) != ops.end();
-}
 
 /// A value with rows of tokens: [batch, seq, ...] or [batch * seq, ...], or with seq in front.
 struct Place {
@@ -92,16 +86,16 @@ class RowFollower {
       if (perm[0] + perm[1] != 1) return std::nullopt;
       return operands(n, 1, at.seq_first != (perm[0] == 1));
     }
-    if (is_one_of(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}) ||
+    if (is_any_of(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}) ||
         reduces_last_axis(n))
       return operands(n, 1, at.seq_first);
-    if (is_one_of(n, {"Slice", "Split", "Concat", "Gather"})) return moved(n, at);
-    if (is_one_of(n, {"MatMul", "MatMulInteger"}))
+    if (is_any_of(n, {"Slice", "Split", "Concat", "Gather"})) return moved(n, at);
+    if (is_any_of(n, {"MatMul", "MatMulInteger"}))
       return ops::depends_on_sizes_only(n.inputs[1]) ? operands(n, 1, at.seq_first) : std::nullopt;
     if (traits.unary_code || traits.binary_code || (traits.row_wise && ops::get(n).is_own()) ||
-        is_one_of(n, {"Cast", "Where", "Expand", "QuantizeLinear", "DequantizeLinear",
+        is_any_of(n, {"Cast", "Where", "Expand", "QuantizeLinear", "DequantizeLinear",
                       "DynamicQuantizeLinear", "LeakyRelu", "Softplus"}) ||
-        (is_one_of(n, {"LayerNormalization", "RMSNormalization"}) && normalizes_last_axis(n)))
+        (is_any_of(n, {"LayerNormalization", "RMSNormalization"}) && normalizes_last_axis(n)))
       return operands(n, n.inputs.size(), at.seq_first);
     return std::nullopt;
   }
