@@ -112,15 +112,19 @@ Capabilities stored_or_probed(Context& context, const ProgramCache& cache) {
   for (const std::string& program : program_names())
     if (program.starts_with("probe_") || program == "persistent") sources += final_source(program);
   const std::filesystem::path program = find_probe_program();
-  const std::string key =
-      cache.key(sources, program.empty() ? "capabilities, in one process" : "capabilities");
+  const char* wanted = std::getenv("BERTCL_PROBE");
+  const std::string missing =
+      !program.empty()    ? ""
+      : wanted && *wanted ? fmt::format("BERTCL_PROBE is '{}', which is not a program", wanted)
+                          : "bertcl-probe was not found (set BERTCL_PROBE to its path)";
+  const std::string key = cache.key(sources, "capabilities" + missing);
   if (const auto stored = cache.load(key, "capabilities")) {
     const std::string text(reinterpret_cast<const char*>(stored->data()), stored->size());
     if (auto capabilities = from_text(text)) return *capabilities;
   }
   ChildProbes probes;
   if (program.empty())
-    probes.failure = "bertcl-probe was not found (set BERTCL_PROBE to its path)";
+    probes.failure = missing;
   else
     probes = probe_in_child(program, context.info());
   if (!probes.found) {

@@ -94,7 +94,9 @@ TEST_F(ProbeProcess, WithoutItOnlyHarmlessProbesRun) {
       }
     }
     if (real_.persistent_kernel) {
-      EXPECT_THAT(found.notes.at("persistent_kernel"), HasSubstr("BERTCL_PROBE"));
+      EXPECT_THAT(
+          found.notes.at("persistent_kernel"),
+          HasSubstr("BERTCL_PROBE is '" + std::string(program) + "', which is not a program"));
     }
   }
 }
