@@ -49,13 +49,14 @@ struct CommandBuffer::State {
     }
   };
 
-  explicit State(cl_platform_id platform) : entries(platform) {}
+  State(cl_platform_id platform, const Queue& of) : entries(platform), queue_of(of) {}
 
   Entries entries;
+  const Queue& queue_of;  // the context's
   cl_command_queue queue = nullptr;
   cl_command_buffer_khr buffer = nullptr;
   cl_sync_point_khr last = 0;  // each launch waits for the one before
-  bool is_empty = true, was_queued = false;
+  bool is_empty = true;
 };
 
 CommandBuffer::CommandBuffer(Context& context)
@@ -63,7 +64,8 @@ CommandBuffer::CommandBuffer(Context& context)
 
 CommandBuffer::CommandBuffer(Context& context, Unprobed)
     : state_(std::make_unique<State>(
-          device_value<cl_platform_id>(context.native_device(), CL_DEVICE_PLATFORM))) {
+          device_value<cl_platform_id>(context.native_device(), CL_DEVICE_PLATFORM),
+          context.queue())) {
   state_->queue = context.queue().native();
   cl_int status = CL_SUCCESS;
   state_->buffer = state_->entries.create(1, &state_->queue, nullptr, &status);
@@ -92,10 +94,9 @@ void CommandBuffer::finalize() {
 
 void CommandBuffer::enqueue() {
   if (state_->is_empty) return;
-  if (!state_->was_queued) watch_exit();
-  state_->was_queued = true;
   check(state_->entries.enqueue(0, nullptr, state_->buffer, 0, nullptr, nullptr),
         "clEnqueueCommandBufferKHR");
+  state_->queue_of.watch_exit();
 }
 
 bool CommandBuffer::is_for(Context& context) const {

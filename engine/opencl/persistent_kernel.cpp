@@ -61,7 +61,7 @@ std::vector<std::uint64_t> addresses_of(Context& context, std::span<const Buffer
   const size_t launches = (buffers.size() + kAddressesAtATime - 1) / kAddressesAtATime;
   Buffer found = context.allocate(launches * kAddressesAtATime * sizeof(std::uint64_t));
   Kernel kernel = context.unbuilt_kernel("addresses", "addresses");
-  Queue queue(context.native(), context.native_device());
+  Queue queue(context.native(), context.native_device(), nullptr, &context.queue());
   for (size_t first = 0; first < buffers.size(); first += kAddressesAtATime) {
     for (size_t i = 0; i < kAddressesAtATime; ++i) {
       const bool any = first + i < buffers.size() && *buffers[first + i];

@@ -51,12 +51,13 @@ bool is_refusal(cl_int status) {
 
 }  // namespace
 
-Queue::Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue)
+Queue::Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue, const Queue* beside)
     : context_(context),
       device_(device),
       is_cpu_((device_value<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0),
       queue_(queue ? queue : make_queue(context, device, false)),
-      of_caller_(queue != nullptr) {}
+      of_caller_(queue != nullptr),
+      exit_watched_(beside ? beside->exit_watched_ : std::make_shared<std::once_flag>()) {}
 
 Queue::~Queue() {
   // Work that cannot be waited for may run on after this: what it uses stays for ever.
@@ -86,10 +87,11 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
     if (!is_refusal(status)) throw;
     throw LaunchRefused(error.what(), error.code());
   }
-  if (!launched_) watch_exit();
-  launched_ = true;
+  watch_exit();
   if (event) add_event(adopt(event), label, kernel.name());
 }
+
+void Queue::watch_exit() const { std::call_once(*exit_watched_, opencl::watch_exit); }
 
 Grid Queue::grid_of(const Kernel& kernel, std::array<size_t, 3> items) const {
   if (is_cpu_ || items[0] == 0 || items[1] == 0 || items[2] == 0) return {.global = items};

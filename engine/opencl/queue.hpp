@@ -43,8 +43,10 @@ class LaunchRefused : public Error {
 /// together.
 class Queue {
  public:
-  /// `queue`: that of a caller, which is not profiled; null: a new one.
-  Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue = nullptr);
+  /// `queue`: that of a caller, which is not profiled; null: a new one. `beside`: another one of
+  /// the context, with which it shares the exit handler.
+  Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue = nullptr,
+        const Queue* beside = nullptr);
   ~Queue();
 
   /// While the result lives, other threads queue nothing, and profiling does not change. Waiting
@@ -108,6 +110,9 @@ class Queue {
   void add_event(EventHandle event, std::string_view label, std::string_view kernel,
                  EventHandle since = nullptr);
 
+  /// After a launch: registers the exit handler unless one of the context is registered.
+  void watch_exit() const;
+
   /// The handle keeps the queue alive, even if another replaces it.
   QueueHandle handle() const {
     const auto held = hold();
@@ -133,7 +138,7 @@ class Queue {
   std::vector<std::shared_ptr<const void>> kept_;  // by settle()
   bool of_caller_ = false;
   bool profiling_ = false;
-  bool launched_ = false;
+  std::shared_ptr<std::once_flag> exit_watched_;
   std::vector<Pending> pending_;
   std::vector<ProfileEntry> entries_;
   std::map<std::pair<std::string, std::string>, size_t> entry_of_;

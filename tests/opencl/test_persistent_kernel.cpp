@@ -11,6 +11,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/failing_opencl.hpp"
 #include "tests/support/lacks.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -196,6 +197,10 @@ TEST_F(RunPersistentKernel, AddressesAreThoseOfTheBuffers) {
   EXPECT_NE(found[0], 0u);
   EXPECT_EQ(found[1], 0u);
   for (size_t i = 0; i < 20; ++i) EXPECT_EQ(found[2 + i], found[0] + i * align);
+  const int handlers = tests::exit_handlers();
+  EXPECT_GT(handlers, 0);
+  addresses_of(*context_, asked);
+  EXPECT_EQ(tests::exit_handlers(), handlers);
 }
 
 }  // namespace

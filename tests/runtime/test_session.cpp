@@ -16,6 +16,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "ops/interpret.hpp"
+#include "tests/support/failing_opencl.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -133,6 +134,10 @@ TEST(Session, RecordedLaunchesGiveTheSame) {
   }
   const Tensors inputs = batch_of({64}, 64, 5);
   EXPECT_EQ(recorded.run(inputs), plain.run(inputs)) << "recorded for a queue that is gone";
+  const int handlers = tests::exit_handlers();
+  EXPECT_GT(handlers, 0);
+  for (const std::int64_t length : {20, 64, 20}) recorded.run(batch_of({length}, length, 6));
+  EXPECT_EQ(tests::exit_handlers(), handlers);
 }
 
 TEST(Session, WhatClblastComputesIsNotRecorded) {

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -20,6 +21,8 @@
 
 namespace bertcl::tests {
 namespace {
+
+std::atomic<int> registered_handlers{0};
 
 struct Rule {
   int first = 0, times = 0, status = 0, calls = 0;
@@ -83,6 +86,8 @@ void at_opencl_call(const char* function, std::function<void()> action) {
   all.by_function[function] = {.action = std::move(action)};
 }
 
+int exit_handlers() { return registered_handlers; }
+
 void answer_opencl(const _cl_device_id* device, unsigned query, std::uint64_t value) {
   Rules& all = rules();
   std::lock_guard lock(all.mutex);
@@ -140,6 +145,12 @@ const char* const* failing_functions() {
 }  // namespace bertcl::tests
 
 extern "C" {
+
+int __cxa_atexit(void (*handler)(void*), void* argument, void* library) {
+  static const auto real = bertcl::tests::next<decltype(&::__cxa_atexit)>("__cxa_atexit");
+  ++bertcl::tests::registered_handlers;
+  return real(handler, argument, library);
+}
 
 using Notify = void(CL_CALLBACK*)(cl_program, void*);
 using MemNotify = void(CL_CALLBACK*)(cl_mem, void*);

@@ -22,6 +22,9 @@ void at_opencl_call(const char* function, std::function<void()> action);
 /// How often `function` has been called since fail_opencl() named it.
 int opencl_calls(const char* function);
 
+/// How many exit handlers and destructors of statics this process has registered.
+int exit_handlers();
+
 /// From now on clGetDeviceInfo() answers a query of `device` with `value`; null: of every device.
 void answer_opencl(const _cl_device_id* device, unsigned query, std::uint64_t value);
 
