@@ -14,6 +14,11 @@
 
 namespace bertcl::ir {
 
+bool is_fresh_symbol(std::string_view name) {
+  return name.size() > 1 && name[0] == 'n' &&
+         name.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+
 Dim Dim::symbol(std::string name) {
   Dim d(1);
   d.symbols_.push_back(std::move(name));

@@ -14,6 +14,9 @@ namespace bertcl::ir {
 /// Sizes that a run gives to symbols: {"batch": 8, "seq": 128}.
 using Bindings = std::map<std::string, std::int64_t, std::less<>>;
 
+/// True for names as Graph::fresh_symbol() makes them: "n" and a number.
+bool is_fresh_symbol(std::string_view name);
+
 /// One extent of a shape: coefficient * product of symbols. Transformer graphs only multiply and
 /// divide their extents (heads * head_size, batch * seq); type inference gives anything else a
 /// fresh symbol.

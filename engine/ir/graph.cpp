@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_set>
 
 #include "bertcl/error.hpp"
+#include "support/parse_number.hpp"
 
 namespace bertcl::ir {
 namespace {
@@ -234,11 +234,9 @@ Dim Graph::fresh_symbol() {
     for (const auto& [name, value] : values_)
       for (const Dim& d : value->type.shape)
         for (const std::string& symbol : d.symbols()) {
-          int number = 0;
-          const char* end = symbol.data() + symbol.size();
-          if (symbol.starts_with('n') &&
-              std::from_chars(symbol.data() + 1, end, number).ptr == end && number < (1 << 30))
-            next_symbol_ = std::max(next_symbol_, number + 1);
+          if (!is_fresh_symbol(symbol)) continue;
+          const auto number = parse_number<int>(std::string_view(symbol).substr(1));
+          if (number && *number < (1 << 30)) next_symbol_ = std::max(next_symbol_, *number + 1);
         }
   return Dim::symbol(fmt::format("n{}", next_symbol_++));
 }

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cctype>
 #include <map>
 #include <set>
@@ -31,10 +30,8 @@ bool is_bert_input(std::string name, int rank) {
 std::string symbol_name(std::string name) {
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
-  const bool fresh =
-      name.size() > 1 && name[0] == 'n' &&
-      std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c); });
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || fresh)
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ||
+      ir::is_fresh_symbol(name))
     name = "d_" + name;
   return name;
 }

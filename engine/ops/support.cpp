@@ -11,11 +11,9 @@
 namespace bertcl::ops {
 namespace {
 
-/// True for the symbols that inference made up: "n" and a number, and no axis of an input.
+/// True for the symbols that inference made up, and no axis of an input.
 bool is_fresh(const ir::Graph& graph, const ir::Dim& d) {
-  return d.symbols().size() == 1 && d.symbols()[0].size() > 1 && d.symbols()[0][0] == 'n' &&
-         std::all_of(d.symbols()[0].begin() + 1, d.symbols()[0].end(),
-                     [](unsigned char c) { return std::isdigit(c); }) &&
+  return d.symbols().size() == 1 && ir::is_fresh_symbol(d.symbols()[0]) &&
          std::ranges::none_of(graph.inputs(), [&](const ir::Value* in) {
            const auto symbols = ir::element_count(in->type.shape).symbols();
            return std::ranges::find(symbols, d.symbols()[0]) != symbols.end();
