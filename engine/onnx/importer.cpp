@@ -218,7 +218,7 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
   std::vector<const onnx::ValueInfoProto*> inputs;
   for (const auto& in : graph.input())
     if (!constants.contains(in.name())) inputs.push_back(&in);
-  for (auto& [name, type] : input_types(inputs, file_, options_.unify_bert_symbols))
+  for (auto& [name, type] : input_types(inputs, file_))
     define(name, graph_.add_input(name, std::move(type)));
   for (const ir::Value* in : graph_.inputs()) check_extents(*in);
   for (int i = 0; i < graph.initializer_size(); ++i) {

@@ -37,17 +37,15 @@ std::string symbol_name(std::string name) {
 }
 
 std::vector<std::pair<std::string, ir::Type>> input_types(
-    const std::vector<const onnx::ValueInfoProto*>& inputs, const std::string& file,
-    bool unify_bert) {
+    const std::vector<const onnx::ValueInfoProto*>& inputs, const std::string& file) {
   std::map<std::string, std::string> renamed;
-  if (unify_bert)
-    for (const auto* in : inputs) {
-      const auto& shape = in->type().tensor_type().shape();
-      if (!is_bert_input(in->name(), shape.dim_size())) continue;
-      for (int d = 0; d < 2; ++d)
-        if (const auto& param = shape.dim(d).dim_param(); !param.empty())
-          renamed.emplace(param, d == 0 ? "batch" : "seq");
-    }
+  for (const auto* in : inputs) {
+    const auto& shape = in->type().tensor_type().shape();
+    if (!is_bert_input(in->name(), shape.dim_size())) continue;
+    for (int d = 0; d < 2; ++d)
+      if (const auto& param = shape.dim(d).dim_param(); !param.empty())
+        renamed.emplace(param, d == 0 ? "batch" : "seq");
+  }
   std::vector<std::pair<std::string, ir::Type>> types;
   for (const auto* in : inputs) {
     const std::string where = fmt::format("{}: input '{}'", file, in->name());
@@ -57,7 +55,7 @@ std::vector<std::pair<std::string, ir::Type>> input_types(
     const auto& tensor = in->type().tensor_type();
     if (!tensor.has_shape()) throw Error(fmt::format("{} declares no shape", where));
     ir::Type type{element_type(tensor.elem_type(), where), {}};
-    const bool bert = unify_bert && is_bert_input(in->name(), tensor.shape().dim_size());
+    const bool bert = is_bert_input(in->name(), tensor.shape().dim_size());
     for (int d = 0; d < tensor.shape().dim_size(); ++d) {
       const auto& dim = tensor.shape().dim(d);
       if (dim.has_dim_value() && dim.dim_value() >= 0) {

@@ -24,9 +24,6 @@ namespace bertcl::onnx_io {
 class TensorReader;
 
 struct ReadOptions {
-  /// Name the dynamic extents of input_ids, attention_mask and the like `batch` and `seq`, whatever
-  /// the file calls them.
-  bool unify_bert_symbols = true;
   ir::Limits limits = {};
   /// Takes the stamps of the files that weights are views of.
   std::vector<FileStamp>* files = nullptr;

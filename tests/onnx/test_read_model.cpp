@@ -156,8 +156,6 @@ TEST(ReadModel, CallsTheExtentsOfBertBatchAndSeq) {
   const auto text = ir::print(read(model));
   EXPECT_THAT(text, HasSubstr("%input_ids:0: i64[batch, seq], %segment_ids: i64[batch, seq], "
                               "%start: i64[batch, d_n0, start_dim2]"));
-  EXPECT_THAT(ir::print(read(model, {.unify_bert_symbols = false})),
-              HasSubstr("%input_ids:0: i64[unk__12, unk__13], %segment_ids: i64[segment_ids_dim0"));
 }
 
 TEST(ReadModel, ConstantsInEveryForm) {
