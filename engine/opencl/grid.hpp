@@ -39,9 +39,7 @@ inline constexpr std::size_t kMostGroups = 65'535;
 
 /// What to do about a launch that failed, where this limit may be the cause; else "".
 inline const char* hint_of_groups(const Grid& grid) {
-  const auto groups = [&](std::size_t axis) {
-    return grid.local[axis] == 0 ? 0 : grid.global[axis] / grid.local[axis];
-  };
+  const auto groups = [&](std::size_t axis) { return grid.global[axis] / grid.local[axis]; };
   return std::max(groups(1), groups(2)) > kMostGroups
              ? ": some devices take at most 65535 work-groups along the second and third axis; use "
                "smaller batches"

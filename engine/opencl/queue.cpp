@@ -69,17 +69,16 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
                    std::string_view label) {
   refuse_fork();
   if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
-  const bool driver_chooses = local == std::array<size_t, 3>{0, 0, 0};
-  for (size_t i = 0; i < 3 && !driver_chooses; ++i)
+  for (size_t i = 0; i < 3; ++i)
     if (local[i] == 0 || global[i] % local[i] != 0)
       throw Error(describe(kernel, global, local, label) +
                   ": the global size is not a multiple of the local size");
   kernel.build();
   const auto held = hold();
   cl_event event = nullptr;
-  const cl_int status = clEnqueueNDRangeKernel(
-      queue_.get(), kernel.native(), 3, nullptr, global.data(),
-      driver_chooses ? nullptr : local.data(), 0, nullptr, profiling_ ? &event : nullptr);
+  const cl_int status =
+      clEnqueueNDRangeKernel(queue_.get(), kernel.native(), 3, nullptr, global.data(), local.data(),
+                             0, nullptr, profiling_ ? &event : nullptr);
   try {
     if (status != CL_SUCCESS)
       check(status, describe(kernel, global, local, label) + hint(status, {global, local}));

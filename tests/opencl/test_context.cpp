@@ -229,7 +229,7 @@ TEST(Kernels, RunWithArgumentsAndDefines) {
   Kernel other = context->kernel_from_source("add", kAddSource, "add", {{"STEP", 10}});
   other.args(out, out, 1, 1.0f);
   context->queue().launch(kernel, {64, 1, 1}, {16, 1, 1}, "first");
-  context->queue().launch(other, {64, 1, 1}, {0, 0, 0}, "second");
+  context->queue().launch(other, {64, 1, 1}, {8, 1, 1}, "second");
   context->queue().launch(other, {0, 1, 1}, {16, 1, 1}, "empty");
   std::vector<int32_t> expected;
   for (int i = 0; i < 64; ++i) expected.push_back(2 * i + 30 + 10);
