@@ -67,7 +67,7 @@ void import_fold(NodeImport& node) {
 }
 
 /// alpha * A' x B' + beta * C as Transpose, MatMul, Mul and Add.
-void import_gemm(NodeImport& node) {
+ir::Value* gemm(NodeImport& node) {
   ir::Value* a = node.need(0);
   ir::Value* b = node.need(1);
   if (a->type.shape.size() != 2 || b->type.shape.size() != 2)
@@ -79,16 +79,43 @@ void import_gemm(NodeImport& node) {
   if (!ir::is_float(a->type.dtype) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
     node.fail("alpha {} and beta {} must be integers for matrices of {}", alpha, beta,
               ir::name_of(a->type.dtype));
-  if (alpha == 1 && !c) return node.finish("MatMul", {a, b});
-  ir::Value* matmul = node.emit("MatMul", {a, b});
-  if (alpha != 1) {
-    ir::Value* factor = node.scalar(alpha, matmul->type.dtype);
-    if (!c) return node.finish("Mul", {matmul, factor});
-    matmul = node.mul(matmul, factor);
-  }
+  ir::Value* y = node.emit("MatMul", {a, b});
+  if (alpha != 1) y = node.mul(y, node.scalar(alpha, y->type.dtype));
+  if (!c) return y;
   if (beta != 1) c = node.mul(c, node.scalar(beta, c->type.dtype));
-  node.finish("Add", {matmul, c});
+  return node.add(y, c);
 }
+void import_gemm(NodeImport& node) { node.bind(0, gemm(node)); }
+
+/// The attribute `activation` of FusedGemm: those that the fusion of ONNX Runtime 1.31 writes
+/// (gemm_activation_fusion.cc) and ONNX defines, with ONNX's defaults.
+ir::Value* activation(NodeImport& node, ir::Value* x) {
+  const std::string name = node.string_attribute("activation", "");
+  const auto number = [&](double value) { return node.scalar(value, x->type.dtype); };
+  const auto alpha = [&](double otherwise) {
+    return number(node.float_attribute("activation_alpha", otherwise));
+  };
+  const auto negative = [&] { return node.emit("Min", {x, number(0)}); };
+  if (name == "Relu" || name == "Tanh" || name == "Sigmoid") return node.emit(name, {x});
+  if (name == "LeakyRelu")
+    return node.add(node.emit("Relu", {x}), node.mul(negative(), alpha(0.01)));
+  if (name == "Elu") {
+    ir::Value* below = node.emit("Sub", {node.emit("Exp", {negative()}), number(1)});
+    return node.add(node.emit("Relu", {x}), node.mul(below, alpha(1)));
+  }
+  if (name == "HardSigmoid") {
+    ir::Value* line =
+        node.add(node.mul(x, alpha(0.2)), number(node.float_attribute("activation_beta", 0.5)));
+    return node.emit("Min", {node.emit("Relu", {line}), number(1)});
+  }
+  if (name == "Softsign") return node.emit("Div", {x, node.add(node.emit("Abs", {x}), number(1))});
+  node.fail(
+      "activation '{}' is not supported (supported: Elu, HardSigmoid, LeakyRelu, Relu, "
+      "Sigmoid, Softsign, Tanh)",
+      name);
+}
+/// com.microsoft::FusedGemm: Gemm and an activation
+void import_fused_gemm(NodeImport& node) { node.bind(0, activation(node, gemm(node))); }
 
 /// com.microsoft::FusedMatMul: alpha * A' x B'
 void import_fused_matmul(NodeImport& node) {
@@ -181,6 +208,9 @@ Rules math_rules() {
   rules["CastLike"] = {import_cast_like, {"saturate"}};
   rules["Clip"] = {import_clip, {"min", "max"}};
   rules["Gemm"] = {import_gemm, {"alpha", "beta", "transA", "transB"}};
+  rules["com.microsoft::FusedGemm"] = {import_fused_gemm,
+                                       {"alpha", "beta", "transA", "transB", "activation",
+                                        "activation_alpha", "activation_beta", "activation_gamma"}};
   rules["Softmax"] = {import_softmax, {"axis"}};
   rules["LogSoftmax"] = {import_softmax, {"axis"}};
   rules["LayerNormalization"] = {

@@ -272,6 +272,25 @@ class Operators(unittest.TestCase):
             b = self.floats(2, *((5, 7) if options.get("transB") else (7, 5)))
             self.check("FusedMatMul", dict(a=a, b=b), domain="com.microsoft", opset=17, **options)
 
+    def test_fused_gemm(self):
+        a, w, bias = self.floats(7, 8), self.floats(8, 5, scale=0.5), self.floats(5)
+        for activation, options in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("Softsign", {}),
+                                    ("LeakyRelu", dict(activation_alpha=0.3)), ("LeakyRelu", dict(activation_alpha=3.0)),
+                                    ("Elu", dict(activation_alpha=1.5)),
+                                    ("HardSigmoid", dict(activation_alpha=0.3, activation_beta=0.4))):
+            self.check("FusedGemm", dict(a=a, w=w, bias=bias), domain="com.microsoft", opset=17,
+                       constants=("w", "bias"), activation=activation, **options)
+        self.check("FusedGemm", dict(a=a, w=w.T, bias=bias), domain="com.microsoft", opset=17, constants=("w", "bias"),
+                   activation="Tanh", transB=1, alpha=0.5, beta=2.0)
+        self.check("FusedGemm", dict(a=a, w=w), domain="com.microsoft", opset=17, constants=("w",), activation="Relu")
+
+    def test_fused_gemm_with_an_unknown_activation(self):
+        inputs = dict(a=self.floats(2, 3), w=self.floats(3, 2))
+        node = helper.make_node("FusedGemm", list(inputs), ["y"], name="g", domain="com.microsoft", activation="Swish")
+        onnx.save(model_of([node], inputs, ["y"]), self.path)
+        with self.assertRaisesRegex(Exception, r"node 'g'.*activation 'Swish' is not supported \(supported: Elu"):
+            Session(self.path)
+
     def test_gelus_with_bias(self):
         for operator in "BiasGelu", "FastGelu":
             self.check(operator, dict(x=self.floats(3, 5, 8), b=self.floats(8)), domain="com.microsoft",
