@@ -11,6 +11,7 @@
 #include "ir/node_error.hpp"
 #include "onnx/inputs.hpp"
 #include "onnx/node_order.hpp"
+#include "onnx/past.hpp"
 #include "ops/op.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/option_name.hpp"
@@ -218,9 +219,7 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
   std::vector<const onnx::ValueInfoProto*> inputs;
   for (const auto& in : graph.input())
     if (!constants.contains(in.name())) inputs.push_back(&in);
-  for (auto& [name, type] : input_types(inputs, file_))
-    define(name, graph_.add_input(name, std::move(type)));
-  for (const ir::Value* in : graph_.inputs()) check_extents(*in);
+  add_inputs(inputs);
   for (int i = 0; i < graph.initializer_size(); ++i) {
     const auto& t = graph.initializer(i);
     if (!used_.contains(t.name())) continue;
@@ -235,12 +234,16 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
   }
   for (const auto& out : graph.output()) {
     if (out.name().empty()) fail("an output has no name");
+    if (has_past_ && is_present(out.name())) continue;
     ir::Value* value = lookup(out.name(), "the output list");
     if (const auto type = sub_bytes_.name_of(value); !type.empty())
       fail(fmt::format("the output '{}' is {}, which is not supported", out.name(), type),
            ErrorCode::unsupported);
     graph_.add_output(out.name(), value);
   }
+  if (has_past_ && graph_.outputs().empty())
+    fail("without past keys and values the model has no outputs; export hidden states or logits",
+         ErrorCode::unsupported);
   restore_names();
   return std::move(graph_);
 }

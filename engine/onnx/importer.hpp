@@ -173,6 +173,8 @@ class Importer {
   Opsets read_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>&) const;
   void note_uses(const onnx::GraphProto& graph);
   void check_nodes() const;
+  /// Inputs that past_axis() knows become empty constants.
+  void add_inputs(const std::vector<const onnx::ValueInfoProto*>& inputs);
   void import_node(const onnx::NodeProto& node);
   /// Throws where the node's result would depend on the number of bits of a constant that has few.
   void check_sub_bytes(const onnx::NodeProto& node, const std::string& name) const;
@@ -192,6 +194,7 @@ class Importer {
   SubByteValues sub_bytes_;
   std::int64_t made_bytes_ = 0, bytes_in_file_ = 0;
   int depth_ = 0;
+  bool has_past_ = false;
 };
 
 }  // namespace bertcl::onnx_io

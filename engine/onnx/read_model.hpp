@@ -24,6 +24,9 @@ namespace bertcl::onnx_io {
 class TensorReader;
 
 struct ReadOptions {
+  /// Read a decoder's keys and values of earlier tokens (past_key_values.N.key) as empty constants,
+  /// and leave out those that it gives (present.N.key): the graph is the encoder of a whole text.
+  bool without_past = true;
   ir::Limits limits = {};
   /// Takes the stamps of the files that weights are views of.
   std::vector<FileStamp>* files = nullptr;

@@ -60,6 +60,12 @@ Attended attend_in_stages(NodeImport& node, const Heads& h) {
 
 ir::Value* attend(NodeImport& node, const Heads& h) { return attend_in_stages(node, h).result; }
 
+/// True where operand i holds keys or values of earlier tokens, if only in some run.
+bool has_past(NodeImport& node, std::size_t i) {
+  const ir::Value* past = node.in(i);
+  return past && (past->type.shape.size() != 4 || past->type.shape[2] != ir::Dim(0));
+}
+
 /// Keys or values of earlier tokens [batch, heads, past, size] in front of those of this run.
 ir::Value* with_past(NodeImport& node, ir::Value* past, ir::Value* now) {
   if (!past) return now;
@@ -67,6 +73,7 @@ ir::Value* with_past(NodeImport& node, ir::Value* past, ir::Value* now) {
   if (p.size() != 4 || n.size() != 4 || p[0] != n[0] || p[1] != n[1] || p[3] != n[3])
     node.fail("past keys or values {} do not match those of this run {}", ir::str(past->type),
               ir::str(now->type));
+  if (p[2] == ir::Dim(0)) return now;
   return node.emit("Concat", {past, now}, {{"axis", 2}});
 }
 
@@ -265,7 +272,7 @@ void import_multi_head_attention(NodeImport& node) {
                  node.emit("LessOrEqual",
                            {range(node, k[2], filled->type.dtype), node.reshape(filled, {1})}),
                  masked_score));
-  if (node.in(6) && node.int_attribute("unidirectional", 0))
+  if (has_past(node, 6) && node.int_attribute("unidirectional", 0))
     node.fail("unidirectional attention with past keys is not supported");
   const double filter = node.float_attribute("mask_filter_value", -10000);
   ir::Value* term = node.in(4) ? padding_mask(node, node.in(4), q[0], q[2], k[2], filter) : nullptr;
@@ -314,7 +321,7 @@ void import_attention(NodeImport& node) {
   if (ir::Value* mask = node.in(3))
     h.score_terms.push_back(
         mask->type.dtype == ir::DType::boolean ? filtered(node, mask, masked_score) : mask);
-  if (node.in(4) && node.int_attribute("is_causal", 0))
+  if (has_past(node, 4) && node.int_attribute("is_causal", 0))
     node.fail("causal attention with past keys is not supported");
   if (node.int_attribute("is_causal", 0)) h.score_terms.push_back(causal(node, q[2], k[2]));
   const Attended attended = attend_in_stages(node, h);

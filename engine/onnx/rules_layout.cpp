@@ -21,7 +21,16 @@ void import_transpose(NodeImport& node) {
 
 void import_concat(NodeImport& node) {
   if (!node.attribute("axis")) node.fail("attribute 'axis' is missing");
-  node.finish("Concat", node.inputs(), {{"axis", node.axis(0)}});
+  const auto axis = static_cast<std::size_t>(node.axis(0));
+  std::vector<ir::Value*> parts = node.inputs();
+  const ir::Value* first = parts.front();
+  std::erase_if(parts, [&](const ir::Value* part) {  // nothing, as past keys and values are
+    return part != nullptr && part->type.dtype == first->type.dtype &&
+           part->type.shape.size() == first->type.shape.size() &&
+           part->type.shape[axis] == ir::Dim(0);
+  });
+  if (parts.empty()) parts.push_back(node.need(0));
+  node.finish("Concat", std::move(parts), {{"axis", static_cast<std::int64_t>(axis)}});
 }
 
 /// The extents of the parts are always written out.

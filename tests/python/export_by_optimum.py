@@ -25,6 +25,7 @@ TASKS = {
     "feature-extraction": (transformers.AutoModel, ("none", "O1", "O2", "O3")),
     "text-classification": (transformers.AutoModelForSequenceClassification, ("none", "O2")),
 }
+WITH_PAST = {"text-generation-with-past": (transformers.AutoModelForCausalLM, ("none",))}  # of decoders
 # Their names in transformers 5; the one that optimum takes does not have them.
 NEWER = {"nomic-bert": "nomic_bert", "gte": "gte", "eurobert": "eurobert"}
 
@@ -50,7 +51,7 @@ def export_folder(name, folder):
         folder.mkdir(parents=True)
         (folder / "config.json").write_text(json.dumps(dict(model_type=NEWER[name])))
         main_export(str(folder), folder, task="feature-extraction")
-    for task, (made, levels) in TASKS.items():
+    for task, (made, levels) in (TASKS | WITH_PAST if name in DECODERS else TASKS).items():
         torch.manual_seed(0)
         config = {**ARCHITECTURES, **FURTHER}[name][0]().config
         config._attn_implementation = None  # what is the default
