@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the rules of attention operators: heads and masks.
+// Shared by the rules of attention operators: heads, masks and rotation.
 #pragma once
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "onnx/importer.hpp"
 
@@ -31,5 +32,44 @@ std::optional<MaskForm> mask_form(const ir::Shape& mask, const ir::Dim& batch, c
 /// that it does not keep.
 ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
                         const ir::Dim& rows, const ir::Dim& keys, double filter);
+
+/// Queries, keys and values of all heads and what is added to their scores.
+struct Heads {
+  ir::Value* query;                     // [batch, heads, rows, size]
+  ir::Value* key;                       // [batch, heads, keys, size]
+  ir::Value* value;                     // [batch, heads, keys, value size]
+  std::vector<ir::Value*> score_terms;  // each broadcasts to [batch, heads, rows, keys]
+  double scale = 0;                     // 0: 1 / sqrt(size)
+  double softcap = 0;                   // scores become softcap * tanh(scores / softcap)
+};
+
+/// softmax(softcap(scale * Q K') + terms) V: [batch, rows, heads * value size].
+ir::Value* attend(NodeImport& node, const Heads& h);
+
+/// Row i sees keys 0 to i: `term` for these (null: 0), `masked_score` for others. ONNX Runtime puts
+/// it in the place of what a mask gives: a row without any key that is kept does not see later
+/// ones.
+ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
+                  ir::Value* term = nullptr);
+
+/// Keys or values [batch, fewer heads, keys, size], each head as often as queries share it.
+ir::Value* repeated(NodeImport& node, ir::Value* x, const ir::Dim& heads);
+
+/// True where operand i holds keys or values of earlier tokens, if only in some run.
+bool has_past(NodeImport& node, std::size_t i);
+
+/// Throws if one of the operands is there.
+void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const char* what);
+
+/// The operands that hold cosines and sines, by rows of `positions`, which may be null.
+struct RotaryTables {
+  std::size_t cos, sin;
+  ir::Value* positions = nullptr;
+  std::int64_t width = 0;  // columns that are rotated; 0: all
+  bool interleaved = false;
+};
+/// x [batch, heads, seq, size], or with `rows_first` [batch, seq, heads, size], rotated.
+ir::Value* rotated_heads(NodeImport& node, ir::Value* x, const RotaryTables& tables,
+                         bool rows_first);
 
 }  // namespace bertcl::onnx_io

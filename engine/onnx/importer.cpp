@@ -378,7 +378,7 @@ const Rules& rules() {
     Rules r;
     for (const auto kind_rules :
          {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules, block_weight_rules,
-          fused_rules, attention_rules, rotary_rules, qordered_rules, conv_rules, loss_rules})
+          fused_rules, attention_rules, group_query_rules, rotary_rules, qordered_rules, conv_rules, loss_rules})
       r.merge(kind_rules());
     for (const std::string& op : ops::names())
       if (const auto& attributes = ops::find(op)->traits.onnx_attributes)

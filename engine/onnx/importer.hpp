@@ -125,6 +125,7 @@ Rules quantize_rules();
 Rules block_weight_rules();
 Rules fused_rules();
 Rules attention_rules();
+Rules group_query_rules();
 Rules rotary_rules();
 Rules qordered_rules();
 Rules conv_rules();

@@ -7,17 +7,7 @@
 namespace bertcl::onnx_io {
 namespace {
 
-constexpr std::int64_t no_scale = 0;
-
-/// Queries, keys and values of all heads and what is added to their scores.
-struct Heads {
-  ir::Value* query;                     // [batch, heads, rows, size]
-  ir::Value* key;                       // [batch, heads, keys, size]
-  ir::Value* value;                     // [batch, heads, keys, value size]
-  std::vector<ir::Value*> score_terms;  // each broadcasts to [batch, heads, rows, keys]
-  double scale = no_scale;              // 0: 1 / sqrt(size)
-  double softcap = 0;                   // scores become softcap * tanh(scores / softcap)
-};
+constexpr double no_scale = 0;
 
 /// The stages of the scores [batch, heads, rows, keys], as qk_matmul_output_mode counts them.
 enum Stage : std::size_t { raw, capped, masked, weights, stages };
@@ -58,14 +48,6 @@ Attended attend_in_stages(NodeImport& node, const Heads& h) {
   return a;
 }
 
-ir::Value* attend(NodeImport& node, const Heads& h) { return attend_in_stages(node, h).result; }
-
-/// True where operand i holds keys or values of earlier tokens, if only in some run.
-bool has_past(NodeImport& node, std::size_t i) {
-  const ir::Value* past = node.in(i);
-  return past && (past->type.shape.size() != 4 || past->type.shape[2] != ir::Dim(0));
-}
-
 /// Keys or values of earlier tokens [batch, heads, past, size] in front of those of this run.
 ir::Value* with_past(NodeImport& node, ir::Value* past, ir::Value* now) {
   if (!past) return now;
@@ -85,18 +67,37 @@ ir::Value* filtered(NodeImport& node, ir::Value* keep, double filter) {
 ir::Value* range(NodeImport& node, const ir::Dim& n, ir::DType dtype = ir::DType::i64) {
   return node.emit_typed("Range", {}, {dtype, {n}}, {{"start", 0}, {"step", 1}});
 }
-/// Row i sees keys 0 to i: `term` for these (null: 0), `masked_score` for others. ONNX Runtime puts
-/// it in the place of what a mask gives: a row without any key that is kept does not see later
-/// ones.
-ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
-                  ir::Value* term = nullptr) {
+}  // namespace
+
+ir::Value* attend(NodeImport& node, const Heads& h) { return attend_in_stages(node, h).result; }
+
+ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys, ir::Value* term) {
   ir::Value* row = node.reshape(range(node, rows), {rows, 1});
   ir::Value* seen = node.emit("LessOrEqual", {range(node, keys), row});
   if (!term) return filtered(node, seen, masked_score);
   return node.emit("Where", {seen, term, node.scalar(masked_score, ir::DType::f32)});
 }
 
-}  // namespace
+bool has_past(NodeImport& node, std::size_t i) {
+  const ir::Value* past = node.in(i);
+  return past && (past->type.shape.size() != 4 || past->type.shape[2] != ir::Dim(0));
+}
+
+ir::Value* repeated(NodeImport& node, ir::Value* x, const ir::Dim& heads) {
+  const ir::Shape s = x->type.shape;
+  if (s.size() != 4) node.fail("'{}' {} must have rank 4", x->name, ir::str(x->type));
+  if (s[1] == heads) return x;
+  const auto times = ir::Dim::divide(heads, s[1]);
+  if (!times) node.fail("{} query heads cannot share {} key heads", heads.str(), s[1].str());
+  x = node.reshape(x, {s[0], s[1], 1, s[2], s[3]});
+  x = node.emit_typed("Expand", {x}, {x->type.dtype, {s[0], s[1], *times, s[2], s[3]}});
+  return node.reshape(x, {s[0], heads, s[2], s[3]});
+}
+
+void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const char* what) {
+  for (std::size_t i = from; i <= to; ++i)
+    if (node.in(i)) node.fail("operand {} ({}) is not supported", i, what);
+}
 
 ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads) {
   const ir::Shape& s = x->type.shape;
@@ -143,11 +144,6 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
 }
 
 namespace {
-
-void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const char* what) {
-  for (std::size_t i = from; i <= to; ++i)
-    if (node.in(i)) node.fail("operand {} ({}) is not supported", i, what);
-}
 
 /// Operand i, which is added to scores [batch, heads, rows, keys]; null where it is absent.
 ir::Value* attention_bias_of(NodeImport& node, std::size_t i) {
@@ -282,18 +278,6 @@ void import_multi_head_attention(NodeImport& node) {
   const Attended attended = attend_in_stages(node, h);
   node.bind(0, attended.result);
   node.bind(3, attended.scores[masked]);
-}
-
-/// Keys or values [batch, fewer heads, keys, size], each head as often as queries share it.
-ir::Value* repeated(NodeImport& node, ir::Value* x, const ir::Dim& heads) {
-  const ir::Shape s = x->type.shape;
-  if (s.size() != 4) node.fail("'{}' {} must have rank 4", x->name, ir::str(x->type));
-  if (s[1] == heads) return x;
-  const auto times = ir::Dim::divide(heads, s[1]);
-  if (!times) node.fail("{} query heads cannot share {} key heads", heads.str(), s[1].str());
-  x = node.reshape(x, {s[0], s[1], 1, s[2], s[3]});
-  x = node.emit_typed("Expand", {x}, {x->type.dtype, {s[0], s[1], *times, s[2], s[3]}});
-  return node.reshape(x, {s[0], heads, s[2], s[3]});
 }
 
 /// Attention of opset 23 (Q, K, V, attn_mask, past_key, past_value), heads apart [batch, heads,

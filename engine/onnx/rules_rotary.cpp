@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RotaryEmbedding of opset 23 and of com.microsoft, decomposed into what exporters write before it:
 // heads * cos + Concat(-heads[half:], heads[:half]) * sin.
-#include "onnx/importer.hpp"
+#include "onnx/attention.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -57,13 +57,8 @@ ir::Value* rotated_halves(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Va
   return node.add(node.mul(x, concat(node, cos, cos)), node.mul(rotated, concat(node, sin, sin)));
 }
 
-struct Tables {
-  std::size_t cos, sin;  // the operands
-  ir::Value* positions = nullptr;
-};
-
 /// x [batch, heads, seq, size] or [batch, seq, heads * size].
-void rotate(NodeImport& node, const Tables& tables, std::int64_t heads) {
+void rotate(NodeImport& node, const RotaryTables& tables, std::int64_t heads) {
   ir::Value* x = node.need(0);
   const ir::Shape given = x->type.shape;
   const bool rows_first = given.size() == 3;
@@ -72,30 +67,16 @@ void rotate(NodeImport& node, const Tables& tables, std::int64_t heads) {
     if (!size) node.fail("cannot split {} into {} heads", ir::str(x->type), heads);
     x = node.reshape(x, {given[0], given[1], heads, *size});
   }
-  if (x->type.shape.size() != 4 || !x->type.shape[3].is_constant())
-    node.fail("'{}' {} must have rank 3 or 4 and a known head size", x->name, ir::str(x->type));
-  const std::int64_t size = x->type.shape[3].constant();
-  std::int64_t rotated = node.int_attribute("rotary_embedding_dim", 0);
-  if (rotated == 0) rotated = size;
-  if (rotated < 2 || rotated % 2 != 0 || rotated > size)
-    node.fail("rotary_embedding_dim {} must be even and at most {}", rotated, size);
-  ir::Value* cos = table_of(node, tables.cos, tables.positions, rotated / 2, rows_first);
-  ir::Value* sin = table_of(node, tables.sin, tables.positions, rotated / 2, rows_first);
-  ir::Value* part = rotated == size ? x : columns(node, x, 0, rotated);
-  ir::Value* y = node.int_attribute("interleaved", 0)
-                     ? rotated_pairs(node, part, cos, sin, rotated)
-                     : rotated_halves(node, part, cos, sin, rotated);
-  if (rotated != size) y = concat(node, y, columns(node, x, rotated, size));
-  if (y->type.shape != x->type.shape)
-    node.fail("cosines {} and sines {} do not match '{}' {}", ir::str(node.need(tables.cos)->type),
-              ir::str(node.need(tables.sin)->type), node.need(0)->name,
-              ir::str(node.need(0)->type));
+  ir::Value* y = rotated_heads(node, x, tables, rows_first);
   node.bind(0, rows_first ? node.reshape(y, given) : y);
 }
 
 /// RotaryEmbedding(x, cos, sin, position_ids).
 void import_rotary_embedding(NodeImport& node) {
-  rotate(node, {1, 2, node.in(3)}, node.int_attribute("num_heads", 0));
+  rotate(node,
+         {1, 2, node.in(3), node.int_attribute("rotary_embedding_dim", 0),
+          node.int_attribute("interleaved", 0) != 0},
+         node.int_attribute("num_heads", 0));
 }
 
 /// com.microsoft::RotaryEmbedding(x, position_ids, cos, sin): position_ids [batch, seq], or [1],
@@ -118,10 +99,34 @@ void import_contrib_rotary_embedding(NodeImport& node) {
         node.emit_typed("Range", {}, {positions->type.dtype, {seq}}, {{"start", 0}, {"step", 1}});
     positions = node.reshape(node.add(places, positions), {1, seq});
   }
-  rotate(node, {2, 3, positions}, heads);
+  rotate(node,
+         {2, 3, positions, node.int_attribute("rotary_embedding_dim", 0),
+          node.int_attribute("interleaved", 0) != 0},
+         heads);
 }
 
 }  // namespace
+
+ir::Value* rotated_heads(NodeImport& node, ir::Value* x, const RotaryTables& tables,
+                         bool rows_first) {
+  if (x->type.shape.size() != 4 || !x->type.shape[3].is_constant())
+    node.fail("'{}' {} must have rank 3 or 4 and a known head size", x->name, ir::str(x->type));
+  const std::int64_t size = x->type.shape[3].constant();
+  const std::int64_t rotated = tables.width == 0 ? size : tables.width;
+  if (rotated < 2 || rotated % 2 != 0 || rotated > size)
+    node.fail("rotary_embedding_dim {} must be even and at most {}", rotated, size);
+  ir::Value* cos = table_of(node, tables.cos, tables.positions, rotated / 2, rows_first);
+  ir::Value* sin = table_of(node, tables.sin, tables.positions, rotated / 2, rows_first);
+  ir::Value* part = rotated == size ? x : columns(node, x, 0, rotated);
+  ir::Value* y = tables.interleaved ? rotated_pairs(node, part, cos, sin, rotated)
+                                    : rotated_halves(node, part, cos, sin, rotated);
+  if (rotated != size) y = concat(node, y, columns(node, x, rotated, size));
+  if (y->type.shape != x->type.shape)
+    node.fail("cosines {} and sines {} do not match '{}' {}", ir::str(node.need(tables.cos)->type),
+              ir::str(node.need(tables.sin)->type), node.need(0)->name,
+              ir::str(node.need(0)->type));
+  return y;
+}
 
 Rules rotary_rules() {
   return {{"RotaryEmbedding",
