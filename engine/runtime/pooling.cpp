@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 #include <string_view>
 
 #include "bertcl/error.hpp"
@@ -28,7 +29,23 @@ bool is_float(const ir::GraphOutput& output, std::size_t rank) {
   return output.value->type.shape.size() == rank && ir::is_float(output.value->type.dtype);
 }
 
-/// The output [batch, seq, hidden] by its name, else the only one; null if there is none.
+/// True if `value` is computed from `source`.
+bool follows_from(const ir::Value* value, const ir::Value* source) {
+  std::set<const ir::Value*> seen;
+  std::vector<const ir::Value*> open{value};
+  while (!open.empty()) {
+    const ir::Value* at = open.back();
+    open.pop_back();
+    if (at == source) return true;
+    if (!at || !at->producer || !seen.insert(at).second) continue;
+    open.insert(open.end(), at->producer->inputs.begin(), at->producer->inputs.end());
+  }
+  return false;
+}
+
+/// The output [batch, seq, hidden] by its name, else the only one, unless a vector [batch, hidden]
+/// beside it is computed from other hidden states, as ColBERT's vectors of tokens are there for
+/// themselves; null if there is none.
 ir::Value* find_hidden_states(const ir::Graph& graph) {
   std::vector<ir::Value*> all;
   for (const ir::GraphOutput& output : graph.outputs())
@@ -36,7 +53,11 @@ ir::Value* find_hidden_states(const ir::Graph& graph) {
   for (const char* word : {"last_hidden_state", "token_embeddings", "hidden"})
     for (const ir::GraphOutput& output : graph.outputs())
       if (is_float(output, 3) && names_any(output, {word})) return output.value;
-  return all.size() == 1 ? all.front() : nullptr;
+  if (all.size() != 1) return nullptr;
+  const bool is_hidden = std::ranges::all_of(graph.outputs(), [&](const ir::GraphOutput& output) {
+    return !is_float(output, 2) || follows_from(output.value, all.front());
+  });
+  return is_hidden ? all.front() : nullptr;
 }
 
 [[noreturn]] void fail(const ir::Graph& graph, std::string_view what) {
@@ -59,6 +80,9 @@ ir::Value* find_mask(const ir::Graph& graph) {
 ir::Value* find_own(const ir::Graph& graph) {
   for (const ir::GraphOutput& output : graph.outputs())
     if (is_float(output, 2) && names_any(output, {"sentence", "embed"})) return output.value;
+  for (const ir::GraphOutput& output : graph.outputs())  // of bge-m3's three
+    if (is_float(output, 2) && (output.name == "dense_vecs" || output.name == "dense"))
+      return output.value;
   const ir::GraphOutput& first = graph.outputs().front();
   const bool is_own = graph.outputs().size() == 1 && is_float(first, 2) &&
                       !names_any(first, {"logit", "score", "prob"});
@@ -107,6 +131,10 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
                    ", cls, max or last, or copy modules.json and 1_Pooling of "
                    "sentence-transformers beside the model"
              : "no output is a vector [batch, hidden] or holds hidden states [batch, seq, hidden]");
+  if (!x && find_own(graph))
+    fail(graph,
+         "no output holds hidden states [batch, seq, hidden] to pool, but one is a vector [batch, "
+         "hidden], by which the model pools itself");
   if (!x) fail(graph, "no output holds hidden states [batch, seq, hidden] to pool");
   if (!x->type.shape.back().is_constant())
     fail(graph, "the width of the hidden states is not constant");

@@ -131,6 +131,33 @@ TEST(Pooling, OfAModelThatDoesItItself) {
   EXPECT_THAT(run({"", false, 2, true}), ElementsAre(FloatEq(0.6f), FloatEq(0.8f), 0, 0));
 }
 
+// As bge-m3: a vector of each text and, beside it, vectors of tokens that are no hidden states.
+TEST(Pooling, TakesNoOtherVectorsOfTokensForHiddenStates) {
+  const auto chosen = [](const Pooling& pooling, const std::string& dense,
+                         const std::string& from) {
+    ir::Graph graph = ir::parse(fmt::format(R"(graph g(%x: f32[batch, seq, 4]) {{
+  %t: f32[batch, seq, 4] = Relu(%x)
+  %d: f32[batch, 4] = ReduceMax({}) {{axes = [1], keepdims = 0}}
+  return %d as {}, %t as colbert_vecs
+}})",
+                                            from, dense));
+    add_pooling(graph, pooling);
+    return ir::print(graph);
+  };
+  const Pooling of_file{.kind = "cls", .or_own = true};
+  for (const char* dense : {"dense_vecs", "dense", "dense_embedding"}) {
+    EXPECT_THAT(chosen(of_file, dense, "%x"), HasSubstr("return %d as sentence_embedding"));
+    EXPECT_THAT(chosen({""}, dense, "%x"), HasSubstr("return %d as sentence_embedding"));
+  }
+  EXPECT_THAT(error_of([&] { chosen({"cls"}, "dense_vecs", "%x"); }),
+              HasSubstr("to pool, but one is a vector [batch, hidden], by which the model pools "
+                        "itself; the outputs are dense_vecs"));
+  EXPECT_THAT(error_of([&] { chosen(of_file, "1256", "%x"); }),
+              HasSubstr("the outputs are 1256 f32[batch, 4], colbert_vecs"));
+  // BERT's pooler, which reads the hidden states.
+  EXPECT_THAT(chosen(of_file, "1256", "%t"), HasSubstr("pool(%t"));
+}
+
 TEST(Pooling, WhatIsNotThereIsRefused) {
   const auto refusal = [](const Pooling& pooling) {
     return error_of([&] { session_with(pooling); });
