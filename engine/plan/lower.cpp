@@ -20,6 +20,7 @@
 #include "passes/token_values.hpp"
 #include "plan/gemm_parts.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/padding_ids.hpp"
 #include "plan/persistent_kernel.hpp"
 #include "support/did_you_mean.hpp"
 
@@ -294,6 +295,7 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
     plan.constant_addresses = opencl::addresses_of(*plan.context, constants);
   }
   note_float_matmuls(graph, plan);
+  plan.padding_ids = padding_ids(graph);
   return plan;
 }
 

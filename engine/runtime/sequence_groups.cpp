@@ -26,7 +26,7 @@ std::size_t tokens_of(const Sequences& all, std::size_t i) {
 }
 
 std::vector<Group> groups_of(const plan::Plan& plan, const Sequences& all, bool pads) {
-  const bool by_length = pads && !has_mask(plan);
+  const bool by_length = pads && !tells_padding(plan);
   std::map<std::size_t, Group> of_length;
   for (std::size_t i = 0; i + 1 < all.offsets.size(); ++i)
     of_length[by_length ? tokens_of(all, i) : 0].push_back(i);

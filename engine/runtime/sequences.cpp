@@ -3,6 +3,7 @@
 #include "runtime/sequences.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -17,6 +18,12 @@ namespace {
 using Offsets = std::span<const std::int64_t>;
 
 std::int64_t length(Offsets offsets, std::size_t i) { return offsets[i + 1] - offsets[i]; }
+
+bool has_mask(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.model_inputs, [](const plan::Port& port) {
+    return ir::role_of_input(port.name) == ir::InputRole::mask;
+  });
+}
 
 std::int64_t count(Offsets offsets) { return std::ssize(offsets) - 1; }
 
@@ -40,10 +47,10 @@ std::int64_t columns(const plan::Plan& plan, Offsets offsets) {
   return shape[1].constant();
 }
 
-/// [batch, seq]: `at(token, place)` for each token, 0 after them.
+/// [batch, seq]: `at(token, place)` for each token, `padding` after them.
 template <class At>
-ir::Tensor pad(Offsets offsets, std::int64_t seq, const At& at) {
-  std::vector<std::int64_t> values(count(offsets) * seq);
+ir::Tensor pad(Offsets offsets, std::int64_t seq, const At& at, std::int64_t padding = 0) {
+  std::vector<std::int64_t> values(count(offsets) * seq, padding);
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     for (std::int64_t place = 0; place < length(offsets, i); ++place)
       values[i * static_cast<std::size_t>(seq) + static_cast<std::size_t>(place)] =
@@ -67,10 +74,9 @@ const plan::Port& ids_of(const plan::Plan& plan) {
   throw Error("the model has no input of token ids [batch, seq]; run it with tensors");
 }
 
-bool has_mask(const plan::Plan& plan) {
-  return std::ranges::any_of(plan.model_inputs, [](const plan::Port& port) {
-    return ir::role_of_input(port.name) == ir::InputRole::mask;
-  });
+bool tells_padding(const plan::Plan& plan) {
+  return has_mask(plan) &&
+         (plan.padding_ids.empty() || std::ranges::count(plan.padding_ids, plan.padding_id) > 0);
 }
 
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
@@ -123,6 +129,21 @@ PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> o
   return result;
 }
 
+void check_can_pad(const plan::Plan& plan, std::int64_t seq) {
+  const char* length = ids_of(plan).type.shape[1].is_constant() ? "that" : "equal";
+  if (!has_mask(plan))
+    throw Error(
+        fmt::format("the model has no mask, so sequences cannot be padded to {} tokens; give "
+                    "sequences of {} length",
+                    seq, length));
+  if (!tells_padding(plan) && !plan.knows_padding_id)
+    throw Error(fmt::format(
+        "the model finds padding by token id {}, and no pad_token_id is known, so sequences cannot "
+        "be padded to {} tokens; put the model's config.json beside it, or give sequences of {} "
+        "length",
+        fmt::join(plan.padding_ids, ", "), seq, length));
+}
+
 Tensors padded(const plan::Plan& plan, const Sequences& s) {
   const plan::Port& ids = ids_of(plan);
   const std::int64_t seq = columns(plan, s.offsets);
@@ -141,7 +162,9 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
       case ir::InputRole::ids:
         break;
     }
-    return pad(s.offsets, seq, [&](std::size_t token, std::int64_t) { return s.ids[token]; });
+    return pad(
+        s.offsets, seq, [&](std::size_t token, std::int64_t) { return s.ids[token]; },
+        plan.padding_id);
   };
   Tensors tensors;
   for (const plan::Port& port : plan.model_inputs) {
@@ -152,11 +175,7 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
           port.name, ir::str(port.type)));
     tensors.emplace(port.name, value(role));
   }
-  if (!has_mask(plan) && s.offsets.back() != count(s.offsets) * seq)
-    throw Error(
-        fmt::format("the model has no mask, so sequences cannot be padded to {} tokens; give "
-                    "sequences of {} length",
-                    seq, ids.type.shape[1].is_constant() ? "that" : "equal"));
+  if (s.offsets.back() != count(s.offsets) * seq) check_can_pad(plan, seq);
   return tensors;
 }
 

@@ -22,7 +22,9 @@ const plan::Port* find_ids(const plan::Plan& plan);
 /// The same; throws Error where it has none.
 const plan::Port& ids_of(const plan::Plan& plan);
 
-bool has_mask(const plan::Plan& plan);
+/// True if rows of padding change nothing in those of tokens: the model has a mask, and where it
+/// reads ids to find padding, that of the plan is one of those that it looks for.
+bool tells_padding(const plan::Plan& plan);
 
 /// True where a plan computes on packed tokens, and every input of the model is one of them or says
 /// how they are packed: token ids, segments, positions, a mask. Others take padded tensors.
@@ -35,6 +37,10 @@ struct PackedShape {
   Shapes inputs;
 };
 PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> offsets);
+
+/// Throws Error if a sequence cannot be padded to `seq` tokens, since padding would change what the
+/// model gives for it.
+void check_can_pad(const plan::Plan& plan, std::int64_t seq);
 
 /// The adapter for all other plans: ids, mask, segments and positions [batch, longest]. Throws
 /// Error for an input of another meaning, and where padding cannot be told from tokens.

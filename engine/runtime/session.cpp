@@ -296,6 +296,12 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
       throw Error(
           fmt::format("{}: int8 is required, but\n  {}", path.string(), fmt::join(reasons, "\n  ")),
           ErrorCode::unsupported);
+  if (const std::optional<std::int64_t> id = options.padding_id && !state->plan.padding_ids.empty()
+                                                 ? options.padding_id()
+                                                 : std::nullopt) {
+    state->plan.padding_id = *id;
+    state->plan.knows_padding_id = true;
+  }
   state->pads = !options.drop_padding || !takes_packed(state->plan);
   state->most_requests = static_cast<std::size_t>(std::max(1, options.requests));
   state->requests.reserve(state->most_requests);

@@ -43,7 +43,10 @@ struct SessionOptions {
   /// Bytes: of constants that compiling makes, and of weights and values on the device together. 0:
   /// those of the environment variable BERTCL_MAX_MEMORY, else what the device has.
   std::int64_t max_memory = 0;
-  bool require_int8 = false;       // error if plan::why_not_int8() knows a reason
+  bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
+  /// The id that padding of sequences has. Asked for where the model reads ids to find padding, as
+  /// decoders with a classification head do; null, or where it knows none: 0.
+  std::function<std::optional<std::int64_t>()> padding_id;
   std::optional<Pooling> pooling;  // in place of the model's outputs, by add_pooling()
   std::vector<std::string> disabled_passes;
   bool follow_nodes = false;     // for Session::node_statuses()
@@ -135,7 +138,8 @@ class Session {
   Tensors run(const Tensors& inputs, const OutputNames& wanted = {});
   /// Sequences without padding, for models of token ids. Outputs [batch, seq, ...] are [tokens,
   /// ...], in the order of the sequences; others stay. In several runs, one after the other, where
-  /// the file fixes the batch or has no mask to tell padding by: run_in_groups(). start() is one.
+  /// the file fixes the batch or cannot tell padding (tells_padding()): run_in_groups(). start() is
+  /// one.
   Tensors run(const Sequences& sequences, const OutputNames& wanted = {});
   /// The same in two halves: start() queues everything and returns at once, Run::finish() waits for
   /// the outputs, not for runs that were started later. Throws Error where all requests are in use.

@@ -138,6 +138,54 @@ TEST(Sequences, RunTogetherByLengthOrByTheBatchOfTheFile) {
   }
 }
 
+/// The tokens of each sequence, as decoders with a classification head find the last one.
+std::string counting_ids(const std::string& seq) {
+  return fmt::format(R"(graph g(%input_ids: i64[batch, {0}], %attention_mask: i64[batch, {0}]) {{
+  const %padding: i64[] = 3
+  const %table: f32[10, 1] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+  %rows: f32[batch, {0}, 1] = Gather(%table, %input_ids) {{axis = 0}}
+  %is_padding: bool[batch, {0}] = Equal(%input_ids, %padding)
+  %is_token: bool[batch, {0}] = Not(%is_padding)
+  %ones: f32[batch, {0}] = Cast(%is_token) {{to = "f32"}}
+  %count: f32[batch] = ReduceSum(%ones) {{axes = [1], keepdims = 0}}
+  return %count as count, %rows as rows
+}})",
+                     seq);
+}
+
+TEST(Sequences, HaveThePaddingThatTheModelLooksFor) {
+  const std::vector<std::int64_t> ids{4, 5, 6, 7, 8, 9, 4}, offsets{0, 2, 6, 7};
+  const auto found = [&](const std::string& seq, std::optional<std::int64_t> padding) {
+    SessionOptions options;
+    options.padding_id = [=] { return padding; };
+    Session session = Session::compile(ir::parse(counting_ids(seq)), options);
+    return session.run(Sequences{ids, {}, offsets});
+  };
+  const ir::Tensor counts = ir::Tensor::of<float>({3}, {2, 4, 1});
+  const ir::Tensor rows = ir::Tensor::of<float>({7, 1}, {4, 5, 6, 7, 8, 9, 4});
+  for (const char* seq : {"seq", "5"}) {
+    EXPECT_EQ(found(seq, 3).at("count"), counts) << seq;
+    EXPECT_EQ(found(seq, 3).at("rows"), rows) << seq;
+  }
+  // Nobody says it, or says another: those of one length run together.
+  EXPECT_EQ(found("seq", std::nullopt).at("count"), counts);
+  EXPECT_EQ(found("seq", 0).at("count"), counts);
+  EXPECT_EQ(found("seq", 0).at("rows"), rows);
+  EXPECT_ERROR(HasSubstr("finds padding by token id 3"), found("5", std::nullopt));
+}
+
+TEST(Sequences, PaddingIsAskedForWhereTheModelReadsIt) {
+  const auto asks = [](const std::string& graph) {
+    bool asked = false;
+    SessionOptions options;
+    options.padding_id = [&] { return asked = true, std::nullopt; };
+    Session::compile(ir::parse(graph), options);
+    return asked;
+  };
+  EXPECT_TRUE(asks(counting_ids("seq")));
+  EXPECT_FALSE(asks(without_mask("batch", "seq")));
+}
+
 TEST(Sequences, OfOtherSizesThanTheFilesAreErrors) {
   Session session = Session::compile(ir::parse(without_mask("2", "4")));
   const std::vector<std::int64_t> ids{1, 2, 3, 4, 5}, long_one{0, 5}, short_one{0, 3}, whole{0, 4};

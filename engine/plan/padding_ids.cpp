@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids by which a model finds padding itself.
+#include "plan/padding_ids.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "ir/input_role.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+using Ops = std::set<std::string_view>;
+
+/// The value itself, before casts.
+const ir::Value* uncast(const ir::Value* v) {
+  while (v && v->producer && v->producer->op == "Cast") v = v->producer->input(0);
+  return v;
+}
+
+bool is_ids(const ir::Value* v) {
+  return v && !v->producer && !v->is_constant() && v->type.shape.size() == 2 &&
+         ir::role_of_input(v->name) == ir::InputRole::ids;
+}
+
+/// True if a value, or what is computed from it elementwise, is combined along an axis.
+bool is_reduced(const ir::Value& value, std::set<const ir::Value*>& seen) {
+  static const Ops reduces = {"ArgMax",    "ArgMin",    "ReduceSum", "ReduceMean",
+                              "ReduceMax", "ReduceMin", "TopK"};
+  static const Ops elementwise = {"Not",     "Cast",      "Mul",     "Add",   "Sub",
+                                  "Neg",     "And",       "Or",      "Xor",   "Where",
+                                  "Reshape", "Unsqueeze", "Squeeze", "Expand"};
+  if (!seen.insert(&value).second) return false;
+  return std::ranges::any_of(value.users, [&](const ir::Node* n) {
+    return reduces.contains(n->op) ||
+           (elementwise.contains(n->op) && is_reduced(*n->output(), seen));
+  });
+}
+
+}  // namespace
+
+std::vector<std::int64_t> padding_ids(const ir::Graph& graph) {
+  std::set<std::int64_t> ids;
+  for (const auto& n : graph.nodes()) {
+    if (n->op != "Equal") continue;
+    for (const std::size_t i : {0u, 1u}) {
+      const ir::Value* constant = n->inputs[1 - i];
+      std::set<const ir::Value*> seen;
+      if (!is_ids(uncast(n->inputs[i])) || !constant->is_constant() ||
+          !is_reduced(*n->output(), seen))
+        continue;
+      for (const double id : constant->constant->to_doubles())
+        ids.insert(static_cast<std::int64_t>(id));
+    }
+  }
+  return {ids.begin(), ids.end()};
+}
+
+}  // namespace bertcl::plan
