@@ -18,9 +18,9 @@ struct DeviceRun::Impl {
 namespace {
 
 Session load_on(cl_context context, cl_command_queue queue, const auto& model,
-                const SessionOptions& options) {
+                const std::filesystem::path& file, const SessionOptions& options) {
   return at_boundary([&] {
-    runtime::SessionOptions all = to_runtime(options);
+    runtime::SessionOptions all = to_runtime(options, file);
     all.context = opencl::context_on(context, queue);
     return SessionAccess::make(runtime::Session::load(model, all));
   });
@@ -44,12 +44,16 @@ runtime::DeviceRange range_of(const std::shared_ptr<opencl::Context>& context,
 
 Session load_on_queue(cl_context context, cl_command_queue queue,
                       const std::filesystem::path& model, const SessionOptions& options) {
-  return at_boundary([&] { return load_on(context, queue, onnx_io::find_model(model), options); });
+  return at_boundary([&] {
+    const std::filesystem::path file = onnx_io::find_model(model);
+    return load_on(context, queue, file, file, options);
+  });
 }
 
 Session load_on_queue(cl_context context, cl_command_queue queue, const ModelBytes& model,
                       const SessionOptions& options) {
-  return at_boundary([&] { return load_on(context, queue, to_runtime(model), options); });
+  return at_boundary(
+      [&] { return load_on(context, queue, to_runtime(model), file_in(model), options); });
 }
 
 DeviceRun::DeviceRun(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

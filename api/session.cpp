@@ -18,6 +18,7 @@
 #include "runtime/task.hpp"
 #include "support/option_name.hpp"
 #include "tasks/dense_module.hpp"
+#include "text/padding_id.hpp"
 
 namespace bertcl {
 namespace {
@@ -91,7 +92,12 @@ runtime::Sequences to_runtime(const Sequences& sequences) {
 
 }  // namespace
 
-runtime::SessionOptions to_runtime(const SessionOptions& options) {
+std::filesystem::path file_in(const ModelBytes& model) {
+  return model.folder.empty() ? std::filesystem::path() : model.folder / "model.onnx";
+}
+
+runtime::SessionOptions to_runtime(const SessionOptions& options,
+                                   const std::filesystem::path& model) {
   if (options.requests < 1)
     throw Error(fmt::format("{} is {}, expected 1 or more runs in flight", option_name("requests"),
                             options.requests));
@@ -102,6 +108,7 @@ runtime::SessionOptions to_runtime(const SessionOptions& options) {
     throw Error(fmt::format("{} is {}, must not be negative (0: all)", option_name("dimensions"),
                             options.pooling->dimensions));
   runtime::SessionOptions result;
+  if (!model.empty()) result.padding_id = [model] { return text::read_padding_id(model); };
   result.device = options.device;
   result.precision = type_of(options.precision);
   result.requests = options.requests;
@@ -146,14 +153,15 @@ Session::~Session() = default;
 
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
   return at_boundary([&] {
-    return SessionAccess::make(
-        runtime::Session::load(onnx_io::find_model(model), to_runtime(options)));
+    const std::filesystem::path file = onnx_io::find_model(model);
+    return SessionAccess::make(runtime::Session::load(file, to_runtime(options, file)));
   });
 }
 
 Session Session::load(const ModelBytes& model, const SessionOptions& options) {
   return at_boundary([&] {
-    return SessionAccess::make(runtime::Session::load(to_runtime(model), to_runtime(options)));
+    return SessionAccess::make(
+        runtime::Session::load(to_runtime(model), to_runtime(options, file_in(model))));
   });
 }
 

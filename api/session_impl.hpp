@@ -14,7 +14,12 @@ struct Session::Impl {
   ModelInfo info;
 };
 
-runtime::SessionOptions to_runtime(const SessionOptions& options);
+/// The file that a model in memory would be, so that others are beside it; "": it has no folder.
+std::filesystem::path file_in(const ModelBytes& model);
+
+/// The options for a model in this file, or ""; others beside it say how rows are padded.
+runtime::SessionOptions to_runtime(const SessionOptions& options,
+                                   const std::filesystem::path& model);
 onnx_io::ModelBytes to_runtime(const ModelBytes& model);
 
 /// Makes sessions of those of the engine, and the other way round.

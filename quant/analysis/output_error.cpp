@@ -9,6 +9,7 @@
 #include "bertcl/error.hpp"
 #include "quant/calibration/calibrate.hpp"
 #include "support/fail.hpp"
+#include "text/padding_id.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -27,13 +28,15 @@ OutputError::OutputError(const std::filesystem::path& model, const opencl::Conte
   if (samples.empty()) throw Error("no samples to compare model outputs on");
   runtime::SessionOptions options;
   options.context = device;
+  options.padding_id = [&] { return text::read_padding_id(model); };
   auto session = runtime::Session::load(model, options);
   context_ = session.shared_context();
   for (const plan::Port& port : session.outputs())
     if (ir::is_float(port.type.dtype)) expected_[port.name];
   if (expected_.empty()) fail("{}: no output is float, so none can be compared", model.string());
   for (const Sample& sample : samples) {
-    const auto outputs = session.run(inputs_of(session.inputs(), sample));
+    const auto outputs =
+        session.run(inputs_of(session.inputs(), sample, session.plan().padding_id));
     for (auto& [name, values] : expected_) {
       values.push_back(floats_of(outputs.find(name)->second));
       if (std::ranges::any_of(values.back(), [](float f) { return std::isnan(f); }))
@@ -54,7 +57,8 @@ double OutputError::operator()(const Model& model) const {
   };
   std::map<std::string, Sum> sums;
   for (std::size_t s = 0; s < samples_.size(); ++s) {
-    const auto outputs = session.run(inputs_of(session.inputs(), samples_[s]));
+    const auto outputs =
+        session.run(inputs_of(session.inputs(), samples_[s], session.plan().padding_id));
     for (const auto& [name, expected] : expected_) {
       const auto found = outputs.find(name);
       const auto values = found == outputs.end() ? std::vector<float>() : floats_of(found->second);

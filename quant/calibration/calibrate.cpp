@@ -15,6 +15,7 @@
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "quant/calibration/padded_batch.hpp"
+#include "runtime/sequences.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 
@@ -82,11 +83,12 @@ std::vector<std::size_t> spread(std::size_t total, std::size_t wanted, bool firs
   return indices;
 }
 
-runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples) {
+runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples,
+                           std::int64_t padding_id) {
   std::size_t longest = 0;
   for (const Sample& sample : samples) longest = std::max(longest, sample.ids.size());
-  // Each value of a row by its sample and place; 0 in the padding.
-  const auto filled = [&](const plan::Port& port, const auto& value) {
+  // Each value of a row by its sample and place.
+  const auto filled = [&](const plan::Port& port, const auto& value, std::int64_t padding = 0) {
     const ir::Shape& shape = port.type.shape;
     const auto extent = [&](std::size_t axis, std::size_t free) {
       return shape.size() > axis && shape[axis].is_constant() ? shape[axis].constant()
@@ -103,7 +105,7 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
     for (std::int64_t row = 0; row < batch; ++row) {
       const Sample& sample = samples[static_cast<std::size_t>(row) % samples.size()];
       for (std::size_t i = 0; i < static_cast<std::size_t>(seq); ++i)
-        values.push_back(i < sample.ids.size() ? value(sample, i) : 0);
+        values.push_back(i < sample.ids.size() ? value(sample, i) : padding);
     }
     return ir::Tensor::of<std::int64_t>(shape.size() > 1 ? ir::Sizes{batch, seq} : ir::Sizes{batch},
                                         std::move(values));
@@ -125,7 +127,8 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
       inputs[name] = filled(port, [](const Sample&, std::size_t) { return std::int64_t{0}; });
     } else if (ids.empty()) {
       ids = name;
-      inputs[name] = filled(port, [](const Sample& s, std::size_t i) { return s.ids[i]; });
+      inputs[name] = filled(
+          port, [](const Sample& s, std::size_t i) { return s.ids[i]; }, padding_id);
     } else {
       fail(
           "calibration cannot fill model input '{}': '{}' takes the token ids; masks, "
@@ -141,7 +144,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
                       const Method& method, const MethodOptions& options,
                       const SampleSource& samples, int batch, const CalibrationProgress& progress) {
   const BatchSymbols symbols = batch_symbols(session.inputs());
-  Batches batches(session.inputs(), samples, batch);
+  Batches batches(session.inputs(), samples, batch, runtime::tells_padding(session.plan()));
   std::map<std::string, std::unique_ptr<Observer>, std::less<>> observers;
   for (const std::string& tensor : tensors)
     observers[tensor] = method.observer(session.context(), options, tensor);
@@ -180,7 +183,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
       ++result.samples;
       result.tokens += lengths.back();
     }
-    session.run(inputs_of(session.inputs(), group));
+    session.run(inputs_of(session.inputs(), group, session.plan().padding_id));
     if (progress) progress(result.samples, result.tokens);
   }
   if (result.samples == 0)

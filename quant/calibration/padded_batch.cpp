@@ -58,12 +58,13 @@ BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs) {
   return symbols;
 }
 
-Batches::Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size)
+Batches::Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size,
+                 bool tells_padding)
     : source_(source),
       size_(static_cast<std::size_t>(std::max(size, 1))),
-      masked_(std::ranges::any_of(inputs, [](const plan::Port& p) {
-        return ir::role_of_input(p.name) == ir::InputRole::mask;
-      })) {
+      pads_(tells_padding && std::ranges::any_of(inputs, [](const plan::Port& p) {
+              return ir::role_of_input(p.name) == ir::InputRole::mask;
+            })) {
   if (size < 1) fail("a calibration batch must have 1 or more samples, got {}", size);
   for (const plan::Port& port : inputs)
     if (size > 1 && !port.type.shape.empty() && port.type.shape[0].is_constant())
@@ -76,7 +77,7 @@ std::vector<Sample> Batches::next() {
   while (samples.size() < size_) {
     auto sample = waiting_ ? std::exchange(waiting_, std::nullopt) : source_();
     if (!sample) break;
-    if (!masked_ && !samples.empty() && sample->ids.size() != samples[0].ids.size()) {
+    if (!pads_ && !samples.empty() && sample->ids.size() != samples[0].ids.size()) {
       waiting_ = std::move(sample);
       break;
     }

@@ -26,15 +26,16 @@ BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs);
 class Batches {
  public:
   /// Throws Error if `size` is below 1, or above 1 for a model whose batch is fixed.
-  Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size);
+  Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size,
+          bool tells_padding = true);
   /// Up to `size` samples in the order of the source; empty at its end. Of one length only, where
-  /// the model has no mask to tell padding by.
+  /// the model has no mask, or cannot tell padding.
   std::vector<Sample> next();
 
  private:
   const SampleSource& source_;
   std::size_t size_;
-  bool masked_;
+  bool pads_;
   std::optional<Sample> waiting_;
 };
 

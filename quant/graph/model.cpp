@@ -13,6 +13,7 @@
 #include "onnx/tensors.hpp"
 #include "onnx/wire.hpp"
 #include "support/fail.hpp"
+#include "text/padding_id.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -112,7 +113,10 @@ ir::Graph Model::import() const {
 }
 
 runtime::Session Model::session(const runtime::SessionOptions& options) const {
-  return runtime::Session::compile(import(), options, path_);
+  runtime::SessionOptions all = options;
+  if (!all.padding_id && std::filesystem::exists(path_))
+    all.padding_id = [this] { return text::read_padding_id(path_); };
+  return runtime::Session::compile(import(), all, path_);
 }
 
 void Model::index() {

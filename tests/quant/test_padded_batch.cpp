@@ -139,10 +139,10 @@ plan::Port port(const std::string& name, const ir::Shape& shape) {
 
 TEST(Batches, KeepTheOrderAndDoNotPadWithoutAMask) {
   const auto all = samples({5, 5, 3, 3, 3, 9});
-  const auto sizes_of = [&](const std::vector<plan::Port>& ports, int size) {
+  const auto sizes_of = [&](const std::vector<plan::Port>& ports, int size, bool tells = true) {
     std::size_t next = 0;
     const SampleSource from = source(all, next);
-    Batches batches(ports, from, size);
+    Batches batches(ports, from, size, tells);
     std::vector<std::size_t> sizes;
     for (auto group = batches.next(); !group.empty(); group = batches.next())
       sizes.push_back(group.size());
@@ -152,6 +152,7 @@ TEST(Batches, KeepTheOrderAndDoNotPadWithoutAMask) {
   const auto ids = port("input_ids", shape), mask = port("attention_mask", shape);
   EXPECT_EQ(sizes_of({ids, mask}, 4), (std::vector<std::size_t>{4, 2}));
   EXPECT_EQ(sizes_of({ids, mask}, 1), (std::vector<std::size_t>(6, 1)));
+  EXPECT_EQ(sizes_of({ids, mask}, 4, false), (std::vector<std::size_t>{2, 3, 1}));
   EXPECT_EQ(sizes_of({ids}, 4), (std::vector<std::size_t>{2, 3, 1}));
   EXPECT_ERROR(HasSubstr("'input_ids'"), sizes_of({port("input_ids", {1, 9})}, 2));
   EXPECT_THROW(sizes_of({ids}, 0), Error);

@@ -298,6 +298,10 @@ TEST(Inputs, FixedShapesPadAndRefuseWhatIsLonger) {
             (std::vector<std::int64_t>{101, 7, 102, 0, 0, 101, 7, 102, 0, 0}));
   EXPECT_EQ(in.at("attention_mask").to_ints(),
             (std::vector<std::int64_t>{1, 1, 1, 0, 0, 1, 1, 1, 0, 0}));
+  const auto padded =
+      inputs_of({input_port("input_ids", {1, 5}), input_port("attention_mask", {1, 5})}, s, 7);
+  EXPECT_EQ(padded.at("input_ids").to_ints(), (std::vector<std::int64_t>{101, 7, 102, 7, 7}));
+  EXPECT_EQ(padded.at("attention_mask").to_ints(), (std::vector<std::int64_t>{1, 1, 1, 0, 0}));
   EXPECT_ERROR(AllOf(HasSubstr("3 tokens"), HasSubstr("'input_ids' takes 2"),
                      HasSubstr("'max_seq_length=2'")),
                inputs_of({input_port("input_ids", {1, 2})}, s));

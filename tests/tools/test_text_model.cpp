@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which input of a model that reads texts means what.
+#include <fmt/format.h>
+
+#include "ir/text.hpp"
 #include "tests/support/matchers.hpp"
 #include "tools/models/text_model.hpp"
 
@@ -44,6 +47,34 @@ TEST(InputPorts, OtherModelsAreRefusedWithTheirInputs) {
   };
   EXPECT_THAT(refusal({port("pixels", ir::DType::f32, {1, 3, 224, 224})}), HasSubstr("'pixels'"));
   EXPECT_THAT(refusal({ids("attention_mask")}), HasSubstr("no input for token ids"));
+}
+
+/// The tokens of each row, by their ids.
+runtime::Session counting_session(const std::string& seq) {
+  runtime::SessionOptions options;
+  options.padding_id = [] { return 3; };
+  return runtime::Session::compile(
+      ir::parse(
+          fmt::format(R"(graph g(%input_ids: i64[batch, {0}], %attention_mask: i64[batch, {0}]) {{
+  const %padding: i64[] = 3
+  %is_padding: bool[batch, {0}] = Equal(%input_ids, %padding)
+  %is_token: bool[batch, {0}] = Not(%is_padding)
+  %ones: f32[batch, {0}] = Cast(%is_token) {{to = "f32"}}
+  %count: f32[batch] = ReduceSum(%ones) {{axes = [1], keepdims = 0}}
+  return %count as count
+}})",
+                      seq)),
+      options);
+}
+
+TEST(TextModel, PaddingHasTheIdThatTheModelLooksFor) {
+  const std::vector<std::int32_t> one{4, 5, 6, 7}, other{8};
+  const std::vector<text::Row> rows{{one, 4}, {other, 1}};
+  for (const char* seq : {"seq", "6"}) {
+    runtime::Session session = counting_session(seq);
+    const runtime::Tensors outputs = TextModel(session).run(text::make_batch(rows));
+    EXPECT_EQ(outputs.at("count"), (ir::Tensor::of<float>({2}, {4, 1}))) << seq;
+  }
 }
 
 }  // namespace

@@ -24,10 +24,11 @@ constexpr std::int64_t kMostSpareRows = 1023;
 constexpr int kUsualLongest = 512;  // tokens, for a model that sets no limit
 
 /// [rows, columns] of `values`, filled up to [to_rows, to_columns]: rows by the last one, columns
-/// by zeros.
+/// by `padding`.
 std::vector<std::int64_t> pad(const std::vector<std::int64_t>& values, std::int64_t rows,
-                              std::int64_t columns, std::int64_t to_rows, std::int64_t to_columns) {
-  std::vector<std::int64_t> result(to_rows * to_columns, 0);
+                              std::int64_t columns, std::int64_t to_rows, std::int64_t to_columns,
+                              std::int64_t padding) {
+  std::vector<std::int64_t> result(to_rows * to_columns, padding);
   for (std::int64_t row = 0; row < to_rows; ++row) {
     std::copy_n(values.begin() + std::min(row, rows - 1) * columns, columns,
                 result.begin() + row * to_columns);
@@ -134,12 +135,17 @@ std::int64_t TextModel::columns(const text::Batch& batch) const {
 runtime::Tensors TextModel::run(const text::Batch& batch) {
   const std::int64_t all_rows = rows(batch), all_columns = columns(batch);
   runtime::Tensors inputs;
-  const auto give = [&](const std::string& name, const std::vector<std::int64_t>& values) {
+  const auto give = [&](const std::string& name, const std::vector<std::int64_t>& values,
+                        std::int64_t padding = 0) {
     if (name.empty()) return;
     inputs[name] = ir::Tensor::of<std::int64_t>(
-        {all_rows, all_columns}, pad(values, batch.batch, batch.seq, all_rows, all_columns));
+        {all_rows, all_columns},
+        pad(values, batch.batch, batch.seq, all_rows, all_columns, padding));
   };
-  give(ports_.ids, batch.input_ids);
+  std::vector<std::int64_t> ids = batch.input_ids;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (batch.attention_mask[i] == 0) ids[i] = session_.plan().padding_id;
+  give(ports_.ids, ids, session_.plan().padding_id);
   give(ports_.mask, batch.attention_mask);
   give(ports_.types, batch.token_type_ids);
   if (!ports_.positions.empty()) {

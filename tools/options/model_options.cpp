@@ -17,6 +17,7 @@
 #include "passes/pass.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
+#include "text/padding_id.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/terminal/progress.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -145,6 +146,7 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options) {
   runtime::SessionOptions session = options;
+  session.padding_id = [&path] { return text::read_padding_id(path); };
   if (!session.context) session.context = opencl::ContextFuture::open(session.device);
   // At the first start of a model this takes seconds, later it is over before a line is drawn.
   std::optional<Progress> building;

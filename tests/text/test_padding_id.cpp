@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of the files beside a model says what pads its rows.
+#include "text/padding_id.hpp"
+
+#include "tests/support/matchers.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace bertcl::text {
+namespace {
+
+TEST(PaddingId, IsThatOfTheFirstFileThatHasOne) {
+  const tests::ScratchFolder folder;
+  const auto id = [&] { return read_padding_id(folder / "model.onnx"); };
+  EXPECT_EQ(id(), std::nullopt);
+  folder.write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n");
+  EXPECT_EQ(id(), std::nullopt);
+  folder.write("tokenizer_config.json", R"({"pad_token": "[PAD]"})");
+  EXPECT_EQ(id(), 3);
+  folder.write("tokenizer_config.json", R"({"pad_token": {"content": "[SEP]", "lstrip": false}})");
+  EXPECT_EQ(id(), 2);
+  folder.write("tokenizer_config.json", R"({"pad_token": "[GONE]"})");
+  EXPECT_ERROR(HasSubstr("[GONE]"), id());
+  folder.write("tokenizer.json", R"({"padding": {"pad_id": 7, "pad_token": "<pad>"}})");
+  EXPECT_EQ(id(), 7);
+  folder.write("config.json", R"({"pad_token_id": null})");
+  EXPECT_EQ(id(), 7);
+  folder.write("config.json", R"({"pad_token_id": -1})");
+  EXPECT_EQ(id(), 7);
+  folder.write("config.json", R"({"pad_token_id": 151643})");
+  EXPECT_EQ(id(), 151643);
+  folder.write("config.json", "{");
+  EXPECT_ERROR(HasSubstr("config.json"), id());
+}
+
+}  // namespace
+}  // namespace bertcl::text

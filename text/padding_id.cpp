@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The token that pads the rows of a batch, by the files of a model.
+#include "text/padding_id.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "text/companion_files.hpp"
+#include "text/json_file.hpp"
+#include "text/model_tokenizer.hpp"
+
+namespace bertcl::text {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The object in a file beside a model; empty if there is none.
+Json object_beside(const std::filesystem::path& model, const char* name) {
+  const std::filesystem::path file = companion_file(model, name);
+  if (!std::filesystem::exists(file)) return Json::object();
+  Json json = read_json(file);
+  return json.is_object() ? std::move(json) : Json::object();
+}
+
+/// A member that is an id; -1, as some files have it, is none.
+std::optional<std::int64_t> id_in(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number_integer() || *found < 0) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+}  // namespace
+
+std::optional<std::int64_t> read_padding_id(const std::filesystem::path& model) {
+  if (const auto id = id_in(object_beside(model, "config.json"), "pad_token_id")) return id;
+  const Json tokenizer = object_beside(model, "tokenizer.json");
+  const auto padding = tokenizer.find("padding");
+  if (padding != tokenizer.end() && padding->is_object())
+    if (const auto id = id_in(*padding, "pad_id")) return id;
+  const Json settings = object_beside(model, "tokenizer_config.json");
+  const Json token = settings.value("pad_token", Json());
+  const Json name = token.is_object() ? token.value("content", Json()) : token;
+  if (!name.is_string()) return std::nullopt;
+  return load_with_config(find_vocabulary({model}, "")).token_id(name.get<std::string>());
+}
+
+}  // namespace bertcl::text
