@@ -25,6 +25,7 @@ std::vector<std::vector<std::size_t>> group_by_length(std::span<const std::size_
       if (groups.empty()) return false;
       const std::size_t rows = groups.back().size() + 1;
       const std::size_t seq = lengths[groups.back().front()];
+      if (options.one_length && lengths[index] != seq) return false;
       return rows <= static_cast<std::size_t>(options.max_batch) &&
              rows * seq <= static_cast<std::size_t>(options.max_tokens);
     }();

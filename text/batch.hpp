@@ -19,8 +19,9 @@ struct Batch {
 };
 
 struct BatchOptions {
-  int max_tokens = 4096;  ///< bound on batch * seq; a sequence that is longer goes alone
-  int max_batch = 64;     ///< bound on batch
+  int max_tokens = 4096;    ///< bound on batch * seq; a sequence that is longer goes alone
+  int max_batch = 64;       ///< bound on batch
+  bool one_length = false;  ///< no padding: sequences of one length in a batch
 };
 
 /// One row of a batch. Segment ids are 0 before `second` and 1 from it.

@@ -77,5 +77,42 @@ TEST(TextModel, PaddingHasTheIdThatTheModelLooksFor) {
   }
 }
 
+/// Sums of rows [batch, seq] without a mask.
+runtime::Session summing_session(const std::string& seq) {
+  return runtime::Session::compile(ir::parse(fmt::format(R"(graph g(%input_ids: i64[batch, {0}]) {{
+  const %table: f32[10, 1] = [9, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+  %rows: f32[batch, {0}, 1] = Gather(%table, %input_ids) {{axis = 0}}
+  %sum: f32[batch, 1] = ReduceSum(%rows) {{axes = [1], keepdims = 0}}
+  return %sum as sum
+}})",
+                                                         seq)));
+}
+
+TEST(TextModel, WithoutAMaskTextsOfOneLengthRunTogether) {
+  runtime::Session session = summing_session("seq");
+  TextModel model(session);
+  text::BatchOptions batches;
+  model.bound(batches);
+  const std::vector<std::size_t> lengths{2, 4, 2, 4, 1};
+  EXPECT_THAT(text::group_by_length(lengths, batches),
+              ElementsAre(ElementsAre(1, 3), ElementsAre(0, 2), ElementsAre(4)));
+  const std::vector<std::int32_t> one{4, 5, 6, 7}, same{1, 1, 1, 1}, other{8};
+  EXPECT_EQ(model.run(text::make_batch(std::vector<text::Row>{{one, 4}, {same, 4}})).at("sum"),
+            (ir::Tensor::of<float>({2, 1}, {22, 4})));
+  EXPECT_ERROR(HasSubstr("the model has no mask"),
+               model.run(text::make_batch(std::vector<text::Row>{{one, 4}, {other, 1}})));
+}
+
+TEST(TextModel, WithoutAMaskAFixedLengthTakesNoShorterText) {
+  runtime::Session session = summing_session("4");
+  TextModel model(session);
+  const std::vector<std::int32_t> whole{4, 5, 6, 7}, shorter{8};
+  EXPECT_EQ(model.run(text::make_batch(std::vector<text::Row>{{whole, 4}})).at("sum"),
+            (ir::Tensor::of<float>({1, 1}, {22})));
+  EXPECT_ERROR(HasSubstr("cannot be padded to 4 tokens"),
+               model.run(text::make_batch(std::vector<text::Row>{{shorter, 1}})));
+  EXPECT_NO_THROW(model.run(model.small_batch()));
+}
+
 }  // namespace
 }  // namespace bertcl::tools

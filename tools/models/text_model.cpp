@@ -10,6 +10,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "runtime/sequences.hpp"
 #include "support/fail.hpp"
 #include "tasks/model_config.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -119,6 +120,7 @@ int TextModel::max_length(std::optional<int> asked, const tasks::EmbeddingFiles&
 }
 
 void TextModel::bound(text::BatchOptions& batches) const {
+  if (!runtime::tells_padding(session_.plan())) batches.one_length = true;
   if (ports_.batch > 0) {
     batches.max_batch = static_cast<int>(std::min<std::int64_t>(batches.max_batch, ports_.batch));
   }
@@ -134,6 +136,8 @@ std::int64_t TextModel::columns(const text::Batch& batch) const {
 
 runtime::Tensors TextModel::run(const text::Batch& batch) {
   const std::int64_t all_rows = rows(batch), all_columns = columns(batch);
+  if (all_columns > batch.seq || std::ranges::count(batch.attention_mask, 0) > 0)
+    runtime::check_can_pad(session_.plan(), all_columns);
   runtime::Tensors inputs;
   const auto give = [&](const std::string& name, const std::vector<std::int64_t>& values,
                         std::int64_t padding = 0) {
@@ -167,6 +171,8 @@ text::Batch TextModel::small_batch() const {
   batch.seq = 64;
   if (ports_.batch > 0) batch.batch = static_cast<int>(std::min<std::int64_t>(2, ports_.batch));
   if (longest() > 0) batch.seq = static_cast<int>(std::min<std::int64_t>(64, longest()));
+  if (ports_.seq > 0 && !runtime::tells_padding(session_.plan()))
+    batch.seq = static_cast<int>(ports_.seq);
   const auto count = static_cast<std::size_t>(batch.batch * batch.seq);
   batch.input_ids.assign(count, 1);
   batch.attention_mask.assign(count, 1);

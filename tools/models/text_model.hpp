@@ -42,11 +42,12 @@ class TextModel {
   int max_length(std::optional<int> asked, std::optional<int> otherwise = std::nullopt) const;
   /// The same as sentence-transformers' files say.
   int max_length(std::optional<int> asked, const tasks::EmbeddingFiles& files) const;
-  /// Applies the file's bounds to a batch.
+  /// Applies the file's bounds to a batch; where the model cannot tell padding, there is none.
   void bound(text::BatchOptions& batches) const;
 
   /// Outputs for the batch, [rows, columns, ..] as the model takes it: fixed extents of the file
-  /// are filled up, rows() and columns() say to what.
+  /// are filled up, rows() and columns() say to what. Throws Error where that, or a shorter row,
+  /// would be padding that the model cannot tell.
   runtime::Tensors run(const text::Batch& batch);
   std::int64_t rows(const text::Batch& batch) const;
   std::int64_t columns(const text::Batch& batch) const;

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "plan/builder.hpp"
+#include "runtime/sequences.hpp"
 #include "tools/models/text_model.hpp"
 
 namespace bertcl::tools {
@@ -87,8 +88,8 @@ std::vector<SelfCheck> self_check(runtime::Session& session, runtime::Session& r
   std::vector<text::Row> rows;
   for (const auto& ids : sequences) rows.push_back(row_of(ids));
   // One sequence at a time where the file fixes the number of rows, or where scales depend on all
-  // rows of a batch: the reference runs each alone.
-  const bool alone_only = model.ports().batch > 0 ||
+  // rows of a batch, or padding would: the reference runs each alone.
+  const bool alone_only = model.ports().batch > 0 || !runtime::tells_padding(session.plan()) ||
                           std::ranges::any_of(session.plan().steps, [](const plan::Step& step) {
                             return step.op == "DynamicQuantizeLinear";
                           });
