@@ -63,8 +63,8 @@ std::vector<float> floats(const Tensor& tensor) {
 }
 
 void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length) {
-  if (info.vocabulary > 0 && tokenizer.size() > info.vocabulary)
-    throw Error("the tokenizer has " + std::to_string(tokenizer.size()) +
+  if (info.vocabulary > 0 && tokenizer.model_size() > info.vocabulary)
+    throw Error("the tokenizer has " + std::to_string(tokenizer.model_size()) +
                 " tokens, the model's embedding table " + std::to_string(info.vocabulary) +
                 " rows; use the tokenizer that belongs to this model");
   if (info.max_length > 0 && max_length > info.max_length)

@@ -108,4 +108,8 @@ std::int64_t Tokenizer::size() const {
   return static_cast<std::int64_t>(held(impl_, "tokenizer").tokenizer.vocabulary_size());
 }
 
+std::int64_t Tokenizer::model_size() const {
+  return static_cast<std::int64_t>(held(impl_, "tokenizer").tokenizer.model_vocabulary_size());
+}
+
 }  // namespace bertcl

@@ -84,7 +84,8 @@ void bind_evaluation(nb::module_& m) {
             new (self) bertcl::Tokenizer(tokenizer_of(vocabulary, models));
           },
           "vocabulary"_a, "models"_a)
-      .def("__len__", &bertcl::Tokenizer::size);
+      .def("__len__", &bertcl::Tokenizer::size)
+      .def("model_size", &bertcl::Tokenizer::model_size);
   m.def("evaluate_squad", &evaluate_squad, "session"_a, "tokenizer"_a, "data"_a,
         "progress"_a.none() = nb::none(), "limit"_a = 0, "max_seq_length"_a = 384,
         "batch_tokens"_a = 4096, "doc_stride"_a = 128, "max_query_length"_a = 64,

@@ -197,4 +197,21 @@ std::size_t Tokenizer::vocabulary_size() const {
   return pipeline_ ? pipeline_->size() : tokens_.size();
 }
 
+std::size_t Tokenizer::model_vocabulary_size() const {
+  return pipeline_ ? pipeline_->vocabulary.size() : tokens_.size();
+}
+
+std::map<std::int32_t, std::string> Tokenizer::tokens_from(std::int64_t first) const {
+  std::map<std::int32_t, std::string> tokens;
+  const auto end = static_cast<std::int64_t>(vocabulary_size());
+  for (std::int64_t id = std::max<std::int64_t>(0, first); id < end; ++id) {
+    const auto narrow = static_cast<std::int32_t>(id);
+    if (!pipeline_)
+      tokens.emplace(narrow, tokens_[static_cast<std::size_t>(id)]);
+    else if (const std::string* token = pipeline_->token_of(narrow))
+      tokens.emplace(narrow, *token);
+  }
+  return tokens;
+}
+
 }  // namespace bertcl::text

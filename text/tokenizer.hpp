@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -117,6 +118,10 @@ class Tokenizer {
 
   /// One more than the largest id.
   std::size_t vocabulary_size() const;
+  /// The same without the tokens that were added to those of the model.
+  std::size_t model_vocabulary_size() const;
+  /// Tokens of ids from `first` on, with their ids.
+  std::map<std::int32_t, std::string> tokens_from(std::int64_t first) const;
 
   /// What goes around texts.
   const SpecialTokens& special() const { return special_; }

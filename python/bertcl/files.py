@@ -79,7 +79,7 @@ def truncation_side(model, tokenizer):
 
 def load_tokenizer(model, rows):
     """That of tokenizer.json, else BERT's with vocab.txt, without padding. rows: of the model's word table, 0 where not
-    known. Raises bertcl.Error: it has more tokens than that."""
+    known. Raises bertcl.Error: its own vocabulary has more tokens than that; those that were added to it may."""
     file = companion(model, "tokenizer.json", "vocab.txt")
     if not file:
         raise FileNotFoundError(f"{model.parent}: neither tokenizer.json nor vocab.txt is beside the model")
@@ -88,10 +88,22 @@ def load_tokenizer(model, rows):
     else:
         tokenizer = tokenizers.Tokenizer.from_file(str(file))
     tokenizer.no_padding()
-    if 0 < rows < tokenizer.get_vocab_size():
-        raise Error(f"{model}: the tokenizer {file} has {tokenizer.get_vocab_size():,} tokens, the model's embedding "
+    own = tokenizer.get_vocab_size(with_added_tokens=False)
+    if 0 < rows < own:
+        raise Error(f"{model}: the tokenizer {file} has {own:,} tokens, the model's embedding "
                     f"table {rows:,} rows; put the tokenizer that belongs to this model beside it")
     return tokenizer
+
+
+def checked_tokens(encodings, tokenizer, rows):
+    """The encodings. Raises bertcl.Error: one has a token that was added beyond the `rows` of the word table."""
+    if 0 < rows < tokenizer.get_vocab_size():
+        for encoding in encodings:
+            for token, name in zip(encoding.ids, encoding.tokens):
+                if token >= rows:
+                    raise Error(f"a text holds {name!r}, which the tokenizer has as token {token:,}, but the model's "
+                                f"embedding table has {rows:,} rows; remove it from the text")
+    return encodings
 
 
 def _bert_tokenizer(vocabulary, settings):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import _bertcl
-from .files import load_tokenizer, model_file, truncation_side
+from .files import checked_tokens, load_tokenizer, model_file, truncation_side
 from .pipelines.base import batches, check_batch_size, no_tensors, texts_of, the_one, truncate
 from .session import Session
 
@@ -121,7 +121,8 @@ class SentenceTransformer:
     def _encodings(self, texts):
         with self._lock:
             truncate(self.tokenizer, self.max_seq_length, self.truncation_side)
-            return self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)
+            encodings = self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)
+        return checked_tokens(encodings, self.tokenizer, self.session.info.vocabulary)
 
     def _prompt_named(self, name):
         if name not in self.prompts:

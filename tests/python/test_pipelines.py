@@ -104,6 +104,15 @@ class PipelinesTest(unittest.TestCase):
         else:
             self.assertAlmostEqual(ours, float(theirs), delta=1e-4)
 
+    def test_a_token_added_beyond_the_table_is_an_error_of_its_texts(self):
+        tokenizer = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))
+        tokenizer.add_tokens(["<image>"])
+        ours, theirs = self.pipelines("text-classification", tokenizer)
+        given = texts(5)
+        self.assert_same(ours(given), theirs(given))
+        with self.assertRaisesRegex(bertcl.Error, "'<image>'.* token 30,522.* 30,522 rows"):
+            ours("an <image> here")
+
     def test_text_classification(self):
         ours, theirs = self.pipelines("text-classification")
         given = texts(200)

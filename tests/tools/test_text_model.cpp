@@ -2,8 +2,12 @@
 // Which input of a model that reads texts means what.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "ir/text.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/scratch_folder.hpp"
+#include "tests/support/tokenizer_json.hpp"
 #include "tools/models/text_model.hpp"
 
 namespace bertcl::tools {
@@ -112,6 +116,36 @@ TEST(TextModel, WithoutAMaskAFixedLengthTakesNoShorterText) {
   EXPECT_ERROR(HasSubstr("cannot be padded to 4 tokens"),
                model.run(text::make_batch(std::vector<text::Row>{{shorter, 1}})));
   EXPECT_NO_THROW(model.run(model.small_batch()));
+}
+
+/// BERT's of `words` tokens, "w4", .. after its own, and added tokens with the next ids.
+text::Tokenizer word_tokenizer(int words, const std::vector<std::string>& added) {
+  std::map<std::string, int> vocabulary;
+  for (int id = 4; id < words; ++id) vocabulary["w" + std::to_string(id)] = id;
+  nlohmann::json json = tests::bert_tokenizer_json(vocabulary);
+  for (const std::string& token : added)
+    json["added_tokens"].push_back({{"id", words++}, {"content", token}, {"special", true}});
+  const tests::ScratchFolder folder;
+  folder.write("tokenizer.json", json.dump());
+  return text::Tokenizer::from_file(folder / "tokenizer.json");
+}
+
+TEST(TextModel, ATokenAddedBeyondTheTableIsAnErrorOfTheTextsThatHaveIt) {
+  runtime::Session session = summing_session("seq");
+  TextModel model(session);
+  const text::Tokenizer tokenizer = word_tokenizer(10, {"<image>", "<audio>"});
+  EXPECT_EQ(tokenizer.vocabulary_size(), 12u);
+  EXPECT_EQ(tokenizer.model_vocabulary_size(), 10u);
+  model.check_vocabulary(tokenizer);
+  const auto run = [&](const char* text) {
+    const std::vector<std::int32_t> ids = tokenizer.encode(text);
+    return model.run(text::make_batch(std::vector<text::Row>{{ids, ids.size()}})).at("sum");
+  };
+  EXPECT_EQ(run("w4 w9"), (ir::Tensor::of<float>({1, 1}, {13})));
+  EXPECT_ERROR(AllOf(HasSubstr("'<audio>'"), HasSubstr("token 11"), HasSubstr("10 rows")),
+               run("w4 <audio>"));
+  EXPECT_ERROR(AllOf(HasSubstr("11 tokens"), HasSubstr("10 rows")),
+               model.check_vocabulary(word_tokenizer(11, {})));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class Oracle {
         options_(options.answer) {
     options_.predictions.version_2 = options.may_be_absent;
     options_.predictions.allow_nonfinite = options.allow_nonfinite;
-    model_.check_vocabulary(tokenizer_.vocabulary_size());
+    model_.check_vocabulary(tokenizer_);
     int& length = options_.features.max_seq_length;
     length = std::min(length, model_.max_length());
     model_.bound(options_.features, options_.batches);

@@ -61,7 +61,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
                               bool first) {
   EvaluatedModel row = begin_row(session, options);
   QaModel model(session);
-  model.check_vocabulary(tokenizer.vocabulary_size());
+  model.check_vocabulary(tokenizer);
   squad::EvaluateOptions evaluate = options.squad;
   evaluate.predictions.allow_nonfinite = options.allow_nonfinite;
   evaluate.keep_nbest = !options.nbest.empty();

@@ -55,7 +55,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
                               bool first) {
   EvaluatedModel row = begin_row(session, options);
   TaskModel model(session, task.head());
-  model.model().check_vocabulary(tokenizer.vocabulary_size());
+  model.model().check_vocabulary(tokenizer);
   tasks::EvaluateOptions evaluate;
   evaluate.encode.max_length = options.max_length.value_or(
       options.embedding.longest_text(static_cast<int>(model.model().longest())));

@@ -68,8 +68,8 @@ int sample_length(const QuantizeOptions& options, const text::Tokenizer& tokeniz
   runtime::SessionOptions session_options;
   session_options.context = options.quantizer.context;
   runtime::Session session = load_model(options.model, session_options);
-  const TextModel model(session);
-  model.check_vocabulary(tokenizer.vocabulary_size());
+  TextModel model(session);
+  model.check_vocabulary(tokenizer);
   const int length = model.max_length(options.max_length);
   return options.max_length ? length : std::min(length, options.samples.features.max_seq_length);
 }

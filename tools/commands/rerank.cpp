@@ -100,7 +100,7 @@ int run_rerank(const RerankOptions& options) {
   runtime::Session session = load_model(options.model, options, device);
   if (!meets_requirement(session, options)) return kCheckFailed;
   TaskModel model(session, tasks::rank_head());
-  model.model().check_vocabulary(tokenizer.vocabulary_size());
+  model.model().check_vocabulary(tokenizer);
   rank.max_length = model.model().max_length(options.max_length, files);
   model.model().bound(rank.batches);
   model.warm_up();

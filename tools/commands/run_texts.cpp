@@ -70,7 +70,7 @@ class TextRunner {
   TextRunner(runtime::Session& session, const text::Tokenizer& tokenizer,
              std::optional<int> max_length)
       : session_(session), model_(session), tokenizer_(tokenizer) {
-    model_.check_vocabulary(tokenizer.vocabulary_size());
+    model_.check_vocabulary(tokenizer);
     max_length_ = model_.max_length(max_length, tokenizer.longest());
     model_.bound(batches_);
     for (const plan::Port& port : session_.inputs())

@@ -71,7 +71,7 @@ Embedder::Embedder(runtime::Session& session, const EmbeddingOptions& options, b
       tokenizer_(tokenizer),
       allow_nonfinite_(allow_nonfinite),
       lower_case_(files.lower_case && !options.vocabulary.lower_case) {
-  model_.check_vocabulary(tokenizer.vocabulary_size());
+  model_.check_vocabulary(tokenizer);
   max_length_ = model_.max_length(options.max_length, files);
   batches_ = {options.batch_tokens, 256};
   model_.bound(batches_);

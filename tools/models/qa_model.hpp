@@ -18,7 +18,7 @@ class QaModel {
   explicit QaModel(runtime::Session& session);
 
   /// TextModel::check_vocabulary()
-  void check_vocabulary(std::size_t tokens) const { model_.check_vocabulary(tokens); }
+  void check_vocabulary(const text::Tokenizer& tokenizer) { model_.check_vocabulary(tokenizer); }
 
   /// TextModel::max_length()
   int max_length() const { return model_.max_length(std::nullopt); }

@@ -173,8 +173,8 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
       return load(path, options, {}, device);
     };
   }
-  const TextModel reader(*setup.session);
-  reader.check_vocabulary(setup.tokenizer->vocabulary_size());
+  TextModel reader(*setup.session);
+  reader.check_vocabulary(*setup.tokenizer);
   setup.max_length = static_cast<std::size_t>(reader.max_length(options.max_length, files));
   setup.fixed_batch = reader.ports().batch;
   // Pooling hides the table of some models.

@@ -23,7 +23,7 @@ class TaskModel {
   /// One small batch, so that compilation at first use is not measured.
   void warm_up() { (*this)(model_.small_batch()); }
 
-  const TextModel& model() const { return model_; }
+  TextModel& model() { return model_; }
 
  private:
   TextModel model_;

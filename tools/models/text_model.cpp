@@ -80,9 +80,12 @@ TextModel::TextModel(runtime::Session& session) : session_(session) {
   }
 }
 
-void TextModel::check_vocabulary(std::size_t tokens) const {
+void TextModel::check_vocabulary(const text::Tokenizer& tokenizer) {
   const std::int64_t rows = session_.plan().word_rows;
-  const auto count = static_cast<std::int64_t>(tokens);
+  const auto own = static_cast<std::int64_t>(tokenizer.model_vocabulary_size());
+  const auto all = static_cast<std::int64_t>(tokenizer.vocabulary_size());
+  if (rows > 0 && own <= rows) beyond_ = tokenizer.tokens_from(rows);
+  const std::int64_t count = own <= rows ? std::min(all, rows) : own;
   if (rows == 0 || (count <= rows && rows - count <= kMostSpareRows)) return;
   const std::string sizes =
       fmt::format("{}: the tokenizer has {} tokens, the model's embedding table {} rows",
@@ -90,6 +93,16 @@ void TextModel::check_vocabulary(std::size_t tokens) const {
   if (count > rows)
     throw Error(sizes + "; use the tokenizer that belongs to this model (--vocab FILE)");
   warn("{}; if the tokenizer is another model's, results are wrong (--vocab FILE)", sizes);
+}
+
+void TextModel::check_ids(const text::Batch& batch) const {
+  if (beyond_.empty()) return;
+  for (const std::int64_t id : batch.input_ids)
+    if (const auto found = beyond_.find(static_cast<std::int32_t>(id)); found != beyond_.end())
+      fail(
+          "a text holds '{}', which the tokenizer has as token {}, but the model's embedding table "
+          "has {} rows; remove it from the text",
+          found->second, id, session_.plan().word_rows);
 }
 
 std::int64_t TextModel::longest() const {
@@ -135,6 +148,7 @@ std::int64_t TextModel::columns(const text::Batch& batch) const {
 }
 
 runtime::Tensors TextModel::run(const text::Batch& batch) {
+  check_ids(batch);
   const std::int64_t all_rows = rows(batch), all_columns = columns(batch);
   if (all_columns > batch.seq || std::ranges::count(batch.attention_mask, 0) > 0)
     runtime::check_can_pad(session_.plan(), all_columns);

@@ -2,6 +2,7 @@
 // A session of a model that reads token sequences: the roles of its inputs, and runs of batches.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "runtime/session.hpp"
 #include "tasks/embedding_files.hpp"
 #include "text/batch.hpp"
+#include "text/tokenizer.hpp"
 
 namespace bertcl::tools {
 
@@ -29,9 +31,10 @@ class TextModel {
  public:
   explicit TextModel(runtime::Session& session);
 
-  /// Throws Error if a vocabulary of `tokens` is larger than the model's word table, and warns
-  /// where it is smaller by more than what tables are padded by.
-  void check_vocabulary(std::size_t tokens) const;
+  /// Throws Error if the vocabulary of the tokenizer's model is larger than the word table, and
+  /// warns where it is smaller by more than what tables are padded by. Tokens that were added
+  /// beyond the table are errors of the texts that have them: run() names them.
+  void check_vocabulary(const text::Tokenizer& tokenizer);
   /// Tokens of the longest sequence that the file allows; 0: no limit.
   std::int64_t longest() const;
   /// Throws Error if sequences of `max_length` tokens are too long for the model.
@@ -59,8 +62,11 @@ class TextModel {
   const runtime::Session& session() const { return session_; }
 
  private:
+  void check_ids(const text::Batch& batch) const;
+
   runtime::Session& session_;
   InputPorts ports_;
+  std::map<std::int32_t, std::string> beyond_;  // tokens without a row of the word table, by id
 };
 
 }  // namespace bertcl::tools

@@ -31,7 +31,7 @@ TextsRun::TextsRun(const TextsOptions& options, bool with_spans)
 
 void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks::VisitFn& visit) {
   TaskModel model(session_, head);
-  model.model().check_vocabulary(tokenizer().vocabulary_size());
+  model.model().check_vocabulary(tokenizer());
   const int max_length = model.model().max_length(options_.max_length, tokenizer().longest());
   text::BatchOptions batches = tasks::usual_batches(head);
   model.model().bound(batches);

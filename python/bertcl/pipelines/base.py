@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..files import load_tokenizer, longest_text, model_file, read_json, truncation_side
+from ..files import checked_tokens, load_tokenizer, longest_text, model_file, read_json, truncation_side
 from ..session import Session
 
 
@@ -31,7 +31,8 @@ class TextModel:
         pairs = any(isinstance(each, tuple) for each in inputs)
         with self._lock:
             truncate(self.tokenizer, self.max_length, self.truncation_side, pairs, strategy)
-            return self.tokenizer.encode_batch(inputs)
+            encodings = self.tokenizer.encode_batch(inputs)
+        return checked_tokens(encodings, self.tokenizer, self.session.info.vocabulary)
 
     def encode_whole(self, pair):
         """The encoding of a pair of texts, of any length."""
