@@ -18,7 +18,7 @@
 namespace bertcl::tasks {
 namespace {
 
-/// {"0": "O", "1": "B-person"}
+/// {"0": "O", "1": "B-person"}; names that are numbers are read as text.
 std::vector<std::string> labels_of(const nlohmann::json& names, const std::string& place) {
   const auto wrong = [&] {
     return Error(place +
@@ -28,8 +28,8 @@ std::vector<std::string> labels_of(const nlohmann::json& names, const std::strin
   std::vector<std::string> labels;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto found = names.find(std::to_string(i));
-    if (found == names.end() || !found->is_string()) throw wrong();
-    labels.push_back(found->get<std::string>());
+    if (found == names.end() || (!found->is_string() && !found->is_number())) throw wrong();
+    labels.push_back(found->is_string() ? found->get<std::string>() : found->dump());
   }
   const auto made_up = [](const std::string& label) { return label.starts_with("LABEL_"); };
   return std::ranges::all_of(labels, made_up) ? std::vector<std::string>() : labels;
@@ -75,12 +75,18 @@ ModelConfig read_model_config(const std::filesystem::path& path) {
   if (!json.is_object()) return config;
   const std::string origin = path.string();
   config.positions = positions_of(text::JsonNode(json, origin));
-  if (json.contains("id2label")) config.labels = labels_of(json["id2label"], origin);
   const auto problem = json.find("problem_type");
   if (problem == json.end() || !problem->is_string()) return config;
   config.is_regression = *problem == "regression";
   if (!config.is_regression) config.multi_label = *problem == "multi_label_classification";
   return config;
+}
+
+std::vector<std::string> read_labels(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return {};
+  const nlohmann::json json = text::read_json(path);
+  const bool has = json.is_object() && json.contains("id2label") && !json["id2label"].is_null();
+  return has ? labels_of(json["id2label"], path.string()) : std::vector<std::string>();
 }
 
 std::optional<int> read_length(const text::JsonNode& node) {
@@ -117,7 +123,7 @@ ClassNames find_class_names(const std::map<std::string, std::string>& metadata,
   }
   if (model.empty()) return {};
   const std::filesystem::path config = text::companion_file(model, "config.json");
-  return {read_model_config(config).labels, config};
+  return {read_labels(config), config};
 }
 
 }  // namespace bertcl::tasks

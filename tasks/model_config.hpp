@@ -11,10 +11,8 @@
 
 namespace bertcl::tasks {
 
-/// Hugging Face's config.json.
+/// Hugging Face's config.json, without the names of classes.
 struct ModelConfig {
-  /// By id2label; none where it has only names that nobody gave (LABEL_0, ..).
-  std::vector<std::string> labels;
   /// By problem_type: whether a text may be of several classes.
   std::optional<bool> multi_label;
   bool is_regression = false;  ///< by problem_type: outputs are numbers, not classes
@@ -24,6 +22,11 @@ struct ModelConfig {
 
 /// Empty if there is no such file. Throws Error that names it if it is damaged.
 ModelConfig read_model_config(const std::filesystem::path& path);
+
+/// Names of classes by id2label of a config.json, numbers as text; none where it has only names
+/// that nobody gave (LABEL_0, ..), or there is no such file. Throws Error that names it if it is
+/// damaged.
+std::vector<std::string> read_labels(const std::filesystem::path& path);
 
 /// A number of tokens; none where it is so large that it stands for no limit. Throws Error that
 /// names it if it is not one.

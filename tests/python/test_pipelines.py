@@ -113,6 +113,15 @@ class PipelinesTest(unittest.TestCase):
         with self.assertRaisesRegex(bertcl.Error, "'<image>'.* token 30,522.* 30,522 rows"):
             ours("an <image> here")
 
+    def test_labels_may_be_numbers(self):
+        ours, _ = self.pipelines("text-classification")
+        config = self.model.with_name("config.json")
+        settings = json.loads(config.read_text())
+        config.write_text(json.dumps({**settings, "id2label": {str(i): i for i in range(len(LABELS))}}))
+        numbered = bertcl.pipeline("text-classification", model=self.model.parent)
+        self.assertEqual([each["label"] for each in numbered(texts(20))],
+                         [str(LABELS.index(each["label"])) for each in ours(texts(20))])
+
     def test_text_classification(self):
         ours, theirs = self.pipelines("text-classification")
         given = texts(200)

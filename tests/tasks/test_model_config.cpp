@@ -45,5 +45,24 @@ TEST(DeclaredLength, PositionsOfPaddingAreNone) {
   EXPECT_EQ(length(R"({"model_type": "bert", "max_position_embeddings": 514})"), 514);
 }
 
+TEST(Labels, MayBeNumbers) {
+  const tests::ScratchFolder folder;
+  const auto labels = [&](const std::string& config) {
+    folder.write("config.json", config);
+    return read_labels(folder / "config.json");
+  };
+  EXPECT_THAT(read_labels(folder / "config.json"), IsEmpty());
+  EXPECT_THAT(labels(R"({"id2label": {"0": 0, "1": -1, "2": "two", "3": 3.5}})"),
+              ElementsAre("0", "-1", "two", "3.5"));
+  EXPECT_THAT(labels(R"({"id2label": null})"), IsEmpty());
+  EXPECT_ERROR(HasSubstr("config.json: id2label must be"), labels(R"({"id2label": {"0": true}})"));
+}
+
+TEST(Labels, AreNoMatterOfTheLength) {
+  const tests::ScratchFolder folder;
+  folder.write("config.json", R"({"max_position_embeddings": 66, "id2label": ["wrong"]})");
+  EXPECT_EQ(declared_length(folder / "model.onnx"), 66);
+}
+
 }  // namespace
 }  // namespace bertcl::tasks

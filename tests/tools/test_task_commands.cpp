@@ -69,7 +69,7 @@ TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
   EXPECT_ERROR(HasSubstr("name their classes differently"),
                find_labels(options, {model, write("other/model.onnx", model_bytes({}))}));
   for (const char* wrong :
-       {R"({"id2label": ["O"]})", R"({"id2label": {"1": "O"}})", R"({"id2label": {"0": 1}})"}) {
+       {R"({"id2label": ["O"]})", R"({"id2label": {"1": "O"}})", R"({"id2label": {"0": []}})"}) {
     write("config.json", wrong);
     EXPECT_ERROR(AllOf(HasSubstr("config.json"), HasSubstr("id2label must be")),
                  find_labels(options, {model}))

@@ -91,7 +91,7 @@ class TextModel:
                          + (f", the head of {found}" if found else ""))
 
     def label(self, index):
-        return self.classes.get(str(index), f"LABEL_{index}")
+        return str(self.classes.get(str(index), f"LABEL_{index}"))
 
     def decode_tokens(self, tokens):
         decoder = self.tokenizer.decoder
@@ -142,14 +142,14 @@ def class_names(session, config):
     """{"0": name, ..} of the outputs: those that fine-tuning wrote into the model, else id2label of config.json."""
     written = session.info.metadata.get("bertcl.classes")
     if written is None:
-        return config.get("id2label", {})
+        return config.get("id2label") or {}
     try:
         names = json.loads(written)
     except ValueError:
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{session.path}: bertcl.classes in the metadata is {written!r}, expected a list of names")
-    return {str(i): name for i, name in enumerate(names)} or config.get("id2label", {})
+    return {str(i): name for i, name in enumerate(names)} or config.get("id2label") or {}
 
 
 def is_list(given):
