@@ -29,7 +29,7 @@ HEADS = {
 FAMILIES = {
     "bert": ("Bert", transformers.BertConfig, {}, True),
     "minilm": ("Bert", transformers.BertConfig,
-               dict(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536), True),
+               dict(hidden_size=384, num_attention_heads=12, intermediate_size=1536), True),
     "roberta": ("Roberta", transformers.RobertaConfig, dict(type_vocab_size=1, pad_token_id=1), False),
     "camembert": ("Camembert", transformers.CamembertConfig, dict(type_vocab_size=1, pad_token_id=1),
                   False),
