@@ -288,7 +288,7 @@ std::vector<std::string> Graph::outputs_of(const NodeSet& part) const {
   return result;
 }
 
-ir::Graph Graph::import(const NodeSet& part, bool copy, const onnx_io::ReadOptions& options) const {
+ir::Graph Graph::import(const NodeSet& part, bool copy, onnx_io::ReadOptions options) const {
   onnx::ModelProto model = head_;
   onnx::GraphProto& graph = *model.mutable_graph();
   std::set<std::string> known;
@@ -321,6 +321,7 @@ ir::Graph Graph::import(const NodeSet& part, bool copy, const onnx_io::ReadOptio
     set_type(ort_, values_.at(name), output);
   }
   onnx_io::TensorReader reader(kGraphName, nullptr, false);
+  options.without_past = false;  // the session feeds all inputs of its nodes
   ir::Graph result = onnx_io::import_model(
       model, kGraphName, reader,
       [&](int i) {
@@ -330,8 +331,7 @@ ir::Graph Graph::import(const NodeSet& part, bool copy, const onnx_io::ReadOptio
         ir::Sizes shape(tensor.dims().begin(), tensor.dims().end());
         if (!copy) return ir::Tensor::of_file(dtype, std::move(shape), nullptr, bytes);
         auto own = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-        const std::span<const std::byte> view(*own);
-        return ir::Tensor(dtype, std::move(shape), std::move(own), view);
+        return ir::Tensor(dtype, std::move(shape), own, std::span<const std::byte>(*own));
       },
       options);
   check_broadcasts(result);

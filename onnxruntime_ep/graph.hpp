@@ -48,7 +48,7 @@ class Graph {
   std::vector<std::string> outputs_of(const NodeSet& part) const;
   /// Throws Error where the importer does not take it. `copy`: constants do not refer to the
   /// memory of ONNX Runtime.
-  ir::Graph import(const NodeSet& part, bool copy, const onnx_io::ReadOptions& options = {}) const;
+  ir::Graph import(const NodeSet& part, bool copy, onnx_io::ReadOptions options = {}) const;
 
  private:
   std::string note(const OrtValueInfo* value);

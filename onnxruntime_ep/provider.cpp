@@ -133,7 +133,6 @@ runtime::Session Provider::load(const Graph& graph, const NodeSet& part) const {
   options.context = opencl::ContextFuture::open(options.device);
   onnx_io::ReadOptions reading;
   reading.limits.memory = options.max_memory;
-  reading.without_past = false;  // the session feeds all inputs of its nodes
   return runtime::Session::compile(graph.import(part, true, reading), options,
                                    "graph of ONNX Runtime");
 }

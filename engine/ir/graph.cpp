@@ -19,7 +19,7 @@ const T* find_attribute(const Node& node, std::string_view key) {
   if (it == node.attributes.end()) return nullptr;
   const T* value = std::get_if<T>(&it->second);
   if (!value)
-    throw Error(fmt::format("{}: attribute '{}' is of an unexpected kind", node.describe(), key));
+    throw Error(fmt::format("{}: attribute '{}' has an unexpected type", node.describe(), key));
   return value;
 }
 

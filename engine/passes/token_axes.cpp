@@ -217,7 +217,10 @@ class Follower {
         if (map.has_own_places) break;
         return;
       }
-    if (in_ == out_ && node_.op != "Transpose") return followed_.result.push_back(t), void();
+    if (in_ == out_ && node_.op != "Transpose") {
+      followed_.result.push_back(t);
+      return;
+    }
     const auto axis = axis_with(in_, t);
     if (!axis || !map.to[*axis]) return combine(t);
     put(t, *axis, *map.to[*axis]);

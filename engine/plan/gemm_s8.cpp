@@ -184,7 +184,7 @@ void set_variants(Step& step, const GemmS8& gemm, std::int32_t activation, std::
 }
 
 PrepackedS8 allocate_prepacked(opencl::Context& context, const GemmS8& gemm) {
-  const auto& [n, k] = std::pair(gemm.tunable.n, gemm.tunable.k);
+  const std::int64_t n = gemm.tunable.n, k = gemm.tunable.k;
   return {context.allocate(prepacked_size(gemm.variant, n, k)),
           context.allocate(static_cast<std::size_t>(n) * sizeof(std::int32_t))};
 }

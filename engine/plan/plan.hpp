@@ -165,9 +165,8 @@ struct Plan {
   bool mask_is_length = false;  // as many first keys count as the mask has ones
   std::string keeps_padding;    // operator that needs rows of padding to be computed; else empty
   std::int64_t attention_heads = 0;
-  std::vector<std::int64_t> padding_ids;  // by which the model finds padding itself
-  std::int64_t padding_id = 0;            // of rows of padding that a session adds
-  bool knows_padding_id = false;          // where that is said, not assumed
+  std::vector<std::int64_t> padding_ids;   // by which the model finds padding itself
+  std::optional<std::int64_t> padding_id;  // of rows of padding that a session adds; null: 0
   bool tables_in_place = false;    // large constants are read from the memory of their tensors
   std::int64_t word_rows = 0;      // least of the tables that token ids choose from; 0: not known
   std::int64_t max_positions = 0;  // longest sequence that the position table allows; 0: no limit

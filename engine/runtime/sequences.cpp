@@ -75,8 +75,8 @@ const plan::Port& ids_of(const plan::Plan& plan) {
 }
 
 bool tells_padding(const plan::Plan& plan) {
-  return has_mask(plan) &&
-         (plan.padding_ids.empty() || std::ranges::count(plan.padding_ids, plan.padding_id) > 0);
+  return has_mask(plan) && (plan.padding_ids.empty() ||
+                            std::ranges::count(plan.padding_ids, plan.padding_id.value_or(0)) > 0);
 }
 
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
@@ -136,7 +136,7 @@ void check_can_pad(const plan::Plan& plan, std::int64_t seq) {
         fmt::format("the model has no mask, so sequences cannot be padded to {} tokens; give "
                     "sequences of {} length",
                     seq, length));
-  if (!tells_padding(plan) && !plan.knows_padding_id)
+  if (!tells_padding(plan) && !plan.padding_id)
     throw Error(fmt::format(
         "the model finds padding by token id {}, and no pad_token_id is known, so sequences cannot "
         "be padded to {} tokens; put the model's config.json beside it, or give sequences of {} "
@@ -164,7 +164,7 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
     }
     return pad(
         s.offsets, seq, [&](std::size_t token, std::int64_t) { return s.ids[token]; },
-        plan.padding_id);
+        plan.padding_id.value_or(0));
   };
   Tensors tensors;
   for (const plan::Port& port : plan.model_inputs) {

@@ -24,6 +24,7 @@
 #include "runtime/self_check.hpp"
 #include "runtime/sequence_groups.hpp"
 #include "runtime/sequences.hpp"
+#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/parse_number.hpp"
 #include "support/stopwatch.hpp"
@@ -88,9 +89,8 @@ Request& Session::State::take(bool wait) {
   check_tap();
   const auto is_free = [&] { return in_use < (tap ? 1 : most_requests); };
   if (!wait && !is_free())
-    throw Error(fmt::format("{} runs of this session are in flight (raise "
-                            "SessionOptions::requests)",
-                            in_use),
+    throw Error(fmt::format("{} runs of this session are in flight (raise {})", in_use,
+                            option_name("requests")),
                 ErrorCode::busy);
   returned.wait(lock, is_free);
   ++in_use;
@@ -260,8 +260,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   const Stopwatch clock;
   if (options.pooling) add_pooling(graph, *options.pooling);
   add_observers(graph, options.observe);
-  passes::Options pass_options;
-  pass_options.disabled = options.disabled_passes;
+  passes::Options pass_options{.disabled = options.disabled_passes};
   const std::int64_t limit = memory_limit(options);
   pass_options.limits.memory = limit;
   pass_options.keeps_padding = !options.drop_padding;
@@ -279,8 +278,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   if (statuses) state->node_statuses = statuses->result();
   state->times.passes = clock.milliseconds();
   if (options.gemm != "auto" && options.gemm != "own" && options.gemm != "clblast")
-    throw Error(
-        fmt::format("unknown GEMM library '{}' (choose from auto, own, clblast)", options.gemm));
+    bertcl::fail("unknown GEMM library '{}' (choose from auto, own, clblast)", options.gemm);
   open();
   const Stopwatch planning;
   check_constants(graph, limit);
@@ -296,12 +294,8 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
       throw Error(
           fmt::format("{}: int8 is required, but\n  {}", path.string(), fmt::join(reasons, "\n  ")),
           ErrorCode::unsupported);
-  if (const std::optional<std::int64_t> id = options.padding_id && !state->plan.padding_ids.empty()
-                                                 ? options.padding_id()
-                                                 : std::nullopt) {
-    state->plan.padding_id = *id;
-    state->plan.knows_padding_id = true;
-  }
+  if (options.padding_id && !state->plan.padding_ids.empty())
+    state->plan.padding_id = options.padding_id();
   state->pads = !options.drop_padding || !takes_packed(state->plan);
   state->most_requests = static_cast<std::size_t>(std::max(1, options.requests));
   state->requests.reserve(state->most_requests);

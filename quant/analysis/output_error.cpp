@@ -36,7 +36,7 @@ OutputError::OutputError(const std::filesystem::path& model, const opencl::Conte
   if (expected_.empty()) fail("{}: no output is float, so none can be compared", model.string());
   for (const Sample& sample : samples) {
     const auto outputs =
-        session.run(inputs_of(session.inputs(), sample, session.plan().padding_id));
+        session.run(inputs_of(session.inputs(), sample, session.plan().padding_id.value_or(0)));
     for (auto& [name, values] : expected_) {
       values.push_back(floats_of(outputs.find(name)->second));
       if (std::ranges::any_of(values.back(), [](float f) { return std::isnan(f); }))
@@ -57,8 +57,8 @@ double OutputError::operator()(const Model& model) const {
   };
   std::map<std::string, Sum> sums;
   for (std::size_t s = 0; s < samples_.size(); ++s) {
-    const auto outputs =
-        session.run(inputs_of(session.inputs(), samples_[s], session.plan().padding_id));
+    const auto outputs = session.run(
+        inputs_of(session.inputs(), samples_[s], session.plan().padding_id.value_or(0)));
     for (const auto& [name, expected] : expected_) {
       const auto found = outputs.find(name);
       const auto values = found == outputs.end() ? std::vector<float>() : floats_of(found->second);

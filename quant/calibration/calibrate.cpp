@@ -183,7 +183,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
       ++result.samples;
       result.tokens += lengths.back();
     }
-    session.run(inputs_of(session.inputs(), group, session.plan().padding_id));
+    session.run(inputs_of(session.inputs(), group, session.plan().padding_id.value_or(0)));
     if (progress) progress(result.samples, result.tokens);
   }
   if (result.samples == 0)

@@ -62,10 +62,8 @@ Search search_of(const MethodOptions& options) {
   const int bins = options.bins.value_or(2048);
   const int start = options.start_bin.value_or(128), stride = options.stride.value_or(1);
   if (start < 1 || start >= bins || stride < 1)
-    fail(
-        "a search from bin {} in steps of {} over {} bins tries no range; start at bin "
-        "1 to {}, with steps of 1 or more",
-        start, stride, bins, bins - 1);
+    fail("no bin to search: {} is {} and must be 1 to {}, {} is {} and must be 1 or more",
+         option_name("start-bin"), start, bins - 1, option_name("stride"), stride);
   return {static_cast<std::size_t>(start), static_cast<std::size_t>(stride)};
 }
 

@@ -116,7 +116,7 @@ extern const Method mse{"mse", "range with the least mean squared error",
                           if (options.symmetric.value_or(options.scheme.symmetric))
                             return std::make_unique<SymmetricMseObserver>(context, options, tensor);
                           if (options.start_bin || options.stride)
-                            fail("a range of two ends takes any bins; {} goes with {}",
+                            fail("{} requires {}: a two-sided range searches all bins",
                                  option_name(options.start_bin ? "start-bin" : "stride"),
                                  option_name("absolute"));
                           return std::make_unique<AsymmetricMseObserver>(context, options, tensor);

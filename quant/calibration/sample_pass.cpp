@@ -29,7 +29,7 @@ void run_samples(const Workspace& workspace, const std::set<std::string>& tensor
   });
   std::int64_t done = 0;
   for (const Sample& sample : samples) {
-    session.run(inputs_of(session.inputs(), sample, session.plan().padding_id));
+    session.run(inputs_of(session.inputs(), sample, session.plan().padding_id.value_or(0)));
     if (progress) progress(++done);
   }
 }

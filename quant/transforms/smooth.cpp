@@ -218,7 +218,10 @@ double expected_error(const ChannelStatistics& x, std::span<const WeightView> we
     high = std::max(high, static_cast<double>(x.high[k] / factors[k]));
     energy += x.mean_square[k] / (factors[k] * factors[k]);
   }
-  if (options.symmetric_ranges) low = -(high = std::max(-low, high));
+  if (options.symmetric_ranges) {
+    high = std::max(-low, high);
+    low = -high;
+  }
   const double step =
       step_of({static_cast<float>(low), static_cast<float>(high)}, options.activations);
   const Group group = group_of(options.weights);

@@ -55,7 +55,7 @@ std::vector<std::string> dense_files(const fs::path& modules) {
     if (type.substr(type.rfind('.') + 1) != "Dense") return;
     const text::JsonNode path = module.at("path");
     if (!text::is_inside(path.string()))
-      path.fail(fmt::format("is not inside of the model's folder; write only the model with {}",
+      path.fail(fmt::format("is outside the model's folder; write only the model with {}",
                             option_name("model-only")));
     for (const char* file : {"config.json", "model.safetensors"})
       names.push_back((fs::path(path.string()).lexically_normal() / file).generic_string());

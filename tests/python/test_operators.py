@@ -275,8 +275,8 @@ class Operators(unittest.TestCase):
     def test_fused_gemm(self):
         a, w, bias = self.floats(7, 8), self.floats(8, 5, scale=0.5), self.floats(5)
         for activation, options in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("Softsign", {}),
-                                    ("LeakyRelu", dict(activation_alpha=0.3)), ("LeakyRelu", dict(activation_alpha=3.0)),
-                                    ("Elu", dict(activation_alpha=1.5)),
+                                    ("LeakyRelu", dict(activation_alpha=0.3)),
+                                    ("LeakyRelu", dict(activation_alpha=3.0)), ("Elu", dict(activation_alpha=1.5)),
                                     ("HardSigmoid", dict(activation_alpha=0.3, activation_beta=0.4))):
             self.check("FusedGemm", dict(a=a, w=w, bias=bias), domain="com.microsoft", opset=17,
                        constants=("w", "bias"), activation=activation, **options)

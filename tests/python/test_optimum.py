@@ -180,12 +180,14 @@ class Optimum(unittest.TestCase):
         for name in DECODERS:
             path = self.folder / name / "text-generation-with-past" / "none" / "model.onnx"
             model, session, reference = onnx.load(path), Session(path), Reference(path)
-            shapes = {entry.name: [d.dim_value for d in entry.type.tensor_type.shape.dim] for entry in model.graph.input}
+            shapes = {entry.name: [d.dim_value for d in entry.type.tensor_type.shape.dim]
+                      for entry in model.graph.input}
             self.assertTrue(any(key.startswith("past_key_values.") for key in shapes))
             self.assertEqual([op["op"] for op in inspect(path)["ops"]].count("attention"), 2)
             for count, longest in (1, 7), (3, 24):
                 arrays = {key: array.numpy() for key, array in padded_batch(count, longest, 0).items()}
-                empty = {key: np.zeros((count, *shape[1:]), np.float32) for key, shape in shapes.items() if len(shape) == 4}
+                empty = {key: np.zeros((count, *shape[1:]), np.float32)
+                         for key, shape in shapes.items() if len(shape) == 4}
                 inputs = {key: arrays[key] for key in shapes if key not in empty}
                 found, expected = session.run(inputs), reference.run({**inputs, **empty})
                 self.assertEqual(list(found), ["logits"])

@@ -79,7 +79,8 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
       refusal("/pre_tokenizer",
               json::parse(R"({"type": "Sequence", "pretokenizers": [{"type": "Whitespace"},
                         {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}]})")),
-      HasSubstr("pre_tokenizer.pretokenizers[1].pattern.Regex is not a regular expression"));
+      HasSubstr(
+          "pre_tokenizer.pretokenizers[1].pattern.Regex is not a valid ICU regular expression"));
   EXPECT_THAT(
       refusal("/pre_tokenizer", json::parse(R"({"type": "Punctuation", "behavior": "Kept"})")),
       HasSubstr("pre_tokenizer.behavior is \"Kept\" (choose from Removed, Isolated"));

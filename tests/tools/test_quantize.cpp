@@ -173,7 +173,7 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
   EXPECT_THAT(refused({"--sensitivity-samples", "3"}),
               HasSubstr("--sensitivity-samples has no effect without --sensitivity"));
   EXPECT_THAT(refused({"--method", "mse", "--two-sided", "--stride", "2"}),
-              HasSubstr("--stride goes with --absolute"));
+              HasSubstr("--stride requires --absolute"));
   EXPECT_THAT(refused({"--reduce-range", "--weight-bits", "4"}),
               HasSubstr("--reduce-range makes weights of 7 bits; it excludes --weight-bits 4"));
   EXPECT_THAT(refused({"--full-range", "--reduce-range"}),

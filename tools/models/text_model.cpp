@@ -162,8 +162,8 @@ runtime::Tensors TextModel::run(const text::Batch& batch) {
   };
   std::vector<std::int64_t> ids = batch.input_ids;
   for (std::size_t i = 0; i < ids.size(); ++i)
-    if (batch.attention_mask[i] == 0) ids[i] = session_.plan().padding_id;
-  give(ports_.ids, ids, session_.plan().padding_id);
+    if (batch.attention_mask[i] == 0) ids[i] = session_.plan().padding_id.value_or(0);
+  give(ports_.ids, ids, session_.plan().padding_id.value_or(0));
   give(ports_.mask, batch.attention_mask);
   give(ports_.types, batch.token_type_ids);
   if (!ports_.positions.empty()) {
