@@ -49,9 +49,9 @@ quant::Options to_quant(const QuantizeOptions& options) {
 
 /// Throws Error unless there is one source of ranges.
 void check_source(const QuantizeOptions& options, const Sequences& samples) {
-  if (options.per_token && !options.dynamic) throw Error("per_token goes with dynamic");
+  if (options.per_token && !options.dynamic) throw Error("per_token requires dynamic");
   if (!options.table_format.empty() && options.write_table.empty())
-    throw Error("table_format goes with write_table");
+    throw Error("table_format requires write_table");
   if (options.dynamic && !(options.read_table.empty() && options.write_table.empty()))
     throw Error("dynamic excludes tables: each run finds the ranges of its activations");
   const bool needs_samples = !options.dynamic && options.read_table.empty();

@@ -14,10 +14,11 @@ struct Session::Impl {
   ModelInfo info;
 };
 
-/// The file that a model in memory would be, so that others are beside it; "": it has no folder.
+/// The path that a model in memory would have in its folder, to find companion files; empty without
+/// a folder.
 std::filesystem::path file_in(const ModelBytes& model);
 
-/// The options for a model in this file, or ""; others beside it say how rows are padded.
+/// `model`: its file, empty if none; companion files name the pad token.
 runtime::SessionOptions to_runtime(const SessionOptions& options,
                                    const std::filesystem::path& model);
 onnx_io::ModelBytes to_runtime(const ModelBytes& model);

@@ -16,7 +16,7 @@ endif()
 
 add_library(bertcl_settings INTERFACE)
 target_compile_options(bertcl_settings INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local -Wconversion -Wno-sign-conversion
-  # GCC 12 warns of std::string operator+ (bug 105329), and a tenth of its time goes into collecting garbage
+  # GCC 12 warns of std::string operator+ (bug 105329), and spends a tenth of its time collecting garbage (GCC 12.2)
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict --param=ggc-min-heapsize=500000>)
 option(BERTCL_WERROR "Treat warnings as errors" OFF)  # tools/build sets it: compilers of tomorrow warn of more
 if(BERTCL_WERROR)

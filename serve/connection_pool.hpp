@@ -29,7 +29,7 @@ class ConnectionPool {
   /// Waits for room: until then the system keeps further connections, and refuses them in the end.
   void enqueue(std::function<void()> serve) {
     std::unique_lock lock(mutex_);
-    taken_.wait(lock, [&] { return !waits_ || waiting_.size() < most_waiting_; });
+    taken_.wait(lock, [&] { return stopping_ || waiting_.size() < most_waiting_; });
     waiting_.push_back(std::move(serve));
     if (waiting_.size() > free_ && !start_thread()) no_thread_();
     added_.notify_one();
@@ -38,7 +38,7 @@ class ConnectionPool {
   /// enqueue() waits no longer, so that its caller can go on to close().
   void stop_waiting() {
     const std::lock_guard lock(mutex_);
-    waits_ = false;
+    stopping_ = true;
     taken_.notify_all();
   }
 
@@ -106,8 +106,9 @@ class ConnectionPool {
   std::condition_variable taken_;  // a connection has got a thread
   std::condition_variable ended_;  // a connection has ended, once no others come
   std::deque<std::function<void()>> waiting_;
-  std::size_t free_ = 0;  // threads without a connection
-  bool waits_ = true, closed_ = false;
+  std::size_t free_ = 0;   // threads without a connection
+  bool stopping_ = false;  // enqueue() does not wait for room
+  bool closed_ = false;
   std::vector<std::thread> threads_;
 };
 

@@ -35,9 +35,9 @@ struct EmbedRequest {
   std::optional<std::int64_t> dimensions;
 };
 
-/// Of the member `inputs` and those for prompt, truncation and dimensions.
+/// Reads the texts in `member`, and prompt, truncation and dimensions.
 EmbedRequest read_embed_request(const Context& context, const Model& model,
-                                const text::JsonNode& body, const char* inputs);
+                                const text::JsonNode& body, const char* member);
 
 /// The sequences of all inputs. Throws HttpError 400 or 413.
 std::vector<Sequence> sequences_of(Context& context, const Model& model,

@@ -10,6 +10,7 @@
 #include "bertcl/error.hpp"
 #include "runtime/sequences.hpp"
 #include "serve/http.hpp"
+#include "serve/service.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -109,18 +110,18 @@ Model::Model(ModelSetup setup, BatcherOptions options)
 Batcher& Model::hidden_states() {
   const std::lock_guard lock(mutex_);
   using Clock = std::chrono::steady_clock;
-  if (!hidden_states_ && Clock::now() >= load_again_) try {
+  if (!hidden_states_ && Clock::now() >= next_load_) try {
       const auto session = setup_.load_hidden_states ? setup_.load_hidden_states() : setup_.session;
       const std::string output = hidden_output(*session);
       if (output.empty()) throw Error("the model gives no hidden states [batch, seq, hidden]");
       hidden_states_ = std::make_unique<Batcher>(run_of(session, Head{{output}, true}), options_);
       loaded_ = hidden_states_.get();
-    } catch (const Error& error) {
-      no_hidden_states_ = error.what();
-      load_again_ = Clock::now() + setup_.load_again;
+    } catch (const std::exception& error) {
+      load_error_ = backend_error(error).what();
+      next_load_ = Clock::now() + setup_.reload_interval;
     }
   // The server's fault, whatever the code of the error.
-  if (!hidden_states_) throw HttpError(424, "Backend", no_hidden_states_);
+  if (!hidden_states_) throw HttpError(424, "Backend", load_error_);
   return *hidden_states_;
 }
 

@@ -54,7 +54,7 @@ struct ModelSetup {
   std::string default_prompt = {};
   /// The same model with its hidden states, loaded when they are first asked for.
   std::function<std::shared_ptr<runtime::Session>()> load_hidden_states = {};
-  std::chrono::milliseconds load_again{60'000};  ///< after a load of them that failed
+  std::chrono::milliseconds reload_interval{60'000};  ///< after a load of them that failed
   // Classes
   std::vector<std::string> labels = {};
   bool multi_label = false;
@@ -106,8 +106,8 @@ class Model {
   std::unique_ptr<Batcher> batcher_;
   std::mutex mutex_;
   std::unique_ptr<Batcher> hidden_states_;
-  std::string no_hidden_states_;  // why, until then
-  std::chrono::steady_clock::time_point load_again_{};
+  std::string load_error_;  // of their last load
+  std::chrono::steady_clock::time_point next_load_{};
   std::atomic<const Batcher*> loaded_ = nullptr;  // it, for those who do not wait for its load
   std::mutex probe_mutex_;
   std::shared_ptr<const Batcher::Ticket> probe_;  // shared by all who ask for health

@@ -31,6 +31,7 @@ Reply embed_all_route(Context& context) {
   Model& model = context.service.model_for(context, {Kind::embedding, Kind::other}, body);
   std::vector<Sequence> sequences =
       sequences_of(context, model, read_embed_request(context, model, body, "inputs"));
+  body.flag("normalize", true);  // of no effect, but no number either
   std::vector<std::size_t> tokens;
   for (const Sequence& sequence : sequences) tokens.push_back(sequence.ids.size());
   const std::vector<Values> values = embed_tokens(context, model, std::move(sequences));

@@ -234,7 +234,7 @@ struct Server::Impl {
     // The library takes a damaged chunk for the last one: what follows may be no request.
     if (kind == BodyOf::chunked) closes_connection = true;
     const bool admitted = service.admits(request.get_header_value("Authorization"));
-    std::string body;  // of strangers none is kept
+    std::string body;  // stays empty without the key
     std::size_t size = 0;
     bool late = false;
     const bool whole = reader([&](const char* data, std::size_t length) {

@@ -276,7 +276,7 @@ Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,
   const char* type = status == 424 ? "Backend" : "Validation";
   if (!chosen)
     throw HttpError(status, type,
-                    fmt::format("this route needs a model of the kind {}, none is served",
+                    fmt::format("no model of the kind {} is served; this route needs one",
                                 fmt::join(names, " or ")));
   context.record.model = chosen->setup().name;
   if (!fits(*chosen))

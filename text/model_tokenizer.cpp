@@ -15,14 +15,19 @@
 
 namespace bertcl::text {
 
+std::filesystem::path vocabulary_beside(const std::filesystem::path& model) {
+  // A tokenizer.json says all of a tokenizer, the others a part. The reader reports other kinds.
+  for (const char* name :
+       {"tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
+    if (auto found = companion_file(model, name); std::filesystem::exists(found)) return found;
+  return {};
+}
+
 std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& models,
                                       const std::string& advice) {
   std::vector<std::string> tried;
   for (const std::filesystem::path& model : models) {
-    // A tokenizer.json says all of a tokenizer, the others a part. The reader reports other kinds.
-    for (const char* name :
-         {"tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
-      if (auto found = companion_file(model, name); std::filesystem::exists(found)) return found;
+    if (auto found = vocabulary_beside(model); !found.empty()) return found;
     tried.push_back(companion_file(model, "vocab.txt").string());
   }
   fail("no vocabulary at {}, and no tokenizer.json; {}", fmt::join(tried, " or "), advice);

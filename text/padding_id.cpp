@@ -41,7 +41,9 @@ std::optional<std::int64_t> read_padding_id(const std::filesystem::path& model) 
   const Json token = settings.value("pad_token", Json());
   const Json name = token.is_object() ? token.value("content", Json()) : token;
   if (!name.is_string()) return std::nullopt;
-  return load_with_config(find_vocabulary({model}, "")).token_id(name.get<std::string>());
+  const std::filesystem::path vocabulary = vocabulary_beside(model);
+  if (vocabulary.empty()) return std::nullopt;
+  return load_with_config(vocabulary).find_id(name.get<std::string>());
 }
 
 }  // namespace bertcl::text

@@ -337,7 +337,7 @@ std::vector<ir::Value*> Importer::inline_branch(const onnx::GraphProto& branch) 
   if (++depth_ > max_depth) fail(too_deep);
   scopes_.emplace_back();
   for (const auto& t : branch.initializer())
-    define(t.name(), add_constant(t.name(), t.data_type(), tensors_.read(t)));
+    define(t.name(), add_constant(t.name(), t.data_type(), read_tensor(t)));
   for (const auto& node : branch.node()) import_node(node);
   std::vector<ir::Value*> results;
   for (const auto& out : branch.output()) results.push_back(lookup(out.name(), "a branch"));
@@ -378,7 +378,8 @@ const Rules& rules() {
     Rules r;
     for (const auto kind_rules :
          {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules, block_weight_rules,
-          fused_rules, attention_rules, group_query_rules, rotary_rules, qordered_rules, conv_rules, loss_rules})
+          fused_rules, attention_rules, group_query_rules, rotary_rules, qordered_rules, conv_rules,
+          loss_rules})
       r.merge(kind_rules());
     for (const std::string& op : ops::names())
       if (const auto& attributes = ops::find(op)->traits.onnx_attributes)

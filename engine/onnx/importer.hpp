@@ -145,7 +145,8 @@ class Importer {
 
   ir::Graph& graph() { return graph_; }
   ops::SymbolicValues& values() { return values_; }
-  TensorReader& tensors() { return tensors_; }
+  /// Throws FileError.
+  ir::Tensor read_tensor(const onnx::TensorProto& tensor);
   /// A constant of the file, of that type there.
   ir::Value* add_constant(const std::string& name, std::int32_t onnx_type, ir::Tensor tensor);
   SubByteValues& sub_bytes() { return sub_bytes_; }

@@ -3,6 +3,7 @@
 #include "onnx/model_path.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -22,12 +23,13 @@ fs::path find_model(const fs::path& path) {
     if (fs::exists(path / name, ignored)) return path / name;
   std::vector<std::string> others;
   for (const fs::path& folder : {path, path / "onnx"})
-    for (const auto& entry : fs::directory_iterator(folder, ignored))
-      if (entry.path().extension() == ".onnx") others.push_back(entry.path().string());
+    for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored))
+      if (entry->path().extension() == ".onnx") others.push_back(entry->path().string());
   if (others.size() == 1) return others.front();
   std::ranges::sort(others);
   const std::string names =
-      others.empty() ? "" : fmt::format("; name one of its files: {}", fmt::join(others, ", "));
+      others.empty() ? "; export the model to ONNX"
+                     : fmt::format("; name one of its files: {}", fmt::join(others, ", "));
   throw Error(path.string() + ": the folder has neither model.onnx nor onnx/model.onnx" + names,
               ErrorCode::io);
 }

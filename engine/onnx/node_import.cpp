@@ -217,4 +217,12 @@ void import_same(NodeImport& node) {
   node.finish(node.proto().op_type(), node.inputs(), node.attributes());
 }
 
+ir::Tensor Importer::read_tensor(const onnx::TensorProto& tensor) {
+  try {
+    return tensors_.read(tensor);
+  } catch (const Error& error) {
+    throw FileError(error.what(), error.code());
+  }
+}
+
 }  // namespace bertcl::onnx_io

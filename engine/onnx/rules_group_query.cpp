@@ -31,8 +31,8 @@ ir::Value* lengths(NodeImport& node, const ir::Dim& batch) {
 void import_group_query_attention(NodeImport& node) {
   for (const std::size_t i : {3, 4})
     if (has_past(node, i))
-      node.fail("past keys or values '{}' {} are not supported, only such as have no tokens",
-                node.in(i)->name, ir::str(node.in(i)->type));
+      node.fail("past keys and values must be empty, got '{}' {}", node.in(i)->name,
+                ir::str(node.in(i)->type));
   refuse_operands(node, 10, 10, "attention_bias");
   refuse_operands(node, 11, 11, "head_sink");
   refuse_operands(node, 12, 13, "a scale of quantized keys or values");

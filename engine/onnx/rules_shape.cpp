@@ -20,7 +20,7 @@ void import_constant(NodeImport& node) {
     return ir::Tensor::of<Element>({list.size()}, std::vector<Element>(list.begin(), list.end()));
   };
   if (name == "value")
-    tensor = node.importer().tensors().read(a.t());
+    tensor = node.importer().read_tensor(a.t());
   else if (name == "value_float")
     tensor = ir::Tensor::scalar(a.f());
   else if (name == "value_int")
@@ -39,7 +39,7 @@ void import_constant_of_shape(NodeImport& node) {
   ir::Tensor value = ir::Tensor::scalar(0.0f);
   if (const auto* a = node.attribute("value")) {
     element_type(a->t().data_type(), "attribute 'value'");
-    value = node.importer().tensors().read(a->t());
+    value = node.importer().read_tensor(a->t());
   }
   if (value.size() != 1) node.fail("attribute 'value' must hold one element");
   node.finish("Expand", {node.constant(value.reshaped({}), "value"), node.need(0)});

@@ -53,10 +53,9 @@ class Queue {
   /// for the device needs no hold.
   std::unique_lock<std::recursive_mutex> hold() const { return std::unique_lock(mutex_); }
 
-  /// Queues one launch. `global` is a multiple of `local` in each dimension.
-  /// A zero in `global` is an empty launch and does nothing. Throws Error
-  /// with label, kernel, sizes and CL status name; LaunchRefused where it may be the kernel's
-  /// fault.
+  /// Queues one launch. `global` is a multiple of `local` in each dimension. A zero in `global` is
+  /// an empty launch and does nothing. Throws Error with label, kernel, sizes and CL status name;
+  /// LaunchRefused where it may be the kernel's fault.
   void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
               std::string_view label = {});
 

@@ -21,20 +21,23 @@ const ir::Value* uncast(const ir::Value* v) {
 
 bool is_ids(const ir::Value* v) {
   return v && !v->producer && !v->is_constant() && v->type.shape.size() == 2 &&
-         ir::role_of_input(v->name) == ir::InputRole::ids;
+         !ir::is_float(v->type.dtype) && ir::role_of_input(v->name) == ir::InputRole::ids;
 }
 
-/// True if a value, or what is computed from it elementwise, is combined along an axis.
-bool is_reduced(const ir::Value& value, std::set<const ir::Value*>& seen) {
-  static const Ops reduces = {"ArgMax",    "ArgMin",    "ReduceSum", "ReduceMean",
-                              "ReduceMax", "ReduceMin", "TopK"};
+/// True if a comparison, or what is computed from it elementwise, finds a token [batch, seq] by an
+/// extreme, or counts tokens, once it is negated: other counts are of tokens that are there, such
+/// as ESM's of masks.
+bool is_reduced(const ir::Value& value, bool negated, std::set<const ir::Value*>& seen) {
+  static const Ops extremes = {"ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "TopK"};
+  static const Ops counts = {"ReduceSum", "ReduceMean"};
   static const Ops elementwise = {"Not",     "Cast",      "Mul",     "Add",   "Sub",
                                   "Neg",     "And",       "Or",      "Xor",   "Where",
                                   "Reshape", "Unsqueeze", "Squeeze", "Expand"};
-  if (!seen.insert(&value).second) return false;
+  if (value.type.shape.size() > 2 || !seen.insert(&value).second) return false;
   return std::ranges::any_of(value.users, [&](const ir::Node* n) {
-    return reduces.contains(n->op) ||
-           (elementwise.contains(n->op) && is_reduced(*n->output(), seen));
+    return extremes.contains(n->op) || (negated && counts.contains(n->op)) ||
+           (elementwise.contains(n->op) &&
+            is_reduced(*n->output(), negated || n->op == "Not" || n->op == "Sub", seen));
   });
 }
 
@@ -48,7 +51,7 @@ std::vector<std::int64_t> padding_ids(const ir::Graph& graph) {
       const ir::Value* constant = n->inputs[1 - i];
       std::set<const ir::Value*> seen;
       if (!is_ids(uncast(n->inputs[i])) || !constant->is_constant() ||
-          !is_reduced(*n->output(), seen))
+          !is_reduced(*n->output(), false, seen))
         continue;
       for (const double id : constant->constant->to_doubles())
         ids.insert(static_cast<std::int64_t>(id));

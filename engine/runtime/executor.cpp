@@ -43,14 +43,16 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory, Arena
 }
 
 Executor::~Executor() {
-  arenas_.bytes -= held_;
+  if (opencl::process_is_ending()) return;
   // What is queued reads the staged inputs, tables and steps, and finds the memory of merged steps
   // by its address: the queue keeps none of them.
-  if (settled_ || opencl::process_is_ending()) return;
-  try {
-    plan_.context->queue().finish();
-  } catch (const Error&) {  // of work that nobody waited for
-  }
+  if (!settled_) try {
+      plan_.context->queue().finish();
+    } catch (const Error&) {  // of work that nobody waited for
+    }
+  buffers_.clear();
+  memory_ = {};
+  arenas_.bytes -= held_;
 }
 
 void Executor::find_lifetimes() {
@@ -89,12 +91,13 @@ void Executor::bind(const ir::Bindings& sizes) {
   if (persistent_kernel_) persistent_kernel_->unbind();
   recorded_.reset();
   sizes_ = sizes;
+  const Places places = places_of(sizes_);
   try {
-    place_slots();
+    place_slots(places);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::out_of_memory || !arenas_.free_idle || !arenas_.free_idle())
-      throw;
-    place_slots();
+    if (error.code() != ErrorCode::out_of_memory || !arenas_.free_idle) throw;
+    arenas_.free_idle();
+    place_slots(places);
   }
   fill_tables();
   choose_launches();
@@ -182,8 +185,7 @@ void Executor::count_held() {
   held_ = static_cast<std::int64_t>(bytes);
 }
 
-void Executor::place_slots() {
-  Places places = places_of(sizes_);
+void Executor::place_slots(Places places) {
   memory_.slot_offsets = std::move(places.offsets);
   memory_.arena_bytes = places.arena_bytes;
   inputs_begin_ = places.inputs_begin;
@@ -213,7 +215,7 @@ void Executor::place_slots() {
   }
   try {
     allocate_values(buffers, bytes);
-  } catch (const Error&) {
+  } catch (...) {
     count_held();
     throw;
   }

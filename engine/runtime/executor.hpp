@@ -24,8 +24,8 @@ namespace bertcl::runtime {
 /// The memory that the executors of a plan hold for values.
 struct Arenas {
   std::atomic<std::int64_t> bytes = 0;  // of all of them, counted before they are allocated
-  /// Frees what executors without a run hold; false where there is nothing. May be empty.
-  std::function<bool()> free_idle;
+  /// Frees what executors without a run hold. May be empty.
+  std::function<void()> free_idle;
 };
 
 class Executor {
@@ -89,7 +89,7 @@ class Executor {
   };
   Places places_of(const ir::Bindings& sizes) const;
   Error exceeds_limit(const Places& places, std::int64_t others) const;
-  void place_slots();
+  void place_slots(Places places);
   void allocate_values(std::span<opencl::Buffer> buffers, const std::vector<std::int64_t>& bytes);
   bool reserve(std::int64_t bytes);
   void count_held();

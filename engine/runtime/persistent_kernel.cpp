@@ -116,7 +116,12 @@ std::size_t PersistentKernel::enqueue(std::size_t first) {
   opencl::Kernel kernel = plan_.persistent_kernel;
   kernel.args(steps_, state_, *arena_, static_cast<std::int32_t>(segment->first_in_words),
               static_cast<std::int32_t>(segment->steps));
-  plan_.context->queue().launch(kernel, {segment->groups, 1, 1}, {1, 1, 1}, "persistent");
+  try {
+    plan_.context->queue().launch(kernel, {segment->groups, 1, 1}, {1, 1, 1}, "persistent");
+  } catch (...) {
+    kernel.set(2, nullptr);
+    throw;
+  }
   kernel.set(2, nullptr);  // which would keep the arena of a request that is gone
   return segment->steps;
 }

@@ -44,8 +44,8 @@ bool follows_from(const ir::Value* value, const ir::Value* source) {
 }
 
 /// The output [batch, seq, hidden] by its name, else the only one, unless a vector [batch, hidden]
-/// beside it is computed from other hidden states, as ColBERT's vectors of tokens are there for
-/// themselves; null if there is none.
+/// beside it is computed from other hidden states, such as ColBERT's token vectors; null if
+/// there is none.
 ir::Value* find_hidden_states(const ir::Graph& graph) {
   std::vector<ir::Value*> all;
   for (const ir::GraphOutput& output : graph.outputs())
@@ -133,8 +133,9 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
              : "no output is a vector [batch, hidden] or holds hidden states [batch, seq, hidden]");
   if (!x && find_own(graph))
     fail(graph,
-         "no output holds hidden states [batch, seq, hidden] to pool, but one is a vector [batch, "
-         "hidden], by which the model pools itself");
+         "no output holds hidden states [batch, seq, hidden] to pool; the model pools itself, "
+         "omit " +
+             option_name("pooling"));
   if (!x) fail(graph, "no output holds hidden states [batch, seq, hidden] to pool");
   if (!x->type.shape.back().is_constant())
     fail(graph, "the width of the hidden states is not constant");

@@ -39,7 +39,8 @@ struct PackedShape {
 PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> offsets);
 
 /// Throws Error if a sequence cannot be padded to `seq` tokens, since padding would change what the
-/// model gives for it.
+/// model gives for it. A model that compares its ids with another token than a known padding id is
+/// taken to look for that token, as CLIP's does for the end of the text.
 void check_can_pad(const plan::Plan& plan, std::int64_t seq);
 
 /// The adapter for all other plans: ids, mask, segments and positions [batch, longest]. Throws

@@ -58,8 +58,8 @@ struct Session::State {
   std::size_t most_requests = 1;
   bool pads = false;  // sequences, on their way in
 
-  std::atomic<std::thread::id> tapping;  // the thread in a run that a tap follows
-  Arenas arenas{.free_idle = [this] { return free_idle(); }};  // of all requests
+  std::atomic<std::thread::id> tapping;                 // the thread in a run that a tap follows
+  Arenas arenas{.free_idle = [this] { free_idle(); }};  // of all requests
 
   mutable std::mutex mutex;  // of what follows
   std::condition_variable returned;
@@ -73,7 +73,7 @@ struct Session::State {
   void check_tap() const;
   Request& take(bool wait);
   void give_back(Request& request) noexcept;
-  bool free_idle();
+  void free_idle();
 };
 
 /// A tap cannot run its own session: it would follow that run, too.
@@ -125,15 +125,15 @@ void Session::State::give_back(Request& request) noexcept {
   returned.notify_one();
 }
 
-/// Drops requests that no run uses, with their memory: others are made when they are needed.
-bool Session::State::free_idle() {
-  std::vector<std::shared_ptr<Request>> freed;  // at the end, when the lock is not held
+/// Drops requests whose runs were waited for, with their memory: others are made when they are
+/// needed. Under the lock, so that whoever comes next finds the memory free.
+void Session::State::free_idle() {
   const std::scoped_lock lock(mutex);
+  std::vector<std::shared_ptr<Request>> freed;
   for (std::shared_ptr<Request>& request : requests)
     if (std::ranges::find(idle, request.get()) != idle.end() && request->is_settled())
       std::erase(idle, freed.emplace_back(std::move(request)).get());
   std::erase(requests, nullptr);
-  return !freed.empty();
 }
 
 Session::Run::Run(State& state, bool wait, const Begin& begin)

@@ -44,8 +44,8 @@ struct SessionOptions {
   /// those of the environment variable BERTCL_MAX_MEMORY, else what the device has.
   std::int64_t max_memory = 0;
   bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
-  /// The id that padding of sequences has. Asked for where the model reads ids to find padding, as
-  /// decoders with a classification head do; null, or where it knows none: 0.
+  /// The id of padding. Called only if plan::padding_ids() is not empty, as of decoders with a
+  /// classification head; null or nullopt: 0.
   std::function<std::optional<std::int64_t>()> padding_id;
   std::optional<Pooling> pooling;  // in place of the model's outputs, by add_pooling()
   std::vector<std::string> disabled_passes;
@@ -83,7 +83,7 @@ struct RunStatistics {
 struct MemoryUse {
   std::int64_t weights = 0;  // shared by all runs
   std::int64_t values = 0;   // of all requests: each keeps what its largest batch so far needed
-  int requests = 0;          // that have these
+  int requests = 0;          // that exist
 };
 
 /// Milliseconds from a model's file to a session.

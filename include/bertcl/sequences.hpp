@@ -55,7 +55,7 @@ class BERTCL_API Tokenizer {
   /// Throws Error if the id is outside the vocabulary.
   std::string token(std::int64_t id) const;
   std::int64_t size() const;
-  /// Of the vocabulary of its model: size() without the tokens that were added beyond it.
+  /// One more than the largest id of the model's own vocabulary; size() also counts added tokens.
   std::int64_t model_size() const;
 
  private:

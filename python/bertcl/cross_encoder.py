@@ -17,7 +17,7 @@ ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
 class CrossEncoder(TextModel):
     """A sequence-classification model that reads two texts together: a reranker, or a classifier of pairs.
 
-    path: an .onnx file, or a folder with model.onnx or onnx/model.onnx, beside or above which lie tokenizer.json or
+    path: an .onnx file, or a folder with model.onnx, onnx/model.onnx or one .onnx file, beside or above which lie tokenizer.json or
     vocab.txt, and config.json.
     max_length: tokens of a pair; by default as many as the model takes. activation_fn: of arrays of logits
     [pairs, labels]; by default as config_sentence_transformers.json or config.json name it, else the sigmoid of a
@@ -73,13 +73,15 @@ class CrossEncoder(TextModel):
         if not pairs:
             return np.zeros(0, np.float32) if convert_to_numpy else []
         logits = np.zeros((len(pairs), self.num_labels), np.float32)
-        encodings = self.encode(pairs)
-        order = sorted(range(len(pairs)), key=lambda i: -len(encodings[i].ids))
-        parts = list(batches([len(encodings[i].ids) for i in order], self.batch_tokens, batch_size))
+        # What is kept is small beside the encodings.
+        sequences = [(np.array(each.ids, np.int32), np.array(each.type_ids, np.int8))
+                     for begin in range(0, len(pairs), 1024) for each in self.encode(pairs[begin:begin + 1024])]
+        order = sorted(range(len(pairs)), key=lambda i: -sequences[i][0].size)
+        parts = list(batches([sequences[i][0].size for i in order], self.batch_tokens, batch_size))
         for part in _progress(parts, show_progress_bar):
             batch = order[part]
-            made, = self.session.run_sequences([encodings[i].ids for i in batch], [encodings[i].type_ids for i in batch],
-                                               output_names=[self._logits.name])
+            ids, types = ([sequences[i][k].tolist() for i in batch] for k in (0, 1))
+            made, = self.session.run_sequences(ids, types, output_names=[self._logits.name])
             logits[batch] = made.reshape(len(batch), -1)
         scores = np.asarray((activation_fn or self.activation_fn)(logits))
         if self.num_labels == 1 and scores.ndim > 1:

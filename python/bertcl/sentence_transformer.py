@@ -20,7 +20,7 @@ SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 class SentenceTransformer:
     """A model in ONNX with sentence-transformers' files beside it, or in the folder above its folder `onnx`.
 
-    path: the .onnx file, or the folder with model.onnx or onnx/model.onnx.
+    path: the .onnx file, or the folder with model.onnx, onnx/model.onnx or one .onnx file.
     device: part of a name, or "gpu", "cpu"; by default the first GPU, else the CPU.
     pooling: "mean", "cls", "max" or "last"; by default as the files say, else the model has to pool itself.
     normalize: vectors to length 1; by default as the files say.

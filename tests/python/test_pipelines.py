@@ -186,8 +186,12 @@ class PipelinesTest(unittest.TestCase):
         self.assertEqual(ours([], ["a"]), [])
         with self.assertRaisesRegex(ValueError, "candidate_labels is empty"):
             ours(given[0])
-        with self.assertRaisesRegex(ValueError, "hypothesis_template is 'It is.', expected a sentence with {}"):
-            ours(given[0], ["a"], "It is.")
+        for wrong in "It is.", "{} {}", "{label}":
+            with self.assertRaisesRegex(ValueError, f"hypothesis_template is '{wrong}', expected a sentence with {{}}"):
+                ours(given[0], ["a"], wrong)
+        self.assertEqual(ours("", ["a " * 505], "{}")["scores"], [ours("", ["a " * 505], "{}")["scores"][0]])
+        with self.assertRaisesRegex(ValueError, "the hypothesis for 'a a .* has 603 tokens .* at most 512"):
+            ours(["a"], ["b", "a " * 600], "{}")
         self.pipelines("text-classification")
         with self.assertRaisesRegex(ValueError, "needs a class 'entailment'; the model has O, B-PER"):
             bertcl.pipeline("zero-shot-classification", model=self.model)

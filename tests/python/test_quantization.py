@@ -203,7 +203,7 @@ class QuantizationTest(Scratch):
                     bertcl.quantize(MODEL, self.path / "q.onnx", **source, **{name: value})
         cases = [(bertcl.Error, "'max_seq_length': 0 is not a whole number above 0", {"max_seq_length": 0}),
                  (bertcl.Error, "'samples': -1 is not a whole number, 0 or more", {"samples": -1}),
-                 (bertcl.Error, "table_format goes with write_table", {"table_format": "cache"}),
+                 (bertcl.Error, "table_format requires write_table", {"table_format": "cache"}),
                  (bertcl.Error, "'max_query_length' is for", {"max_query_length": 8, "task": "text"}),
                  (TypeError, "samples is '3', expected a whole number", {"samples": "3"}),
                  (TypeError, "max_seq_length is '5', expected a whole number", {"max_seq_length": "5"}),

@@ -125,7 +125,8 @@ TEST(Mse, ConstantTensors) {
 
 TEST(Mse, NamesTheFault) {
   MethodOptions options = with(128, {ir::DType::i8, true});
-  EXPECT_ERROR(HasSubstr("128 bins"), mse.observer(device(), options, "t"));
+  EXPECT_ERROR(HasSubstr("'start_bin' is 128 and must be 1 to 127"),
+               mse.observer(device(), options, "t"));
   options.bins = 2048;
   options.stride = 0;
   EXPECT_THROW(mse.observer(device(), options, "t"), Error);

@@ -266,18 +266,18 @@ TEST(HostileRequests, ErrorsAreTheClientsOrTheServers) {
 }
 
 TEST(HostileRequests, HiddenStatesThatAModelLacksAreNotLoadedForEachRequest) {
-  const auto loads_of = [](bool fails, std::chrono::milliseconds load_again) {
+  const auto loads_of = [](bool fails, std::chrono::milliseconds reload_interval) {
     const auto models = load_models({"vectors"}, {});
     ModelSetup setup = models.front()->setup();
     int loads = 0;
     setup.load_hidden_states = [&, pooled = setup.session] {
       ++loads;
-      if (fails) throw Error("it failed", ErrorCode::out_of_memory);
+      if (fails) throw std::bad_alloc();
       return pooled;
     };
-    setup.load_again = load_again;
+    setup.reload_interval = reload_interval;
     Model model(std::move(setup), {});
-    const char* why = fails ? "it failed" : "no hidden states";
+    const char* why = fails ? "out of memory" : "no hidden states";
     for (int i = 0; i < 3; ++i)
       EXPECT_THAT([&] { model.hidden_states(); },
                   testing::ThrowsMessage<HttpError>(HasSubstr(why)));

@@ -239,6 +239,13 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
   write("models--org--name-2/blobs/6fd5", "");
   std::filesystem::create_symlink("../../../blobs/6fd5", snapshot + "/onnx/model_int8.onnx");
   EXPECT_EQ(tools::parse_named_model(snapshot).name, "org/name-2");
+  const std::string int8 = snapshot + "/onnx/model_int8.onnx";
+  EXPECT_EQ(tools::parse_named_model(int8).name, "org/name-2/model_int8");
+  std::filesystem::create_directory_symlink(repository, path("models--short"));
+  EXPECT_EQ(tools::parse_named_model(path("models--short/snapshots/1")).name, "short");
+  std::filesystem::create_directory_symlink(snapshot, path("current"));
+  write("models--org--name-2/snapshots/1/onnx/model.onnx", "");
+  EXPECT_EQ(tools::parse_named_model(path("current")).name, "1") << "the folder of the link";
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--host", "192.0.2.1"})),
               HasSubstr("cannot listen on 192.0.2.1:8080"));
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--prompt", "a\xff"})),

@@ -58,7 +58,7 @@ TEST(Labels, MayBeNumbers) {
   EXPECT_ERROR(HasSubstr("config.json: id2label must be"), labels(R"({"id2label": {"0": true}})"));
 }
 
-TEST(Labels, AreNoMatterOfTheLength) {
+TEST(DeclaredLength, DoesNotReadLabels) {
   const tests::ScratchFolder folder;
   folder.write("config.json", R"({"max_position_embeddings": 66, "id2label": ["wrong"]})");
   EXPECT_EQ(declared_length(folder / "model.onnx"), 66);

@@ -195,9 +195,9 @@ void report(const ServeOptions& options, int port, const serve::Service& service
                       {"max_length", setup.max_length},
                       {"precision", precision_of(setup.session->plan(), options)}});
     const bool other = setup.kind == serve::Kind::other;
-    tell(fmt::format("{}: {} of at most {} tokens{}", setup.name, serve::name_of(setup.kind),
-                     setup.max_length,
-                     other ? ", by /v2 alone (--pooling: vectors of hidden states)" : ""));
+    tell(fmt::format(
+        "{}: {} of at most {} tokens{}", setup.name, serve::name_of(setup.kind), setup.max_length,
+        other ? " (/v2, and /embed_all of hidden states; vectors of texts by --pooling)" : ""));
   }
   const std::string host = options.server.host;
   const std::string url =

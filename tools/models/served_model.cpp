@@ -137,11 +137,12 @@ NamedModel parse_named_model(const std::string& text) {
   }
   const fs::path file = onnx_io::find_model(text);
   check_readable(file);
-  // Links stay: in the cache of the Hugging Face hub they lead to files that are named by a hash.
-  const fs::path path = fs::absolute(file).lexically_normal();
-  fs::path folder = path.parent_path();
-  if (folder.filename() == "onnx") folder = folder.parent_path();
-  if (const std::string name = hub_name(folder); !name.empty()) return {name, file};
+  if (const std::string name = hub_name(fs::absolute(file).lexically_normal()); !name.empty())
+    return {
+        file == text && file.filename() != "model.onnx" ? name + '/' + file.stem().string() : name,
+        file};
+  const fs::path path = fs::weakly_canonical(file);
+  const fs::path folder = folder_of(path);
   const bool usual = path.filename() == "model.onnx" && folder.has_filename();
   return {usual ? folder.filename().string() : path.stem().string(), file};
 }

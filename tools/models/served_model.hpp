@@ -23,8 +23,8 @@ struct ServedModelOptions : ModelOptions {
 };
 
 /// "NAME=PATH" or "PATH", whose name is that of its folder (or of the one above, for
-/// FOLDER/onnx/model.onnx), or of the file if that is not model.onnx; ORG/NAME in the cache of the
-/// Hugging Face hub.
+/// FOLDER/onnx/model.onnx), or of the file if that is not model.onnx; in the cache of the Hugging
+/// Face hub ORG/NAME, or ORG/NAME/STEM of such a file.
 struct NamedModel {
   std::string name;
   std::filesystem::path path;

@@ -84,7 +84,7 @@ void TextModel::check_vocabulary(const text::Tokenizer& tokenizer) {
   const std::int64_t rows = session_.plan().word_rows;
   const auto own = static_cast<std::int64_t>(tokenizer.model_vocabulary_size());
   const auto all = static_cast<std::int64_t>(tokenizer.vocabulary_size());
-  if (rows > 0 && own <= rows) beyond_ = tokenizer.tokens_from(rows);
+  if (rows > 0 && own <= rows) tokens_beyond_table_ = tokenizer.tokens_from(rows);
   const std::int64_t count = own <= rows ? std::min(all, rows) : own;
   if (rows == 0 || (count <= rows && rows - count <= kMostSpareRows)) return;
   const std::string sizes =
@@ -96,9 +96,10 @@ void TextModel::check_vocabulary(const text::Tokenizer& tokenizer) {
 }
 
 void TextModel::check_ids(const text::Batch& batch) const {
-  if (beyond_.empty()) return;
+  if (tokens_beyond_table_.empty()) return;
   for (const std::int64_t id : batch.input_ids)
-    if (const auto found = beyond_.find(static_cast<std::int32_t>(id)); found != beyond_.end())
+    if (const auto found = tokens_beyond_table_.find(static_cast<std::int32_t>(id));
+        found != tokens_beyond_table_.end())
       fail(
           "a text holds '{}', which the tokenizer has as token {}, but the model's embedding table "
           "has {} rows; remove it from the text",

@@ -66,7 +66,7 @@ class TextModel {
 
   runtime::Session& session_;
   InputPorts ports_;
-  std::map<std::int32_t, std::string> beyond_;  // tokens without a row of the word table, by id
+  std::map<std::int32_t, std::string> tokens_beyond_table_;  // by id
 };
 
 }  // namespace bertcl::tools

@@ -38,7 +38,8 @@ class TextModel:
         """The encoding of a pair of texts, of any length."""
         with self._lock:
             self.tokenizer.no_truncation()
-            return self.tokenizer.encode(*pair)
+            encoding = self.tokenizer.encode(*pair)
+        return checked_tokens([encoding], self.tokenizer, self.session.info.vocabulary)[0]
 
     def rows(self, encodings, *names):
         """For each encoding a tuple of its part of the outputs `names`: [tokens, ...], or [...] of an output that

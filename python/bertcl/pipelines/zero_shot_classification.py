@@ -29,15 +29,26 @@ class ZeroShotClassification(Pipeline):
             labels = [label.strip() for label in labels.split(",") if label.strip()]
         if not labels:
             raise ValueError("candidate_labels is empty, expected the names of classes")
-        if hypothesis_template.format(labels[0]) == hypothesis_template:
+        try:
+            hypotheses = [hypothesis_template.format(label) for label in labels]
+        except (IndexError, KeyError):
+            hypotheses = [hypothesis_template]
+        if hypotheses[0] == hypothesis_template:
             raise ValueError(f"hypothesis_template is '{hypothesis_template}', expected a sentence with {{}} for a label")
-        hypotheses = [hypothesis_template.format(label) for label in labels]
-        # The hypothesis stays whole.
+        self._check_lengths(labels, hypotheses)
         encodings = self.encode([(text, each) for text in texts for each in hypotheses], "only_first")
         logits = np.array([row for row, in self.rows(encodings, self.logits)], np.float32)
         results = [self._result(text, labels, scores, multi_label)
                    for text, scores in zip(texts, np.split(logits, len(texts)) if texts else ())]
         return results[0] if one else results
+
+    def _check_lengths(self, labels, hypotheses):
+        """A hypothesis stays whole; ValueError where it leaves a text no room."""
+        for label, hypothesis in zip(labels, hypotheses):
+            tokens = len(self.encode_whole(("", hypothesis)).ids)
+            if tokens > self.max_length:
+                raise ValueError(f"the hypothesis for '{label}' has {tokens} tokens with the special ones, the model takes "
+                                 f"at most {self.max_length}")
 
     def _result(self, text, labels, logits, multi_label):
         if multi_label or len(labels) == 1:
