@@ -109,10 +109,17 @@ std::string dtype_of(const runtime::Session& session, const ModelOptions& option
                                : precision;
 }
 
-/// ORG/NAME of a snapshot in the cache of the Hugging Face hub,
-/// models--ORG--NAME/snapshots/REVISION; else empty.
-std::string hub_name(const fs::path& folder) {
-  const fs::path snapshots = folder.parent_path();
+/// That of a file, or the one above it if that is `onnx`.
+fs::path folder_of(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  return folder.filename() == "onnx" ? folder.parent_path() : folder;
+}
+
+/// ORG/NAME of a file in the cache of the Hugging Face hub,
+/// models--ORG--NAME/snapshots/REVISION/.., which is a link to one that is named by its hash; else
+/// empty.
+std::string hub_name(const fs::path& file) {
+  const fs::path snapshots = folder_of(file).parent_path();
   const std::string repository = snapshots.parent_path().filename().string();
   constexpr std::string_view kPrefix = "models--";
   if (snapshots.filename() != "snapshots" || !repository.starts_with(kPrefix)) return {};
