@@ -15,7 +15,7 @@ using testing::ElementsAre, testing::IsEmpty;
 /// Of a graph whose nodes read %input_ids and give %y.
 std::vector<std::int64_t> found_in(const std::string& nodes) {
   return padding_ids(
-      ir::parse("graph(%input_ids: i64[batch, seq], %x: f32[batch, seq, 4]) {\n"
+      ir::parse("graph g(%input_ids: i64[batch, seq], %x: f32[batch, seq, 4]) {\n"
                 "  const %three: i64[] = 3\n" +
                 nodes + "  return %y as y\n}"));
 }

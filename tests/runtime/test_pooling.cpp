@@ -149,9 +149,9 @@ TEST(Pooling, TakesNoOtherVectorsOfTokensForHiddenStates) {
     EXPECT_THAT(chosen(of_file, dense, "%x"), HasSubstr("return %d as sentence_embedding"));
     EXPECT_THAT(chosen({""}, dense, "%x"), HasSubstr("return %d as sentence_embedding"));
   }
-  EXPECT_THAT(error_of([&] { chosen({"cls"}, "dense_vecs", "%x"); }),
-              HasSubstr("to pool, but one is a vector [batch, hidden], by which the model pools "
-                        "itself; the outputs are dense_vecs"));
+  EXPECT_THAT(
+      error_of([&] { chosen({"cls"}, "dense_vecs", "%x"); }),
+      HasSubstr("to pool; the model pools itself, omit 'pooling'; the outputs are dense_vecs"));
   EXPECT_THAT(error_of([&] { chosen(of_file, "1256", "%x"); }),
               HasSubstr("the outputs are 1256 f32[batch, 4], colbert_vecs"));
   // BERT's pooler, which reads the hidden states.
