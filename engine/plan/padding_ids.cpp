@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "ir/input_role.hpp"
 
@@ -12,6 +13,7 @@ namespace bertcl::plan {
 namespace {
 
 using Ops = std::set<std::string_view>;
+using Seen = std::set<std::pair<const ir::Value*, bool>>;  // and whether it is negated
 
 /// The value itself, before casts.
 const ir::Value* uncast(const ir::Value* v) {
@@ -27,13 +29,13 @@ bool is_ids(const ir::Value* v) {
 /// True if a comparison, or what is computed from it elementwise, finds a token [batch, seq] by an
 /// extreme, or counts tokens, once it is negated: other counts are of tokens that are there, such
 /// as ESM's of masks.
-bool is_reduced(const ir::Value& value, bool negated, std::set<const ir::Value*>& seen) {
+bool is_reduced(const ir::Value& value, bool negated, Seen& seen) {
   static const Ops extremes = {"ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "TopK"};
   static const Ops counts = {"ReduceSum", "ReduceMean"};
   static const Ops elementwise = {"Not",     "Cast",      "Mul",     "Add",   "Sub",
                                   "Neg",     "And",       "Or",      "Xor",   "Where",
                                   "Reshape", "Unsqueeze", "Squeeze", "Expand"};
-  if (value.type.shape.size() > 2 || !seen.insert(&value).second) return false;
+  if (value.type.shape.size() > 2 || !seen.insert({&value, negated}).second) return false;
   return std::ranges::any_of(value.users, [&](const ir::Node* n) {
     return extremes.contains(n->op) || (negated && counts.contains(n->op)) ||
            (elementwise.contains(n->op) &&
@@ -49,7 +51,7 @@ std::vector<std::int64_t> padding_ids(const ir::Graph& graph) {
     if (n->op != "Equal") continue;
     for (const std::size_t i : {0u, 1u}) {
       const ir::Value* constant = n->inputs[1 - i];
-      std::set<const ir::Value*> seen;
+      Seen seen;
       if (!is_ids(uncast(n->inputs[i])) || !constant->is_constant() ||
           !is_reduced(*n->output(), false, seen))
         continue;
