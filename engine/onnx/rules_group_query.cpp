@@ -5,9 +5,8 @@
 namespace bertcl::onnx_io {
 namespace {
 
-/// The value of which `x` is that number less one, with casts and changes of shape on the way; null
-/// for any other.
-ir::Value* one_more(ir::Value* x) {
+/// y where x is y - 1, through casts and reshapes; else null.
+ir::Value* minuend_less_one(ir::Value* x) {
   while (x->producer && (x->producer->op == "Cast" || x->producer->op == "Squeeze" ||
                          x->producer->op == "Reshape" || x->producer->op == "Unsqueeze"))
     x = x->producer->inputs[0];
@@ -21,7 +20,7 @@ ir::Value* one_more(ir::Value* x) {
 /// Tokens of each sequence, i32 [batch]: seqlens_k, which is their number less one, plus one.
 ir::Value* lengths(NodeImport& node, const ir::Dim& batch) {
   ir::Value* x = node.need(5);
-  ir::Value* sum = one_more(x);
+  ir::Value* sum = minuend_less_one(x);
   if (!sum) sum = node.add(x, node.scalar(1, x->type.dtype));
   return node.reshape(node.cast(sum, ir::DType::i32), {batch});
 }
@@ -40,22 +39,23 @@ void import_group_query_attention(NodeImport& node) {
     node.fail("a local_window_size is not supported");
   if (node.int_attribute("smooth_softmax", 0) > 0) node.fail("smooth_softmax is not supported");
   const std::int64_t heads = node.int_attribute("num_heads", 0);
-  const std::int64_t shared = node.int_attribute("kv_num_heads", 0);
-  if (heads <= 0 || shared <= 0) node.fail("attributes 'num_heads' and 'kv_num_heads' are missing");
+  const std::int64_t kv_heads = node.int_attribute("kv_num_heads", 0);
+  if (heads <= 0 || kv_heads <= 0)
+    node.fail("attributes 'num_heads' and 'kv_num_heads' are missing");
   std::vector<ir::Value*> parts{node.need(0), node.in(1), node.in(2)};
   if (!parts[1] || !parts[2]) {
     const ir::Shape& s = parts[0]->type.shape;
-    const auto size = s.size() == 3 ? ir::Dim::divide(s[2], heads + 2 * shared) : std::nullopt;
+    const auto size = s.size() == 3 ? ir::Dim::divide(s[2], heads + 2 * kv_heads) : std::nullopt;
     if (!size || !size->is_constant())
       node.fail("cannot split '{}' {} into {} heads", parts[0]->name, ir::str(parts[0]->type),
-                heads + 2 * shared);
+                heads + 2 * kv_heads);
     const std::int64_t n = size->constant();
-    const std::vector<std::int64_t> sizes{heads * n, shared * n, shared * n};
+    const std::vector<std::int64_t> sizes{heads * n, kv_heads * n, kv_heads * n};
     parts = node.emit_many("Split", {parts[0]}, {{"axis", 2}, {"split", sizes}}, 3);
   }
-  Heads h{split_heads(node, parts[0], heads),  split_heads(node, parts[1], shared),
-          split_heads(node, parts[2], shared), {},
-          node.float_attribute("scale", 0),    node.float_attribute("softcap", 0)};
+  Heads h{split_heads(node, parts[0], heads),    split_heads(node, parts[1], kv_heads),
+          split_heads(node, parts[2], kv_heads), {},
+          node.float_attribute("scale", 0),      node.float_attribute("softcap", 0)};
   const ir::Dim batch = h.query->type.shape[0], rows = h.query->type.shape[2];
   if (node.int_attribute("do_rotary", 0)) {
     const ir::Shape& table = node.shape(7);

@@ -132,10 +132,8 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
                    "sentence-transformers beside the model"
              : "no output is a vector [batch, hidden] or holds hidden states [batch, seq, hidden]");
   if (!x && find_own(graph))
-    fail(graph,
-         "no output holds hidden states [batch, seq, hidden] to pool; the model pools itself, "
-         "omit " +
-             option_name("pooling"));
+    fail(graph, "no output holds hidden states [batch, seq, hidden] to pool; omit " +
+                    option_name("pooling") + ", the model pools itself");
   if (!x) fail(graph, "no output holds hidden states [batch, seq, hidden] to pool");
   if (!x->type.shape.back().is_constant())
     fail(graph, "the width of the hidden states is not constant");

@@ -17,8 +17,8 @@ ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
 class CrossEncoder(TextModel):
     """A sequence-classification model that reads two texts together: a reranker, or a classifier of pairs.
 
-    path: an .onnx file, or a folder with model.onnx, onnx/model.onnx or one .onnx file, beside or above which lie tokenizer.json or
-    vocab.txt, and config.json.
+    path: an .onnx file, or a folder with model.onnx, onnx/model.onnx or one .onnx file, beside or above which lie
+    tokenizer.json or vocab.txt, and config.json.
     max_length: tokens of a pair; by default as many as the model takes. activation_fn: of arrays of logits
     [pairs, labels]; by default as config_sentence_transformers.json or config.json name it, else the sigmoid of a
     single label and none of several. prompts, default_prompt_name: texts before the first of a pair by their names, and

@@ -151,7 +151,7 @@ TEST(Pooling, TakesNoOtherVectorsOfTokensForHiddenStates) {
   }
   EXPECT_THAT(
       error_of([&] { chosen({"cls"}, "dense_vecs", "%x"); }),
-      HasSubstr("to pool; the model pools itself, omit 'pooling'; the outputs are dense_vecs"));
+      HasSubstr("to pool; omit 'pooling', the model pools itself; the outputs are dense_vecs"));
   EXPECT_THAT(error_of([&] { chosen(of_file, "1256", "%x"); }),
               HasSubstr("the outputs are 1256 f32[batch, 4], colbert_vecs"));
   // BERT's pooler, which reads the hidden states.

@@ -144,10 +144,10 @@ NamedModel parse_named_model(const std::string& text) {
   }
   const fs::path file = onnx_io::find_model(text);
   check_readable(file);
-  if (const std::string name = hub_name(fs::absolute(file).lexically_normal()); !name.empty())
-    return {
-        file == text && file.filename() != "model.onnx" ? name + '/' + file.stem().string() : name,
-        file};
+  if (std::string name = hub_name(fs::absolute(file).lexically_normal()); !name.empty()) {
+    if (file == text && file.filename() != "model.onnx") name += '/' + file.stem().string();
+    return {name, file};
+  }
   const fs::path path = fs::weakly_canonical(file);
   const fs::path folder = folder_of(path);
   const bool usual = path.filename() == "model.onnx" && folder.has_filename();

@@ -7,9 +7,9 @@ from .base import Pipeline, softmax, texts_of
 
 class ZeroShotClassification(Pipeline):
     """A text: {"sequence", "labels", "scores"}, the best label first; a list of texts: a list of results.
-    candidate_labels: a list, or a text with commas between them; hypothesis_template: the sentence, with {} for a label,
-    that the text entails or not; multi_label: each score is for itself, entailment against contradiction, instead of
-    all together 1. ValueError: the model has no class that begins with "entail"."""
+    candidate_labels: a list, or a text with commas between them; hypothesis_template: a sentence with {} for a label;
+    multi_label: each score is that of entailment against contradiction, instead of 1 together. ValueError: the model
+    has no class whose name begins with "entail"."""
 
     def __init__(self, model, **options):
         super().__init__(model, **options)
@@ -34,7 +34,8 @@ class ZeroShotClassification(Pipeline):
         except (IndexError, KeyError):
             hypotheses = [hypothesis_template]
         if hypotheses[0] == hypothesis_template:
-            raise ValueError(f"hypothesis_template is '{hypothesis_template}', expected a sentence with {{}} for a label")
+            raise ValueError(f"hypothesis_template is '{hypothesis_template}', expected a sentence with {{}} for a "
+                             "label")
         self._check_lengths(labels, hypotheses)
         encodings = self.encode([(text, each) for text in texts for each in hypotheses], "only_first")
         logits = np.array([row for row, in self.rows(encodings, self.logits)], np.float32)
@@ -47,8 +48,8 @@ class ZeroShotClassification(Pipeline):
         for label, hypothesis in zip(labels, hypotheses):
             tokens = len(self.encode_whole(("", hypothesis)).ids)
             if tokens > self.max_length:
-                raise ValueError(f"the hypothesis for '{label}' has {tokens} tokens with the special ones, the model takes "
-                                 f"at most {self.max_length}")
+                raise ValueError(f"the hypothesis for '{label}' has {tokens} tokens with the special ones, the model "
+                                 f"takes at most {self.max_length}")
 
     def _result(self, text, labels, logits, multi_label):
         if multi_label or len(labels) == 1:
