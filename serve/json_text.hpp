@@ -10,7 +10,7 @@ namespace bertcl::serve {
 /// "[0.5,1e-07]": as few digits as tell floats apart. They are finite.
 void append_floats(std::string& text, std::span<const float> values);
 
-/// One number of it.
+/// One such number.
 void append_float(std::string& text, float value);
 
 /// Their bytes, little-endian, in base64 (RFC 4648).

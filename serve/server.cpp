@@ -25,7 +25,7 @@
 namespace bertcl::serve {
 namespace {
 
-/// Bodies unpack to so many times the limit before their connection is given up.
+/// Of a body over the limit at most this many times the limit is read, so that 413 can be sent.
 constexpr std::size_t kMostDiscarded = 16;
 
 /// A client that has just been answered may be sending its next request: ending the connection

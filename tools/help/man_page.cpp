@@ -9,7 +9,7 @@
 namespace bertcl::tools {
 namespace {
 
-/// Text whose characters stand for themselves, and whose lines are none of requests.
+/// Escaped, so that every character stands for itself and no line is a request of roff.
 std::string man_text(const std::string& text) {
   std::string result;
   bool begins = true;
