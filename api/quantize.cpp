@@ -15,24 +15,23 @@
 #include "quant/quantizer.hpp"
 #include "quant/settings/accuracy_checks.hpp"
 #include "quant/settings/settings.hpp"
-#include "quant/tables/table.hpp"
-#include "quant/writing/companions.hpp"
 #include "runtime/sequences.hpp"
 #include "runtime/session.hpp"
-#include "support/pending_file.hpp"
 #include "support/same_file.hpp"
 #include "support/written_files.hpp"
 
 namespace bertcl {
 namespace {
 
-quant::RangeSource range_source(const QuantizeOptions& options) {
-  return {options.dynamic, !options.read_table.empty(), !options.write_table.empty()};
+quant::JobOptions job_of(const QuantizeOptions& options) {
+  return {options.dynamic,     options.per_token,         options.read_table,
+          options.write_table, options.table_format,      options.copy_companions,
+          options.vocabulary,  options.replace_companions};
 }
 
-quant::Options to_quant(const QuantizeOptions& options) {
+quant::Options to_quant(const QuantizeOptions& options, const quant::JobOptions& job) {
   quant::Options all = quant::preset(options.preset).options();
-  quant::apply(options.settings, range_source(options), all);
+  quant::apply(options.settings, job, all);
   all.device = options.device;
   all.context = opencl::ContextFuture::open(options.device);
   all.placement.exclude.insert(all.placement.exclude.end(), options.exclude.begin(),
@@ -43,21 +42,20 @@ quant::Options to_quant(const QuantizeOptions& options) {
   if (options.bias_correction) all.accuracy.bias_correction = *options.bias_correction;
   quant::check_accuracy({options.smooth == true, options.gptq == true,
                          options.bias_correction == true, options.method ? "method" : ""},
-                        all, range_source(options));
+                        all, job);
   return all;
 }
 
 /// Throws Error unless there is one source of ranges.
-void check_source(const QuantizeOptions& options, const Sequences& samples) {
-  if (options.per_token && !options.dynamic) throw Error("per_token requires dynamic");
-  if (!options.table_format.empty() && options.write_table.empty())
+void check_source(const quant::JobOptions& job, const Sequences& samples) {
+  if (job.per_token && !job.dynamic) throw Error("per_token requires dynamic");
+  if (!job.table_format.empty() && job.write_table.empty())
     throw Error("table_format requires write_table");
-  if (options.dynamic && !(options.read_table.empty() && options.write_table.empty()))
+  if (job.dynamic && !(job.read_table.empty() && job.write_table.empty()))
     throw Error("dynamic excludes tables: each run finds the ranges of its activations");
-  const bool needs_samples = !options.dynamic && options.read_table.empty();
-  if (!needs_samples && samples.count() > 0)
+  if (!job.calibrates() && samples.count() > 0)
     throw Error("samples and another source of ranges exclude each other");
-  if (needs_samples) runtime::check({samples.ids, samples.types, samples.offsets});
+  if (job.calibrates()) runtime::check({samples.ids, samples.types, samples.offsets});
 }
 
 /// Throws Error if an output is a file that is read, or the other output.
@@ -75,7 +73,7 @@ void check_outputs(const quant::Options& all, const QuantizeOptions& options) {
                 "; give each its own file");
 }
 
-/// Refuses a model that cannot run. What needs no samples would write a file of it otherwise.
+/// Refuses a model that cannot run.
 void check_runs(const quant::Options& options) {
   runtime::SessionOptions session;
   session.context = options.context;
@@ -96,27 +94,13 @@ quant::SampleSource samples_of(const Sequences& sequences) {
   };
 }
 
-quant::Report quantize_by(const quant::Options& all, const QuantizeOptions& options,
-                          const Sequences& samples, const quant::Progress& progress) {
-  if (options.dynamic) {
-    check_runs(all);
-    return quant::quantize_dynamic(all, options.per_token ? quant::ActivationScales::per_token
-                                                          : quant::ActivationScales::per_tensor);
-  }
-  if (options.read_table.empty()) return quant::quantize(all, samples_of(samples), progress);
-  check_runs(all);
-  return quant::quantize_with_table(all, quant::read_table(options.read_table).table);
-}
-
 /// What `bertcl quantize --json` writes, but for `data` and `task`.
-std::string report_json(const quant::Report& report, const quant::Options& all,
-                        const QuantizeOptions& options, const std::vector<std::string>& left_out,
-                        const std::vector<std::string>& copied) {
+std::string report_json(const quant::JobResult& made, const quant::Options& all,
+                        const quant::JobOptions& job) {
   nlohmann::ordered_json json = {{"schema", "bertcl.quantize/1"}, {"bertcl", version()}};
-  const bool ran = !options.dynamic && options.read_table.empty();
   const auto add = [&](const char* key, std::string opencl::DeviceInfo::*value) {
-    json[key] =
-        ran ? nlohmann::ordered_json(all.context.get()->info().*value) : nlohmann::ordered_json();
+    json[key] = job.calibrates() ? nlohmann::ordered_json(all.context.get()->info().*value)
+                                 : nlohmann::ordered_json();
   };
   add("device", &opencl::DeviceInfo::name);
   add("driver", &opencl::DeviceInfo::driver);
@@ -124,16 +108,15 @@ std::string report_json(const quant::Report& report, const quant::Options& all,
   add("platform_version", &opencl::DeviceInfo::platform_version);
   json["path"] = all.model.string();
   json["output"] = all.output.string();
-  json["table"] = options.read_table.string();
-  json["left_out_by_table"] = left_out;
-  json["copied"] = copied;
-  const nlohmann::ordered_json rest = quant::to_json(report);
+  json["table"] = job.read_table;
+  const nlohmann::ordered_json rest = quant::to_json(made);
   for (const auto& [key, value] : rest.items())
     if (!json.contains(key)) json[key] = value;
   return dump(json);
 }
 
-QuantizeReport to_public(const quant::Report& report) {
+QuantizeReport to_public(const quant::JobResult& made) {
+  const quant::Report& report = made.report;
   QuantizeReport result;
   result.method = report.method;
   result.device = report.device;
@@ -145,6 +128,7 @@ QuantizeReport to_public(const quant::Report& report) {
   result.float_bytes = report.float_bytes;
   result.written_bytes = report.written_bytes;
   result.seconds = report.total_seconds;
+  result.copied = made.copied;
   return result;
 }
 
@@ -154,32 +138,22 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
                         const Sequences& samples, const QuantizeOptions& options,
                         const QuantizeProgress& progress) {
   return at_boundary([&] {
-    check_source(options, samples);
-    quant::Options all = to_quant(options);
+    const quant::JobOptions job = job_of(options);
+    check_source(job, samples);
+    quant::Options all = to_quant(options, job);
     all.model = onnx_io::find_model(model);
     all.output = output;
     check_outputs(all, options);
-    const std::vector<std::string> left_out = quant::leave_out_by_table(all, range_source(options));
-    const quant::TableFormat* format =
-        options.write_table.empty()
-            ? nullptr
-            : &quant::table_format(options.table_format, options.write_table);
-    std::optional<quant::Companions> companions;
-    if (options.copy_companions)
-      companions.emplace(all.model, options.vocabulary, output, options.replace_companions);
     const auto tell = [&](std::string_view pass, std::int64_t done) {
       if (progress && !from_caller([&] { return progress(pass, done); }))
         throw Error("the quantization was cancelled", ErrorCode::cancelled);
     };
-    check_writable(output);
-    if (format) check_writable(options.write_table);
     WrittenFiles written;
-    quant::add_model(written, output);
-    const quant::Report report = quantize_by(all, options, samples, tell);
-    QuantizeReport result = to_public(report);
-    if (companions) result.copied = companions->copy(written);
-    if (format) quant::write_table(options.write_table, quant::table_of(report), *format);
-    result.json = report_json(report, all, options, left_out, result.copied);
+    const quant::JobResult made = quant::run_job(
+        all, job, written, [&] { check_runs(all); },
+        [&] { return quant::quantize(all, samples_of(samples), tell); });
+    QuantizeReport result = to_public(made);
+    result.json = report_json(made, all, job);
     written.keep();
     return result;
   });

@@ -22,6 +22,7 @@
 #include "quant/transforms/smooth.hpp"
 #include "quant/transforms/unnormalized_softmax.hpp"
 #include "quant/writing/dynamic.hpp"
+#include "support/written_files.hpp"
 
 namespace bertcl::quant {
 
@@ -139,5 +140,36 @@ Table table_of(const Report& report);
 
 /// The report for machines.
 nlohmann::json to_json(const Report& report);
+
+/// Where the ranges of activations come from, and what is written beside the model.
+struct JobOptions {
+  bool dynamic = false;                 ///< each run finds them
+  bool per_token = false;               ///< with `dynamic`: a scale for each token
+  std::string read_table, write_table;  ///< files; empty: none
+  std::string table_format;             ///< of the one that is written; empty: by its extension
+  bool copy_companions = false;         ///< with the two below as Companions
+  std::string vocabulary;
+  bool replace_companions = false;
+
+  bool calibrates() const { return !dynamic && read_table.empty(); }
+};
+
+struct JobResult {
+  Report report;
+  std::vector<std::string> left_out;  ///< what the options ask for and tables neither keep nor give
+  std::vector<std::string> copied;    ///< companions
+  const TableFormat *read = nullptr, *written = nullptr;
+};
+
+/// Writes `options.output` and what `job` wants beside it; new files are added to `written`.
+/// Smoothing and scales per channel, which tables exclude, are taken out of `options`. The model is
+/// quantized by `calibrate` or, where there is another source of ranges, after `check_runs`:
+/// nothing else would run it. Throws Error before any work if a file cannot be written.
+JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written,
+                  const std::function<void()>& check_runs,
+                  const std::function<Report()>& calibrate);
+
+/// What tables left out, which companions were copied, and the report.
+nlohmann::ordered_json to_json(const JobResult& result);
 
 }  // namespace bertcl::quant

@@ -52,14 +52,14 @@ AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options) {
       .enabled_modules = command.count("--enable-layer-module") > 0};
 }
 
-void check_accuracy(const AskedAccuracy& asked, const Options& options, const RangeSource& source) {
+void check_accuracy(const AskedAccuracy& asked, const Options& options, const JobOptions& source) {
   const auto refuse = [](std::string_view option, std::string_view reason) {
     fail("{} has no effect here: {}", option, reason);
   };
   if (asked.smooth)
     if (const std::string reason = why_not_smoothed(options); !reason.empty())
       refuse(option_name("smooth"), reason);
-  if (asked.smooth && (source.reads_table || source.writes_table))
+  if (asked.smooth && (!source.read_table.empty() || !source.write_table.empty()))
     refuse(option_name("smooth"), "a table has one range per tensor of the original model");
   if (asked.gptq && options.weights.as_float)
     refuse(option_name("weight-rounding", "gptq"),
@@ -97,27 +97,14 @@ void check_accuracy(const AskedAccuracy& asked, const Options& options, const Ra
   if (source.dynamic && !asked.activations.empty())
     refuse(option_name(asked.activations),
            option_name("dynamic") + " quantizes only MatMuls, and activations at run time");
-  const std::string reason = source.dynamic       ? option_name("dynamic") + " takes no samples"
-                             : source.reads_table ? "a table of ranges has no samples"
-                                                  : "";
+  const std::string reason = source.dynamic ? option_name("dynamic") + " takes no samples"
+                             : !source.read_table.empty() ? "a table of ranges has no samples"
+                                                          : "";
   if (reason.empty()) return;
   if (asked.smooth) refuse(option_name("smooth"), reason);
   if (asked.gptq) refuse(option_name("weight-rounding", "gptq"), reason);
   if (asked.bias_correction) refuse(option_name("bias-correction"), reason);
   if (!asked.calibration.empty()) refuse(option_name(asked.calibration), reason);
-}
-
-std::vector<std::string> leave_out_by_table(Options& options, const RangeSource& source) {
-  std::vector<std::string> left;
-  if (!source.reads_table && !source.writes_table) return left;
-  if (options.accuracy.smooth) left.push_back("smoothing");
-  if (options.placement.add_channels && options.placement.op_types.contains("Add"))
-    left.push_back("per-channel scales");
-  if (source.reads_table && options.accuracy.gptq && !options.weights.as_float)
-    left.push_back("GPTQ");
-  if (source.reads_table && options.accuracy.bias_correction) left.push_back("bias correction");
-  options.accuracy.smooth = options.placement.add_channels = false;
-  return left;
 }
 
 }  // namespace bertcl::quant

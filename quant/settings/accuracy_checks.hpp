@@ -2,7 +2,6 @@
 // What accuracy measures need, and which of them the source of the ranges excludes.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "quant/quantizer.hpp"
 
@@ -11,12 +10,6 @@ class App;
 }
 
 namespace bertcl::quant {
-
-/// Where the ranges of activations come from, if not from samples alone.
-struct RangeSource {
-  bool dynamic = false;  ///< each run finds them
-  bool reads_table = false, writes_table = false;
-};
 
 /// Measures that were asked for by name; those that a preset sets give way, which the report says.
 struct AskedAccuracy {
@@ -32,10 +25,6 @@ struct AskedAccuracy {
 AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options);
 
 /// Throws Error where what was asked for stands beside an option that leaves nothing of it.
-void check_accuracy(const AskedAccuracy& asked, const Options& options, const RangeSource& source);
-
-/// What the options ask for and a table neither keeps nor gives. Tables hold ranges of the model's
-/// own tensors, so smoothing and scales per channel are taken out of the options.
-std::vector<std::string> leave_out_by_table(Options& options, const RangeSource& source);
+void check_accuracy(const AskedAccuracy& asked, const Options& options, const JobOptions& source);
 
 }  // namespace bertcl::quant

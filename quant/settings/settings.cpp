@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "bertcl/error.hpp"
+#include "quant/settings/accuracy_checks.hpp"
 #include "quant/settings/quantize_options.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
@@ -47,7 +48,7 @@ std::string meant(const std::string& name, const std::vector<std::string>& names
 
 }  // namespace
 
-void apply(const std::vector<Setting>& settings, const RangeSource& source, Options& options) {
+void apply(const std::vector<Setting>& settings, const JobOptions& source, Options& options) {
   CLI::App command;
   command.set_help_flag();
   add_quantizer_options(command, options);

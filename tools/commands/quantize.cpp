@@ -5,13 +5,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -21,8 +21,9 @@
 #include "quant/quantizer.hpp"
 #include "quant/settings/accuracy_checks.hpp"
 #include "quant/settings/quantize_options.hpp"
-#include "quant/writing/companions.hpp"
+#include "quant/tables/table.hpp"
 #include "support/fail.hpp"
+#include "support/written_files.hpp"
 #include "tools/models/calibration_samples.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/options/file_options.hpp"
@@ -43,22 +44,21 @@ namespace {
 
 struct QuantizeOptions : CommonOptions {
   std::string model, output, overrides;
-  bool force = false, model_only = false;
+  bool model_only = false;
   TaskOptions task;
   SampleOptions samples;
   std::optional<int> max_length;  ///< tokens of a sequence
-  bool dynamic = false, per_token = false;
   VocabularyOptions vocabulary;
   quant::Options quantizer = quant::presets().front().options();
-  TableOptions table;
+  quant::JobOptions job;
   OpChoiceOptions ops;
 };
 
 /// A written model, and what the options asked to know about its ops.
 struct Quantized {
-  quant::Report report;
+  quant::JobResult made;
   std::optional<OpChoice> choice;
-  std::string unit;                          ///< of report.samples: "questions"
+  std::string unit;                          ///< of made.report.samples: "questions"
   std::optional<opencl::DeviceInfo> device;  ///< what ran it, if anything
 };
 
@@ -75,7 +75,7 @@ int sample_length(const QuantizeOptions& options, const text::Tokenizer& tokeniz
 }
 
 /// Calibrates on the questions or texts of the data file.
-Quantized quantize_by_data(QuantizeOptions& options) {
+quant::Report quantize_by_data(QuantizeOptions& options, Quantized& result) {
   options.quantizer.context = opencl::ContextFuture::open(options.device);
   const text::Tokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
   SampleOptions wanted = options.samples;
@@ -102,50 +102,34 @@ Quantized quantize_by_data(QuantizeOptions& options) {
                          done == 0 ? "building kernels" : "");
       });
   progress.reset();
-  Quantized result;
   result.unit = samples.unit();
   result.device = options.quantizer.context.get()->info();
   if (options.ops.wanted()) result.choice = choose_ops(model, data, options.ops);
-  result.report = result.choice ? model.write(result.choice->left(), result.choice->unnormalize())
-                                : model.write();
-  return result;
+  return result.choice ? model.write(result.choice->left(), result.choice->unnormalize())
+                       : model.write();
 }
 
-/// Refuses a model that cannot run. What needs no samples would write a file of it otherwise.
+/// Refuses a model that cannot run.
 void check_runs(const QuantizeOptions& options) {
   runtime::SessionOptions session_options;
   session_options.context = options.quantizer.context;
   load_model(options.model, session_options);
 }
 
-Quantized quantize_by_table(const QuantizeOptions& options) {
-  const quant::ReadTable read = quant::read_table(options.table.read);
-  quant::Report report = quant::quantize_with_table(options.quantizer, read.table);
-  if (options.prints_text())
-    print_text("{}: {} of {} tensors, format {}\n", options.table.read,
-               read.format->magnitudes ? "magnitudes" : "ranges", read.table.ranges.size(),
-               read.format->name);
-  return {std::move(report), {}, {}, {}};
-}
-
-quant::RangeSource range_source(const QuantizeOptions& options) {
-  return {options.dynamic, !options.table.read.empty(), !options.table.write.empty()};
-}
-
 /// Throws Error unless there is one source of ranges.
 void check_source(const QuantizeOptions& options) {
-  const TableOptions& table = options.table;
-  if (options.dynamic &&
-      (!options.task.data.empty() || !table.read.empty() || !table.write.empty()))
+  const quant::JobOptions& job = options.job;
+  if (job.dynamic &&
+      (!options.task.data.empty() || !job.read_table.empty() || !job.write_table.empty()))
     throw Error(
         "--dynamic excludes --data and tables: each run finds the ranges of its activations");
-  if (!options.dynamic && options.task.data.empty() && table.read.empty())
+  if (job.calibrates() && options.task.data.empty())
     throw Error(
         "no source of ranges: give calibration data with --data FILE, a table of ranges with "
         "--read-table FILE, or --dynamic to find them in each run");
   if (options.task.data == "-")
     throw Error("--data: quantize reads its data more than once; name a file in place of -");
-  if (!options.task.data.empty() && !table.read.empty())
+  if (!options.task.data.empty() && !job.read_table.empty())
     throw Error(
         "--data and --read-table exclude each other: ranges are either found by calibration or "
         "read");
@@ -166,7 +150,14 @@ void print_skipped(const std::string& what, const std::vector<quant::SkippedNode
 }
 
 void print_report(const Quantized& quantized, const QuantizeOptions& options) {
-  const quant::Report& report = quantized.report;
+  const quant::JobResult& made = quantized.made;
+  const quant::Report& report = made.report;
+  const auto print_table = [](const std::string& file, const quant::TableFormat& format,
+                              std::size_t ranges, std::string_view of) {
+    print_text("{}: {} of {} {}, format {}\n", file, format.magnitudes ? "magnitudes" : "ranges",
+               ranges, of, format.name);
+  };
+  if (made.read) print_table(options.job.read_table, *made.read, report.given.size(), "tensors");
   const auto size = onnx_io::model_bytes(options.output);
   print_text(
       "{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
@@ -175,10 +166,10 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
       options.model,
       100.0 * static_cast<double>(size) /
           static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
-  if (options.dynamic)
+  if (options.job.dynamic)
     print_text("activation scales are found in each run, per {}\n",
-               options.per_token ? "token" : "tensor");
-  else if (options.table.read.empty())
+               options.job.per_token ? "token" : "tensor");
+  else if (options.job.calibrates())
     print_text("calibrated by {} on {} ({}) in {}\n", report.method,
                counted(report.samples, quantized.unit), counted(report.tokens, "tokens"),
                duration_text(report.calibrate_seconds));
@@ -221,6 +212,13 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
         first_of(nodes));
   for (const auto& [measure, nodes] : report.not_applied) print_skipped("no " + measure, nodes);
   print_skipped("left in float", report.skipped);
+  if (!made.copied.empty()) print_text("copied beside it: {}\n", fmt::join(made.copied, ", "));
+  if (!made.left_out.empty())
+    print_text("without {}: a table has one range per tensor of the original model{}\n",
+               fmt::join(made.left_out, ", "), made.read ? ", and no samples" : "");
+  if (made.written)
+    print_table(options.job.write_table, *made.written, quant::table_of(report).ranges.size(),
+                "activations");
 }
 
 int run_quantize(const CLI::App& command, QuantizeOptions& options) {
@@ -228,44 +226,28 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   check_source(options);
   if (command.count("--max-query-length") > 0 && !options.task.is_squad())
     fail("--max-query-length is for --task {}, not {}", kQuestionAnswering, options.task.name);
-  check_table_options(options.table);
   check_op_choice_options(options.ops, options.task, options.model);
   quant::Options& quantizer = options.quantizer;
   quantizer.model = options.model;
   quantizer.output = options.output;
   quantizer.device = options.device;
   if (!options.overrides.empty()) quantizer.overrides = quant::read_overrides(options.overrides);
-  const quant::RangeSource source = range_source(options);
-  quant::check_accuracy(quant::asked_accuracy(command, quantizer), quantizer, source);
-  std::optional<quant::Companions> companions;
-  if (!options.model_only)
-    companions.emplace(options.model, options.vocabulary.vocabulary, options.output, options.force);
-  const std::vector<std::string> left_out = quant::leave_out_by_table(quantizer, source);
-  if (options.dynamic || !options.table.read.empty()) check_runs(options);
-  const auto scales =
-      options.per_token ? quant::ActivationScales::per_token : quant::ActivationScales::per_tensor;
+  options.job.copy_companions = !options.model_only;
+  options.job.vocabulary = options.vocabulary.vocabulary;
+  quant::check_accuracy(quant::asked_accuracy(command, quantizer), quantizer, options.job);
+  Quantized quantized;
   WrittenFiles written;
-  quant::add_model(written, options.output);
-  const Quantized quantized =
-      options.dynamic ? Quantized{quant::quantize_dynamic(quantizer, scales), {}, {}, {}}
-      : options.table.read.empty() ? quantize_by_data(options)
-                                   : quantize_by_table(options);
-  const quant::Report& report = quantized.report;
-  const std::vector<std::string> copied =
-      companions ? companions->copy(written) : std::vector<std::string>();
+  quantized.made = quant::run_job(
+      quantizer, options.job, written, [&] { check_runs(options); },
+      [&] { return quantize_by_data(options, quantized); });
   if (options.prints_text()) print_report(quantized, options);
-  if (options.prints_text() && !copied.empty())
-    print_text("copied beside it: {}\n", fmt::join(copied, ", "));
-  if (options.prints_text() && !left_out.empty())
-    print_text("without {}: a table has one range per tensor of the original model{}\n",
-               fmt::join(left_out, ", "), options.table.read.empty() ? "" : ", and no samples");
-  write_table(options.table, report, options.prints_text());
   written.keep();
-  nlohmann::ordered_json json = {
-      {"path", options.model},     {"output", options.output},    {"data", options.task.data},
-      {"task", options.task.name}, {"table", options.table.read}, {"left_out_by_table", left_out},
-      {"copied", copied}};
-  json.update(nlohmann::ordered_json(quant::to_json(report)));
+  nlohmann::ordered_json json = {{"path", options.model},
+                                 {"output", options.output},
+                                 {"data", options.task.data},
+                                 {"task", options.task.name},
+                                 {"table", options.job.read_table}};
+  json.update(quant::to_json(quantized.made));
   if (quantized.choice) {
     json.update(to_json(*quantized.choice));
     if (options.prints_text()) print_text("{}", text_of(*quantized.choice));
@@ -295,7 +277,7 @@ void add_quantize(CLI::App& program, Action& action) {
   output_file(command->add_option("-o,--output", options->output, "Int8 model to write"))
       ->required()
       ->type_name("OUT.onnx");
-  add_force_flag(*command, options->force);
+  add_force_flag(*command, options->job.replace_companions);
   command->add_flag("--model-only", options->model_only,
                     "Copy no vocabulary, tokenizer and config.json beside the int8 model");
   add_task_options(
@@ -308,11 +290,11 @@ void add_quantize(CLI::App& program, Action& action) {
                "Questions or texts to calibrate on; 0 is all");
   command->add_flag("--first-samples", options->samples.first,
                     "Take the first of the file, instead of spreading them over it");
-  command->add_flag("--dynamic", options->dynamic,
+  command->add_flag("--dynamic", options->job.dynamic,
                     "No calibration: each run finds its activation scales "
                     "(DynamicQuantizeLinear,\nMatMulInteger). Only MatMuls with weights");
   command
-      ->add_flag("--per-token", options->per_token,
+      ->add_flag("--per-token", options->job.per_token,
                  "With --dynamic: per-token instead of per-tensor scales, symmetric s8")
       ->needs("--dynamic");
   positive(*command, "--max-seq-length", options->max_length,
@@ -326,7 +308,7 @@ void add_quantize(CLI::App& program, Action& action) {
                                  "Scales, ranges and types of single tensors: a JSON file "
                                  "of\nonnxruntime's TensorQuantOverrides. Disables smoothing"))
       ->group("Integers");
-  add_table_options(*command, options->table);
+  add_table_options(*command, options->job);
   add_op_choice_options(*command, options->ops, options->task);
   command->callback([options, command, &action] {
     action = [options, command] {

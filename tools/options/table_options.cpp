@@ -7,20 +7,19 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
+#include "quant/tables/table.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
-#include "tools/terminal/output.hpp"
-#include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
 
-void add_table_options(CLI::App& command, TableOptions& options) {
+void add_table_options(CLI::App& command, quant::JobOptions& options) {
   const OptionGroup group(command, "Scale tables");
-  input_file(command.add_option("--read-table", options.read,
+  input_file(command.add_option("--read-table", options.read_table,
                                 "Take the ranges from this table instead of calibrating. Its "
                                 "format is detected from\nits content; see --table-format. Without "
                                 "samples there is neither smoothing nor GPTQ"));
-  output_file(command.add_option("--write-table", options.write,
+  output_file(command.add_option("--write-table", options.write_table,
                                  "Also write the ranges of the original model: nothing is "
                                  "smoothed. The format\nfollows the extension"));
   std::vector<std::string> names;
@@ -33,26 +32,10 @@ void add_table_options(CLI::App& command, TableOptions& options) {
         fmt::format("\n{}{}: {}", format.name,
                     by_extension ? fmt::format(" ({})", format.extension) : "", format.summary);
   }
-  one_of(command.add_option("--table-format", options.format, summaries), names)
+  one_of(command.add_option("--table-format", options.table_format, summaries), names)
       ->needs("--write-table")
       ->type_name("FORMAT")
       ->default_str("");
-}
-
-void check_table_options(const TableOptions& options) {
-  if (options.write.empty()) return;
-  quant::table_format(options.format, options.write);
-}
-
-void write_table(const TableOptions& options, const quant::Report& report, bool prints_text) {
-  if (options.write.empty()) return;
-  // By a pointer: GCC 14 takes a reference for one to the arguments.
-  const quant::TableFormat* format = &quant::table_format(options.format, options.write);
-  const quant::Table table = quant::table_of(report);
-  quant::write_table(options.write, table, *format);
-  if (prints_text)
-    print_text("{}: {} of {} activations, format {}\n", options.write,
-               format->magnitudes ? "magnitudes" : "ranges", table.ranges.size(), format->name);
 }
 
 }  // namespace bertcl::tools

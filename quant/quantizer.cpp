@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// One quantization with all its files: ranges that are read, the model, its companions, its table.
+#include "quant/quantizer.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "quant/writing/companions.hpp"
+#include "support/pending_file.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+/// Tables hold ranges of the model's own tensors.
+std::vector<std::string> leave_out_by_table(Options& options, const JobOptions& job) {
+  std::vector<std::string> left;
+  const bool reads = !job.read_table.empty();
+  if (!reads && job.write_table.empty()) return left;
+  if (options.accuracy.smooth) left.push_back("smoothing");
+  if (options.placement.add_channels && options.placement.op_types.contains("Add"))
+    left.push_back("per-channel scales");
+  if (reads && options.accuracy.gptq && !options.weights.as_float) left.push_back("GPTQ");
+  if (reads && options.accuracy.bias_correction) left.push_back("bias correction");
+  options.accuracy.smooth = options.placement.add_channels = false;
+  return left;
+}
+
+}  // namespace
+
+JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written,
+                  const std::function<void()>& check_runs,
+                  const std::function<Report()>& calibrate) {
+  JobResult result;
+  result.left_out = leave_out_by_table(options, job);
+  if (!job.write_table.empty()) result.written = &table_format(job.table_format, job.write_table);
+  std::optional<Companions> companions;
+  if (job.copy_companions)
+    companions.emplace(options.model, job.vocabulary, options.output, job.replace_companions);
+  check_writable(options.output);
+  if (result.written) check_writable(job.write_table);
+  if (!job.calibrates()) check_runs();
+  add_model(written, options.output);
+  if (job.dynamic) {
+    result.report = quantize_dynamic(
+        options, job.per_token ? ActivationScales::per_token : ActivationScales::per_tensor);
+  } else if (job.calibrates()) {
+    result.report = calibrate();
+  } else {
+    const ReadTable read = read_table(job.read_table);
+    result.read = read.format;
+    result.report = quantize_with_table(options, read.table);
+  }
+  if (companions) result.copied = companions->copy(written);
+  if (result.written) {
+    written.add_new(job.write_table);
+    write_table(job.write_table, table_of(result.report), *result.written);
+  }
+  return result;
+}
+
+nlohmann::ordered_json to_json(const JobResult& result) {
+  nlohmann::ordered_json json = {{"left_out_by_table", result.left_out}, {"copied", result.copied}};
+  json.update(nlohmann::ordered_json(to_json(result.report)));
+  return json;
+}
+
+}  // namespace bertcl::quant
