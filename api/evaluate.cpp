@@ -2,7 +2,6 @@
 // Evaluation of the public interface: a session as the function that squad/ calls.
 #include "bertcl/evaluate.hpp"
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "api/boundary.hpp"
@@ -59,20 +58,6 @@ SquadScores to_public(const squad::Evaluation& evaluation) {
   return result;
 }
 
-EvaluationRow row_of(const squad::Evaluation& evaluation) {
-  EvaluationRow row;
-  row.metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
-  for (const auto& [name, value] : evaluation.scores.official())
-    if (name != "exact") row.more_metrics.emplace_back(name, value);
-  row.total = evaluation.scores.total;
-  row.features = evaluation.features;
-  row.tokens = evaluation.tokens;
-  row.tokens_padded = evaluation.tokens_padded;
-  row.seconds = evaluation.total_seconds;
-  row.model_seconds = evaluation.model_seconds;
-  return row;
-}
-
 }  // namespace
 
 SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
@@ -96,7 +81,8 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
         squad::evaluate(squad::load_dataset(data), TokenizerAccess::of(tokenizer),
                         to_squad(options), model, tell, options.limit);
     SquadScores scores = to_public(evaluation);
-    scores.json = dump(to_json(row_of(evaluation), session, "question-answering", data));
+    scores.json =
+        report_of(tasks::EvaluationRow().take(evaluation), session, "question-answering", data);
     return scores;
   });
 }

@@ -86,20 +86,6 @@ std::vector<float> batch_values(const Tensor& tensor, const text::Batch& batch, 
   return rows;
 }
 
-EvaluationRow row_of(const tasks::Evaluation& evaluation) {
-  EvaluationRow row;
-  for (const tasks::Metric& metric : evaluation.metrics)
-    row.metrics.emplace_back(metric.name, metric.value);
-  row.total = evaluation.items;
-  row.features = evaluation.sequences;
-  row.tokens = evaluation.tokens;
-  row.tokens_padded = evaluation.tokens_padded;
-  row.truncated = evaluation.items_cut;
-  row.seconds = evaluation.total_seconds;
-  row.model_seconds = evaluation.model_seconds;
-  return row;
-}
-
 TaskScores scores_of(const tasks::Evaluation& evaluation) {
   TaskScores scores;
   for (const tasks::Metric& metric : evaluation.metrics)
@@ -147,7 +133,7 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
     const tasks::Evaluation evaluation =
         tasks::evaluate(*items, TokenizerAccess::of(tokenizer), all, model, tell, options.limit);
     TaskScores scores = scores_of(evaluation);
-    scores.json = dump(to_json(row_of(evaluation), session, task, data));
+    scores.json = report_of(tasks::EvaluationRow().take(evaluation), session, task, data);
     return scores;
   });
 }

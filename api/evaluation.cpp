@@ -2,14 +2,11 @@
 // What the evaluations of the public interface share.
 #include "api/evaluation.hpp"
 
-#include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "api/session_impl.hpp"
 #include "api/tensor_data.hpp"
 #include "bertcl/error.hpp"
-#include "bertcl/version.hpp"
 #include "onnx/read_model.hpp"
 
 namespace bertcl {
@@ -20,25 +17,6 @@ std::string precision_name(const ModelInfo& info) {
   return info.precision == Precision::fp16   ? "fp16"
          : info.precision == Precision::bf16 ? "bf16"
                                              : "fp32";
-}
-
-nlohmann::ordered_json row_json(const EvaluationRow& row, const Session& session) {
-  const std::filesystem::path path = SessionAccess::of(session).path();
-  nlohmann::ordered_json json = {{"path", path.string()},
-                                 {"precision", precision_name(session.info())}};
-  for (const auto& [name, value] : row.metrics) json[name] = value;
-  json["total"] = row.total;
-  json["seconds"] = row.seconds;
-  json["features"] = row.features;
-  json["tokens"] = row.tokens;
-  json["tokens_padded"] = row.tokens_padded;
-  json["tokens_per_second"] = static_cast<double>(row.tokens) / std::max(1e-9, row.seconds);
-  json["model_seconds"] = row.model_seconds;
-  json["model_bytes"] = onnx_io::model_bytes(path);
-  for (const auto& [name, value] : row.more_metrics)
-    if (!json.contains(name)) json[name] = value;
-  if (row.truncated) json["truncated"] = *row.truncated;
-  return json;
 }
 
 }  // namespace
@@ -72,18 +50,15 @@ void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_leng
                 " tokens exceed the model's maximum of " + std::to_string(info.max_length));
 }
 
-nlohmann::ordered_json to_json(const EvaluationRow& row, const Session& session,
-                               std::string_view task, const std::filesystem::path& data) {
-  const opencl::DeviceInfo& device = SessionAccess::of(session).plan().context->info();
-  return {{"schema", "bertcl.eval/1"},
-          {"bertcl", version()},
-          {"device", device.name},
-          {"driver", device.driver},
-          {"platform", device.platform},
-          {"platform_version", device.platform_version},
-          {"data", data.string()},
-          {"task", task},
-          {"models", nlohmann::ordered_json::array({row_json(row, session)})}};
+std::string report_of(tasks::EvaluationRow row, const Session& session, std::string_view task,
+                      const std::filesystem::path& data) {
+  row.path = SessionAccess::of(session).path();
+  row.precision = precision_name(session.info());
+  row.bytes = onnx_io::model_bytes(row.path);
+  return dump(tasks::report_of("eval", SessionAccess::of(session).plan().context->info(),
+                               {{"data", data.string()},
+                                {"task", task},
+                                {"models", nlohmann::ordered_json::array({to_json(row)})}}));
 }
 
 std::string dump(const nlohmann::ordered_json& json) {

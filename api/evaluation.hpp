@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the evaluations of the public interface share.
 #pragma once
-#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "bertcl/sequences.hpp"
 #include "bertcl/session.hpp"
+#include "tasks/report.hpp"
 #include "text/batch.hpp"
 
 namespace bertcl {
@@ -26,15 +24,9 @@ std::vector<float> floats(const Tensor& tensor);
 /// tokens are longer than it takes.
 void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length);
 
-/// What `bertcl eval --json` says of a model.
-struct EvaluationRow {
-  std::vector<std::pair<std::string, double>> metrics, more_metrics = {};
-  std::size_t total = 0, features = 0, tokens = 0, tokens_padded = 0;
-  std::optional<std::size_t> truncated = {};
-  double seconds = 0, model_seconds = 0;
-};
-nlohmann::ordered_json to_json(const EvaluationRow& row, const Session& session,
-                               std::string_view task, const std::filesystem::path& data);
+/// What `bertcl eval --json` writes of a model; `row` needs only what the evaluation gives.
+std::string report_of(tasks::EvaluationRow row, const Session& session, std::string_view task,
+                      const std::filesystem::path& data);
 
 /// In UTF-8; what is none becomes U+FFFD.
 std::string dump(const nlohmann::ordered_json& json);

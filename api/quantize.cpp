@@ -8,7 +8,6 @@
 
 #include "api/boundary.hpp"
 #include "api/evaluation.hpp"
-#include "bertcl/version.hpp"
 #include "onnx/model_path.hpp"
 #include "onnx/read_model.hpp"
 #include "quant/presets.hpp"
@@ -19,6 +18,7 @@
 #include "runtime/session.hpp"
 #include "support/same_file.hpp"
 #include "support/written_files.hpp"
+#include "tasks/report.hpp"
 
 namespace bertcl {
 namespace {
@@ -97,22 +97,12 @@ quant::SampleSource samples_of(const Sequences& sequences) {
 /// What `bertcl quantize --json` writes, but for `data` and `task`.
 std::string report_json(const quant::JobResult& made, const quant::Options& all,
                         const quant::JobOptions& job) {
-  nlohmann::ordered_json json = {{"schema", "bertcl.quantize/1"}, {"bertcl", version()}};
-  const auto add = [&](const char* key, std::string opencl::DeviceInfo::*value) {
-    json[key] = job.calibrates() ? nlohmann::ordered_json(all.context.get()->info().*value)
-                                 : nlohmann::ordered_json();
-  };
-  add("device", &opencl::DeviceInfo::name);
-  add("driver", &opencl::DeviceInfo::driver);
-  add("platform", &opencl::DeviceInfo::platform);
-  add("platform_version", &opencl::DeviceInfo::platform_version);
-  json["path"] = all.model.string();
-  json["output"] = all.output.string();
-  json["table"] = job.read_table;
-  const nlohmann::ordered_json rest = quant::to_json(made);
-  for (const auto& [key, value] : rest.items())
-    if (!json.contains(key)) json[key] = value;
-  return dump(json);
+  std::optional<opencl::DeviceInfo> device;
+  if (job.calibrates()) device = all.context.get()->info();
+  nlohmann::ordered_json json = {
+      {"path", all.model.string()}, {"output", all.output.string()}, {"table", job.read_table}};
+  json.update(quant::to_json(made));
+  return dump(tasks::report_of("quantize", device, json));
 }
 
 QuantizeReport to_public(const quant::JobResult& made) {

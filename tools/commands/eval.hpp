@@ -58,15 +58,6 @@ class EvaluationProgress {
   Progress progress_;
 };
 
-/// The cost of the evaluation, of squad/ or tasks/.
-template <class Evaluation>
-void take_costs(const Evaluation& evaluation, EvaluatedModel& row) {
-  row.tokens = evaluation.tokens;
-  row.tokens_padded = evaluation.tokens_padded;
-  row.total_seconds = evaluation.total_seconds;
-  row.model_seconds = evaluation.model_seconds;
-}
-
 Evaluator squad_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer);
 
 /// For all other tasks; `models` are where config.json is looked for.

@@ -80,12 +80,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   if (first) write_files(options, evaluation);
   if (options.keeps_items()) row.items = items_of(dataset, evaluation);
   row.scores = scores_of(evaluation.scores);
-  row.metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
-  for (const auto& [name, value] : evaluation.scores.official())
-    if (name != "exact") row.more_metrics.emplace_back(name, value);
-  row.total = evaluation.scores.total;
-  row.features = evaluation.features;
-  take_costs(evaluation, row);
+  row.take(evaluation);
   return row;
 }
 

@@ -84,16 +84,10 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
     if (writes) write_predictions(options.predictions, predictions);
     if (options.keeps_items()) row.items = items_of(predictions);
   }
-  for (const tasks::Metric& metric : evaluation.metrics) {
-    row.scores.push_back(score_of(metric));
-    row.metrics.emplace_back(metric.name, metric.value);
-  }
+  for (const tasks::Metric& metric : evaluation.metrics) row.scores.push_back(score_of(metric));
   row.vectors = evaluation.results->vectors();
-  row.total = evaluation.items;
-  row.features = evaluation.sequences;
-  row.truncated = evaluation.items_cut;
   row.max_length = static_cast<std::size_t>(evaluate.encode.max_length);
-  take_costs(evaluation, row);
+  row.take(evaluation);
   return row;
 }
 

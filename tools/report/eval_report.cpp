@@ -48,10 +48,6 @@ std::vector<std::string> short_names(const std::vector<std::filesystem::path>& p
   return names;
 }
 
-double EvaluatedModel::tokens_per_second() const {
-  return static_cast<double>(tokens) / std::max(1e-9, total_seconds);
-}
-
 namespace {
 
 void compare_answers(const EvaluatedModel& first, EvaluatedModel& model) {
@@ -142,19 +138,7 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
 nlohmann::ordered_json to_json(const std::vector<EvaluatedModel>& models) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const EvaluatedModel& model : models) {
-    nlohmann::ordered_json json = {{"path", model.path.string()}, {"precision", model.precision}};
-    for (const auto& [name, value] : model.metrics) json[name] = value;
-    json["total"] = model.total;
-    json["seconds"] = model.total_seconds;
-    json["features"] = model.features;
-    json["tokens"] = model.tokens;
-    json["tokens_padded"] = model.tokens_padded;
-    json["tokens_per_second"] = model.tokens_per_second();
-    json["model_seconds"] = model.model_seconds;
-    json["model_bytes"] = model.bytes;
-    for (const auto& [name, value] : model.more_metrics)
-      if (!json.contains(name)) json[name] = value;
-    if (model.truncated) json["truncated"] = *model.truncated;
+    nlohmann::ordered_json json = tasks::to_json(model);
     if (model.mean_cosine) {
       json["mean_cosine"] = *model.mean_cosine;
       json["least_cosine"] = *model.least_cosine;

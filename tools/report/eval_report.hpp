@@ -7,10 +7,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "squad/features.hpp"
+#include "tasks/report.hpp"
 #include "tools/measure/kernel_profile.hpp"
 
 namespace bertcl::tools {
@@ -36,19 +36,9 @@ struct ItemResult {
   std::optional<double> exact, f1;  ///< of an answer, in percent
 };
 
-struct EvaluatedModel {
-  std::filesystem::path path;
-  std::string precision;
-  std::uintmax_t bytes = 0;
-  std::vector<Score> scores;  ///< the same titles for all models
-  /// Keys of the JSON, before and after the times.
-  std::vector<std::pair<std::string, double>> metrics, more_metrics;
-  std::size_t total = 0;     ///< questions, texts
-  std::size_t features = 0;  ///< sequences that the model read
-  std::size_t tokens = 0, tokens_padded = 0;
-  double total_seconds = 0.0, model_seconds = 0.0;
+struct EvaluatedModel : tasks::EvaluationRow {
+  std::vector<Score> scores;                ///< the same titles for all models
   std::size_t max_length = 0;               ///< tokens of the longest sequence that was made
-  std::optional<std::size_t> truncated;     ///< texts that were longer; none where nothing is cut
   std::vector<std::vector<float>> vectors;  ///< of the texts, of a model that gives vectors
   /// Cosines of these with those of the first model, which has none.
   std::optional<double> mean_cosine, least_cosine;
@@ -58,8 +48,6 @@ struct EvaluatedModel {
   // For the page alone.
   std::vector<KernelTime> kernels;  ///< the slowest first, for a batch of the size below
   std::int64_t profiled_batch = 0, profiled_seq = 0;
-
-  double tokens_per_second() const;
 };
 
 /// Compares the predictions and the vectors of each model with those of the first.

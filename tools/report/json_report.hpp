@@ -9,12 +9,7 @@
 
 namespace bertcl::tools {
 
-/// Writes the result to --json, if it was given, after the keys
-///   schema            "bertcl.COMMAND/1"; the number rises when a key goes or changes its meaning
-///   bertcl            version of the program
-///   device, driver, platform, platform_version
-///                     what ran it; null without `device`
-/// docs/json.md tells of all keys.
+/// Writes the result to --json, if it was given, as tasks::report_of().
 void write_report(const CommonOptions& options, const std::optional<opencl::DeviceInfo>& device,
                   const nlohmann::ordered_json& result);
 

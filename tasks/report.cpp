@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports as JSON: what all of them begin with, and the row of an evaluation.
+#include "tasks/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace bertcl::tasks {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+
+template <class Evaluated>
+EvaluationRow& take_costs(const Evaluated& evaluation, EvaluationRow& row) {
+  row.tokens = evaluation.tokens;
+  row.tokens_padded = evaluation.tokens_padded;
+  row.total_seconds = evaluation.total_seconds;
+  row.model_seconds = evaluation.model_seconds;
+  return row;
+}
+
+}  // namespace
+
+nlohmann::ordered_json report_of(std::string_view command,
+                                 const std::optional<opencl::DeviceInfo>& device,
+                                 const nlohmann::ordered_json& result) {
+  nlohmann::ordered_json report = {{"schema", fmt::format("bertcl.{}/{}", command, kSchemaVersion)},
+                                   {"bertcl", BERTCL_VERSION}};
+  const auto add = [&](const char* key, std::string opencl::DeviceInfo::*value) {
+    report[key] = device ? nlohmann::ordered_json((*device).*value) : nlohmann::ordered_json();
+  };
+  add("device", &opencl::DeviceInfo::name);
+  add("driver", &opencl::DeviceInfo::driver);
+  add("platform", &opencl::DeviceInfo::platform);
+  add("platform_version", &opencl::DeviceInfo::platform_version);
+  for (const auto& [key, value] : result.items())
+    if (!report.contains(key)) report[key] = value;
+  return report;
+}
+
+EvaluationRow& EvaluationRow::take(const squad::Evaluation& evaluation) {
+  metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
+  for (const auto& [name, value] : evaluation.scores.official())
+    if (name != "exact") more_metrics.emplace_back(name, value);
+  total = evaluation.scores.total;
+  features = evaluation.features;
+  return take_costs(evaluation, *this);
+}
+
+EvaluationRow& EvaluationRow::take(const Evaluation& evaluation) {
+  for (const Metric& metric : evaluation.metrics) metrics.emplace_back(metric.name, metric.value);
+  total = evaluation.items;
+  features = evaluation.sequences;
+  truncated = evaluation.items_cut;
+  return take_costs(evaluation, *this);
+}
+
+double EvaluationRow::tokens_per_second() const {
+  return static_cast<double>(tokens) / std::max(1e-9, total_seconds);
+}
+
+nlohmann::ordered_json to_json(const EvaluationRow& row) {
+  nlohmann::ordered_json json = {{"path", row.path.string()}, {"precision", row.precision}};
+  for (const auto& [name, value] : row.metrics) json[name] = value;
+  json["total"] = row.total;
+  json["seconds"] = row.total_seconds;
+  json["features"] = row.features;
+  json["tokens"] = row.tokens;
+  json["tokens_padded"] = row.tokens_padded;
+  json["tokens_per_second"] = row.tokens_per_second();
+  json["model_seconds"] = row.model_seconds;
+  json["model_bytes"] = row.bytes;
+  for (const auto& [name, value] : row.more_metrics)
+    if (!json.contains(name)) json[name] = value;
+  if (row.truncated) json["truncated"] = *row.truncated;
+  return json;
+}
+
+}  // namespace bertcl::tasks
