@@ -39,6 +39,15 @@ TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
   expect_refused(with("bad/words.onnx\tpass\t\t0.1\n"), {"a reason"});
 }
 
+TEST_F(VerifyFolderTest, AFolderMayBeCalledTotal) {
+  for (const std::string name : {"total", "other"}) {
+    std::filesystem::create_directories(folder_ / "models" / name);
+    write("models/" + name + "/words.onnx", "words");
+  }
+  EXPECT_THAT(run_bertcl({"verify", "--all", path("models")}).out,
+              testing::ContainsRegex("\ntotal +0 +0 +1 +0 +1 .*\ntotal +0 +0 +2 +0 +2 "));
+}
+
 TEST_F(VerifyFolderTest, BadUse) {
   EXPECT_EQ(run_bertcl({"verify"}).code, 2);
   EXPECT_EQ(run_bertcl({"verify", "model.onnx"}).code, 2);

@@ -43,36 +43,24 @@ struct VerifyOptions : ModelOptions {
   std::optional<double> relative, absolute;
 };
 
-struct Verdict {
-  std::string golden;
-  std::string status;  // pass, fail, refused, error
-  double max_abs = 0.0, max_rel = 0.0;
-  std::string message;
-
-  bool compared() const { return status == "pass" || status == "fail"; }
-};
-
-Verdict verify_golden(runtime::Session& session, const std::string& path,
-                      const Tolerance& tolerance) {
-  Verdict verdict{path, "pass", 0.0, 0.0, ""};
+Comparison verify_golden(runtime::Session& session, const std::string& path,
+                         const Tolerance& tolerance) {
+  Comparison comparison{path, "pass", {}};
   try {
     const Golden golden = load_golden(path, session.inputs(), session.outputs());
-    const Difference difference = compare_outputs(session.run(golden.inputs), golden, tolerance);
-    verdict.status = difference.agrees ? "pass" : "fail";
-    verdict.max_abs = difference.max_abs;
-    verdict.max_rel = difference.max_rel;
-    verdict.message = difference.message;
+    comparison.difference = compare_outputs(session.run(golden.inputs), golden, tolerance);
+    if (!comparison.difference.agrees) comparison.status = "fail";
   } catch (const std::exception& error) {
-    verdict.status = "error";
-    verdict.message = error.what();
+    comparison.status = "error";
+    comparison.difference.message = error.what();
   }
-  return verdict;
+  return comparison;
 }
 
-/// The model, or the verdict "refused" for each golden.
+/// The model, or the status "refused" for each golden.
 std::optional<runtime::Session> load_or_refuse(const VerifyOptions& options,
                                                const std::vector<std::string>& goldens,
-                                               std::vector<Verdict>& verdicts) {
+                                               std::vector<Comparison>& comparisons) {
   const auto context = opencl::ContextFuture::open(options.device);
   // Goldens hold what the graph gives for rows of padding too, so these are computed as well.
   VerifyOptions padded = options;
@@ -81,9 +69,8 @@ std::optional<runtime::Session> load_or_refuse(const VerifyOptions& options,
     return load_model(padded.model, padded, context);
   } catch (const Error& refusal) {
     context.get();  // its errors are not refusals
-    for (const std::string& path : goldens) {
-      verdicts.push_back({path, "refused", 0.0, 0.0, refusal.what()});
-    }
+    for (const std::string& path : goldens)
+      comparisons.push_back({path, "refused", {.message = refusal.what()}});
     return std::nullopt;
   }
 }
@@ -97,22 +84,33 @@ Tolerance tolerance_for(const runtime::Session& session, const VerifyOptions& op
   return tolerance;
 }
 
-std::vector<Verdict> verify_all(runtime::Session& session, const VerifyOptions& options,
-                                const std::vector<std::string>& goldens) {
-  std::vector<Verdict> verdicts;
-  const Tolerance tolerance = tolerance_for(session, options);
-  for (const std::string& path : goldens) {
-    verdicts.push_back(verify_golden(session, path, tolerance));
-  }
-  return verdicts;
+std::string figure(const Comparison& comparison, double value) {
+  return comparison.compared() ? fmt::format("{:.3g}", value) : "";
 }
 
-nlohmann::ordered_json number_if(bool compared, double value) {
-  return compared && std::isfinite(value) ? nlohmann::ordered_json(value)
-                                          : nlohmann::ordered_json();
+Table table_of(const std::string& head, const std::vector<Comparison>& comparisons) {
+  Table table({head, "status", ">largest difference", ">relative", ""});
+  for (const Comparison& one : comparisons)
+    table.add({one.name, one.status, figure(one, one.difference.max_abs),
+               figure(one, one.difference.max_rel), one.difference.message});
+  return table;
 }
-nlohmann::ordered_json number(const Verdict& verdict, double value) {
-  return number_if(verdict.compared(), value);
+
+/// An object for each, with its name by `key`.
+nlohmann::ordered_json list_json(const char* key, const std::vector<Comparison>& comparisons) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Comparison& one : comparisons) {
+    const auto number = [&](double value) {
+      return one.compared() && std::isfinite(value) ? nlohmann::ordered_json(value)
+                                                    : nlohmann::ordered_json();
+    };
+    list.push_back({{key, one.name},
+                    {"status", one.status},
+                    {"max_abs", number(one.difference.max_abs)},
+                    {"max_rel", number(one.difference.max_rel)},
+                    {"message", one.difference.message}});
+  }
+  return list;
 }
 
 int run_verify(const VerifyOptions& options) {
@@ -120,40 +118,28 @@ int run_verify(const VerifyOptions& options) {
   for (const std::string& path : options.goldens) {
     for (const auto& set : expand_golden(path)) goldens.push_back(set.string());
   }
-  std::vector<Verdict> verdicts;
-  if (auto session = load_or_refuse(options, goldens, verdicts)) {
+  std::vector<Comparison> comparisons;
+  if (auto session = load_or_refuse(options, goldens, comparisons)) {
     if (!meets_requirement(*session, options)) return kCheckFailed;
-    verdicts = verify_all(*session, options, goldens);
+    const Tolerance tolerance = tolerance_for(*session, options);
+    for (const std::string& path : goldens)
+      comparisons.push_back(verify_golden(*session, path, tolerance));
   }
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  Table table({"golden", "status", ">largest difference", ">relative", ""});
-  for (const Verdict& verdict : verdicts) {
-    files.push_back({{"golden", verdict.golden},
-                     {"status", verdict.status},
-                     {"max_abs", number(verdict, verdict.max_abs)},
-                     {"max_rel", number(verdict, verdict.max_rel)},
-                     {"message", verdict.message}});
-    const auto figure = [&](double value) {
-      return verdict.compared() ? fmt::format("{:.3g}", value) : std::string();
-    };
-    table.add({verdict.golden, verdict.status, figure(verdict.max_abs), figure(verdict.max_rel),
-               verdict.message});
-  }
-  if (options.prints_text()) print_text("{}", table.str());
+  if (options.prints_text()) print_text("{}", table_of("golden", comparisons).str());
   write_report(options, opencl::select_device(options.device),
-               {{"path", options.model}, {"files", std::move(files)}});
+               {{"path", options.model}, {"files", list_json("golden", comparisons)}});
 
   const auto first = [&](std::initializer_list<std::string> states) {
-    return std::ranges::find_if(verdicts, [&](const Verdict& verdict) {
-      return std::ranges::find(states, verdict.status) != states.end();
+    return std::ranges::find_if(comparisons, [&](const Comparison& comparison) {
+      return std::ranges::find(states, comparison.status) != states.end();
     });
   };
-  if (const auto bad = first({"refused", "error"}); bad != verdicts.end()) {
-    const bool names =
-        bad->status == "refused" || bad->message.find(bad->golden) != std::string::npos;
-    throw Error(names ? bad->message : bad->golden + ": " + bad->message);
+  if (const auto bad = first({"refused", "error"}); bad != comparisons.end()) {
+    const std::string& message = bad->difference.message;
+    const bool names = bad->status == "refused" || message.find(bad->name) != std::string::npos;
+    throw Error(names ? message : bad->name + ": " + message);
   }
-  return first({"fail"}) == verdicts.end() ? kOk : kCheckFailed;
+  return first({"fail"}) == comparisons.end() ? kOk : kCheckFailed;
 }
 
 int run_self_check(const VerifyOptions& options) {
@@ -164,24 +150,17 @@ int run_self_check(const VerifyOptions& options) {
   plain.context = context;
   runtime::Session reference = load_model(options.model, plain);
   const auto checks = self_check(session, reference, tolerance_for(session, options));
-  nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
-  Table table({">tokens", "status", ">largest difference", ">relative", ""});
-  bool agrees = true;
-  for (const auto& [tokens, difference] : checks) {
-    const char* status = difference.agrees ? "pass" : "fail";
-    sequences.push_back({{"tokens", tokens},
-                         {"status", status},
-                         {"max_abs", number_if(true, difference.max_abs)},
-                         {"max_rel", number_if(true, difference.max_rel)},
-                         {"message", difference.message}});
-    table.add({std::to_string(tokens), status, fmt::format("{:.3g}", difference.max_abs),
-               fmt::format("{:.3g}", difference.max_rel), difference.message});
-    agrees = agrees && difference.agrees;
-  }
-  if (options.prints_text()) print_text("{}", table.str());
+  std::vector<Comparison> comparisons;
+  for (const auto& [tokens, difference] : checks)
+    comparisons.push_back(
+        {std::to_string(tokens), difference.agrees ? "pass" : "fail", difference});
+  nlohmann::ordered_json sequences = list_json("tokens", comparisons);
+  for (std::size_t i = 0; i < checks.size(); ++i) sequences[i]["tokens"] = checks[i].tokens;
+  if (options.prints_text()) print_text("{}", table_of(">tokens", comparisons).str());
   const opencl::DeviceInfo& device = session.context().info();
   write_report(options, device, {{"path", options.model}, {"sequences", std::move(sequences)}});
-  if (agrees) return kOk;
+  if (std::ranges::all_of(checks, [](const SelfCheck& check) { return check.difference.agrees; }))
+    return kOk;
   write_error(
       fmt::format("{}: the kernels chosen for '{}' ({}) disagree with the "
                   "reference kernels; find the variant with --disable-kernels (`bertcl "
@@ -191,19 +170,18 @@ int run_self_check(const VerifyOptions& options) {
 }
 
 /// Sums by the first part of the path, and over all: a row for each with its counts.
-Table totals_of(const std::vector<Outcome>& outcomes) {
+Table totals_of(const std::vector<Comparison>& comparisons) {
   const std::vector<std::string> states = {"pass", "reference", "refused", "fail"};
-  std::map<std::string, std::map<std::string, int>> counts;
-  for (const Outcome& outcome : outcomes) {
-    const std::string top = outcome.file.substr(0, outcome.file.find('/'));
-    for (const std::string& name : {top, std::string("total")}) {
-      ++counts[name][outcome.status];
-      ++counts[name]["all"];
+  using Counts = std::map<std::string, int>;
+  std::map<std::string, Counts> folders;
+  Counts total;
+  for (const auto& [name, status, difference] : comparisons)
+    for (Counts* counts : {&folders[name.substr(0, name.find('/'))], &total}) {
+      ++(*counts)[status];
+      ++(*counts)["all"];
     }
-  }
   Table table({"folder", ">pass", ">reference", ">refused", ">fail", ">all", ">runs and agrees"});
-  const auto add = [&](const std::string& name) {
-    auto& count = counts[name];
+  const auto add = [&](const std::string& name, Counts& count) {
     std::vector<std::string> row = {name};
     for (const std::string& state : states) row.push_back(std::to_string(count[state]));
     row.push_back(std::to_string(count["all"]));
@@ -211,10 +189,8 @@ Table totals_of(const std::vector<Outcome>& outcomes) {
         fmt::format("{:.1f} %", 100.0 * (count["pass"] + count["reference"]) / count["all"]));
     table.add(std::move(row));
   };
-  for (const auto& [name, count] : std::map(counts)) {
-    if (name != "total") add(name);
-  }
-  add("total");
+  for (auto& [name, counts] : folders) add(name, counts);
+  add("total", total);
   return table;
 }
 
@@ -226,28 +202,21 @@ int run_verify_folder(const VerifyOptions& options) {
   tolerance.absolute = options.absolute;
   const bool has_table = !options.expected.empty();
   const Expectations expected = has_table ? read_expectations(options.expected) : Expectations{};
-  const std::vector<Outcome> outcomes = verify_folder(options.folder, options, tolerance, expected);
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  const std::vector<Comparison> comparisons =
+      verify_folder(options.folder, options, tolerance, expected);
   Table table({"file", "status", ">relative difference", ""});
-  for (const Outcome& outcome : outcomes) {
-    const bool compared = outcome.status != "refused";
-    files.push_back({{"file", outcome.file},
-                     {"status", outcome.status},
-                     {"max_abs", number_if(compared, outcome.max_abs)},
-                     {"max_rel", number_if(compared, outcome.max_rel)},
-                     {"message", outcome.message}});
-    constexpr std::size_t widest = 160;
-    table.add({outcome.file, outcome.status, compared ? fmt::format("{:.3g}", outcome.max_rel) : "",
-               outcome.message.substr(0, widest)});
-  }
-  if (options.prints_text()) print_text("{}\n{}", table.str(), totals_of(outcomes).str());
+  constexpr std::size_t widest = 160;
+  for (const Comparison& one : comparisons)
+    table.add({one.name, one.status, figure(one, one.difference.max_rel),
+               one.difference.message.substr(0, widest)});
+  if (options.prints_text()) print_text("{}\n{}", table.str(), totals_of(comparisons).str());
   write_report(options, opencl::select_device(options.device),
-               {{"path", options.folder}, {"files", std::move(files)}});
+               {{"path", options.folder}, {"files", list_json("file", comparisons)}});
   const std::vector<std::string> surprises =
-      has_table ? unexpected(outcomes, expected) : std::vector<std::string>{};
+      has_table ? unexpected(comparisons, expected) : std::vector<std::string>{};
   for (const std::string& sentence : surprises) write_error(sentence);
-  const bool failed = std::ranges::any_of(
-      outcomes, [](const Outcome& outcome) { return outcome.status == "fail"; });
+  const bool failed =
+      std::ranges::any_of(comparisons, [](const Comparison& one) { return one.status == "fail"; });
   return (has_table ? surprises.empty() : !failed) ? kOk : kCheckFailed;
 }
 

@@ -44,6 +44,15 @@ struct Difference {
   std::string message;   ///< what disagrees, with the worst place
 };
 
+/// What came of one golden, model or sequence.
+struct Comparison {
+  std::string name;
+  std::string status;  ///< "pass", "fail", or another, with its reason as the message
+  Difference difference;
+
+  bool compared() const { return status != "refused" && status != "error"; }
+};
+
 /// Compares two tensors. Shapes must be equal, and types up to their width. Floats are compared
 /// with the tolerance; NaN equals NaN. 8-bit integers may differ by 1 (ties of requantization);
 /// other integers may not.

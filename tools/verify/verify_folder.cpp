@@ -134,14 +134,14 @@ class Folder {
     options_.context = opencl::Context::create(options.device);
   }
 
-  Outcome verify(const std::string& file, const Expectation& expected) const {
-    Outcome outcome{file, "pass", "", 0.0, 0.0};
+  Comparison verify(const std::string& file, const Expectation& expected) const {
+    Comparison outcome{file, "pass", {}};
     std::optional<runtime::Session> session;
     try {
       session = load_model(folder_ / file, options_);
     } catch (const Error& refusal) {
       outcome.status = "refused";
-      outcome.message = refusal.what();
+      outcome.difference.message = refusal.what();
       return outcome;
     }
     try {
@@ -156,15 +156,11 @@ class Folder {
       Tolerance tolerance = tolerance_;
       if (has_halves(*session)) tolerance.share = std::max(kHalfShare, tolerance.share);
       tolerance.ties = expected.ties;
-      const Difference difference = compare_outputs(session->run(golden.inputs), golden, tolerance);
-      outcome.max_abs = difference.max_abs;
-      outcome.max_rel = difference.max_rel;
-      if (difference.agrees) return outcome;
-      outcome.status = "fail";
-      outcome.message = difference.message;
+      outcome.difference = compare_outputs(session->run(golden.inputs), golden, tolerance);
+      if (!outcome.difference.agrees) outcome.status = "fail";
     } catch (const std::exception& error) {
       outcome.status = "fail";
-      outcome.message = error.what();
+      outcome.difference.message = error.what();
     }
     return outcome;
   }
@@ -225,10 +221,10 @@ Expectations read_expectations(const fs::path& path) {
   return expected;
 }
 
-std::vector<Outcome> verify_folder(const fs::path& folder, const ModelOptions& options,
-                                   const Tolerance& tolerance, const Expectations& expected) {
+std::vector<Comparison> verify_folder(const fs::path& folder, const ModelOptions& options,
+                                      const Tolerance& tolerance, const Expectations& expected) {
   const Folder all(folder, options, tolerance);
-  std::vector<Outcome> outcomes;
+  std::vector<Comparison> outcomes;
   for (const std::string& file : models_below(folder)) {
     const auto entry = expected.find(file);
     outcomes.push_back(all.verify(file, entry == expected.end() ? Expectation{} : entry->second));
@@ -236,23 +232,22 @@ std::vector<Outcome> verify_folder(const fs::path& folder, const ModelOptions& o
   return outcomes;
 }
 
-std::vector<std::string> unexpected(const std::vector<Outcome>& outcomes,
+std::vector<std::string> unexpected(const std::vector<Comparison>& outcomes,
                                     const Expectations& expected) {
   std::vector<std::string> list;
   std::set<std::string> seen;
-  for (const Outcome& outcome : outcomes) {
-    seen.insert(outcome.file);
-    const auto entry = expected.find(outcome.file);
+  for (const auto& [file, status, difference] : outcomes) {
+    seen.insert(file);
+    const auto entry = expected.find(file);
     if (entry == expected.end()) {
-      list.push_back(
-          fmt::format("{}: {}, but not listed in the table", outcome.file, outcome.status));
-    } else if (outcome.status != entry->second.status) {
-      list.push_back(fmt::format("{}: {} instead of {}: {}", outcome.file, outcome.status,
-                                 entry->second.status, outcome.message));
-    } else if (outcome.status == "refused" &&
-               outcome.message.find(entry->second.reason) == std::string::npos) {
-      list.push_back(fmt::format("{}: refused for another reason than '{}': {}", outcome.file,
-                                 entry->second.reason, outcome.message));
+      list.push_back(fmt::format("{}: {}, but not listed in the table", file, status));
+    } else if (status != entry->second.status) {
+      list.push_back(fmt::format("{}: {} instead of {}: {}", file, status, entry->second.status,
+                                 difference.message));
+    } else if (status == "refused" &&
+               difference.message.find(entry->second.reason) == std::string::npos) {
+      list.push_back(fmt::format("{}: refused for another reason than '{}': {}", file,
+                                 entry->second.reason, difference.message));
     }
   }
   for (const auto& [file, entry] : expected) {

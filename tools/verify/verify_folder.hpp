@@ -11,17 +11,6 @@
 
 namespace bertcl::tools {
 
-/// The outcome for one model.
-struct Outcome {
-  std::string file;  ///< path below the folder, with '/'
-  /// pass: agrees with the stored outputs. reference: nothing usable is stored; agrees with the
-  /// operators' plain definitions on the host for made-up inputs. refused: not compiled, `message`
-  /// says why. fail: another result, or an error while running.
-  std::string status;
-  std::string message;
-  double max_abs = 0.0, max_rel = 0.0;
-};
-
 /// The table entry for one model.
 struct Expectation {
   std::string status;
@@ -36,12 +25,19 @@ Expectations read_expectations(const std::filesystem::path& path);
 
 /// Compiles and runs every .onnx below `folder`, in the order of their paths. The golden of
 /// A/b.onnx is goldens/A~b.npz or A/b.npz; where `expected` says reference, it is left aside.
-std::vector<Outcome> verify_folder(const std::filesystem::path& folder, const ModelOptions& options,
-                                   const Tolerance& tolerance, const Expectations& expected);
+/// The status of each, by its path below the folder, with '/':
+///   pass       agrees with the stored outputs
+///   reference  nothing usable is stored; agrees with the operators' plain definitions on the host
+///              for made-up inputs
+///   refused    not compiled, the message says why
+///   fail       another result, or an error while running
+std::vector<Comparison> verify_folder(const std::filesystem::path& folder,
+                                      const ModelOptions& options, const Tolerance& tolerance,
+                                      const Expectations& expected);
 
 /// Where the outcomes differ from the table, one sentence each; files that are missing on either
 /// side are named too.
-std::vector<std::string> unexpected(const std::vector<Outcome>& outcomes,
+std::vector<std::string> unexpected(const std::vector<Comparison>& outcomes,
                                     const Expectations& expected);
 
 }  // namespace bertcl::tools
