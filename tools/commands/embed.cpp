@@ -80,9 +80,7 @@ int run_embed(const EmbedOptions& options) {
     }
   });
   const double seconds = clock.seconds();
-  if (embedder.truncated() > 0)
-    warn("truncated {} of {} texts to {} tokens", embedder.truncated(), texts.size(),
-         embedder.max_length());
+  warn_of_truncation(embedder.truncated(), texts.size(), "texts", embedder.max_length());
   if (!lines)
     write_array(
         options.output, "embeddings",

@@ -112,9 +112,7 @@ int run_rerank(const RerankOptions& options) {
                        [&](std::size_t done, double) { progress.update(done, passages.size()); });
   });
   const double seconds = clock.seconds();
-  if (rankings.truncated > 0)
-    warn("truncated {} of {} pairs to {} tokens", rankings.truncated, passages.size(),
-         rank.max_length);
+  warn_of_truncation(rankings.truncated, passages.size(), "pairs", rank.max_length);
   if (options.prints_text()) print_rankings(rankings, passages, rank.sigmoid);
   write_report(options, session.context().info(),
                {{"path", options.model},

@@ -224,8 +224,7 @@ int run_texts(const RunOptions& options) {
     }
     if (!lines) std::move(outputs.begin(), outputs.end(), std::back_inserter(kept));
   }
-  if (truncated > 0)
-    warn("truncated {} of {} texts to {} tokens", truncated, texts.size(), runner.max_length());
+  warn_of_truncation(truncated, texts.size(), "texts", runner.max_length());
   nlohmann::ordered_json outputs = nlohmann::ordered_json::array();
   npz::Arrays arrays;
   for (const plan::Port& port : session.outputs()) {

@@ -155,13 +155,6 @@ std::vector<tasks::RankedPassage> ranked_by(const std::vector<float>& similariti
   return ranked;
 }
 
-void warn_of_truncation(const Embedder& embedder, std::size_t texts, bool of_query) {
-  const std::size_t of_texts = embedder.truncated() - (of_query ? 1 : 0);
-  if (of_query) warn("truncated the query to {} tokens", embedder.max_length());
-  if (of_texts > 0)
-    warn("truncated {} of {} texts to {} tokens", of_texts, texts, embedder.max_length());
-}
-
 int run_similarity(const SimilarityOptions& options) {
   const auto device = opencl::ContextFuture::open(options.device);
   const auto [files, tokenizer, texts] = read_embedding_inputs(
@@ -200,7 +193,9 @@ int run_similarity(const SimilarityOptions& options) {
   }
   const double seconds = clock.seconds();
 
-  warn_of_truncation(embedder, texts.size(), truncated_query);
+  if (truncated_query) warn("truncated the query to {} tokens", embedder.max_length());
+  warn_of_truncation(embedder.truncated() - (truncated_query ? 1 : 0), texts.size(), "texts",
+                     embedder.max_length());
   if (options.prints_text())
     options.query ? print_ranked(ranked, texts) : print_pairs(pairs, texts);
   if (!options.output.empty()) {

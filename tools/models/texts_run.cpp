@@ -57,8 +57,7 @@ void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks:
         [&](std::size_t done, double) { progress.update(done, texts().size()); });
   });
   seconds_ = clock.seconds();
-  if (truncated_ > 0)
-    warn("truncated {} of {} texts to {} tokens", truncated_, texts().size(), max_length);
+  warn_of_truncation(truncated_, texts().size(), "texts", max_length);
 }
 
 void TextsRun::report(nlohmann::ordered_json more, nlohmann::ordered_json results) const {

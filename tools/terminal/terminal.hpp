@@ -43,4 +43,10 @@ void warn(fmt::format_string<T...> format, T&&... values) {
   write_error(fmt::format(format, std::forward<T>(values)...));
 }
 
+/// Warns of texts that lost tokens, if there are any.
+inline void warn_of_truncation(std::size_t cut, std::size_t all, std::string_view unit,
+                               int length) {
+  if (cut > 0) warn("truncated {} of {} {} to {} tokens", cut, all, unit, length);
+}
+
 }  // namespace bertcl::tools
