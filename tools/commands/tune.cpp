@@ -84,21 +84,25 @@ std::string chosen_text(const std::vector<plan::TunedRows>& by_rows) {
   return text;
 }
 
-int run_tune(const TuneOptions& options) {
-  const std::shared_ptr<opencl::Context> opened = opencl::Context::create(options.device);
+using Clock = std::chrono::steady_clock;
+
+TuneSettings settings_of(const TuneOptions& options,
+                         const std::shared_ptr<opencl::Context>& context, Clock::time_point start) {
   TuneSettings settings;
-  settings.rows = options.rows.empty() ? default_rows(opened->info()) : options.rows;
+  settings.rows = options.rows.empty() ? default_rows(context->info()) : options.rows;
   std::ranges::sort(settings.rows);
   settings.rows.erase(std::unique(settings.rows.begin(), settings.rows.end()), settings.rows.end());
   settings.session = to_session_options(options);
-  settings.session.context = opened;
+  settings.session.context = context;
   settings.session.tuning = std::make_shared<const plan::Tuning>();
-  const auto start = std::chrono::steady_clock::now();
   settings.deadline = start + std::chrono::milliseconds(
                                   static_cast<std::int64_t>(1e3 * std::min(options.seconds, 1e9)));
+  return settings;
+}
 
-  opencl::Context& context = *opened;
-  const std::filesystem::path file = plan::tuning_file(context);
+/// The file for the result. Throws Error, before any work, if it cannot be written.
+std::filesystem::path open_tuning_file(const opencl::Context& context) {
+  std::filesystem::path file = plan::tuning_file(context);
   if (file.empty())
     throw Error(
         "cannot store the result: BERTCL_TUNING or BERTCL_CACHE is off, or HOME is not set; "
@@ -110,79 +114,115 @@ int run_tune(const TuneOptions& options) {
   std::string note;
   plan::stored_tuning(context, note);
   if (!note.empty() && std::filesystem::exists(file, ignored)) write_error(note);
+  return file;
+}
 
-  std::vector<TunedStep> gemms;
-  {
-    const runtime::Session session = load_model(options.model, settings.session);
-    if (!meets_requirement(session, options)) return kCheckFailed;
-    gemms = gemms_of(session.plan(), options.precision == "fp16");
-  }
-  check_memory(gemms, settings.rows.back(), context.info());
-  ordered_json rows = ordered_json::array();
-  Table table({"op", "type", ">k", ">n", "default", ">us", "fastest", ">us", ">gain"});
-  bool complete = true;
-  std::size_t wrong = 0;
-  std::vector<std::pair<TunedStep, std::optional<plan::TunedGemm>>> found;
+struct MeasuredStep {
+  TunedStep step;
+  TuneResult result;
+};
+
+/// In order, up to the first that the time limit ends.
+std::vector<MeasuredStep> tune_all(const std::vector<TunedStep>& gemms,
+                                   const TuneSettings& settings) {
+  std::vector<MeasuredStep> tuned;
   for (const TunedStep& step : gemms) {
-    if (!complete) break;
-    const TuneResult result = tune_gemm(step, settings);
-    complete = result.complete;
-    ordered_json variants = ordered_json::array();
-    for (const Measured& m : result.variants) {
-      variants.push_back(measured_json(m));
-      wrong += m.wrong.empty() ? 0 : 1;
+    tuned.push_back({step, tune_gemm(step, settings)});
+    const TuneResult& result = tuned.back().result;
+    for (const Measured& m : result.variants)
       if (!m.wrong.empty())
         warn("{} for {} {}x{} is wrong and was skipped: {}", m.variant, step.op, step.gemm.k,
              step.gemm.n, m.wrong);
-    }
+    if (!result.complete) break;
+  }
+  return tuned;
+}
+
+void store_tuning(const std::filesystem::path& file, const opencl::Context& context,
+                  const std::vector<MeasuredStep>& tuned) {
+  // Read now: another process may have stored its choices meanwhile.
+  std::string ignored;
+  plan::Tuning tuning = plan::stored_tuning(context, ignored);
+  for (const auto& [step, result] : tuned) {
     // What was measured in part says nothing; what is known from before stays then.
-    if (result.complete) found.emplace_back(step, result.chosen);
+    if (!result.complete) continue;
+    tuning.erase(step.op, step.type, step.gemm.n, step.gemm.k);
+    if (result.chosen) tuning.put(*result.chosen);
+  }
+  tuning.device = context.info().name;
+  tuning.driver = context.info().driver;
+  tuning.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  plan::write_tuning(file, tuning);
+}
+
+Table tuning_table(const std::vector<MeasuredStep>& tuned) {
+  Table table({"op", "type", ">k", ">n", "default", ">us", "fastest", ">us", ">gain"});
+  for (const auto& [step, result] : tuned) {
     std::vector<double> us;
-    ordered_json chosen = ordered_json::array();
     if (result.chosen)
-      for (const plan::TunedRows& row : result.chosen->by_rows) {
-        us.push_back(row.us);
-        chosen.push_back({{"rows", row.rows},
-                          {"variant", row.variant},
-                          {"us", row.us},
-                          {"default_us", row.default_us}});
-      }
+      for (const plan::TunedRows& row : result.chosen->by_rows) us.push_back(row.us);
     table.add({step.op, step.type, std::to_string(step.gemm.k), std::to_string(step.gemm.n),
                result.standard.variant, times_text(result.standard.us),
                result.chosen     ? chosen_text(result.chosen->by_rows)
                : result.complete ? "the default"
                                  : "no time",
                times_text(us), result.chosen ? fmt::format("{:.2f}", result.chosen->gain()) : ""});
-    rows.push_back({{"op", step.op},
-                    {"type", step.type},
-                    {"n", step.gemm.n},
-                    {"k", step.gemm.k},
-                    {"default", measured_json(result.standard)},
-                    {"variants", std::move(variants)},
-                    {"chosen", std::move(chosen)},
-                    {"gain", result.chosen ? result.chosen->gain() : 1.0},
-                    {"complete", result.complete}});
   }
-  // Read now: another process may have stored its choices meanwhile.
-  plan::Tuning tuning = plan::stored_tuning(context, note);
-  for (const auto& [step, chosen] : found) {
-    tuning.erase(step.op, step.type, step.gemm.n, step.gemm.k);
-    if (chosen) tuning.put(*chosen);
-  }
-  tuning.device = context.info().name;
-  tuning.driver = context.info().driver;
-  tuning.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  plan::write_tuning(file, tuning);
+  return table;
+}
 
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+ordered_json to_json(const MeasuredStep& tuned) {
+  const auto& [step, result] = tuned;
+  ordered_json variants = ordered_json::array(), chosen = ordered_json::array();
+  for (const Measured& m : result.variants) variants.push_back(measured_json(m));
+  if (result.chosen)
+    for (const plan::TunedRows& row : result.chosen->by_rows)
+      chosen.push_back({{"rows", row.rows},
+                        {"variant", row.variant},
+                        {"us", row.us},
+                        {"default_us", row.default_us}});
+  return {{"op", step.op},
+          {"type", step.type},
+          {"n", step.gemm.n},
+          {"k", step.gemm.k},
+          {"default", measured_json(result.standard)},
+          {"variants", std::move(variants)},
+          {"chosen", std::move(chosen)},
+          {"gain", result.chosen ? result.chosen->gain() : 1.0},
+          {"complete", result.complete}};
+}
+
+int run_tune(const TuneOptions& options) {
+  const std::shared_ptr<opencl::Context> context = opencl::Context::create(options.device);
+  const Clock::time_point start = Clock::now();
+  const TuneSettings settings = settings_of(options, context, start);
+  const std::filesystem::path file = open_tuning_file(*context);
+  std::vector<TunedStep> gemms;
+  {
+    const runtime::Session session = load_model(options.model, settings.session);
+    if (!meets_requirement(session, options)) return kCheckFailed;
+    gemms = gemms_of(session.plan(), options.precision == "fp16");
+  }
+  check_memory(gemms, settings.rows.back(), context->info());
+  const std::vector<MeasuredStep> tuned = tune_all(gemms, settings);
+  store_tuning(file, *context, tuned);
+
+  const bool complete = tuned.empty() || tuned.back().result.complete;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (options.prints_text()) {
-    print_text("{} GEMMs on {}; us of {} rows\n\n{}\n", gemms.size(), tuning.device,
-               fmt::join(settings.rows, " / "), table.str());
+    print_text("{} GEMMs on {}; us of {} rows\n\n{}\n", gemms.size(), context->info().name,
+               fmt::join(settings.rows, " / "), tuning_table(tuned).str());
     print_text("{} in {}{}\n", file.string(), duration_text(seconds),
                complete ? "" : "; stopped at the time limit (raise --seconds)");
   }
-  write_report(options, context.info(),
+  std::ptrdiff_t wrong = 0;
+  ordered_json rows = ordered_json::array();
+  for (const MeasuredStep& gemm : tuned) {
+    wrong += std::ranges::count_if(gemm.result.variants,
+                                   [](const Measured& m) { return !m.wrong.empty(); });
+    rows.push_back(to_json(gemm));
+  }
+  write_report(options, context->info(),
                {{"path", options.model},
                 {"file", file.string()},
                 {"rows", settings.rows},
