@@ -17,6 +17,7 @@ using enum DeviceKind;
 
 constexpr std::size_t KB = 1024;
 
+const Needs nothing;
 const Needs cpu_only{.kind = cpu};
 const Needs avx2{.kind = cpu, .one_of = {&Capabilities::avx2}};
 const Needs avx512{.kind = cpu, .one_of = {&Capabilities::avx512}};
@@ -47,81 +48,6 @@ const Needs large_groups{.group_items = 256, .local_bytes = 32 * KB};
 const Needs subgroups{
     .one_of = {&Capabilities::subgroups}, .group_items = 256, .local_bytes = 17 * KB};
 
-/// A variant whose work-items make a tile each.
-GemmVariant of_items(std::string name, std::string program, std::int32_t tile_rows,
-                     std::int32_t panel, std::int32_t k_group, Needs needs) {
-  return {.name = std::move(name),
-          .program = std::move(program),
-          .tile_rows = tile_rows,
-          .panel = panel,
-          .k_group = k_group,
-          .needs = std::move(needs)};
-}
-
-/// A variant of work-groups of 256 that make tiles of 128 x 128.
-GemmVariant of_groups(std::string name, std::string program, std::int32_t k_group, Needs needs,
-                      Unit unit) {
-  GemmVariant variant =
-      of_items(std::move(name), std::move(program), 128, 64, k_group, std::move(needs));
-  variant.items = 256, variant.tile_columns = 128, variant.unit = unit;
-  return variant;
-}
-
-/// A variant whose work-items make tiles of so many panels.
-GemmVariant of_tiles_side_by_side(GemmVariant variant, std::int32_t panels) {
-  variant.tile_columns = panels * variant.panel;
-  return variant;
-}
-
-GemmVariant with_quads_in_order(GemmVariant variant, std::int32_t block) {
-  variant.order_block = block;
-  return variant;
-}
-
-GemmVariant with_small_m(GemmVariant variant, std::string program) {
-  variant.small_m_program = std::move(program);
-  return variant;
-}
-
-GemmVariant of_lanes(GemmVariant variant, int lanes) {
-  variant.defines["LANES"] = lanes;
-  variant.takes_prefetch = true;
-  return with_small_m(std::move(variant), "gemm_f32_x86_small_m");
-}
-
-GemmVariant with_tile_sizes(GemmVariant variant) {
-  variant.smaller_tiles = {{64, 128}, {64, 64}, {32, 64}};
-  return variant;
-}
-
-GemmVariant with_small_groups(GemmVariant variant, std::int32_t small_tile_sums) {
-  variant.small_tile_sums = small_tile_sums;
-  return variant;
-}
-
-GemmVariant with_tuned_options(GemmVariant variant, std::vector<TileOptions> options) {
-  variant.tuned_options = std::move(options);
-  return variant;
-}
-
-/// A work-group of two warpgroups, with tiles of 128 x 256 and smaller ones.
-GemmVariant of_warpgroups(GemmVariant variant) {
-  variant.tile_columns = 256;
-  variant.smaller_tiles = {{128, 128}, {64, 128}, {64, 64}};
-  return variant;
-}
-
-GemmVariant with_known_epilogue(GemmVariant variant) {
-  variant.takes_epilogue = true;
-  return variant;
-}
-
-GemmVariant reference(std::string program) {
-  GemmVariant variant = of_items("ref", std::move(program), 1, 1, 1, {});
-  variant.is_reference = true;
-  return variant;
-}
-
 // No registers are spilled in any (tests/layout/check_gpu_kernels).
 const std::vector<TileOptions> wgmma_options{{{128, 128}, {{"CELLS_K", 4}}},
                                              {{64, 256}, {}},
@@ -136,66 +62,112 @@ const std::vector<TileOptions> mma_options{{{128, 256}, {}},
                                            {{64, 64}, {{"CELLS_K", 4}}},
                                            {{64, 64}, {{"SUBS_N", 2}}}};
 
+const std::vector<std::array<std::int32_t, 2>> wgmma_tiles{{128, 128}, {64, 128}, {64, 64}};
+const std::vector<std::array<std::int32_t, 2>> group_tiles{{64, 128}, {64, 64}, {32, 64}};
+
 // clang-format off
 const std::vector<GemmVariant> s8{
-    with_tuned_options(with_known_epilogue(of_warpgroups(of_groups("wgmma", "gemm_s8_wgmma", 16, wgmma, Unit::wgmma))), wgmma_options),
-    with_tuned_options(with_known_epilogue(with_tile_sizes(of_groups("mma", "gemm_s8_mma", 16, mma, Unit::matrix))), mma_options),
-    with_small_groups(with_known_epilogue(with_tile_sizes(of_groups("dpas", "gemm_s8_matrix", 4, dpas, Unit::matrix))), 32),
-    with_known_epilogue(with_tile_sizes(of_groups("mfma", "gemm_s8_matrix", 4, mfma, Unit::matrix))),
-    with_known_epilogue(with_tile_sizes(of_groups("wmma", "gemm_s8_matrix", 4, wmma, Unit::matrix))),
-    // name, program, tile_rows, panel, k_group
-    with_small_m(of_items("x86_vnni", "gemm_s8_x86_vnni", 8, 48, 4, avx512_vnni), "gemm_s8_x86_vnni_small_m"),
-    of_items("x86_avx_vnni", "gemm_s8_x86_avx_vnni", 6, 16, 4, avx_vnni),
-    with_quads_in_order(of_tiles_side_by_side(of_items("x86_avx2", "gemm_s8_x86_avx2", 6, 16, 4, avx2), 4), 768),
-    of_items("arm_sdot", "gemm_s8_arm_sdot", 6, 16, 4, arm_sdot),
-    of_items("portable", "gemm_s8_portable", 6, 64, 1, cpu_only),
-    with_known_epilogue(with_tile_sizes(of_groups("dot4", "gemm_s8_dot4", 4, groups, Unit::dot4))),
-    reference("gemm_s8_ref")};
+    {.name = "wgmma", .program = "gemm_s8_wgmma", .tile_rows = 128, .panel = 64, .k_group = 16,
+     .needs = wgmma, .items = 256, .tile_columns = 256, .unit = Unit::wgmma,
+     .takes_epilogue = true, .smaller_tiles = wgmma_tiles, .tuned_options = wgmma_options},
+    {.name = "mma", .program = "gemm_s8_mma", .tile_rows = 128, .panel = 64, .k_group = 16,
+     .needs = mma, .items = 256, .tile_columns = 128, .unit = Unit::matrix,
+     .takes_epilogue = true, .smaller_tiles = group_tiles, .tuned_options = mma_options},
+    {.name = "dpas", .program = "gemm_s8_matrix", .tile_rows = 128, .panel = 64, .k_group = 4,
+     .needs = dpas, .items = 256, .small_tile_sums = 32, .tile_columns = 128, .unit = Unit::matrix,
+     .takes_epilogue = true, .smaller_tiles = group_tiles},
+    {.name = "mfma", .program = "gemm_s8_matrix", .tile_rows = 128, .panel = 64, .k_group = 4,
+     .needs = mfma, .items = 256, .tile_columns = 128, .unit = Unit::matrix,
+     .takes_epilogue = true, .smaller_tiles = group_tiles},
+    {.name = "wmma", .program = "gemm_s8_matrix", .tile_rows = 128, .panel = 64, .k_group = 4,
+     .needs = wmma, .items = 256, .tile_columns = 128, .unit = Unit::matrix,
+     .takes_epilogue = true, .smaller_tiles = group_tiles},
+    {.name = "x86_vnni", .program = "gemm_s8_x86_vnni", .tile_rows = 8, .panel = 48, .k_group = 4,
+     .needs = avx512_vnni, .small_m_program = "gemm_s8_x86_vnni_small_m"},
+    {.name = "x86_avx_vnni", .program = "gemm_s8_x86_avx_vnni", .tile_rows = 6, .panel = 16,
+     .k_group = 4, .needs = avx_vnni},
+    {.name = "x86_avx2", .program = "gemm_s8_x86_avx2", .tile_rows = 6, .panel = 16, .k_group = 4,
+     .needs = avx2, .tile_columns = 64, .order_block = 768},
+    {.name = "arm_sdot", .program = "gemm_s8_arm_sdot", .tile_rows = 6, .panel = 16, .k_group = 4,
+     .needs = arm_sdot},
+    {.name = "portable", .program = "gemm_s8_portable", .tile_rows = 6, .panel = 64,
+     .needs = cpu_only},
+    {.name = "dot4", .program = "gemm_s8_dot4", .tile_rows = 128, .panel = 64, .k_group = 4,
+     .needs = groups, .items = 256, .tile_columns = 128, .unit = Unit::dot4,
+     .takes_epilogue = true, .smaller_tiles = group_tiles},
+    {.name = "ref", .program = "gemm_s8_ref", .needs = nothing, .is_reference = true}};
 
 const std::vector<GemmVariant> f32{
-    of_lanes(of_items("x86_avx512", "gemm_f32_x86", 8, 48, 1, avx512), 16),
-    of_lanes(of_items("x86_avx2", "gemm_f32_x86", 6, 16, 1, avx2), 8),
-    with_tile_sizes(of_groups("group", "gemm_f32_group", 1, gpu_groups, Unit::none)),
-    of_items("portable", "gemm_f32_portable", 6, 16, 1, {}),
-    reference("gemm_f32_ref")};
+    {.name = "x86_avx512", .program = "gemm_f32_x86", .tile_rows = 8, .panel = 48,
+     .needs = avx512, .defines = {{"LANES", 16}}, .takes_prefetch = true,
+     .small_m_program = "gemm_f32_x86_small_m"},
+    {.name = "x86_avx2", .program = "gemm_f32_x86", .tile_rows = 6, .panel = 16,
+     .needs = avx2, .defines = {{"LANES", 8}}, .takes_prefetch = true,
+     .small_m_program = "gemm_f32_x86_small_m"},
+    {.name = "group", .program = "gemm_f32_group", .tile_rows = 128, .panel = 64,
+     .needs = gpu_groups, .items = 256, .tile_columns = 128, .smaller_tiles = group_tiles},
+    {.name = "portable", .program = "gemm_f32_portable", .tile_rows = 6, .panel = 16,
+     .needs = nothing},
+    {.name = "ref", .program = "gemm_f32_ref", .needs = nothing, .is_reference = true}};
 
-const GemmVariant clblast = of_items("clblast", "", 1, 1, 1, {});
-const GemmVariant f16 = of_groups("matrix_f16", "gemm_f16_matrix", 2, matrix_f16, Unit::matrix);
-const GemmVariant bf16 = of_items("x86_bf16", "gemm_bf16_x86", 8, 48, 2, avx512_bf16);
+const GemmVariant clblast{.name = "clblast", .program = "", .needs = nothing};
+const GemmVariant f16{
+    .name = "matrix_f16", .program = "gemm_f16_matrix", .tile_rows = 128, .panel = 64, .k_group = 2,
+    .needs = matrix_f16, .items = 256, .tile_columns = 128, .unit = Unit::matrix};
+const GemmVariant bf16{
+    .name = "x86_bf16", .program = "gemm_bf16_x86", .tile_rows = 8, .panel = 48, .k_group = 2,
+    .needs = avx512_bf16};
 
 const std::vector<AttentionVariant> attention_s8{
-    {"x86_vnni", "attention_s8_x86_vnni", avx512_vnni, true, false, Unit::none, 256},
-    {"x86_avx2", "attention_s8_x86_avx2", avx2, true, false, Unit::none, 256},
-    {"portable", "attention_s8_portable", cpu_only, true},
-    {"mma", "attention_s8_mma", mma_attention, false, true, Unit::matrix, 256},
-    {"dot4", "attention_s8_dot4", large_groups, false, true, Unit::none, 256},
-    {"ref", "attention_s8_ref", {}, false, false, Unit::none, 256}};
+    {.name = "x86_vnni", .program = "attention_s8_x86_vnni", .needs = avx512_vnni,
+     .takes_blocks = true, .biased_columns = 256},
+    {.name = "x86_avx2", .program = "attention_s8_x86_avx2", .needs = avx2,
+     .takes_blocks = true, .biased_columns = 256},
+    {.name = "portable", .program = "attention_s8_portable", .needs = cpu_only,
+     .takes_blocks = true},
+    {.name = "mma", .program = "attention_s8_mma", .needs = mma_attention,
+     .groups = true, .unit = Unit::matrix, .biased_columns = 256},
+    {.name = "dot4", .program = "attention_s8_dot4", .needs = large_groups,
+     .groups = true, .biased_columns = 256},
+    {.name = "ref", .program = "attention_s8_ref", .biased_columns = 256}};
 
 const std::vector<AttentionVariant> attention_f32{
-    {"x86", "attention_f32_x86", cpu_only, true, false, Unit::none, 256},
-    {"group", "attention_f32_group", large_groups, false, true, Unit::none, 256},
-    {"ref", "attention_f32_ref", {}, false, false, Unit::none, 256}};
+    {.name = "x86", .program = "attention_f32_x86", .needs = cpu_only,
+     .takes_blocks = true, .biased_columns = 256},
+    {.name = "group", .program = "attention_f32_group", .needs = large_groups,
+     .groups = true, .biased_columns = 256},
+    {.name = "ref", .program = "attention_f32_ref", .biased_columns = 256}};
 
-const AttentionVariant attention_f16{"mma_f16", "attention_f16_mma", mma_attention_f16, false, true, Unit::matrix, 128};
-const AttentionVariant attention_bf16{"x86_bf16", "attention_bf16_x86", avx512_bf16, true};
+const AttentionVariant attention_f16{
+    .name = "mma_f16", .program = "attention_f16_mma", .needs = mma_attention_f16,
+    .groups = true, .unit = Unit::matrix, .biased_columns = 128};
+const AttentionVariant attention_bf16{
+    .name = "x86_bf16", .program = "attention_bf16_x86", .needs = avx512_bf16,
+    .takes_blocks = true};
 
 const std::vector<PositionScoresVariant> position_scores{
-    {.name = "x86_vnni", .program = "position_scores_s8_x86_vnni", .needs = avx512_vnni, .takes_blocks = true, .most_positions = 4096, .takes_bytes = true},
-    {"x86", "position_scores_f32_x86", cpu_only, true, 4096},
+    {.name = "x86_vnni", .program = "position_scores_s8_x86_vnni", .needs = avx512_vnni,
+     .takes_blocks = true, .most_positions = 4096, .takes_bytes = true},
+    {.name = "x86", .program = "position_scores_f32_x86", .needs = cpu_only,
+     .takes_blocks = true, .most_positions = 4096},
     {.name = "group", .program = "position_scores_f32_group", .needs = gpu_groups, .tile = 64},
-    {"ref", "position_scores_f32_ref"}};
+    {.name = "ref", .program = "position_scores_f32_ref"}};
 
 // On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
 const std::vector<RowVariant> row_kernels{
-    {"rows", cpu_only},
-    {"subgroup", subgroups, true, true},
-    {"group", groups, true},
-    {"rows"}};
-const std::vector<DividedVariant> rotary{{"columns", "rotary_columns", {.kind = gpu}, true}, {"rows", "rotary"}};
+    {.name = "rows", .needs = cpu_only},
+    {.name = "subgroup", .needs = subgroups, .groups = true, .subgroups = true},
+    {.name = "group", .needs = groups, .groups = true},
+    {.name = "rows"}};
+const std::vector<DividedVariant> rotary{
+    {.name = "columns", .program = "rotary_columns", .needs = {.kind = gpu}, .divides = true},
+    {.name = "rows", .program = "rotary"}};
 const std::vector<DividedVariant> dynamic_quantize{
-    {"group", "dynamic_quantize_group", gpu_groups, true},
-    {"elements", "dynamic_quantize"}};
-const std::vector<MatMulVariant> matmul{{"group", gpu_groups, true}, {"batched"}};
+    {.name = "group", .program = "dynamic_quantize_group", .needs = gpu_groups, .divides = true},
+    {.name = "elements", .program = "dynamic_quantize"}};
+const std::vector<MatMulVariant> matmul{
+    {.name = "group", .needs = gpu_groups, .groups = true},
+    {.name = "batched"}};
 // clang-format on
 
 /// Tiles of other sizes are an option of the kernels of work-groups.
