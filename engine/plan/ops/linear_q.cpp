@@ -94,12 +94,12 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   // Scale and zero point of x may be measured by an earlier step; they are read on the device then.
   const ir::Value* x_scale = node.inputs[o::x_scale];
   const ir::Value* x_zero = node.input(o::x_zero_point);
-  const ir::Value* measured_scale = x_scale->is_constant() ? nullptr : x_scale;
-  const ir::Value* row_scale = nullptr;
-  if (measured_scale && element_count(measured_scale->type.shape) != ir::Dim(1))
-    std::swap(measured_scale, row_scale);
+  const bool is_static = x_scale->is_constant(),
+             is_one = element_count(x_scale->type.shape) == ir::Dim(1);
+  const ir::Value* measured_scale = is_static || !is_one ? nullptr : x_scale;
+  const ir::Value* row_scale = is_static || is_one ? nullptr : x_scale;
   const ir::Value* measured_zero = !x_zero || x_zero->is_constant() ? nullptr : x_zero;
-  const float static_scale = x_scale->is_constant() ? scalar_or(x_scale, 1) : 1;
+  const float static_scale = is_static ? scalar_or(x_scale, 1) : 1;
   const std::int32_t static_zero = measured_zero ? 0 : zero_point_or_0(x_zero);
   std::vector<float> scale = per_column(node.inputs[o::w_scale], n, 1);
   for (float& s : scale) s *= static_scale;
