@@ -159,21 +159,12 @@ void check_exact_sums(const std::string& who, std::int64_t k, bool weights_have_
         fmt::format("{}: it sums {} products, an int32 holds the sum of up to {}", who, k, most));
 }
 
-void set_variants(Step& step, const GemmS8& gemm, std::int32_t activation, std::int32_t out_type,
-                  const ir::Dim& rows, const MakeKernel& make_kernel) {
-  const auto kernel_of = [&](const GemmVariant& v) {
-    opencl::Defines defines = v.defines;
-    if (v.takes_epilogue) defines["ACTIVATION"] = activation, defines["OUT_TYPE"] = out_type;
-    return make_kernel(v.program, "gemm_s8", defines);
-  };
+void set_alternatives(Step& step, const GemmChoice& gemm, const ir::Dim& rows,
+                      const std::function<opencl::Kernel(const GemmVariant&)>& kernel_of) {
   const auto local_of = [](const GemmVariant& v) {
     return std::array<std::size_t, 3>{static_cast<std::size_t>(v.items), 1, 1};
   };
   const std::int64_t n = gemm.tunable.n;
-  step.variant = gemm.variant.name;
-  step.kernel = kernel_of(gemm.variant);
-  kernels::check_kernel(step.kernel.name(), kernels::parameters_of<kernels::GemmS8>.data());
-  step.global = grid_of(gemm.variant, rows, n);
   step.local = local_of(gemm.variant);
   for (const auto& [up_to_rows, variant] : gemm.for_rows)
     step.alternatives.push_back({up_to_rows, variant.name, kernel_of(variant),
@@ -181,6 +172,20 @@ void set_variants(Step& step, const GemmS8& gemm, std::int32_t activation, std::
   step.tunable = gemm.tunable;
   step.why_not_faster = gemm.why_not_faster;
   count_operations(step, rows, n, gemm.tunable.k);
+}
+
+void set_variants(Step& step, const GemmS8& gemm, std::int32_t activation, std::int32_t out_type,
+                  const ir::Dim& rows, const MakeKernel& make_kernel) {
+  const auto kernel_of = [&](const GemmVariant& v) {
+    opencl::Defines defines = v.defines;
+    if (v.takes_epilogue) defines["ACTIVATION"] = activation, defines["OUT_TYPE"] = out_type;
+    return make_kernel(v.program, "gemm_s8", defines);
+  };
+  step.variant = gemm.variant.name;
+  step.kernel = kernel_of(gemm.variant);
+  kernels::check_kernel(step.kernel.name(), kernels::parameters_of<kernels::GemmS8>.data());
+  step.global = grid_of(gemm.variant, rows, gemm.tunable.n);
+  set_alternatives(step, gemm, rows, kernel_of);
 }
 
 PrepackedS8 allocate_prepacked(opencl::Context& context, const GemmS8& gemm) {

@@ -16,7 +16,7 @@
 namespace bertcl::plan {
 
 /// The variants of a GEMM [k, n], which all read the same prepacked weights.
-struct GemmS8 {
+struct GemmChoice {
   struct ForRows {
     std::int64_t up_to_rows;  // as Alternative::up_to_rows
     kernels::GemmVariant variant;
@@ -25,6 +25,9 @@ struct GemmS8 {
   std::vector<ForRows> for_rows;
   TunableGemm tunable;
   std::string why_not_faster;
+};
+
+struct GemmS8 : GemmChoice {
   GemmParts parts = {};                    // of K, for small M
   kernels::GemmVariant part_variant = {};  // that makes them, by tiles of kPartRows x kPartColumns
 };
@@ -39,6 +42,10 @@ void check_exact_sums(const std::string& who, std::int64_t k, bool weights_have_
 /// Makes a kernel of a program, which need not be built.
 using MakeKernel = std::function<opencl::Kernel(const std::string& program, const char* kernel,
                                                 const opencl::Defines& defines)>;
+
+/// Gives a step of the first variant the others, and what a report tells of them all.
+void set_alternatives(Step& step, const GemmChoice& gemm, const ir::Dim& rows,
+                      const std::function<opencl::Kernel(const kernels::GemmVariant&)>& kernel_of);
 
 /// Gives a step, whose arguments are those of kernels::GemmS8, its kernels and grids for every
 /// number of rows, and what a report tells of them. `activation` and `out_type` are codes of

@@ -7,6 +7,7 @@
 #include "kernels/contracts/prepack.hpp"
 #include "opencl/capabilities.hpp"
 #include "ops/operands.hpp"
+#include "plan/gemm_s8.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/precision.hpp"
@@ -39,21 +40,14 @@ kernels::Refusal why_not_float(Builder& b, const ir::Node& node, const GemmVaria
   return why_not(b, variant.needs);
 }
 
-void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
-  namespace o = ops::operands::linear;
-  const ir::Value* w = node.inputs[o::w];
-  if (!w->is_constant())
-    fail(node, "its weight is still quantized; float GEMMs need the pass fold_dequantize");
-  const bool bf16 = precision_of(node) == "bf16";
-  const int half = precision_of(node) == "fp16";
+GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::int64_t k) {
   const std::vector<GemmVariant> variants = float_variants_of(b, node);
   const auto refusal = [&](const GemmVariant& variant) { return why_not_float(b, node, variant); };
   const auto choice = choose(b, node, variants, refusal);
-  const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
+  const std::string precision = precision_of(node);
   // Which library and which precision multiplies may have been asked for; tuning has the rest.
-  const bool is_free = b.options().gemm == "auto" && !bf16;
   std::vector<GemmVariant> supported;
-  if (is_free) {
+  if (b.options().gemm == "auto" && precision != "bf16") {
     supported = tunable_variants_of(b.target(), variants);
     std::erase_if(supported, [&](const GemmVariant& variant) {
       return !b.options().why_refused(node.op, variant.name).empty();
@@ -62,23 +56,54 @@ void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
     if (!b.is_disabled(clblast.name) && refusal(clblast).reason.empty())
       supported.push_back(clblast);
   }
-  const char* key = half ? "fp16" : "fp32";
+  const char* key = precision == "fp16" ? "fp16" : "fp32";
   const std::vector<TunedVariant> tuned =
       tuned_variants(b.target(), supported, "linear", key, n, k);
-  const GemmVariant variant =
-      tuned.empty() ? b.target().for_device(*choice.variant) : *tuned.back().variant;
-  TunableGemm tunable = tunable_of(supported, n, k, choice.variant->name);
-  if (!tuned.empty()) tunable.gain = b.tuning().find("linear", key, n, k)->gain();
-  if (variant.program.empty()) return lower_clblast(b, node, std::move(tunable));
-  const bool pairs = variant.k_group == 2;
+  GemmChoice gemm;
+  gemm.variant = tuned.empty() ? b.target().for_device(*choice.variant) : *tuned.back().variant;
+  gemm.tunable = tunable_of(supported, n, k, choice.variant->name);
+  gemm.why_not_faster = why_not_faster(node, choice.why_not_faster);
+  if (!tuned.empty()) {
+    gemm.tunable.gain = b.tuning().find("linear", key, n, k)->gain();
+  } else if (precision == "bf16") {
+    const std::int32_t panels = bf16_item_panels(b);
+    gemm.variant.defines["ITEM_PANELS"] = panels;
+    gemm.variant.tile_columns *= panels;
+  } else if (gemm.variant.name == "group") {
+    for (GemmVariant& smaller : kernels::with_all_smaller_tiles(gemm.variant, b.context().info(),
+                                                                b.context().capabilities()))
+      gemm.for_rows.push_back({0, std::move(smaller)});
+  } else if (auto small_m = small_m_of(b.target(), gemm.variant, n)) {
+    gemm.for_rows.push_back({small_m->tile_rows, std::move(*small_m)});
+  }
+  return gemm;
+}
 
+/// What its precision and its variant decide of a GEMM.
+struct FloatKind {
+  const char *type, *kernel, *prepack;
+  opencl::Defines options, stored;  // of the kernel, and of the one that prepacks
+  std::size_t weight_bytes;         // prepacked
+};
+
+FloatKind kind_of(const std::string& precision, const GemmVariant& variant) {
+  const opencl::Defines half{{"B_HALF", precision == "fp16"}};
+  if (precision == "bf16") return {"bf16", "gemm_bf16", "prepack_pairs", {}, half, 2};
+  if (variant.k_group == 2) return {"fp16", "gemm_f32", "prepack_pairs", {}, half, 2};
+  if (precision == "fp16") return {"fp16w", "gemm_f32", "prepack_f32", half, half, 2};
+  return {"fp32", "gemm_f32", "prepack_f32", half, half, 4};
+}
+
+opencl::Buffer prepack_float(Builder& b, const ir::Tensor& w, const GemmVariant& variant,
+                             const FloatKind& kind) {
+  const std::int64_t k = w.shape()[0], n = w.shape()[1];
   opencl::Buffer prepacked =
-      b.context().allocate(prepacked_size(variant, n, k) * (half || pairs ? 2 : 4));
-  prepack_parts(b, *w->constant, variant.panel, [&](const ir::Tensor& part, std::int32_t first) {
+      b.context().allocate(prepacked_size(variant, n, k) * kind.weight_bytes);
+  prepack_parts(b, w, variant.panel, [&](const ir::Tensor& part, std::int32_t first) {
     opencl::Defines stored = b.target().prepack_options();
-    stored["W_HALF"] = part.dtype() == ir::DType::f16, stored["B_HALF"] = bf16 ? 0 : half;
-    const char* program = pairs ? "prepack_pairs" : "prepack_f32";
-    opencl::Kernel kernel = b.kernel(program, program, stored);
+    stored["W_HALF"] = part.dtype() == ir::DType::f16;
+    stored.insert(kind.stored.begin(), kind.stored.end());
+    opencl::Kernel kernel = b.kernel(kind.prepack, kind.prepack, stored);
     kernels::set(kernel, kernels::PrepackFloat<opencl::KernelArgument>{
                              .packed = prepacked,
                              .n = static_cast<std::int32_t>(part.shape()[1]),
@@ -88,16 +113,27 @@ void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
                              .N = static_cast<std::int32_t>(n)});
     return kernel;
   });
+  return prepacked;
+}
 
-  opencl::Defines defines = variant.defines;
-  const std::int32_t item_panels = bf16 ? bf16_item_panels(b) : 1;
-  if (bf16)
-    defines["ITEM_PANELS"] = item_panels;
-  else if (!pairs)
-    defines["B_HALF"] = half;
+void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
+  namespace o = ops::operands::linear;
+  const ir::Value* w = node.inputs[o::w];
+  if (!w->is_constant())
+    fail(node, "its weight is still quantized; float GEMMs need the pass fold_dequantize");
+  const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
+  GemmChoice gemm = choose_float(b, node, n, k);
+  if (gemm.variant.program.empty()) return lower_clblast(b, node, std::move(gemm.tunable));
+  const FloatKind kind = kind_of(precision_of(node), gemm.variant);
+  opencl::Buffer prepacked = prepack_float(b, *w->constant, gemm.variant, kind);
+  const auto kernel_of = [&](const GemmVariant& variant) {
+    opencl::Defines defines = variant.defines;
+    defines.insert(kind.options.begin(), kind.options.end());
+    return b.kernel(variant.program, kind.kernel, defines);
+  };
   const ir::Dim rows = row_count(node.output()->type.shape);
-  const ir::Value* bias = node.input(o::bias);
-  const auto fill = [&](auto arguments) {
+  const auto launch = [&](auto arguments) -> Step& {
+    const ir::Value* bias = node.input(o::bias);
     arguments.a = b.in(node.inputs[o::x]);
     arguments.b = b.constant(std::move(prepacked));
     arguments.bias = b.in(bias);
@@ -107,43 +143,15 @@ void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
     arguments.K = static_cast<std::int32_t>(k);
     arguments.has_bias = static_cast<std::int32_t>(bias != nullptr);
     arguments.activation = activation_code(activation_of(node));
-    return arguments;
-  };
-  const char* type = bf16 ? "bf16" : pairs ? "fp16" : half ? "fp16w" : "fp32";
-  std::array<Size, 3> grid{Size{rows, variant.tile_rows},
-                           Size{ir::Dim(n), variant.tile_columns * item_panels}, Size{}};
-  if (variant.items > 1) grid = grid_of(variant, rows, n);
-  const char* kernel = bf16 ? "gemm_bf16" : "gemm_f32";
-  const auto launch = [&](const auto& arguments) -> Step& {
-    return b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines), arguments,
-                    grid);
+    return b.launch(node, kind.type, gemm.variant.name, kernel_of(gemm.variant), arguments,
+                    grid_of(gemm.variant, rows, n));
   };
   kernels::GemmBf16<Argument> of_bf16;
   of_bf16.a_type = type_code(node.inputs[o::x]->type.dtype);
   of_bf16.out_type = type_code(node.output()->type.dtype);
-  Step& step = bf16 ? launch(fill(of_bf16)) : launch(fill(kernels::GemmF32<Argument>()));
-  step.local[0] = static_cast<std::size_t>(variant.items);
-  if (tuned.empty() && variant.name == "group") {
-    for (const GemmVariant& smaller :
-         kernels::with_all_smaller_tiles(variant, b.context().info(), b.context().capabilities())) {
-      opencl::Defines options = smaller.defines;
-      options.merge(defines);
-      step.alternatives.push_back({0,
-                                   smaller.name,
-                                   b.kernel(smaller.program, kernel, options),
-                                   grid_of(smaller, rows, n),
-                                   {static_cast<std::size_t>(smaller.items), 1, 1}});
-    }
-  } else if (tuned.empty())
-    if (auto small_m = small_m_of(b.target(), variant, n)) {
-      small_m->defines.merge(defines);
-      step.alternatives.push_back({small_m->tile_rows, small_m->name,
-                                   b.kernel(small_m->program, kernel, small_m->defines),
-                                   grid_of(*small_m, rows, n)});
-    }
-  step.why_not_faster = why_not_faster(node, choice.why_not_faster);
-  step.tunable = std::move(tunable);
-  count_operations(step, rows, n, k);
+  Step& step =
+      precision_of(node) == "bf16" ? launch(of_bf16) : launch(kernels::GemmF32<Argument>());
+  set_alternatives(step, gemm, rows, kernel_of);
 }
 
 }  // namespace
