@@ -14,39 +14,10 @@
 namespace bertcl::ops {
 namespace {
 
-constexpr std::size_t max_nodes = 400;  // no mask is longer; an encoder is
-constexpr std::int64_t trial_batch = 2;
-constexpr std::int64_t short_seqs[] = {4, 3};
-// Longer trials would be slow.
-constexpr std::int64_t max_mask_seq = 1024 + 3, max_vector_seq = 1 << 16;  // [seq, seq], [seq]
+constexpr std::int64_t short_seqs[] = {short_seq, 3};
+constexpr std::int64_t max_vector_seq = 1 << 16;  // longer trials would be slow
 // A file may fix the batch and the sequence; beyond these, trials would cost more than they gain.
 constexpr std::int64_t max_inputs = 1 << 20, max_results = 1 << 24;  // elements
-
-/// The part of a graph that computes a value.
-struct Slice {
-  std::set<const ir::Node*> nodes;
-  std::set<ir::Value*> inputs;  // of the graph, whose elements the value depends on
-};
-
-/// Empty if it is too long to be a mask.
-std::optional<Slice> slice_of(ir::Value* value) {
-  Slice slice;
-  std::vector<ir::Value*> open{value};
-  while (!open.empty()) {
-    ir::Value* v = open.back();
-    open.pop_back();
-    if (v->is_constant()) continue;
-    if (!v->producer) {
-      slice.inputs.insert(v);
-      continue;
-    }
-    if (!slice.nodes.insert(v->producer).second) continue;
-    if (slice.nodes.size() > max_nodes) return std::nullopt;
-    for (ir::Value* in : v->producer->inputs)
-      if (in) open.push_back(in);
-  }
-  return slice;
-}
 
 /// Input [batch, seq] that the slice depends on, alone. Null too if it holds indices: a token id is
 /// no mask, though both are zero for padding.
@@ -88,17 +59,6 @@ double place_in(const ir::Node& n, std::size_t operand, double number) {
   return cuts ? size : 0.0;
 }
 
-/// Sizes for the symbols of the graph's inputs, whose first axes are the batch and the sequence.
-ir::Bindings sizes_of(const ir::Graph& graph, std::int64_t seq) {
-  ir::Bindings sizes;
-  for (const ir::Value* in : graph.inputs())
-    for (std::size_t axis = 0; axis < 2 && axis < in->type.shape.size(); ++axis) {
-      const ir::Dim& d = in->type.shape[axis];
-      if (d.symbols().size() == 1) sizes.emplace(d.symbols()[0], axis == 0 ? trial_batch : seq);
-    }
-  return sizes;
-}
-
 /// True if a tensor of that shape has more elements; false where its size is not known.
 bool is_larger(const ir::Shape& shape, const ir::Bindings& sizes, std::int64_t most) {
   try {
@@ -129,22 +89,6 @@ std::optional<ir::Tensor> run(ir::Value* value, Known known, const ir::Bindings&
 }
 
 using Mask = std::vector<std::int64_t>;  // [batch, seq]
-
-/// Mask patterns: full rows, prefixes, holes, a first key that does not count; of sequences after
-/// the second their numbers. No row is without any key: exporters differ in what they do there.
-std::vector<Mask> patterns(std::int64_t batch, std::int64_t seq) {
-  std::vector<Mask> all;
-  for (const unsigned bits : {0xffffffffu, 0x1u, 0x5u, 0xau, 0x3u, 0xeu}) {
-    Mask& m = all.emplace_back();
-    for (unsigned b = 0; b < batch; ++b) {
-      const unsigned own = b < 2 || all.size() < 2 ? bits : b >> 2 * (all.size() - 2) & 3u;
-      const unsigned row = b == 0 ? bits : own << 1 | 1u;
-      for (std::int64_t s = 0; s < seq; ++s) m.push_back((row >> (s % 32)) & 1u);
-    }
-  }
-  return all;
-}
-
 using ElementFits = std::function<bool(double element, bool counts)>;
 
 bool added_for(double element, bool counts) { return counts ? element == 0.0 : element <= -9999.0; }
@@ -201,7 +145,8 @@ Mask ones_first(Mask mask, std::int64_t seq) {
 bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings& sizes, Reach reach,
                          const ElementFits& element_fits) {
   const auto shape = ir::evaluate(input->type.shape, sizes);
-  for (Mask mask : patterns(shape[0], shape[1])) {
+  for (const ir::Tensor& ones : trial_masks(shape, input->type.dtype, short_seq)) {
+    Mask mask = ones.to_ints();
     for (std::size_t i = 0; i < mask.size(); i += 2) mask[i] *= 2;
     const ir::Tensor given = ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
     const auto result = run(value, {{input, given}}, sizes);
@@ -219,22 +164,19 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   if (!input) return std::nullopt;
   bool as_given = true, mask_is_length = true, in_rows_as_given = true;
   auto seqs = seqs_to_try(slice->nodes, max_mask_seq);
-  if (input->type.shape[1].is_constant()) seqs = std::vector{short_seqs[0]};
+  if (input->type.shape[1].is_constant()) seqs = std::vector{short_seq};
   if (!seqs) return std::nullopt;
   // The longest trial comes first: it shows a window, which shorter ones may be within.
   std::optional<Reach> reach;
   for (const std::int64_t wanted : *seqs) {
-    const ir::Bindings sizes = sizes_of(graph, wanted);
+    const ir::Bindings sizes = trial_sizes(graph, wanted);
     const auto shape = ir::evaluate(input->type.shape, sizes);
     if (is_larger(input->type.shape, sizes, max_inputs) || is_larger(*slice, sizes))
       return std::nullopt;
-    std::vector<Mask> masks = patterns(shape[0], shape[1]);
-    if (wanted > short_seqs[0]) masks.resize(3);
-    for (const Mask& mask : masks) {
-      const ir::Tensor given =
-          ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
+    for (const ir::Tensor& given : trial_masks(shape, input->type.dtype, wanted)) {
+      const Mask mask = given.to_ints();
       const auto result = run(value, {{input, given}}, sizes);
-      if (!result && wanted > short_seqs[0]) break;
+      if (!result && wanted > short_seq) break;
       if (!result) return std::nullopt;
       if (!reach) reach = reach_of(*result, element_fits);  // all ones come first
       as_given = as_given && agrees(*result, mask, *reach, shape[0], shape[1], element_fits);
@@ -248,7 +190,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   const bool masks_rows = !as_given && !mask_is_length;
   if (masks_rows)
     for (const std::int64_t seq : short_seqs)
-      if (!takes_twos_for_ones(value, input, sizes_of(graph, seq), *reach, element_fits))
+      if (!takes_twos_for_ones(value, input, trial_sizes(graph, seq), *reach, element_fits))
         return std::nullopt;
   return KeyMask{input, !as_given && !masks_rows, masks_rows, reach.value_or(Reach{})};
 }
@@ -262,10 +204,10 @@ bool always(const ir::Graph& graph, ir::Value* value,
   const auto seqs = seqs_to_try(slice->nodes, longest);
   if (!seqs) return false;
   for (const std::int64_t seq : std::views::reverse(*seqs)) {  // short ones refuse most
-    const ir::Bindings sizes = sizes_of(graph, seq);
+    const ir::Bindings sizes = trial_sizes(graph, seq);
     if (is_larger(*slice, sizes)) return false;
     const auto result = run(value, {}, sizes);
-    if (!result && seq > short_seqs[0]) continue;
+    if (!result && seq > short_seq) continue;
     if (!result || !holds(*result)) return false;
   }
   return true;
@@ -296,7 +238,54 @@ std::optional<Reach> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
 
 }  // namespace
 
-std::optional<std::vector<std::int64_t>> seqs_to_try(const std::set<const ir::Node*>& nodes,
+std::optional<Slice> slice_of(ir::Value* value, std::size_t most,
+                              const std::function<bool(const ir::Node&)>& is_border) {
+  Slice slice;
+  std::set<const ir::Node*> seen;
+  std::vector<ir::Value*> open{value};
+  while (!open.empty()) {
+    ir::Value* v = open.back();
+    open.pop_back();
+    if (v->is_constant()) continue;
+    if (!v->producer || (is_border && is_border(*v->producer))) {
+      slice.inputs.insert(v);
+      continue;
+    }
+    if (!seen.insert(v->producer).second) continue;
+    slice.nodes.push_back(v->producer);
+    if (slice.nodes.size() > most) return std::nullopt;
+    for (ir::Value* in : v->producer->inputs)
+      if (in) open.push_back(in);
+  }
+  return slice;
+}
+
+ir::Bindings trial_sizes(const ir::Graph& graph, std::int64_t seq) {
+  ir::Bindings sizes;
+  for (const ir::Value* in : graph.inputs())
+    for (std::size_t axis = 0; axis < 2 && axis < in->type.shape.size(); ++axis) {
+      const ir::Dim& d = in->type.shape[axis];
+      if (d.symbols().size() == 1) sizes.emplace(d.symbols()[0], axis == 0 ? trial_batch : seq);
+    }
+  return sizes;
+}
+
+std::vector<ir::Tensor> trial_masks(const ir::Sizes& shape, ir::DType dtype, std::int64_t seq) {
+  std::vector<ir::Tensor> all;
+  for (const unsigned bits : {0xffffffffu, 0x1u, 0xau, 0x5u, 0x3u, 0xeu}) {
+    if (seq > short_seq && all.size() == 3) break;
+    Mask mask;
+    for (unsigned b = 0; b < shape[0]; ++b) {
+      const unsigned own = b < 2 || all.empty() ? bits : b >> 2 * (all.size() - 1) & 3u;
+      const unsigned row = b == 0 ? bits : own << 1 | 1u;
+      for (std::int64_t s = 0; s < shape[1]; ++s) mask.push_back((row >> (s % 32)) & 1u);
+    }
+    all.push_back(ir::Tensor::of(shape, mask).converted(dtype));
+  }
+  return all;
+}
+
+std::optional<std::vector<std::int64_t>> seqs_to_try(const std::vector<ir::Node*>& nodes,
                                                      std::int64_t longest) {
   std::int64_t place = 0;
   std::set<std::int64_t, std::greater<>> seqs(std::begin(short_seqs), std::end(short_seqs));
@@ -321,11 +310,11 @@ std::optional<std::vector<std::int64_t>> seqs_to_try(const std::set<const ir::No
   std::erase_if(seqs, [](std::int64_t seq) { return seq < short_seqs[1]; });
   if (*seqs.begin() > longest) return std::nullopt;
   const std::int64_t table = *seqs.begin();
-  if (table == short_seqs[0]) {
+  if (table == short_seq) {
     if (place > 1) seqs.insert(place + 3);
   } else if (place > 0) {  // no sequence is longer than a table, or than what is left of it
     seqs.insert(std::min(place + 3, table));
-    if (table - place > short_seqs[0]) seqs.insert(table - place);
+    if (table - place > short_seq) seqs.insert(table - place);
   }
   return std::vector<std::int64_t>(seqs.begin(), seqs.end());
 }
@@ -354,15 +343,13 @@ ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {
   ir::Value* input = only_mask(slice);
   if (shape.size() != 3 || shape[2] != ir::Dim(1) || !input) return nullptr;
   if (input->type.shape != ir::Shape{shape[0], shape[1]}) return nullptr;
-  const auto seqs = seqs_to_try(slice->nodes, short_seqs[0]);
+  const auto seqs = seqs_to_try(slice->nodes, short_seq);
   if (!seqs) return nullptr;
   for (const std::int64_t seq : *seqs) {
-    const ir::Bindings sizes = sizes_of(graph, seq);
+    const ir::Bindings sizes = trial_sizes(graph, seq);
     if (is_larger(input->type.shape, sizes, max_inputs)) return nullptr;
     const auto extents = ir::evaluate(input->type.shape, sizes);
-    for (const Mask& mask : patterns(extents[0], extents[1])) {
-      const ir::Tensor given =
-          ir::Tensor::of<std::int64_t>(extents, mask).converted(input->type.dtype);
+    for (const ir::Tensor& given : trial_masks(extents, input->type.dtype, seq)) {
       const auto result = run(value, {{input, given}}, sizes);
       if (!result || result->to_doubles() != given.to_doubles()) return nullptr;
     }

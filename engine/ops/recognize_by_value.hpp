@@ -6,18 +6,40 @@
 #pragma once
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "ir/graph.hpp"
+#include "ir/tensor.hpp"
 
 namespace bertcl::ops {
+
+/// The part of a graph that computes a value.
+struct Slice {
+  std::vector<ir::Node*> nodes;
+  std::set<ir::Value*> inputs;  // what no node makes, or one at the border
+};
+/// Empty if it is longer than a mask can be; an encoder is.
+std::optional<Slice> slice_of(ir::Value* value, std::size_t most = 400,
+                              const std::function<bool(const ir::Node&)>& is_border = {});
+
+inline constexpr std::int64_t trial_batch = 2, short_seq = 4;
+inline constexpr std::int64_t max_mask_seq = 1024 + 3;  // of [seq, seq]: longer trials are slow
+
+/// Sizes for the symbols of the graph's inputs, whose first axes are the batch and the sequence.
+ir::Bindings trial_sizes(const ir::Graph& graph, std::int64_t seq);
+
+/// Masks [batch, seq]: full rows, prefixes, holes, a first token that does not count; of sequences
+/// after the second their numbers. No row is without any token: exporters differ in what they do
+/// there. If `seq`, of trial_sizes(), is beyond short_seq, three that have all of these.
+std::vector<ir::Tensor> trial_masks(const ir::Sizes& shape, ir::DType dtype, std::int64_t seq);
 
 /// Sequences with which to try what `nodes` compute, the longest first: short ones, one for which
 /// every place the nodes name makes a difference, and all of each table they read. Those that are
 /// longer than 4 may be too long for the graph. Empty if more than `longest` are needed.
-std::optional<std::vector<std::int64_t>> seqs_to_try(const std::set<const ir::Node*>& nodes,
+std::optional<std::vector<std::int64_t>> seqs_to_try(const std::vector<ir::Node*>& nodes,
                                                      std::int64_t longest);
 
 /// Keys that may count for a row of attention, both places in their sequence.

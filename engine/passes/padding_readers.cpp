@@ -123,7 +123,7 @@ class PaddingFollower {
     const auto masks = [&](const TokenAxis& o) {
       return o.extent == t.extent && o.order == t.order;
     };
-    const ir::Value* factor = n.inputs[other];
+    ir::Value* factor = n.inputs[other];
     if (const auto it = of_mask_.find(factor); it != of_mask_.end())
       return std::ranges::any_of(followed(n, other, out, of_mask_).combined, [&](const auto& o) {
         return masks(o) && values_.of(factor, &o).zero;
@@ -192,7 +192,7 @@ class PaddingFollower {
   }
 
   /// Of a value that is made of sizes and constants alone; nothing of others.
-  PaddingValue value_of_sizes(const ir::Value* v) const {
+  PaddingValue value_of_sizes(ir::Value* v) const {
     return is_of_sizes(v) ? values_.of(v, nullptr) : PaddingValue{};
   }
 
@@ -219,7 +219,7 @@ class PaddingFollower {
     if (n.op == "Where") {
       // The branch that is chosen there must be other than padding.
       if (i != 0 || (!value.zero && !value.nonzero)) return;
-      const ir::Value* chosen = n.inputs[value.zero ? 2 : 1];
+      ir::Value* chosen = n.inputs[value.zero ? 2 : 1];
       if (padded_.contains(chosen)) return;
       const PaddingValue held = value_of_sizes(chosen);
       padding = {true, held.zero, held.low};

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -18,39 +17,8 @@
 namespace bertcl::passes {
 namespace {
 
-constexpr std::size_t most_nodes_of_mask = 400;
-constexpr std::int64_t batch_to_try = 2, short_mask = 4, longest_mask = 1024 + 3;
 constexpr std::int64_t most_of_trial = 1 << 22;  // elements
 constexpr double lowest = -9999.0, highest = 9999.0;
-
-/// What computes a value.
-std::set<const ir::Node*> nodes_of(const ir::Value* value) {
-  std::set<const ir::Node*> nodes;
-  std::vector<const ir::Value*> open{value};
-  while (!open.empty() && nodes.size() <= most_nodes_of_mask) {
-    const ir::Value* v = open.back();
-    open.pop_back();
-    if (!v->producer || !nodes.insert(v->producer).second) continue;
-    for (const ir::Value* in : v->producer->inputs)
-      if (in) open.push_back(in);
-  }
-  return nodes;
-}
-
-/// [batch, seq]: prefixes, holes, a first token that does not count; no sequence without a token.
-std::vector<ir::Tensor> masks_to_try(const ir::Type& type, const ir::Bindings& sizes) {
-  const ir::Sizes shape = ir::evaluate(type.shape, sizes);
-  std::vector<ir::Tensor> masks;
-  for (const unsigned bits : {0x5u, 0x1u, 0xau, 0x3u, 0xeu}) {
-    std::vector<std::int64_t> mask;
-    for (std::int64_t b = 0; b < shape[0]; ++b)
-      for (std::int64_t s = 0; s < shape[1]; ++s)
-        mask.push_back((b % 2 == 0 ? bits : (bits << 1) | 1u) >> (s % 32) & 1u);
-    masks.push_back(ir::Tensor::of(shape, mask).converted(type.dtype));
-    if (shape[1] > short_mask && masks.size() == 3) break;
-  }
-  return masks;
-}
 
 /// The token at place 0 of an axis in that order; empty if they do not follow one another.
 std::optional<std::int64_t> first_token(const std::string& order) {
@@ -70,31 +38,28 @@ void narrow(PaddingValue& found, double value) {
 
 }  // namespace
 
-const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(const ir::Value* v) {
+const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(ir::Value* v) {
   const auto [it, is_new] = trials_.try_emplace(v);
   std::vector<Trial>& trials = it->second;
   if (!is_new) return trials;
-  const auto nodes = nodes_of(v);
-  const auto seqs = ops::seqs_to_try(nodes, longest_mask);
-  if (!seqs || nodes.size() > most_nodes_of_mask) return trials;
+  const auto slice = ops::slice_of(v);
+  const auto seqs = slice ? ops::seqs_to_try(slice->nodes, ops::max_mask_seq) : std::nullopt;
+  if (!seqs) return trials;
   for (const std::int64_t seq : *seqs) {
-    ir::Bindings sizes;
-    for (const ir::Value* in : graph_.inputs())
-      for (std::size_t axis = 0; axis < 2 && axis < in->type.shape.size(); ++axis)
-        if (const auto& symbols = in->type.shape[axis].symbols(); symbols.size() == 1)
-          sizes.emplace(symbols[0], axis == 0 ? batch_to_try : seq);
+    const ir::Bindings sizes = ops::trial_sizes(graph_, seq);
     try {
       if (ir::element_count(ir::evaluate(v->type.shape, sizes)) > most_of_trial)
         throw Error("too large a trial");
       const auto masks =
-          mask_ ? masks_to_try(mask_->type, sizes) : std::vector<ir::Tensor>{ir::Tensor()};
+          mask_ ? ops::trial_masks(ir::evaluate(mask_->type.shape, sizes), mask_->type.dtype, seq)
+                : std::vector<ir::Tensor>{ir::Tensor()};
       for (const ir::Tensor& mask : masks) {
         ops::Known known;
         if (mask_) known.emplace(mask_, mask);
         trials.push_back({mask, ops::evaluate_slice(v, std::move(known), sizes), sizes});
       }
     } catch (const Error&) {  // too long for the graph, or without a value on the host
-      if (seq > short_mask) continue;
+      if (seq > ops::short_seq) continue;
       trials.clear();
       break;
     }
@@ -102,7 +67,7 @@ const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(const ir::Valu
   return trials;
 }
 
-PaddingValue PaddingValues::of(const ir::Value* v, const TokenAxis* axis) {
+PaddingValue PaddingValues::of(ir::Value* v, const TokenAxis* axis) {
   PaddingValue found{true, true, true, true};
   bool is_seen = false;
   if (!axis) {

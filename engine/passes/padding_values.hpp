@@ -24,14 +24,14 @@ class PaddingValues {
 
   /// Of the elements of `v` whose tokens along `axis` are padding, or of all without an axis;
   /// nothing where that cannot be told.
-  PaddingValue of(const ir::Value* v, const TokenAxis* axis);
+  PaddingValue of(ir::Value* v, const TokenAxis* axis);
 
  private:
   struct Trial {
     ir::Tensor mask, result;
     ir::Bindings sizes;
   };
-  const std::vector<Trial>& trials_of(const ir::Value* v);
+  const std::vector<Trial>& trials_of(ir::Value* v);
 
   const ir::Graph& graph_;
   const ir::Value* mask_;
