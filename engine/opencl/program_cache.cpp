@@ -4,20 +4,18 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <unistd.h>
 
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
-#include <system_error>
 
 #include "bertcl/error.hpp"
 #include "opencl/cpu_features.hpp"
 #include "opencl/ptx.hpp"
+#include "support/pending_file.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -52,22 +50,11 @@ Digest digest_of(const std::string& key, std::span<const std::byte> payload) {
   return sha256(text.data(), text.size());
 }
 
-/// Removes what processes that were killed in store() have left. Only files older than an hour:
-/// other processes may be writing theirs.
-void remove_leftovers(const fs::path& folder) {
+/// Of any entry, by the name that store() gives it until it is whole.
+bool is_temporary(std::string_view name) {
   constexpr size_t key = 2 * sizeof(Digest);
-  const auto hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.find_first_not_of("0123456789abcdef") != key || name[key] != '.' ||
-        !name.ends_with(".tmp"))
-      continue;
-    std::error_code ignored;
-    if (fs::last_write_time(entry->path(), ignored) < hour_ago && !ignored)
-      fs::remove(entry->path(), ignored);
-  }
+  return name.find_first_not_of("0123456789abcdef") == key && name[key] == '.' &&
+         name.ends_with(".tmp");
 }
 
 std::string variable(const char* name) {
@@ -150,31 +137,20 @@ std::optional<std::vector<std::byte>> ProgramCache::load(const std::string& key,
 void ProgramCache::store(const std::string& key, std::string_view name,
                          std::span<const std::byte> payload) const {
   if (!enabled()) return;
-  static std::atomic<unsigned> counter{0};
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  remove_leftovers(folder_);
-  const fs::path temporary =
-      folder_ / fmt::format("{}.{}.{}.tmp", key, static_cast<long>(getpid()), counter++);
-  Header header{kMagic, kFormat, sizeof(Header), payload.size(), digest_of(key, payload)};
-  {
-    std::ofstream stream(temporary, std::ios::binary);
-    stream.write(reinterpret_cast<const char*>(&header), sizeof(header));
-    stream.write(reinterpret_cast<const char*>(payload.data()),
-                 static_cast<std::streamsize>(payload.size()));
-    stream.close();
-    if (!stream) {
-      fs::remove(temporary, error);
-      return report(name, "not stored, the folder " + folder_.string() + " cannot be written");
-    }
+  try {
+    fs::create_directories(folder_);
+    remove_abandoned(folder_, is_temporary);
+    PendingFile entry(file(key));
+    const Header header{kMagic, kFormat, sizeof(Header), payload.size(), digest_of(key, payload)};
+    entry.stream().write(reinterpret_cast<const char*>(&header), sizeof(header));
+    entry.stream().write(reinterpret_cast<const char*>(payload.data()),
+                         static_cast<std::streamsize>(payload.size()));
+    entry.close();
+    entry.commit();
+    report(name, fmt::format("stored, {} bytes", payload.size()));
+  } catch (const std::exception& error) {
+    report(name, fmt::format("not stored, {}", error.what()));
   }
-  fs::rename(temporary, file(key), error);
-  if (error) {
-    report(name, "not stored, " + error.message());
-    fs::remove(temporary, error);
-    return;
-  }
-  report(name, fmt::format("stored, {} bytes", payload.size()));
 }
 
 }  // namespace bertcl::opencl

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -75,7 +76,7 @@ inline void check_writable(const std::filesystem::path& path) {
     if (::access(path.c_str(), W_OK) == 0) return;
     refuse(std::string("cannot write: ") + std::strerror(errno));
   }
-  constexpr std::size_t kLongest = NAME_MAX - std::string_view(".4194304.tmp").size();
+  constexpr std::size_t kLongest = NAME_MAX - std::string_view(".4194304.4294967295.tmp").size();
   if (const std::size_t bytes = path.filename().string().size(); bytes > kLongest)
     refuse("cannot write: its name has " + std::to_string(bytes) + " bytes, at most " +
            std::to_string(kLongest) + " leave room for that of a temporary file");
@@ -86,32 +87,42 @@ inline void check_writable(const std::filesystem::path& path) {
          (error == ENOENT ? "; create it with mkdir -p " + folder.string() : ""));
 }
 
-/// Removes FILE.PID.*tmp and FILE.PID.*tmp.data of processes that were killed. They are an hour
-/// old: a process of another machine, whose numbers are not known here, may write to the same
+/// Removes the files of a folder whose names `is_left` by processes that were killed. They are an
+/// hour old: a process of another machine, whose numbers are not known here, may write to the same
 /// folder.
-inline void remove_abandoned(const std::filesystem::path& path) {
+template <class IsLeft>
+void remove_abandoned(const std::filesystem::path& folder, const IsLeft& is_left) {
   namespace fs = std::filesystem;
-  const std::string prefix = path.filename().string() + ".";
   const auto hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
   std::error_code error;
-  fs::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".", error);
+  fs::directory_iterator entry(folder, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with(prefix) || !(name.ends_with("tmp") || name.ends_with("tmp.data")))
-      continue;
-    int pid = 0;
-    const char* end = name.data() + name.size();
-    const auto number = std::from_chars(name.data() + prefix.size(), end, pid);
-    if (number.ec != std::errc() || pid <= 0 || number.ptr == end || *number.ptr != '.') continue;
+    if (!is_left(entry->path().filename().string())) continue;
     std::error_code ignored;
-    if (fs::last_write_time(entry->path(), ignored) > hour_ago || ignored) continue;
-    if (::kill(pid, 0) != 0 && errno == ESRCH) fs::remove(entry->path(), ignored);
+    if (fs::last_write_time(entry->path(), ignored) <= hour_ago && !ignored)
+      fs::remove(entry->path(), ignored);
   }
 }
 
-/// A temporary name beside the final one, for code that opens files itself. What lies there goes
-/// unless commit() has renamed it. Where the final name is a link, its target is replaced. What a
-/// process that was killed has left there under such a name goes, too.
+/// Removes FILE.PID.*tmp and FILE.PID.*tmp.data of processes that were killed.
+inline void remove_abandoned(const std::filesystem::path& path) {
+  const std::string prefix = path.filename().string() + ".";
+  remove_abandoned(path.has_parent_path() ? path.parent_path() : ".", [&](std::string_view name) {
+    if (!name.starts_with(prefix) || !(name.ends_with("tmp") || name.ends_with("tmp.data")))
+      return false;
+    int pid = 0;
+    const char* end = name.data() + name.size();
+    const auto number = std::from_chars(name.data() + prefix.size(), end, pid);
+    if (number.ec != std::errc() || pid <= 0 || number.ptr == end || *number.ptr != '.')
+      return false;
+    return ::kill(pid, 0) != 0 && errno == ESRCH;
+  });
+}
+
+/// A temporary name beside the final one, for code that opens files itself. Processes and threads
+/// that write one file have a name each, and the last to finish wins. What lies there goes unless
+/// commit() has renamed it. Where the final name is a link, its target is replaced. What a process
+/// that was killed has left there under such a name goes, too.
 class PendingName {
  public:
   /// Throws Error if the final name is that of a device, a pipe or a socket.
@@ -119,7 +130,9 @@ class PendingName {
     if (is_special_file(path)) fail("it is a device or a pipe, not a file");
     std::error_code ignored;
     if (std::filesystem::is_symlink(path, ignored)) path_ = std::filesystem::weakly_canonical(path);
-    temporary_ = path_.string() + "." + std::to_string(::getpid()) + ".tmp";
+    static std::atomic<unsigned> counter{0};
+    temporary_ = path_.string() + "." + std::to_string(::getpid()) + "." +
+                 std::to_string(counter++) + ".tmp";
     remove_abandoned(path_);
   }
   PendingName(const PendingName&) = delete;

@@ -142,6 +142,18 @@ TEST_F(OutputTest, WhatKilledProcessesHaveLeftGoes) {
   EXPECT_THAT(files(), UnorderedElementsAreArray(tests::joined(kept, {"a", fresh})));
 }
 
+TEST_F(OutputTest, TwoWritersOfOneFileDoNotMixWhatTheyWrite) {
+  PendingFile first(path("a")), second(path("a"));
+  first.stream() << "the first";
+  second.stream() << "a second";
+  for (PendingFile* file : {&first, &second}) {
+    file->close();
+    file->commit();
+  }
+  EXPECT_EQ(read(path("a")), "a second");
+  EXPECT_THAT(files(), UnorderedElementsAre("a"));
+}
+
 TEST_F(OutputTest, CellsAreOneShortPrintableLine) {
   Table table({"name"});
   table.add({"a\nb\x1b"});
