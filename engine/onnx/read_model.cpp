@@ -21,28 +21,38 @@ namespace bertcl::onnx_io {
 
 namespace {
 
-/// The content of a model file, its weights apart.
-struct ModelFile {
-  std::shared_ptr<const void> owner;
-  onnx::ModelProto model;  // without its weights
-  std::vector<std::optional<std::span<const std::byte>>> weights;
-  std::optional<FileStamp> stamp;  // none of a model in memory
-};
-
 ModelFile parse_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                       const std::string& name) {
-  ModelFile opened{std::move(owner), {}, {}, {}};
+  ModelFile opened{std::move(owner), std::make_shared<onnx::ModelProto>(), {}, {}};
   if (bytes.empty()) throw Error(fmt::format("{}: the file is empty", name));
   auto skeleton = take_weights_out(bytes);
   if (!skeleton || skeleton->model.size() > std::numeric_limits<int>::max() ||
-      !opened.model.ParseFromString(skeleton->model))
+      !opened.model->ParseFromString(skeleton->model))
     throw Error(
         fmt::format("{}: not an ONNX file, or a truncated one ({} bytes)", name, bytes.size()));
-  if (!opened.model.has_graph())
+  if (!opened.model->has_graph())
     throw Error(fmt::format("{}: not an ONNX model: it has no graph", name));
   opened.weights = std::move(skeleton->weights);
+  opened.weights.resize(static_cast<std::size_t>(opened.model->graph().initializer_size()));
   return opened;
 }
+
+ir::Graph import_file(const ModelFile& opened, const std::filesystem::path& path, bool has_folder,
+                      const ReadOptions& options) {
+  TensorReader tensors(path, opened.owner, has_folder);
+  ir::Graph graph = import_model(
+      *opened.model, path, tensors,
+      [&](int i) {
+        return tensors.read(opened.model->graph().initializer(i),
+                            opened.weights[static_cast<std::size_t>(i)]);
+      },
+      options);
+  if (options.files && opened.stamp) options.files->push_back(*opened.stamp);
+  if (options.files) tensors.append_stamps(*options.files);
+  return graph;
+}
+
+}  // namespace
 
 ModelFile open_model(const std::filesystem::path& path) {
   const std::string name = path.string();
@@ -53,24 +63,6 @@ ModelFile open_model(const std::filesystem::path& path) {
   opened.stamp = file->stamp();
   return opened;
 }
-
-ir::Graph import_file(const ModelFile& opened, const std::filesystem::path& path, bool has_folder,
-                      const ReadOptions& options) {
-  TensorReader tensors(path, opened.owner, has_folder);
-  ir::Graph graph = import_model(
-      opened.model, path, tensors,
-      [&](int i) {
-        const auto at = static_cast<std::size_t>(i);
-        const auto raw = at < opened.weights.size() ? opened.weights[at] : std::nullopt;
-        return tensors.read(opened.model.graph().initializer(i), raw);
-      },
-      options);
-  if (options.files && opened.stamp) options.files->push_back(*opened.stamp);
-  if (options.files) tensors.append_stamps(*options.files);
-  return graph;
-}
-
-}  // namespace
 
 ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options) {
   return import_file(open_model(path), path, true, options);
@@ -105,7 +97,7 @@ ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::pat
 std::map<std::string, std::string> read_metadata(const std::filesystem::path& path) {
   std::map<std::string, std::string> metadata;
   const ModelFile opened = open_model(path);
-  for (const auto& entry : opened.model.metadata_props()) metadata[entry.key()] = entry.value();
+  for (const auto& entry : opened.model->metadata_props()) metadata[entry.key()] = entry.value();
   return metadata;
 }
 
@@ -114,7 +106,7 @@ std::vector<std::filesystem::path> external_files(const std::filesystem::path& p
   if (!std::filesystem::exists(path, ignored)) return {};
   const ModelFile opened = open_model(path);
   std::set<std::string> locations;
-  for (const onnx::TensorProto& tensor : opened.model.graph().initializer())
+  for (const onnx::TensorProto& tensor : opened.model->graph().initializer())
     if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
       for (const auto& entry : tensor.external_data())
         if (entry.key() == "location") locations.insert(entry.value());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,17 @@ struct ReadOptions {
   /// Takes the stamps of the files that weights are views of.
   std::vector<FileStamp>* files = nullptr;
 };
+
+/// The content of a model file.
+struct ModelFile {
+  std::shared_ptr<const void> owner;  // of the bytes that the weights are views of
+  std::shared_ptr<onnx::ModelProto> model;
+  /// Taken out of the message: one for each initializer, empty where it has no raw_data.
+  std::vector<std::optional<std::span<const std::byte>>> weights;
+  std::optional<FileStamp> stamp;  // none of a model in memory
+};
+/// Throws as read_model() does if it is not a model.
+ModelFile open_model(const std::filesystem::path& path);
 
 /// Reads an ONNX model (opset 7 to the newest, default domain and com.microsoft) into the IR: one
 /// spelling per operator, every result typed, weights as views of the mapped file where their

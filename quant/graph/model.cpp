@@ -5,13 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "onnx/tensors.hpp"
-#include "onnx/wire.hpp"
 #include "support/fail.hpp"
 #include "text/padding_id.hpp"
 
@@ -73,20 +71,14 @@ const std::string& label_of(const onnx::NodeProto& node) {
 }
 
 Model Model::load(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  if (!std::filesystem::exists(path)) fail("{}: no such file", name);
+  const onnx_io::ModelFile opened = onnx_io::open_model(path);
   Model model;
   model.path_ = path;
-  model.file_ = onnx_io::MappedFile::open(path);
-  auto skeleton = onnx_io::take_weights_out(model.file_->bytes());
-  if (!skeleton || skeleton->model.size() > std::numeric_limits<int>::max() ||
-      !model.proto_.ParseFromString(skeleton->model))
-    fail("{}: not an ONNX file, or a truncated one ({} bytes)", name, model.file_->bytes().size());
-  if (!model.proto_.has_graph()) fail("{}: not an ONNX model: it has no graph", name);
+  model.proto_ = std::move(*opened.model);
   const auto& initializers = model.graph().initializer();
   for (int i = 0; i < initializers.size(); ++i)
-    if (const auto raw = skeleton->weights[i]) model.raw_[initializers[i].name()] = *raw;
-  model.reader_ = std::make_shared<onnx_io::TensorReader>(path, model.file_);
+    if (const auto raw = opened.weights[i]) model.raw_[initializers[i].name()] = *raw;
+  model.reader_ = std::make_shared<onnx_io::TensorReader>(path, opened.owner);
   model.index();
   return model;
 }

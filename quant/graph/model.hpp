@@ -12,7 +12,6 @@
 
 #include "ir/graph.hpp"
 #include "ir/tensor.hpp"
-#include "onnx/mapped_file.hpp"
 #include "onnx/proto.hpp"
 #include "onnx/tensors.hpp"
 #include "runtime/session.hpp"
@@ -97,7 +96,6 @@ class Model {
   std::filesystem::path path_;
   onnx::ModelProto proto_;
   std::shared_ptr<onnx_io::TensorReader> reader_;
-  std::shared_ptr<const onnx_io::MappedFile> file_;
   std::map<std::string, int> initializers_;                // index in the graph
   std::map<std::string, std::span<const std::byte>> raw_;  // taken out of the message
   std::map<std::string, ir::Tensor> added_;                // made here, or external data

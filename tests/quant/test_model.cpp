@@ -228,9 +228,11 @@ TEST_F(Save, LeavesNothingWhereItFails) {
   EXPECT_THROW(m.save("/proc/q.onnx"), Error);
 }
 
-TEST(Model, NamesWhatIsNoModel) {
-  EXPECT_ERROR(HasSubstr("/absent/m.onnx"), Model::load("/absent/m.onnx"));
+TEST_F(Save, NamesWhatIsNoModel) {
+  EXPECT_ERROR(HasSubstr("/absent/m.onnx: no such file"), Model::load("/absent/m.onnx"));
   EXPECT_ERROR(HasSubstr("not an ONNX"), Model::load(bertcl::tests::source_file("README.md")));
+  std::ofstream(folder_ / "empty.onnx").close();
+  EXPECT_ERROR(HasSubstr("the file is empty"), Model::load(folder_ / "empty.onnx"));
 }
 
 }  // namespace
