@@ -100,6 +100,9 @@ class NodeImport {
   Importer& importer() { return importer_; }
 
  private:
+  /// From which the names of what is made for the node are derived.
+  const std::string& base_name() const;
+  const std::string& source() const { return proto_.name().empty() ? base_name() : proto_.name(); }
   void finish_count(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes,
                     std::size_t count);
 

@@ -113,6 +113,10 @@ ir::Attributes NodeImport::attributes() const {
   return out;
 }
 
+const std::string& NodeImport::base_name() const {
+  return proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
+}
+
 std::size_t NodeImport::output_count() const {
   std::size_t n = static_cast<std::size_t>(proto_.output_size());
   while (n > 1 && !importer_.is_used(proto_.output(static_cast<int>(n) - 1))) --n;
@@ -121,12 +125,11 @@ std::size_t NodeImport::output_count() const {
 
 std::vector<ir::Value*> NodeImport::emit_many(std::string op, std::vector<ir::Value*> inputs,
                                               ir::Attributes attributes, std::size_t count) {
-  const std::string base = proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
-  std::vector<ir::Graph::Result> results(count, {base + "/" + op, {}});
+  std::vector<ir::Graph::Result> results(count, {base_name() + "/" + op, {}});
   drop_absent(inputs);
   ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
                                               std::move(attributes), std::move(results));
-  node->sources = {proto_.name().empty() ? base : proto_.name()};
+  node->sources = {source()};
   ops::infer(importer_.graph(), *node, importer_.values());
   for (const ir::Value* out : node->outputs) importer_.check_extents(*out);
   made_.insert(node->outputs.begin(), node->outputs.end());
@@ -138,11 +141,10 @@ ir::Value* NodeImport::emit(std::string op, std::vector<ir::Value*> inputs,
 }
 ir::Value* NodeImport::emit_typed(std::string op, std::vector<ir::Value*> inputs, ir::Type type,
                                   ir::Attributes attributes) {
-  const std::string base = proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
-  const std::string name = base + "/" + op;
+  const std::string name = base_name() + "/" + op;
   ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
                                               std::move(attributes), {{name, std::move(type)}});
-  node->sources = {proto_.name().empty() ? base : proto_.name()};
+  node->sources = {source()};
   importer_.check_extents(*node->output());
   made_.insert(node->output());
   return node->output();
@@ -166,7 +168,7 @@ void NodeImport::finish_count(std::string op, std::vector<ir::Value*> inputs,
   drop_absent(inputs);
   ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
                                               std::move(attributes), std::move(results));
-  node->sources = {proto_.name().empty() ? proto_.output(0) : proto_.name()};
+  node->sources = {source()};
   ops::infer(importer_.graph(), *node, importer_.values());
   for (std::size_t i = 0; i < node->outputs.size(); ++i) {
     importer_.check_extents(*node->outputs[i]);
@@ -183,9 +185,8 @@ void NodeImport::bind(std::size_t i, ir::Value* value) {
 }
 
 ir::Value* NodeImport::constant(ir::Tensor tensor, std::string_view hint) {
-  const std::string base = proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
   ir::Value* value =
-      importer_.graph().add_constant(fmt::format("{}/{}", base, hint), std::move(tensor));
+      importer_.graph().add_constant(fmt::format("{}/{}", base_name(), hint), std::move(tensor));
   made_.insert(value);
   return value;
 }
