@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "quant/graph/graph_edit.hpp"
 #include "support/fail.hpp"
 
 namespace bertcl::quant {
@@ -117,10 +118,7 @@ class Raiser {
       fail(node, fmt::format("works on axes {} to {} as one, which opset {} cannot express", axis,
                              *rank - 1, kQuantizedOpset));
     remove(node, "axis");
-    auto* a = node.add_attribute();
-    a->set_name("axis");
-    a->set_type(onnx::AttributeProto::INT);
-    a->set_i(-1);
+    set_attribute(node, "axis", -1);
   }
 
   Model& model_;

@@ -144,11 +144,7 @@ class Rewriter {
     const std::string dequantized =
         add_node(after, "DequantizeLinear", tensor, "", integers, named, axis);
     auto n = make_node(model_, "Transpose", tensor + "_Transpose", {dequantized}, {turned});
-    auto* perm = n.add_attribute();
-    perm->set_name("perm");
-    perm->set_type(onnx::AttributeProto::INTS);
-    perm->add_ints(1);
-    perm->add_ints(0);
+    set_attribute(n, "perm", {1, 0});
     added_[after].push_back(std::move(n));
     return turned;
   }
@@ -166,19 +162,10 @@ class Rewriter {
   std::string add_node(int after, const std::string& op, const std::string& tensor,
                        const std::string& suffix, const std::string& input, const Named& named,
                        std::optional<int> axis) {
-    onnx::NodeProto n;
-    n.set_op_type(op);
-    n.set_name(model_.fresh_name(tensor + "_" + op + suffix));
-    n.add_input(input);
-    n.add_input(named.scale);
+    auto n = make_node(model_, op, tensor + "_" + op + suffix, {input, named.scale}, {});
     if (!named.zero_point.empty()) n.add_input(named.zero_point);
     n.add_output(model_.fresh_name(tensor + "_" + op + "_Output" + suffix));
-    if (axis) {
-      auto* a = n.add_attribute();
-      a->set_name("axis");
-      a->set_type(onnx::AttributeProto::INT);
-      a->set_i(*axis);
-    }
+    if (axis) set_attribute(n, "axis", *axis);
     added_[after].push_back(n);
     return n.output(0);
   }
