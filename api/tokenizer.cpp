@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tokenizer of the public interface.
-#include <algorithm>
 #include <limits>
-#include <span>
+#include <optional>
 #include <utility>
 
 #include "api/boundary.hpp"
@@ -17,29 +16,17 @@ namespace bertcl {
 
 void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::string* second,
                           std::int64_t max_length) const {
-  auto a = tokenizer.encode(first), b = second ? tokenizer.encode(*second) : a;
-  if (!second) b.clear();
+  const auto a = tokenizer.encode(first);
+  const auto b = second ? std::optional(tokenizer.encode(*second)) : std::nullopt;
   const text::SpecialTokens& around = tokenizer.special();
   const auto special = static_cast<std::int64_t>(second ? around.pair_count() : around.count());
   if (max_length < special)
     throw Error("sequences of " + std::to_string(max_length) + " tokens leave no room for text");
   const auto room = static_cast<std::size_t>(max_length - special);
-  const auto [kept_a, kept_b] = second ? text::kept_of_pair(a.size(), b.size(), room)
-                                       : std::pair{std::min(a.size(), room), std::size_t{0}};
-  const auto append = [&](std::span<const std::int32_t> ids) {
-    to.ids.insert(to.ids.end(), ids.begin(), ids.end());
-    to.types.resize(to.ids.size());
-  };
-  append(second ? around.pair_before : around.before);
-  append(tokenizer.kept(a, kept_a));
-  append(second ? around.pair_between : around.after);
-  if (second) {
-    const std::size_t text = to.ids.size();
-    append(tokenizer.kept(b, kept_b));
-    append(around.pair_after);
-    const std::size_t begin = around.second_begin(text, to.ids.size());
-    std::fill(to.types.begin() + static_cast<std::ptrdiff_t>(begin), to.types.end(), 1);
-  }
+  const text::Enclosed all = text::enclose(around, a, b, room, tokenizer.cuts_left());
+  to.types.resize(to.ids.size() + all.second);
+  to.ids.insert(to.ids.end(), all.ids.begin(), all.ids.end());
+  to.types.resize(to.ids.size(), 1);
   to.offsets.push_back(std::ssize(to.ids));
 }
 

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Truncation of texts and pairs. What is cut on the right is cut as tasks/features.cpp does it.
+// Truncation of texts and pairs.
 #include "serve/encode.hpp"
 
 #include <algorithm>
 
 #include "bertcl/error.hpp"
-#include "text/truncation.hpp"
 
 namespace bertcl::serve {
 namespace {
-
-using Pieces = std::span<const std::int32_t>;
-
-void append(Sequence& to, Pieces pieces) {
-  to.ids.insert(to.ids.end(), pieces.begin(), pieces.end());
-}
-
-Pieces kept(Pieces pieces, std::size_t count, bool cuts_left) {
-  return cuts_left ? pieces.last(count) : pieces.first(count);
-}
 
 std::size_t room_beside(std::size_t specials, std::size_t limit) {
   if (limit <= specials) throw Error("the model's longest sequence has no room for a text");
@@ -27,6 +16,15 @@ std::size_t room_beside(std::size_t specials, std::size_t limit) {
 
 }  // namespace
 
+Sequence in_segments(text::Tokens ids, std::size_t second) {
+  Sequence sequence{{ids.begin(), ids.end()}};
+  if (second < ids.size()) {
+    sequence.types.resize(second);
+    sequence.types.resize(ids.size(), 1);
+  }
+  return sequence;
+}
+
 Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, std::size_t limit,
                      const Truncation& truncation) {
   const text::SpecialTokens& special = tokenizer.special();
@@ -34,35 +32,23 @@ Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, st
   const std::size_t room = room_beside(special.count(), limit);
   if (pieces.size() > room && !truncation.truncate)
     throw TooLong{pieces.size() + special.count(), limit};
-  Sequence sequence;
-  append(sequence, special.before);
-  append(sequence, kept(pieces, std::min(pieces.size(), room), truncation.cuts_left(tokenizer)));
-  append(sequence, special.after);
-  return sequence;
+  const auto all = text::enclose(special, pieces, {}, room, truncation.cuts_left(tokenizer));
+  return in_segments(all.ids, all.second);
 }
 
-Sequence encode_pair(const text::Tokenizer& tokenizer, Pieces a, std::string_view second,
+Sequence encode_pair(const text::Tokenizer& tokenizer, text::Tokens a, std::string_view second,
                      std::size_t limit, const Truncation& truncation) {
   const text::SpecialTokens& special = tokenizer.special();
   const std::vector<std::int32_t> pieces = tokenizer.encode(second);
-  const std::size_t most = truncation.most_of_second.value_or(pieces.size());
-  const Pieces b = kept(pieces, std::min(pieces.size(), most), truncation.cuts_left(tokenizer));
+  const bool left = truncation.cuts_left(tokenizer);
+  const std::size_t most =
+      std::min(pieces.size(), truncation.most_of_second.value_or(pieces.size()));
+  const auto b = left ? text::Tokens(pieces).last(most) : text::Tokens(pieces).first(most);
   const std::size_t room = room_beside(special.pair_count(), limit);
   if (a.size() + b.size() > room && !truncation.truncate)
     throw TooLong{a.size() + b.size() + special.pair_count(), limit};
-  const auto [kept_a, kept_b] = text::kept_of_pair(a.size(), b.size(), room);
-  Sequence sequence;
-  append(sequence, special.pair_before);
-  append(sequence, kept(a, kept_a, truncation.cuts_left(tokenizer)));
-  append(sequence, special.pair_between);
-  const std::size_t begin = sequence.ids.size();
-  append(sequence, kept(b, kept_b, truncation.cuts_left(tokenizer)));
-  append(sequence, special.pair_after);
-  if (special.segments) {
-    sequence.types.assign(sequence.ids.size(), 1);
-    std::fill_n(sequence.types.begin(), special.second_begin(begin, sequence.ids.size()), 0);
-  }
-  return sequence;
+  const text::Enclosed all = text::enclose(special, a, b, room, left);
+  return in_segments(all.ids, all.second);
 }
 
 }  // namespace bertcl::serve

@@ -2,13 +2,12 @@
 // Texts and pairs as sequences, cut on either side.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "serve/batcher.hpp"
 #include "text/tokenizer.hpp"
+#include "text/truncation.hpp"
 
 namespace bertcl::serve {
 
@@ -31,13 +30,16 @@ struct TooLong {
   std::size_t tokens = 0, limit = 0;
 };
 
+/// Tokens of which those from `second` on are segment 1.
+Sequence in_segments(text::Tokens ids, std::size_t second);
+
 /// [CLS] text [SEP], or what the tokenizer has for them, of at most `limit` tokens. Throws TooLong.
 Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, std::size_t limit,
                      const Truncation& truncation);
 
 /// [CLS] first [SEP] second [SEP]; the longer text loses tokens until both fit. Throws TooLong. The
 /// first is given in tokens, since many pairs may have it.
-Sequence encode_pair(const text::Tokenizer& tokenizer, std::span<const std::int32_t> first,
-                     std::string_view second, std::size_t limit, const Truncation& truncation);
+Sequence encode_pair(const text::Tokenizer& tokenizer, text::Tokens first, std::string_view second,
+                     std::size_t limit, const Truncation& truncation);
 
 }  // namespace bertcl::serve

@@ -101,15 +101,6 @@ squad::AskedQuestion ask(AskRequest& request, const text::Tokenizer& tokenizer) 
   }
 }
 
-Sequence window_of(const squad::Feature& feature) {
-  Sequence window{{feature.input_ids.begin(), feature.input_ids.end()}, {}};
-  window.types.assign(window.ids.size(), 0);
-  std::fill(window.types.begin() +
-                static_cast<std::ptrdiff_t>(std::min(feature.second, window.ids.size())),
-            window.types.end(), 1);
-  return window;
-}
-
 /// Start and end logits of each window: two outputs, or one whose values alternate.
 std::vector<squad::Logits> logits_of(const std::vector<Values>& values, bool alternate) {
   std::vector<squad::Logits> logits;
@@ -141,7 +132,8 @@ Reply answer_route(Context& context) {
   const squad::AskedQuestion asked = ask(request, *model.setup().tokenizer);
   context.record.texts = asked.features.size();
   std::vector<Sequence> windows;
-  for (const squad::Feature& feature : asked.features) windows.push_back(window_of(feature));
+  for (const squad::Feature& feature : asked.features)
+    windows.push_back(in_segments(feature.input_ids, feature.second));
   const std::vector<Values> values = context.run(model, model.batcher(), std::move(windows));
   if (!model.setup().answer.predictions.allow_nonfinite) check_finite(values);
   const std::vector<squad::Logits> logits =

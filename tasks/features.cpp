@@ -9,7 +9,6 @@
 
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
-#include "text/truncation.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::tasks {
@@ -28,20 +27,9 @@ std::size_t room(int max_length, std::size_t specials) {
   return static_cast<std::size_t>(max_length) - specials;
 }
 
-void append(Ids& to, std::span<const std::int32_t> ids) {
-  to.insert(to.end(), ids.begin(), ids.end());
-}
-
 /// [CLS] pieces [SEP]
-Sequence enclose(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer) {
-  const text::SpecialTokens& special = tokenizer.special();
-  Sequence sequence;
-  sequence.ids.reserve(pieces.size() + special.count());
-  append(sequence.ids, special.before);
-  append(sequence.ids, pieces);
-  append(sequence.ids, special.after);
-  sequence.second = sequence.ids.size();
-  return sequence;
+Sequence enclose(text::Tokens pieces, std::size_t most, const text::Tokenizer& tokenizer) {
+  return {text::enclose(tokenizer.special(), pieces, {}, most, tokenizer.cuts_left())};
 }
 
 /// `pieces` in parts of at most `most`, as few as possible, of equal length but for one.
@@ -97,10 +85,7 @@ Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, in
 
 Sequence encode_pieces(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer,
                        int max_length) {
-  const std::size_t kept = std::min(pieces.size(), room(max_length, tokenizer.special().count()));
-  Sequence sequence = enclose(tokenizer.kept(pieces, kept), tokenizer);
-  sequence.cut = pieces.size() - kept;
-  return sequence;
+  return enclose(pieces, room(max_length, tokenizer.special().count()), tokenizer);
 }
 
 Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
@@ -115,7 +100,7 @@ std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenize
   const Ids pieces = tokenizer.encode(text);
   std::vector<Sequence> sequences;
   for (const auto part : parts_of(pieces, room(max_length, tokenizer.special().count())))
-    sequences.push_back(enclose(part, tokenizer));
+    sequences.push_back(enclose(part, part.size(), tokenizer));
   return sequences;
 }
 
@@ -123,18 +108,8 @@ Sequence encode_pair(std::string_view first, std::string_view second,
                      const text::Tokenizer& tokenizer, int max_length) {
   const Ids a = tokenizer.encode(first), b = tokenizer.encode(second);
   const text::SpecialTokens& special = tokenizer.special();
-  const std::size_t fits = room(max_length, special.pair_count());
-  const auto [kept_a, kept_b] = text::kept_of_pair(a.size(), b.size(), fits);
-  Sequence sequence;
-  append(sequence.ids, special.pair_before);
-  append(sequence.ids, tokenizer.kept(a, kept_a));
-  append(sequence.ids, special.pair_between);
-  const std::size_t text = sequence.ids.size();
-  append(sequence.ids, tokenizer.kept(b, kept_b));
-  append(sequence.ids, special.pair_after);
-  sequence.second = special.second_begin(text, sequence.ids.size());
-  sequence.cut = a.size() + b.size() - kept_a - kept_b;
-  return sequence;
+  const std::size_t most = room(max_length, special.pair_count());
+  return {text::enclose(special, a, b, most, tokenizer.cuts_left())};
 }
 
 std::vector<Sequence> encode_words(std::span<const std::string> words,
@@ -145,7 +120,7 @@ std::vector<Sequence> encode_words(std::span<const std::string> words,
   Sequence open;  // all but its ids
   const auto close = [&] {
     if (pieces.empty()) return;
-    Sequence sequence = enclose(pieces, tokenizer);
+    Sequence sequence = enclose(pieces, pieces.size(), tokenizer);
     sequence.places = std::move(open.places);
     sequence.words = std::move(open.words);
     sequence.cut = open.cut;

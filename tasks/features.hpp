@@ -9,19 +9,17 @@
 #include <vector>
 
 #include "text/tokenizer.hpp"
+#include "text/truncation.hpp"
 
 namespace bertcl::tasks {
 
 /// [CLS] text [SEP], or [CLS] text [SEP] text [SEP]; not padded.
-struct Sequence {
-  std::vector<std::int32_t> ids;      ///< [length]
-  std::size_t second = 0;             ///< segment ids are 0 before it and 1 from it
-  std::vector<std::size_t> places;    ///< positions that are scored: words, or masked tokens
-  std::vector<std::size_t> words;     ///< [places] which word of the sentence stands there, or
-                                      ///< which of the hidden tokens of the text
-  std::vector<std::int32_t> targets;  ///< [places] what stood at a masked position
-  std::size_t cut = 0;                ///< truncated word pieces
-  std::size_t part = 0;               ///< which of the texts of its item, where it has several
+struct Sequence : text::Enclosed {
+  std::vector<std::size_t> places = {};    ///< positions that are scored: words, or masked tokens
+  std::vector<std::size_t> words = {};     ///< [places] which word of the sentence stands there, or
+                                           ///< which of the hidden tokens of the text
+  std::vector<std::int32_t> targets = {};  ///< [places] what stood at a masked position
+  std::size_t part = 0;                    ///< which of the texts of its item, where it has several
 
   std::size_t length() const { return ids.size(); }
 };
@@ -32,7 +30,7 @@ std::string embedded_text(std::string_view text, bool lower_case);
 
 // All throw Error if `max_length` leaves no room for a text.
 
-/// The part of the text that text::Tokenizer::kept() keeps, as Hugging Face's truncation does it.
+/// A text, cut where text::Tokenizer::cuts_left() says, as Hugging Face's truncation does it.
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length);
 
 /// The same of a text that is tokenized already.
@@ -48,7 +46,7 @@ std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenize
                                      int max_length);
 
 /// Two texts; the longer one loses word pieces, and so does the other once they are equal
-/// (text::kept_of_pair, text::Tokenizer::kept()).
+/// (text::kept_of_pair).
 Sequence encode_pair(std::string_view first, std::string_view second,
                      const text::Tokenizer& tokenizer, int max_length);
 

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -129,11 +128,7 @@ class Tokenizer {
   /// Most tokens of a sequence with its special tokens, if the file says so.
   std::optional<int> longest() const { return longest_; }
 
-  /// Of the tokens of a text that is too long, the `count` that stay: the first, or, where
-  /// cuts_left(), the last.
-  std::span<const std::int32_t> kept(std::span<const std::int32_t> ids, std::size_t count) const {
-    return cuts_left_ ? ids.last(count) : ids.first(count);
-  }
+  /// Whether a text that is too long loses its first tokens, not its last.
   bool cuts_left() const { return cuts_left_; }
 
   Spelling spelling() const;

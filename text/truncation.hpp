@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of two texts stays where they are too long for one sequence.
+// Texts in one sequence: how much of them stays, and the special tokens around them.
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
+
+#include "text/special_tokens.hpp"
 
 namespace bertcl::text {
 
@@ -16,5 +22,18 @@ inline std::pair<std::size_t, std::size_t> kept_of_pair(std::size_t first, std::
   const std::size_t less = std::min({first, second, room / 2});
   return first > second ? std::pair{room - less, less} : std::pair{less, room - less};
 }
+
+using Tokens = std::span<const std::int32_t>;
+
+/// One text or two as a model takes them.
+struct Enclosed {
+  std::vector<std::int32_t> ids = {};  ///< [length] with special tokens
+  std::size_t second = 0;              ///< segment ids are 0 before it and 1 from it
+  std::size_t cut = 0;                 ///< truncated tokens
+};
+
+/// [CLS] first [SEP], or [CLS] first [SEP] second [SEP], with at most `room` tokens of the texts.
+Enclosed enclose(const SpecialTokens& special, Tokens first, std::optional<Tokens> second,
+                 std::size_t room, bool cuts_left);
 
 }  // namespace bertcl::text
