@@ -2,6 +2,7 @@
 // Evaluation of the public interface: a session as the function that squad/ calls.
 #include "bertcl/evaluate.hpp"
 
+#include <utility>
 #include <vector>
 
 #include "api/boundary.hpp"
@@ -81,8 +82,9 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
         squad::evaluate(squad::load_dataset(data), TokenizerAccess::of(tokenizer),
                         to_squad(options), model, tell, options.limit);
     SquadScores scores = to_public(evaluation);
-    scores.json =
-        report_of(tasks::EvaluationRow().take(evaluation), session, "question-answering", data);
+    tasks::EvaluationRow row;
+    row.take(evaluation);
+    scores.json = report_of(std::move(row), session, "question-answering", data);
     return scores;
   });
 }

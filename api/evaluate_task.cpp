@@ -133,7 +133,9 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
     const tasks::Evaluation evaluation =
         tasks::evaluate(*items, TokenizerAccess::of(tokenizer), all, model, tell, options.limit);
     TaskScores scores = scores_of(evaluation);
-    scores.json = report_of(tasks::EvaluationRow().take(evaluation), session, task, data);
+    tasks::EvaluationRow row;
+    row.take(evaluation);
+    scores.json = report_of(std::move(row), session, task, data);
     return scores;
   });
 }

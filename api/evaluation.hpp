@@ -24,7 +24,7 @@ std::vector<float> floats(const Tensor& tensor);
 /// tokens are longer than it takes.
 void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length);
 
-/// What `bertcl eval --json` writes of a model; `row` needs only what the evaluation gives.
+/// What `bertcl eval --json` writes. Fills in the path, precision and size of `row`.
 std::string report_of(tasks::EvaluationRow row, const Session& session, std::string_view task,
                       const std::filesystem::path& data);
 

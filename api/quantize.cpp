@@ -24,9 +24,14 @@ namespace bertcl {
 namespace {
 
 quant::JobOptions job_of(const QuantizeOptions& options) {
-  return {options.dynamic,     options.per_token,         options.read_table,
-          options.write_table, options.table_format,      options.copy_companions,
-          options.vocabulary,  options.replace_companions};
+  return {.dynamic = options.dynamic,
+          .per_token = options.per_token,
+          .read_table = options.read_table,
+          .write_table = options.write_table,
+          .table_format = options.table_format,
+          .copy_companions = options.copy_companions,
+          .vocabulary = options.vocabulary,
+          .replace_companions = options.replace_companions};
 }
 
 quant::Options to_quant(const QuantizeOptions& options, const quant::JobOptions& job) {

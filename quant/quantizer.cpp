@@ -31,12 +31,13 @@ JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written
                   const std::function<Report()>& calibrate) {
   JobResult result;
   result.left_out = leave_out_by_table(options, job);
-  if (!job.write_table.empty()) result.written = &table_format(job.table_format, job.write_table);
+  if (!job.write_table.empty())
+    result.written_format = &table_format(job.table_format, job.write_table);
   std::optional<Companions> companions;
   if (job.copy_companions)
     companions.emplace(options.model, job.vocabulary, options.output, job.replace_companions);
   check_writable(options.output);
-  if (result.written) check_writable(job.write_table);
+  if (result.written_format) check_writable(job.write_table);
   if (!job.calibrates()) check_runs();
   add_model(written, options.output);
   if (job.dynamic) {
@@ -46,13 +47,13 @@ JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written
     result.report = calibrate();
   } else {
     const ReadTable read = read_table(job.read_table);
-    result.read = read.format;
+    result.read_format = read.format;
     result.report = quantize_with_table(options, read.table);
   }
   if (companions) result.copied = companions->copy(written);
-  if (result.written) {
+  if (result.written_format) {
     written.add_new(job.write_table);
-    write_table(job.write_table, table_of(result.report), *result.written);
+    write_table(job.write_table, table_of(result.report), *result.written_format);
   }
   return result;
 }

@@ -147,7 +147,7 @@ struct JobOptions {
   bool per_token = false;               ///< with `dynamic`: a scale for each token
   std::string read_table, write_table;  ///< files; empty: none
   std::string table_format;             ///< of the one that is written; empty: by its extension
-  bool copy_companions = false;         ///< with the two below as Companions
+  bool copy_companions = false;  ///< copy the files beside the model; the next two as in Companions
   std::string vocabulary;
   bool replace_companions = false;
 
@@ -158,13 +158,15 @@ struct JobResult {
   Report report;
   std::vector<std::string> left_out;  ///< what the options ask for and tables neither keep nor give
   std::vector<std::string> copied;    ///< companions
-  const TableFormat *read = nullptr, *written = nullptr;
+  const TableFormat* read_format = nullptr;     ///< of the table that was read; null: none
+  const TableFormat* written_format = nullptr;  ///< of the table that was written; null: none
 };
 
-/// Writes `options.output` and what `job` wants beside it; new files are added to `written`.
-/// Smoothing and scales per channel, which tables exclude, are taken out of `options`. The model is
-/// quantized by `calibrate` or, where there is another source of ranges, after `check_runs`:
-/// nothing else would run it. Throws Error before any work if a file cannot be written.
+/// Writes `options.output` and what `job` asks for beside it; new files are added to `written`.
+/// Smoothing and scales per channel, which tables exclude, are taken out of `options` first. Where
+/// the ranges come from samples, `calibrate` quantizes the model by these options. Else nothing
+/// would run it, so `check_runs` is called first, which throws if it cannot run. Throws Error
+/// before any work if a file cannot be written.
 JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written,
                   const std::function<void()>& check_runs,
                   const std::function<Report()>& calibrate);

@@ -32,7 +32,8 @@ Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, st
   const std::size_t room = room_beside(special.count(), limit);
   if (pieces.size() > room && !truncation.truncate)
     throw TooLong{pieces.size() + special.count(), limit};
-  const auto all = text::enclose(special, pieces, {}, room, truncation.cuts_left(tokenizer));
+  const auto all =
+      text::enclose(special, pieces, std::nullopt, room, truncation.cuts_left(tokenizer));
   return in_segments(all.ids, all.second);
 }
 

@@ -10,6 +10,7 @@
 
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
+#include "text/truncation.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::squad {
@@ -130,18 +131,12 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
     const auto [begin, length] = windows[i];
     Feature feature;
     feature.example_index = example_index;
-    std::vector<std::int32_t>& ids = feature.input_ids;
-    ids.reserve(special.pair_count() + query.size() + length);
-    const auto append = [&](std::span<const std::int32_t> tokens) {
-      ids.insert(ids.end(), tokens.begin(), tokens.end());
-    };
-    append(special.pair_before);
-    append(query);
-    append(special.pair_between);
-    feature.doc_begin = ids.size();
-    append(std::span(document.piece_ids).subspan(begin, length));
-    append(special.pair_after);
-    feature.second = special.second_begin(feature.doc_begin, ids.size());
+    text::Enclosed all =
+        text::enclose(special, query, text::Tokens(document.piece_ids).subspan(begin, length),
+                      query.size() + length, false);
+    feature.input_ids = std::move(all.ids);
+    feature.second = all.second;
+    feature.doc_begin = special.pair_before.size() + query.size() + special.pair_between.size();
     const auto first = static_cast<std::ptrdiff_t>(begin);
     const auto last = static_cast<std::ptrdiff_t>(begin + length);
     feature.token_to_orig.assign(document.piece_to_word.begin() + first,

@@ -27,9 +27,9 @@ std::size_t room(int max_length, std::size_t specials) {
   return static_cast<std::size_t>(max_length) - specials;
 }
 
-/// [CLS] pieces [SEP]
+/// [CLS] pieces [SEP], with at most `most` of the pieces.
 Sequence enclose(text::Tokens pieces, std::size_t most, const text::Tokenizer& tokenizer) {
-  return {text::enclose(tokenizer.special(), pieces, {}, most, tokenizer.cuts_left())};
+  return {text::enclose(tokenizer.special(), pieces, std::nullopt, most, tokenizer.cuts_left())};
 }
 
 /// `pieces` in parts of at most `most`, as few as possible, of equal length but for one.

@@ -30,7 +30,7 @@ std::string embedded_text(std::string_view text, bool lower_case);
 
 // All throw Error if `max_length` leaves no room for a text.
 
-/// A text, cut where text::Tokenizer::cuts_left() says, as Hugging Face's truncation does it.
+/// A text, truncated on the side that text::Tokenizer::cuts_left() tells, as Hugging Face does it.
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length);
 
 /// The same of a text that is tokenized already.
@@ -46,7 +46,7 @@ std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenize
                                      int max_length);
 
 /// Two texts; the longer one loses word pieces, and so does the other once they are equal
-/// (text::kept_of_pair).
+/// (text::kept_of_pair); on the same side.
 Sequence encode_pair(std::string_view first, std::string_view second,
                      const text::Tokenizer& tokenizer, int max_length);
 

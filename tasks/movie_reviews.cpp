@@ -55,7 +55,7 @@ void add(Reviews& reviews, const std::filesystem::path& name, std::string text,
 
 std::string read_entry(zip_t* archive, const zip_stat_t& stat, const std::string& origin) {
   if (stat.size > kLongestReview)
-    fail("{}: claims {} bytes; a review has at most {}", origin, stat.size, kLongestReview);
+    fail("{}: {} bytes uncompressed; a review has at most {}", origin, stat.size, kLongestReview);
   const std::unique_ptr<zip_file_t, decltype(&zip_fclose)> file(
       zip_fopen_index(archive, stat.index, 0), &zip_fclose);
   if (!file) fail("{}: {}", origin, zip_strerror(archive));

@@ -13,12 +13,11 @@ namespace {
 constexpr int kSchemaVersion = 1;
 
 template <class Evaluated>
-EvaluationRow& take_costs(const Evaluated& evaluation, EvaluationRow& row) {
+void take_costs(const Evaluated& evaluation, EvaluationRow& row) {
   row.tokens = evaluation.tokens;
   row.tokens_padded = evaluation.tokens_padded;
   row.total_seconds = evaluation.total_seconds;
   row.model_seconds = evaluation.model_seconds;
-  return row;
 }
 
 }  // namespace
@@ -40,21 +39,23 @@ nlohmann::ordered_json report_of(std::string_view command,
   return report;
 }
 
-EvaluationRow& EvaluationRow::take(const squad::Evaluation& evaluation) {
+void EvaluationRow::take(const squad::Evaluation& evaluation) {
+  more_metrics.clear();
   metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
   for (const auto& [name, value] : evaluation.scores.official())
     if (name != "exact") more_metrics.emplace_back(name, value);
   total = evaluation.scores.total;
   features = evaluation.features;
-  return take_costs(evaluation, *this);
+  take_costs(evaluation, *this);
 }
 
-EvaluationRow& EvaluationRow::take(const Evaluation& evaluation) {
+void EvaluationRow::take(const Evaluation& evaluation) {
+  metrics.clear();
   for (const Metric& metric : evaluation.metrics) metrics.emplace_back(metric.name, metric.value);
   total = evaluation.items;
   features = evaluation.sequences;
   truncated = evaluation.items_cut;
-  return take_costs(evaluation, *this);
+  take_costs(evaluation, *this);
 }
 
 double EvaluationRow::tokens_per_second() const {

@@ -22,7 +22,7 @@ namespace bertcl::tasks {
 ///   bertcl            version of the program
 ///   device, driver, platform, platform_version
 ///                     what ran it; null without `device`
-/// These are not taken from the result. docs/json.md tells of all keys.
+/// Keys of the result with these names are ignored. docs/json.md documents all keys.
 nlohmann::ordered_json report_of(std::string_view command,
                                  const std::optional<opencl::DeviceInfo>& device,
                                  const nlohmann::ordered_json& result);
@@ -40,9 +40,9 @@ struct EvaluationRow {
   double total_seconds = 0.0, model_seconds = 0.0;
   std::optional<std::size_t> truncated;  ///< texts that were longer; none where nothing is cut
 
-  /// All but the model's path, precision and size.
-  EvaluationRow& take(const squad::Evaluation& evaluation);
-  EvaluationRow& take(const Evaluation& evaluation);
+  /// Sets all but the model's path, precision and size.
+  void take(const squad::Evaluation& evaluation);
+  void take(const Evaluation& evaluation);
   double tokens_per_second() const;
 };
 

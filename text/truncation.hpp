@@ -32,7 +32,8 @@ struct Enclosed {
   std::size_t cut = 0;                 ///< truncated tokens
 };
 
-/// [CLS] first [SEP], or [CLS] first [SEP] second [SEP], with at most `room` tokens of the texts.
+/// [CLS] first [SEP], or [CLS] first [SEP] second [SEP], with at most `room` tokens of the texts:
+/// the longer one loses its last tokens, where `cuts_left` its first (kept_of_pair).
 Enclosed enclose(const SpecialTokens& special, Tokens first, std::optional<Tokens> second,
                  std::size_t room, bool cuts_left);
 

@@ -187,7 +187,7 @@ std::string as_bytes(std::string& text) {
     }
   } catch (const CLI::ValidationError&) {  // its message lists 30 units
   }
-  return fmt::format("'{}' is not a size in bytes, or as 500M or 4G", given);
+  return fmt::format("'{}' is not a size such as 500M or 4G", given);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using enum DeviceKind;
 
 constexpr std::size_t KB = 1024;
 
-const Needs nothing;
+const Needs nothing;  // named, because GCC 12 takes a default for uninitialized
 const Needs cpu_only{.kind = cpu};
 const Needs avx2{.kind = cpu, .one_of = {&Capabilities::avx2}};
 const Needs avx512{.kind = cpu, .one_of = {&Capabilities::avx512}};

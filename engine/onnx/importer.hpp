@@ -100,8 +100,9 @@ class NodeImport {
   Importer& importer() { return importer_; }
 
  private:
-  /// From which the names of what is made for the node are derived.
+  /// Prefix of the names of values made for this node.
   const std::string& base_name() const;
+  /// The node's name in the file, else its first output.
   const std::string& source() const { return proto_.name().empty() ? base_name() : proto_.name(); }
   void finish_count(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes,
                     std::size_t count);

@@ -41,7 +41,7 @@ void import_constant_of_shape(NodeImport& node) {
     element_type(a->t().data_type(), "attribute 'value'");
     value = node.importer().read_tensor(a->t());
   }
-  if (value.size() != 1) node.fail("attribute 'value' must hold one element");
+  if (value.size() != 1) node.fail("attribute 'value' must be a tensor of one element");
   node.finish("Expand", {node.constant(value.reshaped({}), "value"), node.need(0)});
 }
 

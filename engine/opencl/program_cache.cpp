@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys, header and atomic writing of the program cache.
+// Keys and header of the program cache.
 #include "opencl/program_cache.hpp"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ Digest digest_of(const std::string& key, std::span<const std::byte> payload) {
   return sha256(text.data(), text.size());
 }
 
-/// Of any entry, by the name that store() gives it until it is whole.
+/// Whether this is the name that PendingFile gives an entry until it is whole: KEY.PID.N.tmp.
 bool is_temporary(std::string_view name) {
   constexpr size_t key = 2 * sizeof(Digest);
   return name.find_first_not_of("0123456789abcdef") == key && name[key] == '.' &&

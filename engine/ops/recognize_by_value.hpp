@@ -19,9 +19,10 @@ namespace bertcl::ops {
 /// The part of a graph that computes a value.
 struct Slice {
   std::vector<ir::Node*> nodes;
-  std::set<ir::Value*> inputs;  // what no node makes, or one at the border
+  std::set<ir::Value*> inputs;  // of the graph, or results of nodes at the border
 };
-/// Empty if it is longer than a mask can be; an encoder is.
+/// Ends at nodes that are `is_border`. Empty if it has more than `most` nodes: no mask has 400, an
+/// encoder has.
 std::optional<Slice> slice_of(ir::Value* value, std::size_t most = 400,
                               const std::function<bool(const ir::Node&)>& is_border = {});
 
@@ -33,7 +34,8 @@ ir::Bindings trial_sizes(const ir::Graph& graph, std::int64_t seq);
 
 /// Masks [batch, seq]: full rows, prefixes, holes, a first token that does not count; of sequences
 /// after the second their numbers. No row is without any token: exporters differ in what they do
-/// there. If `seq`, of trial_sizes(), is beyond short_seq, three that have all of these.
+/// there. If `seq`, of trial_sizes(), is beyond short_seq, three: full rows, one token alone, and
+/// holes after a first token that does not count.
 std::vector<ir::Tensor> trial_masks(const ir::Sizes& shape, ir::DType dtype, std::int64_t seq);
 
 /// Sequences with which to try what `nodes` compute, the longest first: short ones, one for which

@@ -50,9 +50,11 @@ const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(ir::Value* v) 
     try {
       if (ir::element_count(ir::evaluate(v->type.shape, sizes)) > most_of_trial)
         throw Error("too large a trial");
-      const auto masks =
-          mask_ ? ops::trial_masks(ir::evaluate(mask_->type.shape, sizes), mask_->type.dtype, seq)
-                : std::vector<ir::Tensor>{ir::Tensor()};
+      std::vector<ir::Tensor> masks(1);
+      if (mask_) {
+        const ir::Sizes shape = ir::evaluate(mask_->type.shape, sizes);
+        masks = ops::trial_masks(shape, mask_->type.dtype, std::max(seq, shape[1]));
+      }
       for (const ir::Tensor& mask : masks) {
         ops::Known known;
         if (mask_) known.emplace(mask_, mask);

@@ -78,7 +78,7 @@ Argument Builder::read(const Argument& written) { return Reads{std::get<Writes>(
 
 void Builder::alias(const ir::Value* result, const ir::Value* operand) {
   if (operand->is_constant())
-    throw Error(fmt::format("'{}' is a view of a constant, which the pass fold_constants folds",
+    throw Error(fmt::format("'{}' is a view of a constant; do not disable the pass fold_constants",
                             result->name));
   const int operand_slot = slot_of(operand);
   if (result->type.dtype != operand->type.dtype)

@@ -27,6 +27,7 @@ struct GemmChoice {
   std::string why_not_faster;
 };
 
+/// The same of an int8 GEMM, which may also divide K.
 struct GemmS8 : GemmChoice {
   GemmParts parts = {};                    // of K, for small M
   kernels::GemmVariant part_variant = {};  // that makes them, by tiles of kPartRows x kPartColumns
@@ -43,7 +44,8 @@ void check_exact_sums(const std::string& who, std::int64_t k, bool weights_have_
 using MakeKernel = std::function<opencl::Kernel(const std::string& program, const char* kernel,
                                                 const opencl::Defines& defines)>;
 
-/// Gives a step of the first variant the others, and what a report tells of them all.
+/// Completes a step that launches gemm.variant: its group size, the other variants, and what a
+/// report tells of all of them.
 void set_alternatives(Step& step, const GemmChoice& gemm, const ir::Dim& rows,
                       const std::function<opencl::Kernel(const kernels::GemmVariant&)>& kernel_of);
 

@@ -124,7 +124,9 @@ void check_tuning_file(const std::filesystem::path& path) {
   if (!named_by_user() || !std::filesystem::is_regular_file(path, absent)) return;
   std::ifstream stream(path, std::ios::binary);
   if (!stream)
-    throw Error(fmt::format("{}: cannot be read, so it is not overwritten", path.string()));
+    throw Error(fmt::format(
+        "BERTCL_TUNING names {}, which cannot be read; make it readable or name another file",
+        path.string()));
   const std::string text(std::istreambuf_iterator<char>(stream), {});
   const ordered_json json = ordered_json::parse(text, nullptr, false);
   if (text.empty() || (json.is_object() && json.contains("format") && json.contains("gemms")))

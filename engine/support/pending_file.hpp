@@ -87,9 +87,9 @@ inline void check_writable(const std::filesystem::path& path) {
          (error == ENOENT ? "; create it with mkdir -p " + folder.string() : ""));
 }
 
-/// Removes the files of a folder whose names `is_left` by processes that were killed. They are an
-/// hour old: a process of another machine, whose numbers are not known here, may write to the same
-/// folder.
+/// Removes the files of a folder whose names `is_left` accepts, those of processes that were
+/// killed. Only files an hour old: a process of another machine, whose numbers are not known here,
+/// may write to the same folder.
 template <class IsLeft>
 void remove_abandoned(const std::filesystem::path& folder, const IsLeft& is_left) {
   namespace fs = std::filesystem;

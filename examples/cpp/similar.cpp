@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// similar MODEL_FOLDER QUERY TEXT...: prints the texts with their similarity to the query, the most
-// similar first.
+// similar MODEL_FOLDER QUERY TEXT...: prints the texts with the cosine similarity of their vectors
+// to that of the query, the most similar first.
+#include <algorithm>
 #include <bertcl/bertcl.hpp>
+#include <cstddef>
 #include <exception>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <iostream>
-#include <map>
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
 
+/// By the names that encode_query() and encode_document() of sentence-transformers look for.
 std::string prompt_of(const bertcl::EmbeddingSettings& settings,
                       std::initializer_list<const char*> names) {
   for (const char* name : names)
@@ -26,29 +29,33 @@ std::string prompt_of(const bertcl::EmbeddingSettings& settings,
 void print_similar(const std::filesystem::path& folder, const std::string& query,
                    const std::vector<std::string>& texts) {
   const bertcl::EmbeddingSettings settings = bertcl::read_embedding_settings(folder);
-  if (!settings.pools_prompt) throw bertcl::Error("the model pools without its prompt");
+  const std::string of_queries = prompt_of(settings, {"query"});
+  const std::string of_documents = prompt_of(settings, {"document", "passage", "corpus"});
+  if (!settings.pools_prompt && !(of_queries.empty() && of_documents.empty()))
+    throw bertcl::Error("bertcl cannot leave a prompt out of the pooling, as the model asks");
   bertcl::Pooling pooling = settings.pooling;
-  if (pooling.kind.empty()) {  // no files of sentence-transformers
+  if (pooling.kind.empty()) {  // no file says how: the mean, else the model's own vector
     pooling.kind = "mean";
     pooling.or_own = true;
   }
-  pooling.normalize = true;  // so that the dot product is the cosine
+  pooling.normalize = true;  // the dot product is the cosine then
   const auto tokenizer = bertcl::Tokenizer::load_beside(folder);
   const auto session = bertcl::Session::load(folder, {.pooling = pooling});
 
   bertcl::EmbedOptions options{.max_length = settings.max_length,
                                .lower_case = settings.lower_case};
-  options.prompt = prompt_of(settings, {"query"});
+  options.prompt = of_queries;
   const bertcl::Tensor of_query = bertcl::embed(session, tokenizer, {query}, options);
-  options.prompt = prompt_of(settings, {"document", "passage", "corpus"});
+  options.prompt = of_documents;
   const bertcl::Tensor of_texts = bertcl::embed(session, tokenizer, texts, options);
 
   const std::span<const float> q = of_query.values<float>(), all = of_texts.values<float>();
-  std::multimap<float, std::string, std::greater<>> ranked;
+  std::vector<std::pair<float, std::string>> ranked;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto vector = all.subspan(i * q.size(), q.size());
-    ranked.emplace(std::inner_product(q.begin(), q.end(), vector.begin(), 0.0f), texts[i]);
+    ranked.emplace_back(std::inner_product(q.begin(), q.end(), vector.begin(), 0.0f), texts[i]);
   }
+  std::ranges::sort(ranked, std::greater<>());
   for (const auto& [similarity, text] : ranked) std::cout << similarity << "  " << text << "\n";
 }
 

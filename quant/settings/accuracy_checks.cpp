@@ -52,14 +52,14 @@ AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options) {
       .enabled_modules = command.count("--enable-layer-module") > 0};
 }
 
-void check_accuracy(const AskedAccuracy& asked, const Options& options, const JobOptions& source) {
+void check_accuracy(const AskedAccuracy& asked, const Options& options, const JobOptions& job) {
   const auto refuse = [](std::string_view option, std::string_view reason) {
     fail("{} has no effect here: {}", option, reason);
   };
   if (asked.smooth)
     if (const std::string reason = why_not_smoothed(options); !reason.empty())
       refuse(option_name("smooth"), reason);
-  if (asked.smooth && (!source.read_table.empty() || !source.write_table.empty()))
+  if (asked.smooth && (!job.read_table.empty() || !job.write_table.empty()))
     refuse(option_name("smooth"), "a table has one range per tensor of the original model");
   if (asked.gptq && options.weights.as_float)
     refuse(option_name("weight-rounding", "gptq"),
@@ -71,7 +71,7 @@ void check_accuracy(const AskedAccuracy& asked, const Options& options, const Jo
   if (asked.gptq && weights.per_channel && axis_of_matmul != weights.axes.end() &&
       (axis_of_matmul->second == 0 || axis_of_matmul->second == -2))
     refuse(option_name("weight-rounding", "gptq"), "weights have scales along their rows");
-  if (!asked.adds.empty() && !ops.contains("Add") && !source.dynamic)
+  if (!asked.adds.empty() && !ops.contains("Add") && !job.dynamic)
     refuse(option_name(asked.adds), "no Add is quantized; see " + option_name("residual"));
   if (asked.adds == "add-channels" &&
       (placement.adds == Adds::all || placement.places.contains(Place::sum) ||
@@ -89,17 +89,17 @@ void check_accuracy(const AskedAccuracy& asked, const Options& options, const Jo
                fmt::format("no {} is quantized; see {}", op, option_name("op-types")));
   if (asked.axes && !weights.per_channel)
     refuse(option_name("axis"), "weights have one scale; see " + option_name("per-channel"));
-  if (source.dynamic && options.ranges.fuse_qkv && weights.per_channel)
+  if (job.dynamic && options.ranges.fuse_qkv && weights.per_channel)
     refuse(option_name("fuse-qkv"),
            "only ranges of activations and weights of one scale are "
            "fused; see " +
                option_name("per-tensor"));
-  if (source.dynamic && !asked.activations.empty())
+  if (job.dynamic && !asked.activations.empty())
     refuse(option_name(asked.activations),
            option_name("dynamic") + " quantizes only MatMuls, and activations at run time");
-  const std::string reason = source.dynamic ? option_name("dynamic") + " takes no samples"
-                             : !source.read_table.empty() ? "a table of ranges has no samples"
-                                                          : "";
+  const std::string reason = job.dynamic ? option_name("dynamic") + " takes no samples"
+                             : !job.read_table.empty() ? "a table of ranges has no samples"
+                                                       : "";
   if (reason.empty()) return;
   if (asked.smooth) refuse(option_name("smooth"), reason);
   if (asked.gptq) refuse(option_name("weight-rounding", "gptq"), reason);

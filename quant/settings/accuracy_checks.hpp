@@ -25,6 +25,6 @@ struct AskedAccuracy {
 AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options);
 
 /// Throws Error where what was asked for stands beside an option that leaves nothing of it.
-void check_accuracy(const AskedAccuracy& asked, const Options& options, const JobOptions& source);
+void check_accuracy(const AskedAccuracy& asked, const Options& options, const JobOptions& job);
 
 }  // namespace bertcl::quant

@@ -48,7 +48,7 @@ std::string meant(const std::string& name, const std::vector<std::string>& names
 
 }  // namespace
 
-void apply(const std::vector<Setting>& settings, const JobOptions& source, Options& options) {
+void apply(const std::vector<Setting>& settings, const JobOptions& job, Options& options) {
   CLI::App command;
   command.set_help_flag();
   add_quantizer_options(command, options);
@@ -73,7 +73,7 @@ void apply(const std::vector<Setting>& settings, const JobOptions& source, Optio
     throw Error(renamed(error.what(), names));
   }
   if (!overrides.empty()) options.overrides = read_overrides(overrides);
-  check_accuracy(asked_accuracy(command, options), options, source);
+  check_accuracy(asked_accuracy(command, options), options, job);
 }
 
 }  // namespace bertcl::quant

@@ -14,6 +14,6 @@ using Setting = std::pair<std::string, std::string>;
 
 /// Sets what the command sets by these options, in its order: a preset first, and --overrides.
 /// Throws Error as the command does: an unknown name or value, an option without effect.
-void apply(const std::vector<Setting>& settings, const JobOptions& source, Options& options);
+void apply(const std::vector<Setting>& settings, const JobOptions& job, Options& options);
 
 }  // namespace bertcl::quant

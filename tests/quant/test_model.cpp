@@ -228,8 +228,16 @@ TEST_F(Save, LeavesNothingWhereItFails) {
   EXPECT_THROW(m.save("/proc/q.onnx"), Error);
 }
 
-TEST_F(Save, NamesWhatIsNoModel) {
-  EXPECT_ERROR(HasSubstr("/absent/m.onnx: no such file"), Model::load("/absent/m.onnx"));
+class Load : public Save {};
+
+TEST_F(Load, NamesWhatIsNoModel) {
+  try {
+    Model::load("/absent/m.onnx");
+    FAIL() << "loaded";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/absent/m.onnx: no such file"));
+    EXPECT_EQ(error.code(), ErrorCode::io);
+  }
   EXPECT_ERROR(HasSubstr("not an ONNX"), Model::load(bertcl::tests::source_file("README.md")));
   std::ofstream(folder_ / "empty.onnx").close();
   EXPECT_ERROR(HasSubstr("the file is empty"), Model::load(folder_ / "empty.onnx"));

@@ -146,7 +146,7 @@ TEST(Program, NumbersAreRefusedInOneShortLine) {
                     text));
   for (const char* text : {"lots", "4X", "-4", "1.5G", ""})
     EXPECT_EQ(refused({"bench", "m.onnx", "--max-memory", text}),
-              fmt::format("bertcl: --max-memory: '{}' is not a size in bytes, or as 500M or 4G; "
+              fmt::format("bertcl: --max-memory: '{}' is not a size such as 500M or 4G; "
                           "see bertcl bench --help\n",
                           text));
   for (const char* text : {"99999999999999999999", "8388608T", "9223372036854775808"})

@@ -157,7 +157,8 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
     print_text("{}: {} of {} {}, format {}\n", file, format.magnitudes ? "magnitudes" : "ranges",
                ranges, of, format.name);
   };
-  if (made.read) print_table(options.job.read_table, *made.read, report.given.size(), "tensors");
+  if (made.read_format)
+    print_table(options.job.read_table, *made.read_format, report.given.size(), "tensors");
   const auto size = onnx_io::model_bytes(options.output);
   print_text(
       "{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
@@ -215,10 +216,10 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   if (!made.copied.empty()) print_text("copied beside it: {}\n", fmt::join(made.copied, ", "));
   if (!made.left_out.empty())
     print_text("without {}: a table has one range per tensor of the original model{}\n",
-               fmt::join(made.left_out, ", "), made.read ? ", and no samples" : "");
-  if (made.written)
-    print_table(options.job.write_table, *made.written, quant::table_of(report).ranges.size(),
-                "activations");
+               fmt::join(made.left_out, ", "), made.read_format ? ", and no samples" : "");
+  if (made.written_format)
+    print_table(options.job.write_table, *made.written_format,
+                quant::table_of(report).ranges.size(), "activations");
 }
 
 int run_quantize(const CLI::App& command, QuantizeOptions& options) {

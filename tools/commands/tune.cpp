@@ -101,7 +101,7 @@ TuneSettings settings_of(const TuneOptions& options,
 }
 
 /// The file for the result. Throws Error, before any work, if it cannot be written.
-std::filesystem::path open_tuning_file(const opencl::Context& context) {
+std::filesystem::path writable_tuning_file(const opencl::Context& context) {
   std::filesystem::path file = plan::tuning_file(context);
   if (file.empty())
     throw Error(
@@ -117,15 +117,15 @@ std::filesystem::path open_tuning_file(const opencl::Context& context) {
   return file;
 }
 
-struct MeasuredStep {
+struct StepResult {
   TunedStep step;
   TuneResult result;
 };
 
-/// In order, up to the first that the time limit ends.
-std::vector<MeasuredStep> tune_all(const std::vector<TunedStep>& gemms,
-                                   const TuneSettings& settings) {
-  std::vector<MeasuredStep> tuned;
+/// In order; stops after the first that reaches the time limit.
+std::vector<StepResult> tune_all(const std::vector<TunedStep>& gemms,
+                                 const TuneSettings& settings) {
+  std::vector<StepResult> tuned;
   for (const TunedStep& step : gemms) {
     tuned.push_back({step, tune_gemm(step, settings)});
     const TuneResult& result = tuned.back().result;
@@ -139,7 +139,7 @@ std::vector<MeasuredStep> tune_all(const std::vector<TunedStep>& gemms,
 }
 
 void store_tuning(const std::filesystem::path& file, const opencl::Context& context,
-                  const std::vector<MeasuredStep>& tuned) {
+                  const std::vector<StepResult>& tuned) {
   // Read now: another process may have stored its choices meanwhile.
   std::string ignored;
   plan::Tuning tuning = plan::stored_tuning(context, ignored);
@@ -155,7 +155,7 @@ void store_tuning(const std::filesystem::path& file, const opencl::Context& cont
   plan::write_tuning(file, tuning);
 }
 
-Table tuning_table(const std::vector<MeasuredStep>& tuned) {
+Table tuning_table(const std::vector<StepResult>& tuned) {
   Table table({"op", "type", ">k", ">n", "default", ">us", "fastest", ">us", ">gain"});
   for (const auto& [step, result] : tuned) {
     std::vector<double> us;
@@ -171,7 +171,7 @@ Table tuning_table(const std::vector<MeasuredStep>& tuned) {
   return table;
 }
 
-ordered_json to_json(const MeasuredStep& tuned) {
+ordered_json to_json(const StepResult& tuned) {
   const auto& [step, result] = tuned;
   ordered_json variants = ordered_json::array(), chosen = ordered_json::array();
   for (const Measured& m : result.variants) variants.push_back(measured_json(m));
@@ -196,7 +196,7 @@ int run_tune(const TuneOptions& options) {
   const std::shared_ptr<opencl::Context> context = opencl::Context::create(options.device);
   const Clock::time_point start = Clock::now();
   const TuneSettings settings = settings_of(options, context, start);
-  const std::filesystem::path file = open_tuning_file(*context);
+  const std::filesystem::path file = writable_tuning_file(*context);
   std::vector<TunedStep> gemms;
   {
     const runtime::Session session = load_model(options.model, settings.session);
@@ -204,7 +204,7 @@ int run_tune(const TuneOptions& options) {
     gemms = gemms_of(session.plan(), options.precision == "fp16");
   }
   check_memory(gemms, settings.rows.back(), context->info());
-  const std::vector<MeasuredStep> tuned = tune_all(gemms, settings);
+  const std::vector<StepResult> tuned = tune_all(gemms, settings);
   store_tuning(file, *context, tuned);
 
   const bool complete = tuned.empty() || tuned.back().result.complete;
@@ -217,7 +217,7 @@ int run_tune(const TuneOptions& options) {
   }
   std::ptrdiff_t wrong = 0;
   ordered_json rows = ordered_json::array();
-  for (const MeasuredStep& gemm : tuned) {
+  for (const StepResult& gemm : tuned) {
     wrong += std::ranges::count_if(gemm.result.variants,
                                    [](const Measured& m) { return !m.wrong.empty(); });
     rows.push_back(to_json(gemm));

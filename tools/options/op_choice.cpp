@@ -168,10 +168,11 @@ std::string text_of(const OpChoice& choice) {
   text += "\nDrop on " + counted(static_cast<std::int64_t>(choice.items), choice.items_unit);
   if (choice.float_score)
     text += fmt::format(", where the float model has {} {:.3f}", choice.unit, *choice.float_score);
-  return text + fmt::format("; at most {} is kept by {} of {} ops in float{}: {:.3f} {}\n\n{}",
-                            choice.bound, choice.drop->left.size(), choice.ops.size(),
-                            choice.drop->unnormalized ? " and unnormalized Softmax" : "",
-                            choice.drop->drop, choice.unit, table.str());
+  return text +
+         fmt::format("; the bound of {} is met with {} of {} ops in float{}: {:.3f} {}\n\n{}",
+                     choice.bound, choice.drop->left.size(), choice.ops.size(),
+                     choice.drop->unnormalized ? " and unnormalized Softmax" : "",
+                     choice.drop->drop, choice.unit, table.str());
 }
 
 nlohmann::ordered_json to_json(const OpChoice& choice) {

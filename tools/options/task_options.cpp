@@ -52,7 +52,7 @@ std::vector<std::string> find_labels(const TaskOptions& options,
     for (std::string label; std::getline(list, label, ',');) {
       const auto begin = label.find_first_not_of(' '), end = label.find_last_not_of(' ');
       labels.push_back(begin == std::string::npos ? "" : label.substr(begin, end - begin + 1));
-      if (labels.back().empty()) fail("--labels '{}': a class has no name", options.labels);
+      if (labels.back().empty()) fail("--labels '{}': empty class name", options.labels);
       if (std::find(labels.begin(), labels.end() - 1, labels.back()) != labels.end() - 1)
         fail("--labels lists '{}' twice", labels.back());
     }

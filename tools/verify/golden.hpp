@@ -41,14 +41,14 @@ struct Difference {
   bool agrees = true;
   double max_abs = 0.0;  ///< largest |found - expected|
   double max_rel = 0.0;  ///< max_abs through the largest |expected|
-  std::string message;   ///< what disagrees, with the worst place
+  std::string message;   ///< what disagrees, with the worst place; or why nothing was compared
 };
 
 /// What came of one golden, model or sequence.
 struct Comparison {
   std::string name;
-  std::string status;  ///< "pass", "fail", or another, with its reason as the message
-  Difference difference;
+  std::string status;     ///< "pass", "reference", "fail", "refused" or "error"
+  Difference difference;  ///< of the last three the message tells why
 
   bool compared() const { return status != "refused" && status != "error"; }
 };

@@ -73,7 +73,7 @@ bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, 
     take_reach(*reach, terms);
     return true;
   }
-  if (ops::is_all_zero(g, v)) return true;  // of images all patches count
+  if (ops::is_all_zero(g, v)) return true;  // for images, all patches count
   if (v->is_constant() && v->type.shape.size() != 4) return false;
   if (!terms.bias)
     if (ir::Value* bias = bias_of_sizes(v, scores)) {

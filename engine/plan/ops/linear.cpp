@@ -79,7 +79,7 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
   return gemm;
 }
 
-/// What its precision and its variant decide of a GEMM.
+/// What depends on the precision and variant of a GEMM.
 struct FloatKind {
   const char *type, *kernel, *prepack;
   opencl::Defines options, stored;  // of the kernel, and of the one that prepacks
