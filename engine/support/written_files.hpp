@@ -22,8 +22,9 @@ class WrittenFiles {
   /// Of a link it is what the link leads to.
   void add_new(const std::filesystem::path& path) {
     std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored))
-      paths_.push_back(std::filesystem::weakly_canonical(path));
+    if (std::filesystem::exists(path, ignored)) return;
+    const auto real = std::filesystem::weakly_canonical(path, ignored);
+    if (!real.empty()) paths_.push_back(real);
   }
   void keep() { paths_.clear(); }
 
