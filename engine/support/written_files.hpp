@@ -19,12 +19,9 @@ class WrittenFiles {
   }
 
   /// Call it before `path` is written: what is there already, another's or an older result, stays.
-  /// Of a link it is what the link leads to.
   void add_new(const std::filesystem::path& path) {
     std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return;
-    const auto real = std::filesystem::weakly_canonical(path, ignored);
-    if (!real.empty()) paths_.push_back(real);
+    if (!std::filesystem::exists(path, ignored)) paths_.push_back(path);
   }
   void keep() { paths_.clear(); }
 

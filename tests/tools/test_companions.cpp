@@ -77,18 +77,6 @@ TEST_F(CompanionsTest, InTheFolderOfTheModelThereIsNothingToDo) {
                 IsEmpty());
 }
 
-TEST_F(CompanionsTest, ALinkToAFileThatALaterFailureRemovesStays) {
-  const fs::path link = path("out/link");
-  fs::create_symlink(path("elsewhere/new"), link);
-  {
-    WrittenFiles written;
-    written.add_new(link);
-    write("elsewhere/new", "a");
-  }
-  EXPECT_TRUE(fs::is_symlink(link));
-  EXPECT_FALSE(fs::exists(path("elsewhere/new")));
-}
-
 TEST_F(CompanionsTest, ThoseOfAnotherModelStay) {
   write("in/vocab.txt", "mine");
   write("out/vocab.txt", "its");
