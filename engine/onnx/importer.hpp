@@ -92,8 +92,8 @@ class NodeImport {
   ir::Value* cast(ir::Value* value, ir::DType dtype);
   ir::Value* reshape(ir::Value* value, ir::Shape shape);
   ir::Value* transpose(ir::Value* value, std::vector<std::int64_t> perm);
-  /// Swaps the last two extents.
-  ir::Value* transpose_last(ir::Value* value);
+  /// Swaps the last two axes.
+  ir::Value* transpose_last_two(ir::Value* value);
   ir::Value* add(ir::Value* a, ir::Value* b) { return emit("Add", {a, b}); }
   ir::Value* mul(ir::Value* a, ir::Value* b) { return emit("Mul", {a, b}); }
 

@@ -206,7 +206,7 @@ ir::Value* NodeImport::reshape(ir::Value* value, ir::Shape shape) {
 ir::Value* NodeImport::transpose(ir::Value* value, std::vector<std::int64_t> perm) {
   return emit("Transpose", {value}, {{"perm", std::move(perm)}});
 }
-ir::Value* NodeImport::transpose_last(ir::Value* value) {
+ir::Value* NodeImport::transpose_last_two(ir::Value* value) {
   std::vector<std::int64_t> perm(value->type.shape.size());
   if (perm.size() < 2) fail("expected a matrix");
   std::iota(perm.begin(), perm.end(), 0);

@@ -27,7 +27,7 @@ Attended attend_in_stages(NodeImport& node, const Heads& h) {
     scale = 1.0 / std::sqrt(static_cast<double>(q.back().constant()));
   }
   Attended a{};
-  ir::Value* scores = node.emit("MatMul", {h.query, node.transpose_last(h.key)});
+  ir::Value* scores = node.emit("MatMul", {h.query, node.transpose_last_two(h.key)});
   const ir::Shape shape = scores->type.shape;
   const ir::DType dtype = scores->type.dtype;
   scores = a.scores[raw] = node.mul(scores, node.scalar(scale, dtype));

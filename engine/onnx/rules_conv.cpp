@@ -219,7 +219,7 @@ ir::Value* convolved_parts(NodeImport& node, ir::Value* x, ir::Value* weight, ir
   ir::Value* rows =
       node.reshape(node.transpose(node.reshape(slice(node, x, zeros, ends, ones), divided), order),
                    {from[0], count, depth});
-  ir::Value* matrix = node.transpose_last(node.reshape(weight, {shape[0], depth}));
+  ir::Value* matrix = node.transpose_last_two(node.reshape(weight, {shape[0], depth}));
   std::vector<ir::Value*> operands{rows, matrix};
   operands.insert(operands.end(), further.begin(), further.end());
   ir::Value* y = node.emit(op, std::move(operands));

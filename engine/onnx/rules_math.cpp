@@ -72,8 +72,8 @@ ir::Value* gemm(NodeImport& node) {
   ir::Value* b = node.need(1);
   if (a->type.shape.size() != 2 || b->type.shape.size() != 2)
     node.fail("operands must be matrices");
-  if (node.int_attribute("transA", 0)) a = node.transpose_last(a);
-  if (node.int_attribute("transB", 0)) b = node.transpose_last(b);
+  if (node.int_attribute("transA", 0)) a = node.transpose_last_two(a);
+  if (node.int_attribute("transB", 0)) b = node.transpose_last_two(b);
   const double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
   ir::Value* c = beta != 0 ? node.in(2) : nullptr;
   if (!ir::is_float(a->type.dtype) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
@@ -123,8 +123,8 @@ void import_fused_matmul(NodeImport& node) {
   ir::Value* b = node.need(1);
   if (node.int_attribute("transBatchA", 0) || node.int_attribute("transBatchB", 0))
     node.fail("transposed batches are not supported");
-  if (node.int_attribute("transA", 0)) a = node.transpose_last(a);
-  if (node.int_attribute("transB", 0)) b = node.transpose_last(b);
+  if (node.int_attribute("transA", 0)) a = node.transpose_last_two(a);
+  if (node.int_attribute("transB", 0)) b = node.transpose_last_two(b);
   const double alpha = node.float_attribute("alpha", 1);
   if (alpha == 1) return node.finish("MatMul", {a, b});
   ir::Value* matmul = node.emit("MatMul", {a, b});

@@ -93,7 +93,7 @@ ir::Value* weight_to_rows(NodeImport& node, ir::Value* weight, std::int64_t orde
   const ir::Shape shape = weight->type.shape;
   if (order != col4_4r2_8c && order != col32_2r_4r4) return to_rows(node, weight, order);
   if (shape.size() != 2) node.fail("the weight must be a matrix");
-  return node.transpose_last(to_rows(node, node.reshape(weight, {shape[1], shape[0]}), order));
+  return node.transpose_last_two(to_rows(node, node.reshape(weight, {shape[1], shape[0]}), order));
 }
 
 struct Scale {
@@ -195,7 +195,7 @@ void import_qordered_attention(NodeImport& node) {
   }
   const ir::Shape q = qkv[0]->type.shape;
   if (!q.back().is_constant()) node.fail("the head size is not constant");
-  ir::Value* scores = node.emit("MatMul", {qkv[0], node.transpose_last(qkv[1])});
+  ir::Value* scores = node.emit("MatMul", {qkv[0], node.transpose_last_two(qkv[1])});
   scores = dequantized(node, quantized(node, scores, 14), 14);
   const double root = std::sqrt(static_cast<double>(q.back().constant()));
   scores = node.emit("Div", {scores, node.scalar(root, ir::DType::f32)});

@@ -23,7 +23,7 @@ ir::Tensor zip(const EvaluateContext& context, const ir::Tensor& x, const ir::Te
     out.reserve(ir::element_count(sizes));
     walk<2>(sizes, {broadcast_strides(x.shape(), sizes), broadcast_strides(y.shape(), sizes)},
             [&](const auto& at) { out.push_back(static_cast<T>(f(pa[at[0]], pb[at[1]]))); });
-    return to_tensor<T>(sizes, std::move(out), result);
+    return make_tensor<T>(sizes, std::move(out), result);
   });
 }
 

@@ -59,7 +59,7 @@ ir::Tensor result_of(const EvaluateContext& context, std::size_t i, const ir::Si
                      const std::vector<double>& y, std::size_t scale, std::size_t zero_point) {
   const ir::DType type = context.node.outputs.at(i)->type.dtype;
   if (!context.has(scale))
-    return to_tensor<double>(sizes, y, type == ir::DType::bf16 ? type : ir::DType::f32);
+    return make_tensor<double>(sizes, y, type == ir::DType::bf16 ? type : ir::DType::f32);
   const Elements<float> scales(context.in(scale));
   const std::size_t n = static_cast<std::size_t>(context.in(scale).size());
   const std::vector<std::int64_t> zeros =
@@ -68,7 +68,7 @@ ir::Tensor result_of(const EvaluateContext& context, std::size_t i, const ir::Si
   for (std::size_t j = 0; j < y.size(); ++j)
     q[j] = saturate(static_cast<float>(y[j]) / scales[static_cast<std::int64_t>(j % n)],
                     zeros[j % zeros.size()], type);
-  return to_tensor<std::int64_t>(sizes, std::move(q), type);
+  return make_tensor<std::int64_t>(sizes, std::move(q), type);
 }
 
 }  // namespace bertcl::ops

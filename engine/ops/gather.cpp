@@ -80,7 +80,7 @@ std::vector<ir::Tensor> evaluate_gather_elements(const EvaluateContext& context)
     walk<1>(sizes, {strides}, [&](const auto& at) {
       out.push_back(in[at[0] + step * index_within(context, indices[n++], x.shape()[axis])]);
     });
-    return std::vector{to_tensor<T>(sizes, std::move(out), x.dtype())};
+    return std::vector{make_tensor<T>(sizes, std::move(out), x.dtype())};
   });
 }
 
@@ -160,7 +160,7 @@ std::vector<ir::Tensor> evaluate_one_hot(const EvaluateContext& context) {
       if (index >= 0 && index < depth)
         out[(at / inner * depth + index) * inner + at % inner] = values[1];
     }
-    return std::vector{to_tensor<T>(sizes, std::move(out), dtype)};
+    return std::vector{make_tensor<T>(sizes, std::move(out), dtype)};
   });
 }
 
@@ -212,7 +212,7 @@ std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
           sum = plus(sum, value);
         }
       });
-    return std::vector{to_tensor<T>(x.shape(), std::move(out), x.dtype())};
+    return std::vector{make_tensor<T>(x.shape(), std::move(out), x.dtype())};
   });
 }
 

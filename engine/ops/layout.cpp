@@ -263,7 +263,7 @@ std::vector<ir::Tensor> evaluate_pad(const EvaluateContext& context) {
       }
       out.push_back(inside ? in[offset] : fill);
     });
-    return std::vector{to_tensor<T>(sizes, std::move(out), x.dtype())};
+    return std::vector{make_tensor<T>(sizes, std::move(out), x.dtype())};
   });
 }
 

@@ -158,7 +158,7 @@ std::vector<ir::Tensor> evaluate_quantize_rows(const EvaluateContext& context) {
     for (std::size_t i = 0; i < n; ++i)
       q.push_back(saturate(in[row + i] / scales.back(), zero, type));
   }
-  return {to_tensor<std::int64_t>(x.shape(), std::move(q), type),
+  return {make_tensor<std::int64_t>(x.shape(), std::move(q), type),
           ir::Tensor::of(rows, std::move(scales))};
 }
 

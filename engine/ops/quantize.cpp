@@ -86,7 +86,7 @@ std::vector<ir::Tensor> evaluate_dequantize(const EvaluateContext& context) {
   std::vector<float> out(x.size());
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = static_cast<float>(in[static_cast<std::int64_t>(i)] - zero.at(at(i))) * scale[at(i)];
-  return {to_tensor<float>(x.shape(), std::move(out), context.in(1).dtype())};
+  return {make_tensor<float>(x.shape(), std::move(out), context.in(1).dtype())};
 }
 
 /// y, y_scale, y_zero_point = DynamicQuantizeLinear(x): the range of x widened to hold 0.

@@ -63,7 +63,7 @@ std::vector<ir::Tensor> evaluate_reduce(const EvaluateContext& context) {
             });
     std::vector<T> out;
     for (const Sum s : sums) out.push_back(static_cast<T>(F::finish(s, static_cast<Sum>(count))));
-    return std::vector{to_tensor<T>(sizes, std::move(out), x.dtype())};
+    return std::vector{make_tensor<T>(sizes, std::move(out), x.dtype())};
   });
 }
 

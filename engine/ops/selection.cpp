@@ -28,7 +28,7 @@ std::vector<ir::Tensor> evaluate_where(const EvaluateContext& context) {
             {broadcast_strides(condition.shape(), sizes), broadcast_strides(yes.shape(), sizes),
              broadcast_strides(no.shape(), sizes)},
             [&](const auto& at) { out.push_back(choose[at[0]] ? a[at[1]] : b[at[2]]); });
-    return std::vector{to_tensor<T>(sizes, std::move(out), yes.dtype())};
+    return std::vector{make_tensor<T>(sizes, std::move(out), yes.dtype())};
   });
 }
 std::vector<SymbolicElements> values_where(InferContext& context) {
@@ -53,7 +53,7 @@ std::vector<ir::Tensor> evaluate_trilu(const EvaluateContext& context) {
       const std::int64_t diagonal = at % columns - at / columns % rows;
       if (upper ? diagonal < k : diagonal > k) out[i] = T{};
     }
-    return std::vector{to_tensor<T>(x.shape(), std::move(out), x.dtype())};
+    return std::vector{make_tensor<T>(x.shape(), std::move(out), x.dtype())};
   });
 }
 

@@ -260,7 +260,7 @@ std::vector<ir::Tensor> evaluate_range(const EvaluateContext& context) {
     std::vector<T> out(n);
     for (std::size_t i = 0; i < out.size(); ++i)
       out[i] = plus(start, times(static_cast<T>(i), step));
-    return to_tensor<T>({n}, std::move(out), context.node.output()->type.dtype);
+    return make_tensor<T>({n}, std::move(out), context.node.output()->type.dtype);
   };
   // floats are rounded once
   return {ir::is_float(context.node.output()->type.dtype) ? values(double{})

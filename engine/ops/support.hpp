@@ -101,9 +101,9 @@ class Elements {
   ir::Tensor tensor_;
 };
 
-/// A tensor of type `dtype` from numbers of the computing type.
+/// A tensor of `numbers` of the compute type, converted to `dtype`.
 template <class T>
-ir::Tensor to_tensor(ir::Sizes sizes, std::vector<T> numbers, ir::DType dtype) {
+ir::Tensor make_tensor(ir::Sizes sizes, std::vector<T> numbers, ir::DType dtype) {
   return ir::Tensor::of<T>(std::move(sizes), std::move(numbers)).converted(dtype);
 }
 

@@ -19,7 +19,7 @@ std::vector<ir::Tensor> map_elements(const EvaluateContext& context, const F& f,
     std::vector<T> out(x.size());
     for (std::size_t i = 0; i < out.size(); ++i)
       out[i] = static_cast<T>(f(in[static_cast<std::int64_t>(i)]));
-    return std::vector{to_tensor<T>(x.shape(), std::move(out), result.value_or(x.dtype()))};
+    return std::vector{make_tensor<T>(x.shape(), std::move(out), result.value_or(x.dtype()))};
   });
 }
 

@@ -116,7 +116,7 @@ ir::Node* replace(ir::Graph& graph, ir::Node* node, const std::vector<ir::Node*>
   ir::Node* made = graph.add_node(std::move(op), std::move(inputs), std::move(attributes),
                                   {{node->output()->name, node->output()->type}}, node);
   made->sources = sources_of(covered);
-  take_over(graph, node->output(), made->output());
+  replace_uses_and_name(graph, node->output(), made->output());
   return made;
 }
 
@@ -128,7 +128,7 @@ ir::Value* add_like(ir::Graph& graph, const ir::Node& like, std::vector<ir::Valu
   return made;
 }
 
-void take_over(ir::Graph& graph, ir::Value* old, ir::Value* value) {
+void replace_uses_and_name(ir::Graph& graph, ir::Value* old, ir::Value* value) {
   graph.replace_uses(old, value);
   graph.swap_names(old, value);
 }

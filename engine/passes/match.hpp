@@ -67,7 +67,7 @@ ir::Value* add_like(ir::Graph& graph, const ir::Node& like, std::vector<ir::Valu
                     ir::Type type, ir::Node* before, std::string_view name = {});
 
 /// Gives the uses and the name of a value to another.
-void take_over(ir::Graph& graph, ir::Value* old, ir::Value* value);
+void replace_uses_and_name(ir::Graph& graph, ir::Value* old, ir::Value* value);
 
 /// Sets an optional operand; those before it that are not there are absent.
 void set_operand(std::vector<ir::Value*>& operands, std::size_t index, ir::Value* value);

@@ -57,7 +57,7 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
     throw Error("the model takes padded tensors; run it with sequences or tensors of the host",
                 ErrorCode::unsupported);
   const std::int64_t tokens = sequences.offsets.empty() ? 0 : sequences.offsets.back();
-  check_offsets(sequences.offsets, tokens);
+  check_sequence_offsets(sequences.offsets, tokens);
   const std::size_t bytes = static_cast<std::size_t>(tokens) * sizeof(std::int32_t);
   check_bytes(sequences.ids, bytes, "ids");
   if (sequences.types.buffer) check_bytes(sequences.types, bytes, "types");

@@ -79,7 +79,7 @@ bool tells_padding(const plan::Plan& plan) {
                             std::ranges::count(plan.padding_ids, plan.padding_id.value_or(0)) > 0);
 }
 
-void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
+void check_sequence_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
   if (offsets.size() == 1 && offsets.front() == 0 && tokens == 0)
     throw Error("no sequences were given");
   if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != tokens)
@@ -94,7 +94,7 @@ void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
 }
 
 void check(const Sequences& s) {
-  check_offsets(s.offsets, std::ssize(s.ids));
+  check_sequence_offsets(s.offsets, std::ssize(s.ids));
   if (!s.types.empty() && s.types.size() != s.ids.size())
     throw Error(fmt::format("{} segments were given for {} ids", s.types.size(), s.ids.size()));
 }
@@ -116,7 +116,7 @@ PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> o
   packing.batch = count(offsets);
   packing.seq = columns(plan, offsets);
   packing.longest = longest(offsets);
-  packing.seq_offsets.assign(offsets.begin(), offsets.end());  // check_offsets(): they fit
+  packing.seq_offsets.assign(offsets.begin(), offsets.end());  // check_sequence_offsets(): they fit
   const auto tokens = static_cast<std::size_t>(offsets.back());
   packing.key_mask.assign(tokens, 1);
   packing.positions.reserve(tokens);

@@ -15,7 +15,7 @@ namespace bertcl::runtime {
 /// the segments are not as many as the ids.
 void check(const Sequences& sequences);
 /// The same for offsets alone, of so many tokens.
-void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens);
+void check_sequence_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens);
 
 /// The model's input of token ids [batch, seq]; null: it has none.
 const plan::Port* find_ids(const plan::Plan& plan);

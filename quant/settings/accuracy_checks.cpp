@@ -38,7 +38,7 @@ std::string asked_calibration(const CLI::App& command, const Options& options) {
 
 }  // namespace
 
-AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options) {
+ExplicitOptions explicit_options(const CLI::App& command, const Options& options) {
   return {
       .smooth = options.accuracy.smooth && command.count("--smooth") > 0,
       .gptq = options.accuracy.gptq && command.count("--weight-rounding") > 0,
@@ -52,7 +52,7 @@ AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options) {
       .enabled_modules = command.count("--enable-layer-module") > 0};
 }
 
-void check_accuracy(const AskedAccuracy& asked, const Options& options, const JobOptions& job) {
+void check_accuracy(const ExplicitOptions& asked, const Options& options, const JobOptions& job) {
   const auto refuse = [](std::string_view option, std::string_view reason) {
     fail("{} has no effect here: {}", option, reason);
   };

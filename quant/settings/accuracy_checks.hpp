@@ -12,7 +12,7 @@ class App;
 namespace bertcl::quant {
 
 /// Measures that were asked for by name; those that a preset sets give way, which the report says.
-struct AskedAccuracy {
+struct ExplicitOptions {
   bool smooth = false, gptq = false, bias_correction = false;
   std::string calibration = {};  ///< an option that only samples give an effect; "" for none
   std::string activations = {};  ///< one that needs Q/DQ of activations or their ranges
@@ -22,9 +22,9 @@ struct AskedAccuracy {
 
 /// Of --smooth, --weight-rounding, --bias-correction, the options of methods and samples, and
 /// those that need Q/DQ of activations.
-AskedAccuracy asked_accuracy(const CLI::App& command, const Options& options);
+ExplicitOptions explicit_options(const CLI::App& command, const Options& options);
 
 /// Throws Error where what was asked for stands beside an option that leaves nothing of it.
-void check_accuracy(const AskedAccuracy& asked, const Options& options, const JobOptions& job);
+void check_accuracy(const ExplicitOptions& asked, const Options& options, const JobOptions& job);
 
 }  // namespace bertcl::quant

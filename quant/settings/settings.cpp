@@ -73,7 +73,7 @@ void apply(const std::vector<Setting>& settings, const JobOptions& job, Options&
     throw Error(renamed(error.what(), names));
   }
   if (!overrides.empty()) options.overrides = read_overrides(overrides);
-  check_accuracy(asked_accuracy(command, options), options, job);
+  check_accuracy(explicit_options(command, options), options, job);
 }
 
 }  // namespace bertcl::quant

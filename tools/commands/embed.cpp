@@ -124,7 +124,7 @@ void add_embed(CLI::App& program, Action& action) {
       "beside\n"
       "the model, or in the folder above its folder onnx.",
       "bertcl embed model.onnx texts.txt -o vectors.npy", *options);
-  add_embedding_arguments(*command, options->model, options->texts);
+  add_model_and_texts(*command, options->model, options->texts);
   output_file(command->add_option("-o,--output", options->output, "File to write"));
   add_pooling_options(*command, options->embedding.pooled);
   CLI::Option* prompt = text_option(command->add_option(

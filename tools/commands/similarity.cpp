@@ -241,7 +241,7 @@ void add_similarity(CLI::App& program, Action& action) {
       "texts;\n"
       "without a query, or without such prompts, the default one.",
       "bertcl similarity model.onnx texts.txt -q \"Who maintains OpenCL?\" --top-k 5", *options);
-  add_embedding_arguments(*command, options->model, options->texts);
+  add_model_and_texts(*command, options->model, options->texts);
   CLI::Option* query = text_option(
       command->add_option("-q,--query", options->query, "The text to find similar ones to"),
       "the query is empty");

@@ -9,7 +9,7 @@
 
 namespace bertcl::tools {
 
-void add_embedding_arguments(CLI::App& command, std::string& model, std::string& texts) {
+void add_model_and_texts(CLI::App& command, std::string& model, std::string& texts) {
   texts = "-";
   model_file(command.add_option("MODEL", model,
                                 "ONNX model whose output is hidden states or text vectors"))

@@ -17,7 +17,7 @@ struct EmbeddingOptions {
 };
 
 /// MODEL and TEXTS, which is standard input by default.
-void add_embedding_arguments(CLI::App& command, std::string& model, std::string& texts);
+void add_model_and_texts(CLI::App& command, std::string& model, std::string& texts);
 
 /// --batch-tokens, --max-seq-length and add_vocabulary_options(). add_pooling_options() is apart,
 /// as options of a command itself may come between.

@@ -50,7 +50,7 @@ bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   else
     result->type = type;
   maker->sources = sources_of({maker, &q});
-  take_over(g, q.output(), result);
+  replace_uses_and_name(g, q.output(), result);
   g.erase(&q);
   return true;
 }

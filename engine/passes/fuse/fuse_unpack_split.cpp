@@ -26,7 +26,7 @@ bool fuse_unpack_split_at(ir::Graph& g, ir::Node& split) {
                                {split.outputs[1]->name, split.outputs[1]->type}},
                               &split);
   made->sources = sources_of({unpack, &split});
-  for (std::size_t i = 0; i < 2; ++i) take_over(g, split.outputs[i], made->outputs[i]);
+  for (std::size_t i = 0; i < 2; ++i) replace_uses_and_name(g, split.outputs[i], made->outputs[i]);
   return true;
 }
 

@@ -43,7 +43,7 @@ bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
   ir::Value* y = emit("Div", {centred, deviation}, type);
   if (norm.input(1)) y = emit("Mul", {y, norm.input(1)}, type);
   if (norm.input(2)) y = emit("Add", {y, norm.input(2)}, type);
-  take_over(g, norm.output(), y);
+  replace_uses_and_name(g, norm.output(), y);
   g.erase(&norm);
   return true;
 }

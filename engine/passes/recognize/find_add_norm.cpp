@@ -44,8 +44,8 @@ bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
       g.add_node("add_norm", std::move(operands), std::move(attributes),
                  {{norm.output()->name, norm.output()->type}, {sum->name, sum->type}}, add);
   made->sources = sources_of(covered);
-  take_over(g, norm.output(), made->outputs[0]);
-  take_over(g, sum, made->outputs[1]);
+  replace_uses_and_name(g, norm.output(), made->outputs[0]);
+  replace_uses_and_name(g, sum, made->outputs[1]);
   g.erase(&norm);
   g.erase(add);
   return true;

@@ -51,7 +51,7 @@ bool find_positions_at(ir::Graph& g, ir::Node& node) {
                            {ids->type.dtype, {ids->type.shape.back()}}, &node);
   ir::Node* made = g.add_node("Expand", {range}, {}, {{ids->name, ids->type}}, &node);
   made->sources = sources_of({ids->producer});
-  take_over(g, ids, made->output());
+  replace_uses_and_name(g, ids, made->output());
   return true;
 }
 

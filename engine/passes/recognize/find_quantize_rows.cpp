@@ -49,8 +49,8 @@ bool find_quantize_rows_at(ir::Graph& g, ir::Node& cast) {
   ir::Node* made = g.add_node("quantize_rows", {m["x"]}, {{"least", least}},
                               {{q->name, type}, {s->name, s->type}}, s->producer);
   made->sources = sources_of(m.nodes);
-  take_over(g, q, made->outputs[0]);
-  take_over(g, s, made->outputs[1]);
+  replace_uses_and_name(g, q, made->outputs[0]);
+  replace_uses_and_name(g, s, made->outputs[1]);
   return true;
 }
 
