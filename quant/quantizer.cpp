@@ -53,7 +53,9 @@ JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written
   if (companions) result.copied = companions->copy(written);
   if (result.written_format) {
     written.add_new(job.write_table);
-    write_table(job.write_table, table_of(result.report), *result.written_format);
+    const auto table = table_of(result.report);
+    result.written_ranges = table.ranges.size();
+    write_table(job.write_table, table, *result.written_format);
   }
   return result;
 }

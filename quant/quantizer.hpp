@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The quantizer: a float ONNX model and token sequences in, a Q/DQ model and a report out.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -160,6 +161,7 @@ struct JobResult {
   std::vector<std::string> copied;    ///< companions
   const TableFormat* read_format = nullptr;     ///< of the table that was read; null: none
   const TableFormat* written_format = nullptr;  ///< of the table that was written; null: none
+  std::size_t written_ranges = 0;               ///< of that table
 };
 
 /// Writes `options.output` and what `job` asks for beside it; new files are added to `written`.

@@ -218,8 +218,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
     print_text("without {}: a table has one range per tensor of the original model{}\n",
                fmt::join(made.left_out, ", "), made.read_format ? ", and no samples" : "");
   if (made.written_format)
-    print_table(options.job.write_table, *made.written_format,
-                quant::table_of(report).ranges.size(), "activations");
+    print_table(options.job.write_table, *made.written_format, made.written_ranges, "activations");
 }
 
 int run_quantize(const CLI::App& command, QuantizeOptions& options) {
