@@ -32,7 +32,8 @@ Sequences sequences_of(const bertcl_sequences* sequences) {
   const std::int64_t tokens = all.offsets.back();
   if (tokens < 0) throw Error("the last offset of the sequences is negative");
   all.ids.assign(given.ids, given.ids + tokens);
-  if (given.types) all.types.assign(given.types, given.types + tokens);
+  if (given.token_type_ids)
+    all.token_type_ids.assign(given.token_type_ids, given.token_type_ids + tokens);
   return all;
 }
 
@@ -206,17 +207,17 @@ bertcl_status bertcl_session_info(const bertcl_session* session, bertcl_model_in
                               from.int8,
                               from.takes_packed,
                               from.max_length,
-                              from.vocabulary,
+                              from.vocab_size,
                               from.heads,
                               from.weight_bytes,
                               from.device.c_str()};
   return guarded([&] { write(all, info, "info"); });
 }
 
-bertcl_status bertcl_session_run_bytes(const bertcl_session* session, int64_t batch, int64_t length,
-                                       int64_t* bytes) {
+bertcl_status bertcl_session_run_memory(const bertcl_session* session, int64_t batch,
+                                        int64_t length, int64_t* bytes) {
   if (!session || !bytes) return refuse("session and bytes must not be NULL");
-  return guarded([&] { *bytes = session->session.run_bytes(batch, length); });
+  return guarded([&] { *bytes = session->session.run_memory(batch, length); });
 }
 
 bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* inputs, size_t count,

@@ -26,7 +26,7 @@ Sequences unpadded(const text::Batch& batch) {
   for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
     if (batch.attention_mask[i] != 0) {
       sequences.ids.push_back(batch.input_ids[i]);
-      sequences.types.push_back(batch.token_type_ids[i]);
+      sequences.token_type_ids.push_back(batch.token_type_ids[i]);
     }
     if ((i + 1) % static_cast<std::size_t>(batch.seq) == 0)
       sequences.offsets.push_back(std::ssize(sequences.ids));
@@ -41,9 +41,9 @@ std::vector<float> floats(const Tensor& tensor) {
 }
 
 void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length) {
-  if (info.vocabulary > 0 && tokenizer.model_size() > info.vocabulary)
+  if (info.vocab_size > 0 && tokenizer.model_size() > info.vocab_size)
     throw Error("the tokenizer has " + std::to_string(tokenizer.model_size()) +
-                " tokens, the model's embedding table " + std::to_string(info.vocabulary) +
+                " tokens, the model's embedding table " + std::to_string(info.vocab_size) +
                 " rows; use the tokenizer that belongs to this model");
   if (info.max_length > 0 && max_length > info.max_length)
     throw Error("sequences of " + std::to_string(max_length) +

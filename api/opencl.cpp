@@ -26,11 +26,11 @@ Session load_on(cl_context context, cl_command_queue queue, const auto& model,
   });
 }
 
-runtime::DeviceRange range_of(const std::shared_ptr<opencl::Context>& context,
-                              const DeviceMemory& given, const std::string& what) {
+runtime::BufferRegion range_of(const std::shared_ptr<opencl::Context>& context,
+                               const DeviceMemory& given, const std::string& what) {
   if (!given.memory) throw Error(what + ": no buffer given");
-  runtime::DeviceRange range{opencl::retain(context, given.memory, what), given.offset,
-                             given.bytes};
+  runtime::BufferRegion range{opencl::retain(context, given.memory, what), given.offset,
+                              given.bytes};
   const std::size_t size = range.buffer.size();
   if (given.offset > size || given.bytes > size - given.offset)
     throw Error(what + ": bytes " + std::to_string(given.offset) + " to " +
@@ -74,7 +74,8 @@ DeviceRun SessionAccess::start(const Session& session, const DeviceSequences& se
   runtime::DeviceSequences given;
   given.offsets = sequences.offsets;
   given.ids = range_of(context, sequences.ids, "ids");
-  if (sequences.types.memory) given.types = range_of(context, sequences.types, "types");
+  if (sequences.token_type_ids.memory)
+    given.token_type_ids = range_of(context, sequences.token_type_ids, "token_type_ids");
   runtime::DeviceOutputs to;
   for (const auto& [name, memory] : outputs)
     to.emplace(name, range_of(context, memory, "output '" + name + "'"));

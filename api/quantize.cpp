@@ -60,7 +60,7 @@ void check_source(const quant::JobOptions& job, const Sequences& samples) {
     throw Error("dynamic excludes tables: each run finds the ranges of its activations");
   if (!job.calibrates() && samples.count() > 0)
     throw Error("samples and another source of ranges exclude each other");
-  if (job.calibrates()) runtime::check({samples.ids, samples.types, samples.offsets});
+  if (job.calibrates()) runtime::check({samples.ids, samples.token_type_ids, samples.offsets});
 }
 
 /// Throws Error if an output is a file that is read, or the other output.
@@ -93,7 +93,7 @@ quant::SampleSource samples_of(const Sequences& sequences) {
       return std::vector(values.begin() + sequences.offsets[next],
                          values.begin() + sequences.offsets[next + 1]);
     };
-    quant::Sample sample{part(sequences.ids), part(sequences.types)};
+    quant::Sample sample{part(sequences.ids), part(sequences.token_type_ids)};
     ++next;
     return sample;
   };

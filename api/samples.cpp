@@ -25,7 +25,7 @@ Sequences read_samples(const std::filesystem::path& data, const Tokenizer& token
       if (!sequence) continue;
       samples.ids.insert(samples.ids.end(), sequence->ids.begin(), sequence->ids.end());
       for (std::size_t i = 0; i < sequence->length(); ++i)
-        samples.types.push_back(i >= sequence->second ? 1 : 0);
+        samples.token_type_ids.push_back(i >= sequence->second ? 1 : 0);
       samples.offsets.push_back(std::ssize(samples.ids));
     }
     return samples;

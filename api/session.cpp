@@ -18,7 +18,7 @@
 #include "runtime/task.hpp"
 #include "support/option_name.hpp"
 #include "tasks/dense_module.hpp"
-#include "text/padding_id.hpp"
+#include "text/pad_token_id.hpp"
 
 namespace bertcl {
 namespace {
@@ -75,7 +75,7 @@ ModelInfo info_of(const runtime::Session& session) {
   info.outputs = to_public(session.outputs());
   info.task = static_cast<Task>(runtime::task_of(plan));
   info.max_length = longest_of(plan);
-  info.vocabulary = plan.word_rows;
+  info.vocab_size = plan.word_rows;
   info.heads = plan.attention_heads;
   info.precision = precision_of(plan);
   info.int8 = plan::computes_in_int8(plan);
@@ -87,7 +87,7 @@ ModelInfo info_of(const runtime::Session& session) {
 }
 
 runtime::Sequences to_runtime(const Sequences& sequences) {
-  return {sequences.ids, sequences.types, sequences.offsets};
+  return {sequences.ids, sequences.token_type_ids, sequences.offsets};
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ runtime::SessionOptions to_runtime(const SessionOptions& options,
     throw Error(fmt::format("{} is {}, must not be negative (0: all)", option_name("dimensions"),
                             options.pooling->dimensions));
   runtime::SessionOptions result;
-  if (!model.empty()) result.padding_id = [model] { return text::read_padding_id(model); };
+  if (!model.empty()) result.pad_token_id = [model] { return text::read_pad_token_id(model); };
   result.device = options.device;
   result.precision = type_of(options.precision);
   result.requests = options.requests;
@@ -172,7 +172,7 @@ MemoryUse Session::memory() const {
   return {use.weights, use.values, use.requests};
 }
 
-std::int64_t Session::run_bytes(std::int64_t batch, std::int64_t length) const {
+std::int64_t Session::run_memory(std::int64_t batch, std::int64_t length) const {
   return at_boundary([&] {
     if (batch < 1 || length < 1)
       throw Error("a batch needs at least one sequence, and a sequence at least one token");

@@ -23,10 +23,11 @@ void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::stri
   if (max_length < special)
     throw Error("sequences of " + std::to_string(max_length) + " tokens leave no room for text");
   const auto room = static_cast<std::size_t>(max_length - special);
-  const text::Enclosed all = text::enclose(around, a, b, room, tokenizer.cuts_left());
-  to.types.resize(to.ids.size() + all.second);
+  const text::EncodedInput all =
+      text::add_special_tokens(around, a, b, room, tokenizer.truncates_left());
+  to.token_type_ids.resize(to.ids.size() + all.second);
   to.ids.insert(to.ids.end(), all.ids.begin(), all.ids.end());
-  to.types.resize(to.ids.size(), 1);
+  to.token_type_ids.resize(to.ids.size(), 1);
   to.offsets.push_back(std::ssize(to.ids));
 }
 

@@ -14,7 +14,7 @@ namespace bertcl::bench {
 
 /// 1 to 4 sequences of 1 to 64 tokens.
 inline Sequences random_sequences(std::mt19937& random, const Session& session) {
-  const std::int64_t vocabulary = std::max<std::int64_t>(1000, session.info().vocabulary);
+  const std::int64_t vocabulary = std::max<std::int64_t>(1000, session.info().vocab_size);
   std::uniform_int_distribution<std::int64_t> id(0, vocabulary - 1), count(1, 4), length(1, 64);
   Sequences sequences;
   for (std::int64_t i = count(random); i > 0; --i) {

@@ -47,7 +47,7 @@ def main():
     parser.add_argument("--runs", type=int, default=15)
     options = parser.parse_args()
     session = bertcl.Session(options.model)
-    ids = np.random.default_rng(0).integers(1, session.info.vocabulary or 30522, (options.batch, options.seq))
+    ids = np.random.default_rng(0).integers(1, session.info.vocab_size or 30522, (options.batch, options.seq))
     given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     feeds = {each.name: given[each.name] for each in session.get_inputs()}
     python_ms(session, feeds, 3)

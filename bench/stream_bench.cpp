@@ -73,8 +73,8 @@ std::vector<std::vector<std::size_t>> choose_batches(std::size_t count, std::siz
 }
 
 int run(std::span<char*> arguments) {
-  const auto given = [&](std::size_t i, const char* otherwise) {
-    return std::string(i < arguments.size() ? arguments[i] : otherwise);
+  const auto given = [&](std::size_t i, const char* default_value) {
+    return std::string(i < arguments.size() ? arguments[i] : default_value);
   };
   const auto wanted = static_cast<std::size_t>(std::stoul(given(4, "200")));
   const auto size = static_cast<std::size_t>(std::stoul(given(5, "8")));

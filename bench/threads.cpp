@@ -67,8 +67,8 @@ int run(const std::string& model, std::size_t threads, std::size_t runs) {
 
 int main(int count, char** arguments) {
   try {
-    const auto number = [&](int i, std::size_t otherwise) {
-      return count > i ? static_cast<std::size_t>(std::atoll(arguments[i])) : otherwise;
+    const auto number = [&](int i, std::size_t default_value) {
+      return count > i ? static_cast<std::size_t>(std::atoll(arguments[i])) : default_value;
     };
     return run(count > 1 ? arguments[1] : "models/minilm-l6-squad/model.onnx", number(2, 8),
                number(3, 1000));

@@ -14,7 +14,7 @@
 namespace bertcl::onnxruntime_ep {
 namespace {
 
-constexpr int kMostSearches = 16;  // for nodes that the importer refuses without a name
+constexpr int kMaxSearches = 16;  // for nodes that the importer refuses without a name
 
 bool multiplies(const Node& node) {
   const std::string_view op = node.proto.op_type();
@@ -95,7 +95,7 @@ NodeSet choose(Graph& graph) {
     const auto error = failure(graph, part);
     if (!error) return part;
     if (graph.refuse(part, error->sources, error->what())) continue;
-    if (++searches > kMostSearches) return {};
+    if (++searches > kMaxSearches) return {};
     graph.refuse(part, {culprit(graph, part)}, error->what());
   }
 }

@@ -20,8 +20,8 @@
 namespace bertcl::onnxruntime_ep {
 namespace {
 
-constexpr std::size_t kMostReasons = 5;  // that a message lists
-constexpr int kMostLoads = 16;           // each without the nodes that the planner refused before
+constexpr std::size_t kMaxReasons = 5;  // that a message lists
+constexpr int kMaxLoads = 16;           // each without the nodes that the planner refused before
 
 /// A name of the model and its place among the operands of the node.
 using Places = std::vector<std::pair<std::string, std::size_t>>;
@@ -121,8 +121,8 @@ std::vector<std::string> sorted(std::vector<std::string> names) {
 std::string describe(const std::vector<std::string>& reasons) {
   const std::vector<std::string> shown(
       reasons.begin(),
-      reasons.begin() + static_cast<std::ptrdiff_t>(std::min(reasons.size(), kMostReasons)));
-  return fmt::format("{}{}", fmt::join(shown, "; "), reasons.size() > kMostReasons ? "; ..." : "");
+      reasons.begin() + static_cast<std::ptrdiff_t>(std::min(reasons.size(), kMaxReasons)));
+  return fmt::format("{}{}", fmt::join(shown, "; "), reasons.size() > kMaxReasons ? "; ..." : "");
 }
 
 runtime::Session Provider::load(const Graph& graph, const NodeSet& part) const {
@@ -150,7 +150,7 @@ std::optional<runtime::Session> Provider::load_what_fits(Graph& graph, NodeSet& 
           error.code() == ErrorCode::unsupported || error.code() == ErrorCode::invalid_file;
       // Damaged weights are no matter of one node.
       const auto* node = dynamic_cast<const ir::NodeError*>(&error);
-      if (node && error.code() == ErrorCode::unsupported && loads < kMostLoads &&
+      if (node && error.code() == ErrorCode::unsupported && loads < kMaxLoads &&
           graph.refuse(part, node->sources, error.what()))
         continue;
       if (!refused || options_.require_int8) {

@@ -146,7 +146,7 @@ nb::dict run_sequences(const bertcl::Session& session, const Ids& ids,
                        const std::optional<Ids>& types, const Ids& offsets,
                        const std::vector<std::string>& names) {
   bertcl::Sequences sequences{numbers(ids), {}, numbers(offsets)};
-  if (types) sequences.types = numbers(*types);
+  if (types) sequences.token_type_ids = numbers(*types);
   bertcl::Tensors outputs;
   {
     LockReleased others_run;
@@ -194,7 +194,7 @@ nb::dict info(const bertcl::Session& session) {
   const bertcl::ModelInfo& model = session.info();
   nb::dict all;
   all["max_length"] = model.max_length;
-  all["vocabulary"] = model.vocabulary;
+  all["vocab_size"] = model.vocab_size;
   all["heads"] = model.heads;
   all["int8"] = model.int8;
   all["device"] = model.device;
@@ -276,7 +276,7 @@ NB_MODULE(_bertcl, m) {
            "require_int8"_a, "allow_nonfinite"_a, "pooling"_a.none(), "normalize"_a, "dimensions"_a,
            "or_own"_a, "dense"_a)
       .def("run", &run, "feeds"_a, "names"_a)
-      .def("run_sequences", &run_sequences, "ids"_a, "types"_a.none(), "offsets"_a,
+      .def("run_sequences", &run_sequences, "ids"_a, "token_type_ids"_a.none(), "offsets"_a,
            "names"_a)
       .def("inputs", [](const bertcl::Session& session) { return ports(session.info().inputs); })
       .def("outputs", [](const bertcl::Session& session) { return ports(session.info().outputs); })

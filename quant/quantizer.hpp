@@ -139,7 +139,7 @@ Report quantize_dynamic(const Options& options,
 /// and their origin.
 Table table_of(const Report& report);
 
-/// The report for machines.
+/// The report as JSON.
 nlohmann::json to_json(const Report& report);
 
 /// Where the ranges of activations come from, and what is written beside the model.

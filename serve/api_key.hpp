@@ -8,8 +8,7 @@ namespace bertcl::serve {
 /// What keeps a text from being a key, for a message; "" for a key that a header can hold.
 std::string key_error(const std::string& key);
 
-/// True if a header "Authorization: Bearer KEY" shows the key; the time that it takes does not tell
-/// the key.
+/// True if a header "Authorization: Bearer KEY" shows the key; compares in constant time.
 bool has_key(const std::string& authorization, const std::string& key);
 
 }  // namespace bertcl::serve

@@ -7,8 +7,8 @@
 
 namespace bertcl::serve {
 
-/// Counts batches that failed one after the other. A few may be the fault of their requests: a
-/// probe batch tells.
+/// Counts batches that failed one after the other. A few may be caused by bad requests; a
+/// health-check batch decides.
 class BatchHealth {
  public:
   using Clock = std::chrono::steady_clock;

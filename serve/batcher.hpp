@@ -23,7 +23,7 @@ namespace bertcl::serve {
 /// Tokens of a text or a pair, special tokens included.
 struct Sequence {
   std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> types = {};  ///< segments; empty: all 0
+  std::vector<std::int64_t> token_type_ids = {};  ///< segments; empty: all 0
 };
 
 /// What a model gives for one sequence.
@@ -41,7 +41,7 @@ struct Draining : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Whose fault an error is: that of what a client sent.
+/// True if the error was caused by the request.
 bool is_of_request(const Error& error);
 
 /// What metrics count of work that is not made of sequences.

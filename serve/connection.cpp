@@ -81,7 +81,7 @@ int Connection::socket() {
   return *socket_;
 }
 
-bool Connection::hung_up() {
+bool Connection::is_disconnected() {
   if (socket() < 0) return false;
   pollfd ends{socket(), POLLRDHUP, 0};
   return poll(&ends, 1, 0) == 1 && (ends.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;

@@ -21,7 +21,7 @@ class Connection {
         local_port_(local_port) {}
 
   /// True if the client has closed it, or its sending half.
-  bool hung_up();
+  bool is_disconnected();
   /// Ends it once all that was written has been sent; what the client has sent is dropped.
   void close();
   /// What ended a wait.

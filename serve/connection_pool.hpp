@@ -19,17 +19,16 @@ namespace bertcl::serve {
 class ConnectionPool {
  public:
   /// `no_thread` is called for each connection that has to wait for a thread.
-  ConnectionPool(std::size_t most_threads, std::size_t most_waiting,
-                 std::function<void()> no_thread)
-      : most_threads_(std::max<std::size_t>(most_threads, 1)),
-        most_waiting_(most_waiting),
+  ConnectionPool(std::size_t max_threads, std::size_t max_waiting, std::function<void()> no_thread)
+      : max_threads_(std::max<std::size_t>(max_threads, 1)),
+        max_waiting_(max_waiting),
         no_thread_(std::move(no_thread)) {}
   ~ConnectionPool() { shutdown(); }
 
   /// Waits for room: until then the system keeps further connections, and refuses them in the end.
   void enqueue(std::function<void()> serve) {
     std::unique_lock lock(mutex_);
-    taken_.wait(lock, [&] { return stopping_ || waiting_.size() < most_waiting_; });
+    taken_.wait(lock, [&] { return stopping_ || waiting_.size() < max_waiting_; });
     waiting_.push_back(std::move(serve));
     if (waiting_.size() > free_ && !start_thread()) no_thread_();
     added_.notify_one();
@@ -71,7 +70,7 @@ class ConnectionPool {
  private:
   /// False if there are as many as allowed, by the caller or by the system.
   bool start_thread() {
-    if (threads_.size() >= most_threads_) return false;
+    if (threads_.size() >= max_threads_) return false;
     try {
       threads_.emplace_back([this] { work(); });
     } catch (const std::system_error&) {
@@ -99,7 +98,7 @@ class ConnectionPool {
     }
   }
 
-  const std::size_t most_threads_, most_waiting_;
+  const std::size_t max_threads_, max_waiting_;
   const std::function<void()> no_thread_;
   mutable std::mutex mutex_;
   std::condition_variable added_;  // threads without a connection wait for it

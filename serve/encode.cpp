@@ -19,8 +19,8 @@ std::size_t room_beside(std::size_t specials, std::size_t limit) {
 Sequence in_segments(text::Tokens ids, std::size_t second) {
   Sequence sequence{{ids.begin(), ids.end()}};
   if (second < ids.size()) {
-    sequence.types.resize(second);
-    sequence.types.resize(ids.size(), 1);
+    sequence.token_type_ids.resize(second);
+    sequence.token_type_ids.resize(ids.size(), 1);
   }
   return sequence;
 }
@@ -32,8 +32,8 @@ Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, st
   const std::size_t room = room_beside(special.count(), limit);
   if (pieces.size() > room && !truncation.truncate)
     throw TooLong{pieces.size() + special.count(), limit};
-  const auto all =
-      text::enclose(special, pieces, std::nullopt, room, truncation.cuts_left(tokenizer));
+  const auto all = text::add_special_tokens(special, pieces, std::nullopt, room,
+                                            truncation.truncates_left(tokenizer));
   return in_segments(all.ids, all.second);
 }
 
@@ -41,14 +41,14 @@ Sequence encode_pair(const text::Tokenizer& tokenizer, text::Tokens a, std::stri
                      std::size_t limit, const Truncation& truncation) {
   const text::SpecialTokens& special = tokenizer.special();
   const std::vector<std::int32_t> pieces = tokenizer.encode(second);
-  const bool left = truncation.cuts_left(tokenizer);
+  const bool left = truncation.truncates_left(tokenizer);
   const std::size_t most =
-      std::min(pieces.size(), truncation.most_of_second.value_or(pieces.size()));
+      std::min(pieces.size(), truncation.max_of_second.value_or(pieces.size()));
   const auto b = left ? text::Tokens(pieces).last(most) : text::Tokens(pieces).first(most);
   const std::size_t room = room_beside(special.pair_count(), limit);
   if (a.size() + b.size() > room && !truncation.truncate)
     throw TooLong{a.size() + b.size() + special.pair_count(), limit};
-  const text::Enclosed all = text::enclose(special, a, b, room, left);
+  const text::EncodedInput all = text::add_special_tokens(special, a, b, room, left);
   return in_segments(all.ids, all.second);
 }
 

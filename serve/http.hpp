@@ -9,19 +9,19 @@
 
 namespace bertcl::serve {
 
-struct Call {
+struct HttpRequest {
   std::string method, path, body;
   /// A header's value; "" if it is absent.
   std::function<std::string(const std::string& name)> header = [](const std::string&) {
     return std::string();
   };
   /// True once the client has closed the connection.
-  std::function<bool()> hung_up = [] { return false; };
+  std::function<bool()> is_disconnected = [] { return false; };
 };
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-struct Reply {
+struct HttpResponse {
   int status = 200;
   std::string body = {};
   std::string type = "application/json";
@@ -44,11 +44,11 @@ struct HttpError : std::runtime_error {
 };
 
 /// In metrics and logs only, as in nginx: the client closed the connection before the answer.
-constexpr int kHungUp = 499;
+constexpr int kClientClosedRequest = 499;
 
 /// Nobody reads the answer: the client has gone.
-struct HungUp : std::runtime_error {
-  HungUp() : std::runtime_error("the client closed the connection") {}
+struct ClientDisconnected : std::runtime_error {
+  ClientDisconnected() : std::runtime_error("the client closed the connection") {}
 };
 
 }  // namespace bertcl::serve

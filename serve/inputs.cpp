@@ -46,7 +46,7 @@ Sequence sequence_of(const Context& context, const Model& model, const Input& in
         413, "Validation",
         fmt::format("an input has {} token ids, the model takes {}", sequence.ids.size(), limit));
   const auto surplus = static_cast<std::ptrdiff_t>(sequence.ids.size() - limit);
-  if (truncation.cuts_left(*model.setup().tokenizer))
+  if (truncation.truncates_left(*model.setup().tokenizer))
     sequence.ids.erase(sequence.ids.begin(), sequence.ids.begin() + surplus);
   else
     sequence.ids.resize(limit);

@@ -17,14 +17,14 @@ namespace {
 
 /// A batch without padding.
 struct Packed {
-  std::vector<std::int64_t> ids, types, offsets{0};
+  std::vector<std::int64_t> ids, token_type_ids, offsets{0};
 
   void add(const Sequence& sequence) {
     ids.insert(ids.end(), sequence.ids.begin(), sequence.ids.end());
-    if (sequence.types.empty())
-      types.resize(ids.size(), 0);
+    if (sequence.token_type_ids.empty())
+      token_type_ids.resize(ids.size(), 0);
     else
-      types.insert(types.end(), sequence.types.begin(), sequence.types.end());
+      token_type_ids.insert(token_type_ids.end(), sequence.token_type_ids.begin(), sequence.token_type_ids.end());
     offsets.push_back(std::ssize(ids));
   }
 };
@@ -61,8 +61,8 @@ RunFn run_of(std::shared_ptr<runtime::Session> session, Head head) {
           head = std::move(head)](std::span<const Sequence* const> sequences) {
     Packed packed;
     for (const Sequence* sequence : sequences) packed.add(*sequence);
-    const runtime::Tensors outputs =
-        session->run(runtime::Sequences{packed.ids, packed.types, packed.offsets}, head.outputs);
+    const runtime::Tensors outputs = session->run(
+        runtime::Sequences{packed.ids, packed.token_type_ids, packed.offsets}, head.outputs);
     const std::size_t rows = head.by_token ? packed.ids.size() : sequences.size();
     std::vector<Values> values(sequences.size());
     for (const std::string& name : head.outputs) {
@@ -141,24 +141,24 @@ void Model::drain() {
   if (hidden_states_) hidden_states_->drain();
 }
 
-Batcher::Ticket Model::submit_probe() {
+Batcher::Ticket Model::submit_health_check() {
   const std::size_t length = std::min<std::size_t>(setup_.max_length, 64);
   const Sequence sequence{std::vector<std::int64_t>(length, 1), {}};
   return batcher_->submit({sequence, sequence});
 }
 
 void Model::warm_up() {
-  if (!setup_.head.outputs.empty()) submit_probe().get();
+  if (!setup_.head.outputs.empty()) submit_health_check().get();
 }
 
-void Model::start_probe() {
+void Model::start_health_check() {
   if (!is_suspicious() || setup_.head.outputs.empty()) return;
   const std::lock_guard lock(probe_mutex_);
-  if (probe_ && !probe_->wait_for(std::chrono::milliseconds(0))) return;
+  if (health_check_ && !health_check_->wait_for(std::chrono::milliseconds(0))) return;
   try {
-    probe_ = std::make_shared<const Batcher::Ticket>(submit_probe());
+    health_check_ = std::make_shared<const Batcher::Ticket>(submit_health_check());
   } catch (const std::exception&) {  // the queue is full, or closed
-    probe_ = nullptr;
+    health_check_ = nullptr;
   }
 }
 
@@ -171,10 +171,10 @@ std::optional<BatchHealth::Clock::duration> Model::failing(std::chrono::millisec
   if (begin < Clock::now() - longest) return Clock::now() - begin;
   const auto since = health_.failing_since();
   if (!since || setup_.head.outputs.empty()) return std::nullopt;
-  start_probe();
+  start_health_check();
   const auto probe = [&] {
     const std::lock_guard lock(probe_mutex_);
-    return probe_;
+    return health_check_;
   }();
   if (probe) probe->wait_until(until);
   if (!health_.failing_since()) return std::nullopt;

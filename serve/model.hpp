@@ -69,7 +69,8 @@ RunFn run_of(std::shared_ptr<runtime::Session> session, Head head);
 
 class Model {
  public:
-  static constexpr std::chrono::seconds kProbe{2};  // to wait for one: probes of health take 5 s
+  static constexpr std::chrono::seconds kHealthCheckTimeout{
+      2};  // to wait for one: probes of health take 5 s
 
   Model(ModelSetup setup, BatcherOptions options);
 
@@ -86,18 +87,18 @@ class Model {
   void warm_up();
   /// Where several batches failed: starts a probe batch unless one is in flight. Models whose head
   /// is not known have none.
-  void start_probe();
+  void start_health_check();
   /// How long each batch has failed, where several did and a probe batch has not run by `until`;
   /// or how long a batch has run, where that is more than `longest`: the device hangs.
   std::optional<BatchHealth::Clock::duration> failing(
       std::chrono::milliseconds longest,
-      BatchHealth::Clock::time_point until = BatchHealth::Clock::now() + kProbe);
+      BatchHealth::Clock::time_point until = BatchHealth::Clock::now() + kHealthCheckTimeout);
   /// The same by the batches that have run, without a probe.
   bool is_suspicious() const { return health_.failing_since().has_value(); }
 
  private:
   /// Two sequences.
-  Batcher::Ticket submit_probe();
+  Batcher::Ticket submit_health_check();
 
   const ModelSetup setup_;
   const text::Decoder decoder_;
@@ -110,7 +111,7 @@ class Model {
   std::chrono::steady_clock::time_point next_load_{};
   std::atomic<const Batcher*> loaded_ = nullptr;  // it, for those who do not wait for its load
   std::mutex probe_mutex_;
-  std::shared_ptr<const Batcher::Ticket> probe_;  // shared by all who ask for health
+  std::shared_ptr<const Batcher::Ticket> health_check_;  // shared by all who ask for health
 };
 
 /// A float output [batch, seq, hidden] that names its role, else the only one of that shape; "" if

@@ -18,22 +18,23 @@
 namespace bertcl::serve {
 
 /// What the head of a request says of its body.
-enum class BodyOf { none, announced, chunked, unclear };
+enum class BodyFraming { none, content_length, chunked, ambiguous };
 
 /// A body whose end is not clear could hide a second request from a proxy (RFC 9112, 6.3).
-inline BodyOf body_of(const httplib::Request& request, std::size_t& length) {
+inline BodyFraming body_of(const httplib::Request& request, std::size_t& length) {
   const std::size_t lengths = request.get_header_value_count("Content-Length");
   const std::size_t encodings = request.get_header_value_count("Transfer-Encoding");
-  if (lengths + encodings == 0) return BodyOf::none;
-  if (lengths + encodings > 1) return BodyOf::unclear;
+  if (lengths + encodings == 0) return BodyFraming::none;
+  if (lengths + encodings > 1) return BodyFraming::ambiguous;
   if (encodings == 1) {
     const std::string coding = request.get_header_value("Transfer-Encoding");
-    return strcasecmp(coding.c_str(), "chunked") == 0 ? BodyOf::chunked : BodyOf::unclear;
+    return strcasecmp(coding.c_str(), "chunked") == 0 ? BodyFraming::chunked
+                                                      : BodyFraming::ambiguous;
   }
-  const auto announced = parse_number<std::size_t>(request.get_header_value("Content-Length"));
-  if (!announced) return BodyOf::unclear;
-  length = *announced;
-  return BodyOf::announced;
+  const auto content_length = parse_number<std::size_t>(request.get_header_value("Content-Length"));
+  if (!content_length) return BodyFraming::ambiguous;
+  length = *content_length;
+  return BodyFraming::content_length;
 }
 
 /// A name of a header (RFC 9110, 5.6.2).
@@ -58,7 +59,7 @@ inline const char* head_error(const httplib::Request& request) {
 
 /// True if the body can be decoded. cpp-httplib compares codings in lower case only, ignores
 /// unknown ones, and reads the header together with the body.
-inline bool set_coding(httplib::Headers& headers) {
+inline bool normalize_content_encoding(httplib::Headers& headers) {
   const auto [begin, end] = headers.equal_range("Content-Encoding");
   if (begin == end) return true;
   std::string& coding = begin->second;

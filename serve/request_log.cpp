@@ -47,7 +47,7 @@ std::string now() {
 
 }  // namespace
 
-std::string log_json(const Answered& answered, const std::string& time) {
+std::string log_json(const AccessLogEntry& answered, const std::string& time) {
   const char* level = answered.status >= 500 || answered.status == 424 ? "error"
                       : answered.status >= 400                         ? "warning"
                                                                        : "info";
@@ -66,13 +66,13 @@ std::string log_json(const Answered& answered, const std::string& time) {
   return dump(line);
 }
 
-bool is_logged(const Answered& answered, const std::string& level) {
+bool is_logged(const AccessLogEntry& answered, const std::string& level) {
   if (level == "none") return false;
   if (answered.status >= 400) return true;
   return level == "all" || (level == "requests" && !is_probe(answered.record.route));
 }
 
-std::string log_text(const Answered& answered) {
+std::string log_text(const AccessLogEntry& answered) {
   const RequestRecord& record = answered.record;
   std::string line = fmt::format("{} {} {} {:.1f} ms", plain(answered.method), plain(answered.path),
                                  answered.status, 1000 * answered.seconds);
@@ -103,7 +103,7 @@ void RequestLog::message(const std::string& level, const std::string& text) {
                                  : time + ' ' + text);
 }
 
-void RequestLog::write(const Answered& answered) {
+void RequestLog::write(const AccessLogEntry& answered) {
   if (!is_logged(answered, impl_->level)) return;
   const std::string time = now();
   impl_->logger.info(impl_->json ? log_json(answered, time) : time + ' ' + log_text(answered));

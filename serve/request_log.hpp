@@ -19,7 +19,7 @@ class RequestLog {
   /// A line that is about no request; `level` is "info" or "error".
   void message(const std::string& level, const std::string& text);
 
-  void write(const Answered& answered);
+  void write(const AccessLogEntry& answered);
 
  private:
   struct Impl;
@@ -27,10 +27,10 @@ class RequestLog {
 };
 
 /// Of the levels of RequestLog.
-bool is_logged(const Answered& answered, const std::string& level);
+bool is_logged(const AccessLogEntry& answered, const std::string& level);
 /// {"time": .., "level": .., "method": .., "path": .., ..} in one line.
-std::string log_json(const Answered& answered, const std::string& time);
+std::string log_json(const AccessLogEntry& answered, const std::string& time);
 /// "POST /embed 200 12.3 ms 4 texts 120 tokens minilm"
-std::string log_text(const Answered& answered);
+std::string log_text(const AccessLogEntry& answered);
 
 }  // namespace bertcl::serve

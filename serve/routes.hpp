@@ -6,12 +6,12 @@
 namespace bertcl::serve {
 
 // routes_scores.cpp
-Reply predict_route(Context& context);
-Reply rerank_route(Context& context);
+HttpResponse predict_route(Context& context);
+HttpResponse rerank_route(Context& context);
 // routes_tokens.cpp
-Reply tokenize_route(Context& context);
-Reply decode_route(Context& context);
+HttpResponse tokenize_route(Context& context);
+HttpResponse decode_route(Context& context);
 // routes_answer.cpp
-Reply answer_route(Context& context);
+HttpResponse answer_route(Context& context);
 
 }  // namespace bertcl::serve

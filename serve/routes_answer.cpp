@@ -25,11 +25,11 @@ struct AskRequest {
   squad::BestAnswerOptions best;
 };
 
-constexpr int kMostAnswers = 100, kMostTokens = 100'000;
+constexpr int kMaxAnswers = 100, kMaxTokens = 100'000;
 
 template <class Number>
 void read_number(const std::optional<text::JsonNode>& options, const char* name, Number& value,
-                 int least = 1, int most = kMostTokens) {
+                 int least = 1, int most = kMaxTokens) {
   const auto found = options ? options->find(name) : std::nullopt;
   if (!found) return;
   const std::int64_t given = found->integer();
@@ -48,7 +48,7 @@ AskRequest read_ask_request(Model& model, const text::JsonNode& body) {
                      {},
                      {}};
   squad::FeatureOptions& features = request.features;
-  read_number(options, "top_k", request.best.top_k, 1, kMostAnswers);
+  read_number(options, "top_k", request.best.top_k, 1, kMaxAnswers);
   read_number(options, "max_answer_len", request.best.max_answer_length);
   read_number(options, "max_question_len", features.max_query_length);
   read_number(options, "doc_stride", request.overlap, 0);
@@ -85,12 +85,12 @@ int step_of(const AskRequest& request, const text::Tokenizer& tokenizer) {
 }
 
 /// The windows of a context; 413 for one that is too large, as for other texts.
-squad::AskedQuestion ask(AskRequest& request, const text::Tokenizer& tokenizer) {
+squad::PreparedQuestion ask(AskRequest& request, const text::Tokenizer& tokenizer) {
   request.features.doc_stride = step_of(request, tokenizer);
   try {
-    return squad::ask_question(request.question,
-                               squad::make_token_document(request.context, tokenizer), tokenizer,
-                               request.features);
+    return squad::prepare_question(request.question,
+                                   squad::make_token_document(request.context, tokenizer),
+                                   tokenizer, request.features);
   } catch (const squad::TooManyWindows& error) {
     throw HttpError(413, "Validation", error.what());
   } catch (const squad::NoRoomForContext&) {
@@ -125,11 +125,11 @@ Json answer_json(const squad::BestAnswer& answer, std::string_view context) {
 
 }  // namespace
 
-Reply answer_route(Context& context) {
+HttpResponse answer_route(Context& context) {
   const text::JsonNode body = context.body();
   Model& model = context.service.model_for(context, {Kind::question_answering}, body);
   AskRequest request = read_ask_request(model, body);
-  const squad::AskedQuestion asked = ask(request, *model.setup().tokenizer);
+  const squad::PreparedQuestion asked = ask(request, *model.setup().tokenizer);
   context.record.texts = asked.features.size();
   std::vector<Sequence> windows;
   for (const squad::Feature& feature : asked.features)

@@ -20,19 +20,19 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kHeaderLength = "Inference-Header-Content-Length";
 constexpr const char* kVersion = "1";
 
-Reply server_route(Context&) {
+HttpResponse server_route(Context&) {
   const Json server = {
       {"name", "bertcl"}, {"version", BERTCL_VERSION}, {"extensions", {"binary_tensor_data"}}};
   return {200, dump(server)};
 }
 
-Reply live_route(Context& context) {
+HttpResponse live_route(Context& context) {
   const bool is_live = context.service.is_live();
   const Json live = {{"live", is_live}};
   return {is_live ? 200 : 503, dump(live)};
 }
 
-Reply ready_route(Context& context) {
+HttpResponse ready_route(Context& context) {
   const bool is_ready = context.service.unavailable().empty();
   const Json ready = {{"ready", is_ready}};
   return {is_ready ? 200 : 503, dump(ready)};
@@ -59,7 +59,7 @@ Json ports_json(const std::vector<plan::Port>& ports) {
   return list;
 }
 
-Reply model_route(Context& context) {
+HttpResponse model_route(Context& context) {
   const ModelSetup& setup = named_model(context).setup();
   const Json model = {{"name", setup.name},
                       {"versions", {kVersion}},
@@ -69,7 +69,7 @@ Reply model_route(Context& context) {
   return {200, dump(model)};
 }
 
-Reply model_ready_route(Context& context) {
+HttpResponse model_ready_route(Context& context) {
   Model& model = named_model(context);
   const bool is_ready = !model.failing(context.service.options().timeout);
   const Json ready = {{"name", model.setup().name}, {"ready", is_ready}};
@@ -92,8 +92,8 @@ void check_known(const text::JsonNode& node, const char* what, const std::string
 }
 
 bool binary_flag(const std::optional<text::JsonNode>& parameters, const char* name,
-                 bool otherwise) {
-  return parameters ? parameters->flag(name, otherwise) : otherwise;
+                 bool default_value) {
+  return parameters ? parameters->flag(name, default_value) : default_value;
 }
 
 Inference read_inference(const runtime::Session& session, const text::JsonNode& body,
@@ -127,8 +127,8 @@ Inference read_inference(const runtime::Session& session, const text::JsonNode& 
   return inference;
 }
 
-Reply results(const ModelSetup& setup, const Inference& inference,
-              const runtime::Tensors& tensors) {
+HttpResponse results(const ModelSetup& setup, const Inference& inference,
+                     const runtime::Tensors& tensors) {
   std::string head = R"({"model_name":)" + dump(setup.name) + R"(,"model_version":"1",)";
   if (!inference.id.empty()) head += R"("id":)" + dump(inference.id) + ',';
   head += R"("outputs":[)";
@@ -159,7 +159,7 @@ Reply results(const ModelSetup& setup, const Inference& inference,
 }
 
 /// The JSON at the beginning of a body with bytes after it.
-std::size_t header_length(const Call& call) {
+std::size_t header_length(const HttpRequest& call) {
   const std::string text = call.header(kHeaderLength);
   if (text.empty()) return call.body.size();
   const auto length = parse_number<std::size_t>(text);
@@ -202,7 +202,7 @@ WorkSize size_of(const runtime::Tensors& inputs) {
   return size;
 }
 
-Reply infer_route(Context& context) {
+HttpResponse infer_route(Context& context) {
   Model& model = named_model(context);
   runtime::Session& session = *model.setup().session;
   const Inference inference = read_call(context, session);

@@ -16,13 +16,13 @@ bool wants_base64(const text::JsonNode& body) {
   return true;
 }
 
-Reply embeddings_route(Context& context) {
+HttpResponse embeddings_route(Context& context) {
   const text::JsonNode body = context.body();
   Model& model = context.service.model_for(context, {Kind::embedding}, body);
   const EmbedRequest request = read_embed_request(context, model, body, "input");
   const bool as_base64 = wants_base64(body);
   const std::vector<Values> vectors = embed(context, model, request);
-  Reply reply{200, R"({"object":"list","data":[)"};
+  HttpResponse reply{200, R"({"object":"list","data":[)"};
   for (std::size_t i = 0; i < vectors.size(); ++i) {
     if (i > 0) reply.body += ',';
     reply.body += R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)";
@@ -42,14 +42,14 @@ nlohmann::ordered_json description(const Model& model) {
   return {{"id", model.setup().name}, {"object", "model"}, {"created", 0}, {"owned_by", "bertcl"}};
 }
 
-Reply models_route(Context& context) {
+HttpResponse models_route(Context& context) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& model : context.service.models()) list.push_back(description(*model));
   const nlohmann::ordered_json all = {{"object", "list"}, {"data", list}};
   return {200, dump(all)};
 }
 
-Reply openai_model_route(Context& context) {
+HttpResponse openai_model_route(Context& context) {
   const Model& model = context.service.model(context.arguments[0]);
   context.record.model = model.setup().name;
   return {200, dump(description(model))};

@@ -40,7 +40,7 @@ Page make_page() {
                       csp_hash(page_js), csp_hash(page_css))};
 }
 
-Reply page_route(Context&) {
+HttpResponse page_route(Context&) {
   static const Page page = make_page();
   return {200,
           page.html,

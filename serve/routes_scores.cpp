@@ -82,7 +82,7 @@ void limit_documents(Truncation& truncation, const text::JsonNode& body) {
   const auto most = body.find("max_tokens_per_doc");
   if (!most) return;
   if (most->integer() < 1) most->fail("is not above 0");
-  truncation.most_of_second = static_cast<std::size_t>(most->integer());
+  truncation.max_of_second = static_cast<std::size_t>(most->integer());
 }
 
 /// The places of `texts` as labels, best first. The body is gone then.
@@ -109,8 +109,8 @@ std::vector<tasks::ClassScore> ranks_of(Context& context, Model& model, const te
 }
 
 /// As vLLM replies, whose members are those of Cohere's and Jina's replies, too.
-Reply documents_reply(const Context& context, const std::vector<tasks::ClassScore>& ranks,
-                      const std::vector<std::string>& texts, bool with_text) {
+HttpResponse documents_reply(const Context& context, const std::vector<tasks::ClassScore>& ranks,
+                             const std::vector<std::string>& texts, bool with_text) {
   static std::atomic<std::uint64_t> last = 0;
   std::string results;
   for (const tasks::ClassScore& rank : ranks) {
@@ -128,7 +128,7 @@ Reply documents_reply(const Context& context, const std::vector<tasks::ClassScor
 
 }  // namespace
 
-Reply predict_route(Context& context) {
+HttpResponse predict_route(Context& context) {
   const text::JsonNode body = context.body();
   Model& model = context.service.model_for(context, {Kind::classifier, Kind::reranker}, body);
   bool is_batch = false;
@@ -147,7 +147,7 @@ Reply predict_route(Context& context) {
   }
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
-  Reply reply;
+  HttpResponse reply;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (is_batch) reply.body += i == 0 ? '[' : ',';
     append_predictions(reply.body, model.setup(), predictions(model.setup(), logits[i], raw));
@@ -156,7 +156,7 @@ Reply predict_route(Context& context) {
   return reply;
 }
 
-Reply rerank_route(Context& context) {
+HttpResponse rerank_route(Context& context) {
   const text::JsonNode body = context.body();
   Model& model = context.service.model_for(context, {Kind::reranker}, body);
   const auto documents = body.find("documents");
@@ -170,7 +170,7 @@ Reply rerank_route(Context& context) {
   std::vector<tasks::ClassScore> ranks = ranks_of(context, model, body, texts);
   ranks.resize(std::min(ranks.size(), count));
   if (documents) return documents_reply(context, ranks, texts, with_text);
-  Reply reply{200, "["};
+  HttpResponse reply{200, "["};
   for (const tasks::ClassScore& rank : ranks) {
     if (reply.body.size() > 1) reply.body += ',';
     reply.body += R"({"index":)" + std::to_string(rank.label);

@@ -11,13 +11,13 @@
 namespace bertcl::serve {
 namespace {
 
-Reply embed_route(Context& context) {
+HttpResponse embed_route(Context& context) {
   const text::JsonNode body = context.body();
   Model& model = context.service.model_for(context, {Kind::embedding}, body);
   EmbedRequest request = read_embed_request(context, model, body, "inputs");
   request.normalize = body.flag("normalize", true);
   const std::vector<Values> vectors = embed(context, model, request);
-  Reply reply;
+  HttpResponse reply;
   for (const Values& vector : vectors) {
     reply.body += reply.body.empty() ? '[' : ',';
     append_floats(reply.body, vector);
@@ -26,7 +26,7 @@ Reply embed_route(Context& context) {
   return reply;
 }
 
-Reply embed_all_route(Context& context) {
+HttpResponse embed_all_route(Context& context) {
   const text::JsonNode body = context.body();
   Model& model = context.service.model_for(context, {Kind::embedding, Kind::other}, body);
   std::vector<Sequence> sequences =
@@ -35,7 +35,7 @@ Reply embed_all_route(Context& context) {
   std::vector<std::size_t> tokens;
   for (const Sequence& sequence : sequences) tokens.push_back(sequence.ids.size());
   const std::vector<Values> values = embed_tokens(context, model, std::move(sequences));
-  Reply reply;
+  HttpResponse reply;
   for (std::size_t i = 0; i < values.size(); ++i) {
     reply.body += i == 0 ? '[' : ',';
     const std::size_t hidden = values[i].size() / tokens[i];
@@ -49,7 +49,7 @@ Reply embed_all_route(Context& context) {
   return reply;
 }
 
-Reply similarity_route(Context& context) {
+HttpResponse similarity_route(Context& context) {
   const text::JsonNode body = context.body();
   Model& model = context.service.model_for(context, {Kind::embedding}, body);
   const text::JsonNode inputs = body.at("inputs");
@@ -67,7 +67,7 @@ Reply similarity_route(Context& context) {
   Values similarities;
   for (std::size_t i = 1; i < vectors.size(); ++i)
     similarities.push_back(static_cast<float>(tasks::cosine(vectors[0], vectors[i])));
-  Reply reply;
+  HttpResponse reply;
   append_floats(reply.body, similarities);
   return reply;
 }
@@ -85,7 +85,7 @@ nlohmann::ordered_json type_of(const ModelSetup& setup) {
   return {{name_of(setup.kind), {{"id2label", names}, {"label2id", ids}}}};
 }
 
-Reply info_route(Context& context) {
+HttpResponse info_route(Context& context) {
   Service& service = context.service;
   const Model& model = *service.models().front();
   const ModelSetup& setup = model.setup();
@@ -112,19 +112,19 @@ Reply info_route(Context& context) {
   return {200, dump(info)};
 }
 
-Reply health_route(Context& context) {
+HttpResponse health_route(Context& context) {
   const std::string why = context.service.unavailable();
   if (!why.empty()) throw HttpError(503, "Unhealthy", why);
   return {200, "", "text/plain"};
 }
 
-Reply metrics_route(Context& context) {
+HttpResponse metrics_route(Context& context) {
   return {200, context.service.metrics().text(context.service),
           "text/plain; version=0.0.4; charset=utf-8"};
 }
 
 /// POST / does what the model is for, as Hugging Face's inference endpoints.
-Reply root_route(Context& context) {
+HttpResponse root_route(Context& context) {
   const text::JsonNode body = context.body();
   const auto inputs = body.find("inputs");
   const bool object = inputs && inputs->value().is_object();

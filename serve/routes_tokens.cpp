@@ -76,7 +76,7 @@ TokenList tokens_of(const text::Tokenizer& tokenizer, const std::string& text, b
 
 }  // namespace
 
-Reply tokenize_route(Context& context) {
+HttpResponse tokenize_route(Context& context) {
   const text::JsonNode body = context.body();
   Model& model = any_model(context, body);
   const text::JsonNode inputs = body.at("inputs");
@@ -87,7 +87,7 @@ Reply tokenize_route(Context& context) {
   const std::string prompt = body.find("prompt_name") ? prompt_of(model, body) : "";
   const bool special = body.flag("add_special_tokens", true);
   std::size_t left = model.batcher().options().max_queue_tokens;
-  Reply reply;
+  HttpResponse reply;
   for (const std::string& text : texts) {
     TokenList tokens = tokens_of(*model.setup().tokenizer, prompt + text, special, left);
     left -= std::min(left, tokens.count());
@@ -99,7 +99,7 @@ Reply tokenize_route(Context& context) {
   return reply;
 }
 
-Reply decode_route(Context& context) {
+HttpResponse decode_route(Context& context) {
   const text::JsonNode body = context.body();
   const Model& model = any_model(context, body);
   const std::vector<Input> inputs = read_inputs(context, body.at("ids"));

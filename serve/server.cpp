@@ -26,7 +26,7 @@ namespace bertcl::serve {
 namespace {
 
 /// Of a body over the limit at most this many times the limit is read, so that 413 can be sent.
-constexpr std::size_t kMostDiscarded = 16;
+constexpr std::size_t kMaxDiscarded = 16;
 
 /// A client that has just been answered may be sending its next request: ending the connection
 /// would lose it, and clients do not send a POST again.
@@ -116,7 +116,7 @@ std::string content_type(const std::string& type) {
 struct Server::Impl {
   Service& service;
   ServerOptions options;
-  std::function<void(const Answered&)> log;
+  std::function<void(const AccessLogEntry&)> log;
   Semaphore stopping, thread_wanted;
   ConnectionPool pool;
   RequestsInWork in_work;
@@ -124,7 +124,7 @@ struct Server::Impl {
   int port = -1;
   std::atomic<bool> started = false, stopped = false, ended = false;
 
-  Impl(Service& served, ServerOptions chosen, std::function<void(const Answered&)> logger)
+  Impl(Service& served, ServerOptions chosen, std::function<void(const AccessLogEntry&)> logger)
       : service(served),
         options(std::move(chosen)),
         log(std::move(logger)),
@@ -142,7 +142,7 @@ struct Server::Impl {
     http.set_read_timeout(options.io_seconds);
     http.set_write_timeout(options.io_seconds);
     // What is larger is read by read_and_answer(), which bounds the time that it takes.
-    http.set_payload_max_length(kMostDiscarded * options.payload_limit);
+    http.set_payload_max_length(kMaxDiscarded * options.payload_limit);
     http.set_tcp_nodelay(true);
     http.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
@@ -159,8 +159,9 @@ struct Server::Impl {
     };
     const auto without_body = [this](const httplib::Request& request, httplib::Response& response) {
       std::size_t length = 0;
-      const BodyOf body = body_of(request, length);  // the library would take it for a request
-      closes_connection = body != BodyOf::none && (body != BodyOf::announced || length > 0);
+      const BodyFraming body = body_of(request, length);  // the library would take it for a request
+      closes_connection =
+          body != BodyFraming::none && (body != BodyFraming::content_length || length > 0);
       answer(request, response, {});
     };
     const char* any = R"([\s\S]*)";  // a dot is no newline, which a path may have
@@ -216,23 +217,23 @@ struct Server::Impl {
       closes_connection = true;  // what is left of the body is not a request
       refuse(request, response, clock, status, message);
     };
-    std::size_t announced = 0;
-    const BodyOf kind = body_of(request, announced);
-    if (kind == BodyOf::none) {  // the library would wait
+    std::size_t content_length = 0;
+    const BodyFraming kind = body_of(request, content_length);
+    if (kind == BodyFraming::none) {  // the library would wait
       // A proxy may have seen a length that the library skipped, as in a line without a carriage
       // return. Clients announce an empty body, too (RFC 9110, 8.6).
       closes_connection = true;
       return answer(request, response, {});
     }
-    if (kind == BodyOf::unclear)
+    if (kind == BodyFraming::ambiguous)
       return give_up(400, "invalid or conflicting Content-Length and Transfer-Encoding");
     if (request.is_multipart_form_data()) return give_up(415, "the body must be JSON");
-    if (!set_coding(const_cast<httplib::Request&>(request).headers))
+    if (!normalize_content_encoding(const_cast<httplib::Request&>(request).headers))
       return give_up(415, "Content-Encoding is not gzip, deflate or br");
-    if (announced > kMostDiscarded * options.payload_limit)
+    if (content_length > kMaxDiscarded * options.payload_limit)
       return give_up(413, "the request's body is too large");
     // The library takes a damaged chunk for the last one: what follows may be no request.
-    if (kind == BodyOf::chunked) closes_connection = true;
+    if (kind == BodyFraming::chunked) closes_connection = true;
     const bool admitted = service.admits(request.get_header_value("Authorization"));
     std::string body;  // stays empty without the key
     std::size_t size = 0;
@@ -241,7 +242,7 @@ struct Server::Impl {
       size += length;
       if (admitted && size <= options.payload_limit) body.append(data, length);
       late = clock.seconds() > options.body_seconds;
-      return !late && size <= kMostDiscarded * options.payload_limit;
+      return !late && size <= kMaxDiscarded * options.payload_limit;
     });
     if (late) return give_up(408, "the request's body took too long");
     if (size > options.payload_limit) return give_up(413, "the request's body is too large");
@@ -284,22 +285,23 @@ struct Server::Impl {
     const Stopwatch clock;
     in_work.add(request.remote_addr, request.remote_port);
     Connection connection = connection_of(request);
-    Call call{request.method, request.path, std::move(body)};
+    HttpRequest call{request.method, request.path, std::move(body)};
     call.header = [&](const std::string& name) { return request.get_header_value(name); };
-    call.hung_up = [&] { return connection.hung_up(); };
+    call.is_disconnected = [&] { return connection.is_disconnected(); };
     RequestRecord record;
-    Reply made = service.handle(call, record);
+    HttpResponse made = service.handle(call, record);
     reply(request, response, clock, std::move(made), std::move(record));
   }
 
   void reply(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
-             Reply made, RequestRecord record) {
+             HttpResponse made, RequestRecord record) {
     // The library writes nothing once the client has ended its sending half.
-    const bool gone = made.status == kHungUp || connection_of(request).hung_up();
-    const int counted = gone ? kHungUp : made.status;
+    const bool gone =
+        made.status == kClientClosedRequest || connection_of(request).is_disconnected();
+    const int counted = gone ? kClientClosedRequest : made.status;
     if (gone) closes_connection = true;
     if (gone && record.error.empty()) record.error = "the client closed the connection";
-    response.status = made.status == kHungUp ? 503 : made.status;
+    response.status = made.status == kClientClosedRequest ? 503 : made.status;
     for (const auto& [name, value] : made.headers) response.set_header(name, value);
     response.set_content(std::move(made.body), content_type(made.type));
     // Others wait for a thread, or the server ends: an idle connection would hold it.
@@ -320,7 +322,8 @@ struct Server::Impl {
   }
 };
 
-Server::Server(Service& service, ServerOptions options, std::function<void(const Answered&)> log)
+Server::Server(Service& service, ServerOptions options,
+               std::function<void(const AccessLogEntry&)> log)
     : impl_(std::make_unique<Impl>(service, std::move(options), std::move(log))) {}
 
 Server::~Server() { stop(); }

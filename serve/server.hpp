@@ -26,7 +26,7 @@ struct ServerOptions {
 };
 
 /// A request that was answered, for logs.
-struct Answered {
+struct AccessLogEntry {
   std::string method, path, client;
   int status = 0;
   double seconds = 0;
@@ -36,10 +36,10 @@ struct Answered {
 
 class Server {
  public:
-  Server(Service& service, ServerOptions options, std::function<void(const Answered&)> log);
+  Server(Service& service, ServerOptions options, std::function<void(const AccessLogEntry&)> log);
   ~Server();
 
-  /// Gives the port. Throws Error if it is taken, or the host is not one of this machine.
+  /// Returns the port. Throws Error if it is in use, or the host is not one of this machine.
   int bind();
   /// Serves until stop(), then what is being served.
   void listen();

@@ -71,7 +71,7 @@ auto wait_for(const Context& context, const Ready& ready) {
   const std::chrono::milliseconds timeout = context.service.options().timeout;
   for (;;) {
     if (auto found = ready(kBetweenLooks)) return found;
-    if (context.call.hung_up()) throw HungUp();
+    if (context.call.is_disconnected()) throw ClientDisconnected();
     if (std::chrono::steady_clock::now() >= context.begin + timeout)
       throw HttpError(504, "Backend", fmt::format("no result after {} s", timeout.count() / 1000));
   }
@@ -228,8 +228,8 @@ std::string Service::unavailable() const {
 }
 
 std::vector<std::pair<std::string, std::chrono::nanoseconds>> Service::failing() const {
-  for (const auto& model : models_) model->start_probe();
-  const auto until = std::chrono::steady_clock::now() + Model::kProbe;
+  for (const auto& model : models_) model->start_health_check();
+  const auto until = std::chrono::steady_clock::now() + Model::kHealthCheckTimeout;
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> found;
   for (const auto& model : models_)
     if (const auto time = model->failing(options_.timeout, until))
@@ -296,7 +296,7 @@ bool Service::admits(const std::string& authorization) const {
   return options_.api_key.empty() || has_key(authorization, options_.api_key);
 }
 
-Reply Service::dispatch(const Call& call, RequestRecord& record) {
+HttpResponse Service::dispatch(const HttpRequest& call, RequestRecord& record) {
   const Route* found = nullptr;
   std::vector<std::string> methods, arguments;
   for (const Route& route : routes_) {
@@ -332,11 +332,11 @@ Reply Service::dispatch(const Call& call, RequestRecord& record) {
   return found->handler(context);
 }
 
-Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
+HttpResponse Service::handle(const HttpRequest& call, RequestRecord& record) noexcept {
   const auto failed = [&](int status, const std::string& type, const std::string& message) {
     if (status == 424 && !has_tei_statuses(call.path))
       status = is_suspicious(record.model) ? 503 : 500;
-    Reply reply{status, error_body(call.path, status, type, message)};
+    HttpResponse reply{status, error_body(call.path, status, type, message)};
     record.error = message;
     if (status == 429 || status == 503) reply.headers.emplace_back("Retry-After", "1");
     return reply;
@@ -344,15 +344,15 @@ Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
   try {
     return dispatch(call, record);
   } catch (const HttpError& error) {
-    Reply reply = failed(error.status, error.type, error.message);
+    HttpResponse reply = failed(error.status, error.type, error.message);
     reply.headers.insert(reply.headers.end(), error.headers.begin(), error.headers.end());
     return reply;
   } catch (const QueueFull& error) {
     return failed(429, "Overloaded", error.what());
   } catch (const Draining& error) {
     return failed(503, "Unhealthy", error.what());
-  } catch (const HungUp& error) {
-    return failed(kHungUp, "Backend", error.what());
+  } catch (const ClientDisconnected& error) {
+    return failed(kClientClosedRequest, "Backend", error.what());
   } catch (const Error& error) {
     if (is_of_request(error)) return failed(422, "Validation", error.what());
     return failed(424, "Backend", error.what());

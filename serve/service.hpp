@@ -49,7 +49,7 @@ class Service;
 /// A request on its way through a route.
 struct Context {
   Service& service;
-  const Call& call;
+  const HttpRequest& call;
   RequestRecord& record;
   std::vector<std::string> arguments = {};      ///< of {} in the path
   std::optional<BodyBudget::Share> share = {};  ///< until it is queued
@@ -79,7 +79,7 @@ struct Context {
   void check_count(std::size_t texts) const;
 };
 
-using Handler = Reply (*)(Context&);
+using Handler = HttpResponse (*)(Context&);
 
 struct Route {
   std::string method, path;
@@ -118,7 +118,7 @@ class Service {
   /// True if the key that the header Authorization shows is that of the server, or it has none.
   bool admits(const std::string& authorization) const;
   /// Never throws; `record` says what was done. A client that hung up has status 499.
-  Reply handle(const Call& call, RequestRecord& record) noexcept;
+  HttpResponse handle(const HttpRequest& call, RequestRecord& record) noexcept;
 
   const ServiceOptions& options() const { return options_; }
   Metrics& metrics() { return metrics_; }
@@ -133,7 +133,7 @@ class Service {
                    const text::JsonNode& body) const;
 
  private:
-  Reply dispatch(const Call& call, RequestRecord& record);
+  HttpResponse dispatch(const HttpRequest& call, RequestRecord& record);
   /// Models whose batches fail or hang, and for how long.
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> failing() const;
   /// True for a model whose last batches failed.
@@ -147,8 +147,7 @@ class Service {
   std::atomic<State> state_ = State::loading;
 };
 
-/// A JSON object. Throws HttpError of that status if `text` is none, without a word of what it
-/// says.
+/// A JSON object. Throws HttpError of that status if `text` is none, without quoting its content.
 nlohmann::json parse_body(std::string_view text, int status);
 
 /// What a batch threw, whatever ran in it.

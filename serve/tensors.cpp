@@ -48,7 +48,7 @@ ir::Sizes read_shape(const text::JsonNode& node) {
   return shape;
 }
 
-constexpr int kMostNested = 16;  // lists in lists; no operator takes more axes
+constexpr int kMaxNested = 16;  // lists in lists; no operator takes more axes
 
 /// The values of an integer type that a request can state.
 std::pair<std::int64_t, std::int64_t> range_of(DType type) {
@@ -70,7 +70,7 @@ class Elements {
 
   void add(const text::JsonNode& node, int depth = 0) {
     if (node.value().is_array()) {
-      if (depth == kMostNested) node.fail("is nested too deeply");
+      if (depth == kMaxNested) node.fail("is nested too deeply");
       node.each([&](const text::JsonNode& element) { add(element, depth + 1); });
     } else if (ir::is_float(type_)) {
       const double value = node.number();

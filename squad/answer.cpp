@@ -11,7 +11,7 @@
 namespace bertcl::squad {
 namespace {
 
-FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits> windows,
+FoundAnswer find_answer(const PreparedQuestion& asked, std::span<const WindowLogits> windows,
                         const text::Tokenizer& tokenizer, const AnswerOptions& options) {
   const std::string_view context = asked.document.context;
   Prediction prediction = predict(asked.document, windows, tokenizer, options.predictions);
@@ -39,11 +39,11 @@ FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits
 
 }  // namespace
 
-AskedQuestion ask_question(std::string_view question, Document document,
-                           const text::Tokenizer& tokenizer, const FeatureOptions& options) {
+PreparedQuestion prepare_question(std::string_view question, Document document,
+                                  const text::Tokenizer& tokenizer, const FeatureOptions& options) {
   const std::size_t query = tokenizer.encode(question).size();
   if (query == 0) throw Error("the question has no words");
-  AskedQuestion asked{std::move(document), {}};
+  PreparedQuestion asked{std::move(document), {}};
   if (asked.document.piece_ids.empty()) throw Error("the context has no words");
   asked.features = make_features(asked.document, question, tokenizer, options);
   const auto kept = static_cast<std::size_t>(options.max_query_length);
@@ -54,8 +54,8 @@ AskedQuestion ask_question(std::string_view question, Document document,
 FoundAnswer answer_question(std::string_view question, std::string_view context,
                             const text::Tokenizer& tokenizer, const AnswerOptions& options,
                             const LogitsFn& model) {
-  const AskedQuestion asked =
-      ask_question(question, make_document(context, tokenizer), tokenizer, options.features);
+  const PreparedQuestion asked =
+      prepare_question(question, make_document(context, tokenizer), tokenizer, options.features);
   const std::vector<Logits> logits = run_model(asked.features, options.batches, model);
   std::vector<WindowLogits> windows;
   for (std::size_t i = 0; i < logits.size(); ++i)

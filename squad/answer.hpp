@@ -33,15 +33,15 @@ struct FoundAnswer {
 };
 
 /// A question and its windows over a context, which must outlive it.
-struct AskedQuestion {
+struct PreparedQuestion {
   Document document;
   std::vector<Feature> features;
   std::size_t question_truncated = 0;  ///< as FoundAnswer's
 };
 
 /// The first half of answer_question(), for callers that run the windows themselves.
-AskedQuestion ask_question(std::string_view question, Document document,
-                           const text::Tokenizer& tokenizer, const FeatureOptions& options);
+PreparedQuestion prepare_question(std::string_view question, Document document,
+                                  const text::Tokenizer& tokenizer, const FeatureOptions& options);
 
 /// Finds the answer to `question` in `context`.
 /// Throws Error if either has no words; exceptions of the model pass through.

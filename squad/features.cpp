@@ -131,9 +131,9 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
     const auto [begin, length] = windows[i];
     Feature feature;
     feature.example_index = example_index;
-    text::Enclosed all =
-        text::enclose(special, query, text::Tokens(document.piece_ids).subspan(begin, length),
-                      query.size() + length, false);
+    text::EncodedInput all = text::add_special_tokens(
+        special, query, text::Tokens(document.piece_ids).subspan(begin, length),
+        query.size() + length, false);
     feature.input_ids = std::move(all.ids);
     feature.second = all.second;
     feature.doc_begin = special.pair_before.size() + query.size() + special.pair_between.size();

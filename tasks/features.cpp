@@ -28,8 +28,10 @@ std::size_t room(int max_length, std::size_t specials) {
 }
 
 /// [CLS] pieces [SEP], with at most `most` of the pieces.
-Sequence enclose(text::Tokens pieces, std::size_t most, const text::Tokenizer& tokenizer) {
-  return {text::enclose(tokenizer.special(), pieces, std::nullopt, most, tokenizer.cuts_left())};
+Sequence add_special_tokens(text::Tokens pieces, std::size_t most,
+                            const text::Tokenizer& tokenizer) {
+  return {text::add_special_tokens(tokenizer.special(), pieces, std::nullopt, most,
+                                   tokenizer.truncates_left())};
 }
 
 /// `pieces` in parts of at most `most`, as few as possible, of equal length but for one.
@@ -85,7 +87,7 @@ Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, in
 
 Sequence encode_pieces(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer,
                        int max_length) {
-  return enclose(pieces, room(max_length, tokenizer.special().count()), tokenizer);
+  return add_special_tokens(pieces, room(max_length, tokenizer.special().count()), tokenizer);
 }
 
 Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
@@ -100,7 +102,7 @@ std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenize
   const Ids pieces = tokenizer.encode(text);
   std::vector<Sequence> sequences;
   for (const auto part : parts_of(pieces, room(max_length, tokenizer.special().count())))
-    sequences.push_back(enclose(part, part.size(), tokenizer));
+    sequences.push_back(add_special_tokens(part, part.size(), tokenizer));
   return sequences;
 }
 
@@ -109,7 +111,7 @@ Sequence encode_pair(std::string_view first, std::string_view second,
   const Ids a = tokenizer.encode(first), b = tokenizer.encode(second);
   const text::SpecialTokens& special = tokenizer.special();
   const std::size_t most = room(max_length, special.pair_count());
-  return {text::enclose(special, a, b, most, tokenizer.cuts_left())};
+  return {text::add_special_tokens(special, a, b, most, tokenizer.truncates_left())};
 }
 
 std::vector<Sequence> encode_words(std::span<const std::string> words,
@@ -120,7 +122,7 @@ std::vector<Sequence> encode_words(std::span<const std::string> words,
   Sequence open;  // all but its ids
   const auto close = [&] {
     if (pieces.empty()) return;
-    Sequence sequence = enclose(pieces, pieces.size(), tokenizer);
+    Sequence sequence = add_special_tokens(pieces, pieces.size(), tokenizer);
     sequence.places = std::move(open.places);
     sequence.words = std::move(open.words);
     sequence.cut = open.cut;

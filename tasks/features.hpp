@@ -14,7 +14,7 @@
 namespace bertcl::tasks {
 
 /// [CLS] text [SEP], or [CLS] text [SEP] text [SEP]; not padded.
-struct Sequence : text::Enclosed {
+struct Sequence : text::EncodedInput {
   std::vector<std::size_t> places = {};    ///< positions that are scored: words, or masked tokens
   std::vector<std::size_t> words = {};     ///< [places] which word of the sentence stands there, or
                                            ///< which of the hidden tokens of the text

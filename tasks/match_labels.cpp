@@ -91,11 +91,11 @@ ClassOf match_numbers(const DataLabels& data) {
           "which class of the model stands for {} is not known; give the classes in the order of "
           "its output as {}, or put the model's config.json with id2label beside it",
           fmt::join(std::views::keys(data), ", "), option_name("labels"));
-    if (*number >= kMostClasses)
+    if (*number >= kMaxClasses)
       fail(
           "{}the label {} counts classes from 0, and a model has {} at most; if it is a name, "
           "give the classes in the order of the model's output as {}",
-          line > 0 ? fmt::format("line {}: ", line) : "", label, kMostClasses,
+          line > 0 ? fmt::format("line {}: ", line) : "", label, kMaxClasses,
           option_name("labels"));
     class_of[label] = *number;
   }

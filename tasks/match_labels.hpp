@@ -14,7 +14,7 @@ namespace bertcl::tasks {
 using DataLabels = std::map<std::string, std::size_t>;
 
 /// Classes that labels may count where the model's have no names.
-inline constexpr std::size_t kMostClasses = 1'000'000;
+inline constexpr std::size_t kMaxClasses = 1'000'000;
 
 struct MatchedLabels {
   std::map<std::string, std::size_t> class_of;  ///< of each label of the data

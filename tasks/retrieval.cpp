@@ -49,9 +49,9 @@ class RetrievalTask : public Task {
   /// distinct() numbers paragraphs by their first questions.
   bool brings_paragraph(std::size_t item) const {
     const std::size_t own = data_.questions[item].paragraph;
-    return item == 0 || own > most_before(item);
+    return item == 0 || own > max_before(item);
   }
-  std::size_t most_before(std::size_t item) const { return highest_[item - 1]; }
+  std::size_t max_before(std::size_t item) const { return highest_[item - 1]; }
 
   QuestionParagraphs data_;
   RetrievalPrompts prompts_;

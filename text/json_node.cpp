@@ -47,9 +47,9 @@ std::optional<JsonNode> JsonNode::find(std::string_view key) const {
   return JsonNode(*found, *this, path_of(key));
 }
 
-bool JsonNode::flag(std::string_view key, bool otherwise) const {
+bool JsonNode::flag(std::string_view key, bool default_value) const {
   const auto member = find(key);
-  return member ? member->boolean() : otherwise;
+  return member ? member->boolean() : default_value;
 }
 
 JsonNode JsonNode::element(std::size_t index) const {

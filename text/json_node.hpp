@@ -37,8 +37,8 @@ class JsonNode {
   JsonNode at(std::string_view key) const;
   /// The same; none where it is absent or null.
   std::optional<JsonNode> find(std::string_view key) const;
-  /// A boolean member; `otherwise` where it is absent or null.
-  bool flag(std::string_view key, bool otherwise) const;
+  /// A boolean member; `default_value` where it is absent or null.
+  bool flag(std::string_view key, bool default_value) const;
   /// An element of an array, which must be long enough.
   JsonNode element(std::size_t index) const;
   /// Calls visit(element) for each element of an array.

@@ -48,7 +48,7 @@ Tokenizer Tokenizer::of_pipeline(std::shared_ptr<const Pipeline> pipeline) {
   tokenizer.is_bert_ = pipeline->bert.has_value();
   tokenizer.special_ = pipeline->post_processor.special;
   tokenizer.longest_ = pipeline->longest;
-  tokenizer.cuts_left_ = pipeline->cuts_left;
+  tokenizer.cuts_left_ = pipeline->truncates_left;
   tokenizer.pipeline_ = std::move(pipeline);
   return tokenizer;
 }

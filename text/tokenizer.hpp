@@ -129,7 +129,7 @@ class Tokenizer {
   std::optional<int> longest() const { return longest_; }
 
   /// Whether a text that is too long loses its first tokens, not its last.
-  bool cuts_left() const { return cuts_left_; }
+  bool truncates_left() const { return cuts_left_; }
 
   Spelling spelling() const;
 

@@ -108,8 +108,8 @@ void read_truncation(const JsonNode& root, Pipeline& pipeline) {
   const auto truncation = root.find("truncation");
   if (!truncation) return;
   if (const auto direction = truncation->find("direction")) {
-    pipeline.cuts_left = direction->string() == "Left";
-    if (!pipeline.cuts_left && direction->string() != "Right")
+    pipeline.truncates_left = direction->string() == "Left";
+    if (!pipeline.truncates_left && direction->string() != "Right")
       direction->fail(fmt::format("is \"{}\" (choose from Right, Left)", direction->string()));
   }
   const JsonNode length = truncation->at("max_length");
@@ -153,7 +153,7 @@ std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& 
     surround_as_bert(*pipeline);
   }
   read_truncation(root, *pipeline);
-  pipeline->cuts_left = options.cut_left.value_or(pipeline->cuts_left);
+  pipeline->truncates_left = options.cut_left.value_or(pipeline->truncates_left);
   pipeline->word_pieces = kind_of_model(*model) == "WordPiece";
   pipeline->byte_level =
       document.contains("pre_tokenizer") && is_byte_level(document["pre_tokenizer"]);

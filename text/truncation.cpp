@@ -4,11 +4,12 @@
 
 namespace bertcl::text {
 
-Enclosed enclose(const SpecialTokens& special, Tokens first, std::optional<Tokens> second,
-                 std::size_t room, bool cuts_left) {
-  Enclosed all;
+EncodedInput add_special_tokens(const SpecialTokens& special, Tokens first,
+                                std::optional<Tokens> second, std::size_t room,
+                                bool truncates_left) {
+  EncodedInput all;
   const auto append = [&](Tokens tokens, std::size_t count) {
-    const Tokens kept = cuts_left ? tokens.last(count) : tokens.first(count);
+    const Tokens kept = truncates_left ? tokens.last(count) : tokens.first(count);
     all.ids.insert(all.ids.end(), kept.begin(), kept.end());
     all.cut += tokens.size() - count;
   };

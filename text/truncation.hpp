@@ -26,7 +26,7 @@ inline std::pair<std::size_t, std::size_t> kept_of_pair(std::size_t first, std::
 using Tokens = std::span<const std::int32_t>;
 
 /// One text or two as a model takes them.
-struct Enclosed {
+struct EncodedInput {
   std::vector<std::int32_t> ids = {};  ///< [length] with special tokens
   std::size_t second = 0;              ///< segment ids are 0 before it and 1 from it
   std::size_t cut = 0;                 ///< truncated tokens
@@ -34,7 +34,8 @@ struct Enclosed {
 
 /// [CLS] first [SEP], or [CLS] first [SEP] second [SEP], with at most `room` tokens of the texts:
 /// the longer one loses its last tokens, where `cuts_left` its first (kept_of_pair).
-Enclosed enclose(const SpecialTokens& special, Tokens first, std::optional<Tokens> second,
-                 std::size_t room, bool cuts_left);
+EncodedInput add_special_tokens(const SpecialTokens& special, Tokens first,
+                                std::optional<Tokens> second, std::size_t room,
+                                bool truncates_left);
 
 }  // namespace bertcl::text

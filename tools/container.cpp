@@ -33,7 +33,7 @@ int cpus_of(const std::string& text) {
 }
 
 /// The least of a group and those above it. In a container the mounted tree may begin at its own.
-int least_quota(const fs::path& tree, const fs::path& group, bool is_first_version) {
+int min_quota(const fs::path& tree, const fs::path& group, bool is_first_version) {
   int least = 0;
   for (fs::path folder = group.relative_path();; folder = folder.parent_path()) {
     const fs::path place = tree / folder;
@@ -60,9 +60,9 @@ int cpu_quota(const fs::path& root) {
     const fs::path group = line.substr(second + 1);
     int cpus = 0;
     if (controllers == ",,")
-      cpus = least_quota(trees, group, false);
+      cpus = min_quota(trees, group, false);
     else if (controllers.find(",cpu,") != controllers.npos)
-      cpus = least_quota(trees / "cpu", group, true);
+      cpus = min_quota(trees / "cpu", group, true);
     if (cpus > 0) return cpus;
   }
   return 0;

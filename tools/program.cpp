@@ -228,7 +228,7 @@ void shorten_help(CLI::App& command) {
 }
 
 int run_program(int argc, const char* const* argv) {
-  options_are_of_a_command_line() = true;
+  use_command_line_names() = true;
   CLI::App program(
       "bertcl runs BERT on any OpenCL device, in int8 and in float; makes the int8 model; "
       "and\nmeasures its accuracy and speed.",

@@ -47,13 +47,13 @@ const std::string& Node::string_attribute(std::string_view key) const {
 const std::vector<std::int64_t>& Node::ints_attribute(std::string_view key) const {
   return need_attribute<std::vector<std::int64_t>>(*this, key);
 }
-std::int64_t Node::int_attribute(std::string_view key, std::int64_t otherwise) const {
+std::int64_t Node::int_attribute(std::string_view key, std::int64_t default_value) const {
   const auto* value = find_attribute<std::int64_t>(*this, key);
-  return value ? *value : otherwise;
+  return value ? *value : default_value;
 }
-double Node::float_attribute(std::string_view key, double otherwise) const {
+double Node::float_attribute(std::string_view key, double default_value) const {
   const auto* value = find_attribute<double>(*this, key);
-  return value ? *value : otherwise;
+  return value ? *value : default_value;
 }
 
 std::string Node::describe() const {

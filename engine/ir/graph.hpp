@@ -62,8 +62,8 @@ struct Node {
   const std::string& string_attribute(std::string_view key) const;
   const std::vector<std::int64_t>& ints_attribute(std::string_view key) const;
   /// The same with a default for an absent attribute.
-  std::int64_t int_attribute(std::string_view key, std::int64_t otherwise) const;
-  double float_attribute(std::string_view key, double otherwise) const;
+  std::int64_t int_attribute(std::string_view key, std::int64_t default_value) const;
+  double float_attribute(std::string_view key, double default_value) const;
 
   /// "MatMul '/encoder/layer.0/MatMul'" for messages.
   std::string describe() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A failure at one node, for callers that can do without it.
+// An error at one node, for callers that can skip that node.
 #pragma once
 #include <string>
 #include <utility>

@@ -6,7 +6,7 @@
 namespace bertcl::kernels {
 
 /// The most elements of a kernel: the end of its last chunk, beyond them, has to be an int, too.
-inline constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1 - (1 << 16);
+inline constexpr std::int64_t kMaxElements = (std::int64_t{1} << 31) - 1 - (1 << 16);
 
 // PARTS of dynamic_quantize.cl and dynamic_quantize_group.cl, and ITEMS of the latter.
 inline constexpr std::int32_t kRangeParts = 256, kRangeItems = 256;

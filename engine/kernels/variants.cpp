@@ -126,38 +126,38 @@ const std::vector<AttentionVariant> attention_s8{
     {.name = "portable", .program = "attention_s8_portable", .needs = cpu_only,
      .takes_blocks = true},
     {.name = "mma", .program = "attention_s8_mma", .needs = mma_attention,
-     .groups = true, .unit = Unit::matrix, .biased_columns = 256},
+     .uses_work_groups = true, .unit = Unit::matrix, .biased_columns = 256},
     {.name = "dot4", .program = "attention_s8_dot4", .needs = large_groups,
-     .groups = true, .biased_columns = 256},
+     .uses_work_groups = true, .biased_columns = 256},
     {.name = "ref", .program = "attention_s8_ref", .biased_columns = 256}};
 
 const std::vector<AttentionVariant> attention_f32{
     {.name = "x86", .program = "attention_f32_x86", .needs = cpu_only,
      .takes_blocks = true, .biased_columns = 256},
     {.name = "group", .program = "attention_f32_group", .needs = large_groups,
-     .groups = true, .biased_columns = 256},
+     .uses_work_groups = true, .biased_columns = 256},
     {.name = "ref", .program = "attention_f32_ref", .biased_columns = 256}};
 
 const AttentionVariant attention_f16{
     .name = "mma_f16", .program = "attention_f16_mma", .needs = mma_attention_f16,
-    .groups = true, .unit = Unit::matrix, .biased_columns = 128};
+    .uses_work_groups = true, .unit = Unit::matrix, .biased_columns = 128};
 const AttentionVariant attention_bf16{
     .name = "x86_bf16", .program = "attention_bf16_x86", .needs = avx512_bf16,
     .takes_blocks = true};
 
 const std::vector<PositionScoresVariant> position_scores{
     {.name = "x86_vnni", .program = "position_scores_s8_x86_vnni", .needs = avx512_vnni,
-     .takes_blocks = true, .most_positions = 4096, .takes_bytes = true},
+     .takes_blocks = true, .max_positions = 4096, .takes_bytes = true},
     {.name = "x86", .program = "position_scores_f32_x86", .needs = cpu_only,
-     .takes_blocks = true, .most_positions = 4096},
+     .takes_blocks = true, .max_positions = 4096},
     {.name = "group", .program = "position_scores_f32_group", .needs = gpu_groups, .tile = 64},
     {.name = "ref", .program = "position_scores_f32_ref"}};
 
 // On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
 const std::vector<RowVariant> row_kernels{
     {.name = "rows", .needs = cpu_only},
-    {.name = "subgroup", .needs = subgroups, .groups = true, .subgroups = true},
-    {.name = "group", .needs = groups, .groups = true},
+    {.name = "subgroup", .needs = subgroups, .uses_work_groups = true, .subgroups = true},
+    {.name = "group", .needs = groups, .uses_work_groups = true},
     {.name = "rows"}};
 const std::vector<DividedVariant> rotary{
     {.name = "columns", .program = "rotary_columns", .needs = {.kind = gpu}, .divides = true},
@@ -166,7 +166,7 @@ const std::vector<DividedVariant> dynamic_quantize{
     {.name = "group", .program = "dynamic_quantize_group", .needs = gpu_groups, .divides = true},
     {.name = "elements", .program = "dynamic_quantize"}};
 const std::vector<MatMulVariant> matmul{
-    {.name = "group", .needs = gpu_groups, .groups = true},
+    {.name = "group", .needs = gpu_groups, .uses_work_groups = true},
     {.name = "batched"}};
 // clang-format on
 

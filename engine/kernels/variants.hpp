@@ -17,8 +17,8 @@ namespace bertcl::kernels {
 /// The multiply instruction of a work-group kernel, chosen at build time.
 enum class Unit { none, dot4, matrix, wgmma };
 
-/// A tile with build options of its own: how deep the strips are along K (CELLS_K), how many of
-/// them are on their way (STAGES), how the sub-groups share a tile (SUBS_N).
+/// A tile with build options of its own: how deep the strips are along K (CELLS_K), how many are in
+/// flight (STAGES), how the sub-groups share a tile (SUBS_N).
 struct TileOptions {
   std::array<std::int32_t, 2> tile;  // rows, columns
   opencl::Defines defines;
@@ -52,7 +52,7 @@ struct GemmVariant {
   std::vector<TileOptions> tuned_options = {};
   std::string options_of = "";  // the variant with the same tile and no options; "": itself
   std::string tiles_of = name;  // the variant whose tiles this one makes smaller, or itself
-  std::int32_t parts = 1;       // of K, among work-groups, where the sums of the parts fit
+  std::int32_t splits = 1;      // of K, among work-groups, where the sums of the parts fit
 
   /// What variants with the same prepacked weights have in common.
   std::string layout() const;
@@ -107,9 +107,9 @@ struct AttentionVariant {
   std::string name;
   std::string program;
   Needs needs = {};
-  bool takes_blocks = false;  // a work-item gains from many query rows
-  bool groups = false;        // a work-group makes a tile of rows, for heads of up to HEAD_MAX
-  Unit unit = Unit::none;     // matrix: with 2 work-items a row
+  bool takes_blocks = false;      // a work-item gains from many query rows
+  bool uses_work_groups = false;  // a work-group makes a tile of rows, for heads of up to HEAD_MAX
+  Unit unit = Unit::none;         // matrix: with 2 work-items a row
   std::int32_t biased_columns = 0;  // of a head with a bias or a window, at most
 
   /// Work-items of a group that makes so many rows.
@@ -133,11 +133,11 @@ struct PositionScoresVariant {
   std::string name;
   std::string program;
   Needs needs = {};
-  bool takes_blocks = false;        // a work-item takes several tokens
-  std::int32_t most_positions = 0;  // 0: any number
-  std::int32_t tile = 0;            // rows, and keys, of a work-group; 0: none
-  std::int32_t items = 256;         // of a work-group
-  bool takes_bytes = false;         // tokens and positions are bytes, else it takes floats, too
+  bool takes_blocks = false;       // a work-item takes several tokens
+  std::int32_t max_positions = 0;  // 0: any number
+  std::int32_t tile = 0;           // rows, and keys, of a work-group; 0: none
+  std::int32_t items = 256;        // of a work-group
+  bool takes_bytes = false;        // tokens and positions are bytes, else it takes floats, too
 
   const char* kernel() const { return takes_bytes ? "position_scores_s8" : "position_scores"; }
 };
@@ -148,8 +148,8 @@ std::span<const PositionScoresVariant> position_scores_variants();
 struct RowVariant {
   std::string name;
   Needs needs = {};
-  bool groups = false;     // a work-group a row, by PROGRAM_group.cl
-  bool subgroups = false;  // that reduces by sub-groups
+  bool uses_work_groups = false;  // a work-group a row, by PROGRAM_group.cl
+  bool subgroups = false;         // that reduces by sub-groups
 };
 
 std::span<const RowVariant> row_variants();
@@ -169,7 +169,7 @@ std::span<const DividedVariant> dynamic_quantize_variants();
 struct MatMulVariant {
   std::string name;
   Needs needs = {};
-  bool groups = false;  // a work-group makes a tile, by PROGRAM_group.cl
+  bool uses_work_groups = false;  // a work-group makes a tile, by PROGRAM_group.cl
 };
 
 std::span<const MatMulVariant> matmul_variants();

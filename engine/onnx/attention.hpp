@@ -34,7 +34,7 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
                         const ir::Dim& rows, const ir::Dim& keys, double filter);
 
 /// Queries, keys and values of all heads and what is added to their scores.
-struct Heads {
+struct AttentionInputs {
   ir::Value* query;                     // [batch, heads, rows, size]
   ir::Value* key;                       // [batch, heads, keys, size]
   ir::Value* value;                     // [batch, heads, keys, value size]
@@ -44,16 +44,16 @@ struct Heads {
 };
 
 /// softmax(softcap(scale * Q K') + terms) V: [batch, rows, heads * value size].
-ir::Value* attend(NodeImport& node, const Heads& h);
+ir::Value* emit_attention(NodeImport& node, const AttentionInputs& h);
 
 /// Row i sees keys 0 to i: `term` for these (null: 0), `masked_score` for others. ONNX Runtime puts
 /// it in the place of what a mask gives: a row without any key that is kept does not see later
 /// ones.
-ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
-                  ir::Value* term = nullptr);
+ir::Value* emit_causal_mask(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
+                            ir::Value* term = nullptr);
 
 /// Keys or values [batch, fewer heads, keys, size], each head as often as queries share it.
-ir::Value* repeated(NodeImport& node, ir::Value* x, const ir::Dim& heads);
+ir::Value* repeat_heads(NodeImport& node, ir::Value* x, const ir::Dim& heads);
 
 /// True where operand i holds keys or values of earlier tokens, if only in some run.
 bool has_past(NodeImport& node, std::size_t i);
@@ -69,7 +69,6 @@ struct RotaryTables {
   bool interleaved = false;
 };
 /// x [batch, heads, seq, size], or with `rows_first` [batch, seq, heads, size], rotated.
-ir::Value* rotated_heads(NodeImport& node, ir::Value* x, const RotaryTables& tables,
-                         bool rows_first);
+ir::Value* emit_rotary(NodeImport& node, ir::Value* x, const RotaryTables& tables, bool rows_first);
 
 }  // namespace bertcl::onnx_io

@@ -41,7 +41,7 @@ std::vector<float> zero_points_of(const NBitsMatrix& m, std::int64_t blocks) {
     return std::vector<float>(m.n * blocks, static_cast<float>(1 << (m.bits - 1)));
   if (ir::is_float(m.zero_points->dtype())) return floats(*m.zero_points);
   return floats(
-      one_to_a_byte({"", m.bits, false}, {m.n, blocks}, m.zero_points->as<std::uint8_t>(), true));
+      widen_to_bytes({"", m.bits, false}, {m.n, blocks}, m.zero_points->as<std::uint8_t>(), true));
 }
 
 }  // namespace

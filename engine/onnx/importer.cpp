@@ -234,7 +234,7 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
   }
   for (const auto& out : graph.output()) {
     if (out.name().empty()) fail("an output has no name");
-    if (has_past_ && is_present(out.name())) continue;
+    if (has_past_ && is_kv_cache_output(out.name())) continue;
     ir::Value* value = lookup(out.name(), "the output list");
     if (const auto type = sub_bytes_.name_of(value); !type.empty())
       fail(fmt::format("the output '{}' is {}, which is not supported", out.name(), type),
@@ -330,7 +330,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
   }
   if (!sub_bytes_.empty() && moves_sub_bytes(name) && node.output_size() > 0 &&
       !node.output(0).empty())
-    sub_bytes_.follow(import.in(0), lookup(node.output(0), name));
+    sub_bytes_.follow(import.optional_input(0), lookup(node.output(0), name));
 }
 
 std::vector<ir::Value*> Importer::inline_branch(const onnx::GraphProto& branch) {

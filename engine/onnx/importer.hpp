@@ -24,7 +24,7 @@ namespace bertcl::onnx_io {
 
 class Importer;
 
-/// Whose message names the file already.
+/// An Error whose message already names the file.
 class FileError : public Error {
  public:
   using Error::Error;
@@ -49,22 +49,22 @@ class NodeImport {
   // Operands.
   std::size_t input_count() const { return static_cast<std::size_t>(proto_.input_size()); }
   /// Operand i, null if absent.
-  ir::Value* in(std::size_t i) const;
+  ir::Value* optional_input(std::size_t i) const;
   /// Operand i; throws if it is absent.
-  ir::Value* need(std::size_t i) const;
+  ir::Value* input(std::size_t i) const;
   std::vector<ir::Value*> inputs() const;
-  const ir::Shape& shape(std::size_t i) const { return need(i)->type.shape; }
+  const ir::Shape& shape(std::size_t i) const { return input(i)->type.shape; }
   /// Operand i as numbers; throws if it is not constant. Empty if absent.
   std::optional<std::vector<std::int64_t>> constant_ints(std::size_t i) const;
 
   // Attributes.
   const onnx::AttributeProto* attribute(std::string_view name) const;
-  std::int64_t int_attribute(std::string_view name, std::int64_t otherwise) const;
-  double float_attribute(std::string_view name, double otherwise) const;
-  std::string string_attribute(std::string_view name, std::string otherwise) const;
+  std::int64_t int_attribute(std::string_view name, std::int64_t default_value) const;
+  double float_attribute(std::string_view name, double default_value) const;
+  std::string string_attribute(std::string_view name, std::string default_value) const;
   std::optional<std::vector<std::int64_t>> ints_attribute(std::string_view name) const;
   /// The attribute `axis` of operand 0, counted from the start; throws if it is out of range.
-  std::int64_t axis(std::int64_t otherwise) const;
+  std::int64_t axis(std::int64_t default_value) const;
   /// All attributes in the IR's form; throws for tensors and graphs.
   ir::Attributes attributes() const;
 
@@ -79,12 +79,12 @@ class NodeImport {
   std::vector<ir::Value*> emit_many(std::string op, std::vector<ir::Value*> inputs,
                                     ir::Attributes attributes, std::size_t count);
   /// Adds the node that produces the outputs of this one, under their names.
-  void finish(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
+  void emit_outputs(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
   /// The same with unused trailing outputs, and at least `least` results if the file lists fewer.
-  void finish_all(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {},
-                  std::size_t least = 1);
+  void emit_all_outputs(std::string op, std::vector<ir::Value*> inputs,
+                        ir::Attributes attributes = {}, std::size_t least = 1);
   /// Sets the value of output i.
-  void bind(std::size_t i, ir::Value* value);
+  void set_output(std::size_t i, ir::Value* value);
 
   ir::Value* constant(ir::Tensor tensor, std::string_view hint = "constant");
   /// A scalar of that type.
@@ -104,8 +104,8 @@ class NodeImport {
   const std::string& base_name() const;
   /// The node's name in the file, else its first output.
   const std::string& source() const { return proto_.name().empty() ? base_name() : proto_.name(); }
-  void finish_count(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes,
-                    std::size_t count);
+  void emit_as_outputs(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes,
+                       std::size_t count);
 
   Importer& importer_;
   const onnx::NodeProto& proto_;

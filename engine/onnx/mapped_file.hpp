@@ -21,11 +21,11 @@ struct FileStamp {
   bool is_overwritten() const;
 };
 
-/// Throws bertcl::Error naming the first that is_overwritten(): what is read from it would be other
-/// values, or end the process where the file is shorter now.
+/// Throws bertcl::Error naming the first that is_overwritten(): reading it would return changed
+/// data, or crash with SIGBUS if the file was truncated.
 void check_not_overwritten(std::span<const FileStamp> files);
 
-/// The bytes of a file, mapped as long as somebody holds the object.
+/// The bytes of a file, mapped for the lifetime of the object.
 class MappedFile {
  public:
   /// Throws bertcl::Error naming the file if it cannot be read.

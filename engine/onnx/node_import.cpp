@@ -35,27 +35,27 @@ void NodeImport::fail(const std::string& what) const {
   importer_.fail(fmt::format("{}: {}", importer_.describe(proto_), what), ErrorCode::unsupported);
 }
 
-ir::Value* NodeImport::in(std::size_t i) const {
+ir::Value* NodeImport::optional_input(std::size_t i) const {
   if (i >= input_count() || proto_.input(static_cast<int>(i)).empty()) return nullptr;
   return importer_.lookup(proto_.input(static_cast<int>(i)), importer_.describe(proto_));
 }
-ir::Value* NodeImport::need(std::size_t i) const {
-  if (ir::Value* value = in(i)) return value;
+ir::Value* NodeImport::input(std::size_t i) const {
+  if (ir::Value* value = optional_input(i)) return value;
   fail(fmt::format("operand {} is missing", i));
 }
 std::vector<ir::Value*> NodeImport::inputs() const {
   std::vector<ir::Value*> list;
-  for (std::size_t i = 0; i < input_count(); ++i) list.push_back(in(i));
+  for (std::size_t i = 0; i < input_count(); ++i) list.push_back(optional_input(i));
   drop_absent(list);
   return list;
 }
 std::optional<std::vector<std::int64_t>> NodeImport::constant_ints(std::size_t i) const {
-  const ir::Value* value = in(i);
+  const ir::Value* value = optional_input(i);
   if (!value) return std::nullopt;
   if (auto ints = importer_.values().constants(value)) return ints;
   if (value->is_constant()) return value->constant->to_ints();
   int budget = 64;
-  if (is_made_of_constants(value, budget)) return ops::evaluate_slice(value, {}).to_ints();
+  if (is_made_of_constants(value, budget)) return ops::evaluate_subgraph(value, {}).to_ints();
   fail(fmt::format("operand {} '{}' must be constant", i, value->name));
 }
 const onnx::AttributeProto* NodeImport::attribute(std::string_view name) const {
@@ -63,26 +63,26 @@ const onnx::AttributeProto* NodeImport::attribute(std::string_view name) const {
     if (a.name() == name) return &a;
   return nullptr;
 }
-std::int64_t NodeImport::int_attribute(std::string_view name, std::int64_t otherwise) const {
+std::int64_t NodeImport::int_attribute(std::string_view name, std::int64_t default_value) const {
   const auto* a = attribute(name);
-  return a ? a->i() : otherwise;
+  return a ? a->i() : default_value;
 }
-double NodeImport::float_attribute(std::string_view name, double otherwise) const {
+double NodeImport::float_attribute(std::string_view name, double default_value) const {
   const auto* a = attribute(name);
-  return a ? static_cast<double>(a->f()) : otherwise;
+  return a ? static_cast<double>(a->f()) : default_value;
 }
-std::string NodeImport::string_attribute(std::string_view name, std::string otherwise) const {
+std::string NodeImport::string_attribute(std::string_view name, std::string default_value) const {
   const auto* a = attribute(name);
-  return a ? a->s() : otherwise;
+  return a ? a->s() : default_value;
 }
 std::optional<std::vector<std::int64_t>> NodeImport::ints_attribute(std::string_view name) const {
   const auto* a = attribute(name);
   if (!a) return std::nullopt;
   return std::vector<std::int64_t>(a->ints().begin(), a->ints().end());
 }
-std::int64_t NodeImport::axis(std::int64_t otherwise) const {
+std::int64_t NodeImport::axis(std::int64_t default_value) const {
   const auto rank = std::ssize(shape(0));
-  const std::int64_t axis = int_attribute("axis", otherwise);
+  const std::int64_t axis = int_attribute("axis", default_value);
   if (axis < -rank || axis >= rank)
     fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
   return axis < 0 ? axis + rank : axis;
@@ -149,17 +149,18 @@ ir::Value* NodeImport::emit_typed(std::string op, std::vector<ir::Value*> inputs
   made_.insert(node->output());
   return node->output();
 }
-void NodeImport::finish(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes) {
-  finish_count(std::move(op), std::move(inputs), std::move(attributes), output_count());
+void NodeImport::emit_outputs(std::string op, std::vector<ir::Value*> inputs,
+                              ir::Attributes attributes) {
+  emit_as_outputs(std::move(op), std::move(inputs), std::move(attributes), output_count());
 }
-void NodeImport::finish_all(std::string op, std::vector<ir::Value*> inputs,
-                            ir::Attributes attributes, std::size_t least) {
+void NodeImport::emit_all_outputs(std::string op, std::vector<ir::Value*> inputs,
+                                  ir::Attributes attributes, std::size_t least) {
   const auto listed = static_cast<std::size_t>(proto_.output_size());
-  finish_count(std::move(op), std::move(inputs), std::move(attributes),
-               listed == 0 ? 0 : std::max(listed, least));
+  emit_as_outputs(std::move(op), std::move(inputs), std::move(attributes),
+                  listed == 0 ? 0 : std::max(listed, least));
 }
-void NodeImport::finish_count(std::string op, std::vector<ir::Value*> inputs,
-                              ir::Attributes attributes, std::size_t count) {
+void NodeImport::emit_as_outputs(std::string op, std::vector<ir::Value*> inputs,
+                                 ir::Attributes attributes, std::size_t count) {
   std::vector<ir::Graph::Result> results;
   const auto listed = static_cast<std::size_t>(proto_.output_size());
   for (std::size_t i = 0; i < count; ++i)
@@ -172,10 +173,10 @@ void NodeImport::finish_count(std::string op, std::vector<ir::Value*> inputs,
   ops::infer(importer_.graph(), *node, importer_.values());
   for (std::size_t i = 0; i < node->outputs.size(); ++i) {
     importer_.check_extents(*node->outputs[i]);
-    bind(i, node->outputs[i]);
+    set_output(i, node->outputs[i]);
   }
 }
-void NodeImport::bind(std::size_t i, ir::Value* value) {
+void NodeImport::set_output(std::size_t i, ir::Value* value) {
   if (i >= static_cast<std::size_t>(proto_.output_size())) return;
   const std::string& name = proto_.output(static_cast<int>(i));
   if (name.empty()) return;
@@ -215,7 +216,7 @@ ir::Value* NodeImport::transpose_last_two(ir::Value* value) {
 }
 
 void import_same(NodeImport& node) {
-  node.finish(node.proto().op_type(), node.inputs(), node.attributes());
+  node.emit_outputs(node.proto().op_type(), node.inputs(), node.attributes());
 }
 
 ir::Tensor Importer::read_tensor(const onnx::TensorProto& tensor) {

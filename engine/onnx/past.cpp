@@ -45,7 +45,7 @@ std::optional<std::size_t> past_axis(const std::string& name, const ir::Type& ty
   return rank - 2;
 }
 
-bool is_present(const std::string& name) { return is_cache_name(name, "present"); }
+bool is_kv_cache_output(const std::string& name) { return is_cache_name(name, "present"); }
 
 void Importer::add_inputs(const std::vector<const onnx::ValueInfoProto*>& inputs) {
   std::vector<std::pair<std::string, ir::Type>> past;

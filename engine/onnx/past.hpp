@@ -15,6 +15,6 @@ namespace bertcl::onnx_io {
 std::optional<std::size_t> past_axis(const std::string& name, const ir::Type& type);
 
 /// True for `present.0.key` and the like: the outputs that the next run would take as past.
-bool is_present(const std::string& name);
+bool is_kv_cache_output(const std::string& name);
 
 }  // namespace bertcl::onnx_io

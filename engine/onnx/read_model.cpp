@@ -25,7 +25,7 @@ ModelFile parse_model(std::span<const std::byte> bytes, std::shared_ptr<const vo
                       const std::string& name) {
   ModelFile opened{std::move(owner), std::make_shared<onnx::ModelProto>(), {}, {}};
   if (bytes.empty()) throw Error(fmt::format("{}: the file is empty", name));
-  auto skeleton = take_weights_out(bytes);
+  auto skeleton = strip_weights(bytes);
   if (!skeleton || skeleton->model.size() > std::numeric_limits<int>::max() ||
       !opened.model->ParseFromString(skeleton->model))
     throw Error(

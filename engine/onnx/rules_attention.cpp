@@ -19,7 +19,7 @@ struct Attended {
 
 /// softmax(softcap(scale * Q K') + terms) V. The cap comes before the mask, so that it does not let
 /// masked keys in again.
-Attended attend_in_stages(NodeImport& node, const Heads& h) {
+Attended attend_in_stages(NodeImport& node, const AttentionInputs& h) {
   const ir::Shape& q = h.query->type.shape;
   double scale = h.scale;
   if (scale == no_scale) {
@@ -69,9 +69,12 @@ ir::Value* range(NodeImport& node, const ir::Dim& n, ir::DType dtype = ir::DType
 }
 }  // namespace
 
-ir::Value* attend(NodeImport& node, const Heads& h) { return attend_in_stages(node, h).result; }
+ir::Value* emit_attention(NodeImport& node, const AttentionInputs& h) {
+  return attend_in_stages(node, h).result;
+}
 
-ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys, ir::Value* term) {
+ir::Value* emit_causal_mask(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
+                            ir::Value* term) {
   ir::Value* row = node.reshape(range(node, rows), {rows, 1});
   ir::Value* seen = node.emit("LessOrEqual", {range(node, keys), row});
   if (!term) return filtered(node, seen, masked_score);
@@ -79,11 +82,11 @@ ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys, ir
 }
 
 bool has_past(NodeImport& node, std::size_t i) {
-  const ir::Value* past = node.in(i);
+  const ir::Value* past = node.optional_input(i);
   return past && (past->type.shape.size() != 4 || past->type.shape[2] != ir::Dim(0));
 }
 
-ir::Value* repeated(NodeImport& node, ir::Value* x, const ir::Dim& heads) {
+ir::Value* repeat_heads(NodeImport& node, ir::Value* x, const ir::Dim& heads) {
   const ir::Shape s = x->type.shape;
   if (s.size() != 4) node.fail("'{}' {} must have rank 4", x->name, ir::str(x->type));
   if (s[1] == heads) return x;
@@ -96,7 +99,7 @@ ir::Value* repeated(NodeImport& node, ir::Value* x, const ir::Dim& heads) {
 
 void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const char* what) {
   for (std::size_t i = from; i <= to; ++i)
-    if (node.in(i)) node.fail("operand {} ({}) is not supported", i, what);
+    if (node.optional_input(i)) node.fail("operand {} ({}) is not supported", i, what);
 }
 
 ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads) {
@@ -147,7 +150,7 @@ namespace {
 
 /// Operand i, which is added to scores [batch, heads, rows, keys]; null where it is absent.
 ir::Value* attention_bias_of(NodeImport& node, std::size_t i) {
-  ir::Value* bias = node.in(i);
+  ir::Value* bias = node.optional_input(i);
   if (bias && (bias->type.shape.size() != 4 || !ir::is_float(bias->type.dtype)))
     node.fail("the attention bias '{}' {} must be a float tensor of rank 4", bias->name,
               ir::str(bias->type));
@@ -171,38 +174,38 @@ void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mas
   if (sizes->size() != 3 || (*sizes)[0] != (*sizes)[1])
     node.fail("qkv_hidden_sizes must hold three sizes, equal for queries and keys");
   const auto parts = node.emit_many("Split", {packed}, {{"axis", 2}, {"split", *sizes}}, 3);
-  Heads h{split_heads(node, parts[0], heads),
-          split_heads(node, parts[1], heads),
-          split_heads(node, parts[2], heads),
-          {},
-          node.float_attribute("scale", 0)};
+  AttentionInputs h{split_heads(node, parts[0], heads),
+                    split_heads(node, parts[1], heads),
+                    split_heads(node, parts[2], heads),
+                    {},
+                    node.float_attribute("scale", 0)};
   const double filter = node.float_attribute("mask_filter_value", -10000);
   const ir::Dim batch = input[0], rows = input[1];
   ir::Value* term = mask ? padding_mask(node, mask, batch, rows, rows, filter) : nullptr;
-  if (node.int_attribute("unidirectional", 0)) term = causal(node, rows, rows, term);
+  if (node.int_attribute("unidirectional", 0)) term = emit_causal_mask(node, rows, rows, term);
   if (term) h.score_terms.push_back(term);
   if (attention_bias) h.score_terms.push_back(attention_bias);
-  node.bind(0, attend(node, h));
+  node.set_output(0, emit_attention(node, h));
 }
 
 /// com.microsoft::Attention(input, weights, bias, mask_index, past, attention_bias)
 void import_packed_attention(NodeImport& node) {
   refuse_operands(node, 4, 4, "past");
   refuse_operands(node, 6, 6, "past_sequence_length");
-  ir::Value* packed = node.emit("MatMul", {node.need(0), node.need(1)});
-  if (node.in(2)) packed = node.add(packed, node.in(2));
-  finish_packed_attention(node, packed, node.in(3), attention_bias_of(node, 5));
+  ir::Value* packed = node.emit("MatMul", {node.input(0), node.input(1)});
+  if (node.optional_input(2)) packed = node.add(packed, node.optional_input(2));
+  finish_packed_attention(node, packed, node.optional_input(3), attention_bias_of(node, 5));
 }
 
 /// com.microsoft::QAttention(input, weight, bias, input_scale, weight_scale, mask_index,
 /// input_zero_point, weight_zero_point, past): the MatMul is of integers, all else is float.
 void import_quantized_attention(NodeImport& node) {
   refuse_operands(node, 8, 8, "past");
-  ir::Value* sums =
-      node.emit("MatMulInteger", {node.need(0), node.need(1), node.in(6), node.in(7)});
-  ir::Value* scale = node.mul(node.need(3), node.need(4));
+  ir::Value* sums = node.emit("MatMulInteger", {node.input(0), node.input(1),
+                                                node.optional_input(6), node.optional_input(7)});
+  ir::Value* scale = node.mul(node.input(3), node.input(4));
   ir::Value* packed = node.mul(node.cast(sums, scale->type.dtype), scale);
-  finish_packed_attention(node, node.add(packed, node.need(2)), node.in(5), nullptr);
+  finish_packed_attention(node, node.add(packed, node.input(2)), node.optional_input(5), nullptr);
 }
 
 /// Past keys or values in a buffer [batch, heads, longest, size] of which `length` rows are filled,
@@ -220,15 +223,15 @@ ir::Value* in_buffer(NodeImport& node, ir::Value* buffer, ir::Value* length, ir:
 
 /// com.microsoft::MultiHeadAttention(query, key, value, bias, key_padding_mask, attention_bias)
 void import_multi_head_attention(NodeImport& node) {
-  if (node.in(6)) refuse_operands(node, 9, 9, "cache_indirection of past keys");
+  if (node.optional_input(6)) refuse_operands(node, 9, 9, "cache_indirection of past keys");
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
-  ir::Value* operands[3] = {node.need(0), node.in(1), node.in(2)};
+  ir::Value* operands[3] = {node.input(0), node.optional_input(1), node.optional_input(2)};
   if (!operands[1] || !operands[2]) node.fail("packed queries, keys and values are not supported");
   for (const ir::Value* x : operands)
     if (x->type.shape.size() != 3 && x->type.shape.size() != 4)
       node.fail("'{}' {} must have rank 3 or 4", x->name, ir::str(x->type));
-  if (ir::Value* bias = node.in(3)) {
+  if (ir::Value* bias = node.optional_input(3)) {
     // Keys and values that come divided into heads have their bias already.
     const bool divided = operands[1]->type.shape.size() == 4;
     if (bias->type.shape.empty()) node.fail("the bias must be a vector");
@@ -246,23 +249,24 @@ void import_multi_head_attention(NodeImport& node) {
   const auto as_heads = [&](ir::Value* x) {  // keys and values may come divided into heads
     return x->type.shape.size() == 4 ? x : split_heads(node, x, heads);
   };
-  ir::Value* filled = node.in(8);
+  ir::Value* filled = node.optional_input(8);
   const auto with_past_or_buffer = [&](std::size_t past, ir::Value* now) {
-    return filled && node.in(past) ? in_buffer(node, node.in(past), filled, now)
-                                   : with_past(node, node.in(past), now);
+    return filled && node.optional_input(past)
+               ? in_buffer(node, node.optional_input(past), filled, now)
+               : with_past(node, node.optional_input(past), now);
   };
-  Heads h{split_heads(node, operands[0], heads),
-          with_past_or_buffer(6, as_heads(operands[1])),
-          with_past_or_buffer(7, as_heads(operands[2])),
-          {},
-          node.float_attribute("scale", 0)};
+  AttentionInputs h{split_heads(node, operands[0], heads),
+                    with_past_or_buffer(6, as_heads(operands[1])),
+                    with_past_or_buffer(7, as_heads(operands[2])),
+                    {},
+                    node.float_attribute("scale", 0)};
   const ir::Shape q = h.query->type.shape, k = h.key->type.shape, v = h.value->type.shape;
   if (k[0] != q[0] || k[1] != q[1] || k[3] != q[3] || v[0] != q[0] || v[1] != q[1] || v[2] != k[2])
     node.fail("query {}, key {} and value {} do not match", ir::str(node.shape(0)),
               ir::str(node.shape(1)), ir::str(node.shape(2)));
-  node.bind(1, h.key);
-  node.bind(2, h.value);
-  if (filled && node.in(6))
+  node.set_output(1, h.key);
+  node.set_output(2, h.value);
+  if (filled && node.optional_input(6))
     h.score_terms.push_back(
         filtered(node,
                  node.emit("LessOrEqual",
@@ -271,13 +275,15 @@ void import_multi_head_attention(NodeImport& node) {
   if (has_past(node, 6) && node.int_attribute("unidirectional", 0))
     node.fail("unidirectional attention with past keys is not supported");
   const double filter = node.float_attribute("mask_filter_value", -10000);
-  ir::Value* term = node.in(4) ? padding_mask(node, node.in(4), q[0], q[2], k[2], filter) : nullptr;
-  if (node.int_attribute("unidirectional", 0)) term = causal(node, q[2], k[2], term);
+  ir::Value* term = node.optional_input(4)
+                        ? padding_mask(node, node.optional_input(4), q[0], q[2], k[2], filter)
+                        : nullptr;
+  if (node.int_attribute("unidirectional", 0)) term = emit_causal_mask(node, q[2], k[2], term);
   if (term) h.score_terms.push_back(term);
-  if (node.in(5)) h.score_terms.push_back(attention_bias_of(node, 5));
+  if (node.optional_input(5)) h.score_terms.push_back(attention_bias_of(node, 5));
   const Attended attended = attend_in_stages(node, h);
-  node.bind(0, attended.result);
-  node.bind(3, attended.scores[masked]);
+  node.set_output(0, attended.result);
+  node.set_output(3, attended.scores[masked]);
 }
 
 /// Attention of opset 23 (Q, K, V, attn_mask, past_key, past_value), heads apart [batch, heads,
@@ -287,38 +293,40 @@ void import_attention(NodeImport& node) {
   const bool together = node.shape(0).size() == 3;
   const auto as_heads = [&](std::size_t i) {
     const char* heads = i == 0 ? "q_num_heads" : "kv_num_heads";
-    return together ? split_heads(node, node.need(i), node.int_attribute(heads, 0)) : node.need(i);
+    return together ? split_heads(node, node.input(i), node.int_attribute(heads, 0))
+                    : node.input(i);
   };
-  Heads h{as_heads(0),
-          with_past(node, node.in(4), as_heads(1)),
-          with_past(node, node.in(5), as_heads(2)),
-          {},
-          node.float_attribute("scale", 0),
-          node.float_attribute("softcap", 0)};
+  AttentionInputs h{as_heads(0),
+                    with_past(node, node.optional_input(4), as_heads(1)),
+                    with_past(node, node.optional_input(5), as_heads(2)),
+                    {},
+                    node.float_attribute("scale", 0),
+                    node.float_attribute("softcap", 0)};
   const ir::Shape q = h.query->type.shape;
   if (q.size() != 4) node.fail("the queries {} must have rank 3 or 4", ir::str(h.query->type));
-  node.bind(1, h.key);
-  node.bind(2, h.value);
-  h.key = repeated(node, h.key, q[1]);
-  h.value = repeated(node, h.value, q[1]);
+  node.set_output(1, h.key);
+  node.set_output(2, h.value);
+  h.key = repeat_heads(node, h.key, q[1]);
+  h.value = repeat_heads(node, h.value, q[1]);
   const ir::Shape k = h.key->type.shape;
-  if (ir::Value* mask = node.in(3))
+  if (ir::Value* mask = node.optional_input(3))
     h.score_terms.push_back(
         mask->type.dtype == ir::DType::boolean ? filtered(node, mask, masked_score) : mask);
   if (has_past(node, 4) && node.int_attribute("is_causal", 0))
     node.fail("causal attention with past keys is not supported");
-  if (node.int_attribute("is_causal", 0)) h.score_terms.push_back(causal(node, q[2], k[2]));
+  if (node.int_attribute("is_causal", 0))
+    h.score_terms.push_back(emit_causal_mask(node, q[2], k[2]));
   const Attended attended = attend_in_stages(node, h);
   const std::int64_t mode = node.int_attribute("qk_matmul_output_mode", 0);
   if (mode < 0 || mode >= std::int64_t{stages})
     node.fail("qk_matmul_output_mode {} is outside 0 to 3", mode);
-  node.bind(3, attended.scores[mode]);
+  node.set_output(3, attended.scores[mode]);
   ir::Value* y = attended.result;
   if (!together) {
     const ir::Shape v = h.value->type.shape;
     y = node.transpose(node.reshape(y, {q[0], q[2], q[1], v[3]}), {0, 2, 1, 3});
   }
-  node.bind(0, y);
+  node.set_output(0, y);
 }
 
 }  // namespace

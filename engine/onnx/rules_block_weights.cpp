@@ -20,7 +20,7 @@ constexpr std::int64_t kLargestBlock = std::int64_t{1} << 30;
 /// Operand i, which must be constant, also after Identity; null if it is absent and not `needed`.
 const ir::Value* constant_operand(NodeImport& node, std::size_t i, const char* name,
                                   bool needed = true) {
-  const ir::Value* value = needed ? node.need(i) : node.in(i);
+  const ir::Value* value = needed ? node.input(i) : node.optional_input(i);
   while (value && value->producer && value->producer->op == "Identity")
     value = value->producer->inputs[0];
   if (value && !value->is_constant())
@@ -61,8 +61,8 @@ void check_scales(NodeImport& node, const ir::Value* scales, const char* name,
   check_finite(node, scales, name);
 }
 
-std::int64_t block_size(NodeImport& node, std::int64_t otherwise) {
-  const std::int64_t block = node.int_attribute("block_size", otherwise);
+std::int64_t block_size(NodeImport& node, std::int64_t default_value) {
+  const std::int64_t block = node.int_attribute("block_size", default_value);
   if (block < 16 || block > kLargestBlock || (block & (block - 1)) != 0)
     node.fail("block_size {} is not a power of 2 from 16 on", block);
   return block;
@@ -98,7 +98,7 @@ template <class F>
 ir::Value* shared_weight(NodeImport& node, std::size_t first, std::size_t last,
                          std::int64_t elements, ir::DType type, F&& make) {
   std::vector<const void*> key;
-  for (std::size_t i = first; i <= last; ++i) key.push_back(node.in(i));
+  for (std::size_t i = first; i <= last; ++i) key.push_back(node.optional_input(i));
   std::string settings = node.proto().op_type();
   for (const char* name : {"K", "N", "bits", "block_size", "quant_type", "quantize_axis"})
     settings += fmt::format(" {}", node.int_attribute(name, -1));
@@ -145,12 +145,12 @@ void import_matmul_nbits(NodeImport& node) {
     return dequantized(NBitsMatrix{k, n, block, static_cast<int>(bits), *b->constant,
                                    *scales->constant, tensor_of(zeros), tensor_of(groups)});
   });
-  ir::Value* bias = node.in(5);
-  if (!bias) return node.finish("MatMul", {node.need(0), weight});
+  ir::Value* bias = node.optional_input(5);
+  if (!bias) return node.emit_outputs("MatMul", {node.input(0), weight});
   if (bias->type.shape != ir::Shape{n})
     node.fail("operand '{}' (bias) is {}, expected {} elements", bias->name, ir::str(bias->type),
               n);
-  node.finish("Add", {node.emit("MatMul", {node.need(0), weight}), bias});
+  node.emit_outputs("Add", {node.emit("MatMul", {node.input(0), weight}), bias});
 }
 
 /// MatMulBnb4(A, B, absmax), in the blocks of bitsandbytes: over the rows of the whole weight.
@@ -170,7 +170,7 @@ void import_matmul_bnb4(NodeImport& node) {
   ir::Value* weight = shared_weight(node, 1, 2, count, largest->type.dtype, [&] {
     return dequantized(Bnb4Matrix{k, n, block, kind == 1, *b->constant, *largest->constant});
   });
-  node.finish("MatMul", {node.need(0), weight});
+  node.emit_outputs("MatMul", {node.input(0), weight});
 }
 
 /// The data of GatherBlockQuantized, a number to each byte. Those of 2 and 4 bits in u8 lie several
@@ -179,7 +179,7 @@ ir::Tensor table_data(const ir::Tensor& data, int bits, std::int64_t columns) {
   if (bits == 8) return data;
   ir::Sizes sizes = data.shape();
   sizes.back() = columns;
-  return one_to_a_byte({"", bits, false}, std::move(sizes), data.as<std::uint8_t>(), true);
+  return widen_to_bytes({"", bits, false}, std::move(sizes), data.as<std::uint8_t>(), true);
 }
 
 /// GatherBlockQuantized(data, indices, scales, zero_points)
@@ -191,8 +191,8 @@ void import_gather_block_quantized(NodeImport& node) {
   const std::int64_t block = block_size(node, 128), bits = in_few_bits ? 8 : number_of_bits(node);
   ir::Sizes sizes = data->constant->shape();
   const auto rank = std::ssize(sizes);
-  const auto axis_of = [&](const char* name, std::int64_t otherwise) {
-    const std::int64_t axis = node.int_attribute(name, otherwise);
+  const auto axis_of = [&](const char* name, std::int64_t default_value) {
+    const std::int64_t axis = node.int_attribute(name, default_value);
     if (axis < -rank || axis >= rank)
       node.fail("{} {} is out of range for rank {}", name, axis, rank);
     return axis < 0 ? axis + rank : axis;
@@ -222,7 +222,7 @@ void import_gather_block_quantized(NodeImport& node) {
         table_data(*data->constant, static_cast<int>(bits), sizes.back()), axis, block,
         *scales->constant, std::move(zero_points), in_few_bits ? 0 : 1 << (bits - 1)});
   });
-  node.finish("Gather", {weight, node.need(1)}, {{"axis", gather_axis}});
+  node.emit_outputs("Gather", {weight, node.input(1)}, {{"axis", gather_axis}});
 }
 
 }  // namespace

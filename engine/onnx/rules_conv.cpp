@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "onnx/importer.hpp"
-#include "onnx/shifted.hpp"
+#include "onnx/shift.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -25,9 +25,9 @@ struct Window {
 /// Extents, strides and the like; products of two of them and sums of those fit into 64 bits.
 constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
 
-Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t otherwise,
+Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t default_value,
              std::int64_t least) {
-  Ints list = node.ints_attribute(name).value_or(Ints(count, otherwise));
+  Ints list = node.ints_attribute(name).value_or(Ints(count, default_value));
   if (list.size() != count)
     node.fail("attribute '{}' has {} entries, expected {}", name, list.size(), count);
   for (const std::int64_t n : list)
@@ -162,7 +162,7 @@ ir::Value* convolved(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Valu
       if (from[i + 2].is_constant())
         first[i] = offset;
       else
-        window = shifted(node, window, i + 2, offset - w.pads[i], node.scalar(0, x->type.dtype));
+        window = emit_shift(node, window, i + 2, offset - w.pads[i], node.scalar(0, x->type.dtype));
       last[i] = first[i] + e.ends[i];
     }
     ir::Value* columns = node.reshape(slice(node, window, first, last, w.strides),
@@ -234,19 +234,19 @@ ir::Value* convolution(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Va
 }
 
 void import_conv(NodeImport& node) {
-  node.bind(0, convolution(node, node.need(0), node.need(1), node.in(2)));
+  node.set_output(0, convolution(node, node.input(0), node.input(1), node.optional_input(2)));
 }
 
 /// ConvInteger(x, weight, x_zero_point, weight_zero_point)
 void import_conv_integer(NodeImport& node) {
-  ir::Value *x = node.need(0), *weight = node.need(1);
+  ir::Value *x = node.input(0), *weight = node.input(1);
   const Window w = window_of(node, x->type.shape, weight->type.shape);
   if (!is_divided(w, x->type.shape))
     node.fail(
         "integers are convolved only in one group whose windows divide the input, as patches of "
         "an image do (quantize MatMuls alone)");
-  node.bind(
-      0, convolved_parts(node, x, weight, nullptr, w, "MatMulInteger", {node.in(2), node.in(3)}));
+  node.set_output(0, convolved_parts(node, x, weight, nullptr, w, "MatMulInteger",
+                                     {node.optional_input(2), node.optional_input(3)}));
 }
 
 /// x with strides - 1 zeros after every element of the spatial axes.
@@ -266,7 +266,7 @@ ir::Value* stretched(NodeImport& node, ir::Value* x, const Ints& strides) {
 /// ConvTranspose(x, weight [channels, out / groups, kernel..], bias): a convolution of the
 /// stretched input with the kernel backwards.
 void import_conv_transpose(NodeImport& node) {
-  ir::Value *x = node.need(0), *weight = node.need(1);
+  ir::Value *x = node.input(0), *weight = node.input(1);
   if (node.attribute("output_shape")) node.fail("attribute 'output_shape' is not supported");
   if (const std::string padding = node.string_attribute("auto_pad", "NOTSET");
       padding.starts_with("SAME"))
@@ -290,7 +290,7 @@ void import_conv_transpose(NodeImport& node) {
   weight = node.reshape(node.transpose(node.reshape(weight, grouped), perm), turned);
   x = stretched(node, x, w.strides);
   w.strides.assign(w.rank(), 1);
-  node.bind(0, convolved(node, x, weight, node.in(2), w, true));
+  node.set_output(0, convolved(node, x, weight, node.optional_input(2), w, true));
 }
 
 struct Parameters {
@@ -299,7 +299,7 @@ struct Parameters {
 };
 /// Scale and zero point in the spelling of QuantizeLinear; more than one are along axis 0.
 Parameters parameters(NodeImport& node, std::size_t first) {
-  ir::Value *scale = node.need(first), *zero = node.need(first + 1);
+  ir::Value *scale = node.input(first), *zero = node.input(first + 1);
   if (ir::element_count(scale->type.shape) == ir::Dim(1))
     return {node.reshape(scale, {}), node.reshape(zero, {}), {}};
   return {scale, zero, {{"axis", 0}}};
@@ -309,14 +309,14 @@ Parameters parameters(NodeImport& node, std::size_t first) {
 /// real numbers between DequantizeLinear and QuantizeLinear; the bias is in steps of both scales.
 void import_qlinear_conv(NodeImport& node) {
   const auto x = parameters(node, 1), w = parameters(node, 4), y = parameters(node, 6);
-  ir::Value* bias = node.in(8);
+  ir::Value* bias = node.optional_input(8);
   if (bias && bias->type.dtype != ir::DType::i32)
     node.fail("the bias '{}' is {}, expected i32", bias->name, ir::str(bias->type));
   if (bias) bias = node.mul(node.cast(bias, x.scale->type.dtype), node.mul(x.scale, w.scale));
-  ir::Value* image = node.emit("DequantizeLinear", {node.need(0), x.scale, x.zero}, x.attributes);
-  ir::Value* weight = node.emit("DequantizeLinear", {node.need(3), w.scale, w.zero}, w.attributes);
+  ir::Value* image = node.emit("DequantizeLinear", {node.input(0), x.scale, x.zero}, x.attributes);
+  ir::Value* weight = node.emit("DequantizeLinear", {node.input(3), w.scale, w.zero}, w.attributes);
   ir::Value* real = convolution(node, image, weight, bias);
-  node.finish("QuantizeLinear", {real, y.scale, y.zero}, y.attributes);
+  node.emit_outputs("QuantizeLinear", {real, y.scale, y.zero}, y.attributes);
 }
 
 }  // namespace

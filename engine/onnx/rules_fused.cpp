@@ -10,24 +10,24 @@ namespace bertcl::onnx_io {
 namespace {
 
 void import_bias_gelu(NodeImport& node) {
-  node.finish("Gelu", {node.add(node.need(0), node.need(1))});
+  node.emit_outputs("Gelu", {node.add(node.input(0), node.input(1))});
 }
 void import_fast_gelu(NodeImport& node) {
-  ir::Value* x = node.need(0);
-  if (node.in(1)) x = node.add(x, node.in(1));
-  node.finish("Gelu", {x}, {{"approximate", "tanh"}});
+  ir::Value* x = node.input(0);
+  if (node.optional_input(1)) x = node.add(x, node.optional_input(1));
+  node.emit_outputs("Gelu", {x}, {{"approximate", "tanh"}});
 }
 /// GemmFastGelu(x, w, bias): FastGelu(x w + bias)
 void import_gemm_fast_gelu(NodeImport& node) {
-  ir::Value* x = node.emit("MatMul", {node.need(0), node.need(1)});
-  if (node.in(2)) x = node.add(x, node.in(2));
-  node.finish("Gelu", {x}, {{"approximate", "tanh"}});
+  ir::Value* x = node.emit("MatMul", {node.input(0), node.input(1)});
+  if (node.optional_input(2)) x = node.add(x, node.optional_input(2));
+  node.emit_outputs("Gelu", {x}, {{"approximate", "tanh"}});
 }
 /// QuickGelu: x * sigmoid(alpha * x)
 void import_quick_gelu(NodeImport& node) {
-  ir::Value* x = node.need(0);
+  ir::Value* x = node.input(0);
   ir::Value* alpha = node.scalar(node.float_attribute("alpha", 1.702), x->type.dtype);
-  node.finish("Mul", {x, node.emit("Sigmoid", {node.mul(x, alpha)})});
+  node.emit_outputs("Mul", {x, node.emit("Sigmoid", {node.mul(x, alpha)})});
 }
 
 /// Outputs 1 and 2, f32: the mean of each row of `x` and 1 / sqrt(variance + epsilon).
@@ -40,37 +40,38 @@ void bind_statistics(NodeImport& node, ir::Value* x, double epsilon) {
   ir::Value* variance = node.emit("ReduceMean", {node.mul(centred, centred)}, rows);
   ir::Value* deviation =
       node.emit("Sqrt", {node.add(variance, node.scalar(epsilon, ir::DType::f32))});
-  node.bind(1, mean);
-  node.bind(2, node.emit("Reciprocal", {deviation}));
+  node.set_output(1, mean);
+  node.set_output(2, node.emit("Reciprocal", {deviation}));
 }
 
 /// SkipLayerNormalization(input, skip, gamma, beta, bias), or with `rms` that of
 /// SkipSimplifiedLayerNormalization(input, skip, gamma, bias); output 3 is the sum.
 void import_skip_norm(NodeImport& node, bool rms) {
-  ir::Value* input = node.need(0);
-  ir::Value* skip = node.need(1);
+  ir::Value* input = node.input(0);
+  ir::Value* skip = node.input(1);
   const ir::Shape& shape = input->type.shape;
   const ir::Shape& with = skip->type.shape;
   if ((shape.size() != 3 && shape.size() != 2) || with.size() > shape.size())
     node.fail("input {} and skip {} do not match", ir::str(shape), ir::str(with));
   const std::size_t bias = rms ? 3 : 4;
   for (std::size_t i = 2; i <= bias; ++i)
-    if (node.in(i) && (node.shape(i).size() != 1 || node.shape(i)[0] != shape.back()))
-      node.fail("operand {} '{}' {} must be a vector of the hidden size {}", i, node.in(i)->name,
-                ir::str(node.shape(i)), shape.back().str());
+    if (node.optional_input(i) && (node.shape(i).size() != 1 || node.shape(i)[0] != shape.back()))
+      node.fail("operand {} '{}' {} must be a vector of the hidden size {}", i,
+                node.optional_input(i)->name, ir::str(node.shape(i)), shape.back().str());
   ir::Value* sum = node.add(input, skip);
   if (sum->type.shape != shape)
     node.fail("skip {} cannot be broadcast to input {}", ir::str(with), ir::str(shape));
-  if (node.in(bias)) sum = node.add(sum, node.in(bias));
-  node.bind(0, node.emit(rms ? "RMSNormalization" : "LayerNormalization",
-                         {sum, node.need(2), rms ? nullptr : node.in(3)},
-                         {{"axis", -1}, {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
+  if (node.optional_input(bias)) sum = node.add(sum, node.optional_input(bias));
+  node.set_output(0,
+                  node.emit(rms ? "RMSNormalization" : "LayerNormalization",
+                            {sum, node.input(2), rms ? nullptr : node.optional_input(3)},
+                            {{"axis", -1}, {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
   const auto uses = [&](int i) {
     return i < node.proto().output_size() && node.importer().is_used(node.proto().output(i));
   };
   if (rms && (uses(1) || uses(2))) node.fail("the outputs mean and inv_std_var are not supported");
   if (uses(1) || uses(2)) bind_statistics(node, sum, node.float_attribute("epsilon", 1e-12));
-  node.bind(3, sum);
+  node.set_output(3, sum);
 }
 
 void import_skip_layer_norm(NodeImport& node) { import_skip_norm(node, false); }
@@ -94,24 +95,25 @@ struct Table {
 /// (read where there are token types), gamma and beta.
 void embed_layer_norm(NodeImport& node, const std::array<Table, 5>& tables, ir::Value* positions,
                       ir::Value* mask) {
-  ir::Value* ids = node.need(0);
+  ir::Value* ids = node.input(0);
   if (ids->type.shape.size() != 2) node.fail("input_ids must be [batch, seq]");
   ir::Value* sum = tables[0].rows(node, ids);
   if (!positions)
     positions = node.emit_typed("Range", {}, {ir::DType::i64, {ids->type.shape[1]}},
                                 {{"start", 0}, {"step", 1}});
   sum = node.add(sum, tables[1].rows(node, positions));
-  if (node.in(1)) sum = node.add(sum, tables[2].rows(node, node.in(1)));
+  if (node.optional_input(1)) sum = node.add(sum, tables[2].rows(node, node.optional_input(1)));
   ir::Value* gamma = tables[3].real(node, tables[3].values);
   ir::Value* beta = tables[4].real(node, tables[4].values);
-  node.bind(0, node.emit("LayerNormalization", {sum, gamma, beta},
-                         {{"axis", -1}, {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
+  node.set_output(0,
+                  node.emit("LayerNormalization", {sum, gamma, beta},
+                            {{"axis", -1}, {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
   if (mask)
-    node.bind(1, node.emit("ReduceSum", {node.cast(mask, ir::DType::i32)},
-                           {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", 0}}));
+    node.set_output(1, node.emit("ReduceSum", {node.cast(mask, ir::DType::i32)},
+                                 {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", 0}}));
   else
-    node.bind(1, node.constant(ir::Tensor::of<std::int32_t>({0}, {}), "no_mask"));
-  node.bind(2, sum);
+    node.set_output(1, node.constant(ir::Tensor::of<std::int32_t>({0}, {}), "no_mask"));
+  node.set_output(2, sum);
 }
 
 /// EmbedLayerNormalization(input_ids, segment_ids, words, positions, segments, gamma, beta, mask,
@@ -119,15 +121,15 @@ void embed_layer_norm(NodeImport& node, const std::array<Table, 5>& tables, ir::
 void import_embed_layer_norm(NodeImport& node) {
   std::array<Table, 5> tables;
   for (std::size_t i = 0; i < tables.size(); ++i)
-    if (i != 2 || node.in(1)) tables[i].values = node.need(i + 2);
-  embed_layer_norm(node, tables, node.in(8), node.in(7));
+    if (i != 2 || node.optional_input(1)) tables[i].values = node.input(i + 2);
+  embed_layer_norm(node, tables, node.optional_input(8), node.optional_input(7));
 }
 
 /// QEmbedLayerNormalization: the same with operands 2 to 6 in 8 bits; operand 7 is the mask, 8 to
 /// 12 are their scales, 13 to 17 their zero points.
 void import_quantized_embed_layer_norm(NodeImport& node) {
   const auto scalar = [&](std::size_t operand) {
-    ir::Value* v = node.need(operand);
+    ir::Value* v = node.input(operand);
     if (!v->is_constant() || v->constant->size() != 1)
       node.fail("operand {} '{}' {} must be a constant with one element", operand, v->name,
                 ir::str(v->type));
@@ -135,17 +137,17 @@ void import_quantized_embed_layer_norm(NodeImport& node) {
   };
   std::array<Table, 5> tables;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    if (i == 2 && !node.in(1)) continue;
-    tables[i] = {node.need(i + 2), scalar(i + 8), scalar(i + 13)};
+    if (i == 2 && !node.optional_input(1)) continue;
+    tables[i] = {node.input(i + 2), scalar(i + 8), scalar(i + 13)};
     if (tables[i].zero->type.dtype != tables[i].values->type.dtype)
       node.fail("operand {} '{}' {} does not have the type of its values {}", i + 13,
                 tables[i].zero->name, ir::str(tables[i].zero->type),
                 ir::str(tables[i].values->type));
   }
-  embed_layer_norm(node, tables, nullptr, node.in(7));
+  embed_layer_norm(node, tables, nullptr, node.optional_input(7));
 }
 
-void import_gelu(NodeImport& node) { node.finish("Gelu", {node.need(0)}); }
+void import_gelu(NodeImport& node) { node.emit_outputs("Gelu", {node.input(0)}); }
 
 }  // namespace
 

@@ -19,7 +19,7 @@ ir::Value* minuend_less_one(ir::Value* x) {
 
 /// Tokens of each sequence, i32 [batch]: seqlens_k, which is their number less one, plus one.
 ir::Value* lengths(NodeImport& node, const ir::Dim& batch) {
-  ir::Value* x = node.need(5);
+  ir::Value* x = node.input(5);
   ir::Value* sum = minuend_less_one(x);
   if (!sum) sum = node.add(x, node.scalar(1, x->type.dtype));
   return node.reshape(node.cast(sum, ir::DType::i32), {batch});
@@ -30,8 +30,8 @@ ir::Value* lengths(NodeImport& node, const ir::Dim& batch) {
 void import_group_query_attention(NodeImport& node) {
   for (const std::size_t i : {3, 4})
     if (has_past(node, i))
-      node.fail("past keys and values must be empty, got '{}' {}", node.in(i)->name,
-                ir::str(node.in(i)->type));
+      node.fail("past keys and values must be empty, got '{}' {}", node.optional_input(i)->name,
+                ir::str(node.optional_input(i)->type));
   refuse_operands(node, 10, 10, "attention_bias");
   refuse_operands(node, 11, 11, "head_sink");
   refuse_operands(node, 12, 13, "a scale of quantized keys or values");
@@ -42,7 +42,7 @@ void import_group_query_attention(NodeImport& node) {
   const std::int64_t kv_heads = node.int_attribute("kv_num_heads", 0);
   if (heads <= 0 || kv_heads <= 0)
     node.fail("attributes 'num_heads' and 'kv_num_heads' are missing");
-  std::vector<ir::Value*> parts{node.need(0), node.in(1), node.in(2)};
+  std::vector<ir::Value*> parts{node.input(0), node.optional_input(1), node.optional_input(2)};
   if (!parts[1] || !parts[2]) {
     const ir::Shape& s = parts[0]->type.shape;
     const auto size = s.size() == 3 ? ir::Dim::divide(s[2], heads + 2 * kv_heads) : std::nullopt;
@@ -53,31 +53,31 @@ void import_group_query_attention(NodeImport& node) {
     const std::vector<std::int64_t> sizes{heads * n, kv_heads * n, kv_heads * n};
     parts = node.emit_many("Split", {parts[0]}, {{"axis", 2}, {"split", sizes}}, 3);
   }
-  Heads h{split_heads(node, parts[0], heads),    split_heads(node, parts[1], kv_heads),
-          split_heads(node, parts[2], kv_heads), {},
-          node.float_attribute("scale", 0),      node.float_attribute("softcap", 0)};
+  AttentionInputs h{split_heads(node, parts[0], heads),    split_heads(node, parts[1], kv_heads),
+                    split_heads(node, parts[2], kv_heads), {},
+                    node.float_attribute("scale", 0),      node.float_attribute("softcap", 0)};
   const ir::Dim batch = h.query->type.shape[0], rows = h.query->type.shape[2];
   if (node.int_attribute("do_rotary", 0)) {
     const ir::Shape& table = node.shape(7);
     if (table.size() != 2 || !table[1].is_constant())
-      node.fail("cos_cache '{}' {} must be a matrix", node.need(7)->name, ir::str(table));
-    ir::Value* positions = node.in(9);
+      node.fail("cos_cache '{}' {} must be a matrix", node.input(7)->name, ir::str(table));
+    ir::Value* positions = node.optional_input(9);
     if (!positions)
       positions = node.reshape(
           node.emit_typed("Range", {}, {ir::DType::i64, {rows}}, {{"start", 0}, {"step", 1}}),
           {1, rows});
     const RotaryTables tables{7, 8, positions, 2 * table[1].constant(),
                               node.int_attribute("rotary_interleaved", 0) != 0};
-    h.query = rotated_heads(node, h.query, tables, false);
-    h.key = rotated_heads(node, h.key, tables, false);
+    h.query = emit_rotary(node, h.query, tables, false);
+    h.key = emit_rotary(node, h.key, tables, false);
   }
-  node.bind(1, h.key);
-  node.bind(2, h.value);
-  h.key = repeated(node, h.key, heads);
-  h.value = repeated(node, h.value, heads);
+  node.set_output(1, h.key);
+  node.set_output(2, h.value);
+  h.key = repeat_heads(node, h.key, heads);
+  h.value = repeat_heads(node, h.value, heads);
   ir::Value* kept = padding_mask(node, lengths(node, batch), batch, rows, rows, masked_score);
-  h.score_terms.push_back(causal(node, rows, rows, kept));
-  node.bind(0, attend(node, h));
+  h.score_terms.push_back(emit_causal_mask(node, rows, rows, kept));
+  node.set_output(0, emit_attention(node, h));
 }
 
 }  // namespace

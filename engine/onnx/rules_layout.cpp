@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "onnx/importer.hpp"
-#include "onnx/shifted.hpp"
+#include "onnx/shift.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -16,7 +16,7 @@ void import_transpose(NodeImport& node) {
     for (std::size_t d = node.shape(0).size(); d-- > 0;)
       perm->push_back(static_cast<std::int64_t>(d));
   }
-  node.finish("Transpose", {node.need(0)}, {{"perm", *perm}});
+  node.emit_outputs("Transpose", {node.input(0)}, {{"perm", *perm}});
 }
 
 void import_concat(NodeImport& node) {
@@ -29,8 +29,8 @@ void import_concat(NodeImport& node) {
            part->type.shape.size() == first->type.shape.size() &&
            part->type.shape[axis] == ir::Dim(0);
   });
-  if (parts.empty()) parts.push_back(node.need(0));
-  node.finish("Concat", std::move(parts), {{"axis", static_cast<std::int64_t>(axis)}});
+  if (parts.empty()) parts.push_back(node.input(0));
+  node.emit_outputs("Concat", std::move(parts), {{"axis", static_cast<std::int64_t>(axis)}});
 }
 
 /// The extents of the parts are always written out.
@@ -52,7 +52,7 @@ void import_split(NodeImport& node) {
   }
   if (extents->size() != static_cast<std::size_t>(node.proto().output_size()))
     node.fail("{} extents for {} outputs", extents->size(), node.proto().output_size());
-  node.finish_all("Split", {node.need(0)}, {{"axis", axis}, {"split", *extents}});
+  node.emit_all_outputs("Split", {node.input(0)}, {{"axis", axis}, {"split", *extents}});
 }
 
 /// Starts, ends, axes and steps are operands; before opset 10 they were attributes.
@@ -64,10 +64,11 @@ void import_slice(NodeImport& node) {
     return node.constant(
         ir::Tensor::of<std::int64_t>({static_cast<std::int64_t>(ints->size())}, *ints), name);
   };
-  std::vector<ir::Value*> inputs{node.need(0), operand("starts"), operand("ends"), operand("axes")};
+  std::vector<ir::Value*> inputs{node.input(0), operand("starts"), operand("ends"),
+                                 operand("axes")};
   if (!inputs[2]) node.fail("attribute 'ends' is missing");
   if (!inputs.back()) inputs.pop_back();
-  node.finish("Slice", std::move(inputs));
+  node.emit_outputs("Slice", std::move(inputs));
 }
 
 /// If `x` is a Slice that omits the first or the last element of an axis whose length a run tells,
@@ -120,19 +121,19 @@ void import_pad(NodeImport& node) {
     pads = all;
   }
   if (pads->size() != 2 * rank) node.fail("{} pads for a tensor of rank {}", pads->size(), rank);
-  ir::Value* x = unsliced(node, node.need(0), *pads);
+  ir::Value* x = unsliced(node, node.input(0), *pads);
   ir::Value* fill = node.attribute("value")
                         ? node.scalar(node.float_attribute("value", 0), x->type.dtype)
-                        : node.in(2);
+                        : node.optional_input(2);
   for (std::size_t axis = 1; axis < rank; ++axis) {  // packed texts have no neighbours in a batch
     std::int64_t &before = (*pads)[axis], &after = (*pads)[rank + axis];
     if (x->type.shape[axis].is_constant() || before == 0 || before != -after) continue;
-    x = shifted(node, x, axis, -before, fill ? fill : node.scalar(0, x->type.dtype));
+    x = emit_shift(node, x, axis, -before, fill ? fill : node.scalar(0, x->type.dtype));
     before = after = 0;
   }
   std::vector<ir::Value*> inputs{x};
   if (fill) inputs.push_back(fill);
-  node.finish("Pad", std::move(inputs), {{"pads", *pads}});
+  node.emit_outputs("Pad", std::move(inputs), {{"pads", *pads}});
 }
 
 }  // namespace

@@ -8,8 +8,8 @@ namespace {
 /// com.microsoft::SoftmaxCrossEntropyLossInternal(scores [rows, classes], labels [rows], weights,
 /// ignore_index): the mean of -log(softmax(scores)) at the labels, and the logarithms.
 void import_cross_entropy(NodeImport& node) {
-  ir::Value *scores = node.need(0), *labels = node.need(1);
-  if (node.in(2)) node.fail("class weights are not supported");
+  ir::Value *scores = node.input(0), *labels = node.input(1);
+  if (node.optional_input(2)) node.fail("class weights are not supported");
   if (node.string_attribute("reduction", "mean") != "mean")
     node.fail("a reduction other than 'mean' is not supported");
   if (scores->type.shape.size() != 2 || labels->type.shape.size() != 1)
@@ -26,14 +26,14 @@ void import_cross_entropy(NodeImport& node) {
   ir::Value* picked = node.emit("Where", {is_label, logs, node.scalar(0, real)});
   ir::Value* at_label = node.emit("ReduceSum", {picked}, by_row);
   ir::Value* counts = node.emit_typed("Expand", {node.scalar(1, real)}, {real, {rows}});
-  if (ir::Value* ignored = node.in(3)) {
+  if (ir::Value* ignored = node.optional_input(3)) {
     ir::Value* keep = node.emit("Not", {node.emit("Equal", {labels, ignored})});
     counts = node.cast(keep, real);
     at_label = node.mul(at_label, counts);
   }
   ir::Value* sum = node.emit("Neg", {node.emit("ReduceSum", {at_label}, all)});
-  node.bind(0, node.emit("Div", {sum, node.emit("ReduceSum", {counts}, all)}));
-  node.bind(1, logs);
+  node.set_output(0, node.emit("Div", {sum, node.emit("ReduceSum", {counts}, all)}));
+  node.set_output(1, logs);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ struct Scale {
 };
 /// A scale for the whole tensor, or one for each element of `axis`.
 Scale scale_of(NodeImport& node, std::size_t operand, std::int64_t axis) {
-  ir::Value* scale = node.need(operand);
+  ir::Value* scale = node.input(operand);
   const auto sizes = ir::constant_shape(scale->type.shape);
   if (!sizes) node.fail("the number of scales '{}' is not constant", scale->name);
   if (ir::element_count(*sizes) == 1) {
@@ -129,16 +129,17 @@ std::int64_t order(NodeImport& node, const char* attribute) {
 
 /// QuantizeWithOrder(x, scale)
 void import_quantize_with_order(NodeImport& node) {
-  ir::Value* x = node.cast(to_rows(node, node.need(0), order(node, "order_input")), ir::DType::f32);
-  node.bind(0, from_rows(node, quantized(node, x, 1), order(node, "order_output")));
+  ir::Value* x =
+      node.cast(to_rows(node, node.input(0), order(node, "order_input")), ir::DType::f32);
+  node.set_output(0, from_rows(node, quantized(node, x, 1), order(node, "order_output")));
 }
 /// DequantizeWithOrder(x, scale)
 void import_dequantize_with_order(NodeImport& node) {
-  ir::Value* x = to_rows(node, node.need(0), order(node, "order_input"));
+  ir::Value* x = to_rows(node, node.input(0), order(node, "order_input"));
   const ir::DType to =
       element_type(static_cast<std::int32_t>(node.int_attribute("to", 1)), "attribute 'to'");
-  node.bind(0,
-            from_rows(node, node.cast(dequantized(node, x, 1), to), order(node, "order_output")));
+  node.set_output(
+      0, from_rows(node, node.cast(dequantized(node, x, 1), to), order(node, "order_output")));
 }
 
 /// QOrderedMatMul(A, scale_A, B, scale_B, scale_Y, bias, C, scale_C): Q(A B + bias + C). C and Y
@@ -147,32 +148,33 @@ void import_matmul(NodeImport& node) {
   const std::int64_t order_a = order(node, "order_A"),
                      order_b = node.int_attribute("order_B", column);
   if (order(node, "order_Y") != order_a) node.fail("order_A and order_Y must be equal");
-  ir::Value* a = dequantized(node, to_rows(node, node.need(0), order_a), 1);
-  ir::Value* b = dequantized(node, weight_to_rows(node, node.need(2), order_b), 3, 1);
+  ir::Value* a = dequantized(node, to_rows(node, node.input(0), order_a), 1);
+  ir::Value* b = dequantized(node, weight_to_rows(node, node.input(2), order_b), 3, 1);
   ir::Value* y = node.emit("MatMul", {a, b});
-  if (node.in(5)) y = node.add(y, node.in(5));
-  if (node.in(6)) y = node.add(y, dequantized(node, to_rows(node, node.need(6), order_a), 7));
-  node.bind(0, from_rows(node, quantized(node, y, 4), order_a));
+  if (node.optional_input(5)) y = node.add(y, node.optional_input(5));
+  if (node.optional_input(6))
+    y = node.add(y, dequantized(node, to_rows(node, node.input(6), order_a), 7));
+  node.set_output(0, from_rows(node, quantized(node, y, 4), order_a));
 }
 
 /// QOrderedGelu(X, scale_X, scale_Y): no element meets another, so the order does not matter.
 void import_qordered_gelu(NodeImport& node) {
   if (order(node, "order_X") != order(node, "order_Y"))
     node.fail("order_X and order_Y must be equal");
-  node.bind(0, quantized(node, node.emit("Gelu", {dequantized(node, node.need(0), 1)}), 2));
+  node.set_output(0, quantized(node, node.emit("Gelu", {dequantized(node, node.input(0), 1)}), 2));
 }
 
 /// QOrderedLayerNormalization(X, scale_X, gamma, beta, scale_Y)
 void import_qordered_layer_norm(NodeImport& node) {
   const std::int64_t order_x = order(node, "order_X");
   if (order(node, "order_Y") != order_x) node.fail("order_X and order_Y must be equal");
-  ir::Value* x = dequantized(node, to_rows(node, node.need(0), order_x), 1);
-  std::vector<ir::Value*> operands{x, node.cast(node.need(2), ir::DType::f32)};
-  if (node.in(3)) operands.push_back(node.cast(node.in(3), ir::DType::f32));
+  ir::Value* x = dequantized(node, to_rows(node, node.input(0), order_x), 1);
+  std::vector<ir::Value*> operands{x, node.cast(node.input(2), ir::DType::f32)};
+  if (node.optional_input(3)) operands.push_back(node.cast(node.optional_input(3), ir::DType::f32));
   ir::Value* y = node.emit("LayerNormalization", std::move(operands),
                            {{"axis", node.int_attribute("axis", -1)},
                             {"epsilon", node.float_attribute("epsilon", 1e-5)}});
-  node.bind(0, from_rows(node, quantized(node, y, 4), order_x));
+  node.set_output(0, from_rows(node, quantized(node, y, 4), order_x));
 }
 
 /// QOrderedAttention(input, scale_input, scales of Q, K and V, their weights, scales of the
@@ -180,17 +182,17 @@ void import_qordered_layer_norm(NodeImport& node) {
 /// are quantized before they are divided by the root of the head's size.
 void import_qordered_attention(NodeImport& node) {
   for (const std::size_t i : {18u, 19u})
-    if (node.in(i)) node.fail("operand {} (past or relative bias) is not supported", i);
+    if (node.optional_input(i)) node.fail("operand {} (past or relative bias) is not supported", i);
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   if (node.int_attribute("unidirectional", 0)) node.fail("unidirectional is not supported");
   const std::int64_t order_weight = node.int_attribute("order_weight", column);
-  ir::Value* x = dequantized(node, to_rows(node, node.need(0), order(node, "order_input")), 1);
+  ir::Value* x = dequantized(node, to_rows(node, node.input(0), order(node, "order_input")), 1);
   std::array<ir::Value*, 3> qkv{};
   for (std::size_t i = 0; i < 3; ++i) {
-    ir::Value* weight = weight_to_rows(node, node.need(5 + i), order_weight);
+    ir::Value* weight = weight_to_rows(node, node.input(5 + i), order_weight);
     ir::Value* y = node.emit("MatMul", {x, dequantized(node, weight, 8 + i, 1)});
-    y = dequantized(node, quantized(node, node.add(y, node.need(11 + i)), 2 + i), 2 + i);
+    y = dequantized(node, quantized(node, node.add(y, node.input(11 + i)), 2 + i), 2 + i);
     qkv[i] = split_heads(node, y, heads);
   }
   const ir::Shape q = qkv[0]->type.shape;
@@ -199,7 +201,7 @@ void import_qordered_attention(NodeImport& node) {
   scores = dequantized(node, quantized(node, scores, 14), 14);
   const double root = std::sqrt(static_cast<double>(q.back().constant()));
   scores = node.emit("Div", {scores, node.scalar(root, ir::DType::f32)});
-  if (ir::Value* mask = node.in(17))
+  if (ir::Value* mask = node.optional_input(17))
     scores = node.add(scores, padding_mask(node, mask, q[0], q[2], q[2], masked_score));
   ir::Value* weights = node.emit("Softmax", {scores}, {{"axis", -1}});
   weights = dequantized(node, quantized(node, weights, 15), 15);
@@ -208,7 +210,7 @@ void import_qordered_attention(NodeImport& node) {
   mixed = node.transpose(mixed, {0, 2, 1, 3});
   const ir::Shape m = mixed->type.shape;
   ir::Value* y = quantized(node, node.reshape(mixed, {m[0], m[1], m[2] * m[3]}), 16);
-  node.bind(0, from_rows(node, y, order(node, "order_output")));
+  node.set_output(0, from_rows(node, y, order(node, "order_output")));
 }
 
 }  // namespace

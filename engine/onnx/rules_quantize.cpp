@@ -11,7 +11,7 @@
 namespace bertcl::onnx_io {
 namespace {
 
-constexpr std::int64_t kMostScales = 1 << 24;
+constexpr std::int64_t kMaxScales = 1 << 24;
 
 bool is_scalar(const ir::Value* value) {
   return ir::element_count(value->type.shape) == ir::Dim(1);
@@ -28,8 +28,8 @@ ir::Value* as_scalar(NodeImport& node, ir::Value* value) {
 ir::Value* zeros_like_scale(NodeImport& node, const ir::Value* scale, ir::DType dtype) {
   const auto sizes = ir::constant_shape(scale->type.shape);
   if (!sizes) node.fail("the number of scales is not constant");
-  if (ir::element_count(*sizes) > kMostScales)
-    node.fail("{} scales, at most {} are supported", ir::element_count(*sizes), kMostScales);
+  if (ir::element_count(*sizes) > kMaxScales)
+    node.fail("{} scales, at most {} are supported", ir::element_count(*sizes), kMaxScales);
   return node.constant(ir::Tensor::zeros(dtype, *sizes), "zero_point");
 }
 
@@ -83,23 +83,23 @@ void check_scale(NodeImport& node, const ir::Value* scale, bool quantizes, bool 
 
 /// DequantizeLinear of a constant in blocks is a constant of floats.
 bool finish_constant_blocks(NodeImport& node, std::int64_t axis, std::int64_t block) {
-  const ir::Value *x = node.need(0), *scale = node.need(1), *zero = node.in(2);
+  const ir::Value *x = node.input(0), *scale = node.input(1), *zero = node.optional_input(2);
   if (!x->is_constant() || !ir::is_int8(x->type.dtype) || !scale->is_constant() ||
       !ir::is_float(scale->type.dtype) || (zero && !zero->is_constant()))
     return false;
   node.importer().take_memory(x->constant->size(), scale->type.dtype);
   std::optional<ir::Tensor> zeros;
   if (zero) zeros = *zero->constant;
-  node.bind(0, node.constant(dequantized(BlockedTensor{*x->constant, axis, block, *scale->constant,
-                                                       std::move(zeros)}),
-                             "weight"));
+  node.set_output(0, node.constant(dequantized(BlockedTensor{*x->constant, axis, block,
+                                                             *scale->constant, std::move(zeros)}),
+                                   "weight"));
   return true;
 }
 
 /// Blocked quantization (opset 21): one scale for each `block` neighbours along the axis, the last
 /// block may be shorter.
 void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DType zero_type) {
-  ir::Value* x = node.need(0);
+  ir::Value* x = node.input(0);
   const auto rank = std::ssize(x->type.shape);
   std::int64_t axis = node.int_attribute("axis", 1);
   if (axis < 0) axis += rank;
@@ -109,17 +109,18 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
   if (!extent.is_constant()) node.fail("the extent of the blocked axis is not constant");
   ir::Shape expected = x->type.shape;
   expected[axis] = extent.constant() / block + (extent.constant() % block != 0);
-  for (const ir::Value* v : {node.need(1), node.in(2)})
+  for (const ir::Value* v : {node.input(1), node.optional_input(2)})
     if (v && v->type.shape != expected)
       node.fail("'{}' {} does not match blocks of {} along axis {} of {}", v->name,
                 ir::str(v->type), block, axis, ir::str(x->type));
-  if (const ir::Value* zero = node.in(2); zero && !quantizes && zero->type.dtype != x->type.dtype)
+  if (const ir::Value* zero = node.optional_input(2);
+      zero && !quantizes && zero->type.dtype != x->type.dtype)
     node.fail("zero point '{}' {} does not have the type of '{}' {}", zero->name,
               ir::str(zero->type), x->name, ir::str(x->type));
   if (!quantizes && finish_constant_blocks(node, axis, block)) return;
-  if (extent.constant() > kMostScales)
+  if (extent.constant() > kMaxScales)
     node.fail("the blocked axis has {} elements, at most {} are supported", extent.constant(),
-              kMostScales);
+              kMaxScales);
   std::vector<std::int64_t> block_of(extent.constant());
   for (std::size_t i = 0; i < block_of.size(); ++i)
     block_of[i] = static_cast<std::int64_t>(i) / block;
@@ -127,9 +128,9 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
   const auto by_element = [&](ir::Value* v) {
     return v ? node.emit("Gather", {v, blocks}, {{"axis", axis}}) : v;
   };
-  ir::Value *scale = by_element(node.need(1)), *zero = by_element(node.in(2));
-  node.bind(0, quantizes
-                   ? quantized_elements(node, x, scale, zero, zero ? zero->type.dtype : zero_type)
+  ir::Value *scale = by_element(node.input(1)), *zero = by_element(node.optional_input(2));
+  node.set_output(
+      0, quantizes ? quantized_elements(node, x, scale, zero, zero ? zero->type.dtype : zero_type)
                    : dequantized_elements(node, x, scale, zero));
 }
 
@@ -137,12 +138,12 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
 void finish_linear(NodeImport& node, const char* op, ir::DType zero_type) {
   const bool quantizes = op == std::string_view("QuantizeLinear");
   const std::int64_t block = node.int_attribute("block_size", 0);
-  check_scale(node, node.need(1), quantizes, block != 0);
+  check_scale(node, node.input(1), quantizes, block != 0);
   if (block != 0) return finish_blocked(node, quantizes, block, zero_type);
-  ir::Value* x = node.need(0);
+  ir::Value* x = node.input(0);
   if (quantizes && x->type.dtype == ir::DType::i32) x = node.cast(x, ir::DType::f32);
-  ir::Value* scale = node.need(1);
-  ir::Value* zero = node.in(2);
+  ir::Value* scale = node.input(1);
+  ir::Value* zero = node.optional_input(2);
   ir::Attributes attributes;
   if (is_scalar(scale) && (!zero || is_scalar(zero))) {
     scale = as_scalar(node, scale);
@@ -151,14 +152,14 @@ void finish_linear(NodeImport& node, const char* op, ir::DType zero_type) {
     attributes["axis"] = node.axis(1);
   }
   if (!zero) zero = zeros_like_scale(node, scale, zero_type);
-  node.finish(op, {x, scale, zero}, std::move(attributes));
+  node.emit_outputs(op, {x, scale, zero}, std::move(attributes));
 }
 
 void import_quantize(NodeImport& node) {
   check_operand_count(node, 3);
   const auto code = static_cast<std::int32_t>(node.int_attribute("output_dtype", 0));
   const ir::DType type = code == 0 ? ir::DType::u8 : element_type(code, "attribute 'output_dtype'");
-  if (const ir::Value* zero = node.in(2); zero && code != 0 && zero->type.dtype != type)
+  if (const ir::Value* zero = node.optional_input(2); zero && code != 0 && zero->type.dtype != type)
     node.fail("output_dtype {} contradicts the zero point '{}' {}", ir::name_of(type), zero->name,
               ir::str(zero->type));
   if (const auto precision = static_cast<std::int32_t>(node.int_attribute("precision", 0));
@@ -169,9 +170,9 @@ void import_quantize(NodeImport& node) {
 void import_dequantize(NodeImport& node) {
   check_operand_count(node, 3);
   const auto type = static_cast<std::int32_t>(node.int_attribute("output_dtype", 0));
-  if (type != 0 && element_type(type, "attribute 'output_dtype'") != node.need(1)->type.dtype)
+  if (type != 0 && element_type(type, "attribute 'output_dtype'") != node.input(1)->type.dtype)
     node.fail("an output_dtype other than the type of the scale is not supported");
-  finish_linear(node, "DequantizeLinear", node.need(0)->type.dtype);
+  finish_linear(node, "DequantizeLinear", node.input(0)->type.dtype);
 }
 
 /// Float of a MatMulInteger: Cast, times both scales, plus the bias.
@@ -179,8 +180,8 @@ void finish_scaled(NodeImport& node, ir::Value* sums, ir::Value* a_scale, ir::Va
                    ir::Value* bias) {
   ir::Value* number = node.cast(sums, a_scale->type.dtype);
   ir::Value* scale = node.mul(a_scale, b_scale);
-  if (!bias) return node.finish("Mul", {number, scale});
-  node.finish("Add", {node.mul(number, scale), bias});
+  if (!bias) return node.emit_outputs("Mul", {number, scale});
+  node.emit_outputs("Add", {node.mul(number, scale), bias});
 }
 
 /// A matrix of constant zeros where rows or columns have zero points says the same as none.
@@ -191,8 +192,9 @@ ir::Value* unless_all_zero(ir::Value* zero) {
   return nullptr;
 }
 void import_matmul_integer(NodeImport& node) {
-  node.finish("MatMulInteger", {node.need(0), node.need(1), unless_all_zero(node.in(2)),
-                                unless_all_zero(node.in(3))});
+  node.emit_outputs("MatMulInteger",
+                    {node.input(0), node.input(1), unless_all_zero(node.optional_input(2)),
+                     unless_all_zero(node.optional_input(3))});
 }
 
 /// `x` as a real tensor, by one scale and one zero point.
@@ -206,53 +208,54 @@ ir::Value* dequantized(NodeImport& node, ir::Value* x, ir::Value* scale, ir::Val
 /// with DequantizeLinear attention is recognized.
 bool is_matmul_of_heads(NodeImport& node) {
   for (const std::size_t x : {0u, 1u})
-    if (node.need(x)->is_constant() || node.shape(x).size() != 4) return false;
+    if (node.input(x)->is_constant() || node.shape(x).size() != 4) return false;
   for (const std::size_t parameter : {2u, 3u, 4u, 5u})
-    if (const ir::Value* v = node.in(parameter)) {
+    if (const ir::Value* v = node.optional_input(parameter)) {
       if (!v->is_constant() || !is_scalar(v)) return false;
     }
-  return node.need(2)->type.dtype == ir::DType::f32;
+  return node.input(2)->type.dtype == ir::DType::f32;
 }
 
 /// MatMulIntegerToFloat(a, b, a_scale, b_scale, a_zero_point, b_zero_point, bias). Scales of the
 /// columns of a stand inside the sum, so these become a float MatMul.
 void import_matmul_integer_to_float(NodeImport& node) {
-  const bool by_elements = !is_scalar(node.need(2));
+  const bool by_elements = !is_scalar(node.input(2));
   if (by_elements || is_matmul_of_heads(node)) {
     const auto real = [&](std::size_t i) {
-      ir::Value *x = node.need(i), *scale = node.need(2 + i), *zero = node.in(4 + i);
+      ir::Value *x = node.input(i), *scale = node.input(2 + i), *zero = node.optional_input(4 + i);
       return by_elements ? dequantized_elements(node, x, scale, zero)
                          : dequantized(node, x, scale, zero);
     };
     ir::Value* y = node.emit("MatMul", {real(0), real(1)});
-    node.bind(0, node.in(6) ? node.add(y, node.in(6)) : y);
+    node.set_output(0, node.optional_input(6) ? node.add(y, node.optional_input(6)) : y);
     return;
   }
-  ir::Value* sums =
-      node.emit("MatMulInteger", {node.need(0), node.need(1), node.in(4), node.in(5)});
-  finish_scaled(node, sums, node.need(2), node.need(3), node.in(6));
+  ir::Value* sums = node.emit("MatMulInteger", {node.input(0), node.input(1),
+                                                node.optional_input(4), node.optional_input(5)});
+  finish_scaled(node, sums, node.input(2), node.input(3), node.optional_input(6));
 }
 
 /// DynamicQuantizeMatMul(a, b, b_scale, b_zero_point, bias)
 void import_dynamic_quantize_matmul(NodeImport& node) {
-  const auto a = node.emit_many("DynamicQuantizeLinear", {node.need(0)}, {}, 3);
-  ir::Value* sums = node.emit("MatMulInteger", {a[0], node.need(1), a[2], node.in(3)});
-  finish_scaled(node, sums, a[1], node.need(2), node.in(4));
+  const auto a = node.emit_many("DynamicQuantizeLinear", {node.input(0)}, {}, 3);
+  ir::Value* sums = node.emit("MatMulInteger", {a[0], node.input(1), a[2], node.optional_input(3)});
+  finish_scaled(node, sums, a[1], node.input(2), node.optional_input(4));
 }
 
 /// Operand `first` and the scale and zero point after it, as a real tensor.
 ir::Value* dequantized(NodeImport& node, std::size_t first) {
-  return dequantized(node, node.need(first), node.need(first + 1), node.in(first + 2));
+  return dequantized(node, node.input(first), node.input(first + 1),
+                     node.optional_input(first + 2));
 }
 
 /// QLinearAdd and QLinearMul (a, a_scale, a_zero_point, b, b_scale, b_zero_point, c_scale,
 /// c_zero_point): the operator on real numbers between DequantizeLinear and QuantizeLinear.
 void finish_qlinear(NodeImport& node, const char* op) {
   ir::Value* real = node.emit(op, {dequantized(node, 0), dequantized(node, 3)});
-  ir::Value* scale = as_scalar(node, node.need(6));
-  ir::Value* zero = node.in(7);
-  zero = zero ? as_scalar(node, zero) : zeros_like_scale(node, scale, node.need(0)->type.dtype);
-  node.finish("QuantizeLinear", {real, scale, zero});
+  ir::Value* scale = as_scalar(node, node.input(6));
+  ir::Value* zero = node.optional_input(7);
+  zero = zero ? as_scalar(node, zero) : zeros_like_scale(node, scale, node.input(0)->type.dtype);
+  node.emit_outputs("QuantizeLinear", {real, scale, zero});
 }
 void import_qlinear_add(NodeImport& node) { finish_qlinear(node, "Add"); }
 void import_qlinear_mul(NodeImport& node) { finish_qlinear(node, "Mul"); }
@@ -261,16 +264,16 @@ void import_qlinear_mul(NodeImport& node) { finish_qlinear(node, "Mul"); }
 /// between DequantizeLinear and QuantizeLinear.
 void import_qlinear_matmul(NodeImport& node) {
   if (node.shape(1).size() < 2 && node.shape(4).size() < 2) return import_same(node);
-  ir::Value* a = dequantized_elements(node, node.need(0), node.need(1), node.in(2));
-  ir::Value* b = dequantized_elements(node, node.need(3), node.need(4), node.in(5));
-  ir::Value* zero = node.need(7);
-  node.bind(0, quantized_elements(node, node.emit("MatMul", {a, b}), node.need(6), zero,
-                                  zero->type.dtype));
+  ir::Value* a = dequantized_elements(node, node.input(0), node.input(1), node.optional_input(2));
+  ir::Value* b = dequantized_elements(node, node.input(3), node.input(4), node.optional_input(5));
+  ir::Value* zero = node.input(7);
+  node.set_output(0, quantized_elements(node, node.emit("MatMul", {a, b}), node.input(6), zero,
+                                        zero->type.dtype));
 }
 
 void import_dynamic_quantize(NodeImport& node) {
   if (node.input_count() > 1) node.fail("got {} operands, expected one", node.input_count());
-  node.finish_all("DynamicQuantizeLinear", {node.need(0)}, {}, 3);
+  node.emit_all_outputs("DynamicQuantizeLinear", {node.input(0)}, {}, 3);
 }
 
 }  // namespace

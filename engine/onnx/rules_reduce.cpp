@@ -10,9 +10,9 @@ namespace {
 /// What the operator does to each element before it joins them, as ONNX Runtime has it.
 void import_reduction_of_nothing(NodeImport& node) {
   const std::string& op = node.proto().op_type();
-  ir::Value* x = node.need(0);
-  if (op == "ReduceSumSquare") return node.finish("Mul", {x, x});
-  node.finish(op == "ReduceL1" || op == "ReduceL2" ? "Abs" : "Identity", {x});
+  ir::Value* x = node.input(0);
+  if (op == "ReduceSumSquare") return node.emit_outputs("Mul", {x, x});
+  node.emit_outputs(op == "ReduceL1" || op == "ReduceL2" ? "Abs" : "Identity", {x});
 }
 
 /// Axes become an attribute, sorted and counted from the start; without them all are reduced.
@@ -28,7 +28,7 @@ void import_reduce(NodeImport& node) {
     std::sort(axes->begin(), axes->end());
     attributes["axes"] = *axes;
   }
-  node.finish(node.proto().op_type(), {node.need(0)}, std::move(attributes));
+  node.emit_outputs(node.proto().op_type(), {node.input(0)}, std::move(attributes));
 }
 
 }  // namespace

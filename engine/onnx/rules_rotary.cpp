@@ -25,12 +25,12 @@ ir::Value* concat(NodeImport& node, ir::Value* a, ir::Value* b) {
 /// heads, seq, size], or [.., seq, 1, half] for rows of heads.
 ir::Value* table_of(NodeImport& node, std::size_t i, ir::Value* positions, std::int64_t half,
                     bool rows_first) {
-  ir::Value* table = node.need(i);
+  ir::Value* table = node.input(i);
   if (positions) table = node.emit("Gather", {table, positions}, {{"axis", 0}});
   const ir::Shape& shape = table->type.shape;
   if (shape.size() != 3 || shape[2] != ir::Dim(half))
-    node.fail("'{}' {} must give [batch, seq, {}]", node.need(i)->name, ir::str(node.need(i)->type),
-              half);
+    node.fail("'{}' {} must give [batch, seq, {}]", node.input(i)->name,
+              ir::str(node.input(i)->type), half);
   return node.reshape(table, rows_first ? ir::Shape{shape[0], shape[1], 1, shape[2]}
                                         : ir::Shape{shape[0], 1, shape[1], shape[2]});
 }
@@ -59,7 +59,7 @@ ir::Value* rotated_halves(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Va
 
 /// x [batch, heads, seq, size] or [batch, seq, heads * size].
 void rotate(NodeImport& node, const RotaryTables& tables, std::int64_t heads) {
-  ir::Value* x = node.need(0);
+  ir::Value* x = node.input(0);
   const ir::Shape given = x->type.shape;
   const bool rows_first = given.size() == 3;
   if (rows_first) {
@@ -67,14 +67,14 @@ void rotate(NodeImport& node, const RotaryTables& tables, std::int64_t heads) {
     if (!size) node.fail("cannot split {} into {} heads", ir::str(x->type), heads);
     x = node.reshape(x, {given[0], given[1], heads, *size});
   }
-  ir::Value* y = rotated_heads(node, x, tables, rows_first);
-  node.bind(0, rows_first ? node.reshape(y, given) : y);
+  ir::Value* y = emit_rotary(node, x, tables, rows_first);
+  node.set_output(0, rows_first ? node.reshape(y, given) : y);
 }
 
 /// RotaryEmbedding(x, cos, sin, position_ids).
 void import_rotary_embedding(NodeImport& node) {
   rotate(node,
-         {1, 2, node.in(3), node.int_attribute("rotary_embedding_dim", 0),
+         {1, 2, node.optional_input(3), node.int_attribute("rotary_embedding_dim", 0),
           node.int_attribute("interleaved", 0) != 0},
          node.int_attribute("num_heads", 0));
 }
@@ -92,7 +92,7 @@ void import_contrib_rotary_embedding(NodeImport& node) {
   if (x.size() == 3 && heads == 0 && table.size() == 2 && table[1].is_constant() &&
       x[2].is_constant() && table[1].constant() > 0)
     heads = x[2].constant() / (2 * table[1].constant());
-  ir::Value* positions = node.need(1);
+  ir::Value* positions = node.input(1);
   if (positions->type.shape == ir::Shape{1} && x.size() > 2) {
     const ir::Dim seq = x[x.size() - 2];
     ir::Value* places =
@@ -107,8 +107,8 @@ void import_contrib_rotary_embedding(NodeImport& node) {
 
 }  // namespace
 
-ir::Value* rotated_heads(NodeImport& node, ir::Value* x, const RotaryTables& tables,
-                         bool rows_first) {
+ir::Value* emit_rotary(NodeImport& node, ir::Value* x, const RotaryTables& tables,
+                       bool rows_first) {
   if (x->type.shape.size() != 4 || !x->type.shape[3].is_constant())
     node.fail("'{}' {} must have rank 3 or 4 and a known head size", x->name, ir::str(x->type));
   const std::int64_t size = x->type.shape[3].constant();
@@ -122,9 +122,9 @@ ir::Value* rotated_heads(NodeImport& node, ir::Value* x, const RotaryTables& tab
                                     : rotated_halves(node, part, cos, sin, rotated);
   if (rotated != size) y = concat(node, y, columns(node, x, rotated, size));
   if (y->type.shape != x->type.shape)
-    node.fail("cosines {} and sines {} do not match '{}' {}", ir::str(node.need(tables.cos)->type),
-              ir::str(node.need(tables.sin)->type), node.need(0)->name,
-              ir::str(node.need(0)->type));
+    node.fail("cosines {} and sines {} do not match '{}' {}", ir::str(node.input(tables.cos)->type),
+              ir::str(node.input(tables.sin)->type), node.input(0)->name,
+              ir::str(node.input(0)->type));
   return y;
 }
 

@@ -31,7 +31,7 @@ void import_constant(NodeImport& node) {
     tensor = vector(a.ints());
   if (node.proto().output_size() < 1) node.fail("the node has no output");
   const std::int32_t type = name == "value" ? a.t().data_type() : 0;
-  node.bind(0, node.importer().add_constant(node.proto().output(0), type, std::move(tensor)));
+  node.set_output(0, node.importer().add_constant(node.proto().output(0), type, std::move(tensor)));
 }
 
 /// ConstantOfShape is the Expand of its value.
@@ -42,7 +42,7 @@ void import_constant_of_shape(NodeImport& node) {
     value = node.importer().read_tensor(a->t());
   }
   if (value.size() != 1) node.fail("attribute 'value' must be a tensor of one element");
-  node.finish("Expand", {node.constant(value.reshaped({}), "value"), node.need(0)});
+  node.emit_outputs("Expand", {node.constant(value.reshaped({}), "value"), node.input(0)});
 }
 
 /// Axes of Squeeze and Unsqueeze: an attribute before opset 13, then operand 1.
@@ -60,32 +60,32 @@ void import_axes(NodeImport& node) {
     std::sort(axes->begin(), axes->end());
     attributes["axes"] = *axes;
   }
-  node.finish(node.proto().op_type(), {node.need(0)}, std::move(attributes));
+  node.emit_outputs(node.proto().op_type(), {node.input(0)}, std::move(attributes));
 }
 
 /// An If whose condition is known is the branch it takes.
 void import_if(NodeImport& node) {
-  const auto condition = node.importer().values().constants(node.need(0));
+  const auto condition = node.importer().values().constants(node.input(0));
   if (!condition || condition->size() != 1)
-    node.fail("data-dependent control flow is not supported: the condition '" + node.need(0)->name +
-              "' is not constant");
+    node.fail("data-dependent control flow is not supported: the condition '" +
+              node.input(0)->name + "' is not constant");
   const auto* branch = node.attribute(condition->front() ? "then_branch" : "else_branch");
   if (!branch) node.fail("a branch is missing");
   const auto results = node.importer().inline_branch(branch->g());
-  for (std::size_t i = 0; i < results.size(); ++i) node.bind(i, results[i]);
+  for (std::size_t i = 0; i < results.size(); ++i) node.set_output(i, results[i]);
 }
 
 void import_cum_sum(NodeImport& node) {
-  node.finish("CumSum", {node.need(0), node.need(1)},
-              {{"exclusive", node.int_attribute("exclusive", 0)},
-               {"reverse", node.int_attribute("reverse", 0)}});
+  node.emit_outputs("CumSum", {node.input(0), node.input(1)},
+                    {{"exclusive", node.int_attribute("exclusive", 0)},
+                     {"reverse", node.int_attribute("reverse", 0)}});
 }
 
 void import_gather(NodeImport& node) {
   const auto rank = std::ssize(node.shape(0));
   const std::int64_t axis = node.int_attribute("axis", 0);
-  node.finish(node.proto().op_type(), {node.need(0), node.need(1)},
-              {{"axis", axis < 0 ? axis + rank : axis}});
+  node.emit_outputs(node.proto().op_type(), {node.input(0), node.input(1)},
+                    {{"axis", axis < 0 ? axis + rank : axis}});
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ std::int64_t bytes_of(std::int64_t count, int bits) {
   return count / per_byte + (count % per_byte != 0);
 }
 
-ir::Tensor one_to_a_byte(const SubByteType& type, ir::Sizes sizes,
-                         std::span<const std::uint8_t> bytes, bool rows) {
+ir::Tensor widen_to_bytes(const SubByteType& type, ir::Sizes sizes,
+                          std::span<const std::uint8_t> bytes, bool rows) {
   ir::Tensor whole =
       ir::Tensor::zeros(type.is_signed ? ir::DType::i8 : ir::DType::u8, std::move(sizes));
   const std::int64_t columns = rows && !whole.shape().empty() ? whole.shape().back() : whole.size();

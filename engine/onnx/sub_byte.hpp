@@ -32,12 +32,12 @@ inline std::uint8_t sub_byte(std::span<const std::uint8_t> bytes, std::int64_t i
 
 /// The elements as i8 or u8. Each row of the last axis begins at a byte if `rows`, else the whole
 /// tensor is one row.
-ir::Tensor one_to_a_byte(const SubByteType& type, ir::Sizes sizes,
-                         std::span<const std::uint8_t> bytes, bool rows = false);
+ir::Tensor widen_to_bytes(const SubByteType& type, ir::Sizes sizes,
+                          std::span<const std::uint8_t> bytes, bool rows = false);
 
-/// The values of a graph whose elements have a few bits in the file. As i8 and u8 they are right
-/// where only the numbers count, and wrong where the type does, as in QuantizeLinear, which
-/// saturates to it.
+/// The values of a graph whose elements have a few bits in the file. Holding them as i8 or u8 is
+/// correct for ops that depend only on values, not for ops that saturate to the type, as in
+/// QuantizeLinear, which saturates to it.
 class SubByteValues {
  public:
   bool empty() const { return names_.empty(); }

@@ -127,7 +127,7 @@ ir::Tensor TensorReader::read(const onnx::TensorProto& proto,
     const ir::Tensor bytes = content(proto, DType::u8, {bytes_of(count, sub_byte->bits)}, raw,
                                      fmt::format("{} ({} of {}, {} to a byte)", where, count,
                                                  sub_byte->name, 8 / sub_byte->bits));
-    return one_to_a_byte(*sub_byte, std::move(sizes), bytes.as<std::uint8_t>());
+    return widen_to_bytes(*sub_byte, std::move(sizes), bytes.as<std::uint8_t>());
   }
   const DType dtype = element_type(proto.data_type(), where);
   return content(proto, dtype, sizes_of(proto, dtype, where), raw, where);

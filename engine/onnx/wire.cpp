@@ -101,8 +101,8 @@ bool copy_fields(Bytes message, std::string& out, Replace&& replace) {
 
 }  // namespace
 
-std::optional<Skeleton> take_weights_out(Bytes file) {
-  Skeleton skeleton;
+std::optional<StrippedModel> strip_weights(Bytes file) {
+  StrippedModel skeleton;
   const auto tensor = [&](Bytes message, std::string& out) {
     auto& weight = skeleton.weights.emplace_back();
     return copy_fields(message, out, [&](const Field& f, bool&) {

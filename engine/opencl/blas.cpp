@@ -119,7 +119,7 @@ void gemm(Context& context, Gemm g, const Buffer& a, const Buffer& b, Buffer& c,
   const auto layout = clblast::Layout::kRowMajor;
   Queue& queue = context.queue();
   context.capabilities();  // for tune_for_cpu(): probes queue work of their own
-  const auto held = queue.hold();
+  const auto held = queue.lock();
   cl_command_queue native_queue = queue.native();
 
   std::lock_guard lock(blas_mutex);

@@ -29,7 +29,7 @@ void Buffer::write(std::span<const std::byte> data, size_t offset) {
 void Buffer::write_async(std::span<const std::byte> data, size_t offset) {
   check_range("write", offset, data.size());
   if (data.empty()) return;
-  const auto held = context_->queue().hold();
+  const auto held = context_->queue().lock();
   check(clEnqueueWriteBuffer(context_->queue().native(), native(), CL_FALSE, offset, data.size(),
                              data.data(), 0, nullptr, nullptr),
         fmt::format("queued write of {} bytes to the device", data.size()));
@@ -57,7 +57,7 @@ void Buffer::copy_from(const Buffer& source, size_t bytes, size_t source_offset,
   source.check_range("copy", source_offset, bytes);
   check_range("copy", offset, bytes);
   if (bytes == 0) return;
-  const auto held = context_->queue().hold();
+  const auto held = context_->queue().lock();
   check(clEnqueueCopyBuffer(context_->queue().native(), source.native(), native(), source_offset,
                             offset, bytes, 0, nullptr, nullptr),
         fmt::format("copy of {} bytes on the device", bytes));
@@ -65,7 +65,7 @@ void Buffer::copy_from(const Buffer& source, size_t bytes, size_t source_offset,
 
 void Buffer::fill(uint8_t pattern) {
   if (size_ == 0) return;
-  const auto held = context_->queue().hold();
+  const auto held = context_->queue().lock();
   check(clEnqueueFillBuffer(context_->queue().native(), native(), &pattern, 1, 0, size_, 0, nullptr,
                             nullptr),
         fmt::format("fill of {} bytes", size_));

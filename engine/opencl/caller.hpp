@@ -25,8 +25,8 @@ QueueOwner owner_of(_cl_command_queue* queue);
 /// The queue with a reference of its own.
 QueueHandle share(_cl_command_queue* queue);
 
-/// The context of a caller, where all work goes to a queue of it that is in order. Both are kept.
-/// Throws Error where they do not suit.
+/// Wraps the caller's context; all work goes to its in-order queue. Retains both. Throws Error if
+/// they do not match.
 std::shared_ptr<Context> context_on(_cl_context* context, _cl_command_queue* queue);
 
 /// Waits for all that the queue was given.
@@ -58,8 +58,8 @@ struct Command {
   _cl_event** event = nullptr;
 };
 
-/// Queues one launch; nothing is set in `event` where it throws. As Queue::launch(), but that an
-/// empty launch is not allowed.
+/// Queues one launch; nothing is set in `event` where it throws. Like Queue::launch(), but an empty
+/// launch is an error.
 void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
             const Command& command);
 

@@ -57,7 +57,7 @@ const MatrixUnit* matrix_unit_of(const Capabilities& capabilities) {
   return nullptr;
 }
 
-void hide(Capabilities& capabilities, const std::string& names) {
+void disable(Capabilities& capabilities, const std::string& names) {
   std::istringstream list(names);
   for (std::string name; std::getline(list, name, ',');) {
     if (name.empty()) continue;
@@ -77,7 +77,7 @@ void hide(Capabilities& capabilities, const std::string& names) {
 
 void check_disabled_capabilities() {
   Capabilities unused;
-  if (const char* hidden = std::getenv("BERTCL_DISABLE")) hide(unused, hidden);
+  if (const char* hidden = std::getenv("BERTCL_DISABLE")) disable(unused, hidden);
 }
 
 std::string to_text(const Capabilities& capabilities) {
@@ -87,7 +87,7 @@ std::string to_text(const Capabilities& capabilities) {
     text += fmt::format("{}\t{}\t{}\n", name, present ? 1 : 0,
                         note == capabilities.notes.end() ? "" : note->second);
   }
-  return text + fmt::format("lasting\t{}\n", capabilities.is_lasting ? 1 : 0);
+  return text + fmt::format("lasting\t{}\n", capabilities.is_cacheable ? 1 : 0);
 }
 
 std::optional<Capabilities> from_text(const std::string& text) {
@@ -103,7 +103,7 @@ std::optional<Capabilities> from_text(const std::string& text) {
   }
   std::string last;
   if (!std::getline(lines, last) || !last.starts_with("lasting\t")) return std::nullopt;
-  capabilities.is_lasting = last.ends_with("1");
+  capabilities.is_cacheable = last.ends_with("1");
   return capabilities;
 }
 
@@ -134,9 +134,9 @@ Capabilities stored_or_probed(Context& context, const ProgramCache& cache) {
     for (const char* name : {"persistent_kernel", "assembly_binaries", "command_buffer"})
       options.skipped[name] = reason;
     // Not in the caller's context, which a bad access would leave unusable.
-    probes.found = run_probes(*context.beside(), options);
+    probes.found = run_probes(*context.create_sibling(), options);
   }
-  if (!probes.conclusive || !probes.found->is_lasting) return *probes.found;
+  if (!probes.is_cacheable || !probes.found->is_cacheable) return *probes.found;
   const std::string text = to_text(*probes.found);
   cache.store(key, "capabilities", std::as_bytes(std::span(text)));
   return *probes.found;

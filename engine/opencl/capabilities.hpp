@@ -66,9 +66,9 @@ struct Capabilities {
   /// BERTCL_DISABLE".
   std::map<std::string, std::string> notes;
 
-  /// False: a probe failed for want of memory or of a device that others use, which may pass. What
-  /// was found is not stored then.
-  bool is_lasting = true;
+  /// False if a probe failed for a transient reason (out of memory, device busy); then the result
+  /// is not cached. What was found is not stored then.
+  bool is_cacheable = true;
 
   /// (name, present) of every flag above, in this order.
   std::vector<std::pair<std::string, bool>> list() const;

@@ -73,7 +73,7 @@ std::shared_ptr<Context> Context::create(const std::string& selector) {
   return open(std::move(state));
 }
 
-std::shared_ptr<Context> Context::beside() const {
+std::shared_ptr<Context> Context::create_sibling() const {
   auto state = std::make_unique<State>();
   state->device = state_->device;
   state->device_reference = state_->device_reference;
@@ -201,8 +201,8 @@ MemHandle Context::use_host_memory(std::span<const std::byte> bytes,
   return mem;
 }
 
-Buffer Context::hold(std::span<const std::byte> bytes, size_t alignment,
-                     std::shared_ptr<const void> owner) {
+Buffer Context::wrap_host_memory(std::span<const std::byte> bytes, size_t alignment,
+                                 std::shared_ptr<const void> owner) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment == 0;
   if (info().type == "cpu" && !bytes.empty() && (aligned || kLoadsAtAnyAddress))
     if (MemHandle mem = use_host_memory(bytes, owner))
@@ -255,7 +255,7 @@ const Capabilities& Context::capabilities() {
   std::lock_guard lock(state_->capabilities_mutex);
   if (!state_->capabilities) {
     Capabilities found = stored_or_probed(*this, state_->programs->cache());
-    if (const char* hidden = std::getenv("BERTCL_DISABLE")) hide(found, hidden);
+    if (const char* hidden = std::getenv("BERTCL_DISABLE")) disable(found, hidden);
     state_->capabilities = std::move(found);
   }
   return *state_->capabilities;

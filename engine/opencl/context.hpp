@@ -40,7 +40,7 @@ class Context : public std::enable_shared_from_this<Context> {
   static std::shared_ptr<Context> wrap(_cl_context* context, _cl_device_id* device,
                                        QueueHandle queue = nullptr);
   /// Another one on the same device, with a cl_context and a queue of its own.
-  std::shared_ptr<Context> beside() const;
+  std::shared_ptr<Context> create_sibling() const;
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -59,8 +59,8 @@ class Context : public std::enable_shared_from_this<Context> {
   /// keeps alive until no queued work reads them, elsewhere a copy. On x86 they may lie at any
   /// address, so kernels have to load them by element or by vloadn(); elsewhere what is not
   /// aligned to `alignment` bytes is copied too.
-  Buffer hold(std::span<const std::byte> bytes, size_t alignment,
-              std::shared_ptr<const void> owner);
+  Buffer wrap_host_memory(std::span<const std::byte> bytes, size_t alignment,
+                          std::shared_ptr<const void> owner);
 
   /// The kernel `kernel_name` of `program`, a file of kernels_cl/, built with `defines`. Throws
   /// Error with file, options, CL status name and build log where the build fails.

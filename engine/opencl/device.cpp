@@ -34,7 +34,7 @@ std::string type_name(cl_device_type type) {
   return "accelerator";
 }
 
-unsigned least_subgroup_width(cl_device_id device, const DeviceInfo& info) {
+unsigned min_subgroup_width(cl_device_id device, const DeviceInfo& info) {
   std::size_t bytes = 0;
   if (!info.is_intel_gpu() || !info.has_extension("cl_intel_required_subgroup_size") ||
       clGetDeviceInfo(device, CL_DEVICE_SUB_GROUP_SIZES_INTEL, 0, nullptr, &bytes) != CL_SUCCESS ||
@@ -70,7 +70,7 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device) {
   for (std::string word; words >> word;) info.extensions.push_back(word);
   info.has_subgroups = info.has_extension("cl_khr_subgroups") ||
                        device_value<cl_uint>(device, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
-  info.least_subgroup_width = least_subgroup_width(device, info);
+  info.min_subgroup_width = min_subgroup_width(device, info);
   return info;
 }
 
@@ -234,7 +234,7 @@ bool DeviceInfo::has_extension(const std::string& extension) const {
 
 std::size_t DeviceInfo::units_of_group(std::size_t items) const {
   if (!is_intel_gpu()) return 1;
-  const std::size_t of_unit = 8 * std::size_t{std::max(least_subgroup_width, 8u)};
+  const std::size_t of_unit = 8 * std::size_t{std::max(min_subgroup_width, 8u)};
   return std::max<std::size_t>(1, (items + of_unit - 1) / of_unit);
 }
 

@@ -28,7 +28,7 @@ struct DeviceInfo {
   bool correctly_rounded_divide = false;  ///< fp32 division and square root can be IEEE 754 exact
   bool has_subgroups = false;  ///< by cl_khr_subgroups, or as a part of OpenCL 2.1 and later
   /// Of the sub-groups of an Intel GPU, whose compiler chooses among several widths; else 0.
-  unsigned least_subgroup_width = 0;
+  unsigned min_subgroup_width = 0;
   std::vector<std::string> extensions;
 
   /// True if the driver reports the extension: a hint about what is worth probing, not a proof.

@@ -18,7 +18,7 @@ struct Device {
 /// list_devices() and select_device() with the identifiers.
 std::vector<Device> find_devices();
 Device find_device(const std::string& selector);
-/// The device of a caller, which may be a part of one that is listed: it has the index of that.
+/// The caller's device. A sub-device gets the index of its parent.
 /// Throws Error where kernels do not run on it.
 Device device_of(cl_device_id id);
 

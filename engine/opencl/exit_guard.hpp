@@ -11,8 +11,8 @@ namespace bertcl::opencl {
 /// context that compiles after they are gone ends in a segmentation fault.
 void watch_exit();
 
-/// Throws Error in a child that fork() made after the first call: it has the locks of a driver, but
-/// not its threads, and would wait for them for ever.
+/// Throws Error in a child that fork() made after the first call: the child inherits the driver's
+/// locks but not its threads, and would deadlock.
 void refuse_fork();
 
 /// True from the moment that the latest handler of watch_exit() has run, and where refuse_fork()

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstddef>
 
+#include "support/ceil_div.hpp"
+
 namespace bertcl::opencl {
 
 struct Grid {
@@ -27,7 +29,7 @@ inline Grid in_groups(std::array<std::size_t, 3> items, std::size_t multiple, st
   for (std::size_t d = 0; d < 2; ++d) {
     const std::size_t size = std::min(left, std::bit_ceil(items[d]));
     grid.local[d] = size;
-    grid.global[d] = (items[d] + size - 1) / size * size;
+    grid.global[d] = round_up(items[d], size);
     left /= size;
   }
   return grid;
@@ -35,12 +37,12 @@ inline Grid in_groups(std::array<std::size_t, 3> items, std::size_t multiple, st
 
 /// Work-groups that NVIDIA's devices take along each axis but the first. OpenCL has no query for
 /// it.
-inline constexpr std::size_t kMostGroups = 65'535;
+inline constexpr std::size_t kMaxGroups = 65'535;
 
 /// What to do about a launch that failed, where this limit may be the cause; else "".
 inline const char* hint_of_groups(const Grid& grid) {
   const auto groups = [&](std::size_t axis) { return grid.global[axis] / grid.local[axis]; };
-  return std::max(groups(1), groups(2)) > kMostGroups
+  return std::max(groups(1), groups(2)) > kMaxGroups
              ? ": some devices take at most 65535 work-groups along the second and third axis; use "
                "smaller batches"
              : "";

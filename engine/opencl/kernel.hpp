@@ -21,7 +21,7 @@ class ProgramFuture;
 /// registers or local memory than there are. With ErrorCode::out_of_memory (CL_OUT_OF_RESOURCES)
 /// other work may hold what is missing; the program is at fault if it is refused after
 /// Queue::finish(), too.
-class BuildRefused : public Error {
+class ProgramBuildError : public Error {
  public:
   using Error::Error;
 };

@@ -11,6 +11,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/programs.hpp"
+#include "support/ceil_div.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -58,7 +59,7 @@ Kernel persistent_kernel_of(Context& context, std::span<const Kernel> kernels, D
 std::vector<std::uint64_t> addresses_of(Context& context, std::span<const Buffer* const> buffers) {
   std::vector<std::uint64_t> addresses(buffers.size());
   if (buffers.empty()) return addresses;
-  const size_t launches = (buffers.size() + kAddressesAtATime - 1) / kAddressesAtATime;
+  const size_t launches = ceil_div(buffers.size(), kAddressesAtATime);
   Buffer found = context.allocate(launches * kAddressesAtATime * sizeof(std::uint64_t));
   Kernel kernel = context.unbuilt_kernel("addresses", "addresses");
   Queue queue(context.native(), context.native_device(), nullptr, &context.queue());

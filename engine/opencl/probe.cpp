@@ -34,8 +34,8 @@ Capabilities Prober::run() {
   x86();
   sdot();
   dot_products();
-  extension("fp16", &Capabilities::fp16, "cl_khr_fp16", [&] { return sixteen("probe_fp16", 2); });
-  extension("fp64", &Capabilities::fp64, "cl_khr_fp64", [&] { return sixteen("probe_fp64", 0); });
+  extension("fp16", &Capabilities::fp16, "cl_khr_fp16", [&] { return adds_constant("probe_fp16", 2); });
+  extension("fp64", &Capabilities::fp64, "cl_khr_fp64", [&] { return adds_constant("probe_fp64", 0); });
   // An extension once, now part of OpenCL 3.0 that a device may have without naming it.
   if (device.has_subgroups)
     probe("subgroups", &Capabilities::subgroups, [&] { return subgroups(); });
@@ -64,7 +64,7 @@ void Prober::probe(const std::string& name, bool Capabilities::*flag,
     if (!(found_.*flag)) found_.notes[name] = "the probe kernel returns wrong results";
   } catch (const Error& error) {
     // CL_OUT_OF_RESOURCES and its like.
-    if (error.code() == ErrorCode::out_of_memory) found_.is_lasting = false;
+    if (error.code() == ErrorCode::out_of_memory) found_.is_cacheable = false;
     const std::string message = error.what();
     found_.notes[name] = "the probe kernel failed: " + message.substr(0, message.find('\n'));
   }
@@ -79,7 +79,7 @@ void Prober::extension(const char* name, bool Capabilities::*flag,
 }
 
 // Programs of the form out[i] = a[i] + added for small integers.
-bool Prober::sixteen(const std::string& program, int added) {
+bool Prober::adds_constant(const std::string& program, int added) {
   std::vector<int32_t> values, expected;
   for (int i = 0; i < kLanes; ++i) {
     values.push_back(7 * i - 50);

@@ -31,8 +31,8 @@ std::filesystem::path find_probe_program();
 
 struct ChildProbes {
   std::optional<Capabilities> found;  // none: the program could not do its work
-  bool conclusive = true;  // the next process would find the same, so it is worth remembering
-  std::string failure;     // why there is nothing in `found`
+  bool is_cacheable = true;  // the next process would find the same, so it is worth remembering
+  std::string failure;       // why there is nothing in `found`
 };
 
 /// Runs all probes in `program`. A capability whose probe crashes or hangs it is absent, with that
@@ -50,6 +50,6 @@ std::optional<Capabilities> from_text(const std::string& text);
 
 /// Clears the flags named in the comma-separated list (BERTCL_DISABLE), with a note. Throws Error
 /// with the known names for an unknown one.
-void hide(Capabilities& capabilities, const std::string& names);
+void disable(Capabilities& capabilities, const std::string& names);
 
 }  // namespace bertcl::opencl

@@ -18,7 +18,7 @@
 namespace {
 
 constexpr int kResultFile = 3;
-constexpr unsigned kMostSeconds = 600;  // if nobody waits for it any more
+constexpr unsigned kMaxSeconds = 600;  // if nobody waits for it any more
 
 void tell(const std::string& text) {
   for (size_t written = 0; written < text.size();) {
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   }
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
-  alarm(kMostSeconds);
+  alarm(kMaxSeconds);
   // What is stored has been built before: here it must be built.
   setenv("BERTCL_CACHE", "off", 1);
   try {

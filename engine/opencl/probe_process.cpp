@@ -189,7 +189,7 @@ ChildProbes probe_in_child(const fs::path& program, const DeviceInfo& device) {
     for (const auto& [name, how] : broken) command.push_back(name);
     const std::optional<Ended> ended = run(command);
     const auto give_up = [&](const std::string& why) {
-      probes.conclusive = false;
+      probes.is_cacheable = false;
       probes.failure = fmt::format("{}: {}", program.string(), why);
       return probes;
     };
@@ -206,8 +206,8 @@ ChildProbes probe_in_child(const fs::path& program, const DeviceInfo& device) {
     if (name.empty() || broken.contains(name)) return give_up(ending(*ended));
     broken[name] = fmt::format("the probe was stopped: {}", ending(*ended));
     // A user, the system or a busy machine may have stopped it: another time it may end well.
-    probes.conclusive &= !ended->timed_out && ended->status &&
-                         (!WIFSIGNALED(*ended->status) || is_crash(WTERMSIG(*ended->status)));
+    probes.is_cacheable &= !ended->timed_out && ended->status &&
+                           (!WIFSIGNALED(*ended->status) || is_crash(WTERMSIG(*ended->status)));
   }
 }
 

@@ -63,7 +63,7 @@ class Prober {
   bool sdot_probe();
   void dot_products();
   void in_process();
-  bool sixteen(const std::string& program, int added);
+  bool adds_constant(const std::string& program, int added);
   bool subgroups();
   bool dot4_probe(int backend);
   void matrix_units_of(bool nvidia, bool amd);

@@ -63,7 +63,7 @@ void Programs::check_build(int status, const char* doing, const Text& text,
                   doing, text.program, info_.name, status_name(status), status, text.options,
                   program ? build_log(program, device_) : "(none)");
   if (status == CL_OUT_OF_HOST_MEMORY) throw Error(message, error_code(status));
-  throw BuildRefused(message, error_code(status));
+  throw ProgramBuildError(message, error_code(status));
 }
 
 Programs::Programs(ContextHandle context, _cl_device_id* device, const DeviceInfo& info)
@@ -84,8 +84,8 @@ std::string Programs::options(const Defines& defines) const {
   // PoCL prints how many warnings there were. They are looked for where each kernel is compiled
   // alone (tests/layout/check_kernels).
   options += " -w";
-  if (info_.least_subgroup_width > 0)
-    options += fmt::format(" -DNARROW_SUBGROUPS={}", info_.least_subgroup_width);
+  if (info_.min_subgroup_width > 0)
+    options += fmt::format(" -DNARROW_SUBGROUPS={}", info_.min_subgroup_width);
   for (const auto& [name, value] : defines) options += fmt::format(" -D{}={}", name, value);
   return options;
 }

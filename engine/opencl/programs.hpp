@@ -68,8 +68,8 @@ class Programs {
   ProgramHandle build_from_source(const std::string& name, const std::vector<Text>& parts);
   std::string key_of(const std::vector<Text>& parts) const;
   ProgramHandle create(const Text& text);
-  /// Throws Error with options and build log, BuildRefused where the driver may find fault with the
-  /// program; `program` may be null.
+  /// Throws Error with options and build log, ProgramBuildError where the driver may find fault
+  /// with the program; `program` may be null.
   void check_build(int status, const char* doing, const Text& text, _cl_program* program) const;
   ProgramHandle build_one(const Text& text);
   /// The program itself; of one with comments for sm_90a, the program that has their instructions.

@@ -51,13 +51,13 @@ bool is_refusal(cl_int status) {
 
 }  // namespace
 
-Queue::Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue, const Queue* beside)
+Queue::Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue, const Queue* sibling)
     : context_(context),
       device_(device),
       is_cpu_((device_value<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0),
       queue_(queue ? queue : make_queue(context, device, false)),
       of_caller_(queue != nullptr),
-      exit_watched_(beside ? beside->exit_watched_ : std::make_shared<std::once_flag>()) {}
+      exit_watched_(sibling ? sibling->exit_watched_ : std::make_shared<std::once_flag>()) {}
 
 Queue::~Queue() {
   // Work that cannot be waited for may run on after this: what it uses stays for ever.
@@ -74,7 +74,7 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
       throw Error(describe(kernel, global, local, label) +
                   ": the global size is not a multiple of the local size");
   kernel.build();
-  const auto held = hold();
+  const auto held = lock();
   cl_event event = nullptr;
   const cl_int status =
       clEnqueueNDRangeKernel(queue_.get(), kernel.native(), 3, nullptr, global.data(), local.data(),
@@ -84,7 +84,7 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
       check(status, describe(kernel, global, local, label) + hint(status, {global, local}));
   } catch (const Error& error) {
     if (!is_refusal(status)) throw;
-    throw LaunchRefused(error.what(), error.code());
+    throw LaunchError(error.what(), error.code());
   }
   watch_exit();
   if (event) add_event(adopt(event), label, kernel.name());
@@ -102,10 +102,10 @@ Grid Queue::grid_of(const Kernel& kernel, std::array<size_t, 3> items) const {
   const auto required = ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, std::array<size_t, 3>{});
   if (required[0] > 0) return {items, required};
   return in_groups(items, ask(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, size_t{}),
-                   most_items(kernel), device_value<cl_uint>(device_, CL_DEVICE_MAX_COMPUTE_UNITS));
+                   max_items(kernel), device_value<cl_uint>(device_, CL_DEVICE_MAX_COMPUTE_UNITS));
 }
 
-size_t Queue::most_items(const Kernel& kernel) const {
+size_t Queue::max_items(const Kernel& kernel) const {
   size_t most = 0;
   check(clGetKernelWorkGroupInfo(kernel.native(), device_, CL_KERNEL_WORK_GROUP_SIZE, sizeof(most),
                                  &most, nullptr),
@@ -121,7 +121,7 @@ void Queue::launch_items(const Kernel& kernel, std::array<size_t, 3> items,
 
 void Queue::finish() {
   std::vector<std::shared_ptr<const void>> settled;  // freed at the end, when the queue is not held
-  std::unique_lock held = hold();
+  std::unique_lock held = lock();
   const QueueHandle queue = queue_;
   settled.swap(kept_);
   held.unlock();
@@ -150,12 +150,12 @@ bool Queue::is_drained() const noexcept {
 
 void Queue::settle(std::shared_ptr<const void> memory) noexcept {
   if (is_drained()) return;
-  const auto held = hold();
+  const auto held = lock();
   kept_.push_back(std::move(memory));
 }
 
 void Queue::enable_profiling(bool on) {
-  const auto held = hold();
+  const auto held = lock();
   if (on == profiling_) return;
   if (of_caller_) throw Error("the command queue of a caller is not profiled");
   finish();
@@ -182,7 +182,7 @@ void Queue::flush() { check(clFlush(handle().get()), "clFlush"); }
 
 void Queue::add_event(EventHandle event, std::string_view label, std::string_view kernel,
                       EventHandle since) {
-  const auto held = hold();
+  const auto held = lock();
   if (!profiling_) return;
   pending_.push_back({std::move(event), std::move(since), entry_index(label, kernel)});
   if (pending_.size() >= kMaxPending) {
@@ -217,14 +217,14 @@ void Queue::collect() {
 }
 
 std::vector<ProfileEntry> Queue::profile() {
-  const auto held = hold();
+  const auto held = lock();
   finish();
   collect();
   return entries_;
 }
 
 void Queue::clear_profile() {
-  const auto held = hold();
+  const auto held = lock();
   finish();
   pending_.clear();
   entries_.clear();

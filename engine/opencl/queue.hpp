@@ -32,7 +32,7 @@ struct ProfileEntry {
 /// memory or work-items than the device has. With ErrorCode::out_of_memory (CL_OUT_OF_RESOURCES)
 /// other work may hold what is missing; the kernel is at fault if it is refused after finish(),
 /// too.
-class LaunchRefused : public Error {
+class LaunchError : public Error {
  public:
   using Error::Error;
 };
@@ -46,16 +46,16 @@ class Queue {
   /// `queue`: that of a caller, which is not profiled; null: a new one. `beside`: another one of
   /// the context, with which it shares the exit handler.
   Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue = nullptr,
-        const Queue* beside = nullptr);
+        const Queue* sibling = nullptr);
   ~Queue();
 
   /// While the result lives, other threads queue nothing, and profiling does not change. Waiting
   /// for the device needs no hold.
-  std::unique_lock<std::recursive_mutex> hold() const { return std::unique_lock(mutex_); }
+  std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
 
   /// Queues one launch. `global` is a multiple of `local` in each dimension. A zero in `global` is
   /// an empty launch and does nothing. Throws Error with label, kernel, sizes and CL status name;
-  /// LaunchRefused where it may be the kernel's fault.
+  /// LaunchError where it may be the kernel's fault.
   void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
               std::string_view label = {});
 
@@ -70,7 +70,7 @@ class Queue {
   }
 
   /// Most work-items of a group of this kernel, which its registers may limit. Builds it.
-  size_t most_items(const Kernel& kernel) const;
+  size_t max_items(const Kernel& kernel) const;
 
   /// Queues a launch of independent work-items, in the groups of grid_of().
   void launch_items(const Kernel& kernel, std::array<size_t, 3> items, std::string_view label = {});
@@ -90,7 +90,7 @@ class Queue {
   /// the work queued so far.
   void enable_profiling(bool on);
   bool profiling() const {
-    const auto held = hold();
+    const auto held = lock();
     return profiling_;
   }
 
@@ -102,7 +102,7 @@ class Queue {
   EventHandle mark();
   /// What is queued from now on waits for these events.
   void wait_for(std::span<_cl_event* const> events);
-  /// Queued work begins without anybody waiting for it, which some drivers need for that.
+  /// Submits queued work (clFlush): some drivers do not start it otherwise.
   void flush();
   /// For libraries that queue work of several kernels themselves (CLBlast): an entry for the time
   /// from a point, or else from the start of `event`, to its end.
@@ -114,7 +114,7 @@ class Queue {
 
   /// The handle keeps the queue alive, even if another replaces it.
   QueueHandle handle() const {
-    const auto held = hold();
+    const auto held = lock();
     return queue_;
   }
   _cl_command_queue* native() const { return handle().get(); }

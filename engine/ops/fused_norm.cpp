@@ -97,14 +97,14 @@ std::vector<ir::Tensor> evaluate_embed_norm(const EvaluateContext& context) {
   sizes.push_back(context.in(o::word).shape()[1]);
   const std::int64_t hidden = sizes.back();
   std::vector<double> sum(rows * hidden, 0.0);
-  const auto add = [&](std::size_t table, std::size_t index, const auto& otherwise) {
+  const auto add = [&](std::size_t table, std::size_t index, const auto& default_value) {
     if (!context.has(table)) return;
     const std::vector<double> values = context.in(table).to_doubles();
     const auto given =
         context.has(index) ? context.in(index).to_ints() : std::vector<std::int64_t>{};
     const std::int64_t count = context.in(table).shape()[0];
     for (std::int64_t i = 0; i < rows; ++i) {
-      std::int64_t at = given.empty() ? otherwise(i) : given[i];
+      std::int64_t at = given.empty() ? default_value(i) : given[i];
       if (at < 0) at += count;  // as Gather counts from the end
       if (at < 0 || at >= count) context.fail("row {} is outside a table of {}", at, count);
       for (std::int64_t d = 0; d < hidden; ++d) sum[i * hidden + d] += values[at * hidden + d];

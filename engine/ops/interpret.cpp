@@ -104,7 +104,7 @@ std::vector<ir::Tensor> interpret(const ir::Graph& graph,
   return results;
 }
 
-ir::Tensor evaluate_slice(const ir::Value* wanted, Known known, ir::Bindings bindings) {
+ir::Tensor evaluate_subgraph(const ir::Value* wanted, Known known, ir::Bindings bindings) {
   Interpreter interpreter(std::move(known), std::move(bindings));
   // Depth first without recursion: exported graphs are chains of thousands of nodes.
   std::vector<const ir::Value*> stack{wanted};

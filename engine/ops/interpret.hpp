@@ -20,7 +20,7 @@ std::vector<ir::Tensor> interpret(const ir::Graph& graph,
 
 /// Evaluates only what `wanted` needs. Sizes of symbols come from `bindings` and from the shapes of
 /// the known tensors; every tensor that is computed is checked against its declared type.
-ir::Tensor evaluate_slice(const ir::Value* wanted, Known known, ir::Bindings bindings = {});
+ir::Tensor evaluate_subgraph(const ir::Value* wanted, Known known, ir::Bindings bindings = {});
 
 /// Evaluates one node with constant operands; empty if it cannot be evaluated.
 std::vector<ir::Tensor> evaluate_constant(const ir::Node& node);

@@ -59,8 +59,8 @@ std::vector<ir::Tensor> evaluate_layer_norm(const EvaluateContext& context) {
   const double epsilon = context.node.float_attribute("epsilon", 1e-5);
   const ir::Sizes normalized(x.shape().begin() + axis, x.shape().end());
   const std::int64_t n = ir::element_count(normalized);
-  const auto expanded = [&](std::size_t i, double otherwise) {
-    if (!context.has(i)) return std::vector<double>(n, otherwise);
+  const auto expanded = [&](std::size_t i, double default_value) {
+    if (!context.has(i)) return std::vector<double>(n, default_value);
     const ir::Tensor& t = context.in(i);
     return gather_strided(t, normalized, broadcast_strides(t.shape(), normalized)).to_doubles();
   };

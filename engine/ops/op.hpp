@@ -31,7 +31,7 @@ struct InferContext {
   const std::vector<ir::Dim>* elements(std::size_t i) const;
   /// The attribute `key` as a dimension of a tensor of that rank, negative values counted from the
   /// end. Throws if it is out of range.
-  std::int64_t axis(std::string_view key, std::int64_t otherwise, std::size_t rank) const;
+  std::int64_t axis(std::string_view key, std::int64_t default_value, std::size_t rank) const;
   /// Throws bertcl::Error that names the node.
   [[noreturn]] void fail(const std::string& what) const;
   template <class First, class... Rest>
@@ -51,7 +51,7 @@ struct EvaluateContext {
   const ir::Tensor& in(std::size_t i) const;
   /// The extents of result i by its type. Throws naming a symbol whose size is not known.
   ir::Sizes result_sizes(std::size_t i = 0) const;
-  std::int64_t axis(std::string_view key, std::int64_t otherwise, std::size_t rank) const;
+  std::int64_t axis(std::string_view key, std::int64_t default_value, std::size_t rank) const;
   [[noreturn]] void fail(const std::string& what) const;
   template <class First, class... Rest>
   [[noreturn]] void fail(fmt::format_string<First, Rest...> what, First&& first,

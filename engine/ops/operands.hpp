@@ -44,9 +44,9 @@ BERTCL_OPERANDS(linear_q, (x), (w), (bias, "?"), (x_scale), (x_zero_point, "?"),
 /// each for as many heads of q, side by side (grouped-query attention, Ainslie et al., 2023).
 /// masks_rows = 1: until pack_tokens, the file computes something else in rows of padding.
 ///
-/// With p_scale, the probabilities are quantized: p_type says to what, with the zero point 0.
-/// mask_is_length = 1: the first keys count, as many as the mask has ones. unnormalized = 1: p are
-/// exponentials relative to the largest, and p v is divided by the sum of the quantized p. With
+/// With p_scale, the probabilities are quantized: p_type is their integer type; the zero point is
+/// 0. mask_is_length = 1: the first keys count, as many as the mask has ones. unnormalized = 1: p
+/// are exponentials relative to the largest, and p v is divided by the sum of the quantized p. With
 /// score_scale the scores s = scale * q k^T are quantized, clamp(round(s / score_scale),
 /// score_lowest, score_lowest + 255) * score_scale, and then multiplied with score_factor.
 BERTCL_OPERANDS(attention, (q), (k), (v), (mask, "?"), (p_scale, "?"), (p_zero_point, "?"),
@@ -115,7 +115,7 @@ BERTCL_OPERANDS(pool, (x), (mask, "?"), (seq_offsets, "?"), (key_mask, "?"));
 namespace pool {
 /// Of kind; a kernel takes its place here.
 inline constexpr std::string_view kinds[] = {"mean", "max", "cls", "last"};
-inline constexpr double least_norm = 1e-12;
+inline constexpr double min_norm = 1e-12;
 }  // namespace pool
 
 /// Rows quantized by their own largest magnitude {least} -> i8, or u8 with the zero point 128, and
@@ -125,7 +125,7 @@ BERTCL_OPERANDS(quantize_rows, (x));
 /// Shows a value to calibration {name}; no result.
 BERTCL_OPERANDS(observe, (x));
 
-/// Values that the host fills during upload {keeps_padding?, mask_is_length?, rows?}
+/// Values that the host fills during upload {padding_reader?, mask_is_length?, rows?}
 ///   -> ids, positions, seq_offsets, key_mask [, types];
 /// positions count from 0 in each sequence if they are not an operand. Without ids {rows =
 /// "[batch, seq]"} are the sizes, and every row counts.

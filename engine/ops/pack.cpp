@@ -45,7 +45,7 @@ std::vector<ir::Tensor> evaluate_pack_inputs(const EvaluateContext& context) {
   if (context.has(o::mask))
     for (const double m : context.in(o::mask).to_doubles()) mask.push_back(m != 0.0);
   const Packing packing =
-      make_packing(sizes[0], sizes[1], mask, /*may_drop=*/!context.node.has("keeps_padding"),
+      make_packing(sizes[0], sizes[1], mask, /*may_drop=*/!context.node.has("padding_reader"),
                    context.node.has("mask_is_length"));
   const auto vector = [](const auto& values) {
     return ir::Tensor::of({std::ssize(values)}, values);

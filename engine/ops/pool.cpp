@@ -94,7 +94,7 @@ std::vector<ir::Tensor> evaluate_pool(const EvaluateContext& context) {
     }
     const double norm = std::sqrt(squares);
     const double divisor = !context.node.has("normalize") ? 1.0
-                           : norm < o::least_norm         ? o::least_norm
+                           : norm < o::min_norm           ? o::min_norm
                                                           : norm;  // NaN stays
     for (const double value : vector) out.push_back(static_cast<float>(value / divisor));
   }

@@ -21,7 +21,7 @@ constexpr std::int64_t max_inputs = 1 << 20, max_results = 1 << 24;  // elements
 
 /// Input [batch, seq] that the slice depends on, alone. Null too if it holds indices: a token id is
 /// no mask, though both are zero for padding.
-ir::Value* only_mask(const std::optional<Slice>& slice) {
+ir::Value* only_mask(const std::optional<Subgraph>& slice) {
   if (!slice || slice->inputs.size() != 1) return nullptr;
   ir::Value* input = *slice->inputs.begin();
   std::vector<const ir::Value*> open{input};
@@ -71,7 +71,7 @@ bool is_larger(const ir::Shape& shape, const ir::Bindings& sizes, std::int64_t m
 }
 
 /// True if any of its results is too large to be tried.
-bool is_larger(const Slice& slice, const ir::Bindings& sizes) {
+bool is_larger(const Subgraph& slice, const ir::Bindings& sizes) {
   return std::ranges::any_of(slice.nodes, [&](const ir::Node* n) {
     return std::ranges::any_of(n->outputs, [&](const ir::Value* out) {
       return is_larger(out->type.shape, sizes, max_results);
@@ -82,7 +82,7 @@ bool is_larger(const Slice& slice, const ir::Bindings& sizes) {
 /// The value for given inputs; empty if the slice cannot be evaluated.
 std::optional<ir::Tensor> run(ir::Value* value, Known known, const ir::Bindings& sizes) {
   try {
-    return evaluate_slice(value, std::move(known), sizes);
+    return evaluate_subgraph(value, std::move(known), sizes);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -97,7 +97,7 @@ ElementFits true_for(bool keeps) {
 }
 
 /// That of a mask [.., seq, seq] whose keys all count, by its first row and its last.
-Reach reach_of(const ir::Tensor& tensor, const ElementFits& element_fits) {
+AttentionWindow reach_of(const ir::Tensor& tensor, const ElementFits& element_fits) {
   const ir::Sizes& shape = tensor.shape();
   if (shape.size() < 2 || shape.back() != shape[shape.size() - 2]) return {};
   const std::int64_t seq = shape.back();
@@ -114,7 +114,7 @@ Reach reach_of(const ir::Tensor& tensor, const ElementFits& element_fits) {
 
 /// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` and the reach
 /// say; with `masks_rows`, that no key counts in rows that `mask` hides.
-bool agrees(const ir::Tensor& tensor, const Mask& mask, Reach reach, std::int64_t batch,
+bool agrees(const ir::Tensor& tensor, const Mask& mask, AttentionWindow reach, std::int64_t batch,
             std::int64_t seq, const ElementFits& element_fits, bool masks_rows = false) {
   const ir::Sizes& shape = tensor.shape();
   if (shape.size() != 4 || shape[0] != batch || shape[3] != seq) return false;
@@ -142,8 +142,8 @@ Mask ones_first(Mask mask, std::int64_t seq) {
 
 /// True if every pair of tokens counts where some of the mask's ones are twos: a mask that compares
 /// rows with keys, as one of several documents does, tells them apart.
-bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings& sizes, Reach reach,
-                         const ElementFits& element_fits) {
+bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings& sizes,
+                         AttentionWindow reach, const ElementFits& element_fits) {
   const auto shape = ir::evaluate(input->type.shape, sizes);
   for (const ir::Tensor& ones : trial_masks(shape, input->type.dtype, short_seq)) {
     Mask mask = ones.to_ints();
@@ -159,7 +159,7 @@ bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings&
 
 std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
                                 const ElementFits& element_fits) {
-  const auto slice = slice_of(value);
+  const auto slice = subgraph_of(value);
   ir::Value* input = only_mask(slice);
   if (!input) return std::nullopt;
   bool as_given = true, mask_is_length = true, in_rows_as_given = true;
@@ -167,7 +167,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   if (input->type.shape[1].is_constant()) seqs = std::vector{short_seq};
   if (!seqs) return std::nullopt;
   // The longest trial comes first: it shows a window, which shorter ones may be within.
-  std::optional<Reach> reach;
+  std::optional<AttentionWindow> reach;
   for (const std::int64_t wanted : *seqs) {
     const ir::Bindings sizes = trial_sizes(graph, wanted);
     const auto shape = ir::evaluate(input->type.shape, sizes);
@@ -192,14 +192,14 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
     for (const std::int64_t seq : short_seqs)
       if (!takes_twos_for_ones(value, input, trial_sizes(graph, seq), *reach, element_fits))
         return std::nullopt;
-  return KeyMask{input, !as_given && !masks_rows, masks_rows, reach.value_or(Reach{})};
+  return KeyMask{input, !as_given && !masks_rows, masks_rows, reach.value_or(AttentionWindow{})};
 }
 
 /// True if the value depends on no input, and `holds` of it in each trial.
 bool always(const ir::Graph& graph, ir::Value* value,
             const std::function<bool(const ir::Tensor&)>& holds,
             std::int64_t longest = max_vector_seq) {
-  const auto slice = slice_of(value);
+  const auto slice = subgraph_of(value);
   if (!slice || !slice->inputs.empty()) return false;
   const auto seqs = seqs_to_try(slice->nodes, longest);
   if (!seqs) return false;
@@ -213,11 +213,11 @@ bool always(const ir::Graph& graph, ir::Value* value,
   return true;
 }
 
-std::optional<Reach> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
-                                    const ElementFits& element_fits) {
+std::optional<AttentionWindow> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
+                                              const ElementFits& element_fits) {
   const ir::Shape& shape = value->type.shape;
   if (shape.size() < 2 || shape.back() != shape[shape.size() - 2]) return std::nullopt;
-  const auto has_reach = [&](const ir::Tensor& t, Reach reach) {
+  const auto has_reach = [&](const ir::Tensor& t, AttentionWindow reach) {
     const std::int64_t seq = t.shape().back();
     const auto values = t.to_doubles();
     for (std::int64_t i = 0; i < std::ssize(values); ++i)
@@ -230,7 +230,8 @@ std::optional<Reach> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
     return has_reach(t, reach_of(t, element_fits));
   };
   if (!always(graph, value, holds, max_mask_seq)) return std::nullopt;
-  const Reach reach = reach_of(trials.back(), element_fits);  // of the longest, which shows it
+  const AttentionWindow reach =
+      reach_of(trials.back(), element_fits);  // of the longest, which shows it
   for (const ir::Tensor& trial : trials)
     if (!has_reach(trial, reach)) return std::nullopt;
   return reach;
@@ -238,9 +239,9 @@ std::optional<Reach> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
 
 }  // namespace
 
-std::optional<Slice> slice_of(ir::Value* value, std::size_t most,
-                              const std::function<bool(const ir::Node&)>& is_border) {
-  Slice slice;
+std::optional<Subgraph> subgraph_of(ir::Value* value, std::size_t most,
+                                    const std::function<bool(const ir::Node&)>& is_border) {
+  Subgraph slice;
   std::set<const ir::Node*> seen;
   std::vector<ir::Value*> open{value};
   while (!open.empty()) {
@@ -328,18 +329,18 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
   return key_mask(graph, value, true_for(keeps));
 }
 
-std::optional<Reach> additive_reach(const ir::Graph& graph, ir::Value* value) {
+std::optional<AttentionWindow> additive_reach(const ir::Graph& graph, ir::Value* value) {
   return ir::is_float(value->type.dtype) ? reach_of_sizes(graph, value, added_for) : std::nullopt;
 }
 
-std::optional<Reach> boolean_reach(const ir::Graph& graph, ir::Value* value, bool keeps) {
+std::optional<AttentionWindow> boolean_reach(const ir::Graph& graph, ir::Value* value, bool keeps) {
   if (value->type.dtype != ir::DType::boolean) return std::nullopt;
   return reach_of_sizes(graph, value, true_for(keeps));
 }
 
 ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {
   const ir::Shape& shape = value->type.shape;
-  const auto slice = slice_of(value);
+  const auto slice = subgraph_of(value);
   ir::Value* input = only_mask(slice);
   if (shape.size() != 3 || shape[2] != ir::Dim(1) || !input) return nullptr;
   if (input->type.shape != ir::Shape{shape[0], shape[1]}) return nullptr;
@@ -358,7 +359,7 @@ ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {
 }
 
 bool depends_on_sizes_only(ir::Value* value) {
-  const auto slice = slice_of(value);
+  const auto slice = subgraph_of(value);
   return slice && slice->inputs.empty();
 }
 

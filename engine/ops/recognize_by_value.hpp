@@ -17,14 +17,14 @@
 namespace bertcl::ops {
 
 /// The part of a graph that computes a value.
-struct Slice {
+struct Subgraph {
   std::vector<ir::Node*> nodes;
   std::set<ir::Value*> inputs;  // of the graph, or results of nodes at the border
 };
 /// Ends at nodes that are `is_border`. Empty if it has more than `most` nodes: no mask has 400, an
 /// encoder has.
-std::optional<Slice> slice_of(ir::Value* value, std::size_t most = 400,
-                              const std::function<bool(const ir::Node&)>& is_border = {});
+std::optional<Subgraph> subgraph_of(ir::Value* value, std::size_t most = 400,
+                                    const std::function<bool(const ir::Node&)>& is_border = {});
 
 inline constexpr std::int64_t trial_batch = 2, short_seq = 4;
 inline constexpr std::int64_t max_mask_seq = 1024 + 3;  // of [seq, seq]: longer trials are slow
@@ -45,14 +45,14 @@ std::optional<std::vector<std::int64_t>> seqs_to_try(const std::vector<ir::Node*
                                                      std::int64_t longest);
 
 /// Keys that may count for a row of attention, both places in their sequence.
-struct Reach {
+struct AttentionWindow {
   std::int64_t window = 0;  // at most so many places from the row; 0: all
   bool causal = false;      // none after the row
 
   bool contains(std::int64_t row, std::int64_t key) const {
     return (!causal || key <= row) && (window == 0 || std::abs(row - key) <= window);
   }
-  friend bool operator==(const Reach&, const Reach&) = default;
+  friend bool operator==(const AttentionWindow&, const AttentionWindow&) = default;
 };
 
 /// How a graph interprets its input attention_mask, 1 for a token and 0 for padding.
@@ -63,7 +63,7 @@ struct KeyMask {
   bool mask_is_length = false;
   /// Rows of padding have no keys.
   bool masks_rows = false;
-  Reach reach = {};
+  AttentionWindow reach = {};
 
   friend bool operator==(const KeyMask&, const KeyMask&) = default;
 };
@@ -79,10 +79,10 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
 
 /// If `value` is a float mask [.., seq, seq], made of sizes and constants alone, that is 0 for the
 /// keys within a reach and at most -9999 for the others: that reach. Otherwise empty.
-std::optional<Reach> additive_reach(const ir::Graph& graph, ir::Value* value);
+std::optional<AttentionWindow> additive_reach(const ir::Graph& graph, ir::Value* value);
 
 /// The same for a boolean mask that is true for the keys that count (`keeps`) or for the others.
-std::optional<Reach> boolean_reach(const ir::Graph& graph, ir::Value* value, bool keeps);
+std::optional<AttentionWindow> boolean_reach(const ir::Graph& graph, ir::Value* value, bool keeps);
 
 /// If `value` is [batch, seq, 1], 1 where a graph input [batch, seq] has a one and 0 where it has a
 /// zero: that input. Otherwise null.

@@ -32,9 +32,9 @@ const Registry& registry() {
   return table;
 }
 
-std::int64_t axis_of(const ir::Node& node, std::string_view key, std::int64_t otherwise,
+std::int64_t axis_of(const ir::Node& node, std::string_view key, std::int64_t default_value,
                      std::size_t rank) {
-  const std::int64_t given = node.int_attribute(key, otherwise);
+  const std::int64_t given = node.int_attribute(key, default_value);
   const std::int64_t n = static_cast<std::int64_t>(rank);
   if (given < -n || given >= n)
     throw Error(
@@ -77,9 +77,9 @@ const ir::Type& InferContext::type(std::size_t i) const {
 const std::vector<ir::Dim>* InferContext::elements(std::size_t i) const {
   return has(i) ? values.find(node.input(i)) : nullptr;
 }
-std::int64_t InferContext::axis(std::string_view key, std::int64_t otherwise,
+std::int64_t InferContext::axis(std::string_view key, std::int64_t default_value,
                                 std::size_t rank) const {
-  return axis_of(node, key, otherwise, rank);
+  return axis_of(node, key, default_value, rank);
 }
 std::string InferContext::described(std::size_t i) const {
   return fmt::format("'{}' {}", node.input(i)->name, ir::str(type(i)));
@@ -94,9 +94,9 @@ const ir::Tensor& EvaluateContext::in(std::size_t i) const {
 ir::Sizes EvaluateContext::result_sizes(std::size_t i) const {
   return ir::evaluate(node.outputs.at(i)->type.shape, bindings);
 }
-std::int64_t EvaluateContext::axis(std::string_view key, std::int64_t otherwise,
+std::int64_t EvaluateContext::axis(std::string_view key, std::int64_t default_value,
                                    std::size_t rank) const {
-  return axis_of(node, key, otherwise, rank);
+  return axis_of(node, key, default_value, rank);
 }
 void EvaluateContext::fail(const std::string& what) const { fail_at(node, what); }
 

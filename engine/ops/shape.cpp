@@ -12,10 +12,10 @@ namespace {
 constexpr std::size_t max_rank = 64;
 
 /// The attribute `start` or `end` of Shape, as a place among the extents.
-std::int64_t bound(const ir::Node& node, std::string_view key, std::int64_t otherwise,
+std::int64_t bound(const ir::Node& node, std::string_view key, std::int64_t default_value,
                    std::size_t extents) {
   const auto rank = static_cast<std::int64_t>(extents);
-  const std::int64_t v = node.int_attribute(key, otherwise);
+  const std::int64_t v = node.int_attribute(key, default_value);
   return std::clamp<std::int64_t>(v < 0 ? v + rank : v, 0, rank);
 }
 std::vector<ir::Type> infer_shape(InferContext& context) {
@@ -252,8 +252,8 @@ std::vector<ir::Tensor> evaluate_range(const EvaluateContext& context) {
                              ? context.result_sizes()[0]
                              : range_length(context, context.in(0), context.in(1), context.in(2));
   const auto values = [&]<class T>(T) {
-    const auto number = [&](std::size_t i, std::string_view key, std::int64_t otherwise) {
-      return by_type ? static_cast<T>(context.node.int_attribute(key, otherwise))
+    const auto number = [&](std::size_t i, std::string_view key, std::int64_t default_value) {
+      return by_type ? static_cast<T>(context.node.int_attribute(key, default_value))
                      : Elements<T>(context.in(i))[0];
     };
     const T start = number(0, "start", 0), step = number(2, "step", 1);

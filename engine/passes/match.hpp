@@ -69,7 +69,7 @@ ir::Value* add_like(ir::Graph& graph, const ir::Node& like, std::vector<ir::Valu
 /// Gives the uses and the name of a value to another.
 void replace_uses_and_name(ir::Graph& graph, ir::Value* old, ir::Value* value);
 
-/// Sets an optional operand; those before it that are not there are absent.
+/// Sets an optional operand; missing operands before it become null.
 void set_operand(std::vector<ir::Value*>& operands, std::size_t index, ir::Value* value);
 
 /// Calls `rewrite` for each node until none changes the graph any more.

@@ -17,7 +17,7 @@
 namespace bertcl::passes {
 namespace {
 
-constexpr std::int64_t most_of_trial = 1 << 22;  // elements
+constexpr std::int64_t max_of_trial = 1 << 22;  // elements
 constexpr double lowest = -9999.0, highest = 9999.0;
 
 /// The token at place 0 of an axis in that order; empty if they do not follow one another.
@@ -42,13 +42,13 @@ const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(ir::Value* v) 
   const auto [it, is_new] = trials_.try_emplace(v);
   std::vector<Trial>& trials = it->second;
   if (!is_new) return trials;
-  const auto slice = ops::slice_of(v);
+  const auto slice = ops::subgraph_of(v);
   const auto seqs = slice ? ops::seqs_to_try(slice->nodes, ops::max_mask_seq) : std::nullopt;
   if (!seqs) return trials;
   for (const std::int64_t seq : *seqs) {
     const ir::Bindings sizes = ops::trial_sizes(graph_, seq);
     try {
-      if (ir::element_count(ir::evaluate(v->type.shape, sizes)) > most_of_trial)
+      if (ir::element_count(ir::evaluate(v->type.shape, sizes)) > max_of_trial)
         throw Error("too large a trial");
       std::vector<ir::Tensor> masks(1);
       if (mask_) {
@@ -58,7 +58,7 @@ const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(ir::Value* v) 
       for (const ir::Tensor& mask : masks) {
         ops::Known known;
         if (mask_) known.emplace(mask_, mask);
-        trials.push_back({mask, ops::evaluate_slice(v, std::move(known), sizes), sizes});
+        trials.push_back({mask, ops::evaluate_subgraph(v, std::move(known), sizes), sizes});
       }
     } catch (const Error&) {  // too long for the graph, or without a value on the host
       if (seq > ops::short_seq) continue;

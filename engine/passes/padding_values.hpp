@@ -10,10 +10,10 @@
 
 namespace bertcl::passes {
 
-/// What all elements of padding are.
+/// What is known about all padding elements.
 struct PaddingValue {
   bool zero = false, nonzero = false;
-  bool low = false, high = false;  // as numbers that stand for minus infinity and infinity
+  bool low = false, high = false;  // large numbers, used as minus infinity; as infinity
 };
 
 /// Finds that by running what makes a value with masks of all kinds.

@@ -22,9 +22,9 @@ struct Options {
   std::vector<std::string> disabled;  // names of passes to skip
   ir::Limits limits = {};
   Precision precision = {};
-  /// Somebody reads the results for padding: they are what the file gives, which takes more work
+  /// The caller reads results for padding: they match the ONNX graph, at extra cost
   /// where its mask hides the rows of padding as well as the keys.
-  bool keeps_padding = false;
+  bool keep_padding = false;
 };
 
 /// One rewrite. `run` returns true if it changed the graph. Each pass lives in one file of this

@@ -58,9 +58,9 @@ AxisMap aligned(const ir::Shape& in, const ir::Shape& out, std::set<std::size_t>
   return map;
 }
 
-std::size_t axis_attribute(const ir::Node& node, std::string_view key, std::int64_t otherwise,
+std::size_t axis_attribute(const ir::Node& node, std::string_view key, std::int64_t default_value,
                            std::size_t rank) {
-  const std::int64_t axis = node.int_attribute(key, otherwise);
+  const std::int64_t axis = node.int_attribute(key, default_value);
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
 }
 

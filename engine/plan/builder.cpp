@@ -8,7 +8,7 @@
 
 #include "opencl/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
-#include "plan/gemm_parts.hpp"
+#include "plan/split_k.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::plan {
@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kQueuedBytes = 64 << 20;
 
 opencl::Buffer hold(opencl::Context& context, const ir::Tensor& tensor) {
-  return context.hold(tensor.bytes(), ir::size_of(tensor.dtype()),
-                      std::make_shared<const ir::Tensor>(tensor));
+  return context.wrap_host_memory(tensor.bytes(), ir::size_of(tensor.dtype()),
+                                  std::make_shared<const ir::Tensor>(tensor));
 }
 
 }  // namespace
@@ -215,7 +215,7 @@ void Builder::refuse(opencl::Kernel kernel, const std::string& reason, const Err
   for (Step& step : plan_.steps) {
     if (!is_same(step.kernel)) continue;
     context().queue().finish();  // prepacking reads tensors that go with this attempt
-    throw VariantRefused(step, reason, error);
+    throw VariantUnsupported(step, reason, error);
   }
   for (Step& step : plan_.steps) {
     const auto dropped = std::erase_if(
@@ -364,7 +364,7 @@ Step step_for(const ir::Node& node, std::string type, std::string variant,
 
 Step& Builder::launch(const ir::Node& node, std::string type, std::string variant,
                       opencl::Kernel kernel, std::vector<Argument> arguments,
-                      std::array<Size, 3> global) {
+                      std::array<SizeExpr, 3> global) {
   plan_.steps.push_back(step_for(node, std::move(type), std::move(variant), std::move(arguments)));
   plan_.steps.back().kernel = std::move(kernel);
   plan_.steps.back().global = global;

@@ -37,7 +37,7 @@ struct Options {
   /// has found: see make_plan().
   std::map<std::string, std::string, std::less<>> refused;
   /// On devices other than CPUs: launches the kernels of a finished plan, and takes alternatives
-  /// that the driver does not launch from it. Throws VariantRefused for the kernel of a step.
+  /// that the driver does not launch from it. Throws VariantUnsupported for the kernel of a step.
   std::function<void(Plan&)> try_launches;
   /// Called before each program is built or loaded, with the number done and the total.
   std::function<void(std::size_t built, std::size_t programs)> on_program;
@@ -49,9 +49,9 @@ struct Options {
 
 /// A variant whose kernel the driver does not build, not for work-groups of its size, or does not
 /// launch.
-class VariantRefused : public Error {
+class VariantUnsupported : public Error {
  public:
-  VariantRefused(const Step& step, const std::string& reason, const Error& error)
+  VariantUnsupported(const Step& step, const std::string& reason, const Error& error)
       : Error(error), variant(step.op + ":" + step.variant), reason(reason) {}
   std::string variant, reason;
 };
@@ -112,14 +112,14 @@ class Builder {
   /// Appends a launch of a kernel with this contract. `kernel` must belong to this step only.
   template <template <class> class Contract>
   Step& launch(const ir::Node& node, std::string type, std::string variant, opencl::Kernel kernel,
-               const Contract<Argument>& arguments, std::array<Size, 3> global) {
+               const Contract<Argument>& arguments, std::array<SizeExpr, 3> global) {
     kernels::check_kernel(kernel.name(), kernels::parameters_of<Contract>.data());
     return launch(node, std::move(type), std::move(variant), std::move(kernel),
                   kernels::in_order(arguments), std::move(global));
   }
   /// The same with arguments in the kernel's order, for a contract that the caller has checked.
   Step& launch(const ir::Node& node, std::string type, std::string variant, opencl::Kernel kernel,
-               std::vector<Argument> arguments, std::array<Size, 3> global);
+               std::vector<Argument> arguments, std::array<SizeExpr, 3> global);
   /// Appends a call of a library.
   Step& call(const ir::Node& node, std::string type, std::string variant, LibraryCall call,
              const kernels::LibraryGemm<Argument>& arguments);
@@ -202,8 +202,8 @@ class Builder {
              const ir::Node* node);
   void build(std::span<const Wanted> programs);
   /// On devices other than CPUs: takes a kernel that cannot run there from the plan if it is an
-  /// alternative of a step, and throws VariantRefused if it is the step's own. Does nothing if no
-  /// step has it.
+  /// alternative of a step, and throws VariantUnsupported if it is the step's own. Does nothing if
+  /// no step has it.
   void refuse(opencl::Kernel kernel, const std::string& reason, const Error& error);
   bool is_refused(const opencl::Kernel& kernel) const;
   void check_group_sizes();

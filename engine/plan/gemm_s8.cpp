@@ -35,15 +35,18 @@ std::vector<GemmS8::ForRows> by_measured_rows(const std::vector<TunedVariant>& t
 }
 
 /// The name of mma with tiles of a part.
-std::string name_of_undivided() { return fmt::format("mma_{}x{}", kPartRows, kPartColumns); }
+std::string name_of_undivided() {
+  return fmt::format("mma_{}x{}", kSplitTileRows, kSplitTileColumns);
+}
 
 bool may_divide(const Target& target, std::int64_t k) {
-  if (target.is_disabled(kMmaParts) || k < 2 * kLeastTunedPart) return false;
+  if (target.is_disabled(kMmaSplitK) || k < 2 * kMinTunedSplitDepth) return false;
   // Tuned to divide K for all rows, a GEMM runs undivided past those whose sums fit.
-  return std::ranges::all_of(std::array<std::string, 3>{kMmaParts, kMmaFinish, name_of_undivided()},
-                             [&](const std::string& variant) {
-                               return target.options.why_refused("linear_q", variant).empty();
-                             });
+  return std::ranges::all_of(
+      std::array<std::string, 3>{kMmaSplitK, kMmaReduce, name_of_undivided()},
+      [&](const std::string& variant) {
+        return target.options.why_refused("linear_q", variant).empty();
+      });
 }
 
 /// mma with tiles of a part; without a name where it is not among those variants.
@@ -54,31 +57,31 @@ GemmVariant undivided(const std::vector<GemmVariant>& tunable) {
 
 /// Divisions of K as variants to tune: "mma_parts_4".
 void add_divided(std::vector<GemmVariant>& tunable, const GemmVariant& whole, std::int64_t k) {
-  for (const std::int32_t parts : {2, 4, kMostParts}) {
-    if (k / parts < kLeastTunedPart) break;
+  for (const std::int32_t splits : {2, 4, kMaxSplits}) {
+    if (k / splits < kMinTunedSplitDepth) break;
     tunable.push_back(whole);
-    tunable.back().name = fmt::format("{}_{}", kMmaParts, parts);
-    tunable.back().parts = parts;
+    tunable.back().name = fmt::format("{}_{}", kMmaSplitK, splits);
+    tunable.back().splits = splits;
   }
 }
 
 /// Takes the divisions of K from a tuned GEMM: the one for the fewest rows, up to where its sums
 /// fit, is returned; the same tiles remain.
-GemmParts take_parts(GemmS8& gemm, const opencl::DeviceInfo& info) {
-  GemmParts taken;
+SplitK take_split_k(GemmS8& gemm, const opencl::DeviceInfo& info) {
+  SplitK taken;
   const std::int32_t first =
-      gemm.for_rows.empty() ? gemm.variant.parts : gemm.for_rows.front().variant.parts;
+      gemm.for_rows.empty() ? gemm.variant.splits : gemm.for_rows.front().variant.splits;
   bool contiguous = first > 1;
   const auto take = [&](GemmVariant& variant, std::int64_t up_to_rows) {
-    contiguous = contiguous && variant.parts == first;
+    contiguous = contiguous && variant.splits == first;
     if (contiguous)
       taken = {std::min(up_to_rows, rows_of_partial_sums(info, gemm.tunable.n, first)), first};
-    if (variant.parts > 1) variant.name = name_of_undivided();
-    variant.parts = 1;
+    if (variant.splits > 1) variant.name = name_of_undivided();
+    variant.splits = 1;
   };
   for (GemmS8::ForRows& part : gemm.for_rows) take(part.variant, part.up_to_rows);
   take(gemm.variant, std::numeric_limits<std::int64_t>::max());
-  return taken.up_to_rows > 0 ? taken : GemmParts();
+  return taken.up_to_rows > 0 ? taken : SplitK();
 }
 
 /// The tiles of a work-group variant by rows: as predicted for the device, else the largest that
@@ -99,7 +102,7 @@ void add_tiles(GemmS8& gemm, const Target& target) {
     return;
   }
   gemm.tunable.predicted_for = predicted.architecture;
-  gemm.tunable.otherwise = kPredictedTiles;
+  gemm.tunable.default_variant = kPredictedTiles;
   for (const auto& [up_to_rows, tile] : predicted.by_rows)
     gemm.for_rows.push_back({up_to_rows, tiles[tile]});
   gemm.variant = gemm.for_rows.back().variant;
@@ -125,9 +128,9 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   };
   erase_refused();
   GemmS8 gemm;
-  if (may_divide(target, k)) gemm.part_variant = undivided(tunable);
-  const bool divides = !gemm.part_variant.name.empty();
-  if (divides) add_divided(tunable, gemm.part_variant, k);
+  if (may_divide(target, k)) gemm.split_variant = undivided(tunable);
+  const bool divides = !gemm.split_variant.name.empty();
+  if (divides) add_divided(tunable, gemm.split_variant, k);
   add_tuned_options(tunable, target, all);  // last: tuning stops at its time limit
   erase_refused();
   const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
@@ -140,11 +143,11 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
     gemm.variant = *tuned.back().variant;
     gemm.for_rows = by_measured_rows(tuned);
     gemm.tunable.gain = target.tuning.find("linear_q", "int8", n, k)->gain();
-    gemm.parts = take_parts(gemm, target.context.info());
+    gemm.split_k = take_split_k(gemm, target.context.info());
     return gemm;
   }
-  if (divides && gemm.variant.layout() == gemm.part_variant.layout())
-    gemm.parts = parts_of(n, k, target.context.info().compute_units);
+  if (divides && gemm.variant.layout() == gemm.split_variant.layout())
+    gemm.split_k = split_k_of(n, k, target.context.info().compute_units);
   if (gemm.variant.items > 1) {
     add_tiles(gemm, target);
   } else if (auto small_m = small_m_of(target, gemm.variant, n)) {
@@ -217,9 +220,9 @@ std::size_t prepack_items(const opencl::Defines& defines, std::int32_t panel, st
                           std::int64_t first) {
   if (columns == 0) return 0;
   const auto width = defines.find("ITEM_COLUMNS");
-  const std::int64_t parts =
+  const std::int64_t splits =
       width == defines.end() || width->second == 0 ? 1 : panel / width->second;
-  return static_cast<std::size_t>(((first + columns - 1) / panel - first / panel + 1) * parts);
+  return static_cast<std::size_t>(((first + columns - 1) / panel - first / panel + 1) * splits);
 }
 
 }  // namespace bertcl::plan

@@ -9,8 +9,8 @@
 
 #include "kernels/variants.hpp"
 #include "opencl/buffer.hpp"
-#include "plan/gemm_parts.hpp"
 #include "plan/plan.hpp"
+#include "plan/split_k.hpp"
 #include "plan/target.hpp"
 
 namespace bertcl::plan {
@@ -29,8 +29,8 @@ struct GemmChoice {
 
 /// The same of an int8 GEMM, which may also divide K.
 struct GemmS8 : GemmChoice {
-  GemmParts parts = {};                    // of K, for small M
-  kernels::GemmVariant part_variant = {};  // that makes them, by tiles of kPartRows x kPartColumns
+  SplitK split_k = {};  // of K, for small M
+  kernels::GemmVariant split_variant = {};  // its tiles: kSplitTileRows x kSplitTileColumns
 };
 
 /// What the device was tuned to, else the first variant that it supports. Throws bertcl::Error

@@ -17,10 +17,10 @@
 #include "ops/op.hpp"
 #include "ops/symbols.hpp"
 #include "passes/token_values.hpp"
-#include "plan/gemm_parts.hpp"
 #include "plan/ops/ops.hpp"
-#include "plan/padding_ids.hpp"
+#include "plan/compared_pad_ids.hpp"
 #include "plan/persistent_kernel.hpp"
+#include "plan/split_k.hpp"
 #include "support/did_you_mean.hpp"
 
 namespace bertcl::plan {
@@ -134,7 +134,7 @@ void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
     for (std::size_t i = first; i < builder.plan().steps.size(); ++i)
       if (std::string& reason = builder.plan().steps[i].why_not_faster; reason.empty())
         reason = why_not_fused(node);
-  } catch (const VariantRefused&) {
+  } catch (const VariantUnsupported&) {
     throw;
   } catch (const Error& e) {
     const std::string message = e.what();
@@ -188,7 +188,7 @@ bool leaves_units_idle(const auto& launch, const ir::Bindings& sizes,
 bool runs(const Step& step, const ir::Bindings& sizes) {
   if (step.above_rows < 0 && step.up_to_rows == std::numeric_limits<std::int64_t>::max())
     return true;
-  const std::int64_t rows = step.unit.evaluate(sizes);
+  const std::int64_t rows = step.work_units.evaluate(sizes);
   return rows > step.above_rows && rows <= step.up_to_rows;
 }
 
@@ -196,7 +196,7 @@ const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
                                    const opencl::DeviceInfo& device) {
   const auto end = step.alternatives.end();
   const auto fits = [&](auto other) {
-    if (other->up_to_rows > 0) return step.unit.evaluate(sizes) <= other->up_to_rows;
+    if (other->up_to_rows > 0) return step.work_units.evaluate(sizes) <= other->up_to_rows;
     const auto larger = std::next(other);
     return larger == end ? leaves_units_idle(step, sizes, device)
                          : leaves_units_idle(*larger, sizes, device);
@@ -226,7 +226,7 @@ const Lowering* find_lowering(std::string_view op) {
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names = kernels::variant_names();
-  for (const char* name : {"persistent", kMmaParts, kMmaNorm})
+  for (const char* name : {"persistent", kMmaSplitK, kMmaNorm})
     names.insert(std::ranges::upper_bound(names, name), name);
   return names;
 }
@@ -294,7 +294,7 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
     plan.constant_addresses = opencl::addresses_of(*plan.context, constants);
   }
   note_float_matmuls(graph, plan);
-  plan.padding_ids = padding_ids(graph);
+  plan.compared_pad_ids = compared_pad_ids(graph);
   return plan;
 }
 
@@ -310,7 +310,7 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
       if (options.try_launches && context && context->info().type != "cpu")
         options.try_launches(plan);
       return plan;
-    } catch (const VariantRefused& refused) {
+    } catch (const VariantUnsupported& refused) {
       if (!attempt.refused.emplace(refused.variant, refused.reason).second) throw;
     }
   }

@@ -14,14 +14,14 @@ MatMulKernel matmul_kernel(Builder& b, const ir::Node& node, const std::string& 
                            const MatMulShape& shape) {
   using kernels::kMatMulItems, kernels::kMatMulPanel, kernels::kMatMulSide;
   const auto choice = choose(b, node, kernels::matmul_variants());
-  MatMulKernel kernel{
-      .variant = choice.variant->name.c_str(),
-      .program = fmt::format("matmul_{}_{}", type, choice.variant->name),
-      .global = {Size{shape.n, kMatMulPanel}, Size{shape.m, kMatMulBlockRows}, Size{shape.batches}},
-      .why_not_faster = choice.why_not_faster};
-  if (!choice.variant->groups) return kernel;
-  kernel.global = {Size{shape.n, kMatMulSide, kMatMulItems}, Size{shape.m, kMatMulSide},
-                   Size{shape.batches}};
+  MatMulKernel kernel{.variant = choice.variant->name.c_str(),
+                      .program = fmt::format("matmul_{}_{}", type, choice.variant->name),
+                      .global = {SizeExpr{shape.n, kMatMulPanel},
+                                 SizeExpr{shape.m, kMatMulBlockRows}, SizeExpr{shape.batches}},
+                      .why_not_faster = choice.why_not_faster};
+  if (!choice.variant->uses_work_groups) return kernel;
+  kernel.global = {SizeExpr{shape.n, kMatMulSide, kMatMulItems}, SizeExpr{shape.m, kMatMulSide},
+                   SizeExpr{shape.batches}};
   kernel.local[0] = kMatMulItems;
   return kernel;
 }

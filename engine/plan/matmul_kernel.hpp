@@ -13,7 +13,7 @@ namespace bertcl::plan {
 struct MatMulKernel {
   const char* variant = "";
   std::string program;
-  std::array<Size, 3> global;
+  std::array<SizeExpr, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
   std::string why_not_faster;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement of values with known lifetimes in one arena.
 #include "plan/memory.hpp"
+#include "support/ceil_div.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -21,20 +22,19 @@ bool meet(const Lifetime& a, const Lifetime& b) { return a.last >= b.first && a.
 
 }  // namespace
 
-Placement place(const std::vector<Lifetime>& lifetimes, std::int64_t alignment) {
-  Placement result;
+ArenaLayout plan_arena(const std::vector<Lifetime>& lifetimes, std::int64_t alignment) {
+  ArenaLayout result;
   result.offsets.assign(lifetimes.size(), 0);
   std::vector<std::size_t> placed;  // by offset
   for (const std::size_t i : largest_first(lifetimes)) {
     const Lifetime& now = lifetimes[i];
-    const std::int64_t bytes = (now.bytes + alignment - 1) / alignment * alignment;
+    const std::int64_t bytes = round_up(now.bytes, alignment);
     std::int64_t offset = 0;
     for (const std::size_t j : placed) {
       const Lifetime& other = lifetimes[j];
       if (!meet(other, now)) continue;
       if (result.offsets[j] - offset >= bytes) break;
-      const std::int64_t end =
-          (result.offsets[j] + other.bytes + alignment - 1) / alignment * alignment;
+      const std::int64_t end = round_up(result.offsets[j] + other.bytes, alignment);
       offset = std::max(offset, end);
     }
     result.offsets[i] = offset;

@@ -14,7 +14,7 @@ struct Lifetime {
   int last = 0;
 };
 
-struct Placement {
+struct ArenaLayout {
   std::vector<std::int64_t> offsets;  // one for each lifetime, multiples of the alignment
   std::int64_t arena_bytes = 0;
 };
@@ -27,7 +27,7 @@ struct SharedBuffers {
 
 /// Greedy by size (the "offsets" form of TFLite GPU's memory planner): the largest value first,
 /// each at the lowest gap that fits between the values that live at the same time.
-Placement place(const std::vector<Lifetime>& lifetimes, std::int64_t alignment);
+ArenaLayout plan_arena(const std::vector<Lifetime>& lifetimes, std::int64_t alignment);
 
 /// The same for devices on which no two views of a buffer may overlap: the largest value first,
 /// each in the first buffer that is free during its lifetime.

@@ -21,19 +21,20 @@
 #include "opencl/context.hpp"
 #include "opencl/kernel.hpp"
 #include "plan/port.hpp"
+#include "support/ceil_div.hpp"
 
 namespace bertcl::plan {
 
 /// ceil(dim / divide) * times: a size that is known at run time, over the symbols of the model's
 /// inputs and those of packing (ops/symbols.hpp).
-struct Size {
+struct SizeExpr {
   ir::Dim dim{1};
   ir::Dim divide{1};
   std::int64_t times = 1;  // work-items of a group, where it counts groups
 
   std::int64_t evaluate(const ir::Bindings& bindings) const {
     const std::int64_t by = divide.evaluate(bindings);
-    return (dim.evaluate(bindings) + by - 1) / by * times;
+    return ceil_div(dim.evaluate(bindings), by) * times;
   }
 };
 
@@ -57,10 +58,10 @@ struct Constant {
 };
 /// Extents and strides for a strided kernel, as int32 in device memory.
 struct Table {
-  std::vector<Size> values;
+  std::vector<SizeExpr> values;
 };
 using Argument =
-    std::variant<std::nullptr_t, Reads, Writes, Constant, Table, Size, std::int32_t, float>;
+    std::variant<std::nullptr_t, Reads, Writes, Constant, Table, SizeExpr, std::int32_t, float>;
 
 /// Enqueues the work of a library instead of a kernel. `buffers` are those of the step's arguments
 /// in their order.
@@ -73,7 +74,7 @@ struct Alternative {
   std::int64_t up_to_rows = 0;
   std::string variant;
   opencl::Kernel kernel;
-  std::array<Size, 3> global;
+  std::array<SizeExpr, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
   int persistent_index = -1;  // as that of a step
 };
@@ -89,8 +90,8 @@ struct TunableVariant {
 struct TunableGemm {
   std::int64_t n = 0, k = 0;
   std::vector<TunableVariant> variants;
-  std::string otherwise;  // the variant without tuning, or kPredictedTiles
-  double gain = 0;        // measured speedup over `otherwise`; 0 where that is taken
+  std::string default_variant;  // the variant without tuning, or kPredictedTiles
+  double gain = 0;              // measured speedup over `default_variant`; 0 where that is taken
   /// The architecture for which tiles by rows were predicted, not measured; "": they were not.
   std::string predicted_for = "";
 };
@@ -108,14 +109,14 @@ struct Step {
       -1;            // of the kernel in Plan::persistent_kernel; -1: only in a launch of its own
   LibraryCall call;  // set: the step has no kernel
   std::vector<Argument> arguments;
-  std::array<Size, 3> global;
+  std::array<SizeExpr, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
   std::vector<Alternative> alternatives;  // the first that fits a run is taken, else the kernel
-  /// Runs only where above_rows < unit <= up_to_rows; else other steps do its work.
+  /// Runs only if above_rows < work_units <= up_to_rows; else other steps do its work.
   std::int64_t above_rows = -1, up_to_rows = std::numeric_limits<std::int64_t>::max();
   std::optional<TunableGemm> tunable;
-  double operations_per_unit = 0;  // arithmetic operations = this * unit
-  ir::Dim unit{0};
+  double operations_per_unit = 0;  // arithmetic operations = this * work_units
+  ir::Dim work_units{0};
 };
 
 /// The source of a slot's bytes before the first step.
@@ -135,7 +136,7 @@ struct Output {
 };
 
 /// A value observed by calibration: read after step `after`.
-struct Tap {
+struct TapPoint {
   std::string name;
   int slot = 0;
   int after = 0;
@@ -154,7 +155,7 @@ struct Plan {
       why_no_persistent_kernel;  // where the device runs kernels in this process, but has none
   std::vector<Input> inputs;
   std::vector<Output> outputs;
-  std::vector<Tap> taps;
+  std::vector<TapPoint> taps;
   std::vector<std::pair<ir::Dim, ir::Dim>>
       equal_sizes;  // what the operators need and no shape says
   /// They also need the first size of each pair to be at most the second.
@@ -163,10 +164,10 @@ struct Plan {
   ir::Shape packed_rows;
   std::string mask_input;       // model input that masks keys; empty if the model has none
   bool mask_is_length = false;  // as many first keys count as the mask has ones
-  std::string keeps_padding;    // operator that needs rows of padding to be computed; else empty
+  std::string padding_reader;   // operator that needs rows of padding to be computed; else empty
   std::int64_t attention_heads = 0;
-  std::vector<std::int64_t> padding_ids;   // by which the model finds padding itself
-  std::optional<std::int64_t> padding_id;  // of rows of padding that a session adds; null: 0
+  std::vector<std::int64_t> compared_pad_ids;  // by which the model finds padding itself
+  std::optional<std::int64_t> pad_token_id;    // of rows of padding that a session adds; null: 0
   bool tables_in_place = false;    // large constants are read from the memory of their tensors
   std::int64_t word_rows = 0;      // least of the tables that token ids choose from; 0: not known
   std::int64_t max_positions = 0;  // longest sequence that the position table allows; 0: no limit

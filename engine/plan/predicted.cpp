@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of the model on paper, and its times (docs/gpu.md, "On paper").
 #include "plan/predicted.hpp"
+#include "support/ceil_div.hpp"
 
 #include <algorithm>
 #include <array>
@@ -57,8 +58,6 @@ const std::vector<Architecture>& architectures() {
 constexpr std::int64_t kLatency = 600;  // cycles until the first strip is there, and the epilogue
 constexpr std::array<std::int64_t, 16> kRows{16,  32,   64,   96,   128,  192,  256,  384,
                                              512, 1024, 1536, 2048, 3072, 4096, 8192, 12288};
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Waves of tiles over the compute units. Launch and memory are the same for every tile.
 std::int64_t cycles_of(const Tile& tile, std::int64_t units, std::int64_t m, std::int64_t n,

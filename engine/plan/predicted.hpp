@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of int8 GEMMs for GPUs that nobody has tuned: a model on paper, not a measurement.
+// Tiles of int8 GEMMs for untuned GPUs, from a cost model, not from measurements.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -54,7 +54,7 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) 
   double reads = 0;
   for (const int slot : read) reads += slot_bytes(slot);
   // GEMMs read all of their weights; look-ups only as much of each table as they write.
-  return {step.operations_per_unit * evaluate(step.unit, sizes),
+  return {step.operations_per_unit * evaluate(step.work_units, sizes),
           step.operations_per_unit == 0 ? tables : constants, reads + writes};
 }
 

@@ -10,16 +10,15 @@
 namespace bertcl::plan {
 namespace {
 
-constexpr std::int64_t most_columns = 8192;  // kept by a group: eight vectors of each of 256 items
+constexpr std::int64_t max_columns = 8192;  // kept by a group: eight vectors of each of 256 items
 
 /// Why no work-group keeps such rows; "" if one does.
 std::string why_not_kept(const RowColumns& columns) {
   if (!columns.kept) return "";
   if (!columns.count.is_constant()) return "its row size is known at run time only";
   const std::int64_t count = columns.count.constant();
-  if (count <= most_columns) return "";
-  return fmt::format("its rows have {} columns, a work-group holds at most {}", count,
-                     most_columns);
+  if (count <= max_columns) return "";
+  return fmt::format("its rows have {} columns, a work-group holds at most {}", count, max_columns);
 }
 
 /// Work-items for a row: as few as hold it in four vectors of four columns each, since what crosses
@@ -29,7 +28,7 @@ int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2
 auto choose_variant(Builder& b, const ir::Node& node, const RowColumns& columns) {
   return choose(b, node, kernels::row_variants(), [&](const kernels::RowVariant& variant) {
     const kernels::Refusal of_device = why_not(b, variant.needs);
-    if (!of_device.reason.empty() || !variant.groups) return of_device;
+    if (!of_device.reason.empty() || !variant.uses_work_groups) return of_device;
     return kernels::Refusal{why_not_kept(columns)};
   });
 }
@@ -47,7 +46,7 @@ RowGroup group_of(const kernels::RowVariant& variant, const RowColumns& columns)
 
 std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, const RowColumns& columns) {
   const kernels::RowVariant& variant = *choose_variant(b, node, columns).variant;
-  if (!variant.groups) return std::nullopt;
+  if (!variant.uses_work_groups) return std::nullopt;
   return group_of(variant, columns);
 }
 
@@ -56,11 +55,11 @@ Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, cons
                         const RowColumns& columns) {
   const auto choice = choose_variant(b, node, columns);
   const kernels::RowVariant& variant = *choice.variant;
-  if (!variant.groups) {
+  if (!variant.uses_work_groups) {
     const std::int32_t rows_per_item =
         columns.rows_per_item > 0 ? columns.rows_per_item : b.rows_per_item();
     Step& step = b.launch(node, type, variant.name, b.kernel(program, kernel), std::move(arguments),
-                          {Size{rows, rows_per_item}, Size{}, Size{}});
+                          {SizeExpr{rows, rows_per_item}, SizeExpr{}, SizeExpr{}});
     step.why_not_faster = choice.why_not_faster;
     return step;
   }
@@ -68,7 +67,7 @@ Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, cons
   // Along the first axis: NVIDIA takes no more than 65,535 groups along the others.
   Step& step =
       b.launch(node, type, variant.name, b.kernel(std::string(program) + "_group", kernel, defines),
-               std::move(arguments), {Size{rows * ir::Dim(items)}, Size{}, Size{}});
+               std::move(arguments), {SizeExpr{rows * ir::Dim(items)}, SizeExpr{}, SizeExpr{}});
   step.local[0] = static_cast<std::size_t>(items);
   step.why_not_faster = choice.why_not_faster;
   return step;

@@ -6,8 +6,8 @@
 
 namespace bertcl::plan {
 
-std::size_t axis_of(const ir::Node& node, std::int64_t otherwise, std::size_t rank) {
-  const std::int64_t axis = node.int_attribute("axis", otherwise);
+std::size_t axis_of(const ir::Node& node, std::int64_t default_value, std::size_t rank) {
+  const std::int64_t axis = node.int_attribute("axis", default_value);
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
 }
 
@@ -65,9 +65,9 @@ View coalesced(View view) {
 
 Table table_of(const View& view) {
   Table table;
-  for (const ir::Dim& d : view.extents) table.values.push_back(Size{d});
+  for (const ir::Dim& d : view.extents) table.values.push_back(SizeExpr{d});
   for (const Strides& s : view.strides)
-    for (const ir::Dim& d : s) table.values.push_back(Size{d});
+    for (const ir::Dim& d : s) table.values.push_back(SizeExpr{d});
   return table;
 }
 

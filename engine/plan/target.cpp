@@ -20,7 +20,7 @@ void Target::build(const opencl::Kernel& kernel) const {
   context.queue().finish();
   try {
     kernel.build();
-  } catch (const opencl::BuildRefused& refused) {
+  } catch (const opencl::ProgramBuildError& refused) {
     throw Error(refused.what(), ErrorCode::device);
   }
 }
@@ -28,7 +28,7 @@ void Target::build(const opencl::Kernel& kernel) const {
 std::string Target::why_not_in_groups(const opencl::Kernel& kernel,
                                       const std::array<std::size_t, 3>& local) const {
   const std::size_t items = local[0] * local[1] * local[2];
-  const std::size_t most = items > 1 ? context.queue().most_items(kernel) : items;
+  const std::size_t most = items > 1 ? context.queue().max_items(kernel) : items;
   return items <= most
              ? ""
              : fmt::format("the device runs its kernel in work-groups of up to {}, it needs {}",

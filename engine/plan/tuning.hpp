@@ -32,7 +32,7 @@ struct TunedGemm {
 };
 
 struct Tuning {
-  std::string device, driver, date;  // for the reader; the name of the file tells devices apart
+  std::string device, driver, date;  // informational; the file name identifies the device
   std::vector<TunedGemm> gemms;
 
   /// Null if nothing is stored for that GEMM.

@@ -21,16 +21,16 @@ std::string supported_type(const ir::Node& node, ir::DType type,
                           name, fmt::join(names, ", ")));
 }
 
-float scalar_or(const ir::Value* value, float otherwise) {
-  return value ? static_cast<float>(value->constant->to_doubles().front()) : otherwise;
+float scalar_or(const ir::Value* value, float default_value) {
+  return value ? static_cast<float>(value->constant->to_doubles().front()) : default_value;
 }
 
 std::int32_t zero_point_or_0(const ir::Value* value) {
   return value ? static_cast<std::int32_t>(value->constant->to_ints().front()) : 0;
 }
 
-std::vector<float> per_column(const ir::Value* value, std::int64_t columns, float otherwise) {
-  std::vector<float> result(columns, scalar_or(value, otherwise));
+std::vector<float> per_column(const ir::Value* value, std::int64_t columns, float default_value) {
+  std::vector<float> result(columns, scalar_or(value, default_value));
   if (!value || value->constant->size() == 1) return result;
   const auto values = value->constant->to_doubles();
   std::transform(values.begin(), values.end(), result.begin(),

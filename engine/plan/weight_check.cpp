@@ -13,6 +13,7 @@
 #include "kernels/contracts/observe.hpp"
 #include "kernels/shared_numbers.hpp"
 #include "opencl/queue.hpp"
+#include "support/ceil_div.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::plan {
@@ -67,7 +68,7 @@ void WeightCheck::begin(opencl::Context& context, std::size_t tensors) {
 
 void WeightCheck::queue(const opencl::Buffer& data, const ir::Tensor& tensor, bool is_weight,
                         const std::string& reader) {
-  if (!is_looked_at(tensor) || tensor.size() <= kSmall || tensor.size() > kernels::kMostElements)
+  if (!is_looked_at(tensor) || tensor.size() <= kSmall || tensor.size() > kernels::kMaxElements)
     return;
   const auto name = names_.find({tensor.bytes().data(), tensor.bytes().size()});
   kernels::set(kernel_, kernels::FindNonfinite<opencl::KernelArgument>{
@@ -80,7 +81,7 @@ void WeightCheck::queue(const opencl::Buffer& data, const ir::Tensor& tensor, bo
                             .chunk = kChunk});
   queued_.push_back({name == names_.end() ? "a constant of " + reader : of(name->second),
                      tensor.shape(), is_weight});
-  const auto items = static_cast<std::size_t>((tensor.size() + kChunk - 1) / kChunk);
+  const auto items = static_cast<std::size_t>(ceil_div(tensor.size(), kChunk));
   context_->queue().launch_items(kernel_, {items, 1, 1}, "check");
 }
 

@@ -12,7 +12,7 @@
 namespace bertcl::runtime {
 namespace {
 
-void check_bytes(const DeviceRange& range, std::size_t needed, const std::string& what) {
+void check_bytes(const BufferRegion& range, std::size_t needed, const std::string& what) {
   if (range.bytes < needed)
     throw Error(fmt::format("{}: {} bytes are needed, {} were given", what, needed, range.bytes));
 }
@@ -35,7 +35,7 @@ std::size_t Request::bytes_on_device(const plan::Output& out, std::size_t index)
 }
 
 void Request::copy_output(const plan::Output& out, std::size_t index,
-                          std::span<const std::int32_t> seq_offsets, DeviceRange& to) {
+                          std::span<const std::int32_t> seq_offsets, BufferRegion& to) {
   const int slot = packed_slot(out);
   const std::size_t bytes = bytes_on_device(out, index);
   if (slot != out.slot || !has_padding(plan_, index))
@@ -52,7 +52,7 @@ void Request::copy_output(const plan::Output& out, std::size_t index,
 }
 
 void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
-                    std::span<_cl_event* const> wait_for, const Tap& tap) {
+                    std::span<_cl_event* const> wait_for, const TapFunction& tap) {
   if (!drop_padding_ || !takes_packed(plan_))
     throw Error("the model takes padded tensors; run it with sequences or tensors of the host",
                 ErrorCode::unsupported);
@@ -60,7 +60,8 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
   check_sequence_offsets(sequences.offsets, tokens);
   const std::size_t bytes = static_cast<std::size_t>(tokens) * sizeof(std::int32_t);
   check_bytes(sequences.ids, bytes, "ids");
-  if (sequences.types.buffer) check_bytes(sequences.types, bytes, "types");
+  if (sequences.token_type_ids.buffer)
+    check_bytes(sequences.token_type_ids, bytes, "token_type_ids");
   OutputNames names;
   for (const auto& [name, range] : outputs) names.push_back(name);
   begin(names);
@@ -71,24 +72,24 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
       if (const auto to = outputs.find(plan_.outputs[i].name); to != outputs.end())
         action(plan_.outputs[i], i, to->second);
   };
-  for_each_output([&](const plan::Output& out, std::size_t i, const DeviceRange& to) {
+  for_each_output([&](const plan::Output& out, std::size_t i, const BufferRegion& to) {
     if (out.slot < 0) throw Error(fmt::format("output '{}' is a constant of the model", out.name));
     check_bytes(to, bytes_on_device(out, i), fmt::format("output '{}'", out.name));
   });
 
   opencl::Queue& queue = plan_.context->queue();
-  const auto held = queue.hold();
+  const auto held = queue.lock();
   queue.wait_for(wait_for);
   upload(Sequences{}, shape.packing);
   for (const plan::Input& in : plan_.inputs) {
     opencl::Buffer& to = executor_.buffer(in.slot);
     if (in.kind == plan::InputKind::packed_ids)
       to.copy_from(sequences.ids.buffer, bytes, sequences.ids.offset);
-    if (in.kind == plan::InputKind::packed_types && sequences.types.buffer)
-      to.copy_from(sequences.types.buffer, bytes, sequences.types.offset);
+    if (in.kind == plan::InputKind::packed_types && sequences.token_type_ids.buffer)
+      to.copy_from(sequences.token_type_ids.buffer, bytes, sequences.token_type_ids.offset);
   }
   executor_.enqueue(tap);
-  for_each_output([&](const plan::Output& out, std::size_t i, DeviceRange& to) {
+  for_each_output([&](const plan::Output& out, std::size_t i, BufferRegion& to) {
     copy_output(out, i, shape.packing.seq_offsets, to);
   });
   to_device_ = true;

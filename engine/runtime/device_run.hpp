@@ -13,18 +13,18 @@
 namespace bertcl::runtime {
 
 /// Bytes of a buffer of the session's context.
-struct DeviceRange {
+struct BufferRegion {
   opencl::Buffer buffer;
   std::size_t offset = 0, bytes = 0;
 };
 
 /// As Sequences, with ids and segments as int32 on the device; no buffer: all segments are 0.
 struct DeviceSequences {
-  DeviceRange ids, types;
+  BufferRegion ids, token_type_ids;
   std::span<const std::int64_t> offsets;
 };
 
 /// By name of the output.
-using DeviceOutputs = std::map<std::string, DeviceRange, std::less<>>;
+using DeviceOutputs = std::map<std::string, BufferRegion, std::less<>>;
 
 }  // namespace bertcl::runtime

@@ -15,6 +15,7 @@
 #include "opencl/exit_guard.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
+#include "support/ceil_div.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::runtime {
@@ -22,9 +23,8 @@ namespace bertcl::runtime {
 Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory, Arenas& arenas)
     : plan_(plan),
       record_(record),
-      most_bytes_(max_memory > 0
-                      ? max_memory
-                      : static_cast<std::int64_t>(plan.context->info().global_mem_bytes)),
+      max_bytes_(max_memory > 0 ? max_memory
+                                : static_cast<std::int64_t>(plan.context->info().global_mem_bytes)),
       arenas_(arenas),
       // Steps of the persistent kernel find their values by address, in the arena.
       has_views_(plan.context->capabilities().overlapping_views || plan.persistent_kernel) {
@@ -69,7 +69,7 @@ void Executor::find_lifetimes() {
       if (const auto* r = std::get_if<plan::Reads>(&a)) touch(r->slot, s);
       if (const auto* w = std::get_if<plan::Writes>(&a)) touch(w->slot, s);
     }
-  for (const plan::Tap& tap : plan_.taps) touch(tap.slot, tap.after);
+  for (const plan::TapPoint& tap : plan_.taps) touch(tap.slot, tap.after);
   for (const plan::Output& out : plan_.outputs) {
     if (out.slot >= 0) touch(out.slot, steps);
     if (out.packed_slot >= 0) touch(out.packed_slot, steps);
@@ -91,7 +91,7 @@ void Executor::bind(const ir::Bindings& sizes) {
   if (persistent_kernel_) persistent_kernel_->unbind();
   recorded_.reset();
   sizes_ = sizes;
-  const Places places = places_of(sizes_);
+  const ValueLayout places = layout_of(sizes_);
   try {
     place_slots(places);
   } catch (const Error& error) {
@@ -116,38 +116,38 @@ std::int64_t Executor::constant_bytes() const {
   return bytes;
 }
 
-Error Executor::exceeds_limit(const Places& places, std::int64_t others) const {
+Error Executor::exceeds_limit(const ValueLayout& places, std::int64_t others) const {
   const plan::Slot& slot = plan_.slots[places.largest];
   return Error(
       fmt::format("{} bytes of weights and {} of values exceed the limit of {}; the largest "
                   "value is '{}' {} with {} bytes; use a smaller batch or raise {}, up to what "
                   "the device has",
-                  constant_bytes(), places.arena_bytes + others, most_bytes_, slot.name,
+                  constant_bytes(), places.arena_bytes + others, max_bytes_, slot.name,
                   ir::str(slot.type), places.largest_bytes, option_name("max-memory")),
       ErrorCode::out_of_memory);
 }
 
-Executor::Places Executor::places_of(const ir::Bindings& sizes) const {
+Executor::ValueLayout Executor::layout_of(const ir::Bindings& sizes) const {
   std::vector<plan::Lifetime> values(plan_.slots.size());
   for (std::size_t i = 0; i < plan_.slots.size(); ++i)
     if (plan_.slots[i].root == static_cast<int>(i) && lifetimes_[i].second >= lifetimes_[i].first)
       values[i] = {bytes_of(i, sizes), lifetimes_[i].first, lifetimes_[i].second};
-  Places places;
+  ValueLayout places;
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i].bytes > places.largest_bytes) {
       places.largest = i;
       places.largest_bytes = places.arena_bytes = values[i].bytes;
     }
-  const std::int64_t most = most_bytes_ - constant_bytes();
+  const std::int64_t most = max_bytes_ - constant_bytes();
   // One by one, so that their sum has 64 bits.
   if (places.largest_bytes > most) throw exceeds_limit(places, 0);
   std::vector<plan::Lifetime> computed = values;
   for (const plan::Input& in : plan_.inputs) computed[in.slot].bytes = 0;
   const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);
-  const auto aligned = [&](std::int64_t n) { return (n + alignment - 1) / alignment * alignment; };
-  plan::Placement placement = plan::place(computed, alignment);
-  places.offsets = std::move(placement.offsets);
-  places.arena_bytes = places.inputs_begin = aligned(placement.arena_bytes);
+  const auto aligned = [&](std::int64_t n) { return round_up(n, alignment); };
+  plan::ArenaLayout arena = plan::plan_arena(computed, alignment);
+  places.offsets = std::move(arena.offsets);
+  places.arena_bytes = places.inputs_begin = aligned(arena.arena_bytes);
   for (const plan::Input& in : plan_.inputs) {
     const auto slot = static_cast<std::size_t>(in.slot);
     places.offsets[slot] = places.arena_bytes;
@@ -155,8 +155,8 @@ Executor::Places Executor::places_of(const ir::Bindings& sizes) const {
   }
   places.inputs_end = places.arena_bytes;
   // Where the arena is too large for one buffer, its values may fit in several.
-  const auto most_alloc = static_cast<std::int64_t>(plan_.context->info().max_alloc_bytes);
-  places.in_arena = has_views_ && places.arena_bytes <= most_alloc;
+  const auto max_alloc = static_cast<std::int64_t>(plan_.context->info().max_alloc_bytes);
+  places.in_arena = has_views_ && places.arena_bytes <= max_alloc;
   if (!places.in_arena) {
     places.shared = plan::share_buffers(values);
     places.arena_bytes = 0;
@@ -169,7 +169,7 @@ Executor::Places Executor::places_of(const ir::Bindings& sizes) const {
 /// Counts so many bytes for this executor, at least what it holds; false where those of all would
 /// exceed the limit.
 bool Executor::reserve(std::int64_t bytes) {
-  const std::int64_t more = bytes - held_, most = most_bytes_ - constant_bytes();
+  const std::int64_t more = bytes - held_, most = max_bytes_ - constant_bytes();
   std::int64_t all = arenas_.bytes;
   do {
     if (more > 0 && more > most - all) return false;
@@ -185,7 +185,7 @@ void Executor::count_held() {
   held_ = static_cast<std::int64_t>(bytes);
 }
 
-void Executor::place_slots(Places places) {
+void Executor::place_slots(ValueLayout places) {
   memory_.slot_offsets = std::move(places.offsets);
   memory_.arena_bytes = places.arena_bytes;
   inputs_begin_ = places.inputs_begin;
@@ -282,9 +282,10 @@ void Executor::fill_tables() {
   for (const plan::Step& step : plan_.steps)
     for (const plan::Argument& a : step.arguments)
       if (const auto* table = std::get_if<plan::Table>(&a)) {
-        host.resize((host.size() * 4 + align - 1) / align * align / 4);
+        host.resize(round_up(host.size() * 4, align) / 4);
         ranges.emplace_back(host.size() * 4, std::max<std::size_t>(1, table->values.size()) * 4);
-        for (const plan::Size& s : table->values) host.push_back(as_int(s.evaluate(sizes_), step));
+        for (const plan::SizeExpr& s : table->values)
+          host.push_back(as_int(s.evaluate(sizes_), step));
         if (table->values.empty()) host.push_back(0);
       }
   memory_.table_offsets.clear();

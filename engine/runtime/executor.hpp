@@ -50,11 +50,11 @@ class Executor {
   ir::Sizes shape(int slot) const;
   /// Launches every kernel that a run of any size may take, for the sizes that are bound. Takes
   /// alternatives that the driver refuses to launch from the plan; this executor runs nothing
-  /// afterwards. Throws plan::VariantRefused where it refuses a step's own kernel.
+  /// afterwards. Throws plan::VariantUnsupported where it refuses a step's own kernel.
   void try_launches();
   /// Enqueues all steps; nothing waits.
-  void enqueue(const Tap& tap);
-  /// After the steps, and copies of their results: the end of the run, which begins.
+  void enqueue(const TapFunction& tap);
+  /// Marks the end of the run, after its steps and output copies.
   void end_run();
   const opencl::EventHandle& end() const { return end_; }
   /// Waits for that end, not for what was queued after it. Throws Error where the driver fails to.
@@ -64,7 +64,7 @@ class Executor {
   std::int64_t arena_bytes() const { return memory_.arena_bytes; }
   /// The same for other sizes; nothing is allocated. Throws Error like bind() if it exceeds the
   /// limit.
-  std::int64_t arena_bytes(const ir::Bindings& sizes) const { return places_of(sizes).arena_bytes; }
+  std::int64_t arena_bytes(const ir::Bindings& sizes) const { return layout_of(sizes).arena_bytes; }
   /// True where nothing is queued that uses what this holds.
   bool is_settled() const { return settled_; }
 
@@ -79,7 +79,7 @@ class Executor {
   std::int64_t bytes_of(std::size_t slot, const ir::Bindings& sizes) const;
   /// Offsets of the slots in the arena: first those that steps make, then, side by side, the
   /// inputs.
-  struct Places {
+  struct ValueLayout {
     std::vector<std::int64_t> offsets;
     std::int64_t inputs_begin = 0, inputs_end = 0, arena_bytes = 0;
     bool in_arena = true;
@@ -87,9 +87,9 @@ class Executor {
     std::size_t largest = 0;          // a slot
     std::int64_t largest_bytes = 0;
   };
-  Places places_of(const ir::Bindings& sizes) const;
-  Error exceeds_limit(const Places& places, std::int64_t others) const;
-  void place_slots(Places places);
+  ValueLayout layout_of(const ir::Bindings& sizes) const;
+  Error exceeds_limit(const ValueLayout& places, std::int64_t others) const;
+  void place_slots(ValueLayout places);
   void allocate_values(std::span<opencl::Buffer> buffers, const std::vector<std::int64_t>& bytes);
   bool reserve(std::int64_t bytes);
   void count_held();
@@ -111,7 +111,7 @@ class Executor {
   std::vector<std::pair<int, int>> lifetimes_;  // first and last step of each root slot
   ir::Bindings sizes_;
   const bool record_;
-  const std::int64_t most_bytes_;  // of constants and arenas
+  const std::int64_t max_bytes_;  // of constants and arenas
   Arenas& arenas_;
   std::int64_t held_ = 0;                            // bytes that arenas_ counts for this one
   std::unique_ptr<opencl::CommandBuffer> recorded_;  // of the sizes that are bound

@@ -32,7 +32,7 @@ void Executor::choose_launches() {
     for (const plan::Argument& a : step.arguments) tables += std::holds_alternative<plan::Table>(a);
     if (step.call) continue;
     const auto take = [&](const opencl::Kernel& kernel, int persistent_index,
-                          const std::array<plan::Size, 3>& global,
+                          const std::array<plan::SizeExpr, 3>& global,
                           const std::array<std::size_t, 3>& local) {
       launch.kernel = &own(kernel);
       launch.persistent_index = persistent_index;
@@ -71,7 +71,7 @@ void Executor::bind_arguments(std::size_t s, const opencl::Kernel& built) {
       kernel.set(i, buffer(w->slot));
     else if (std::holds_alternative<plan::Table>(a))
       kernel.set(i, table_views_[table++]);
-    else if (const auto* size = std::get_if<plan::Size>(&a))
+    else if (const auto* size = std::get_if<plan::SizeExpr>(&a))
       kernel.set(i, as_int(size->evaluate(sizes_), step));
     else if (has_constants)
       continue;
@@ -129,16 +129,16 @@ void Executor::enqueue_segments() {
   }
 }
 
-void Executor::enqueue(const Tap& tap) {
+void Executor::enqueue(const TapFunction& tap) {
   // Other sessions of the context queue their runs before or after this one.
-  const auto held = plan_.context->queue().hold();
+  const auto held = plan_.context->queue().lock();
   settled_ = false;
   const bool by_step = tap || plan_.context->queue().profiling();
   if (record_ && !by_step) return enqueue_recorded();
   if (merges_steps() && !by_step) return enqueue_segments();
   const auto run_taps = [&](int after) {
     if (!tap) return;
-    for (const plan::Tap& t : plan_.taps)
+    for (const plan::TapPoint& t : plan_.taps)
       if (t.after == after)
         tap(t.name, buffer(t.slot), plan_.slots[t.slot].type.dtype, shape(t.slot));
   };
@@ -151,7 +151,7 @@ void Executor::enqueue(const Tap& tap) {
 
 void Executor::try_launches() {
   using Tried = std::tuple<std::string, std::string, opencl::Defines, std::array<std::size_t, 3>>;
-  const auto held = plan_.context->queue().hold();
+  const auto held = plan_.context->queue().lock();
   std::set<Tried> accepted;
   std::map<Tried, std::string> refused;  // with the reasons
   const auto launched_as = [](const auto& launch) {
@@ -179,26 +179,26 @@ void Executor::try_launches() {
     }
     return true;
   };
-  const auto reason_of = [](const opencl::LaunchRefused& error) {
+  const auto reason_of = [](const opencl::LaunchError& error) {
     return fmt::format("the driver refuses its launch: {}", error.what());
   };
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
     const plan::Step& step = plan_.steps[s];
     // Its own kernel goes last and always: the next steps read what it writes.
-    if (step.call || step.unit.evaluate(sizes_) > step.up_to_rows) continue;
+    if (step.call || step.work_units.evaluate(sizes_) > step.up_to_rows) continue;
     for (const plan::Alternative& other : step.alternatives) {
       const Tried key = launched_as(other);
       if (accepted.contains(key) || refused.contains(key)) continue;
       try {
         if (launch(s, other)) accepted.insert(key);
-      } catch (const opencl::LaunchRefused& error) {
+      } catch (const opencl::LaunchError& error) {
         refused.emplace(key, reason_of(error));
       }
     }
     try {
       launch(s, step);
-    } catch (const opencl::LaunchRefused& error) {
-      throw plan::VariantRefused(step, reason_of(error), error);
+    } catch (const opencl::LaunchError& error) {
+      throw plan::VariantUnsupported(step, reason_of(error), error);
     }
   }
   end_run();

@@ -21,14 +21,14 @@
 namespace bertcl::runtime {
 namespace {
 
-constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
-/// Of one number or one for each of n columns; `otherwise` where there is none.
+/// Of one number or one for each of n columns; `default_value` where there is none.
 template <class T, class Value>
-std::vector<T> per_column(std::span<const Value> values, std::int64_t n, T otherwise,
+std::vector<T> per_column(std::span<const Value> values, std::int64_t n, T default_value,
                           const char* name) {
   const auto columns = static_cast<std::size_t>(n);
-  if (values.empty()) return std::vector<T>(columns, otherwise);
+  if (values.empty()) return std::vector<T>(columns, default_value);
   if (values.size() == 1) return std::vector<T>(columns, static_cast<T>(values[0]));
   if (values.size() != columns)
     throw Error(fmt::format("{} {} were given for {} columns; give one, or one for each column",
@@ -83,10 +83,10 @@ std::string name_of_gemm(std::int64_t k, std::int64_t n) {
 /// Weights [n, k] as [k, n].
 opencl::Buffer transposed(const plan::Target& target, const opencl::Buffer& weights, std::int64_t k,
                           std::int64_t n) {
-  if (n * k > kernels::kMostElements)
+  if (n * k > kernels::kMaxElements)
     throw Error(fmt::format(
         "transposed weights of {} bytes exceed the kernels' limit of {}; give them as [K, N]",
-        n * k, kernels::kMostElements));
+        n * k, kernels::kMaxElements));
   const auto rows = static_cast<std::int32_t>(k), columns = static_cast<std::int32_t>(n);
   const opencl::Buffer shape = upload<std::int32_t>(
       target.context, {rows, columns, /* from */ 1, rows, /* to */ columns, 1});
@@ -171,7 +171,7 @@ void GemmContext::wait() const { opencl::finish(queue_.get()); }
 
 GemmWeights::GemmWeights(std::shared_ptr<const GemmContext> context, const GemmWeightsDesc& desc)
     : context_(std::move(context)) {
-  if (desc.k < 1 || desc.n < 1 || desc.k > kMostInt || desc.n > kMostInt)
+  if (desc.k < 1 || desc.n < 1 || desc.k > kMaxInt || desc.n > kMaxInt)
     throw Error(
         fmt::format("weights [{}, {}]: both sizes must be from 1 to 2^31 - 1", desc.k, desc.n));
   if ((desc.data == nullptr) == (desc.buffer == nullptr))
@@ -214,7 +214,8 @@ void GemmWeights::prepack(const GemmWeightsDesc& desc) {
     context_->wait();
     weights = opencl::borrow(device, desc.buffer, desc.offset, size, "weights");
   } else {
-    weights = device->hold({static_cast<const std::byte*>(desc.data), size}, 1, nullptr);
+    weights =
+        device->wrap_host_memory({static_cast<const std::byte*>(desc.data), size}, 1, nullptr);
   }
   if (desc.transposed) weights = transposed(context_->target(), weights, desc.k, desc.n);
   opencl::Kernel kernel =
@@ -337,7 +338,7 @@ opencl::Buffer Gemm::queue_row_sums(const opencl::Buffer& a, const opencl::Buffe
 void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
   const std::shared_ptr<opencl::Context>& device = weights_->context_->device();
   opencl::check_queue(*device, command.queue);
-  if (call.m < 0 || call.m > kMostInt)
+  if (call.m < 0 || call.m > kMaxInt)
     throw Error(fmt::format("{} rows: a GEMM takes 0 to 2^31 - 1", call.m));
   const auto rows = static_cast<std::size_t>(call.m);
   const std::size_t a_bytes = rows * static_cast<std::size_t>(weights_->k());

@@ -11,7 +11,7 @@
 namespace bertcl::runtime {
 
 std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
-                        const std::array<plan::Size, 3>& global,
+                        const std::array<plan::SizeExpr, 3>& global,
                         const std::array<std::size_t, 3>& local, GemmArguments arguments) {
   const bool is_cpu = target.context.info().type == "cpu";
   try {
@@ -32,7 +32,7 @@ std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
   for (const bool again : {false, true}) try {
       queue.launch(kernel, grid.global, grid.local, "GEMM");
       break;
-    } catch (const opencl::LaunchRefused& error) {
+    } catch (const opencl::LaunchError& error) {
       if (again || error.code() != ErrorCode::out_of_memory)
         return fmt::format("the driver refuses its launch: {}", error.what());
       queue.finish();  // a shortage may pass

@@ -10,10 +10,10 @@
 namespace bertcl::runtime {
 
 std::int32_t as_int(std::int64_t size, const plan::Step& step) {
-  if (size > kernels::kMostElements)
+  if (size > kernels::kMaxElements)
     throw Error(
         fmt::format("{} '{}': a size of {} exceeds the kernels' limit of {}; use a smaller batch",
-                    step.op, step.name, size, kernels::kMostElements));
+                    step.op, step.name, size, kernels::kMaxElements));
   return static_cast<std::int32_t>(size);
 }
 

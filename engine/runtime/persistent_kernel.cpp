@@ -15,8 +15,8 @@ namespace {
 
 // Arithmetic of a launch: some milliseconds on two cores. A work-group that left, because its core
 // had other work, is back at the next launch, whose cost is nothing beside this.
-constexpr double kMostOperations = 4e9;
-constexpr std::size_t kMostItems = std::numeric_limits<std::int32_t>::max();
+constexpr double kMaxOperations = 4e9;
+constexpr std::size_t kMaxItems = std::numeric_limits<std::int32_t>::max();
 
 std::size_t items_of(const Launch& launch) {
   const auto& size = launch.grid.global;
@@ -43,15 +43,15 @@ void PersistentKernel::find_segments(std::span<const Launch> launches, const ir:
   for (std::size_t s = 0; s < launches.size(); ++s) {
     const Launch& launch = launches[s];
     const std::size_t of_launch = items_of(launch);
-    if (launch.persistent_index < 0 || of_launch > kMostItems) continue;
+    if (launch.persistent_index < 0 || of_launch > kMaxItems) continue;
     const plan::Step& step = plan_.steps[s];
     const double of_step =
         step.operations_per_unit == 0
             ? 0
-            : step.operations_per_unit * static_cast<double>(step.unit.evaluate(sizes));
+            : step.operations_per_unit * static_cast<double>(step.work_units.evaluate(sizes));
     const bool goes_on = !segments_.empty() &&
                          segments_.back().first + segments_.back().steps == s &&
-                         operations + of_step <= kMostOperations && items + of_launch <= kMostItems;
+                         operations + of_step <= kMaxOperations && items + of_launch <= kMaxItems;
     if (!goes_on) {
       segments_.push_back({s, 0, 0, 1});
       operations = 0;
@@ -83,7 +83,7 @@ void PersistentKernel::bind(std::span<const Launch> launches, const Memory& memo
     if (const auto* c = std::get_if<plan::Constant>(&a)) return constants_[c->index];
     if (std::holds_alternative<plan::Table>(a))
       return memory.tables_address + memory.table_offsets[table++];
-    if (const auto* size = std::get_if<plan::Size>(&a))
+    if (const auto* size = std::get_if<plan::SizeExpr>(&a))
       return static_cast<std::uint32_t>(as_int(size->evaluate(sizes), step));
     if (const auto* n = std::get_if<std::int32_t>(&a)) return static_cast<std::uint32_t>(*n);
     if (const auto* f = std::get_if<float>(&a)) return std::bit_cast<std::uint32_t>(*f);

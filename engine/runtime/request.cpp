@@ -16,6 +16,7 @@
 #include "ops/symbols.hpp"
 #include "plan/builder.hpp"
 #include "runtime/sequences.hpp"
+#include "support/ceil_div.hpp"
 
 namespace bertcl::runtime {
 
@@ -29,8 +30,8 @@ void Request::bind_packing(const ops::Packing& packing, ir::Bindings& sizes) con
   // One work-item for all rows of a head packs its keys once; more items keep more units busy.
   const std::int64_t heads = std::max<std::int64_t>(1, plan_.attention_heads * packing.batch);
   const std::int64_t wanted = 4 * static_cast<std::int64_t>(plan_.context->info().compute_units);
-  const std::int64_t blocks = std::max<std::int64_t>(1, (wanted + heads - 1) / heads);
-  const std::int64_t rows = (packing.longest + blocks - 1) / blocks;
+  const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(wanted, heads));
+  const std::int64_t rows = ceil_div(packing.longest, blocks);
   sizes[symbols::attention_rows] = std::max<std::int64_t>(32, (rows + 31) / 32 * 32);
 }
 
@@ -113,7 +114,7 @@ void Request::upload(const Sequences& sequences, const ops::Packing& packing) {
         narrow(sequences.ids);
         break;
       case plan::InputKind::packed_types:
-        narrow(sequences.types);
+        narrow(sequences.token_type_ids);
         break;
       case plan::InputKind::positions:
         stage(packing.positions);
@@ -148,7 +149,7 @@ void Request::bind(const ops::Packing& packing, ir::Bindings sizes) {
   executor_.bind(sizes);
 }
 
-void Request::start(const Sequences& sequences, const OutputNames& wanted, const Tap& tap) {
+void Request::start(const Sequences& sequences, const OutputNames& wanted, const TapFunction& tap) {
   check(sequences);
   if (!drop_padding_ || !takes_packed(plan_)) {
     start(padded(plan_, sequences), wanted, tap);
@@ -164,14 +165,14 @@ void Request::start(const Sequences& sequences, const OutputNames& wanted, const
   seq_offsets_ = std::move(shape.packing.seq_offsets);
 }
 
-void Request::start(const Tensors& inputs, const OutputNames& wanted, const Tap& tap) {
+void Request::start(const Tensors& inputs, const OutputNames& wanted, const TapFunction& tap) {
   begin(wanted);
   bind_and_upload(inputs);
   enqueue(tap);
 }
 
-void Request::enqueue(const Tap& tap) {
-  const auto held = plan_.context->queue().hold();  // so that the run ends before another begins
+void Request::enqueue(const TapFunction& tap) {
+  const auto held = plan_.context->queue().lock();  // so that the run ends before another begins
   executor_.enqueue(tap);
   executor_.end_run();
 }
@@ -182,8 +183,9 @@ void Request::bind_and_upload(const Tensors& inputs) {
   ir::Bindings sizes = bind_shapes(plan_, shapes);
   std::optional<ops::Packing> packing;
   if (const auto rows = packed_rows(shapes, sizes)) {
-    packing = ops::make_packing(rows->at(0), rows->at(1), mask_of(plan_, inputs),
-                                drop_padding_ && plan_.keeps_padding.empty(), plan_.mask_is_length);
+    packing =
+        ops::make_packing(rows->at(0), rows->at(1), mask_of(plan_, inputs),
+                          drop_padding_ && plan_.padding_reader.empty(), plan_.mask_is_length);
     check_length(plan_, *packing);
     bind(*packing, std::move(sizes));
   } else {

@@ -32,12 +32,12 @@ class Request {
         drop_padding_(options.drop_padding),
         executor_(plan, options.record, options.max_memory, arenas) {}
 
-  /// Queues a run. Another one that nobody has finished is waited for.
-  void start(const Tensors& inputs, const OutputNames& wanted, const Tap& tap);
-  void start(const Sequences& sequences, const OutputNames& wanted, const Tap& tap);
+  /// Queues a run. Waits for an earlier run that was not finished.
+  void start(const Tensors& inputs, const OutputNames& wanted, const TapFunction& tap);
+  void start(const Sequences& sequences, const OutputNames& wanted, const TapFunction& tap);
   /// Nothing of it is brought to the host, not even by finish().
   void start(const DeviceSequences& sequences, DeviceOutputs& outputs,
-             std::span<_cl_event* const> wait_for, const Tap& tap);
+             std::span<_cl_event* const> wait_for, const TapFunction& tap);
   /// Executor::try_launches() for the smallest inputs that the model takes. Does nothing where
   /// these cannot run. The request runs nothing afterwards. Throws Error where the device fails.
   void try_launches();
@@ -60,7 +60,7 @@ class Request {
   /// [batch, seq] of the rows that are packed; empty where the model does not pack.
   std::optional<ir::Sizes> packed_rows(const Shapes& inputs, const ir::Bindings& sizes) const;
   void begin(const OutputNames& wanted);
-  void enqueue(const Tap& tap);
+  void enqueue(const TapFunction& tap);
   int slot_of(const plan::Output& out) const;
   void bind(const ops::Packing& packing, ir::Bindings sizes);
   void bind_and_upload(const Tensors& inputs);
@@ -70,7 +70,7 @@ class Request {
   static int packed_slot(const plan::Output& out);
   std::size_t bytes_on_device(const plan::Output& out, std::size_t index) const;
   void copy_output(const plan::Output& out, std::size_t index,
-                   std::span<const std::int32_t> seq_offsets, DeviceRange& to);
+                   std::span<const std::int32_t> seq_offsets, BufferRegion& to);
 
   plan::Plan& plan_;
   const bool drop_padding_;
@@ -81,7 +81,7 @@ class Request {
   std::vector<std::int32_t> seq_offsets_;  // of a run of sequences
   bool packed_ = false;                    // they were not padded on their way in
   bool to_device_ = false;                 // its outputs stay there
-  bool unfinished_ = false;                // nobody has asked how the run before ended
+  bool unfinished_ = false;                // the previous run's result was not collected
   opencl::EventHandle done_;
 };
 

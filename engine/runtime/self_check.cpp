@@ -25,10 +25,10 @@
 namespace bertcl::runtime {
 namespace {
 
-constexpr std::int64_t kMostTokens = 8;
+constexpr std::int64_t kMaxTokens = 8;
 constexpr std::int64_t kMultiplications = 200'000'000;  // on the host: less than half a second
 constexpr double kTolerance = 0.1;  // rounding ties move an int8 model by a few percent
-constexpr double kLeastValue = 1e-6;
+constexpr double kMinValue = 1e-6;
 
 /// As many as the host can interpret in the time.
 std::int64_t token_count(const ir::Graph& graph, const plan::Plan& plan) {
@@ -36,7 +36,7 @@ std::int64_t token_count(const ir::Graph& graph, const plan::Plan& plan) {
   for (const ir::Value* c : graph.constants())
     if (c->constant->shape().size() == 2) weights += c->constant->size();
   const std::int64_t most =
-      plan.max_positions > 0 ? std::min(kMostTokens, plan.max_positions) : kMostTokens;
+      plan.max_positions > 0 ? std::min(kMaxTokens, plan.max_positions) : kMaxTokens;
   return std::clamp<std::int64_t>(kMultiplications / weights, 1, most);
 }
 
@@ -60,7 +60,7 @@ Tensors make_inputs(const ir::Graph& graph, const plan::Plan& plan) {
     if (shape.size() > 2) return {};
     const ir::Sizes extents = made_up_extents(shape, tokens, sizes);
     const std::int64_t count = ir::element_count(extents);
-    if (count > kMostTokens) return {};
+    if (count > kMaxTokens) return {};
     const std::int64_t words = std::max<std::int64_t>(plan.word_rows, 2);
     inputs[input->name] =
         ir::Tensor::of(extents, values_of(ir::role_of_input(input->name), count, words))
@@ -130,7 +130,7 @@ std::optional<double> relative_difference(const ir::Tensor& found, const ir::Ten
     difference += (f[i] - e[i]) * (f[i] - e[i]);
     size += e[i] * e[i];
   }
-  const double least = static_cast<double>(e.size()) * kLeastValue * kLeastValue;
+  const double least = static_cast<double>(e.size()) * kMinValue * kMinValue;
   return difference == 0 ? 0 : std::sqrt(difference / std::max(size, least));
 }
 
@@ -146,7 +146,7 @@ bool check_results(const ir::Graph& graph, const plan::Plan& plan, Request& requ
   } catch (const Error&) {
     return false;
   }
-  request.start(inputs, OutputNames{}, Tap{});
+  request.start(inputs, OutputNames{}, TapFunction{});
   const Tensors found = request.finish();
   bool compared = false;
   for (std::size_t i = 0; i < expected.size(); ++i) {

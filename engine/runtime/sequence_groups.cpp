@@ -26,7 +26,7 @@ std::size_t tokens_of(const Sequences& all, std::size_t i) {
 }
 
 std::vector<Group> groups_of(const plan::Plan& plan, const Sequences& all, bool pads) {
-  const bool by_length = pads && !tells_padding(plan);
+  const bool by_length = pads && !ignores_padding(plan);
   std::map<std::size_t, Group> of_length;
   for (std::size_t i = 0; i + 1 < all.offsets.size(); ++i)
     of_length[by_length ? tokens_of(all, i) : 0].push_back(i);
@@ -53,8 +53,8 @@ Tensors run_group(const Sequences& all, const Group& group, const RunSequences& 
     const auto begin = static_cast<std::size_t>(all.offsets[i]);
     const auto own_ids = all.ids.subspan(begin, tokens_of(all, i));
     ids.insert(ids.end(), own_ids.begin(), own_ids.end());
-    if (!all.types.empty()) {
-      const auto own_types = all.types.subspan(begin, tokens_of(all, i));
+    if (!all.token_type_ids.empty()) {
+      const auto own_types = all.token_type_ids.subspan(begin, tokens_of(all, i));
       types.insert(types.end(), own_types.begin(), own_types.end());
     }
     offsets.push_back(std::ssize(ids));

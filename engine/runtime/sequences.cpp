@@ -74,9 +74,10 @@ const plan::Port& ids_of(const plan::Plan& plan) {
   throw Error("the model has no input of token ids [batch, seq]; run it with tensors");
 }
 
-bool tells_padding(const plan::Plan& plan) {
-  return has_mask(plan) && (plan.padding_ids.empty() ||
-                            std::ranges::count(plan.padding_ids, plan.padding_id.value_or(0)) > 0);
+bool ignores_padding(const plan::Plan& plan) {
+  return has_mask(plan) &&
+         (plan.compared_pad_ids.empty() ||
+          std::ranges::count(plan.compared_pad_ids, plan.pad_token_id.value_or(0)) > 0);
 }
 
 void check_sequence_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
@@ -95,8 +96,9 @@ void check_sequence_offsets(std::span<const std::int64_t> offsets, std::int64_t 
 
 void check(const Sequences& s) {
   check_sequence_offsets(s.offsets, std::ssize(s.ids));
-  if (!s.types.empty() && s.types.size() != s.ids.size())
-    throw Error(fmt::format("{} segments were given for {} ids", s.types.size(), s.ids.size()));
+  if (!s.token_type_ids.empty() && s.token_type_ids.size() != s.ids.size())
+    throw Error(
+        fmt::format("{} segments were given for {} ids", s.token_type_ids.size(), s.ids.size()));
 }
 
 bool takes_packed(const plan::Plan& plan) {
@@ -104,7 +106,7 @@ bool takes_packed(const plan::Plan& plan) {
     return std::ranges::any_of(plan.inputs, [&](const auto& in) { return in.kind == kind; });
   };
   const plan::Port* ids = find_ids(plan);
-  return ids && plan.keeps_padding.empty() && !has(plan::InputKind::dense) &&
+  return ids && plan.padding_reader.empty() && !has(plan::InputKind::dense) &&
          std::ranges::any_of(plan.inputs, [&](const plan::Input& in) {
            return in.kind == plan::InputKind::packed_ids && in.source == ids->name;
          });
@@ -136,12 +138,12 @@ void check_can_pad(const plan::Plan& plan, std::int64_t seq) {
         fmt::format("the model has no mask, so sequences cannot be padded to {} tokens; give "
                     "sequences of {} length",
                     seq, length));
-  if (!tells_padding(plan) && !plan.padding_id)
+  if (!ignores_padding(plan) && !plan.pad_token_id)
     throw Error(fmt::format(
         "the model finds padding by token id {}, and no pad_token_id is known, so sequences cannot "
         "be padded to {} tokens; put the model's config.json beside it, or give sequences of {} "
         "length",
-        fmt::join(plan.padding_ids, ", "), seq, length));
+        fmt::join(plan.compared_pad_ids, ", "), seq, length));
 }
 
 Tensors padded(const plan::Plan& plan, const Sequences& s) {
@@ -153,7 +155,7 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
         return pad(s.offsets, seq, [](std::size_t, std::int64_t) { return std::int64_t{1}; });
       case ir::InputRole::token_types:
         return pad(s.offsets, seq, [&](std::size_t token, std::int64_t) {
-          return s.types.empty() ? std::int64_t{0} : s.types[token];
+          return s.token_type_ids.empty() ? std::int64_t{0} : s.token_type_ids[token];
         });
       case ir::InputRole::positions:
         return pad(s.offsets, seq, [](std::size_t, std::int64_t place) { return place; });
@@ -164,7 +166,7 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
     }
     return pad(
         s.offsets, seq, [&](std::size_t token, std::int64_t) { return s.ids[token]; },
-        plan.padding_id.value_or(0));
+        plan.pad_token_id.value_or(0));
   };
   Tensors tensors;
   for (const plan::Port& port : plan.model_inputs) {

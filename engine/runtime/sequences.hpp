@@ -24,7 +24,7 @@ const plan::Port& ids_of(const plan::Plan& plan);
 
 /// True if rows of padding change nothing in those of tokens: the model has a mask, and where it
 /// reads ids to find padding, that of the plan is one of those that it looks for.
-bool tells_padding(const plan::Plan& plan);
+bool ignores_padding(const plan::Plan& plan);
 
 /// True where a plan computes on packed tokens, and every input of the model is one of them or says
 /// how they are packed: token ids, segments, positions, a mask. Others take padded tensors.

@@ -55,7 +55,7 @@ struct Session::State {
   LoadTimes times;
   std::vector<passes::NodeStatus> node_statuses;
   std::function<std::unique_ptr<Request>()> make_request;
-  std::size_t most_requests = 1;
+  std::size_t max_requests = 1;
   bool pads = false;  // sequences, on their way in
 
   std::atomic<std::thread::id> tapping;                 // the thread in a run that a tap follows
@@ -66,7 +66,7 @@ struct Session::State {
   std::vector<std::shared_ptr<Request>> requests;  // all of them
   std::vector<Request*> idle;                      // the one that ran last at the end
   std::size_t in_use = 0;                          // runs, one whose request is being made included
-  Tap tap;
+  TapFunction tap;
   RunStatistics statistics;
   std::int64_t arena_bytes = 0;
 
@@ -87,7 +87,7 @@ Request& Session::State::take(bool wait) {
   opencl::refuse_fork();
   std::unique_lock lock(mutex);
   check_tap();
-  const auto is_free = [&] { return in_use < (tap ? 1 : most_requests); };
+  const auto is_free = [&] { return in_use < (tap ? 1 : max_requests); };
   if (!wait && !is_free())
     throw Error(fmt::format("{} runs of this session are in flight (raise {})", in_use,
                             option_name("requests")),
@@ -263,7 +263,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   passes::Options pass_options{.disabled = options.disabled_passes};
   const std::int64_t limit = memory_limit(options);
   pass_options.limits.memory = limit;
-  pass_options.keeps_padding = !options.drop_padding;
+  pass_options.keep_padding = !options.drop_padding;
   if (context)
     pass_options.precision = plan::precision_on(*context, options.precision, plan_options);
   if (options.dump_passes) options.dump_passes("import", ir::print(graph));
@@ -294,12 +294,12 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
       throw Error(
           fmt::format("{}: int8 is required, but\n  {}", path.string(), fmt::join(reasons, "\n  ")),
           ErrorCode::unsupported);
-  if (options.padding_id && !state->plan.padding_ids.empty())
-    state->plan.padding_id = options.padding_id();
+  if (options.pad_token_id && !state->plan.compared_pad_ids.empty())
+    state->plan.pad_token_id = options.pad_token_id();
   state->pads = !options.drop_padding || !takes_packed(state->plan);
-  state->most_requests = static_cast<std::size_t>(std::max(1, options.requests));
-  state->requests.reserve(state->most_requests);
-  state->idle.reserve(state->most_requests);
+  state->max_requests = static_cast<std::size_t>(std::max(1, options.requests));
+  state->requests.reserve(state->max_requests);
+  state->idle.reserve(state->max_requests);
   state->make_request = [&state = *state, requests] {
     return std::make_unique<Request>(state.plan, requests, state.arenas);
   };
@@ -313,7 +313,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
 namespace {
 
 auto beginning(const auto& inputs, const OutputNames& wanted) {
-  return [&](Request& request, const Tap& tap) { request.start(inputs, wanted, tap); };
+  return [&](Request& request, const TapFunction& tap) { request.start(inputs, wanted, tap); };
 }
 
 }  // namespace
@@ -324,7 +324,7 @@ Session::Run Session::start(const Tensors& inputs, const OutputNames& wanted) {
 
 Session::Run Session::start(const DeviceSequences& sequences, DeviceOutputs outputs,
                             std::span<_cl_event* const> wait_for) {
-  return {*state_, false, [&](Request& request, const Tap& tap) {
+  return {*state_, false, [&](Request& request, const TapFunction& tap) {
             request.start(sequences, outputs, wait_for, tap);
           }};
 }
@@ -343,7 +343,7 @@ Tensors Session::run(const Sequences& sequences, const OutputNames& wanted) {
   });
 }
 
-void Session::set_tap(Tap tap) {
+void Session::set_tap(TapFunction tap) {
   const std::scoped_lock lock(state_->mutex);
   state_->check_tap();
   if (state_->in_use > 0) throw Error("this session is running: its tap cannot be changed");

@@ -28,7 +28,7 @@ using Tensors = std::map<std::string, ir::Tensor, std::less<>>;
 struct SessionOptions {
   std::string device;  // selector of opencl::select_device; empty: first GPU, else CPU
   /// Run packed where the mask is a prefix of ones. If false, rows of padding are what the file
-  /// gives, by passes::Options::keeps_padding.
+  /// gives, by passes::Options::keep_padding.
   bool drop_padding = true;
   std::string gemm = "auto";  // float GEMMs: "own", "clblast", or "auto", as plan::Options says
   /// Of float linear and attention. f16: fp16 weights, and products if the device has the kernels;
@@ -46,7 +46,7 @@ struct SessionOptions {
   bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
   /// The id of padding. Called only if plan::padding_ids() is not empty, as of decoders with a
   /// classification head; null or nullopt: 0.
-  std::function<std::optional<std::int64_t>()> padding_id;
+  std::function<std::optional<std::int64_t>()> pad_token_id;
   std::optional<Pooling> pooling;  // in place of the model's outputs, by add_pooling()
   std::vector<std::string> disabled_passes;
   bool follow_nodes = false;     // for Session::node_statuses()
@@ -66,7 +66,7 @@ struct SessionOptions {
 /// Sequences without padding: sequence i is [offsets[i], offsets[i + 1]) of the ids.
 struct Sequences {
   std::span<const std::int64_t> ids;
-  std::span<const std::int64_t> types;  // segments, as many as ids; empty: all 0
+  std::span<const std::int64_t> token_type_ids;  // segments, as many as ids; empty: all 0
   std::span<const std::int64_t> offsets;
 };
 
@@ -99,8 +99,8 @@ struct LoadTimes {
 
 /// Called during a run with the device memory of an observed tensor and its shape in this run.
 /// Queue kernels that read it; the memory is reused later.
-using Tap = std::function<void(const std::string& name, const opencl::Buffer& buffer,
-                               ir::DType dtype, const ir::Sizes& shape)>;
+using TapFunction = std::function<void(const std::string& name, const opencl::Buffer& buffer,
+                                       ir::DType dtype, const ir::Sizes& shape)>;
 
 class Request;
 
@@ -153,7 +153,7 @@ class Session {
             std::span<_cl_event* const> wait_for = {});
 
   /// With a tap there is one run at a time; others wait. Throws Error while there is one.
-  void set_tap(Tap tap);
+  void set_tap(TapFunction tap);
   /// Takes the tap off once no run is in flight. Not for a tap itself, nor for a thread that keeps
   /// a run.
   void clear_tap() noexcept;
@@ -195,7 +195,7 @@ class Session::Run {
 
  private:
   friend class Session;
-  using Begin = std::function<void(Request&, const Tap&)>;
+  using Begin = std::function<void(Request&, const TapFunction&)>;
   Run(State& state, bool wait, const Begin& begin);
   State* state_;
   Request* request_;

@@ -9,7 +9,7 @@
 
 namespace bertcl {
 
-inline std::atomic<bool>& options_are_of_a_command_line() {
+inline std::atomic<bool>& use_command_line_names() {
   static std::atomic<bool> value = false;
   return value;
 }
@@ -19,8 +19,7 @@ inline std::atomic<bool>& options_are_of_a_command_line() {
 inline std::string option_name(std::string_view name, std::string_view value = {}) {
   std::string text(name);
   const bool has_value = !value.empty();
-  if (options_are_of_a_command_line())
-    return "--" + text + (has_value ? " " : "") + std::string(value);
+  if (use_command_line_names()) return "--" + text + (has_value ? " " : "") + std::string(value);
   std::ranges::replace(text, '-', '_');
   return "'" + text + (has_value ? "=" : "") + std::string(value) + "'";
 }

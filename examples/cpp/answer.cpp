@@ -39,7 +39,7 @@ std::string answer(const std::filesystem::path& folder, const std::string& quest
   float best = -1e30f;
   for (std::size_t s = 0; s < start.size(); ++s)
     for (std::size_t e = s; e + 1 < end.size() && e < s + kLongestAnswer; ++e)
-      if (pair.types[s] == 1 && start[s] + end[e] > best) {
+      if (pair.token_type_ids[s] == 1 && start[s] + end[e] > best) {
         best = start[s] + end[e];
         first = s;
         last = e;

@@ -80,7 +80,7 @@ typedef struct bertcl_session_options {
    * with `normalize` or `dimensions`. Dense modules of sentence-transformers are not read */
   const char* pooling;
   int32_t normalize;  /* its vectors to L2 norm 1 */
-  int64_t dimensions; /* the first so many; 0: all */
+  int64_t dimensions; /* number of leading dimensions to keep; 0: all */
 } bertcl_session_options;
 
 /* A dense row-major tensor of `rank` extents. Whose memory it is, each function says. */
@@ -100,7 +100,7 @@ typedef struct bertcl_sequences {
   int64_t count;          /* of sequences */
   const int64_t* offsets; /* count + 1, from 0 */
   const int64_t* ids;
-  const int64_t* types; /* segments; NULL: all 0 */
+  const int64_t* token_type_ids; /* segments; NULL: all 0 */
 } bertcl_sequences;
 
 /* Which outputs a run gives; NULL in place of it: all. */
@@ -117,7 +117,7 @@ typedef struct bertcl_model_info {
   int32_t precision; /* bertcl_precision */
   int32_t int8;
   int32_t takes_packed;
-  int64_t max_length, vocabulary, heads;
+  int64_t max_length, vocab_size, heads;
   int64_t weight_bytes;
   const char* device; /* lives as long as the session */
 } bertcl_model_info;
@@ -126,7 +126,7 @@ typedef struct bertcl_model_info {
  * call. Any other result than 0 ends the call with BERTCL_CANCELLED. */
 typedef int (*bertcl_progress)(void* user, const char* what, int64_t done, int64_t total);
 
-/* Where a preset decides unless the caller does. */
+/* A setting that defaults to the preset's value. */
 typedef enum bertcl_choice { BERTCL_BY_PRESET = 0, BERTCL_YES = 1, BERTCL_NO = 2 } bertcl_choice;
 
 /* As QuantizeOptions of quantize.hpp. All zeros but `size` are the defaults. */
@@ -190,7 +190,7 @@ BERTCL_API bertcl_status bertcl_session_load(const char* model,
 BERTCL_API bertcl_status bertcl_session_load_bytes(const void* bytes, size_t size,
                                                    const bertcl_session_options* options,
                                                    bertcl_session** session);
-/* NULL is allowed. No run may be under way, and results stay. */
+/* NULL is allowed. No run may be in flight; results stay valid. */
 BERTCL_API void bertcl_session_free(bertcl_session* session);
 
 BERTCL_API size_t bertcl_session_input_count(const bertcl_session* session);
@@ -205,8 +205,8 @@ BERTCL_API bertcl_status bertcl_session_output(const bertcl_session* session, si
 BERTCL_API bertcl_status bertcl_session_info(const bertcl_session* session,
                                              bertcl_model_info* info);
 /* Device memory that a run of `batch` sequences of `length` tokens needs beside the weights. */
-BERTCL_API bertcl_status bertcl_session_run_bytes(const bertcl_session* session, int64_t batch,
-                                                  int64_t length, int64_t* bytes);
+BERTCL_API bertcl_status bertcl_session_run_memory(const bertcl_session* session, int64_t batch,
+                                                   int64_t length, int64_t* bytes);
 
 /* Runs one batch; the inputs are copied. As Session::run() of session.hpp. */
 BERTCL_API bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* inputs,

@@ -57,9 +57,9 @@ BERTCL_API void bertcl_gemm_context_free(bertcl_gemm_context* context);
 typedef struct bertcl_gemm_weights_desc {
   size_t size;
   int64_t k, n;        /* k at most 65793, or 33025 with zero points: sums fit an int32 */
-  const void* data;    /* s8 [K][N] on the host, or */
-  cl_mem buffer;       /* in a buffer, from */
-  size_t offset;       /* this byte on, a multiple of the device's alignment of sub-buffers */
+  const void* data;    /* s8 [K][N] on the host, or NULL */
+  cl_mem buffer;       /* or the same in a buffer */
+  size_t offset;       /* in bytes into buffer: a multiple of the device's alignment of sub-buffers */
   int32_t transposed;  /* 1: [N][K] */
   const float* scales; /* NULL: 1 */
   int64_t scale_count; /* 1, or n: one for each column */
@@ -106,7 +106,7 @@ typedef struct bertcl_gemm_args {
   size_t a_offset;
   cl_mem out; /* [M][N]; no byte beyond it is written */
   size_t out_offset;
-  cl_mem a_scale;      /* f32 [1], a further factor that the device has measured; NULL: 1 */
+  cl_mem a_scale;      /* f32 [1], an additional scale factor, computed on the device; NULL: 1 */
   cl_mem a_zero_point; /* [1] of the type of a, in place of that of the desc; NULL: that */
   cl_mem row_scales;   /* f32 [M], a further factor for each row; NULL: 1 */
 } bertcl_gemm_args;

@@ -28,8 +28,8 @@ struct DeviceMemory {
 /// Sequences whose ids lie on the device. The offsets are on the host: the sizes of all launches
 /// follow from them.
 struct DeviceSequences {
-  DeviceMemory ids;         ///< int32[tokens]
-  DeviceMemory types = {};  ///< segments, likewise; no memory: all 0
+  DeviceMemory ids;                  ///< int32[tokens]
+  DeviceMemory token_type_ids = {};  ///< segments, likewise; no memory: all 0
   std::vector<std::int64_t> offsets = {0};
 };
 

@@ -38,8 +38,8 @@ struct QuantizeOptions {
 
   std::filesystem::path write_table = {};  ///< also write the ranges; the format by its extension,
   std::string table_format = {};           ///< or by name
-  /// Copy vocabulary, tokenizer and config.json of the model beside the output. An Error, before
-  /// any work, if those of another model are there.
+  /// Copy vocabulary, tokenizer and config.json of the model beside the output. Throws Error before
+  /// any work if the folder holds those of another model.
   bool copy_companions = false;
   std::filesystem::path vocabulary = {};  ///< the one to copy; empty: that beside the model
   bool replace_companions = false;        ///< that differ

@@ -16,7 +16,7 @@ namespace bertcl {
 /// Sequences one after the other: sequence i is [offsets[i], offsets[i + 1]) of `ids`.
 struct Sequences {
   std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> types = {};  ///< segments, as long as `ids`; empty: all 0
+  std::vector<std::int64_t> token_type_ids = {};  ///< segments, as long as `ids`; empty: all 0
   std::vector<std::int64_t> offsets = {0};
 
   std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()) - 1; }

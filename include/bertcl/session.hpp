@@ -36,7 +36,7 @@ struct Pooling {
 struct SessionOptions {
   std::string device = {};  ///< part of a name, or "gpu", "cpu"; empty: first GPU, else CPU
   Precision precision = Precision::fp32;
-  int requests = 4;              ///< most runs in flight, at least 1; each takes run_bytes()
+  int requests = 4;              ///< most runs in flight, at least 1; each takes run_memory()
   std::int64_t max_memory = 0;   ///< bytes of weights and values; 0: what the device has
   bool require_int8 = false;     ///< Error if a MatMul that the file quantizes runs in float
   bool allow_nonfinite = false;  ///< weights may hold NaN and infinity
@@ -55,8 +55,8 @@ struct Port {
 /// An ONNX file in memory.
 struct ModelBytes {
   std::span<const std::byte> bytes;
-  /// Keeps the bytes for as long as the session reads them: until it goes on a CPU, where tables
-  /// stay in place, until it is loaded elsewhere. Null: the bytes are copied first.
+  /// Keeps the bytes alive while the session reads them: on a CPU, where tables are read in place,
+  /// for its lifetime; on other devices until it is loaded. Null: the bytes are copied first.
   std::shared_ptr<const void> owner = {};
   std::filesystem::path folder = {};  ///< of external data; empty: such data are an Error
 };
@@ -75,12 +75,13 @@ struct ModelInfo {
   std::vector<Port> inputs, outputs;
   Task task = Task::unknown;
   std::int64_t max_length = 0;  ///< tokens of the longest sequence; 0: no limit is known
-  std::int64_t vocabulary = 0;  ///< rows of the token embedding table; 0: not known
+  std::int64_t vocab_size = 0;  ///< rows of the token embedding table; 0: not known
   std::int64_t heads = 0;       ///< of attention; 0: none was recognized
-  /// Of float linears and attention on this device, which may not have what was asked for.
+  /// Of float linears and attention as chosen for this device, which may not support the requested
+  /// one.
   Precision precision = Precision::fp32;
   bool int8 = false;              ///< linears or attention compute in int8
-  bool takes_packed = false;      ///< sequences are not padded on their way through the model
+  bool takes_packed = false;      ///< the model runs on packed sequences, without padding
   std::int64_t weight_bytes = 0;  ///< on the device, shared by all runs
   std::string device;             ///< its name
   std::map<std::string, std::string> metadata;  ///< metadata_props of the file
@@ -114,7 +115,7 @@ class BERTCL_API Session {
   MemoryUse memory() const;
   /// Bytes of values that a run of `batch` sequences of `length` tokens needs, of inputs and
   /// outputs too; nothing is allocated. Throws Error where run() would.
-  std::int64_t run_bytes(std::int64_t batch, std::int64_t length) const;
+  std::int64_t run_memory(std::int64_t batch, std::int64_t length) const;
 
   /// One batch. Integers may have another integer type than the model's, which must hold them;
   /// floats in place of integers are an Error. Inputs that are left out are an Error, except token

@@ -50,8 +50,8 @@ struct ElementTypeOf<T> {  // in the order of the enumeration, by bytes and sign
                                (std::is_signed_v<T> ? 0 : 1));
 };
 
-/// An immutable dense row-major tensor. Copies share its memory, and so does what was moved from;
-/// any thread may read it.
+/// An immutable dense row-major tensor. Copies share its memory; a moved-from tensor stays valid
+/// and shares it too; any thread may read it.
 class BERTCL_API Tensor {
  public:
   /// f32 of shape [0].

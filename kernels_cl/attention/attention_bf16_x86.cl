@@ -40,7 +40,7 @@
 
 // 2^x for x <= 0, relative error below 1.1e-4, a twentieth of that of a bf16; NaN for NaN, which
 // the sum of the bits could lose.
-static __attribute__((always_inline)) float16 exp2_rough(float16 x) {
+static __attribute__((always_inline)) float16 exp2_approx(float16 x) {
   x = x < -126.0f ? (float16)(-126.0f) : x;
   const float16 shifted = x + ROUND;
   const float16 f = x - (shifted - ROUND);
@@ -160,10 +160,10 @@ ONE_ITEM KERNEL attention_bf16(ATTENTION_FLOAT_PARAMETERS(ushort) PLACE_PARAMETE
         largest1 = block1;
         const int pairs = (in_block + 1) / 2;
         for (int j = 0; j < pairs; j++) {
-          int16 p0 = pair_words(exp2_rough(scores[4 * j] - largest0),
-                                exp2_rough(scores[4 * j + 2] - largest0));
-          int16 p1 = pair_words(exp2_rough(scores[4 * j + 1] - largest1),
-                                exp2_rough(scores[4 * j + 3] - largest1));
+          int16 p0 = pair_words(exp2_approx(scores[4 * j] - largest0),
+                                exp2_approx(scores[4 * j + 2] - largest0));
+          int16 p1 = pair_words(exp2_approx(scores[4 * j + 1] - largest1),
+                                exp2_approx(scores[4 * j + 3] - largest1));
           if (2 * j + 1 == in_block) {  // an odd last key
             p0 &= 0xffff;
             p1 &= 0xffff;

@@ -63,7 +63,7 @@ static intv dot2(intv a, intv b) {
 static intv pair(intv low, intv high) { return (low & 0xffff) | high << 16; }
 
 // Up to LANES rows, from `row` on and at most `last`, to packed[d/2 * 2].
-static void pack_queries(__global const uchar* q, int stride, int row, int last, int head_size,
+static void copy_queries(__global const uchar* q, int stride, int row, int last, int head_size,
                          int type, int zero_point, intv* packed) {
   for (int d = 0; d < head_size; d += LANES) {
     const int n = min(LANES, head_size - d);
@@ -78,7 +78,7 @@ static void pack_queries(__global const uchar* q, int stride, int row, int last,
 }
 
 // Rows keys[0 .. count - 1] of k to packed[key][d], an odd head filled with 0.
-static void pack_keys(__global const uchar* k, int stride, const int* keys, int count,
+static void copy_keys(__global const uchar* k, int stride, const int* keys, int count,
                       int head_size, int type, int zero_point, short* packed) {
   for (int j = 0; j < count; j++, packed += (head_size + 1) & ~1) {
     __global const uchar* row = k + (size_t)keys[j] * stride;
@@ -92,7 +92,7 @@ static void pack_keys(__global const uchar* k, int stride, const int* keys, int 
 }
 
 // Rows keys[0 .. count - 1] of v; an odd count repeats the last, whose probability is 0 there.
-static void pack_values(__global const uchar* v, int stride, const int* keys, int count,
+static void copy_values(__global const uchar* v, int stride, const int* keys, int count,
                         int head_size, int type, int zero_point, int* packed) {
   for (int j = 0; j < count; j += 2, packed += head_size) {
     __global const uchar* low = v + (size_t)keys[j] * stride;
@@ -140,7 +140,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
     }
     const int rows = last - row, steps = blocks > 1 ? 2 * blocks : blocks;
     for (int h = 0; h < 2; h++)
-      pack_queries(q, q_stride, row + h * LANES, last - 1, head_size, q_type, q_zero_point,
+      copy_queries(q, q_stride, row + h * LANES, last - 1, head_size, q_type, q_zero_point,
                    packed_q + h);
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
     Softmax softmax = softmax_before(INT_MIN);
@@ -153,8 +153,8 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       if (packed != block) {
         if (block == 0) next = held.begin;
         packed_count = take_attended(key_mask, use_mask, &next, held.end, block_keys, keys);
-        pack_keys(k, k_stride, keys, packed_count, head_size, k_type, k_zero_point, packed_k);
-        pack_values(v, v_stride, keys, packed_count, head_size, v_type, v_zero_point, packed_v);
+        copy_keys(k, k_stride, keys, packed_count, head_size, k_type, k_zero_point, packed_k);
+        copy_values(v, v_stride, keys, packed_count, head_size, v_type, v_zero_point, packed_v);
         packed = block;
       }
 

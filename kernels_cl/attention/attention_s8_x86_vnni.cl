@@ -102,7 +102,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
     for (int r = row + ROWS; r < min(row + 2 * ROWS, last); r++)
       PREFETCH_ROW(q + (size_t)r * q_stride);
     for (int h = 0; h < 2; h++)
-      pack_queries(q + (size_t)min(row + h * LANES, last - 1) * q_stride, q_stride,
+      copy_queries(q + (size_t)min(row + h * LANES, last - 1) * q_stride, q_stride,
                    max(rows - h * LANES, 1), head_size, by_words, q_flip, packed_q + h, 2);
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
     int16 base_of_row[2];
@@ -132,9 +132,9 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
         // A tile past the last key repeats it; with a bias or a window it counts nothing there.
         const int filled = (count + TILE - 1) / TILE * TILE;
         for (int j = count; j < filled; j++) keys[j] = keys[count - 1];
-        pack_keys(k, k_stride, keys, filled, head_size, k_flip, packed_k, base_of_key);
+        copy_keys(k, k_stride, keys, filled, head_size, k_flip, packed_k, base_of_key);
         for (int j = 0; j < filled; j++) base_of_key[j] *= -q_zero;
-        pack_values(v, v_stride, keys, count, head_size, v_flip, packed_v);
+        copy_values(v, v_stride, keys, count, head_size, v_flip, packed_v);
         packed = block;
       }
 

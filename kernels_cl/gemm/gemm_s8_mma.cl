@@ -18,8 +18,8 @@
 //
 // Layout: panel width 64, K group 16: B[ceil(N/64)][ceil(K/16)][64][16], zero-padded past N and K.
 // Grid: (ITEMS * ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
-// With PARTIAL: grid (..., ..., parts), the group sums one of `parts` parts of K and stores
-// s32 [parts][M][N], which gemm_s8_finish.cl adds up.
+// With PARTIAL: grid (..., ..., splits), the group sums one of `splits` parts of K and stores
+// s32 [splits][M][N], which gemm_s8_reduce.cl adds up.
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes. With ACTIVATION and OUT_TYPE
 // given, those two are not read: code for all of them is more than an instruction cache holds.
 #ifndef TILE_M
@@ -98,7 +98,7 @@ static void load_columns(__local const int4* cells, int lane, UnitB* columns) {
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8_partial(
     __global const uchar* restrict a, __global const char* restrict b,
     __global int* restrict partials, const int M, const int N, const int K, const int a_signed,
-    const int parts) {
+    const int splits) {
 #else
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8_PARAMETERS) {
 #endif
@@ -116,7 +116,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   const int sub_row = sub / SUBS_N * SUB_M, sub_column = sub % SUBS_N * SUB_N;
   int steps = steps_of(K, 16 * CELLS_K), begin = 0;
 #if PARTIAL
-  const int of_part = (steps + parts - 1) / parts, part = get_group_id(2);
+  const int of_part = (steps + splits - 1) / splits, part = get_group_id(2);
   begin = part * of_part;
   steps = min(steps, begin + of_part);
 #endif

@@ -25,7 +25,7 @@ ROW_INLINE float16 combine_pooled16(float16 sum, float16 x, int kind) {
 
 KERNEL pool(__global const float* x, __global const int* seq_offsets,
             __global const uchar* key_mask, __global float* out, int kind, int hidden, int columns,
-            int unit_norm, float least_norm, int batch PLACE_PARAMETER) {
+            int unit_norm, float min_norm, int batch PLACE_PARAMETER) {
   const int b = PLACE.id.x;
   if (b >= batch) return;
   const int2 tokens = pooled_tokens(seq_offsets, key_mask, kind, b);
@@ -50,7 +50,7 @@ KERNEL pool(__global const float* x, __global const int* seq_offsets,
     }
   }
   if (!unit_norm) return;
-  const float factor = inverse_norm(sum16(squares), least_norm);
+  const float factor = inverse_norm(sum16(squares), min_norm);
   for (int i = 0; i < columns; i += 16)
     store_row16(to, i, columns - i, load_floats16(to, i, columns - i) * factor);
 }

@@ -56,7 +56,7 @@ __attribute__((always_inline)) static int pool_tokens(__global const float* x,
 
 GROUP_KERNEL void pool(__global const float* x, __global const int* seq_offsets,
                        __global const uchar* key_mask, __global float* out, int kind, int hidden,
-                       int columns, int unit_norm, float least_norm, int batch) {
+                       int columns, int unit_norm, float min_norm, int batch) {
   __local float shared[SHARED_WORDS];
   const int b = get_group_id(0), item = get_local_id(0);
   const bool aligned = hidden % 4 == 0;
@@ -79,7 +79,7 @@ GROUP_KERNEL void pool(__global const float* x, __global const int* seq_offsets,
     sum[v] = first_lanes(count ? sum[v] / divisor : (float4)(0.0f), n, 0.0f);
     squares += sum4(sum[v] * sum[v]);
   }
-  const float factor = unit_norm ? inverse_norm(group_sum(squares, shared), least_norm) : 1.0f;
+  const float factor = unit_norm ? inverse_norm(group_sum(squares, shared), min_norm) : 1.0f;
 #pragma unroll
   for (int v = 0; v < VECTORS; v++) {
     const int i = 4 * (v * ITEMS + item);

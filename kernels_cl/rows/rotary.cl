@@ -19,7 +19,7 @@
 #include "persistent/place.clh"
 #include "rows/row.clh"
 
-static void store_turned16(__global void* out, size_t at, int column, float16 x, int type,
+static void store_rotated16(__global void* out, size_t at, int column, float16 x, int type,
                            __global const float* inv_scale, __global const float* zero_point) {
   if (type == TYPE_F32)
     store_row16(out, at + column, 16, x);
@@ -28,7 +28,7 @@ static void store_turned16(__global void* out, size_t at, int column, float16 x,
 }
 
 // The same of one element, by the steps of store_quantized16.
-static void store_turned(__global void* out, size_t at, int column, float x, int type,
+static void store_rotated(__global void* out, size_t at, int column, float x, int type,
                          __global const float* inv_scale, __global const float* zero_point) {
   if (type == TYPE_F32) {
     ((__global float*)out)[at + column] = x;
@@ -60,19 +60,19 @@ KERNEL rotary(__global const float* x, __global const float* cosines, __global c
       for (; d + 16 <= half_size; d += 16) {
         const int e = half_size + d;
         const float16 low = load_floats16(x, at + d, 16), high = load_floats16(x, at + e, 16);
-        store_turned16(out, row, column + d,
+        store_rotated16(out, row, column + d,
                        low * load_floats16(c, d, 16) - high * load_floats16(s, d, 16), out_type,
                        out_inv_scale, out_zero_point);
-        store_turned16(out, row, column + e,
+        store_rotated16(out, row, column + e,
                        high * load_floats16(c, e, 16) + low * load_floats16(s, e, 16), out_type,
                        out_inv_scale, out_zero_point);
       }
       for (; d < half_size; d++) {
         const int e = half_size + d;
         const float low = x[at + d], high = x[at + e];
-        store_turned(out, row, column + d, low * c[d] - high * s[d], out_type, out_inv_scale,
+        store_rotated(out, row, column + d, low * c[d] - high * s[d], out_type, out_inv_scale,
                      out_zero_point);
-        store_turned(out, row, column + e, high * c[e] + low * s[e], out_type, out_inv_scale,
+        store_rotated(out, row, column + e, high * c[e] + low * s[e], out_type, out_inv_scale,
                      out_zero_point);
       }
     }

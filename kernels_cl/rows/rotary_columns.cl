@@ -11,7 +11,7 @@
 // multiple of 16 bytes.
 #include "rows/row_group.clh"
 
-static void store_turned4(__global void* out, size_t row, int column, int n, float4 x, int type,
+static void store_rotated4(__global void* out, size_t row, int column, int n, float4 x, int type,
                           __global const float* inv_scale, __global const float* zero_point,
                           bool aligned) {
   if (type == TYPE_F32) {
@@ -43,8 +43,8 @@ __kernel void rotary(__global const float* x, __global const float* cosines,
                             high * load_floats4(sines, table + d, n, aligned);
   const float4 turned_high = high * load_floats4(cosines, table + e, n, aligned) +
                              low * load_floats4(sines, table + e, n, aligned);
-  store_turned4(out, row, column + d, n, turned_low, out_type, out_inv_scale, out_zero_point,
+  store_rotated4(out, row, column + d, n, turned_low, out_type, out_inv_scale, out_zero_point,
                 aligned);
-  store_turned4(out, row, column + e, n, turned_high, out_type, out_inv_scale, out_zero_point,
+  store_rotated4(out, row, column + e, n, turned_high, out_type, out_inv_scale, out_zero_point,
                 aligned);
 }

@@ -108,9 +108,9 @@ def _sample_length(model, tokenizer, wanted, device):
     """Tokens of the longest sample: as wanted, which the model has to take, or the usual number within what it takes."""
     session = Session(model, device=device)
     info, most = session.info, session.info.max_length
-    if 0 < info.vocabulary < tokenizer.model_size():
+    if 0 < info.vocab_size < tokenizer.model_size():
         raise _bertcl.Error(f"{model}: the tokenizer has {tokenizer.model_size():,} tokens, the model's embedding table "
-                            f"{info.vocabulary:,} rows; use the tokenizer that belongs to this model (vocab=FILE)")
+                            f"{info.vocab_size:,} rows; use the tokenizer that belongs to this model (vocab=FILE)")
     if wanted and most and most < wanted:
         raise _bertcl.Error(f"{model}: sequences of {wanted} tokens exceed the model's maximum of {most}; "
                             f"use max_seq_length={most}")

@@ -38,7 +38,7 @@ class SentenceTransformer:
         self.normalize = files["normalize"] if normalize is None else normalize
         self.session = Session(model, device=device or "", pooling=told, normalize=self.normalize,
                                or_own=pooling is None, dense=files["dense"], **session)
-        self.tokenizer = load_tokenizer(model, self.session.info.vocabulary)
+        self.tokenizer = load_tokenizer(model, self.session.info.vocab_size)
         self.truncation_side = truncation_side(model, self.tokenizer)
         self.lower_case = files["lower_case"]
         self.prompts = {**files["prompts"], **(prompts or {})}
@@ -122,7 +122,7 @@ class SentenceTransformer:
         with self._lock:
             truncate(self.tokenizer, self.max_seq_length, self.truncation_side)
             encodings = self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)
-        return checked_tokens(encodings, self.tokenizer, self.session.info.vocabulary)
+        return checked_tokens(encodings, self.tokenizer, self.session.info.vocab_size)
 
     def _prompt_named(self, name):
         if name not in self.prompts:

@@ -22,13 +22,13 @@ class NodeArg(NamedTuple):
 
 
 class ModelInfo(NamedTuple):
-    """max_length: tokens of the longest sequence; vocabulary: rows of the word table; heads: of attention (0: not
+    """max_length: tokens of the longest sequence; vocab_size: rows of the word table; heads: of attention (0: not
     known, each); int8: whether linears or attention compute in int8; device: its name; precision: of float linears
     and attention, "fp32", "fp16" or "bf16"; task: what the model is for, as pipelines name it, by the names and shapes
     of its outputs ("": they do not tell); metadata: metadata_props of the file."""
 
     max_length: int
-    vocabulary: int
+    vocab_size: int
     heads: int
     int8: bool
     device: str
@@ -89,7 +89,7 @@ class Session:
         made = self._session.run({name: _numbers(name, array) for name, array in input_feed.items()}, names)
         return [made[name] for name in names]
 
-    def run_sequences(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None, *,
+    def run_sequences(self, ids: Sequence[Sequence[int]], token_type_ids: Sequence[Sequence[int]] | None = None, *,
                       output_names: Sequence[str] | None = None) -> list[np.ndarray]:
         """Sequences of token ids of any lengths, without padding. An output [batch, seq, ...] of the model is
         [tokens, ...]: the rows of the first sequence, then those of the second, and so on. Other axes of tokens, as
@@ -97,9 +97,11 @@ class Session:
         the batch or has no mask to tell padding by, are put together."""
         names = self._names(output_names)
         all_ids, offsets = _concat("ids", ids)
-        all_types, type_offsets = (None, offsets) if types is None else _concat("types", types)
+        all_types, type_offsets = None, offsets
+        if token_type_ids is not None:
+            all_types, type_offsets = _concat("token_type_ids", token_type_ids)
         if not np.array_equal(type_offsets, offsets):
-            raise ValueError("run_sequences: types and ids differ in length")
+            raise ValueError("run_sequences: token_type_ids and ids differ in length")
         made = self._session.run_sequences(all_ids, all_types, offsets, names)
         return [made[name] for name in names]
 

@@ -9,7 +9,7 @@
 #include "bertcl/error.hpp"
 #include "quant/calibration/calibrate.hpp"
 #include "support/fail.hpp"
-#include "text/padding_id.hpp"
+#include "text/pad_token_id.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -28,7 +28,7 @@ OutputError::OutputError(const std::filesystem::path& model, const opencl::Conte
   if (samples.empty()) throw Error("no samples to compare model outputs on");
   runtime::SessionOptions options;
   options.context = device;
-  options.padding_id = [&] { return text::read_padding_id(model); };
+  options.pad_token_id = [&] { return text::read_pad_token_id(model); };
   auto session = runtime::Session::load(model, options);
   context_ = session.shared_context();
   for (const plan::Port& port : session.outputs())
@@ -36,7 +36,7 @@ OutputError::OutputError(const std::filesystem::path& model, const opencl::Conte
   if (expected_.empty()) fail("{}: no output is float, so none can be compared", model.string());
   for (const Sample& sample : samples) {
     const auto outputs =
-        session.run(inputs_of(session.inputs(), sample, session.plan().padding_id.value_or(0)));
+        session.run(inputs_of(session.inputs(), sample, session.plan().pad_token_id.value_or(0)));
     for (auto& [name, values] : expected_) {
       values.push_back(floats_of(outputs.find(name)->second));
       if (std::ranges::any_of(values.back(), [](float f) { return std::isnan(f); }))
@@ -58,7 +58,7 @@ double OutputError::operator()(const Model& model) const {
   std::map<std::string, Sum> sums;
   for (std::size_t s = 0; s < samples_.size(); ++s) {
     const auto outputs = session.run(
-        inputs_of(session.inputs(), samples_[s], session.plan().padding_id.value_or(0)));
+        inputs_of(session.inputs(), samples_[s], session.plan().pad_token_id.value_or(0)));
     for (const auto& [name, expected] : expected_) {
       const auto found = outputs.find(name);
       const auto values = found == outputs.end() ? std::vector<float>() : floats_of(found->second);

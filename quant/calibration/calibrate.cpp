@@ -31,7 +31,7 @@ class SampleHash {
   }
   void add(const Sample& sample) {
     const std::vector<std::int64_t> length{std::ssize(sample.ids)};
-    for (const auto* numbers : {&length, &sample.ids, &sample.types})
+    for (const auto* numbers : {&length, &sample.ids, &sample.token_type_ids})
       EVP_DigestUpdate(context_.get(), numbers->data(), numbers->size() * sizeof(std::int64_t));
   }
   std::string hex() {
@@ -48,7 +48,7 @@ class SampleHash {
 /// Takes the tap off a session when calibration ends, however it ends.
 class TapGuard {
  public:
-  TapGuard(runtime::Session& session, runtime::Tap tap) : session_(session) {
+  TapGuard(runtime::Session& session, runtime::TapFunction tap) : session_(session) {
     session_.set_tap(std::move(tap));
   }
   TapGuard(const TapGuard&) = delete;
@@ -64,7 +64,7 @@ std::map<std::string, ir::Shape, std::less<>> observed_shapes(
     const runtime::Session& session, const std::set<std::string>& tensors) {
   std::map<std::string, ir::Shape, std::less<>> shapes;
   const plan::Plan& plan = session.plan();
-  for (const plan::Tap& tap : plan.taps) shapes[tap.name] = plan.slots[tap.slot].type.shape;
+  for (const plan::TapPoint& tap : plan.taps) shapes[tap.name] = plan.slots[tap.slot].type.shape;
   for (const std::string& tensor : tensors)
     if (!shapes.contains(tensor))
       fail(
@@ -84,7 +84,7 @@ std::vector<std::size_t> spread(std::size_t total, std::size_t wanted, bool firs
 }
 
 runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples,
-                           std::int64_t padding_id) {
+                           std::int64_t pad_token_id) {
   std::size_t longest = 0;
   for (const Sample& sample : samples) longest = std::max(longest, sample.ids.size());
   // Each value of a row by its sample and place.
@@ -118,8 +118,9 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
     if (role == ir::InputRole::mask) {
       inputs[name] = filled(port, [](const Sample&, std::size_t) { return std::int64_t{1}; });
     } else if (role == ir::InputRole::token_types) {
-      inputs[name] = filled(
-          port, [](const Sample& s, std::size_t i) { return s.types.empty() ? 0 : s.types[i]; });
+      inputs[name] = filled(port, [](const Sample& s, std::size_t i) {
+        return s.token_type_ids.empty() ? 0 : s.token_type_ids[i];
+      });
     } else if (role == ir::InputRole::positions) {
       inputs[name] =
           filled(port, [](const Sample&, std::size_t i) { return static_cast<std::int64_t>(i); });
@@ -128,7 +129,7 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
     } else if (ids.empty()) {
       ids = name;
       inputs[name] = filled(
-          port, [](const Sample& s, std::size_t i) { return s.ids[i]; }, padding_id);
+          port, [](const Sample& s, std::size_t i) { return s.ids[i]; }, pad_token_id);
     } else {
       fail(
           "calibration cannot fill model input '{}': '{}' takes the token ids; masks, "
@@ -144,7 +145,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
                       const Method& method, const MethodOptions& options,
                       const SampleSource& samples, int batch, const CalibrationProgress& progress) {
   const BatchSymbols symbols = batch_symbols(session.inputs());
-  Batches batches(session.inputs(), samples, batch, runtime::tells_padding(session.plan()));
+  Batches batches(session.inputs(), samples, batch, runtime::ignores_padding(session.plan()));
   std::map<std::string, std::unique_ptr<Observer>, std::less<>> observers;
   for (const std::string& tensor : tensors)
     observers[tensor] = method.observer(session.context(), options, tensor);
@@ -161,7 +162,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
     if (dtype != ir::DType::f32)
       fail("tensor '{}' is {}; only f32 is calibrated", name, ir::name_of(dtype));
     if (lengths.size() == 1) {
-      const Slice all{0, static_cast<std::size_t>(ir::element_count(shape))};
+      const ElementRange all{0, static_cast<std::size_t>(ir::element_count(shape))};
       it->second->observe(buffer, {&all, 1});
     } else {
       const auto real =
@@ -175,15 +176,16 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
   for (auto group = batches.next(); !group.empty(); group = batches.next()) {
     lengths.clear();
     for (const Sample& sample : group) {
-      if (sample.ids.empty() || (!sample.types.empty() && sample.types.size() != sample.ids.size()))
+      if (sample.ids.empty() ||
+          (!sample.token_type_ids.empty() && sample.token_type_ids.size() != sample.ids.size()))
         fail("calibration sample {} has {} ids and {} types", result.samples, sample.ids.size(),
-             sample.types.size());
+             sample.token_type_ids.size());
       lengths.push_back(std::ssize(sample.ids));
       hash.add(sample);
       ++result.samples;
       result.tokens += lengths.back();
     }
-    session.run(inputs_of(session.inputs(), group, session.plan().padding_id.value_or(0)));
+    session.run(inputs_of(session.inputs(), group, session.plan().pad_token_id.value_or(0)));
     if (progress) progress(result.samples, result.tokens);
   }
   if (result.samples == 0)

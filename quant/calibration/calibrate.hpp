@@ -43,10 +43,10 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
 /// them, the samples stand in the rows in turn, padded likewise. Throws Error naming an input that
 /// is none of these, or one that is too short for a sample.
 runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples,
-                           std::int64_t padding_id = 0);
+                           std::int64_t pad_token_id = 0);
 inline runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& sample,
-                                  std::int64_t padding_id = 0) {
-  return inputs_of(ports, std::span(&sample, 1), padding_id);
+                                  std::int64_t pad_token_id = 0) {
+  return inputs_of(ports, std::span(&sample, 1), pad_token_id);
 }
 
 }  // namespace bertcl::quant

@@ -12,33 +12,33 @@
 namespace bertcl::quant {
 namespace {
 
-constexpr std::size_t kMostCounts = 1 << 16;  // on the device for one tensor, where copies help
+constexpr std::size_t kMaxCounts = 1 << 16;  // on the device for one tensor, where copies help
 
 }  // namespace
 
 DeviceHistogram::DeviceHistogram(opencl::Context& context, const std::string& tensor, int bins,
                                  Binning binning)
-    : context_(context), tensor_(tensor), extent_(context, tensor), host_(bins, binning) {}
+    : context_(context), tensor_(tensor), bounds_(context, tensor), host_(bins, binning) {}
 
-void DeviceHistogram::observe(const opencl::Buffer& values, std::span<const Slice> samples) {
-  const std::vector<Extent> extents = extent_.measure(values, samples);
+void DeviceHistogram::observe(const opencl::Buffer& values, std::span<const ElementRange> samples) {
+  const std::vector<ValueBounds> bounds = bounds_.measure(values, samples);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (samples[i].count == 0) continue;
-    make_room(extents[i], samples[i].count);
-    host_.note(extents[i]);
+    make_room(bounds[i], samples[i].count);
+    host_.note(bounds[i]);
     count(values, samples[i]);
   }
 }
 
 /// Bins for a sample, and counters that it cannot overflow.
-void DeviceHistogram::make_room(const Extent& sample, std::size_t count) {
+void DeviceHistogram::make_room(const ValueBounds& sample, std::size_t count) {
   if (host_.must_extend(sample)) {
     collect();
     host_.extend(sample);
     edges_ = context_.allocate(host_.edges().size() * sizeof(float));
     edges_.upload(host_.edges());
-    const std::size_t items = most_items(context_);
-    copies_ = items * host_.counts().size() <= kMostCounts ? items : 1;
+    const std::size_t items = max_items(context_);
+    copies_ = items * host_.counts().size() <= kMaxCounts ? items : 1;
     counts_ = context_.allocate(copies_ * host_.counts().size() * sizeof(std::uint32_t));
     counts_.fill(0);
   } else if (pending_ + count > std::numeric_limits<std::uint32_t>::max()) {
@@ -47,7 +47,7 @@ void DeviceHistogram::make_room(const Extent& sample, std::size_t count) {
   }
 }
 
-void DeviceHistogram::count(const opencl::Buffer& values, const Slice& sample) {
+void DeviceHistogram::count(const opencl::Buffer& values, const ElementRange& sample) {
   const Division d = divide(context_, sample);
   const auto bins = static_cast<std::int32_t>(host_.counts().size());
   const float span = host_.edges().back() - host_.edges().front();

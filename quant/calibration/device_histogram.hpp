@@ -6,7 +6,7 @@
 #include <string>
 
 #include "opencl/context.hpp"
-#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/device_min_max.hpp"
 #include "quant/calibration/histogram.hpp"
 
 namespace bertcl::quant {
@@ -19,18 +19,18 @@ class DeviceHistogram {
 
   /// Waits for the extents of the samples, then queues the counting. Throws Error if a value is NaN
   /// or infinite.
-  void observe(const opencl::Buffer& values, std::span<const Slice> samples);
+  void observe(const opencl::Buffer& values, std::span<const ElementRange> samples);
   /// Waits. All that was counted. Throws Error if nothing was.
   const Histogram& read();
 
  private:
-  void make_room(const Extent& sample, std::size_t count);
-  void count(const opencl::Buffer& values, const Slice& sample);
+  void make_room(const ValueBounds& sample, std::size_t count);
+  void count(const opencl::Buffer& values, const ElementRange& sample);
   void collect();
 
   opencl::Context& context_;
   std::string tensor_;
-  DeviceRange extent_;
+  DeviceMinMax bounds_;
   Histogram host_;
   std::size_t copies_ = 1;  // of the counts on the device
   opencl::Buffer edges_, counts_;

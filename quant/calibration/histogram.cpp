@@ -11,7 +11,7 @@
 namespace bertcl::quant {
 namespace {
 
-float largest_of(const Extent& batch) { return std::max(-batch.low, batch.high); }
+float largest_of(const ValueBounds& batch) { return std::max(-batch.low, batch.high); }
 
 }  // namespace
 
@@ -36,14 +36,14 @@ Histogram::Histogram(int bins, Binning binning, int max_bins)
     fail("a histogram of {} bins is not supported (supported: 2 to {})", bins, max_bins);
 }
 
-bool Histogram::must_extend(const Extent& batch) const {
+bool Histogram::must_extend(const ValueBounds& batch) const {
   if (edges_.empty()) return true;
   // The last edge may be a rounding away from the largest value; two-sided bins go by that value.
   if (threshold_ == 0.0f && binning_ != Binning::absolute) return largest_of(batch) > 0.0f;
   return largest_of(batch) > (binning_ == Binning::two_sided ? threshold_ : edges_.back());
 }
 
-void Histogram::extend(const Extent& batch) {
+void Histogram::extend(const ValueBounds& batch) {
   if (!must_extend(batch)) return;
   const float largest = largest_of(batch);
   if (edges_.empty()) {
@@ -141,9 +141,9 @@ std::vector<float> Histogram::centres() const {
   return centres;
 }
 
-void Histogram::note(const Extent& batch) {
-  seen_ = any_ ? Extent{std::min(seen_.low, batch.low), std::max(seen_.high, batch.high),
-                        std::min(seen_.nearest, batch.nearest)}
+void Histogram::note(const ValueBounds& batch) {
+  seen_ = any_ ? ValueBounds{std::min(seen_.low, batch.low), std::max(seen_.high, batch.high),
+                             std::min(seen_.nearest, batch.nearest)}
                : batch;
   any_ = true;
 }

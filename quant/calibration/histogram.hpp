@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/device_min_max.hpp"
 
 namespace bertcl::quant {
 
@@ -38,11 +38,11 @@ class Histogram {
   bool absolute() const { return binning_ != Binning::two_sided; }
   bool empty() const { return edges_.empty(); }
   /// True if extend() would change the edges.
-  bool must_extend(const Extent& batch) const;
+  bool must_extend(const ValueBounds& batch) const;
   /// Makes room for a batch, keeping the counts.
-  void extend(const Extent& batch);
+  void extend(const ValueBounds& batch);
   /// Records what was seen, after extend().
-  void note(const Extent& batch);
+  void note(const ValueBounds& batch);
   /// Adds counts of values, one for each bin.
   void add(std::span<const std::uint32_t> counts);
 
@@ -50,7 +50,7 @@ class Histogram {
   /// (left edge + right edge) / 2 of each bin.
   std::vector<float> centres() const;
   const std::vector<std::uint64_t>& counts() const { return counts_; }
-  Extent seen() const { return seen_; }
+  ValueBounds seen() const { return seen_; }
 
  private:
   void extend_absolute(float largest);
@@ -61,7 +61,7 @@ class Histogram {
   int bins_, max_bins_;
   Binning binning_;
   float threshold_ = 0.0f;  // largest |x| that the bins were made for
-  Extent seen_;
+  ValueBounds seen_;
   bool any_ = false;
   std::vector<float> edges_;
   std::vector<std::uint64_t> counts_;

@@ -17,7 +17,7 @@ class HistogramObserver : public Observer {
  public:
   HistogramObserver(opencl::Context& context, const std::string& tensor, int bins, Binning binning)
       : few_bins_(std::max(3, bins / 64)), histogram_(context, tensor, bins, binning) {}
-  void observe(const opencl::Buffer& values, std::span<const Slice> samples) final {
+  void observe(const opencl::Buffer& values, std::span<const ElementRange> samples) final {
     histogram_.observe(values, samples);
   }
   Range range() final {
@@ -49,14 +49,14 @@ std::unique_ptr<Observer> make_observer(opencl::Context& context, const MethodOp
 
 /// The part of a range in which values were seen. A constant tensor may lie outside of it, above
 /// the left edge of its bin: then its upper end.
-inline Range clipped(Range range, const Extent& seen) {
+inline Range clipped(Range range, const ValueBounds& seen) {
   range = {std::max(range.low, seen.low), std::min(range.high, seen.high)};
   return {std::min(range.low, range.high), range.high};
 }
 
 /// For methods of pytorch-quantization, which give one bound: -bound .. bound, and for asymmetric
 /// integers only the part of it in which values were seen.
-inline Range range_of_bound(float bound, const Extent& seen, bool symmetric) {
+inline Range range_of_bound(float bound, const ValueBounds& seen, bool symmetric) {
   return symmetric ? Range{-bound, bound} : clipped({-bound, bound}, seen);
 }
 

@@ -2,7 +2,7 @@
 // MinMax: the range is from the smallest to the largest value seen, or their moving averages.
 #include <algorithm>
 
-#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/device_min_max.hpp"
 #include "quant/calibration/observer.hpp"
 #include "support/fail.hpp"
 
@@ -18,16 +18,16 @@ class MinMaxObserver final : public Observer {
  public:
   MinMaxObserver(opencl::Context& context, const MethodOptions& options, const std::string& tensor)
       : range_(context, tensor), symmetric_(options.symmetric.value_or(false)) {}
-  void observe(const opencl::Buffer& values, std::span<const Slice> samples) override {
+  void observe(const opencl::Buffer& values, std::span<const ElementRange> samples) override {
     range_.add(values, samples);
   }
   Range range() override {
-    const Extent e = range_.read();
+    const ValueBounds e = range_.read();
     return symmetric_ ? made_symmetric({e.low, e.high}) : Range{e.low, e.high};
   }
 
  private:
-  DeviceRange range_;
+  DeviceMinMax range_;
   bool symmetric_;
 };
 
@@ -38,7 +38,7 @@ class MovingAverageObserver final : public Observer {
   MovingAverageObserver(opencl::Context& context, const MethodOptions& options,
                         const std::string& tensor)
       : tensor_(tensor),
-        extents_(context, tensor),
+        bounds_(context, tensor),
         symmetric_(options.symmetric.value_or(false)),
         constant_(static_cast<float>(options.averaging_constant.value_or(0.01))),
         together_(options.averaged_samples.value_or(1)) {
@@ -46,12 +46,12 @@ class MovingAverageObserver final : public Observer {
       fail("averaging constant {} is outside 0 to 1", *options.averaging_constant);
     if (together_ < 0) fail("cannot average over {} samples; give 0 (all) or more", together_);
   }
-  void observe(const opencl::Buffer& values, std::span<const Slice> samples) override {
-    const std::vector<Extent> extents = extents_.measure(values, samples);
+  void observe(const opencl::Buffer& values, std::span<const ElementRange> samples) override {
+    const std::vector<ValueBounds> bounds = bounds_.measure(values, samples);
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (samples[i].count == 0) continue;
-      low_ += extents[i].low;
-      high_ += extents[i].high;
+      low_ += bounds[i].low;
+      high_ += bounds[i].high;
       if (++waiting_ == together_) move();
     }
   }
@@ -74,7 +74,7 @@ class MovingAverageObserver final : public Observer {
   }
 
   std::string tensor_;
-  DeviceRange extents_;
+  DeviceMinMax bounds_;
   bool symmetric_;
   float constant_;
   int together_;

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "opencl/context.hpp"
-#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/device_min_max.hpp"
 #include "quant/calibration/parameters.hpp"
 
 namespace bertcl::quant {
@@ -18,10 +18,10 @@ namespace bertcl::quant {
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// Takes in f32 samples that lie in `values`, in this order: the same as one call for each, so
-  /// batches leave no trace. Queued work may still read `values` on return. Samples may differ in
-  /// size; an empty one changes nothing.
-  virtual void observe(const opencl::Buffer& values, std::span<const Slice> samples) = 0;
+  /// Takes in f32 samples that lie in `values`, in this order: equivalent to one call per sample,
+  /// so the batch size does not affect the result. Queued work may still read `values` on return.
+  /// Samples may differ in size; an empty one changes nothing.
+  virtual void observe(const opencl::Buffer& values, std::span<const ElementRange> samples) = 0;
   /// The range of all samples. Throws Error that names the tensor if none was seen, or if a value
   /// was NaN or infinite.
   virtual Range range() = 0;

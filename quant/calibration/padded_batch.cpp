@@ -59,10 +59,10 @@ BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs) {
 }
 
 Batches::Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size,
-                 bool tells_padding)
+                 bool ignores_padding)
     : source_(source),
       size_(static_cast<std::size_t>(std::max(size, 1))),
-      pads_(tells_padding && std::ranges::any_of(inputs, [](const plan::Port& p) {
+      pads_(ignores_padding && std::ranges::any_of(inputs, [](const plan::Port& p) {
               return ir::role_of_input(p.name) == ir::InputRole::mask;
             })) {
   if (size < 1) fail("a calibration batch must have 1 or more samples, got {}", size);
@@ -133,7 +133,7 @@ Unpadder::Values Unpadder::real_values(const std::string& tensor, const opencl::
                                        const ir::Shape& shape, const BatchSymbols& symbols,
                                        std::span<const std::int64_t> lengths) {
   std::vector<Box> boxes;
-  std::vector<Slice> dense, gathered;
+  std::vector<ElementRange> dense, gathered;
   std::size_t end = 0;
   for (std::size_t row = 0; row < lengths.size(); ++row) {
     const Box box = box_of(tensor, shape, symbols, lengths, row);

@@ -11,7 +11,7 @@
 #include "ir/dim.hpp"
 #include "opencl/context.hpp"
 #include "plan/plan.hpp"
-#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/device_min_max.hpp"
 #include "quant/calibration/samples.hpp"
 
 namespace bertcl::quant {
@@ -27,7 +27,7 @@ class Batches {
  public:
   /// Throws Error if `size` is below 1, or above 1 for a model whose batch is fixed.
   Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size,
-          bool tells_padding = true);
+          bool ignores_padding = true);
   /// Up to `size` samples in the order of the source; empty at its end. Of one length only, where
   /// the model has no mask, or cannot tell padding.
   std::vector<Sample> next();
@@ -63,7 +63,7 @@ class Unpadder {
   /// side by side, else memory of this object, valid for what is queued before the next call.
   struct Values {
     const opencl::Buffer& buffer;
-    std::vector<Slice> slices;
+    std::vector<ElementRange> slices;
   };
   Values real_values(const std::string& tensor, const opencl::Buffer& buffer,
                      const ir::Shape& shape, const BatchSymbols& symbols,

@@ -70,7 +70,7 @@ Parameters parameters_of(Range range, Scheme scheme) {
   const auto [qmin, qmax] = limits_of(scheme);
   const float lower = std::min(range.low, 0.0f);
   double low = lower;
-  double high = std::max({range.high, 0.0f, lower + scheme.shortest_range});
+  double high = std::max({range.high, 0.0f, lower + scheme.min_range});
   if (scheme.symmetric) {
     high = std::max(-low, high);
     low = -high;

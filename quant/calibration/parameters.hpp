@@ -36,7 +36,7 @@ struct Scheme {
   bool symmetric = false;          ///< a range -a .. a, so that 0 is the middle of the integers
   Steps steps = Steps::standard;
   int bits = 8;  ///< 2 to 8; fewer than 8 lie in the middle of the type, with standard steps
-  float shortest_range = 0.0f;  ///< upper ends are raised to it, as `MinimumRealRange`
+  float min_range = 0.0f;  ///< upper ends are raised to it, as `MinimumRealRange`
   friend bool operator==(const Scheme&, const Scheme&) = default;
 };
 

@@ -10,7 +10,7 @@
 namespace bertcl::quant {
 
 void run_samples(const Workspace& workspace, const std::set<std::string>& tensors,
-                 std::span<const Sample> samples, const ChannelTap& tap,
+                 std::span<const Sample> samples, const ChannelTapFunction& tap,
                  const PassProgress& progress) {
   if (samples.empty())
     throw Error("no calibration samples: the data set is empty or none was selected");
@@ -29,7 +29,7 @@ void run_samples(const Workspace& workspace, const std::set<std::string>& tensor
   });
   std::int64_t done = 0;
   for (const Sample& sample : samples) {
-    session.run(inputs_of(session.inputs(), sample, session.plan().padding_id.value_or(0)));
+    session.run(inputs_of(session.inputs(), sample, session.plan().pad_token_id.value_or(0)));
     if (progress) progress(++done);
   }
 }

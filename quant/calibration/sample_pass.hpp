@@ -16,7 +16,7 @@
 namespace bertcl::quant {
 
 /// The device of a pass, and the memory of a tensor [rows][channels] there; queue what reads it.
-using ChannelTap =
+using ChannelTapFunction =
     std::function<void(opencl::Context& context, const std::string& tensor,
                        const opencl::Buffer& values, std::int64_t rows, std::int64_t channels)>;
 
@@ -26,7 +26,7 @@ using PassProgress = std::function<void(std::int64_t samples)>;
 /// Runs the samples one by one, without padding. Throws Error naming a tensor that is not f32 with
 /// a last axis, or if there are no samples.
 void run_samples(const Workspace& workspace, const std::set<std::string>& tensors,
-                 std::span<const Sample> samples, const ChannelTap& tap,
+                 std::span<const Sample> samples, const ChannelTapFunction& tap,
                  const PassProgress& progress = {});
 
 /// The same with an observer for each of `tensors` that the samples reach, made by

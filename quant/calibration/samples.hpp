@@ -11,8 +11,8 @@ namespace bertcl::quant {
 
 /// One sequence without padding.
 struct Sample {
-  std::vector<std::int64_t> ids;    ///< [tokens]
-  std::vector<std::int64_t> types;  ///< [tokens], or empty for zeros
+  std::vector<std::int64_t> ids;             ///< [tokens]
+  std::vector<std::int64_t> token_type_ids;  ///< [tokens], or empty for zeros
 };
 
 /// The next sample; empty at the end.

@@ -52,11 +52,12 @@ using Encodings = std::map<std::pair<std::string, Role>, Encoding>;
 /// Values beyond this are mask constants: a scale that holds them leaves nothing for the others.
 inline constexpr float kLargestQuantized = 1e4f;
 
-/// Encodes all operands and outputs of `placement`. One of them is moved to `left` where a tensor
-/// cannot be quantized: values beyond kLargestQuantized, a constant that is not f32, not finite or
-/// not to be evaluated. Weights per tensor take their range from `ranges` where it knows them, else
-/// from their values; overrides come before both. Throws Error that names tensor and reader if an
-/// activation has no range, an override does not fit its tensor, or if nothing remains.
+/// Encodes all operands and outputs of `placement`. A site whose tensor cannot be quantized is
+/// moved to Placement::skipped: values beyond kLargestQuantized, a constant that is not f32, not
+/// finite or not to be evaluated. Weights per tensor take their range from `ranges` where it knows
+/// them, else from their values; overrides come before both. Throws Error that names tensor and
+/// reader if an activation has no range, an override does not fit its tensor, or if nothing
+/// remains.
 Encodings encode(Placement& placement, const GraphIndex& index, Constants& constants,
                  const Ranges& ranges, const EncodeOptions& options);
 

@@ -26,7 +26,7 @@ double squared_error(std::span<const float> values, Parameters p, std::int32_t l
   return sum;
 }
 
-Parameters least_error(std::span<const float> values, Range range, Scheme scheme) {
+Parameters min_error(std::span<const float> values, Range range, Scheme scheme) {
   const auto [low, high] = saturation_of(scheme);
   Parameters best;
   double least = std::numeric_limits<double>::infinity();
@@ -53,7 +53,7 @@ QuantizedConstant quantize_by_least_error(const ir::Tensor& constant, int axis,
   for (std::size_t i = 0; i < all.size(); ++i) values[channels.of(i)].push_back(all[i]);
   std::vector<Parameters> parameters;
   for (std::size_t c = 0; c < ranges.size(); ++c)
-    parameters.push_back(least_error(values[c], ranges[c], scheme));
+    parameters.push_back(min_error(values[c], ranges[c], scheme));
   QuantizedConstant result = quantize_by(constant, parameters, axis, scheme, name);
   result.zero_channels = std::ranges::count(ranges, Range{});
   return result;

@@ -56,9 +56,9 @@ std::string input(const onnx::NodeProto& node, int i) {
   return i < node.input_size() ? node.input(i) : "";
 }
 
-float float_attribute(const onnx::NodeProto& node, std::string_view name, float otherwise) {
+float float_attribute(const onnx::NodeProto& node, std::string_view name, float default_value) {
   const auto* a = find_attribute(node, name);
-  return a ? a->f() : otherwise;
+  return a ? a->f() : default_value;
 }
 
 /// Queries, keys and values of one attention, and its scores.

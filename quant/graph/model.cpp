@@ -11,7 +11,7 @@
 #include "onnx/read_model.hpp"
 #include "onnx/tensors.hpp"
 #include "support/fail.hpp"
-#include "text/padding_id.hpp"
+#include "text/pad_token_id.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -57,9 +57,9 @@ const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::str
 }
 
 std::int64_t int_attribute(const onnx::NodeProto& node, std::string_view name,
-                           std::int64_t otherwise) {
+                           std::int64_t default_value) {
   const auto* a = find_attribute(node, name);
-  return a ? a->i() : otherwise;
+  return a ? a->i() : default_value;
 }
 
 bool is_op(const onnx::NodeProto& node, std::string_view op) {
@@ -106,8 +106,8 @@ ir::Graph Model::import() const {
 
 runtime::Session Model::session(const runtime::SessionOptions& options) const {
   runtime::SessionOptions all = options;
-  if (!all.padding_id && std::filesystem::exists(path_))
-    all.padding_id = [this] { return text::read_padding_id(path_); };
+  if (!all.pad_token_id && std::filesystem::exists(path_))
+    all.pad_token_id = [this] { return text::read_pad_token_id(path_); };
   return runtime::Session::compile(import(), all, path_);
 }
 

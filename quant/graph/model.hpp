@@ -24,7 +24,7 @@ std::int64_t opset_of(const onnx::ModelProto& model);
 /// The attribute of that name, or null.
 const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name);
 std::int64_t int_attribute(const onnx::NodeProto& node, std::string_view name,
-                           std::int64_t otherwise);
+                           std::int64_t default_value);
 
 /// True for the operator of ONNX's own domain.
 bool is_op(const onnx::NodeProto& node, std::string_view op);

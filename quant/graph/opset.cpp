@@ -98,9 +98,10 @@ class Raiser {
     set_input(node, place, name, ir::Tensor::of<std::int64_t>({std::ssize(values)}, values));
   }
 
-  void float_to_input(onnx::NodeProto& node, const std::string& name, int place, float otherwise) {
+  void float_to_input(onnx::NodeProto& node, const std::string& name, int place,
+                      float default_value) {
     const auto* a = find_attribute(node, name);
-    const float value = a ? a->f() : otherwise;
+    const float value = a ? a->f() : default_value;
     remove(node, name);
     set_input(node, place, name, ir::Tensor::scalar<float>(value));
   }

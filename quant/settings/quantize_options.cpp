@@ -166,8 +166,8 @@ void add_calibration_options(CLI::App& command, Options& options) {
                           .add_option_function<float>(
                               "--minimum-range",
                               [&](float length) {
-                                options.activations.shortest_range =
-                                    options.weights.scheme.shortest_range = length;
+                                options.activations.min_range = options.weights.scheme.min_range =
+                                    length;
                               },
                               "Minimum length of every range, also of weights")
                           ->type_name("X"),

@@ -22,9 +22,9 @@ constexpr double kAlphas[] = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0};
 constexpr double kMultiples[] = {0.5, 1.0, 1.5, 2.0, 3.0, 4.0};
 constexpr double kOutlierAlphas[] = {0.5, 0.75, 1.0};
 /// A Mul in the graph must save this part of the error.
-constexpr double kLeastGain = 0.1;
+constexpr double kMinGain = 0.1;
 /// A channel whose largest magnitude is a smaller part of the usual one was hardly seen.
-constexpr float kLeastSeen = 1e-3f;
+constexpr float kMinSeen = 1e-3f;
 /// About what GPTQ leaves of a weight's squared error; the choice of factors does not hang on it.
 constexpr double kGptqErrorPart = 0.5;
 
@@ -63,7 +63,7 @@ std::vector<float> largest_magnitude(const ChannelStatistics& x) {
   if (seen.empty()) return largest;
   const float usual = median(std::move(seen));
   for (float& v : largest)
-    if (v < kLeastSeen * usual) v = usual;
+    if (v < kMinSeen * usual) v = usual;
   return largest;
 }
 
@@ -273,7 +273,7 @@ Smoothing choose_factors(const std::string& tensor, const ChannelStatistics& x,
     for (const double alpha : kOutlierAlphas)
       try_factors(outliers(largest, multiple, alpha),
                   fmt::format("beyond {} x median, alpha {}", multiple, alpha));
-  if (!(best.error_after <= (1.0 - kLeastGain) * best.error_before)) {
+  if (!(best.error_after <= (1.0 - kMinGain) * best.error_before)) {
     best.factors.clear();
     best.choice.clear();
     best.error_after = best.error_before;

@@ -19,7 +19,7 @@ bool reads(const Site& site, int input, Role role) {
 }
 
 /// Keeps the scales of rows of zeros, and of all that is next to nothing, normal numbers.
-constexpr float kLeastMagnitude = 1e-30f;
+constexpr float kMinMagnitude = 1e-30f;
 
 /// Writes one MatMul after the other.
 class DynamicMatMuls {
@@ -98,7 +98,7 @@ class DynamicMatMuls {
     following.push_back(
         make_row_reduction(model_, "ReduceMax", largest, magnitude, largest, axes_));
     const std::string bounded =
-        add("Max", {largest, number(least_, "least_magnitude", kLeastMagnitude)}, "_bounded");
+        add("Max", {largest, number(least_, "least_magnitude", kMinMagnitude)}, "_bounded");
     following.push_back(make_node(model_, "Div", q.scale,
                                   {bounded, number(steps_, "magnitude_steps", 127.0f)}, {q.scale}));
     const std::string rounded = add("Round", {add("Div", {x, q.scale}, "_in_steps")}, "_rounded");

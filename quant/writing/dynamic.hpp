@@ -19,7 +19,7 @@ enum class ActivationScales {
 
 /// Leaves in `placement` the MatMuls of an activation and a weight, whose activation is no longer
 /// an operand since it has no scale beforehand, and what reads constants alone (the tables of
-/// Gather). The rest moves to `left`.
+/// Gather). All others are moved to Placement::skipped.
 void keep_dynamic(Placement& placement, const GraphIndex& index);
 
 /// The results of these MatMuls, in the order of the nodes.

@@ -102,8 +102,8 @@ struct GemmCase {
   std::size_t out_size() const { return out_type == BERTCL_F32 || out_type == BERTCL_I32 ? 4 : 1; }
 
   template <class T>
-  static T of_column(const std::vector<T>& values, int n, T otherwise) {
-    if (values.empty()) return otherwise;
+  static T of_column(const std::vector<T>& values, int n, T default_value) {
+    if (values.empty()) return default_value;
     return values.size() == 1 ? values[0] : values[static_cast<std::size_t>(n)];
   }
   std::int64_t sum(int row, int column) const {

@@ -28,7 +28,7 @@ inline Sequences sequences_of(const std::vector<std::int64_t>& lengths, unsigned
   for (const std::int64_t length : lengths) {
     for (std::int64_t place = 0; place < length; ++place) {
       sequences.ids.push_back(id(random));
-      sequences.types.push_back(place > length / 2);
+      sequences.token_type_ids.push_back(place > length / 2);
     }
     sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
   }

@@ -35,7 +35,8 @@ TEST_F(CApi, GivesTheBitsOfTheCppInterface) {
   const Sequences s = tests::sequences_of({7, 19}, 1);
   const Session reference = Session::load(kModel);
   const Tensors expected = reference.run(s);
-  const bertcl_sequences given{sizeof(given), 2, s.offsets.data(), s.ids.data(), s.types.data()};
+  const bertcl_sequences given{sizeof(given), 2, s.offsets.data(), s.ids.data(),
+                               s.token_type_ids.data()};
   bertcl_results* results = nullptr;
   ASSERT_EQ(bertcl_session_run_sequences(session_, &given, nullptr, &results), BERTCL_OK)
       << bertcl_last_error();
@@ -145,10 +146,10 @@ TEST_F(CApi, TellsOfTheModel) {
   EXPECT_EQ(info.takes_packed, 1);
   EXPECT_STRNE(info.device, "");
   std::int64_t one = 0, two = 0;
-  ASSERT_EQ(bertcl_session_run_bytes(session_, 1, 64, &one), BERTCL_OK);
-  ASSERT_EQ(bertcl_session_run_bytes(session_, 2, 64, &two), BERTCL_OK);
+  ASSERT_EQ(bertcl_session_run_memory(session_, 1, 64, &one), BERTCL_OK);
+  ASSERT_EQ(bertcl_session_run_memory(session_, 2, 64, &two), BERTCL_OK);
   EXPECT_GT(two, one);
-  EXPECT_EQ(bertcl_session_run_bytes(session_, 1, 600, &two), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_run_memory(session_, 1, 600, &two), BERTCL_INVALID_ARGUMENT);
 }
 
 // A caller that was compiled with an older header, whose structs end earlier.

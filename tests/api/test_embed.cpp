@@ -155,7 +155,7 @@ TEST_F(ApiEmbed, TheCInterfaceGivesTheSameBits) {
   ASSERT_EQ(bertcl_session_load_bytes(model_.data(), model_.size(), &given, &session), BERTCL_OK)
       << bertcl_last_error();
   const bertcl_sequences sequences{sizeof(sequences), 2, s.offsets.data(), s.ids.data(),
-                                   s.types.data()};
+                                   s.token_type_ids.data()};
   bertcl_results* results = nullptr;
   ASSERT_EQ(bertcl_session_run_sequences(session, &sequences, nullptr, &results), BERTCL_OK)
       << bertcl_last_error();

@@ -101,7 +101,7 @@ TEST(ApiMemory, IsThatOfTheLargestBatchesSoFar) {
   EXPECT_EQ(loaded.weights, session.info().weight_bytes);
   EXPECT_GT(loaded.weights, 20 << 20);
   EXPECT_EQ(loaded.runs, 0);
-  const std::int64_t small = session.run_bytes(1, 16), large = session.run_bytes(4, 128);
+  const std::int64_t small = session.run_memory(1, 16), large = session.run_memory(4, 128);
   EXPECT_LT(small, large);
   session.run(sequences_of({128, 128, 128, 128}, 1));
   EXPECT_EQ(session.memory().runs, large);
@@ -116,8 +116,8 @@ TEST(ApiMemory, IsThatOfTheLargestBatchesSoFar) {
 
 TEST(ApiMemory, OfARunIsRefusedWhereTheRunIs) {
   const Session session = Session::load(tests::model);
-  EXPECT_ERROR(HasSubstr("512"), session.run_bytes(1, 513));
-  EXPECT_ERROR(HasSubstr("at least"), session.run_bytes(0, 16));
+  EXPECT_ERROR(HasSubstr("512"), session.run_memory(1, 513));
+  EXPECT_ERROR(HasSubstr("at least"), session.run_memory(0, 16));
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ class ApiOpencl : public testing::Test {
   static DeviceSequences on_device(const Sequences& s, std::shared_ptr<_cl_mem>& ids,
                                    std::shared_ptr<_cl_mem>& types) {
     ids = host_->buffer(narrow(s.ids, 3));
-    types = host_->buffer(narrow(s.types, 5));
+    types = host_->buffer(narrow(s.token_type_ids, 5));
     return {{ids.get(), 12}, {types.get(), 20}, s.offsets};
   }
   static Host* host_;

@@ -46,7 +46,7 @@ Tensors padded(const Sequences& s, std::int64_t seq) {
       const bool inside = place < s.offsets[i + 1] - s.offsets[i];
       const auto token = static_cast<std::size_t>(s.offsets[i] + place);
       ids.push_back(inside ? s.ids[token] : 77);
-      types.push_back(inside ? s.types[token] : 1);
+      types.push_back(inside ? s.token_type_ids[token] : 1);
       mask.push_back(inside);
     }
   const std::vector<std::int64_t> shape{s.count(), seq};
@@ -64,7 +64,7 @@ TEST_F(ApiSession, TellsOfTheModel) {
   ASSERT_EQ(info.outputs.size(), 2u);
   EXPECT_EQ(info.outputs[0].type, ElementType::f32);
   EXPECT_EQ(info.max_length, 512);
-  EXPECT_EQ(info.vocabulary, 30522);
+  EXPECT_EQ(info.vocab_size, 30522);
   EXPECT_EQ(info.heads, 12);
   EXPECT_FALSE(info.int8);
   EXPECT_EQ(info.task, Task::question_answering);
@@ -96,7 +96,7 @@ TEST_F(ApiSession, ASequenceDoesNotDependOnItsNeighbours) {
   const auto together = floats(session_->run(all).at("start_logits"));
   Sequences second;
   second.ids.assign(all.ids.begin() + 20, all.ids.begin() + 27);
-  second.types.assign(all.types.begin() + 20, all.types.begin() + 27);
+  second.token_type_ids.assign(all.token_type_ids.begin() + 20, all.token_type_ids.begin() + 27);
   second.offsets = {0, 7};
   const auto alone = floats(session_->run(second).at("start_logits"));
   ASSERT_EQ(alone.size(), 7u);

@@ -25,10 +25,10 @@ TEST_F(ApiTokenizer, TextsAndPairsAreFramed) {
   EXPECT_THAT(tokens(texts),
               ElementsAre("[CLS]", "hello", "world", "!", "[SEP]", "[CLS]", "who", "?", "[SEP]"));
   EXPECT_THAT(texts.offsets, ElementsAre(0, 5, 9));
-  EXPECT_THAT(texts.types, Each(0));
+  EXPECT_THAT(texts.token_type_ids, Each(0));
   const Sequences pair = tokenizer_.encode_pairs({{"Who?", "Ada did."}});
   EXPECT_THAT(tokens(pair), ElementsAre("[CLS]", "who", "?", "[SEP]", "ada", "did", ".", "[SEP]"));
-  EXPECT_THAT(pair.types, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(pair.token_type_ids, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
   EXPECT_EQ(tokenizer_.size(), 30522);
   EXPECT_EQ(tokenizer_.id("[CLS]"), 101);
 }

@@ -19,7 +19,7 @@ namespace bertcl::tests {
 struct AttentionKernel {
   std::string program;
   opencl::Defines defines = {};
-  bool groups = false;  ///< computed by work-groups, for heads of up to HEAD_MAX columns
+  bool uses_work_groups = false;  ///< computed by work-groups, for heads of up to HEAD_MAX columns
 
   std::string name() const {
     std::string text = program;
@@ -33,18 +33,19 @@ struct AttentionKernel {
 inline opencl::Kernel kernel_for(const AttentionKernel& variant, std::string_view name,
                                  const AttentionCase& c, const ScoreBias& bias = {}) {
   opencl::Defines defines = variant.defines;
-  if (variant.groups) defines["BIAS"] = !bias.values.empty() || bias.window > 0;
-  for (int size = 256; variant.groups && size >= 32 && size >= c.head_size; size /= 2)
+  if (variant.uses_work_groups) defines["BIAS"] = !bias.values.empty() || bias.window > 0;
+  for (int size = 256; variant.uses_work_groups && size >= 32 && size >= c.head_size; size /= 2)
     defines["HEAD_MAX"] = size;
   // Most tests have heads of up to 64 columns.
-  return variant.groups && c.head_size > 64 ? group_kernel(variant.program, name, defines)
-                                            : device().kernel(variant.program, name, defines);
+  return variant.uses_work_groups && c.head_size > 64
+             ? group_kernel(variant.program, name, defines)
+             : device().kernel(variant.program, name, defines);
 }
 
 /// The block_rows to test: work-groups ignore them, so one is enough.
 inline std::vector<int32_t> block_rows_of(const AttentionKernel& variant,
                                           std::vector<int32_t> all) {
-  if (variant.groups) all.resize(1);
+  if (variant.uses_work_groups) all.resize(1);
   return all;
 }
 
@@ -55,7 +56,7 @@ inline void run_attention(const AttentionKernel& variant, const opencl::Kernel& 
     return ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(rows));
   };
   const auto heads = static_cast<size_t>(c.heads);
-  if (!variant.groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
+  if (!variant.uses_work_groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
   const bool given = variant.defines.contains("ROWS");
   const int32_t rows = given ? variant.defines.at("ROWS") : c.head_size > 64 ? 32 : 64;
   const size_t items = variant.program.ends_with("_mma") ? 2 * static_cast<size_t>(rows) : 256;

@@ -40,9 +40,9 @@ struct GemmKernel {
 inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines& defines,
                               bool opencl::Capabilities::*needs) {
   const kernels::GemmVariant v = kernels::gemm_variant_of_program(program, defines);
-  const auto given = [&](const char* name, int otherwise) {
+  const auto given = [&](const char* name, int default_value) {
     const auto it = defines.find(name);
-    return it == defines.end() ? otherwise : it->second;
+    return it == defines.end() ? default_value : it->second;
   };
   return {program,      defines,   needs,   given("TILE_M", v.tile_rows),
           v.panel,      v.k_group, v.items, given("TILE_N", v.tile_columns),

@@ -337,11 +337,11 @@ TEST(GemmS8Mma, PartsOfKGiveTheSameSums) {
                                                               .N = c.N,
                                                               .K = c.K,
                                                               .a_signed = c.a_signed ? 1 : 0,
-                                                              .parts = parts});
+                                                              .splits = parts});
     device().queue().launch(sums, {2 * 256, 2, static_cast<size_t>(parts)}, {256, 1, 1});
     const Output<int32_t> out(static_cast<size_t>(c.M * c.N));
-    auto finish = device().kernel("gemm_s8_finish", "gemm_s8_finish");
-    kernels::set(finish, kernels::GemmS8Finish<KernelArgument>{.partials = partials.buffer(),
+    auto finish = device().kernel("gemm_s8_reduce", "gemm_s8_reduce");
+    kernels::set(finish, kernels::GemmS8Reduce<KernelArgument>{.partials = partials.buffer(),
                                                                .colsum = weights.colsum,
                                                                .scale = upload(c.scale),
                                                                .bias = opencl::Buffer(),
@@ -360,7 +360,7 @@ TEST(GemmS8Mma, PartsOfKGiveTheSameSums) {
                                                                .row_sums = opencl::Buffer(),
                                                                .w_zero_point = opencl::Buffer(),
                                                                .row_scale = opencl::Buffer(),
-                                                               .parts = parts});
+                                                               .splits = parts});
     run(finish, 17, 33);
     expect_equal(out.values(), reference_sums(c), c.text());
   }

@@ -11,7 +11,7 @@ namespace bertcl::tests {
 namespace {
 
 constexpr int32_t kMean = 0, kMax = 1, kCls = 2, kLast = 3;
-constexpr float kLeastNorm = 1e-12f;
+constexpr float kMinNorm = 1e-12f;
 
 struct Case {
   std::vector<size_t> lengths;
@@ -63,7 +63,7 @@ std::vector<double> expected(const Case& of, const Tokens& tokens) {
       vector.push_back(value);
       squares += value * value;
     }
-    const double divisor = of.normalize ? std::max<double>(std::sqrt(squares), kLeastNorm) : 1.0;
+    const double divisor = of.normalize ? std::max<double>(std::sqrt(squares), kMinNorm) : 1.0;
     for (const double v : vector) out.push_back(v / divisor);
   }
   return out;
@@ -89,7 +89,7 @@ std::vector<float> pooled(const Case& of, const Tokens& tokens, int items, int s
                                              .hidden = static_cast<int32_t>(of.hidden),
                                              .columns = static_cast<int32_t>(of.columns),
                                              .unit_norm = of.normalize,
-                                             .least_norm = kLeastNorm,
+                                             .min_norm = kMinNorm,
                                              .batch = static_cast<int32_t>(of.lengths.size())});
   const auto group = static_cast<size_t>(items);
   if (items == 0)

@@ -6,7 +6,7 @@
 namespace bertcl::tests {
 namespace {
 
-constexpr float kLeast = 1e-30f;
+constexpr float kMin = 1e-30f;
 
 template <typename T>
 void expect_rows(const std::vector<float>& x, int32_t rows, int32_t rows_per_item,
@@ -21,7 +21,7 @@ void expect_rows(const std::vector<float>& x, int32_t rows, int32_t rows_per_ite
                                             .y = y.buffer(),
                                             .y_type = is_signed ? kS8 : kU8,
                                             .scale = scale.buffer(),
-                                            .least = kLeast,
+                                            .least = kMin,
                                             .rows = rows,
                                             .hidden = hidden,
                                             .rows_per_item = rows_per_item});
@@ -29,7 +29,7 @@ void expect_rows(const std::vector<float>& x, int32_t rows, int32_t rows_per_ite
   std::vector<T> bytes;
   for (int32_t m = 0; m < rows; ++m) {
     const float* row = x.data() + static_cast<size_t>(m) * hidden;
-    float largest = kLeast;
+    float largest = kMin;
     for (int32_t i = 0; i < hidden; ++i) largest = std::max(largest, std::abs(row[i]));
     scales.push_back(largest / 127.0f);
     for (int32_t i = 0; i < hidden; ++i)

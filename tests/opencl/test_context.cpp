@@ -47,7 +47,8 @@ TEST(Hold, GivesKernelsTheBytesAtAnyAddressAndKeepsThemUntilTheyHaveRun) {
     const std::weak_ptr<std::vector<std::byte>> watched = memory;
     Buffer out = context->allocate(4000);
     {
-      const Buffer in = context->hold(std::span(*memory).subspan(shift, 4000), 4, memory);
+      const Buffer in =
+          context->wrap_host_memory(std::span(*memory).subspan(shift, 4000), 4, memory);
       EXPECT_EQ(in.size(), 4000u);
       auto kernel = context->kernel_from_source("add", kAddSource, "add");
       kernel.args(in, out, 5, 1.0f);
@@ -63,7 +64,9 @@ TEST(Hold, GivesKernelsTheBytesAtAnyAddressAndKeepsThemUntilTheyHaveRun) {
   }
 }
 
-TEST(Hold, TakesNoBytesAtAll) { EXPECT_EQ(shared_context()->hold({}, 4, nullptr).size(), 0u); }
+TEST(Hold, TakesNoBytesAtAll) {
+  EXPECT_EQ(shared_context()->wrap_host_memory({}, 4, nullptr).size(), 0u);
+}
 
 TEST(Devices, AreListedWithTheirIndex) {
   const auto devices = list_devices();

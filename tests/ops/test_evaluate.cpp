@@ -247,9 +247,9 @@ TEST(Interpret, SliceNeedsOnlyWhatItReads) {
       %y: f32[n] = Add(%x, %b)
       return %y })");
   const ir::Value* a = graph.find_value("a");
-  EXPECT_THAT(evaluate_slice(graph.find_value("x"), {{a, floats({1}, {3})}}).to_doubles(),
+  EXPECT_THAT(evaluate_subgraph(graph.find_value("x"), {{a, floats({1}, {3})}}).to_doubles(),
               ElementsAre(-3));
-  EXPECT_THROW(evaluate_slice(graph.find_value("y"), {{a, floats({1}, {3})}}), Error);
+  EXPECT_THROW(evaluate_subgraph(graph.find_value("y"), {{a, floats({1}, {3})}}), Error);
 }
 
 TEST(Interpret, SizesComeFromTheRun) {

@@ -32,7 +32,7 @@ ir::Graph graph_of(const std::string& nodes) {
   infer(graph, values);
   return graph;
 }
-std::string str(Reach reach) {
+std::string str(AttentionWindow reach) {
   return (reach.causal ? ", causal" : "") +
          (reach.window > 0 ? ", window " + std::to_string(reach.window) : "");
 }
@@ -235,14 +235,14 @@ TEST(CausalMask, OfAMaskAndOfSizesAlone) {
     return additive_reach(graph, graph.outputs()[0].value);
   };
   const std::string same = "%y: f32[] = Identity(%z)";
-  EXPECT_EQ(of_sizes(ahead("Greater") + same), (Reach{0, true}));
+  EXPECT_EQ(of_sizes(ahead("Greater") + same), (AttentionWindow{0, true}));
   EXPECT_FALSE(of_sizes(ahead("Less") + same));
   EXPECT_FALSE(of_sizes(ahead("GreaterOrEqual") + same));
   EXPECT_FALSE(of_sizes(ahead("Greater") + "%y: f32[] = Mul(%z, %small)"));
   EXPECT_FALSE(of_sizes(ahead("Greater") + of_mask));
   ir::Graph graph = graph_of(ahead("Greater") + "%y: bool[] = Identity(%ahead)");
   ir::Value* mask = graph.outputs()[0].value;
-  EXPECT_EQ(boolean_reach(graph, mask, /*keeps=*/false), (Reach{0, true}));
+  EXPECT_EQ(boolean_reach(graph, mask, /*keeps=*/false), (AttentionWindow{0, true}));
   EXPECT_FALSE(boolean_reach(graph, mask, /*keeps=*/true));
 }
 

@@ -208,7 +208,7 @@ TEST(PackTokens, PaddingStaysWhereTokensAreMixedWithoutMask) {
                                     factor + ")\n  %y: " + reduction + R"(
   return %y as y
 })")
-               .find("keeps_padding = \"ReduceMean") != std::string::npos;
+               .find("padding_reader = \"ReduceMean") != std::string::npos;
   };
   EXPECT_TRUE(keeps("%half"));
   EXPECT_FALSE(keeps("%column"));
@@ -250,7 +250,7 @@ TEST(PackTokens, TheWidthOfARowIsNoMultipleOfAFixedSequence) {
   %y: )" + op + R"(
   return %y as y
 })")
-               .find("keeps_padding") != std::string::npos;
+               .find("padding_reader") != std::string::npos;
   };
   EXPECT_FALSE(keeps("f32[2, 4] = ReduceMean(%a) {axes = [2], keepdims = 0}"));
   EXPECT_FALSE(keeps("f32[2, 4, 8] = Softmax(%a) {axis = -1}"));

@@ -28,9 +28,9 @@ TEST(Pipeline, WhatServesADisabledPassAloneIsLeftOutWithIt) {
 }
 
 TEST(Pipeline, RowsOfPaddingStayMaskedWhereTheyAreKept) {
-  const auto has = [](bool keeps_padding) {
+  const auto has = [](bool keep_padding) {
     Options options;
-    options.keeps_padding = keeps_padding;
+    options.keep_padding = keep_padding;
     const auto all = pipeline(options);
     return std::any_of(all.begin(), all.end(),
                        [](const Pass& pass) { return pass.name == "drop_row_mask"; });

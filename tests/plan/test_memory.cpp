@@ -23,23 +23,23 @@ std::vector<Lifetime> random_lifetimes(std::mt19937& random) {
   return values;
 }
 
-TEST(Placement, ValuesThatFollowEachOtherShareMemory) {
-  const Placement p = place({{100, 0, 1}, {100, 2, 3}, {100, 4, 5}}, 64);
+TEST(ArenaLayout, ValuesThatFollowEachOtherShareMemory) {
+  const ArenaLayout p = plan_arena({{100, 0, 1}, {100, 2, 3}, {100, 4, 5}}, 64);
   EXPECT_EQ(p.arena_bytes, 128);
   EXPECT_EQ(p.offsets, (std::vector<std::int64_t>{0, 0, 0}));
 }
 
-TEST(Placement, AGapBetweenTwoIsUsed) {
+TEST(ArenaLayout, AGapBetweenTwoIsUsed) {
   // 0 and 2 live throughout around a gap that 1 leaves free for 3.
-  const Placement p = place({{256, 0, 9}, {192, 0, 3}, {128, 0, 9}, {64, 4, 9}}, 64);
+  const ArenaLayout p = plan_arena({{256, 0, 9}, {192, 0, 3}, {128, 0, 9}, {64, 4, 9}}, 64);
   EXPECT_EQ(p.arena_bytes, 256 + 192 + 128);
 }
 
-TEST(Placement, RandomLifetimesNeverOverlapAndStayNearTheBound) {
+TEST(ArenaLayout, RandomLifetimesNeverOverlapAndStayNearTheBound) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     const std::vector<Lifetime> values = random_lifetimes(random);
-    const Placement p = place(values, 64);
+    const ArenaLayout p = plan_arena(values, 64);
     std::int64_t bound = 0;  // most bytes that live at one step
     for (int step = -1; step < 60; ++step) {
       std::int64_t live = 0;

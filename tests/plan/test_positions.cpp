@@ -26,7 +26,8 @@ TEST(Positions, RotaryReadsTheTableOfTheSequence) {
                 "]) {\n  %y: f32[tokens, 8] = rotary(%x, %cos, %cos, %o) {heads = 2}\n"
                 "  return %y as y\n}");
     const auto& arguments = plan.steps.at(0).arguments;
-    return std::get<Size>(arguments.at(arguments.size() - 2)).evaluate({{"batch", 3}, {"seq", 5}});
+    return std::get<SizeExpr>(arguments.at(arguments.size() - 2))
+        .evaluate({{"batch", 3}, {"seq", 5}});
   };
   EXPECT_EQ(table_rows("batch, 1, seq, 4"), 5);
   EXPECT_EQ(table_rows("1, 1, seq, 4"), 0);
@@ -58,7 +59,7 @@ TEST(Positions, ScoresOfPositionsTakePanelsAndPackedTokens) {
   EXPECT_EQ(plan.steps[0].global[1].evaluate(sizes), 2);
   EXPECT_EQ(plan.steps[0].global[2].evaluate(sizes), 3);
   EXPECT_EQ(plan.steps[0].operations_per_unit, 2 * 4 * 2) << "two heads of four columns";
-  EXPECT_EQ(plan.steps[0].unit.evaluate(sizes), 90 * 50);
+  EXPECT_EQ(plan.steps[0].work_units.evaluate(sizes), 90 * 50);
   EXPECT_EQ(plan.steps[0].why_not_faster, "") << "a kernel for bytes is no faster one of floats";
   const Plan of_bytes =
       plan_of(R"(graph g(%x: u8[$tokens, 8], %o: i32[offsets], %i: i32[1, seq, seq]) {

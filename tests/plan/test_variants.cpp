@@ -74,7 +74,8 @@ TEST_F(Variants, TheReferenceIsNotTakenAgainstTheWishOfTheCaller) {
 TEST(Alternatives, OfSmallerTilesWhereGroupsWouldLeaveUnitsIdle) {
   const auto rows = ir::Dim::symbol("rows");
   Step step;
-  step.variant = "128x128", step.global = {Size{ir::Dim(256)}, Size{rows, 128}, Size{ir::Dim(12)}};
+  step.variant = "128x128",
+  step.global = {SizeExpr{ir::Dim(256)}, SizeExpr{rows, 128}, SizeExpr{ir::Dim(12)}};
   step.local = {256, 1, 1};
   step.alternatives.resize(1);
   step.alternatives[0].variant = "32x64", step.alternatives[0].local = {64, 1, 1};
@@ -88,11 +89,11 @@ TEST(Alternatives, OfSmallerTilesWhereGroupsWouldLeaveUnitsIdle) {
   EXPECT_EQ(variant_for(device, 9 * 128), "128x128");
   // 512 EUs: a group has 32 threads of 8 lanes, and so occupies four of them.
   device.vendor = "Intel(R) Corporation", device.compute_units = 512;
-  device.least_subgroup_width = 8;
+  device.min_subgroup_width = 8;
   EXPECT_EQ(device.units_of_group(256), 4u);
   EXPECT_EQ(variant_for(device, 10 * 128), "32x64");
   EXPECT_EQ(variant_for(device, 11 * 128), "128x128");
-  device.least_subgroup_width = 16;
+  device.min_subgroup_width = 16;
   EXPECT_EQ(device.units_of_group(256), 2u);
   EXPECT_EQ(device.units_of_group(64), 1u);
   EXPECT_EQ(device.units_of_group(257), 3u);

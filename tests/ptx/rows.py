@@ -109,7 +109,7 @@ def add_norm(rows, hidden, x_type=F32, residual_type=F32, q_type=S8, r_type=U8, 
     return normed.compare(x_values + residual_values)
 
 
-def add_norm_parts(rows, hidden, parts, residual_type=F32, a_signed=1, bias=True, rms=False, edits=()):
+def add_norm_split_k(rows, hidden, parts, residual_type=F32, a_signed=1, bias=True, rms=False, edits=()):
     """As add_norm, where x is left in the sums of `parts` parts."""
     random, memory, i32 = np.random.default_rng((rows, hidden, parts)), GlobalMemory(), np.int32
     partials = random.integers(-2 ** 20, 2 ** 20, (parts, rows, hidden)).astype(i32)
@@ -118,7 +118,7 @@ def add_norm_parts(rows, hidden, parts, residual_type=F32, a_signed=1, bias=True
     offset = random.normal(0, 1, hidden).astype(np.float32)
     residual, residual_values = _integers(random, memory, "residual", residual_type, rows, hidden)
     normed = Normed(memory, random, rows, hidden, S8, U8, rms=rms)
-    program, items = row_program("add_norm_parts", "add_norm_parts", hidden, edits=edits)
+    program, items = row_program("add_norm_split_k", "add_norm_split_k", hidden, edits=edits)
     launch(program, memory, (items * rows,), (items,),
            [memory.add("partials", partials), memory.add("colsum", colsum), memory.add("scale", scale),
             memory.add("bias", offset) if bias else NULL, i32(zero), i32(a_signed), i32(parts), *residual,

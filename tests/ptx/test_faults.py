@@ -129,23 +129,23 @@ class Faults(KernelTest):
         self.different(self.wgmma(CaseS8(40, 64, 64, a_signed=0)), WARPGROUP, '"u8.s8"', '"s8.s8"')
 
     def test_parts_of_k(self):
-        case, finish = CaseS8(33, 68, 450), "gemm/gemm_s8_finish.cl"
+        case, finish = CaseS8(33, 68, 450), "gemm/gemm_s8_reduce.cl"
         run = lambda edits: (  # noqa: E731
             run_s8(MMA.with_tile(32, 64), case, edits, parts=3), *case.expected())
         self.different(run, MMA_FILE, "begin = part * of_part", "begin = part * of_part - min(part, 1)")
         self.different(run, MMA_FILE, "steps = min(steps, begin + of_part)", "steps = min(steps, begin + of_part + 1)")
-        self.different(run, finish, "int part = 0; part < parts", "int part = 1; part < parts")
+        self.different(run, finish, "int part = 0; part < splits", "int part = 1; part < splits")
         self.refused("race|out of bounds.* of 'out'", run, finish, "if (column >= N || row >= M)", "if (row >= M)")
         self.refused("nobody has written|out of bounds.* of 'partials'", run, MMA_FILE,
                      "partials += (size_t)part * M * N;", "partials += (size_t)part * M * N + 4;")
 
     def test_parts_of_k_in_a_norm(self):
-        file = "rows/add_norm_parts_group.cl"
-        run = lambda edits: rows.add_norm_parts(2, 68, 3, edits=edits)[0][1:]  # noqa: E731
-        self.different(run, file, "int part = 0; part < parts", "int part = 1; part < parts")
+        file = "rows/add_norm_split_k_group.cl"
+        run = lambda edits: rows.add_norm_split_k(2, 68, 3, edits=edits)[0][1:]  # noqa: E731
+        self.different(run, file, "int part = 0; part < splits", "int part = 1; part < splits")
         self.different(run, file, "a_signed ? 0 : 128", "a_signed ? 128 : 0")
-        self.refused("nobody has written|out of bounds.* of 'partials'", run, file, "part < parts", "part <= parts")
-        self.refused("misaligned|out of bounds", lambda edits: rows.add_norm_parts(2, 67, 3, edits=edits)[0][1:], file,
+        self.refused("nobody has written|out of bounds.* of 'partials'", run, file, "part < splits", "part <= splits")
+        self.refused("misaligned|out of bounds", lambda edits: rows.add_norm_split_k(2, 67, 3, edits=edits)[0][1:], file,
                      "aligned = hidden % 4 == 0;", "aligned = true;")
 
     def test_floats_of_work_groups(self):

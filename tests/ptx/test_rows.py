@@ -30,11 +30,11 @@ class Rows(KernelTest):
         for i, hidden in enumerate((1, 6, 64, 67, 255, 257, 1025)):
             self.expect(rows.add_norm(3, hidden, residual_type=(F32, None, U8)[i % 3], beta=i % 2, rms=True), hidden)
         for hidden in 64, 67:
-            self.expect(rows.add_norm_parts(3, hidden, 2, rms=True), hidden)
+            self.expect(rows.add_norm_split_k(3, hidden, 2, rms=True), hidden)
 
     def test_add_norm_of_parts(self):
         for i, hidden in enumerate((*SIZES, 1024, 1025, 2052)):
-            self.expect(rows.add_norm_parts(3, hidden, (1, 2, 5)[i % 3], (F32, U8, S8, None)[i % 4], a_signed=i % 2,
+            self.expect(rows.add_norm_split_k(3, hidden, (1, 2, 5)[i % 3], (F32, U8, S8, None)[i % 4], a_signed=i % 2,
                                             bias=i % 5 > 0), hidden)
 
     def test_embed_norm(self):

@@ -122,7 +122,7 @@ class SessionTest(unittest.TestCase):
     def test_what_is_no_sequence_is_named(self):
         with self.assertRaisesRegex(TypeError, r"ids\[0\] is 101, expected a sequence of numbers; .* as \[ids\]"):
             self.session.run_sequences([101, 2040, 102])
-        with self.assertRaisesRegex(TypeError, r"types\[1\] is 0, expected"):
+        with self.assertRaisesRegex(TypeError, r"token_type_ids\[1\] is 0, expected"):
             self.session.run_sequences([[101], [102]], [[0], 0])
 
     def test_an_output_may_be_written_to(self):
@@ -173,7 +173,7 @@ class SessionTest(unittest.TestCase):
         for values, found in ([101.0, 102.7], "float64"), (["a"], "<U1"), ([2**64], "object"):
             with self.assertRaisesRegex(bertcl.Error, f"ids of sequence 1 are of type {found}, expected integers"):
                 self.session.run_sequences([[101, 102], values])
-        with self.assertRaisesRegex(bertcl.Error, "types of sequence 0 are of type float64"):
+        with self.assertRaisesRegex(bertcl.Error, "token_type_ids of sequence 0 are of type float64"):
             self.session.run_sequences([[101, 102]], [[0, 0.5]])
         with self.assertRaisesRegex(bertcl.Error, "input_ids.*expected numbers of at most 64 bits"):
             self.session.run(None, {"input_ids": np.ones((1, 3), np.longdouble)})

@@ -29,5 +29,5 @@ class StubsTest(unittest.TestCase):
         methods = {name for name, value in vars(_bertcl.Session).items()
                    if callable(value) and (not name.startswith("_") or name == "__init__")}
         self.assertEqual(set(found["Session"]), methods)
-        self.assertEqual(found["Session"]["run_sequences"], ["self", "ids", "types", "offsets", "names"])
+        self.assertEqual(found["Session"]["run_sequences"], ["self", "ids", "token_type_ids", "offsets", "names"])
         self.assertTrue((stub.parent / "py.typed").exists())

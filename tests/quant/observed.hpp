@@ -48,7 +48,7 @@ inline std::vector<std::vector<float>> peaked_batches() {
 }
 
 inline void observe(Observer& observer, const std::vector<float>& x) {
-  const Slice all{0, x.size()};
+  const ElementRange all{0, x.size()};
   observer.observe(upload(x), {&all, 1});
 }
 
@@ -59,8 +59,8 @@ inline Range range_by(const Method& m, const MethodOptions& options,
   return observer->range();
 }
 
-inline Extent extent_of(const std::vector<float>& x) {
-  Extent e{x[0], x[0], std::abs(x[0])};
+inline ValueBounds bounds_of(const std::vector<float>& x) {
+  ValueBounds e{x[0], x[0], std::abs(x[0])};
   for (const float v : x)
     e = {std::min(e.low, v), std::max(e.high, v), std::min(e.nearest, std::abs(v))};
   return e;
@@ -85,8 +85,8 @@ inline Histogram histogram_of(const std::vector<std::vector<float>>& data, int b
                               Binning binning) {
   Histogram h(bins, binning);
   for (const auto& x : data) {
-    h.extend(extent_of(x));
-    h.note(extent_of(x));
+    h.extend(bounds_of(x));
+    h.note(bounds_of(x));
     std::vector<std::uint32_t> counts;
     for (const auto c : count_plainly({x}, h.edges(), h.absolute()))
       counts.push_back(static_cast<std::uint32_t>(c));

@@ -286,7 +286,7 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
               AllOf(HasSubstr("makes asymmetric u8"), HasSubstr("use 'activations=u8'")));
   EXPECT_THAT(refusal([](Options& o) { o.activations.steps = Steps::full; }),
               HasSubstr("use 'narrow_range'"));
-  EXPECT_THAT(refusal([](Options& o) { o.activations.shortest_range = 1.0f; }),
+  EXPECT_THAT(refusal([](Options& o) { o.activations.min_range = 1.0f; }),
               HasSubstr("use 'minimum_range=0'"));
   EXPECT_THAT(refusal([](Options& o) { o.weights.as_float = true; }),
               HasSubstr("read integer weights"));

@@ -22,7 +22,7 @@ TEST(DeviceHistogram, CountsAsNumpyWhereNothingGrows) {
         data.push_back(bertcl::tests::normal_values(size, static_cast<unsigned>(size)));
       DeviceHistogram histogram(device(), "t", bins, binning);
       for (const auto& x : data) {
-        const Slice all{0, x.size()};
+        const ElementRange all{0, x.size()};
         histogram.observe(upload(x), {&all, 1});
       }
       const Histogram& h = histogram.read();
@@ -65,7 +65,7 @@ TEST(DeviceHistogram, GrowsAsTheReference) {
   for (const Binning binning : {Binning::absolute, Binning::from_zero, Binning::two_sided}) {
     DeviceHistogram histogram(device(), "t", 64, binning);
     for (const auto& x : batches()) {
-      const Slice all{0, x.size()};
+      const ElementRange all{0, x.size()};
       histogram.observe(upload(x), {&all, 1});
     }
     const Histogram reference = histogram_of(batches(), 64, binning);
@@ -90,7 +90,7 @@ TEST(DeviceHistogram, DoesNotDependOnTheBatches) {
       DeviceHistogram histogram(device(), "t", 256, binning);
       for (std::size_t first = 0; first < samples.size(); first += together) {
         std::vector<float> values{1e9f};  // no part of any sample
-        std::vector<Slice> slices;
+        std::vector<ElementRange> slices;
         for (std::size_t i = first; i < std::min(first + together, samples.size()); ++i) {
           slices.push_back({values.size(), samples[i].size()});
           values.insert(values.end(), samples[i].begin(), samples[i].end());
@@ -108,8 +108,8 @@ TEST(DeviceHistogram, DoesNotDependOnTheBatches) {
 // torch.histc over 0 .. max, then ceil(max / width) bins of that width.
 TEST(Histogram, FromZeroHasTheBinsOfPytorchQuantization) {
   const Histogram h = histogram_of(batches(), 100, Binning::from_zero);
-  const float width = extent_of(batches()[0]).high / 100;
-  const float largest = extent_of(batches()[4]).high;
+  const float width = bounds_of(batches()[0]).high / 100;
+  const float largest = bounds_of(batches()[4]).high;
   EXPECT_EQ(h.counts().size(), static_cast<std::size_t>(std::ceil(largest / width)));
   EXPECT_EQ(h.edges().front(), 0.0f);
   EXPECT_GE(h.edges().back(), largest);
@@ -159,7 +159,7 @@ TEST(Histogram, CoarseBinsHoldTheirValuesToWithinABin) {
     Histogram h(64, binning, 128);
     float first_width = 0.0f;
     for (const auto& x : {small, large}) {
-      h.extend(extent_of(x));
+      h.extend(bounds_of(x));
       if (first_width == 0.0f) first_width = bin_width(h);
       std::vector<std::uint32_t> counts;
       for (const auto c : count_plainly({x}, h.edges(), absolute))

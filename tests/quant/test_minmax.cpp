@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "bertcl/error.hpp"
-#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/device_min_max.hpp"
 #include "quant/calibration/observer.hpp"
 #include "tests/quant/observed.hpp"
 #include "tests/support/matchers.hpp"
@@ -15,17 +15,17 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-TEST(DeviceRange, AnySizeAndAnyPlace) {
+TEST(DeviceMinMax, AnySizeAndAnyPlace) {
   for (const std::size_t size : {1, 15, 16, 17, 4095, 4096, 4097, 100003}) {
     auto x = bertcl::tests::normal_values(size, 1);
     for (const std::size_t place : {std::size_t{0}, size / 2, size - 1}) {
       auto y = x;
       y[place] = 9.0f;
       y[size - 1 - place] = size == 1 ? 9.0f : -8.0f;
-      DeviceRange range(device(), "t");
-      const Slice all{0, size};
+      DeviceMinMax range(device(), "t");
+      const ElementRange all{0, size};
       range.add(upload(y), {&all, 1});
-      const Extent e = range.read();
+      const ValueBounds e = range.read();
       const auto [low, high] = std::minmax_element(y.begin(), y.end());
       EXPECT_EQ(e.low, *low) << size;
       EXPECT_EQ(e.high, *high) << size;
@@ -36,15 +36,15 @@ TEST(DeviceRange, AnySizeAndAnyPlace) {
   }
 }
 
-TEST(DeviceRange, JoinsSamplesAndMeasuresEach) {
+TEST(DeviceMinMax, JoinsSamplesAndMeasuresEach) {
   const auto x = upload(std::vector<float>{99, 2, 3, -1, 1, 99, 7});
-  DeviceRange range(device(), "t");
-  const std::vector<Slice> first{{1, 2}}, more{{3, 2}, {6, 0}};  // the 99s lie between
+  DeviceMinMax range(device(), "t");
+  const std::vector<ElementRange> first{{1, 2}}, more{{3, 2}, {6, 0}};  // the 99s lie between
   range.add(x, first);
   range.add(x, more);
   EXPECT_EQ(range.read().low, -1.0f);
   EXPECT_EQ(range.read().high, 3.0f);
-  const std::vector<Slice> each{{6, 1}, {1, 3}, {0, 0}, {2, 3}, {0, 7}};
+  const std::vector<ElementRange> each{{6, 1}, {1, 3}, {0, 0}, {2, 3}, {0, 7}};
   const auto extents = range.measure(x, each);
   ASSERT_EQ(extents.size(), each.size());
   EXPECT_EQ(extents[0].low, 7.0f);
@@ -100,8 +100,8 @@ TEST(MinMax, MovingAverage) {
           const std::size_t end = std::min(i + call, data.size());
           double l = 0, h = 0;
           for (std::size_t k = i; k < end; ++k) {
-            l += extent_of(data[k]).low / static_cast<double>(end - i);
-            h += extent_of(data[k]).high / static_cast<double>(end - i);
+            l += bounds_of(data[k]).low / static_cast<double>(end - i);
+            h += bounds_of(data[k]).high / static_cast<double>(end - i);
           }
           if (symmetric) h = std::max(-l, h), l = -h;
           low = i == 0 ? l : low + constant * (l - low);

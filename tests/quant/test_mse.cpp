@@ -65,7 +65,7 @@ double plain_error(const Histogram& h, Range range, Scheme scheme) {
 }
 
 /// Least over all pairs of edges.
-double least_error(const Histogram& h, Scheme scheme) {
+double min_error(const Histogram& h, Scheme scheme) {
   std::vector<float> lows{std::min(0.0f, h.seen().low)}, highs{std::max(0.0f, h.seen().high)};
   for (const float e : h.edges()) {
     if (e < 0 && e >= h.seen().low) lows.push_back(e);
@@ -92,7 +92,7 @@ TEST(Mse, AsymmetricFindsTheBestPairOrOneAsGood) {
       const Histogram h = histogram_of(data, 128, Binning::two_sided);
       const MethodOptions options = with(128, scheme);
       const Range range = range_by(mse, options, data);
-      const double found = plain_error(h, range, scheme), best = least_error(h, scheme);
+      const double found = plain_error(h, range, scheme), best = min_error(h, scheme);
       EXPECT_LE(found, 1.05 * best)
           << ir::name_of(type) << ", seed " << seed << ": " << range.low << " .. " << range.high;
       EXPECT_LT(found, plain_error(h, {h.seen().low, h.seen().high}, scheme))

@@ -91,7 +91,7 @@ TEST(Unpadder, LeavesWhatLiesSideBySideInPlace) {
   const auto real =
       unpadder.real_values("t", buffer, {kBatch, kSeq, ir::Dim(6)}, kSymbols, kLengths);
   EXPECT_EQ(&real.buffer, &buffer);
-  EXPECT_EQ(real.slices[1], (Slice{42, 42}));
+  EXPECT_EQ(real.slices[1], (ElementRange{42, 42}));
 }
 
 TEST(Unpadder, RefusesMoreElementsThanKernelsCount) {

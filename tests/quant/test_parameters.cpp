@@ -91,7 +91,7 @@ TEST(Parameters, OfShortRangesAreThoseOfOnnxruntime) {
                          Short{{0, 0}, 1e-4f, {0x1.a51342p-22f, 0}, {0x1.a6bba6p-21f, 0}},
                          Short{{-3, 1}, 2.5f, {0x1.010102p-6f, 191}, {0x1.83060cp-6f, 0}},
                          Short{{-0.3f, -0.2f}, 1, {0x1.010102p-8f, 77}, {0x1.6938d8p-8f, 0}}}) {
-    EXPECT_EQ(parameters_of(c.range, {.type = DType::u8, .shortest_range = c.shortest}), c.u8);
+    EXPECT_EQ(parameters_of(c.range, {.type = DType::u8, .min_range = c.shortest}), c.u8);
     EXPECT_EQ(parameters_of(c.range, {DType::i8, true, Steps::standard, 8, c.shortest}), c.i8);
   }
 }

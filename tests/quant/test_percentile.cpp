@@ -48,7 +48,7 @@ TEST(Percentile, IsThatOfOnnxruntime) {
     DeviceHistogram histogram(device(), "t", c.bins,
                               c.absolute ? Binning::absolute : Binning::two_sided);
     for (const auto& x : batches()) {
-      const Slice all{0, x.size()};
+      const ElementRange all{0, x.size()};
       histogram.observe(upload(x), {&all, 1});
     }
     const auto& counts = histogram.read().counts();

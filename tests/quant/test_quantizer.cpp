@@ -33,7 +33,8 @@ std::vector<Sample> samples(std::size_t count) {
     for (std::size_t i = 0; i < question + context + 1; ++i)
       all[s].ids.push_back(i == question ? 102 : 1996 + generator() % 8000);
     all[s].ids.push_back(102);
-    for (std::size_t i = 0; i < all[s].ids.size(); ++i) all[s].types.push_back(i > question + 1);
+    for (std::size_t i = 0; i < all[s].ids.size(); ++i)
+      all[s].token_type_ids.push_back(i > question + 1);
   }
   return all;
 }
@@ -235,7 +236,7 @@ TEST_F(Quantizer, RangesAreThoseOfTheGraph) {
     // The first layer: later ones take the plain evaluation too long.
     if (t.role != Role::activation || t.tensor.find("layer.0/attention") == std::string::npos)
       continue;
-    const auto values = ops::evaluate_slice(graph.find_value(t.tensor), known).to_doubles();
+    const auto values = ops::evaluate_subgraph(graph.find_value(t.tensor), known).to_doubles();
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
     EXPECT_NEAR(t.range.low, *low, 1e-4 * std::abs(*low) + 1e-5) << t.tensor;
     EXPECT_NEAR(t.range.high, *high, 1e-4 * std::abs(*high) + 1e-5) << t.tensor;
@@ -280,7 +281,7 @@ TEST(Inputs, AreFoundByTheirNames) {
                              input_port("position_ids", shape), input_port("input_ids", shape)},
                             s);
   EXPECT_EQ(in.at("input_ids").to_ints(), s.ids);
-  EXPECT_EQ(in.at("segment_ids").to_ints(), s.types);
+  EXPECT_EQ(in.at("segment_ids").to_ints(), s.token_type_ids);
   EXPECT_EQ(in.at("position_ids").to_ints(), (std::vector<std::int64_t>{0, 1, 2}));
   EXPECT_EQ(in.at("input_mask").to_ints(), (std::vector<std::int64_t>{1, 1, 1}));
   EXPECT_EQ(in.at("input_mask").shape(), (ir::Sizes{1, 3}));

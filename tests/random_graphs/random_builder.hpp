@@ -30,10 +30,10 @@ class RandomBuilder {
     return list[static_cast<std::size_t>(from(0, static_cast<int>(list.size()) - 1))];
   }
   /// A value made so far, recent ones more often; null if none is of the type.
-  ir::Value* any(ir::DType dtype, std::size_t least_rank = 0) {
+  ir::Value* any(ir::DType dtype, std::size_t min_rank = 0) {
     Values found;
     for (ir::Value* v : pool_)
-      if (v->type.dtype == dtype && v->type.shape.size() >= least_rank) found.push_back(v);
+      if (v->type.dtype == dtype && v->type.shape.size() >= min_rank) found.push_back(v);
     if (found.empty()) return nullptr;
     return chance(60) ? found[found.size() - 1 - random_() % std::min<std::size_t>(3, found.size())]
                       : pick(found);
@@ -126,7 +126,7 @@ class RandomBuilder {
       for (const ir::Dim& d : y->type.shape)
         for (const std::string& symbol : d.symbols())
           if (!bindings_.contains(symbol)) throw Error("the size depends on values");
-      const ir::Tensor sample = ops::evaluate_slice(y, known_, bindings_);
+      const ir::Tensor sample = ops::evaluate_subgraph(y, known_, bindings_);
       if (sample.size() == 0 || sample.size() > largest_tensor || sample.shape().size() > 5)
         throw Error("too large");
       for (const double v : sample.to_doubles())

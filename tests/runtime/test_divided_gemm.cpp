@@ -94,11 +94,11 @@ class DividedGemm : public testing::Test {
 TEST_F(DividedGemm, ANormAddsTheSumsWhicheverTermTheyAre) {
   for (const char* terms : {"%y, %r", "%r, %y"}) {
     Session fused = load(terms, ""), apart = load(terms, "", "mma_norm"),
-            whole = load(terms, "", "mma_parts");
+            whole = load(terms, "", "mma_split_k");
     EXPECT_EQ(steps_of(fused, "mma_norm"), 1);
-    EXPECT_EQ(steps_of(fused, "mma_finish"), 0);
-    EXPECT_EQ(steps_of(apart, "mma_finish"), 1);
-    EXPECT_EQ(steps_of(whole, "mma_parts"), 0);
+    EXPECT_EQ(steps_of(fused, "mma_reduce"), 0);
+    EXPECT_EQ(steps_of(apart, "mma_reduce"), 1);
+    EXPECT_EQ(steps_of(whole, "mma_split_k"), 0);
     // 8 units and 2 columns of tiles: divided up to 3 tiles down, 96 rows.
     for (const std::int64_t rows : {1, 31, 33, 96, 97}) {
       const Tensors inputs = inputs_of(rows), expected = whole.run(inputs);
@@ -109,17 +109,17 @@ TEST_F(DividedGemm, ANormAddsTheSumsWhicheverTermTheyAre) {
 }
 
 TEST_F(DividedGemm, AResultThatOthersReadIsWritten) {
-  Session session = load("%y, %r", ", %y as y"), whole = load("%y, %r", ", %y as y", "mma_parts");
+  Session session = load("%y, %r", ", %y as y"), whole = load("%y, %r", ", %y as y", "mma_split_k");
   EXPECT_EQ(steps_of(session, "mma_norm"), 0);
-  EXPECT_EQ(steps_of(session, "mma_finish"), 1);
+  EXPECT_EQ(steps_of(session, "mma_reduce"), 1);
   EXPECT_EQ(session.run(inputs_of(5)), whole.run(inputs_of(5)));
 }
 
 TEST_F(DividedGemm, WithoutGroupsOfRowsTheSumsAreAddedFirst) {
   Session session = load("%y, %r", "", "group,subgroup"),
-          whole = load("%y, %r", "", "group,subgroup,mma_parts");
+          whole = load("%y, %r", "", "group,subgroup,mma_split_k");
   EXPECT_EQ(steps_of(session, "mma_norm"), 0);
-  EXPECT_EQ(steps_of(session, "mma_finish"), 1);
+  EXPECT_EQ(steps_of(session, "mma_reduce"), 1);
   EXPECT_EQ(session.run(inputs_of(5)), whole.run(inputs_of(5)));
 }
 

@@ -221,7 +221,7 @@ TEST(Inputs, ManySequencesFitTheGridOfGroups) {
   ASSERT_EQ(step->variant, "group");
   const ir::Bindings sizes{{"$longest", 70}, {"$batch", 60'000}};
   std::vector<std::int64_t> global;
-  for (const plan::Size& size : step->global) global.push_back(size.evaluate(sizes));
+  for (const plan::SizeExpr& size : step->global) global.push_back(size.evaluate(sizes));
   const std::int64_t blocks = step->alternatives.empty() ? 3 : 2;  // of 64 rows or 32
   EXPECT_EQ(global, (std::vector<std::int64_t>{256 * blocks, 2, 60'000}));
 }

@@ -15,8 +15,8 @@ namespace {
 
 /// Sequences with the ids and segments of padded tensors.
 struct Packed {
-  std::vector<std::int64_t> ids, types, offsets{0};
-  Sequences view() const { return {ids, types, offsets}; }
+  std::vector<std::int64_t> ids, token_type_ids, offsets{0};
+  Sequences view() const { return {ids, token_type_ids, offsets}; }
 };
 
 Packed packed(const Tensors& batch, const std::vector<std::int64_t>& lengths, std::int64_t seq) {
@@ -25,7 +25,7 @@ Packed packed(const Tensors& batch, const std::vector<std::int64_t>& lengths, st
     for (std::int64_t s = 0; s < lengths[i]; ++s) {
       const auto at = i * static_cast<std::size_t>(seq) + static_cast<std::size_t>(s);
       result.ids.push_back(batch.at("input_ids").as<std::int64_t>()[at]);
-      result.types.push_back(batch.at("token_type_ids").as<std::int64_t>()[at]);
+      result.token_type_ids.push_back(batch.at("token_type_ids").as<std::int64_t>()[at]);
     }
     result.offsets.push_back(static_cast<std::int64_t>(result.ids.size()));
   }
@@ -157,7 +157,7 @@ TEST(Sequences, HaveThePaddingThatTheModelLooksFor) {
   const std::vector<std::int64_t> ids{4, 5, 6, 7, 8, 9, 4}, offsets{0, 2, 6, 7};
   const auto found = [&](const std::string& seq, std::optional<std::int64_t> padding) {
     SessionOptions options;
-    options.padding_id = [=] { return padding; };
+    options.pad_token_id = [=] { return padding; };
     Session session = Session::compile(ir::parse(counting_ids(seq)), options);
     return session.run(Sequences{ids, {}, offsets});
   };
@@ -178,7 +178,7 @@ TEST(Sequences, PaddingIsAskedForWhereTheModelReadsIt) {
   const auto asks = [](const std::string& graph) {
     bool asked = false;
     SessionOptions options;
-    options.padding_id = [&] { return asked = true, std::nullopt; };
+    options.pad_token_id = [&] { return asked = true, std::nullopt; };
     Session::compile(ir::parse(graph), options);
     return asked;
   };

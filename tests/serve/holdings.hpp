@@ -21,7 +21,7 @@ extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // GCC has no
 namespace bertcl::serve::tests {
 
 /// MB that may be allocated beyond those at first: 16 kB for each of a thousand requests.
-constexpr double kMostGrowth = 16;
+constexpr double kMaxGrowth = 16;
 
 /// MB that are allocated and not freed, whatever the allocator keeps.
 inline double allocated_mb() {
@@ -51,7 +51,7 @@ class Holdings {
     EXPECT_TRUE(eventually([&] { return entries("/proc/self/fd") <= files_; }))
         << entries("/proc/self/fd") << " files are open, " << files_ << " at first";
     EXPECT_LE(entries("/proc/self/task"), threads_);
-    EXPECT_TRUE(eventually([&] { return allocated_mb() < memory_ + kMostGrowth; }))
+    EXPECT_TRUE(eventually([&] { return allocated_mb() < memory_ + kMaxGrowth; }))
         << allocated_mb() << " MB, " << memory_ << " MB at first";
   }
 

@@ -148,9 +148,9 @@ class TestService {
   explicit TestService(const TestOptions& options = {}) : service_(options.service, metrics_) {
     service_.start(load_models(options.models, options.batcher, options.normalize));
   }
-  Reply call(const std::string& method, const std::string& path, const std::string& body = "",
-             std::map<std::string, std::string> headers = {}) {
-    Call call{method, path, body};
+  HttpResponse call(const std::string& method, const std::string& path,
+                    const std::string& body = "", std::map<std::string, std::string> headers = {}) {
+    HttpRequest call{method, path, body};
     call.header = [headers = std::move(headers)](const std::string& name) {
       const auto found = headers.find(name);
       return found == headers.end() ? std::string() : found->second;
@@ -160,7 +160,7 @@ class TestService {
   }
   /// The JSON of an answer whose status is 200.
   nlohmann::json post(const std::string& path, const nlohmann::json& body) {
-    const Reply reply = call("POST", path, body.dump());
+    const HttpResponse reply = call("POST", path, body.dump());
     EXPECT_EQ(reply.status, 200) << path << ": " << reply.body;
     return nlohmann::json::parse(reply.body, nullptr, false);
   }
@@ -182,10 +182,11 @@ class TestServer {
   explicit TestServer(TestOptions options = {}, bool start = true)
       : options_(std::move(options)), service_(options_.service, metrics_) {
     options_.server.port = 0;
-    server_ = std::make_unique<Server>(service_, options_.server, [this](const Answered& answered) {
-      const std::lock_guard lock(mutex_);
-      answered_.push_back(answered);
-    });
+    server_ =
+        std::make_unique<Server>(service_, options_.server, [this](const AccessLogEntry& answered) {
+          const std::lock_guard lock(mutex_);
+          answered_.push_back(answered);
+        });
     port_ = server_->bind();
     listener_ = std::thread([this] { server_->listen(); });
     if (start) this->start();
@@ -206,7 +207,7 @@ class TestServer {
   int port() const { return port_; }
   Service& service() { return service_; }
   Server& server() { return *server_; }
-  std::vector<Answered> answered() const {
+  std::vector<AccessLogEntry> answered() const {
     const std::lock_guard lock(mutex_);
     return answered_;
   }
@@ -216,7 +217,7 @@ class TestServer {
   Metrics metrics_;
   Service service_;
   mutable std::mutex mutex_;
-  std::vector<Answered> answered_;
+  std::vector<AccessLogEntry> answered_;
   std::unique_ptr<Server> server_;
   int port_ = 0;
   std::thread listener_;

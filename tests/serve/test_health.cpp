@@ -35,7 +35,7 @@ TEST(Health, ADeviceThatFailsTakesRequestsAwayUntilItRunsAgain) {
     for (int i = 1; i < BatchHealth::kSuspicious; ++i) EXPECT_EQ(embed(service), 424);
     EXPECT_EQ(get(service, "/health"), 200) << "requests may be the reason";
     EXPECT_EQ(embed(service), 424);
-    const Reply health = service.call("GET", "/health");
+    const HttpResponse health = service.call("GET", "/health");
     EXPECT_EQ(health.status, 503);
     EXPECT_THAT(health.body, HasSubstr("all batches of the model 'vectors' have failed for 0 s"));
     for (const char* path : {"/ping", "/v2/health/ready", "/v2/models/vectors/ready"})
@@ -147,7 +147,7 @@ TEST(Health, WhatARequestWaitedBeforeItsTokensRunCountsForItsTimeout) {
   TestService service({.service = {.timeout = std::chrono::seconds(5)}});
   Model& model = *service.service().models().front();
   Held held(model.hidden_states());
-  const Call call{"POST", "/embed_all", ""};
+  const HttpRequest call{"POST", "/embed_all", ""};
   RequestRecord record;
   Context context{service.service(), call, record};
   context.begin -= std::chrono::seconds(5);
@@ -166,11 +166,11 @@ TEST(Health, ADeviceThatFailsIsAFaultOfTheServer) {
   };
   EXPECT_EQ(reply("/v1/embeddings", {{"input", "a"}, {"model", "score"}}).status, 400)
       << "no failure, a request for a model of another kind";
-  const Reply first = reply("/v1/embeddings", {{"input", "a"}});
+  const HttpResponse first = reply("/v1/embeddings", {{"input", "a"}});
   EXPECT_EQ(first.status, 500);
   EXPECT_THAT(first.body, HasSubstr("server_error"));
   EXPECT_EQ(reply("/embeddings", {{"input", "a"}}).status, 500);
-  const Reply third = reply("/v1/embeddings", {{"input", "a"}});
+  const HttpResponse third = reply("/v1/embeddings", {{"input", "a"}});
   EXPECT_EQ(third.status, 503) << "batches have failed one after the other";
   EXPECT_THAT(third.headers, testing::Contains(testing::Pair("Retry-After", "1")));
   EXPECT_EQ(embed(service), 424) << "as text-embeddings-inference has it";

@@ -25,7 +25,7 @@ TestService& three_models() {
 }
 
 std::string answer_to(TestService& service, const std::string& path, const std::string& body) {
-  const Reply reply = service.call("POST", path, body);
+  const HttpResponse reply = service.call("POST", path, body);
   return std::to_string(reply.status) + ' ' + reply.body;
 }
 
@@ -255,7 +255,7 @@ TEST(HostileRequests, ErrorsAreTheClientsOrTheServers) {
     Service service({}, metrics);
     service.start(std::move(models));
     RequestRecord record;
-    const Reply reply = service.handle({"POST", "/embed_all", R"({"inputs": "a"})"}, record);
+    const HttpResponse reply = service.handle({"POST", "/embed_all", R"({"inputs": "a"})"}, record);
     EXPECT_THAT(reply.body, HasSubstr(reply.status == 422 ? "Validation" : "Backend"));
     return reply.status;
   };

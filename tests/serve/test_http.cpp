@@ -168,7 +168,7 @@ TEST(ServerHttp, RequestsKeepTheIdThatAProxyGaveThem) {
 TEST(ServerHttp, ProbesNeedNotBeLogged) {
   const auto levels = [](const std::string& route, int status) {
     std::string logged;
-    const Answered answered{"GET", route, "", status, 0, {.route = route}};
+    const AccessLogEntry answered{"GET", route, "", status, 0, {.route = route}};
     for (const char* level : {"all", "requests", "errors", "none"})
       if (is_logged(answered, level)) logged += std::string(level) + ' ';
     return logged;

@@ -37,7 +37,7 @@ json request() {
 }
 
 std::string refusal(const json& body) {
-  const Reply reply = qa().call("POST", kInfer, body.dump());
+  const HttpResponse reply = qa().call("POST", kInfer, body.dump());
   return std::to_string(reply.status) + ' ' + reply.body;
 }
 
@@ -83,7 +83,7 @@ TEST(InferenceProtocol, BytesInAndOut) {
   for (const auto* values : {&kIds, &kMask})
     body.append(reinterpret_cast<const char*>(values->data()), 64);
   const auto length = std::to_string(text.size());
-  const Reply reply = qa().call("POST", kInfer, body, {{kLength, length}});
+  const HttpResponse reply = qa().call("POST", kInfer, body, {{kLength, length}});
   ASSERT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(reply.type, "application/octet-stream");
   ASSERT_EQ(reply.headers.size(), 1u);

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-std::map<std::string, std::string> headers_of(const Reply& reply) {
+std::map<std::string, std::string> headers_of(const HttpResponse& reply) {
   return {reply.headers.begin(), reply.headers.end()};
 }
 
@@ -46,7 +46,7 @@ TEST(Page, PostIsStillTheRouteOfHuggingFace) {
   EXPECT_EQ(service.post("/", {{"inputs", "short"}}),
             service.post("/predict", {{"inputs", "short"}}));
   for (const char* method : {"PUT", "DELETE", "PATCH"}) {
-    const Reply refused = service.call(method, "/");
+    const HttpResponse refused = service.call(method, "/");
     EXPECT_EQ(refused.status, 405) << method;
     EXPECT_THAT(refused.body, HasSubstr("is not allowed for / (allowed: "));
   }
@@ -60,7 +60,7 @@ TEST(Page, NeedsNeitherAKeyNorModels) {
   Metrics metrics;
   Service loading({}, metrics);
   RequestRecord record;
-  const Reply page = loading.handle({"GET", "/", ""}, record);
+  const HttpResponse page = loading.handle({"GET", "/", ""}, record);
   EXPECT_EQ(page.status, 200);
   EXPECT_EQ(record.route, "/");
   EXPECT_EQ(headers_of(page).count("Content-Security-Policy"), 1u);

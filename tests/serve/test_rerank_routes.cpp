@@ -82,7 +82,7 @@ TEST(RerankRoutes, WhatCannotBeRankedIsRefused) {
   const auto refusal = [](const json& more) {
     json body = kRerankBody;
     body.update(more);
-    const Reply reply = reranker().call("POST", "/v1/rerank", body.dump());
+    const HttpResponse reply = reranker().call("POST", "/v1/rerank", body.dump());
     return std::to_string(reply.status) + ' ' + reply.body;
   };
   EXPECT_THAT(refusal({{"documents", json::array()}}), HasSubstr("400 "));

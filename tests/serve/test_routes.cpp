@@ -285,7 +285,7 @@ TEST(Routes, TextsThatAreTooLongAreRefusedOrCut) {
 
 TEST(Routes, RequestsAreRefusedWithTheReason) {
   const auto error = [](const std::string& path, const std::string& body) {
-    const Reply reply = shared().call("POST", path, body);
+    const HttpResponse reply = shared().call("POST", path, body);
     return std::to_string(reply.status) + ' ' + reply.body;
   };
   EXPECT_THAT(error("/embed", "{"), HasSubstr("422 {\"error\":"));
@@ -306,7 +306,7 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "encoding_format": "hex"})"),
               HasSubstr("422"));
   EXPECT_THAT(error("/nothing", "{}"), HasSubstr("404"));
-  const Reply get = shared().call("GET", "/embed");
+  const HttpResponse get = shared().call("GET", "/embed");
   EXPECT_EQ(get.status, 405);
   EXPECT_THAT(get.body, HasSubstr("GET is not allowed for /embed (allowed: POST)"));
   EXPECT_THAT(get.headers, Contains(Pair("Allow", "POST")));
@@ -321,7 +321,7 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
 }
 
 TEST(Routes, ErrorsOfAnswersNameTheOptionsOfTheRequest) {
-  const Reply reply = shared().call(
+  const HttpResponse reply = shared().call(
       "POST", "/answer", R"({"question": "a b c d e", "context": "f", "max_seq_len": 6})");
   EXPECT_EQ(reply.status, 422);
   EXPECT_THAT(reply.body, AllOf(HasSubstr("max_seq_len 6 leaves no room"),
@@ -352,7 +352,7 @@ TEST(Routes, EmptyTextsAreRefused) {
         std::pair{"/predict", pairs({"", ""})},
         std::pair{"/rerank", json{{"query", ""}, {"texts", {"a", ""}}}},
         std::pair{"/v1/embeddings", json{{"input", ""}}}}) {
-    const Reply reply = shared().call("POST", path, body.dump());
+    const HttpResponse reply = shared().call("POST", path, body.dump());
     EXPECT_EQ(reply.status, 400) << path << body;
     EXPECT_THAT(reply.body, HasSubstr("a text is empty"));
   }
@@ -365,7 +365,7 @@ TEST(Routes, EmptyTextsAreRefused) {
 TEST(Routes, AKeyIsAskedFor) {
   TestService locked({.models = {"vectors"}, .service = {.api_key = "secret"}});
   const std::string body = R"({"inputs": "a"})";
-  const Reply refused = locked.call("POST", "/embed", body);
+  const HttpResponse refused = locked.call("POST", "/embed", body);
   EXPECT_EQ(refused.status, 401);
   EXPECT_THAT(refused.headers, Contains(Pair("WWW-Authenticate", "Bearer")));
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "Bearer secre"}}).status, 401);

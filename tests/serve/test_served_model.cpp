@@ -32,7 +32,7 @@ class ServedModel : public testing::Test {
     models.push_back(std::make_unique<Model>(load(head), BatcherOptions{}));
     service.start(std::move(models));
     RequestRecord record;
-    const Reply reply = service.handle({"POST", path, body.dump()}, record);
+    const HttpResponse reply = service.handle({"POST", path, body.dump()}, record);
     EXPECT_EQ(reply.status, 200) << reply.body;
     return nlohmann::json::parse(reply.body, nullptr, false);
   }

@@ -355,7 +355,7 @@ TEST(Server, RequestsAreLogged) {
   server.client().Post("/embed", body_of({"a", "b"}), kJson);
   server.client().Get("/no\nthing");
   ASSERT_TRUE(eventually([&] { return server.answered().size() == 2; }));
-  const Answered first = server.answered()[0];
+  const AccessLogEntry first = server.answered()[0];
   EXPECT_EQ(first.client, "127.0.0.1");
   const json line = json::parse(log_json(first, "now"));
   EXPECT_EQ(line["time"], "now");
@@ -366,7 +366,7 @@ TEST(Server, RequestsAreLogged) {
   EXPECT_EQ(line["model"], "vectors");
   EXPECT_FALSE(line.contains("error"));
   EXPECT_THAT(log_text(first), MatchesRegex("POST /embed 200 .* 2 texts 6 tokens vectors"));
-  Answered strange = first;
+  AccessLogEntry strange = first;
   strange.path = "/a\n\033[31m";
   strange.record.error = std::string(1000, 'x');
   EXPECT_THAT(log_text(strange), Not(HasSubstr("\n")));

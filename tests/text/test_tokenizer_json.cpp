@@ -173,8 +173,8 @@ TEST(TokenizerJson, SaysWhatGoesAroundTexts) {
     return tokenizer(with("/truncation", {{"max_length", 8}, {"direction", direction}}));
   };
   EXPECT_EQ(truncated("Right").longest(), 8);
-  EXPECT_FALSE(truncated("Right").cuts_left());
-  EXPECT_TRUE(truncated("Left").cuts_left());
+  EXPECT_FALSE(truncated("Right").truncates_left());
+  EXPECT_TRUE(truncated("Left").truncates_left());
 }
 
 TEST(TokenizerJson, ATypeOfNullIsNone) {

@@ -48,9 +48,9 @@ TEST(Roofline, TheLeastTimeIsThatOfArithmeticOrOfBytes) {
   const std::map<std::string, double> least = {
       {"arithmetic", 2}, {"floats", 10}, {"weights", 5}, {"activations", 0.025}};
   for (const RooflineRow& row : rows)
-    EXPECT_NEAR(row.least_ms, least.at(row.time.name), 1e-9) << row.time.name;
+    EXPECT_NEAR(row.min_ms, least.at(row.time.name), 1e-9) << row.time.name;
   EXPECT_NEAR(sum_of(rows).time.ms, 33, 1e-9);
-  EXPECT_NEAR(sum_of(rows).least_ms, 17.025, 1e-9);
+  EXPECT_NEAR(sum_of(rows).min_ms, 17.025, 1e-9);
 }
 
 TEST(LogAxis, HoldsItsValuesInWholeDecades) {

@@ -130,7 +130,7 @@ TEST_F(InspectTest, JsonNamesEveryLaunch) {
     if (op.at("op") == "attention") ++attentions;
   }
   EXPECT_EQ(attentions, 6u);
-  EXPECT_EQ(json.at("keeps_padding"), "");
+  EXPECT_EQ(json.at("padding_reader"), "");
   EXPECT_EQ(json.at("inputs").size(), 3u);
   EXPECT_EQ(
       json.at("inputs")[0],

@@ -56,7 +56,7 @@ TEST(InputPorts, OtherModelsAreRefusedWithTheirInputs) {
 /// The tokens of each row, by their ids.
 runtime::Session counting_session(const std::string& seq) {
   runtime::SessionOptions options;
-  options.padding_id = [] { return 3; };
+  options.pad_token_id = [] { return 3; };
   return runtime::Session::compile(
       ir::parse(
           fmt::format(R"(graph g(%input_ids: i64[batch, {0}], %attention_mask: i64[batch, {0}]) {{

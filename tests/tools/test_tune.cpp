@@ -113,10 +113,10 @@ TEST_F(TuneTest, AWrongKernelNeverWins) {
 
 /// The variants chosen for 16, 128 and 1024 rows, where the default takes 60, 60 and 110 us.
 std::vector<std::string> chosen(const std::vector<tools::Measured>& measured,
-                                const std::string& otherwise = "mma") {
-  const tools::TunedStep step{"linear_q", "int8", {384, 1536, {}, otherwise, 0}};
+                                const std::string& default_value = "mma") {
+  const tools::TunedStep step{"linear_q", "int8", {384, 1536, {}, default_value, 0}};
   const auto gemm = tools::choose_by_rows(step, {16, 128, 1024},
-                                          {otherwise, "default", "", {60, 60, 110}}, measured);
+                                          {default_value, "default", "", {60, 60, 110}}, measured);
   std::vector<std::string> variants;
   if (gemm)
     for (const plan::TunedRows& row : gemm->by_rows) variants.push_back(row.variant);

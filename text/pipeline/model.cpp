@@ -10,7 +10,7 @@ namespace bertcl::text {
 
 void Vocabulary::add(const std::string& token, const JsonNode& node) {
   const std::int64_t id = node.integer();
-  if (id < 0 || id >= kMost) node.fail("is the id {}; expected one from 0 to {}", id, kMost - 1);
+  if (id < 0 || id >= kMax) node.fail("is the id {}; expected one from 0 to {}", id, kMax - 1);
   const auto at = static_cast<std::size_t>(id);
   if (at >= tokens_.size()) {
     tokens_.resize(at + 1);
@@ -43,9 +43,9 @@ void read_vocabulary(const JsonNode& node, Vocabulary& vocabulary) {
       [&](const std::string& token, const JsonNode& id) { vocabulary.add(token, id); });
 }
 
-std::string text_or(const JsonNode& node, const char* key, std::string otherwise) {
+std::string text_or(const JsonNode& node, const char* key, std::string default_value) {
   const auto found = node.find(key);
-  return found ? found->string() : std::move(otherwise);
+  return found ? found->string() : std::move(default_value);
 }
 
 bool is_set(const JsonNode& node, const char* key) {

@@ -27,10 +27,10 @@ class Pipeline {
   std::unique_ptr<Model> model;
   AddedTokens added;
   PostProcessor post_processor;
-  bool word_pieces = false;    ///< the model is WordPiece
-  bool byte_level = false;     ///< a space before a word tells that it begins there
-  std::optional<int> longest;  ///< tokens of a sequence (`truncation`)
-  bool cuts_left = false;      ///< longer ones lose their first tokens
+  bool word_pieces = false;     ///< the model is WordPiece
+  bool byte_level = false;      ///< a space before a word tells that it begins there
+  std::optional<int> longest;   ///< tokens of a sequence (`truncation`)
+  bool truncates_left = false;  ///< longer ones lose their first tokens
   /// What BasicTokenizer does, where these parts are all that BERT's have.
   std::optional<TokenizerOptions> bert;
 

@@ -137,14 +137,14 @@ Value choose(const JsonNode& node, const Names<Value, count>& names) {
   node.fail("is \"{}\" (choose from {})", node.string(), known);
 }
 
-Behavior behavior_of(const JsonNode& node, Behavior otherwise) {
+Behavior behavior_of(const JsonNode& node, Behavior default_value) {
   static constexpr Names<Behavior, 5> names{{{"Removed", Behavior::removed},
                                              {"Isolated", Behavior::isolated},
                                              {"MergedWithPrevious", Behavior::merged_with_previous},
                                              {"MergedWithNext", Behavior::merged_with_next},
                                              {"Contiguous", Behavior::contiguous}}};
   const auto found = node.find("behavior");
-  return found ? choose(*found, names) : otherwise;
+  return found ? choose(*found, names) : default_value;
 }
 
 std::unique_ptr<Stage> metaspace_of(const JsonNode& node) {

@@ -70,9 +70,9 @@ std::vector<BatchSize> shapes_of(const runtime::Session& session, const BenchOpt
 
 /// Random token ids are below this.
 std::int64_t bound_of_ids(const runtime::Session& session, const BenchOptions& options) {
-  constexpr std::int64_t otherwise = 20000;
+  constexpr std::int64_t default_value = 20000;
   const std::int64_t rows = session.plan().word_rows;
-  return options.ids.value_or(rows > 0 ? std::min(rows, otherwise) : otherwise);
+  return options.ids.value_or(rows > 0 ? std::min(rows, default_value) : default_value);
 }
 
 BenchRow measure_inputs(runtime::Session& session, const runtime::Tensors& inputs, BatchSize size,

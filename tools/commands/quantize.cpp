@@ -105,7 +105,7 @@ quant::Report quantize_by_data(QuantizeOptions& options, Quantized& result) {
   result.unit = samples.unit();
   result.device = options.quantizer.context.get()->info();
   if (options.ops.wanted()) result.choice = choose_ops(model, data, options.ops);
-  return result.choice ? model.write(result.choice->left(), result.choice->unnormalize())
+  return result.choice ? model.write(result.choice->float_ops(), result.choice->unnormalize())
                        : model.write();
 }
 

@@ -235,7 +235,7 @@ int serve_models(ServeOptions options, serve::RequestLog& log) {
     ended.count_down();
   });
   serve::Server server(service, options.server,
-                       [&log](const serve::Answered& answered) { log.write(answered); });
+                       [&log](const serve::AccessLogEntry& answered) { log.write(answered); });
   const int port = server.bind();
   const Listener listener(server);
   std::vector<std::unique_ptr<serve::Model>> models = load_models(named, options, metrics);

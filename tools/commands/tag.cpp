@@ -44,7 +44,7 @@ std::pair<tasks::Sequence, text::Encoding> encode(const std::string& text,
   tasks::Sequence sequence = tasks::encode_pieces(encoding.ids, tokenizer, max_length);
   const auto cut = static_cast<std::ptrdiff_t>(sequence.cut);
   const auto drop = [&](auto& values) {
-    const auto first = tokenizer.cuts_left() ? values.begin() : values.end() - cut;
+    const auto first = tokenizer.truncates_left() ? values.begin() : values.end() - cut;
     values.erase(first, first + cut);
   };
   drop(encoding.ids);

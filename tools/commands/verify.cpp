@@ -234,7 +234,8 @@ void add_verify(CLI::App& program, Action& action) {
       "cannot be read.\n\n--all FOLDER takes every model below a folder, each with "
       "FOLDER/goldens/A~b.npz or A/b.npz\nfor A/b.onnx; one without either is compared with the "
       "plain definitions of its operators\non the host (status \"reference\"). A refused model is "
-      "not a failure there, unless the table\nof --expect says otherwise.\n\n--self compares the "
+      "not a failure there, unless the table\nof --expect says default_value.\n\n--self compares "
+      "the "
       "kernels chosen for this device with "
       "the reference kernels, on made-up\nsequences of 1 to 129 tokens: exit code 1 means a wrong "
       "driver or kernel.",

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kCacheBytes = 16 << 20;
 
-double least_ms(const StepTime& time, const Peaks& peaks, double weight_bytes) {
+double min_ms(const StepTime& time, const Peaks& peaks, double weight_bytes) {
   const double activations = time.bytes - time.constant_bytes;
   const auto gbps = [&](double together) {
     return together > kCacheBytes ? peaks.memory_gbps : peaks.cache_gbps;
@@ -39,7 +39,7 @@ void add_to(RooflineRow& row, const KernelTime& time, double least) {
   row.time.ms += time.ms;
   row.time.operations += time.operations;
   row.time.bytes += time.bytes;
-  row.least_ms += least;
+  row.min_ms += least;
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ std::vector<RooflineRow> roofline(const std::vector<StepTime>& steps, const Peak
     row.time.op = time.op;
     row.time.type = time.type;
     row.time.variant = time.variant;
-    add_to(row, time, least_ms(time, peaks, weight_bytes));
+    add_to(row, time, min_ms(time, peaks, weight_bytes));
   }
   std::vector<RooflineRow> sorted;
   for (auto& [key, row] : rows) sorted.push_back(std::move(row));
@@ -71,7 +71,7 @@ std::vector<RooflineRow> roofline(const std::vector<StepTime>& steps, const Peak
 
 RooflineRow sum_of(const std::vector<RooflineRow>& rows) {
   RooflineRow sum;
-  for (const RooflineRow& row : rows) add_to(sum, row.time, row.least_ms);
+  for (const RooflineRow& row : rows) add_to(sum, row.time, row.min_ms);
   return sum;
 }
 

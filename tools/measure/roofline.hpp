@@ -11,10 +11,10 @@ namespace bertcl::tools {
 
 /// The launches of a kernel on one op and type; of linears, on weights of one size.
 struct RooflineRow {
-  KernelTime time;        ///< N x K stands after the name of a linear's kernel
-  double least_ms = 0.0;  ///< that the device needs at least
+  KernelTime time;      ///< N x K stands after the name of a linear's kernel
+  double min_ms = 0.0;  ///< that the device needs at least
 
-  double lost_ms() const { return time.ms - least_ms; }
+  double lost_ms() const { return time.ms - min_ms; }
 };
 
 /// The peak of a type of arithmetic.

@@ -13,7 +13,7 @@
 #include "support/fail.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
-#include "text/padding_id.hpp"
+#include "text/pad_token_id.hpp"
 #include "tools/models/qa_model.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/report/eval_report.hpp"
@@ -113,7 +113,7 @@ ScoreDrop::ScoreDrop(const std::filesystem::path& model, const std::string& devi
     : measure_(std::move(measure)) {
   runtime::SessionOptions options;
   options.device = device;
-  options.padding_id = [&] { return text::read_padding_id(model); };
+  options.pad_token_id = [&] { return text::read_pad_token_id(model); };
   auto session = runtime::Session::load(model, options);
   context_ = session.shared_context();
   float_score_ = measure_.measure(session, "float model");

@@ -13,7 +13,7 @@
 
 #include "ir/graph.hpp"
 #include "opencl/queue.hpp"
-#include "plan/gemm_parts.hpp"
+#include "plan/split_k.hpp"
 #include "support/fail.hpp"
 
 namespace bertcl::tools {
@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kPeriod = 129;  // rows of the operand that repeat: more than a tile has
 constexpr double kTooSlow = 4;         // this many times the fastest: no further rows
 constexpr double kSecondsOfSeries = 0.05;
-constexpr int kMostRuns = 20, kLeastRuns = 3;
+constexpr int kMaxRuns = 20, kMinRuns = 3;
 
 template <class T>
 ir::Tensor random_tensor(ir::Sizes shape, int lowest, int highest, double scale, unsigned seed) {
@@ -114,15 +114,15 @@ struct RunningVariant {
 RunningVariant running_variant(const plan::Plan& plan) {
   RunningVariant running{"", std::numeric_limits<std::int64_t>::max()};
   for (const plan::Step& step : plan.steps) {
-    if (step.variant == plan::kMmaParts)
-      return {fmt::format("{}_{}", plan::kMmaParts, step.global[2].evaluate({})), step.up_to_rows};
+    if (step.variant == plan::kMmaSplitK)
+      return {fmt::format("{}_{}", plan::kMmaSplitK, step.global[2].evaluate({})), step.up_to_rows};
     if (step.tunable) running.name = step.variant;
   }
   return running;
 }
 
 bool is_divided(const std::string& variant) {
-  return variant.starts_with(fmt::format("{}_", plan::kMmaParts));
+  return variant.starts_with(fmt::format("{}_", plan::kMmaSplitK));
 }
 
 class Tuner {
@@ -181,8 +181,8 @@ std::optional<double> Tuner::measure(runtime::Session& session, std::int64_t row
   queue.enable_profiling(true);
   double best = INFINITY;
   const Clock::time_point start = Clock::now();
-  for (int run = 0; run < kMostRuns; ++run) {
-    if (run >= kLeastRuns &&
+  for (int run = 0; run < kMaxRuns; ++run) {
+    if (run >= kMinRuns &&
         std::chrono::duration<double>(Clock::now() - start).count() > kSecondsOfSeries)
       break;
     if (run > 0 && time_is_up()) {
@@ -241,17 +241,17 @@ std::optional<Measured> Tuner::check_and_measure(const plan::TunableVariant& var
 bool Tuner::was_fastest(const TuneResult& result, const std::string& variant) const {
   for (const Measured& measured : result.variants)
     for (std::size_t i = 0; measured.variant == variant && i < measured.us.size(); ++i)
-      if (measured.us[i] <= kLeastGain * fastest_.at(settings_.rows[i])) return true;
+      if (measured.us[i] <= kMinGain * fastest_.at(settings_.rows[i])) return true;
   return false;
 }
 
 TuneResult Tuner::run() {
   TuneResult result;
   result.standard = *check_and_measure({"", "default", "", ""});
-  result.standard.variant = step_.gemm.otherwise;
+  result.standard.variant = step_.gemm.default_variant;
   if (!result.standard.wrong.empty())
     fail("{} {}x{}: the default, {}, is wrong on this device: {}", step_.op, step_.gemm.k,
-         step_.gemm.n, step_.gemm.otherwise, result.standard.wrong);
+         step_.gemm.n, step_.gemm.default_variant, result.standard.wrong);
   for (const plan::TunableVariant& variant : step_.gemm.variants) {
     if (time_is_up()) complete_ = false;
     if (!complete_) break;
@@ -286,9 +286,9 @@ std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,
       if (!row.variant.empty()) gemm.by_rows.push_back(row);
     }
     const bool is_default = std::ranges::all_of(gemm.by_rows, [&](const plan::TunedRows& row) {
-      return row.variant == step.gemm.otherwise;
+      return row.variant == step.gemm.default_variant;
     });
-    if (!is_default && gemm.by_rows.size() == rows.size() && gemm.gain() >= kLeastGain &&
+    if (!is_default && gemm.by_rows.size() == rows.size() && gemm.gain() >= kMinGain &&
         (!best || gemm.gain() > best->gain()))
       best = gemm;
   }

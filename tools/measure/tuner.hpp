@@ -44,7 +44,7 @@ struct TuneSettings {
 };
 
 /// The gain over all rows that a variant needs to be chosen.
-inline constexpr double kLeastGain = 1.03;
+inline constexpr double kMinGain = 1.03;
 
 /// For each layout of weights the fastest variant by `rows`, and of the layouts the one that gains
 /// most over `standard`. Nothing where the default stays. K is divided in one way, from the fewest

@@ -16,8 +16,8 @@ std::optional<quant::Sample> CalibrationSamples::next() {
     const auto sequence = data_.sequence(chosen_[next_++]);
     if (!sequence) continue;
     quant::Sample sample{{sequence->ids.begin(), sequence->ids.end()}, {}};
-    sample.types.assign(sample.ids.size(), 1);
-    std::fill_n(sample.types.begin(), sequence->second, 0);
+    sample.token_type_ids.assign(sample.ids.size(), 1);
+    std::fill_n(sample.token_type_ids.begin(), sequence->second, 0);
     return sample;
   }
   return std::nullopt;

@@ -20,7 +20,7 @@ namespace {
 
 /// Rows of a word table without a token: padding to a multiple of 64 or 128, tokens that were never
 /// used. Vocabularies of different models are further apart.
-constexpr std::int64_t kMostSpareRows = 1023;
+constexpr std::int64_t kMaxSpareRows = 1023;
 
 constexpr int kUsualLongest = 512;  // tokens, for a model that sets no limit
 
@@ -86,7 +86,7 @@ void TextModel::check_vocabulary(const text::Tokenizer& tokenizer) {
   const auto all = static_cast<std::int64_t>(tokenizer.vocabulary_size());
   if (rows > 0 && own <= rows) tokens_beyond_table_ = tokenizer.tokens_from(rows);
   const std::int64_t count = own <= rows ? std::min(all, rows) : own;
-  if (rows == 0 || (count <= rows && rows - count <= kMostSpareRows)) return;
+  if (rows == 0 || (count <= rows && rows - count <= kMaxSpareRows)) return;
   const std::string sizes =
       fmt::format("{}: the tokenizer has {} tokens, the model's embedding table {} rows",
                   session_.path().string(), count, rows);
@@ -118,11 +118,11 @@ void TextModel::check_length(int max_length) const {
        session_.path().string(), max_length, longest(), longest());
 }
 
-int TextModel::max_length(std::optional<int> asked, std::optional<int> otherwise) const {
+int TextModel::max_length(std::optional<int> asked, std::optional<int> default_value) const {
   if (asked) check_length(*asked);
   if (asked) return *asked;
   const auto declared = tasks::declared_length(session_.path());
-  const auto limit = declared ? declared : otherwise;
+  const auto limit = declared ? declared : default_value;
   if (longest() == 0) return limit.value_or(kUsualLongest);
   const int most = static_cast<int>(longest());
   return std::min(most, limit.value_or(most));
@@ -134,7 +134,7 @@ int TextModel::max_length(std::optional<int> asked, const tasks::EmbeddingFiles&
 }
 
 void TextModel::bound(text::BatchOptions& batches) const {
-  if (!runtime::tells_padding(session_.plan())) batches.one_length = true;
+  if (!runtime::ignores_padding(session_.plan())) batches.one_length = true;
   if (ports_.batch > 0) {
     batches.max_batch = static_cast<int>(std::min<std::int64_t>(batches.max_batch, ports_.batch));
   }
@@ -163,8 +163,8 @@ runtime::Tensors TextModel::run(const text::Batch& batch) {
   };
   std::vector<std::int64_t> ids = batch.input_ids;
   for (std::size_t i = 0; i < ids.size(); ++i)
-    if (batch.attention_mask[i] == 0) ids[i] = session_.plan().padding_id.value_or(0);
-  give(ports_.ids, ids, session_.plan().padding_id.value_or(0));
+    if (batch.attention_mask[i] == 0) ids[i] = session_.plan().pad_token_id.value_or(0);
+  give(ports_.ids, ids, session_.plan().pad_token_id.value_or(0));
   give(ports_.mask, batch.attention_mask);
   give(ports_.types, batch.token_type_ids);
   if (!ports_.positions.empty()) {
@@ -186,7 +186,7 @@ text::Batch TextModel::small_batch() const {
   batch.seq = 64;
   if (ports_.batch > 0) batch.batch = static_cast<int>(std::min<std::int64_t>(2, ports_.batch));
   if (longest() > 0) batch.seq = static_cast<int>(std::min<std::int64_t>(64, longest()));
-  if (ports_.seq > 0 && !runtime::tells_padding(session_.plan()))
+  if (ports_.seq > 0 && !runtime::ignores_padding(session_.plan()))
     batch.seq = static_cast<int>(ports_.seq);
   const auto count = static_cast<std::size_t>(batch.batch * batch.seq);
   batch.input_ids.assign(count, 1);

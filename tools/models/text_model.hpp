@@ -41,8 +41,8 @@ class TextModel {
   void check_length(int max_length) const;
   /// Tokens of a sequence: as many as are `asked` for, which check_length() has to take; else as
   /// many as the model takes and the files beside it say (tasks::declared_length()), where these
-  /// are silent `otherwise`, or 512.
-  int max_length(std::optional<int> asked, std::optional<int> otherwise = std::nullopt) const;
+  /// are silent `default_value`, or 512.
+  int max_length(std::optional<int> asked, std::optional<int> default_value = std::nullopt) const;
   /// The same as sentence-transformers' files say.
   int max_length(std::optional<int> asked, const tasks::EmbeddingFiles& files) const;
   /// Applies the file's bounds to a batch; where the model cannot tell padding, there is none.

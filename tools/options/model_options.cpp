@@ -17,7 +17,7 @@
 #include "passes/pass.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
-#include "text/padding_id.hpp"
+#include "text/pad_token_id.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/terminal/progress.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -146,7 +146,7 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options) {
   runtime::SessionOptions session = options;
-  session.padding_id = [&path] { return text::read_padding_id(path); };
+  session.pad_token_id = [&path] { return text::read_pad_token_id(path); };
   if (!session.context) session.context = opencl::ContextFuture::open(session.device);
   // At the first start of a model this takes seconds, later it is over before a line is drawn.
   std::optional<Progress> building;
@@ -181,7 +181,7 @@ std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
 
 BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
                      std::optional<int> seq) {
-  const auto choose = [&](std::size_t axis, std::optional<int> asked, std::int64_t otherwise,
+  const auto choose = [&](std::size_t axis, std::optional<int> asked, std::int64_t default_value,
                           const char* option) {
     for (const plan::Port& port : session.inputs()) {
       const ir::Shape& shape = port.type.shape;
@@ -195,7 +195,7 @@ BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
              port.name, ir::str(port.type), option, *asked);
       return fixed;
     }
-    return asked ? std::int64_t{*asked} : otherwise;
+    return asked ? std::int64_t{*asked} : default_value;
   };
   std::int64_t tokens = 128;
   for (const std::int64_t limit : {session.plan().max_positions, session.plan().max_keys})

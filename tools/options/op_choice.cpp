@@ -132,7 +132,7 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
     choice.items = score->items();
     choice.items_unit = score->unit();
     choice.float_score = score->float_score().points;
-    choice.drop = quant::find_max_drop(model, order, *options.max_drop, std::ref(*score));
+    choice.drop = quant::find_float_fallback(model, order, *options.max_drop, std::ref(*score));
   } else if (options.max_error) {
     choice.unit = "%";
     choice.bound = fmt::format("{} %", *options.max_error);
@@ -140,7 +140,7 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
     choice.items_unit = "samples";
     const quant::OutputError error(quantizer.model, model.device(), samples);
     choice.drop =
-        quant::find_max_drop(model, order, *options.max_error, [&](const quant::Model& part) {
+        quant::find_float_fallback(model, order, *options.max_error, [&](const quant::Model& part) {
           throw_if_interrupted();
           return 100.0 * error(part);
         });
@@ -148,10 +148,10 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
   return choice;
 }
 
-std::map<std::size_t, std::string> OpChoice::left() const {
+std::map<std::size_t, std::string> OpChoice::float_ops() const {
   std::map<std::size_t, std::string> reasons;
   if (!drop) return reasons;
-  for (const std::size_t op : drop->left)
+  for (const std::size_t op : drop->float_ops)
     reasons[op] = fmt::format(
         "to keep the drop within {}: quantized alone it changes the outputs by {:.3f} %", bound,
         100.0 * sensitivity.alone(op, drop->unnormalized));
@@ -162,15 +162,15 @@ std::string text_of(const OpChoice& choice) {
   std::string text = sensitivity_text(choice.sensitivity, choice.ops);
   if (!choice.drop) return text;
   Table table({">ops in float", "Softmax", ">drop"});
-  for (const quant::DropStep& step : choice.drop->steps)
-    table.add({std::to_string(step.left), step.unnormalized ? "unnormalized" : "as asked for",
+  for (const quant::FallbackTrial& step : choice.drop->steps)
+    table.add({std::to_string(step.float_ops), step.unnormalized ? "unnormalized" : "as asked for",
                fmt::format("{:.3f} {}", step.drop, choice.unit)});
   text += "\nDrop on " + counted(static_cast<std::int64_t>(choice.items), choice.items_unit);
   if (choice.float_score)
     text += fmt::format(", where the float model has {} {:.3f}", choice.unit, *choice.float_score);
   return text +
          fmt::format("; the bound of {} is met with {} of {} ops in float{}: {:.3f} {}\n\n{}",
-                     choice.bound, choice.drop->left.size(), choice.ops.size(),
+                     choice.bound, choice.drop->float_ops.size(), choice.ops.size(),
                      choice.drop->unnormalized ? " and unnormalized Softmax" : "",
                      choice.drop->drop, choice.unit, table.str());
 }
@@ -179,11 +179,12 @@ nlohmann::ordered_json to_json(const OpChoice& choice) {
   nlohmann::ordered_json json = {{"sensitivity", sensitivity_json(choice.sensitivity, choice.ops)}};
   if (!choice.drop) return json;
   auto left = nlohmann::ordered_json::array();
-  for (const std::size_t op : choice.drop->left) left.push_back(choice.ops[op].node);
+  for (const std::size_t op : choice.drop->float_ops) left.push_back(choice.ops[op].node);
   auto steps = nlohmann::ordered_json::array();
-  for (const quant::DropStep& step : choice.drop->steps)
-    steps.push_back(
-        {{"left_in_float", step.left}, {"unnormalized", step.unnormalized}, {"drop", step.drop}});
+  for (const quant::FallbackTrial& step : choice.drop->steps)
+    steps.push_back({{"left_in_float", step.float_ops},
+                     {"unnormalized", step.unnormalized},
+                     {"drop", step.drop}});
   json["max_drop"] = {{"bound", choice.bound},
                       {"unit", choice.unit},
                       {"drop", choice.drop->drop},

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "quant/analysis/max_drop.hpp"
+#include "quant/analysis/float_fallback.hpp"
 #include "quant/analysis/sensitivity.hpp"
 #include "quant/calibrated_model.hpp"
 #include "squad/dataset.hpp"
@@ -57,7 +57,7 @@ struct CalibrationData {
 struct OpChoice {
   std::vector<quant::QuantizedOp> ops;
   quant::Sensitivity sensitivity;
-  std::optional<quant::MaxDrop> drop;
+  std::optional<quant::FloatFallback> drop;
   std::string bound;                  ///< "0.2 F1"; empty: none was set
   std::string unit;                   ///< of the drop
   std::size_t items = 0;              ///< that it was measured on
@@ -65,7 +65,7 @@ struct OpChoice {
   std::optional<double> float_score;  ///< points, where the unit is a score
 
   /// The ops to leave in float, and why.
-  std::map<std::size_t, std::string> left() const;
+  std::map<std::size_t, std::string> float_ops() const;
   bool unnormalize() const { return drop && drop->unnormalized; }
 };
 

@@ -28,7 +28,7 @@ double intensity(const KernelTime& time) {
   return time.bytes > 0 ? time.operations / time.bytes : 0.0;
 }
 
-ordered_json row_view(std::size_t number, const RooflineRow& row, double all_ms, double most_ms) {
+ordered_json row_view(std::size_t number, const RooflineRow& row, double all_ms, double max_ms) {
   const KernelTime& time = row.time;
   return {{"number", number},
           {"kernel", time.name},
@@ -38,12 +38,12 @@ ordered_json row_view(std::size_t number, const RooflineRow& row, double all_ms,
           {"calls", fmt::format("{:g}", time.calls)},
           {"ms", fmt::format("{:.3f}", time.ms)},
           {"share", percent_text(time.ms, all_ms)},
-          {"length", percent_text(time.ms, most_ms)},
+          {"length", percent_text(time.ms, max_ms)},
           {"gops", figure(time.gops())},
           {"gbps", figure(time.gbps())},
           {"intensity", figure(intensity(time))},
           {"lost", fmt::format("{:.3f}", row.lost_ms())},
-          {"roof", time.ms > 0 ? fmt::format("{:.0f} %", 100 * row.least_ms / time.ms) : ""}};
+          {"roof", time.ms > 0 ? fmt::format("{:.0f} %", 100 * row.min_ms / time.ms) : ""}};
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ ordered_json to_json(const std::vector<RooflineRow>& rows, const Peaks& peaks) {
                     {"operations", row.time.operations},
                     {"bytes", row.time.bytes},
                     {"operations_per_byte", intensity(row.time)},
-                    {"least_ms", row.least_ms}});
+                    {"least_ms", row.min_ms}});
   return {{"peaks",
            {{"int8_kernel", peaks.int8_kernel},
             {"int8_gops", peaks.int8_gops},
@@ -112,7 +112,7 @@ std::string bench_page(const ordered_json& given, const std::vector<RooflineRow>
          tile("throughput", grouped(std::llround(rate)), "tokens/s, " + streams),
          tile("fastest run", ms("min") + " ms", "mean " + ms("mean") + " ms"),
          tile("slow runs", ms("p95") + " ms", "p95; p99 " + ms("p99") + " ms"),
-         tile("of the roof", percent_text(all.least_ms, all.time.ms) + " %", "of all kernels"),
+         tile("of the roof", percent_text(all.min_ms, all.time.ms) + " %", "of all kernels"),
          tile("to load", fmt::format("{:.0f} ms", report.at("load_ms").at("total").get<double>()),
               "program cache as it was")}},
        {"has_figure", !svg.empty()},

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMostShown = 300;  // answers that differ: a page has to open on a phone
+constexpr std::size_t kMaxShown = 300;  // answers that differ: a page has to open on a phone
 
 /// Of each model, by its path in the report.
 using ShortNames = std::map<ordered_json, std::string>;
@@ -60,7 +60,7 @@ ordered_json table_view(const std::vector<EvaluatedModel>& models) {
 ordered_json comparison_view(const ordered_json& comparison, const ShortNames& names) {
   ordered_json shown = ordered_json::array();
   for (const ordered_json& item : comparison.at("differing")) {
-    if (shown.size() == kMostShown) break;
+    if (shown.size() == kMaxShown) break;
     ordered_json view = {
         {"question", item.value("question", "")},  {"id", item.at("id")},
         {"has_excerpt", item.contains("excerpt")}, {"excerpt", ordered_json::array()},

@@ -70,7 +70,7 @@ void compare_vectors(const EvaluatedModel& first, EvaluatedModel& model) {
     least = std::min(least, cosine);
   }
   model.mean_cosine = sum / static_cast<double>(own.size());
-  model.least_cosine = least;
+  model.min_cosine = least;
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
     if (other.mean_cosine)
       print_text("cosine of their vectors of {}: {:.5f} on average, {:.5f} at least\n",
                  counted(std::ssize(other.vectors), "texts"), *other.mean_cosine,
-                 *other.least_cosine);
+                 *other.min_cosine);
   }
 }
 
@@ -141,7 +141,7 @@ nlohmann::ordered_json to_json(const std::vector<EvaluatedModel>& models) {
     nlohmann::ordered_json json = tasks::to_json(model);
     if (model.mean_cosine) {
       json["mean_cosine"] = *model.mean_cosine;
-      json["least_cosine"] = *model.least_cosine;
+      json["least_cosine"] = *model.min_cosine;
     }
     if (model.equal_answers) json["equal_answers"] = *model.equal_answers;
     list.push_back(std::move(json));

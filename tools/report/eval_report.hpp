@@ -41,7 +41,7 @@ struct EvaluatedModel : tasks::EvaluationRow {
   std::size_t max_length = 0;               ///< tokens of the longest sequence that was made
   std::vector<std::vector<float>> vectors;  ///< of the texts, of a model that gives vectors
   /// Cosines of these with those of the first model, which has none.
-  std::optional<double> mean_cosine, least_cosine;
+  std::optional<double> mean_cosine, min_cosine;
   std::vector<ItemResult> items;  ///< in the order of the data; kept where models are compared
   /// Items with the prediction of the first model, which has none; none where these are numbers.
   std::optional<std::size_t> equal_answers;

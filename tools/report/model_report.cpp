@@ -31,7 +31,7 @@ std::string why_text(const plan::Step& step) {
                        step.why_not_faster.empty() ? "" : "; ", one_line(step.why_not_faster));
   if (!step.tunable || step.tunable->gain == 0) return one_line(step.why_not_faster);
   return fmt::format("tuned: {:.2f}x of the default, {}", step.tunable->gain,
-                     step.tunable->otherwise);
+                     step.tunable->default_variant);
 }
 
 /// The architecture for which tiles were predicted; null where they were not.
@@ -48,7 +48,7 @@ ordered_json tuned_json(const plan::Step& step) {
     if (other.up_to_rows > 0)
       by_rows.push_back({{"up_to_rows", other.up_to_rows}, {"variant", other.variant}});
   return {{"gain", step.tunable->gain},
-          {"default", step.tunable->otherwise},
+          {"default", step.tunable->default_variant},
           {"by_rows", std::move(by_rows)}};
 }
 
@@ -174,8 +174,8 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
         "{} nodes in the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
         "others; none runs on the host\n",
         a.total, a.launched, a.views, a.constants, a.sizes, a.absorbed);
-  if (!plan.keeps_padding.empty())
-    text += fmt::format("padding is computed, since {} needs its rows\n", plan.keeps_padding);
+  if (!plan.padding_reader.empty())
+    text += fmt::format("padding is computed, since {} needs its rows\n", plan.padding_reader);
   if (!plan.tuning_note.empty()) text += plan.tuning_note + "\n";
   const runtime::LoadTimes& times = session.load_times();
   text += fmt::format(
@@ -244,7 +244,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
             {"absorbed", account.absorbed},
             {"absorbed_by", account.absorbed_by}}},
           {"nodes", account.nodes},
-          {"keeps_padding", plan.keeps_padding},
+          {"padding_reader", plan.padding_reader},
           {"host_work", plan::host_work(plan)},
           {"notes", plan.notes},
           {"tuning_note", plan.tuning_note},

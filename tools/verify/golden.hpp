@@ -40,7 +40,7 @@ struct Tolerance {
 struct Difference {
   bool agrees = true;
   double max_abs = 0.0;  ///< largest |found - expected|
-  double max_rel = 0.0;  ///< max_abs through the largest |expected|
+  double max_rel = 0.0;  ///< max_abs / largest |expected|
   std::string message;   ///< what disagrees, with the worst place; or why nothing was compared
 };
 

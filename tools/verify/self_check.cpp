@@ -89,7 +89,7 @@ std::vector<SelfCheck> self_check(runtime::Session& session, runtime::Session& r
   for (const auto& ids : sequences) rows.push_back(row_of(ids));
   // One sequence at a time where the file fixes the number of rows, or where scales depend on all
   // rows of a batch, or padding would: the reference runs each alone.
-  const bool alone_only = model.ports().batch > 0 || !runtime::tells_padding(session.plan()) ||
+  const bool alone_only = model.ports().batch > 0 || !runtime::ignores_padding(session.plan()) ||
                           std::ranges::any_of(session.plan().steps, [](const plan::Step& step) {
                             return step.op == "DynamicQuantizeLinear";
                           });

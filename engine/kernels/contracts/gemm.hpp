@@ -30,15 +30,15 @@ BERTCL_CONTRACT(GemmS8, (a, "u8|i8"),             // [M, K]
 /// partials[part] = sums of a * b over that part of K.
 BERTCL_CONTRACT(GemmS8Partial, (a, "u8|i8"),  // [M, K]
                 (b, "raw"),                   // panels of prepack_s8.cl
-                (partials, "raw"),            // i32 [parts, M, N]
-                (M, "int"), (N, "int"), (K, "int"), (a_signed, "int"), (parts, "int"));
+                (partials, "raw"),            // i32 [splits, M, N]
+                (M, "int"), (N, "int"), (K, "int"), (a_signed, "int"), (splits, "int"));
 
 /// The result of GemmS8 from partials; the other arguments are those of GemmS8.
-BERTCL_CONTRACT(GemmS8Finish, (partials, "raw"), (colsum, "raw"), (scale, "f32"), (bias, "f32?"),
+BERTCL_CONTRACT(GemmS8Reduce, (partials, "raw"), (colsum, "raw"), (scale, "f32"), (bias, "f32?"),
                 (out_inv_scale, "f32?"), (out_zero_point, "f32?"), (out, "f32|u8|i8|i32@out_type"),
                 (M, "int"), (N, "int"), (zero_point, "int"), (a_signed, "int"), (has_bias, "int"),
                 (activation, "int"), (out_type, "int"), (x_scale, "f32?"), (x_zero_point, "u8?"),
-                (row_sums, "i32?"), (w_zero_point, "i32?"), (row_scale, "f32?"), (parts, "int"));
+                (row_sums, "i32?"), (w_zero_point, "i32?"), (row_scale, "f32?"), (splits, "int"));
 
 /// a in f32, b in f32 or f16.
 BERTCL_CONTRACT(GemmF32, (a, "f32"),  // [M, K]
@@ -94,7 +94,7 @@ inline constexpr KernelContract gemm_contracts[] = {
     row<GemmBf16>("gemm_bf16"),
     row<GemmF32>("gemm_f32"),
     row<GemmS8>("gemm_s8"),
-    row<GemmS8Finish>("gemm_s8_finish"),
+    row<GemmS8Reduce>("gemm_s8_reduce"),
     row<GemmS8Partial>("gemm_s8_partial"),
     row<MatMulF32>("matmul_f32_batched"),
     row<MatMulS32>("matmul_s32_batched"),

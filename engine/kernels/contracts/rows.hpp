@@ -26,11 +26,11 @@ BERTCL_CONTRACT(AddNorm, (x, "f32|u8|i8@x_type"),        // [rows, hidden]
 
 /// As AddNorm, where x is the result of a GemmS8 whose sums are in parts: f32, without activation,
 /// by scales that are known.
-BERTCL_CONTRACT(AddNormParts, (partials, "raw"),  // i32 [parts, rows, hidden]
-                (colsum, "raw"),                  // i32 [hidden], as that of GemmS8
-                (scale, "f32"),                   // [hidden]
-                (bias, "f32?"),                   // [hidden]
-                (zero_point, "int"), (a_signed, "int"), (parts, "int"),
+BERTCL_CONTRACT(AddNormSplitK, (partials, "raw"),  // i32 [splits, rows, hidden]
+                (colsum, "raw"),                   // i32 [hidden], as that of GemmS8
+                (scale, "f32"),                    // [hidden]
+                (bias, "f32?"),                    // [hidden]
+                (zero_point, "int"), (a_signed, "int"), (splits, "int"),
                 (residual, "f32|u8|i8@residual_type?"),  // [rows, hidden]
                 (residual_type, "int"), (residual_scale, "f32?"), (residual_zero_point, "f32?"),
                 (gamma, "f32"),                // [hidden]
@@ -79,7 +79,7 @@ BERTCL_CONTRACT(Pool, (x, "f32"),        // [tokens, hidden]
                 (key_mask, "u8|bool?"),  // [tokens]
                 (out, "f32"),            // [batch, columns]
                 (kind, "int"),           // place in operands::pool::kinds
-                (hidden, "int"), (columns, "int"), (unit_norm, "int"), (least_norm, "float"),
+                (hidden, "int"), (columns, "int"), (unit_norm, "int"), (min_norm, "float"),
                 (batch, "int"));
 
 /// out = x with the columns of each head turned by their places, by ops/operands.hpp; quantized
@@ -96,7 +96,7 @@ BERTCL_CONTRACT(Rotary, (x, "f32"),           // [tokens, heads * head_size]
                 (rows_per_item, "int"));
 
 inline constexpr KernelContract row_contracts[] = {
-    row<AddNorm>("add_norm"),           row<AddNormParts>("add_norm_parts"),
+    row<AddNorm>("add_norm"),           row<AddNormSplitK>("add_norm_split_k"),
     row<EmbedNorm>("embed_norm"),       row<Pool>("pool"),
     row<QuantizeRows>("quantize_rows"), row<Rotary>("rotary"),
     row<SoftmaxF32>("softmax_f32"),

@@ -14,7 +14,7 @@
 // key_mask does the masking, by the mask or, where attention is {mask_is_length}, by the number of
 // its ones (FasterTransformer's effective mode is the model for both). So it does where an unpacked
 // value goes into an operator that mixes tokens without a mask, such as a mean over all of them:
-// pack_inputs names it in {keeps_padding}. What a file computes in rows of padding that its mask
+// pack_inputs names it in {padding_reader}. What a file computes in rows of padding that its mask
 // hides as rows, too ({masks_rows}), is lost; such an operator is an error then.
 #include <fmt/format.h>
 
@@ -127,7 +127,7 @@ class Packer {
             "{}: its result depends on the rows of padding, which the mask of attention hides, "
             "too; give it the mask, or skip the compiler passes find_attention and drop_row_mask",
             mixer->describe()));
-      seq_offsets_->producer->attributes["keeps_padding"] = mixer->describe();
+      seq_offsets_->producer->attributes["padding_reader"] = mixer->describe();
     }
     return true;
   }

@@ -102,10 +102,10 @@ bool take_zero(Parameters& p, const ir::Value* zero, const ir::Shape& shape) {
   return std::ranges::all_of(p.zero, [](double z) { return z == std::rint(z); });
 }
 
-double least_of(ir::DType type) { return type == ir::DType::u8 ? 0 : -128; }
+double min_of(ir::DType type) { return type == ir::DType::u8 ? 0 : -128; }
 
 bool in_range(const std::vector<double>& zeros, ir::DType type) {
-  const double low = least_of(type);
+  const double low = min_of(type);
   return std::ranges::all_of(zeros, [&](double z) { return z >= low && z <= low + 255; });
 }
 
@@ -135,7 +135,7 @@ ir::Attributes attributes(const Parameters& p) {
 /// x bounded so that round(x / s) + z is within low .. high, where the type is wider than these.
 ir::Value* bounded(ir::Graph& g, ir::Value* x, const Parameters& p, ir::DType type, double low,
                    double high, ir::Node* before) {
-  const double least = least_of(type);
+  const double least = min_of(type);
   const auto bound = [&](const char* op, double limit) {
     ir::Sizes sizes(p.axis < 0 ? 0 : x->type.shape.size() - static_cast<std::size_t>(p.axis), 1);
     if (!sizes.empty()) sizes[0] = std::ssize(p.scale);
@@ -169,7 +169,7 @@ void quantize(ir::Graph& g, ir::Value* x, const Parameters& p, ir::DType type, c
 bool rewrite_clipped_quantize(ir::Graph& g, ir::Value* clip, const Clipped& c) {
   ir::Node* q = uncast(c.x)->producer;
   if (!q || q->op != "QuantizeLinear" || !ir::is_int8(q->output()->type.dtype)) return false;
-  const double least = least_of(q->output()->type.dtype);
+  const double least = min_of(q->output()->type.dtype);
   if (c.high < least || c.low > least + 255) return false;  // the result is no integer of the type
   ir::Value *scale = q->inputs[1], *zero = q->input(2);
   if (!scale->is_constant() || (zero && !zero->is_constant())) return false;

@@ -40,8 +40,8 @@ bool same_leading_axes(const ir::Value* a, const ir::Value* b) {
   return x.size() == y.size() && std::equal(x.begin(), x.end() - 2, y.begin());
 }
 
-bool is_last_axis(const ir::Node& node, std::int64_t otherwise) {
-  const std::int64_t axis = node.int_attribute("axis", otherwise);
+bool is_last_axis(const ir::Node& node, std::int64_t default_value) {
+  const std::int64_t axis = node.int_attribute("axis", default_value);
   return axis == -1 || axis == 2;
 }
 

@@ -60,7 +60,7 @@ bool normalizes_heads(const ir::Node& n) {
 /// Moves a factor of heads into the scale of the scores. One that is quantized with them divides
 /// the scale of that and must be positive; if it is no power of two, a result next to a rounding
 /// tie may change, as in fold_channel_factor.
-bool take_factor(Heads& heads, double factor) {
+bool take_factor(HeadsOperand& heads, double factor) {
   heads.scale *= factor;
   if (!heads.quantize) return true;
   heads.quantized_factor *= factor;
@@ -83,7 +83,7 @@ ir::Value* table_of(ir::Graph& g, ir::Value* v, bool rows_first, ir::Node* befor
 }
 
 /// The rows whose heads are normalized apart.
-ir::Value* normalize_heads(ir::Graph& g, const Heads& heads, ir::Node* before) {
+ir::Value* normalize_heads(ir::Graph& g, const HeadsOperand& heads, ir::Node* before) {
   const ir::Type rows = heads.hidden->type;
   const ir::Type apart{rows.dtype, {rows.shape[0], rows.shape[1], heads.count, heads.size}};
   std::vector<ir::Value*> operands = heads.norm->inputs;
@@ -149,8 +149,8 @@ std::optional<RepeatedHeads> repeated_heads(const ir::Value* v) {
   return RepeatedHeads{x, times, {merge, expand, spread}};
 }
 
-bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
-                 std::vector<ir::Node*>& nodes) {
+bool match_split_heads(ir::Value* v, const Permutation& wanted, HeadsOperand& heads,
+                       std::vector<ir::Node*>& nodes) {
   const Permutation same{0, 1, 2, 3}, rows_of_heads{0, 2, 1, 3};
   Permutation perm = same, since_rotation = same, since_norm = same, since_repeat = same;
   while (ir::Node* n = v->producer) {
@@ -201,7 +201,7 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
   return false;
 }
 
-ir::Value* attention_operand(ir::Graph& g, const Heads& heads, ir::Node* before) {
+ir::Value* attention_operand(ir::Graph& g, const HeadsOperand& heads, ir::Node* before) {
   const ir::Type type = heads.hidden->type;
   ir::Value* v = heads.norm ? normalize_heads(g, heads, before) : heads.hidden;
   if (heads.rotation) {

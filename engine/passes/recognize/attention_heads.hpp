@@ -37,7 +37,7 @@ struct RepeatedHeads {
 std::optional<RepeatedHeads> repeated_heads(const ir::Value* v);
 
 /// One operand of the two MatMuls: where its heads come from.
-struct Heads {
+struct HeadsOperand {
   ir::Value* hidden = nullptr;  // [batch, seq, hidden]
   ir::Dim count, size;
   std::int64_t shared = 1;  // by so many heads of queries
@@ -56,11 +56,11 @@ ir::Node* pair_of(const ir::Node* dq);
 
 /// Takes factors, permutations and the splitting Reshape off `v`; the permutations must compose to
 /// `wanted`. `nodes` get what was taken.
-bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
-                 std::vector<ir::Node*>& nodes);
+bool match_split_heads(ir::Value* v, const Permutation& wanted, HeadsOperand& heads,
+                       std::vector<ir::Node*>& nodes);
 
 /// An operand of attention [batch, seq, hidden], in nodes before `before`: the hidden values,
 /// normalized, turned and quantized where their heads are.
-ir::Value* attention_operand(ir::Graph& g, const Heads& heads, ir::Node* before);
+ir::Value* attention_operand(ir::Graph& g, const HeadsOperand& heads, ir::Node* before);
 
 }  // namespace bertcl::passes

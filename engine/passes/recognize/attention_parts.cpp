@@ -25,8 +25,8 @@ ir::Value* bias_of_sizes(ir::Value* v, const ir::Shape& scores) {
 }
 
 /// A key must be within all of them.
-void take_reach(const ops::Reach& reach, ScoreTerms& terms) {
-  ops::Reach& r = terms.reach;
+void take_reach(const ops::AttentionWindow& reach, ScoreTerms& terms) {
+  ops::AttentionWindow& r = terms.reach;
   r.causal = r.causal || reach.causal;
   if (r.window == 0 || (reach.window != 0 && reach.window < r.window)) r.window = reach.window;
 }
@@ -50,7 +50,7 @@ ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& te
     const auto filling = scalar_value(where.inputs[3 - i]);
     if (!filling || *filling > -1e4) continue;
     const auto reach = has_places ? ops::boolean_reach(g, where.inputs[0], /*keeps=*/i == 1)
-                                  : std::optional<ops::Reach>{};
+                                  : std::optional<ops::AttentionWindow>{};
     if (reach) {
       take_reach(*reach, terms);
       return where.inputs[i];
@@ -68,7 +68,7 @@ ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& te
 /// of these, or such a term where a mask selects it, as in torch's operand of sdpa.
 bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, ScoreTerms& terms) {
   const auto reach =
-      has_places_of(v, scores) ? ops::additive_reach(g, v) : std::optional<ops::Reach>{};
+      has_places_of(v, scores) ? ops::additive_reach(g, v) : std::optional<ops::AttentionWindow>{};
   if (reach) {
     take_reach(*reach, terms);
     return true;

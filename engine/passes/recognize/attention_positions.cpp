@@ -44,7 +44,7 @@ ir::Value* index_under(ir::Value* v, const ir::Shape& scores) {
 }
 
 /// The constant [heads, size, count] of `v`, which may be dequantized.
-bool is_position_table(const ir::Value* v, const Heads& heads) {
+bool is_position_table(const ir::Value* v, const HeadsOperand& heads) {
   const ir::Node* dq = v->producer;
   const bool constant = v->is_constant() || (dq && dq->op == "DequantizeLinear" &&
                                              dq->inputs[0]->is_constant() && is_per_tensor(*dq));
@@ -80,7 +80,8 @@ std::optional<PositionTerm> match_position_term(ir::Value* v) {
   if (!term.index || !matmul || matmul->op != "MatMul") return std::nullopt;
   term.nodes.insert(term.nodes.end(), {gather, matmul});
   term.positions = matmul->inputs[1];
-  if (!split_heads(matmul->inputs[0], {0, 2, 1, 3}, term.heads, term.nodes)) return std::nullopt;
+  if (!match_split_heads(matmul->inputs[0], {0, 2, 1, 3}, term.heads, term.nodes))
+    return std::nullopt;
   if (term.heads.has_steps() || term.heads.shared != 1 ||
       !is_position_table(term.positions, term.heads))
     return std::nullopt;
@@ -96,7 +97,7 @@ ir::Value* add_position_scores(ir::Graph& g, const std::vector<PositionTerm>& te
   namespace o = ops::operands::position_scores;
   ir::Value* sum = nullptr;
   for (const PositionTerm& term : terms) {
-    const Heads& heads = term.heads;
+    const HeadsOperand& heads = term.heads;
     std::vector<ir::Value*> operands{heads.hidden, term.positions, as_i32(g, term.index, before)};
     std::vector<ir::Node*> covered = term.nodes;
     if (sum) operands.push_back(sum);

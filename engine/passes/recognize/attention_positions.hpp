@@ -15,7 +15,7 @@
 namespace bertcl::passes {
 
 struct PositionTerm {
-  Heads heads;
+  HeadsOperand heads;
   ir::Value* positions = nullptr;  // constant [heads, size, count], perhaps dequantized
   ir::Value* index = nullptr;      // [1, .., seq, seq]
   bool of_keys = false;

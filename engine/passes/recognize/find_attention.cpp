@@ -67,7 +67,7 @@ namespace bertcl::passes {
 namespace {
 
 struct Found {
-  Heads q, k, v;
+  HeadsOperand q, k, v;
   double scale = 1.0;
   ScoreTerms terms;
   ir::Node* quantize = nullptr;
@@ -122,8 +122,8 @@ bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
   }
   if (!scores || !scores->producer) return false;
   found.nodes.push_back(scores->producer);
-  return split_heads(scores->producer->inputs[0], {0, 2, 1, 3}, found.q, found.nodes) &&
-         split_heads(scores->producer->inputs[1], {0, 2, 3, 1}, found.k, found.nodes);
+  return match_split_heads(scores->producer->inputs[0], {0, 2, 1, 3}, found.q, found.nodes) &&
+         match_split_heads(scores->producer->inputs[1], {0, 2, 3, 1}, found.k, found.nodes);
 }
 
 /// Takes the MatMul of `p` and v, and where the normalization is unnormalized its division by the
@@ -140,7 +140,7 @@ ir::Value* match_context(const ir::Graph& g, ir::Value* p, Found& found) {
   }
   if (!matmul || matmul->op != "MatMul" || matmul->inputs[0] != p) return nullptr;
   found.nodes.push_back(matmul);
-  if (!split_heads(matmul->inputs[1], {0, 2, 1, 3}, found.v, found.nodes)) return nullptr;
+  if (!match_split_heads(matmul->inputs[1], {0, 2, 1, 3}, found.v, found.nodes)) return nullptr;
   if (!sum) return matmul->output();
   ir::Node* quotient = only_user(g, matmul->output());
   if (!quotient || quotient->op != "Div" || quotient->inputs[1] != sum) return nullptr;
@@ -200,7 +200,7 @@ bool is_shifted_u8(const ir::Node& quantize) {
 /// dequantized before it.
 bool is_one_kernel(const Found& f) {
   if (!f.quantize) return !f.quantize_scores && !f.quantize_context;
-  for (const Heads* h : {&f.q, &f.k, &f.v})
+  for (const HeadsOperand* h : {&f.q, &f.k, &f.v})
     if (h->has_steps() ? !h->quantize : !per_tensor_dequantized(h->hidden)) return false;
   // Kernels take exponentials relative to the largest sum of integers.
   if (f.scale * f.q.scale * f.k.scale < 0 || f.score_factor < 0) return false;
@@ -253,7 +253,7 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   f.last = match_context(g, node, f);
   if (!f.last || f.v.scale != 1.0 || f.v.has_steps()) return false;
   const ir::Shape& rows = f.q.hidden->type.shape;
-  for (const Heads* h : {&f.k, &f.v}) {
+  for (const HeadsOperand* h : {&f.k, &f.v}) {
     if (h->count * ir::Dim(f.k.shared) != f.q.count || h->shared != f.k.shared) return false;
     if (h->size != f.q.size || !has_rows(h->hidden->type.shape, {rows[0], rows[1]})) return false;
   }
@@ -295,9 +295,9 @@ bool takes_ids(const ir::Graph& g, const ir::Value* mask) {
 struct Common {
   /// That of the first attention, which may have none.
   std::optional<std::optional<ops::KeyMask>> mask;
-  ir::Shape ids;                      // [batch, seq] of the first
-  std::optional<bool> keeps_padding;  // empty: not known yet
-  ir::Value* causal = nullptr;        // the bias, once it is made
+  ir::Shape ids;                     // [batch, seq] of the first
+  std::optional<bool> keep_padding;  // empty: not known yet
+  ir::Value* causal = nullptr;       // the bias, once it is made
 };
 
 bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
@@ -309,8 +309,8 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   if (common.mask && (*common.mask != key_mask || !has_rows(rows, common.ids))) return false;
   if (key_mask && f.terms.reach.causal && !takes_ids(g, key_mask->input)) return false;
   if (key_mask && key_mask->masks_rows) {
-    if (!common.keeps_padding) common.keeps_padding = is_padding_read(g, *key_mask);
-    if (*common.keeps_padding) return false;
+    if (!common.keep_padding) common.keep_padding = is_padding_read(g, *key_mask);
+    if (*common.keep_padding) return false;
   }
   common.mask = key_mask;
   common.ids = {rows[0], rows[1]};
@@ -353,10 +353,10 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
 
 }  // namespace
 
-Pass find_attention(bool keeps_padding) {
-  return {"find_attention", [keeps_padding](ir::Graph& g) {
+Pass find_attention(bool keep_padding) {
+  return {"find_attention", [keep_padding](ir::Graph& g) {
             Common common;
-            if (keeps_padding) common.keeps_padding = true;
+            if (keep_padding) common.keep_padding = true;
             return rewrite_all(g, [&](ir::Graph& graph, ir::Node& node) {
               return find_attention_at(graph, node, common);
             });

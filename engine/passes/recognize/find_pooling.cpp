@@ -25,9 +25,9 @@
 namespace bertcl::passes {
 namespace {
 
-constexpr std::size_t most_nodes = 40;  // twelve are usual; an encoder has more
-constexpr std::int64_t most_columns = 1 << 14;
-constexpr std::int64_t most_elements = 1 << 20;  // of a trial
+constexpr std::size_t max_nodes = 40;  // twelve are usual; an encoder has more
+constexpr std::int64_t max_columns = 1 << 14;
+constexpr std::int64_t max_elements = 1 << 20;  // of a trial
 
 /// What lies between the hidden states and an output.
 struct Pooling {
@@ -41,7 +41,7 @@ bool is_norm(const ir::Node& n) {
 
 /// Empty unless `v` is made of one result of a norm and one graph input alone.
 std::optional<Pooling> pooling_of(ir::Value* v) {
-  const auto slice = ops::slice_of(v, most_nodes, is_norm);
+  const auto slice = ops::subgraph_of(v, max_nodes, is_norm);
   if (!slice || slice->inputs.size() != 2) return std::nullopt;
   Pooling found{nullptr, nullptr, slice->nodes};
   for (ir::Value* in : slice->inputs) (in->producer ? found.x : found.mask) = in;
@@ -52,7 +52,7 @@ bool has_shapes(const ir::Value* v, const Pooling& pooling) {
   const ir::Shape &x = pooling.x->type.shape, &mask = pooling.mask->type.shape;
   return x.size() == 3 && mask.size() == 2 && pooling.x->type.dtype == ir::DType::f32 &&
          v->type.dtype == ir::DType::f32 && x[0] == mask[0] && x[1] == mask[1] &&
-         x[2].is_constant() && x[2].constant() <= most_columns &&
+         x[2].is_constant() && x[2].constant() <= max_columns &&
          v->type.shape == ir::Shape{x[0], x[2]} && !x[0].is_constant() && !x[1].is_constant();
 }
 
@@ -106,7 +106,7 @@ ir::Tensor pooled(const Pooling& pooling, const ir::Type& type, const ir::Attrib
 std::optional<ir::Attributes> attributes_of(ir::Value* v, const Pooling& pooling) {
   const std::int64_t hidden = pooling.x->type.shape[2].constant();
   const auto seqs = ops::seqs_to_try(
-      pooling.nodes, std::max(most_elements / (ops::trial_batch * hidden), ops::short_seq));
+      pooling.nodes, std::max(max_elements / (ops::trial_batch * hidden), ops::short_seq));
   if (!seqs) return std::nullopt;
   std::vector<ir::Attributes> left;
   for (const char* kind : {"mean", "max"})
@@ -122,7 +122,7 @@ std::optional<ir::Attributes> attributes_of(ir::Value* v, const Pooling& pooling
           trial_values(static_cast<std::size_t>(ops::trial_batch * seq * hidden), magnitude));
       for (const ir::Tensor& mask :
            ops::trial_masks({ops::trial_batch, seq}, pooling.mask->type.dtype, seq)) {
-        const ir::Tensor found = ops::evaluate_slice(v, {{pooling.x, x}, {pooling.mask, mask}});
+        const ir::Tensor found = ops::evaluate_subgraph(v, {{pooling.x, x}, {pooling.mask, mask}});
         std::erase_if(left, [&](const ir::Attributes& attributes) {
           return !is_near(pooled(pooling, v->type, attributes, x, mask), found);
         });

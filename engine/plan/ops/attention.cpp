@@ -54,19 +54,21 @@ std::int32_t head_max_of(const Geometry& g) {
 
 /// Heads and sequences on axes of their own: NVIDIA takes no more than 65,535 groups along any but
 /// the first.
-std::array<Size, 3> group_grid(const Geometry& g, std::int32_t rows, std::int32_t items) {
-  return {Size{symbols::dim(symbols::longest), ir::Dim(rows), items}, Size{g.heads},
-          Size{symbols::dim(symbols::batch)}};
+std::array<SizeExpr, 3> group_grid(const Geometry& g, std::int32_t rows, std::int32_t items) {
+  return {SizeExpr{symbols::dim(symbols::longest), ir::Dim(rows), items}, SizeExpr{g.heads},
+          SizeExpr{symbols::dim(symbols::batch)}};
 }
 
 /// Query rows of a work-item, or those of a work-group, and the grid that follows.
-std::pair<Argument, std::array<Size, 3>> rows_and_grid(const AttentionVariant& variant,
-                                                       const Geometry& g, std::int32_t group_rows) {
-  if (variant.groups) return {group_rows, group_grid(g, group_rows, variant.items_of(group_rows))};
+std::pair<Argument, std::array<SizeExpr, 3>> rows_and_grid(const AttentionVariant& variant,
+                                                           const Geometry& g,
+                                                           std::int32_t group_rows) {
+  if (variant.uses_work_groups)
+    return {group_rows, group_grid(g, group_rows, variant.items_of(group_rows))};
   const ir::Dim rows = variant.takes_blocks ? symbols::dim(symbols::attention_rows) : ir::Dim(1);
-  return {Size{rows},
-          {Size{symbols::dim(symbols::longest), rows}, Size{g.heads},
-           Size{symbols::dim(symbols::batch)}}};
+  return {SizeExpr{rows},
+          {SizeExpr{symbols::dim(symbols::longest), rows}, SizeExpr{g.heads},
+           SizeExpr{symbols::dim(symbols::batch)}}};
 }
 
 /// Launches `kernel` of a variant; one of work-groups with fewer rows each, too, for short texts.
@@ -79,15 +81,15 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
   auto [rows, grid] = rows_and_grid(variant, g, group_rows);
   arguments.block_rows = rows;
   opencl::Defines defines;
-  if (variant.groups)
+  if (variant.uses_work_groups)
     defines = {{"HEAD_MAX", head_max_of(g)},
                {"ROWS", group_rows},
                {"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
-  if (variant.groups) defines["BIAS"] = has_bias;
+  if (variant.uses_work_groups) defines["BIAS"] = has_bias;
   if (variant.unit == kernels::Unit::matrix) defines["MATRIX_EMULATED"] = 0;
   Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines),
                         arguments, grid);
-  if (!variant.groups) return step;
+  if (!variant.uses_work_groups) return step;
   step.local[0] = static_cast<std::size_t>(variant.items_of(group_rows));
   if (const std::int32_t fewer_rows = 32; fewer_rows < group_rows) {
     defines["ROWS"] = fewer_rows;
@@ -132,19 +134,19 @@ void set_operands(Builder& b, const ir::Node& node, const Geometry& g, const ir:
   arguments.bias = b.in(bias);
   if (shape.size() == 3) {  // of position_scores: key by key
     arguments.bias_row = 1;
-    arguments.bias_key = arguments.bias_token = Size{shape[2]};
-    arguments.bias_head = Size{shape[1] * shape[2]};
+    arguments.bias_key = arguments.bias_token = SizeExpr{shape[2]};
+    arguments.bias_head = SizeExpr{shape[1] * shape[2]};
     return;
   }
-  arguments.bias_row = Size{shape[3]};
-  if (shape[1] != ir::Dim(1)) arguments.bias_head = Size{shape[2] * shape[3]};
+  arguments.bias_row = SizeExpr{shape[3]};
+  if (shape[1] != ir::Dim(1)) arguments.bias_head = SizeExpr{shape[2] * shape[3]};
 }
 
 /// QK^T and PV: 4 * head_size operations for each pair of rows of each head. Pairs are bounded by
 /// tokens * longest.
 void count_operations(Step& step, const Geometry& g) {
   step.operations_per_unit = 4.0 * g.head_size * g.heads;
-  step.unit = symbols::dim(symbols::tokens) * symbols::dim(symbols::longest);
+  step.work_units = symbols::dim(symbols::tokens) * symbols::dim(symbols::longest);
 }
 
 /// In fp32 and fp16, what is asked for stands first.

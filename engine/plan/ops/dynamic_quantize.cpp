@@ -14,7 +14,7 @@
 namespace bertcl::plan {
 namespace {
 
-void launch_groups(Step& step, Size groups) {
+void launch_groups(Step& step, SizeExpr groups) {
   groups.times = kernels::kRangeItems;
   step.global[0] = groups;
   step.local[0] = static_cast<std::size_t>(kernels::kRangeItems);
@@ -29,9 +29,9 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
                     {ir::DType::f32, {ir::Dim(2), ir::Dim(kernels::kRangeParts)}});
   Step& range = b.launch(node, "fp32", "range", b.kernel(variant.program, "dynamic_range"),
                          kernels::DynamicRange<Argument>{
-                             .x = b.in(node.inputs[0]), .ranges = ranges, .count = Size{count}},
-                         {Size{ir::Dim(kernels::kRangeParts)}, Size{}, Size{}});
-  if (variant.divides) launch_groups(range, Size{ir::Dim(kernels::kRangeParts)});
+                             .x = b.in(node.inputs[0]), .ranges = ranges, .count = SizeExpr{count}},
+                         {SizeExpr{ir::Dim(kernels::kRangeParts)}, SizeExpr{}, SizeExpr{}});
+  if (variant.divides) launch_groups(range, SizeExpr{ir::Dim(kernels::kRangeParts)});
   range.why_not_faster =
       "its scale covers the whole tensor: one launch finds the range, another quantizes. A "
       "calibrated model needs neither";
@@ -44,7 +44,7 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
                                          .scale_out = b.out(node.outputs[1]),
                                          .zero_point_out = b.out(node.outputs[2])},
       count, chunk);
-  if (variant.divides) launch_groups(quantize, Size{count, kernels::kRangeItems * chunk});
+  if (variant.divides) launch_groups(quantize, SizeExpr{count, kernels::kRangeItems * chunk});
   quantize.why_not_faster = choice.why_not_faster;
 }
 
@@ -58,8 +58,8 @@ void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
                                       .y_type = type_code(node.outputs[0]->type.dtype),
                                       .scale = b.out(node.outputs[1]),
                                       .least = static_cast<float>(node.float_attribute("least")),
-                                      .rows = Size{rows},
-                                      .hidden = Size{shape.back()},
+                                      .rows = SizeExpr{rows},
+                                      .hidden = SizeExpr{shape.back()},
                                       .rows_per_item = b.rows_per_item()},
       rows, {shape.back()});
 }

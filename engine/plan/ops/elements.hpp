@@ -14,10 +14,10 @@ template <template <class> class Contract>
 Step& launch_elements(Builder& b, const ir::Node& node, std::string type, std::string variant,
                       opencl::Kernel kernel, Contract<Argument> arguments, const ir::Dim& count,
                       std::int32_t chunk) {
-  arguments.count = Size{count};
+  arguments.count = SizeExpr{count};
   arguments.chunk = chunk;
   return b.launch(node, std::move(type), std::move(variant), std::move(kernel), arguments,
-                  {Size{count, chunk}, Size{}, Size{}});
+                  {SizeExpr{count, chunk}, SizeExpr{}, SizeExpr{}});
 }
 
 /// The same for the elements of `view`; sets the arguments shape and rank too.

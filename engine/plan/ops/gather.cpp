@@ -53,13 +53,13 @@ void lower_gather(Builder& b, const ir::Graph&, const ir::Node& node) {
   note_vocabulary(b.plan(), node, axis);
   const ir::Dim count = element_count(node.inputs[1]->type.shape);
   auto arguments = gather_arguments<kernels::Gather<Argument>>(b, node);
-  arguments.outer = Size{outer};
-  arguments.axis = Size{axis};
-  arguments.inner = Size{inner};
-  arguments.index_count = Size{count};
+  arguments.outer = SizeExpr{outer};
+  arguments.axis = SizeExpr{axis};
+  arguments.inner = SizeExpr{inner};
+  arguments.index_count = SizeExpr{count};
   arguments.rows_per_item = b.rows_per_item();
   b.launch(node, gather_type(node), "rows", gather_kernel(b, node, "gather"), arguments,
-           {Size{outer * count, b.rows_per_item()}, Size{}, Size{}});
+           {SizeExpr{outer * count, b.rows_per_item()}, SizeExpr{}, SizeExpr{}});
 }
 
 void lower_gather_elements(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -70,8 +70,8 @@ void lower_gather_elements(Builder& b, const ir::Graph&, const ir::Node& node) {
     if (d != axis) b.limit(indices[d], data[d]);
   Strides strides = row_major(data);
   auto arguments = gather_arguments<kernels::GatherElements<Argument>>(b, node);
-  arguments.extent = Size{data[axis]};
-  arguments.axis_stride = Size{std::exchange(strides[axis], ir::Dim(0))};
+  arguments.extent = SizeExpr{data[axis]};
+  arguments.axis_stride = SizeExpr{std::exchange(strides[axis], ir::Dim(0))};
   launch_strided(b, node, gather_type(node), "elements", gather_kernel(b, node, "gather_elements"),
                  arguments, coalesced({indices, {strides, row_major(indices)}}));
 }
@@ -84,18 +84,18 @@ void lower_gather_nd(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto [batches, chosen, inner] = split(data, batch_dims, depth);
   Table extents;
   for (std::size_t d = batch_dims; d < batch_dims + depth; ++d)
-    extents.values.push_back(Size{data[d]});
+    extents.values.push_back(SizeExpr{data[d]});
   ir::Dim tuples(1);
   for (std::size_t d = batch_dims; d + 1 < indices.size(); ++d) tuples = tuples * indices[d];
   auto arguments = gather_arguments<kernels::GatherND<Argument>>(b, node);
-  arguments.batches = Size{batches};
-  arguments.tuples = Size{tuples};
+  arguments.batches = SizeExpr{batches};
+  arguments.tuples = SizeExpr{tuples};
   arguments.depth = static_cast<std::int32_t>(depth);
   arguments.extents = extents;
-  arguments.inner = Size{inner};
+  arguments.inner = SizeExpr{inner};
   arguments.rows_per_item = b.rows_per_item();
   b.launch(node, gather_type(node), "rows", gather_kernel(b, node, "gather_nd"), arguments,
-           {Size{batches * tuples, b.rows_per_item()}, Size{}, Size{}});
+           {SizeExpr{batches * tuples, b.rows_per_item()}, SizeExpr{}, SizeExpr{}});
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
     arguments.b = b.constant(std::move(prepacked));
     arguments.bias = b.in(bias);
     arguments.out = b.out(node.output());
-    arguments.M = Size{rows};
+    arguments.M = SizeExpr{rows};
     arguments.N = static_cast<std::int32_t>(n);
     arguments.K = static_cast<std::int32_t>(k);
     arguments.has_bias = static_cast<std::int32_t>(bias != nullptr);

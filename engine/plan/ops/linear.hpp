@@ -16,7 +16,8 @@ namespace bertcl::plan {
 using kernels::GemmVariant;
 
 /// A tile is computed by a work-item or by a whole work-group.
-std::array<Size, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows, std::int64_t columns);
+std::array<SizeExpr, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows,
+                                std::int64_t columns);
 
 /// The variants that can run here, without the reference, and those of work-groups with smaller
 /// tiles too: what a device can be tuned to.
@@ -27,9 +28,9 @@ std::vector<GemmVariant> tunable_variants_of(const Target& target,
 void add_tuned_options(std::vector<GemmVariant>& supported, const Target& target,
                        std::span<const GemmVariant> variants);
 
-/// What tuning needs to know about a GEMM [k, n]; `otherwise` is its variant without tuning.
+/// What tuning needs to know about a GEMM [k, n]; `default_value` is its variant without tuning.
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
-                       const std::string& otherwise);
+                       const std::string& default_value);
 
 /// The tuned variants for this GEMM, by rows; empty if not tuned, if one is not available here, or
 /// if they do not read the same weights.

@@ -6,11 +6,11 @@
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/same_arguments.hpp"
 #include "ops/operands.hpp"
-#include "plan/gemm_parts.hpp"
 #include "plan/gemm_s8.hpp"
 #include "plan/ops/columns.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/split_k.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -27,9 +27,9 @@ PrepackedS8 prepack_weights(Builder& b, const ir::Tensor& w, const GemmS8& gemm)
 }
 
 /// Whether the next step is an add_norm that alone reads the result and can add up partial sums
-/// itself (AddNormParts).
-bool norm_adds_parts(const Builder& b, const ir::Graph& graph, const ir::Node& node,
-                     const kernels::GemmS8<Argument>& of) {
+/// itself (AddNormSplitK).
+bool norm_adds_partials(const Builder& b, const ir::Graph& graph, const ir::Node& node,
+                        const kernels::GemmS8<Argument>& of) {
   if (b.is_disabled(kMmaNorm) || !b.options().why_refused("add_norm", kMmaNorm).empty())
     return false;
   const ir::Value* out = node.output();
@@ -52,33 +52,34 @@ bool norm_adds_parts(const Builder& b, const ir::Graph& graph, const ir::Node& n
 /// does.
 void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, const GemmS8& gemm,
                       const kernels::GemmS8<Argument>& of, const ir::Dim& rows) {
-  const kernels::GemmVariant& variant = gemm.part_variant;
+  const kernels::GemmVariant& variant = gemm.split_variant;
   const std::int32_t n = std::get<std::int32_t>(of.N), items = variant.items;
-  const GemmParts& parts = gemm.parts;
+  const SplitK& split_k = gemm.split_k;
   opencl::Defines defines = variant.defines;
   defines["PARTIAL"] = 1;
-  const auto limit = [rows, up_to_rows = parts.up_to_rows](Step& step) {
-    step.unit = rows;
+  const auto limit = [rows, up_to_rows = split_k.up_to_rows](Step& step) {
+    step.work_units = rows;
     step.up_to_rows = up_to_rows;
   };
   const Argument sums = b.partial_sums();
   Step& partial = b.launch(
-      node, "int8", kMmaParts, b.kernel(variant.program, "gemm_s8_partial", defines),
+      node, "int8", kMmaSplitK, b.kernel(variant.program, "gemm_s8_partial", defines),
       kernels::with_same_arguments(
-          kernels::GemmS8Partial<Argument>{.partials = sums, .parts = parts.parts}, of),
-      {Size{rows, kPartRows, items}, Size{ir::Dim(n), kPartColumns}, Size{ir::Dim(parts.parts)}});
+          kernels::GemmS8Partial<Argument>{.partials = sums, .splits = split_k.splits}, of),
+      {SizeExpr{rows, kSplitTileRows, items}, SizeExpr{ir::Dim(n), kSplitTileColumns},
+       SizeExpr{ir::Dim(split_k.splits)}});
   partial.local[0] = static_cast<std::size_t>(items);
   limit(partial);
   const opencl::Defines known{{"ACTIVATION", std::get<std::int32_t>(of.activation)},
                               {"OUT_TYPE", std::get<std::int32_t>(of.out_type)}};
   const auto rest = kernels::with_same_arguments(
-      kernels::GemmS8Finish<Argument>{.partials = sums, .parts = parts.parts}, of);
+      kernels::GemmS8Reduce<Argument>{.partials = sums, .splits = split_k.splits}, of);
   const auto finish = [=, &b, &node] {
-    limit(b.launch(node, "int8", kMmaFinish, b.kernel("gemm_s8_finish", "gemm_s8_finish", known),
-                   rest, {Size{ir::Dim(n), 4}, Size{rows}, Size{}}));
+    limit(b.launch(node, "int8", kMmaReduce, b.kernel("gemm_s8_reduce", "gemm_s8_reduce", known),
+                   rest, {SizeExpr{ir::Dim(n), 4}, SizeExpr{rows}, SizeExpr{}}));
   };
-  if (norm_adds_parts(b, graph, node, of))
-    b.defer({node.output(), rest, parts.up_to_rows, rows, finish});
+  if (norm_adds_partials(b, graph, node, of))
+    b.defer({node.output(), rest, split_k.up_to_rows, rows, finish});
   else
     finish();
 }
@@ -118,10 +119,10 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
                                         .zero_point = static_zero,
                                         .x_zero_point = b.in(measured_zero),
                                         .sums = sums,
-                                        .M = Size{rows},
+                                        .M = SizeExpr{rows},
                                         .K = static_cast<std::int32_t>(k),
                                         .rows_per_item = b.rows_per_item()},
-             {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+             {SizeExpr{rows, b.rows_per_item()}, SizeExpr{}, SizeExpr{}});
     row_sums = Builder::read(sums);
   }
   const std::int32_t activation = activation_code(activation_of(node));
@@ -135,7 +136,7 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
       .out_inv_scale = out.inv_scale,
       .out_zero_point = out.zero_point,
       .out = b.out(node.output()),
-      .M = Size{rows},
+      .M = SizeExpr{rows},
       .N = static_cast<std::int32_t>(n),
       .K = static_cast<std::int32_t>(k),
       .zero_point = static_zero,
@@ -153,8 +154,8 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
                [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
                  return b.kernel(program, kernel, defines);
                });
-  if (gemm.parts.parts == 1) return;
-  step.above_rows = gemm.parts.up_to_rows;
+  if (gemm.split_k.splits == 1) return;
+  step.above_rows = gemm.split_k.up_to_rows;
   add_partial_gemm(b, graph, node, gemm, arguments, rows);
 }
 

@@ -7,19 +7,16 @@
 
 #include "plan/gemm_s8.hpp"
 #include "plan/ops/linear.hpp"
+#include "support/ceil_div.hpp"
 
 namespace bertcl::plan {
-namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
-
-std::array<Size, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows, std::int64_t columns) {
-  const Size tiles{ir::Dim(columns), variant.tile_columns};
-  if (variant.items == 1) return {Size{rows, variant.tile_rows}, tiles, Size{}};
+std::array<SizeExpr, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows,
+                                std::int64_t columns) {
+  const SizeExpr tiles{ir::Dim(columns), variant.tile_columns};
+  if (variant.items == 1) return {SizeExpr{rows, variant.tile_rows}, tiles, SizeExpr{}};
   // Rows along the first axis: NVIDIA takes no more than 65,535 groups along the others.
-  return {Size{rows, variant.tile_rows, variant.items}, tiles, Size{}};
+  return {SizeExpr{rows, variant.tile_rows, variant.items}, tiles, SizeExpr{}};
 }
 
 std::vector<GemmVariant> tunable_variants_of(const Target& target,
@@ -47,8 +44,8 @@ void add_tuned_options(std::vector<GemmVariant>& supported, const Target& target
 }
 
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
-                       const std::string& otherwise) {
-  TunableGemm gemm{n, k, {}, otherwise, 0};
+                       const std::string& default_value) {
+  TunableGemm gemm{n, k, {}, default_value, 0};
   for (const GemmVariant& c : variants)
     gemm.variants.push_back({c.name, c.layout(), c.tiles_of, c.options_of});
   return gemm;
@@ -109,7 +106,7 @@ std::size_t prepacked_size(const GemmVariant& variant, std::int64_t n, std::int6
 
 void count_operations(Step& step, const ir::Dim& rows, std::int64_t n, std::int64_t k) {
   step.operations_per_unit = 2.0 * static_cast<double>(n) * static_cast<double>(k);
-  step.unit = rows;
+  step.work_units = rows;
 }
 
 std::string activation_of(const ir::Node& node) {

@@ -34,10 +34,10 @@ Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
 Step& launch_matmul(Builder& b, const ir::Node& node, const char* type, const std::string& numbers,
                     const MatMulShape& p, auto arguments) {
   const MatMulKernel kernel = matmul_kernel(b, node, numbers, p);
-  arguments.a_row = Size{p.k}, arguments.a_column = 1;
-  arguments.b_row = Size{p.n}, arguments.b_column = 1;
+  arguments.a_row = SizeExpr{p.k}, arguments.a_column = 1;
+  arguments.b_row = SizeExpr{p.n}, arguments.b_column = 1;
   arguments.c = b.out(node.output());
-  arguments.m = Size{p.m}, arguments.n = Size{p.n}, arguments.k = Size{p.k};
+  arguments.m = SizeExpr{p.m}, arguments.n = SizeExpr{p.n}, arguments.k = SizeExpr{p.k};
   arguments.batch_shape = table_of(p.batch);
   arguments.rank = static_cast<std::int32_t>(p.batch.extents.size());
   arguments.block_rows = kMatMulBlockRows;
@@ -51,7 +51,7 @@ Step& launch_matmul(Builder& b, const ir::Node& node, const char* type, const st
 
 void count_operations(Step& step, const MatMulShape& p) {
   step.operations_per_unit = 2;
-  step.unit = p.batches * p.m * p.n * p.k;
+  step.work_units = p.batches * p.m * p.n * p.k;
 }
 
 void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {

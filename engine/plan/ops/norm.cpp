@@ -7,10 +7,10 @@
 #include "kernels/same_arguments.hpp"
 #include "ops/norm.hpp"
 #include "ops/operands.hpp"
-#include "plan/gemm_parts.hpp"
 #include "plan/ops/columns.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
+#include "plan/split_k.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -44,25 +44,26 @@ const char* type_of(const ir::Node& node) {
 
 /// add_norm where one of its terms is a GEMM whose K is divided: the terms and their quantization
 /// are those of `norm`, whose arguments name the GEMM as its x.
-void add_norm_of_parts(Builder& b, const ir::Node& node, const PartialGemm& gemm,
-                       const RowGroup& group, const kernels::AddNorm<Argument>& norm,
-                       std::int64_t hidden) {
-  const kernels::GemmS8Finish<Argument>& of = gemm.arguments;
+void add_norm_of_partials(Builder& b, const ir::Node& node, const PartialGemm& gemm,
+                          const RowGroup& group, const kernels::AddNorm<Argument>& norm,
+                          std::int64_t hidden) {
+  const kernels::GemmS8Reduce<Argument>& of = gemm.arguments;
   auto arguments =
-      kernels::with_same_arguments(kernels::AddNormParts<Argument>{.partials = of.partials,
-                                                                   .colsum = of.colsum,
-                                                                   .scale = of.scale,
-                                                                   .bias = of.bias,
-                                                                   .zero_point = of.zero_point,
-                                                                   .a_signed = of.a_signed,
-                                                                   .parts = of.parts},
+      kernels::with_same_arguments(kernels::AddNormSplitK<Argument>{.partials = of.partials,
+                                                                    .colsum = of.colsum,
+                                                                    .scale = of.scale,
+                                                                    .bias = of.bias,
+                                                                    .zero_point = of.zero_point,
+                                                                    .a_signed = of.a_signed,
+                                                                    .splits = of.splits},
                                    norm);
   arguments.hidden = static_cast<std::int32_t>(hidden);
-  Step& step = b.launch(node, "int8 > " + std::string(type_of(node)), kMmaNorm,
-                        b.kernel("add_norm_parts_group", "add_norm_parts", group.defines),
-                        arguments, {Size{gemm.rows * ir::Dim(group.items)}, Size{}, Size{}});
+  Step& step =
+      b.launch(node, "int8 > " + std::string(type_of(node)), kMmaNorm,
+               b.kernel("add_norm_split_k_group", "add_norm_split_k", group.defines), arguments,
+               {SizeExpr{gemm.rows * ir::Dim(group.items)}, SizeExpr{}, SizeExpr{}});
   step.local[0] = static_cast<std::size_t>(group.items);
-  step.unit = gemm.rows;
+  step.work_units = gemm.rows;
   step.up_to_rows = gemm.up_to_rows;
 }
 
@@ -91,8 +92,8 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   add_results(b, graph, node, o::out_scale, hidden, arguments);
   const ir::Shape& shape = node.output()->type.shape;
   const ir::Dim rows = row_count(shape);
-  arguments.rows = Size{rows};
-  arguments.hidden = Size{shape.back()};
+  arguments.rows = SizeExpr{rows};
+  arguments.hidden = SizeExpr{shape.back()};
   arguments.rows_per_item = b.rows_per_item();
   const RowColumns columns_of_row{shape.back()};
   std::optional<PartialGemm> gemm = b.take_partial(node.inputs[o::x]);
@@ -102,7 +103,7 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   Step& step =
       launch_rows(b, node, type_of(node), "add_norm", "add_norm", arguments, rows, columns_of_row);
   if (!group) return;
-  step.unit = rows;
+  step.work_units = rows;
   step.above_rows = gemm->up_to_rows;
   if (is_residual) {  // a sum's terms may change places
     arguments.residual = arguments.x;
@@ -110,7 +111,7 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
     arguments.residual_scale = arguments.x_scale;
     arguments.residual_zero_point = arguments.x_zero_point;
   }
-  add_norm_of_parts(b, node, *gemm, *group, arguments, hidden);
+  add_norm_of_partials(b, node, *gemm, *group, arguments, hidden);
 }
 
 /// The table in half, where it is stored so or is small and loses nothing.
@@ -176,8 +177,8 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   arguments.eps = static_cast<float>(node.float_attribute("epsilon"));
   add_results(b, graph, node, o::out_scale, hidden, arguments);
   arguments.error = b.error_flag();
-  arguments.tokens = Size{tokens};
-  arguments.hidden = Size{shape.back()};
+  arguments.tokens = SizeExpr{tokens};
+  arguments.hidden = SizeExpr{shape.back()};
   arguments.rows_per_item = b.rows_per_item();
   launch_rows(b, node, type_of(node), "embed_norm", "embed_norm", arguments, tokens,
               {shape.back()});

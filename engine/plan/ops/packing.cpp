@@ -24,7 +24,7 @@ void lower_pack_inputs(Builder& b, const ir::Graph&, const ir::Node& node) {
     inputs.push_back({InputKind::packed_types, name(o::types), b.add_slot(node.outputs[4])});
   b.plan().mask_input = name(o::mask);
   b.plan().mask_is_length = node.has("mask_is_length");
-  if (node.has("keeps_padding")) b.plan().keeps_padding = node.string_attribute("keeps_padding");
+  if (node.has("padding_reader")) b.plan().padding_reader = node.string_attribute("padding_reader");
 }
 
 /// Of a row of [batch, seq, ...].
@@ -39,12 +39,12 @@ void lower_move(Builder& b, const ir::Node& node, const ir::Value* padded, auto 
   const ir::Shape& shape = padded->type.shape;
   const std::int32_t rows = b.chunk() / 64 + 1;
   arguments.seq_offsets = b.in(node.inputs[1]);
-  arguments.batch = Size{shape[0]};
-  arguments.seq = Size{shape[1]};
+  arguments.batch = SizeExpr{shape[0]};
+  arguments.seq = SizeExpr{shape[1]};
   arguments.row_bytes = row_bytes(padded->type);
   arguments.rows_per_item = rows;
   b.launch(node, "copy", "rows", b.kernel(node.op, node.op), arguments,
-           {Size{shape[0] * shape[1], rows}, Size{}, Size{}});
+           {SizeExpr{shape[0] * shape[1], rows}, SizeExpr{}, SizeExpr{}});
 }
 
 void lower_pack(Builder& b, const ir::Graph&, const ir::Node& node) {

@@ -27,11 +27,11 @@ void lower_pool(Builder& b, const ir::Graph&, const ir::Node& node) {
   arguments.out = b.out(node.output());
   arguments.kind =
       static_cast<std::int32_t>(std::ranges::find(o::kinds, kind) - std::begin(o::kinds));
-  arguments.hidden = Size{x->type.shape[1]};
-  arguments.columns = Size{result[1]};
+  arguments.hidden = SizeExpr{x->type.shape[1]};
+  arguments.columns = SizeExpr{result[1]};
   arguments.unit_norm = static_cast<std::int32_t>(node.has("normalize"));
-  arguments.least_norm = static_cast<float>(o::least_norm);
-  arguments.batch = Size{result[0]};
+  arguments.min_norm = static_cast<float>(o::min_norm);
+  arguments.batch = SizeExpr{result[0]};
   launch_rows(b, node, "fp32", "pool", "pool", arguments, result[0], {result[1], true, 1});
 }
 

@@ -8,6 +8,7 @@
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 #include "plan/variants.hpp"
+#include "support/ceil_div.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -18,7 +19,7 @@ using kernels::PositionScoresVariant;
 
 constexpr std::int64_t panel = kernels::kPositionsPanel;
 
-std::int64_t padded(std::int64_t count) { return (count + panel - 1) / panel * panel; }
+std::int64_t padded(std::int64_t count) { return round_up(count, panel); }
 
 /// [heads, size, count], less `zero_point`, as [heads, count / 32, size, 32], filled with zeros.
 ir::Tensor in_panels(const ir::Tensor& positions, std::int32_t zero_point) {
@@ -68,11 +69,12 @@ ir::Dim rows_of(const PositionScoresVariant& variant) {
   return variant.takes_blocks ? ops::symbols::dim(ops::symbols::attention_rows) : ir::Dim(1);
 }
 
-std::array<Size, 3> grid_of(const PositionScoresVariant& variant, std::int64_t heads) {
+std::array<SizeExpr, 3> grid_of(const PositionScoresVariant& variant, std::int64_t heads) {
   const ir::Dim longest = ops::symbols::dim(ops::symbols::longest), rows = rows_of(variant);
-  const Size batch{ops::symbols::dim(ops::symbols::batch)};
-  if (variant.tile != 0) return {Size{longest, rows, variant.items}, {longest, rows, heads}, batch};
-  return {Size{longest, rows}, Size{heads}, batch};
+  const SizeExpr batch{ops::symbols::dim(ops::symbols::batch)};
+  if (variant.tile != 0)
+    return {SizeExpr{longest, rows, variant.items}, {longest, rows, heads}, batch};
+  return {SizeExpr{longest, rows}, SizeExpr{heads}, batch};
 }
 
 kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, const ir::Node& node) {
@@ -84,8 +86,8 @@ kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, const
   if (kernels::Refusal refusal = why_not(b, variant.needs); !refusal.reason.empty()) return refusal;
   if (variant.takes_blocks && size > kernels::kPositionsColumns)
     return {fmt::format("it takes heads of up to {} columns", kernels::kPositionsColumns)};
-  if (variant.most_positions != 0 && count > variant.most_positions)
-    return {fmt::format("it takes up to {} positions", variant.most_positions)};
+  if (variant.max_positions != 0 && count > variant.max_positions)
+    return {fmt::format("it takes up to {} positions", variant.max_positions)};
   return {};
 }
 
@@ -127,26 +129,27 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
                        variant.takes_bytes ? zero_point + shift_to_u8(table->type.dtype) : 0,
                    .position_count = static_cast<std::int32_t>(count),
                    .index = b.in(node.inputs[ps::index]),
-                   .index_row = Size{node.inputs[ps::index]->type.shape.back()},
+                   .index_row = SizeExpr{node.inputs[ps::index]->type.shape.back()},
                    .of_keys = static_cast<std::int32_t>(node.int_attribute("of_keys", 0)),
                    .addend = b.in(node.input(ps::addend)),
                    .out = b.out(node.output()),
-                   .out_row = Size{out[2]},
-                   .out_head = Size{out[1] * out[2]},
+                   .out_row = SizeExpr{out[2]},
+                   .out_head = SizeExpr{out[1] * out[2]},
                    .seq_offsets = b.in(seq_offsets),
                    .heads = static_cast<std::int32_t>(heads),
                    .head_size = static_cast<std::int32_t>(size),
                    .scale = static_cast<float>(node.float_attribute("scale")) *
                             scalar_or(node.input(ps::x_scale), 1) *
                             scalar_or(node.input(ps::positions_scale), 1),
-                   .block_rows = Size{rows_of(variant)},
+                   .block_rows = SizeExpr{rows_of(variant)},
                    .error = b.error_flag()},
                grid_of(variant, heads));
   if (variant.tile != 0) step.local[0] = static_cast<std::size_t>(variant.items);
   step.why_not_faster = choice.why_not_faster;
   step.operations_per_unit = 2.0 * static_cast<double>(size * heads);
   // A score for each key, whatever the number of positions: rows take those near them alone.
-  step.unit = ops::symbols::dim(ops::symbols::tokens) * ops::symbols::dim(ops::symbols::longest);
+  step.work_units =
+      ops::symbols::dim(ops::symbols::tokens) * ops::symbols::dim(ops::symbols::longest);
   b.plan().attention_heads = static_cast<std::int32_t>(heads);
 }
 

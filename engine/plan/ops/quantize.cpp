@@ -60,8 +60,8 @@ void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto launch = [&](const char* kernel, auto arguments) {
     arguments.scales = b.in(node.inputs[1]);
     arguments.zero_points = zero_points(b, node);
-    arguments.axis = Size{axis_size};
-    arguments.inner = Size{inner};
+    arguments.axis = SizeExpr{axis_size};
+    arguments.inner = SizeExpr{inner};
     launch_elements(b, node, "fp32 <> int8", "elements", b.kernel("quantize", kernel), arguments,
                     element_count(shape), b.vector_chunk())
         .why_not_faster = why_alone(node);

@@ -37,12 +37,12 @@ void launch_along(Builder& b, const ir::Node& node, const std::string& type, con
   const std::int32_t chunk = b.rows_per_item();
   arguments.x = b.in(node.inputs[0]);
   arguments.out = b.out(node.output());
-  arguments.outer = Size{outer};
-  arguments.size = Size{size};
-  arguments.inner = Size{inner};
+  arguments.outer = SizeExpr{outer};
+  arguments.size = SizeExpr{size};
+  arguments.inner = SizeExpr{inner};
   arguments.chunk = chunk;
   b.launch(node, type, variant, std::move(kernel), arguments,
-           {Size{outer * inner, chunk}, Size{}, Size{}});
+           {SizeExpr{outer * inner, chunk}, SizeExpr{}, SizeExpr{}});
 }
 
 void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -95,8 +95,8 @@ void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
       b, node, "fp32", "softmax", "softmax_f32",
       kernels::SoftmaxF32<Argument>{.x = b.in(node.inputs[0]),
                                     .out = b.out(node.output()),
-                                    .rows = Size{rows},
-                                    .size = Size{shape.back()},
+                                    .rows = SizeExpr{rows},
+                                    .size = SizeExpr{shape.back()},
                                     .logarithm = static_cast<std::int32_t>(node.op == "LogSoftmax"),
                                     .rows_per_item = b.rows_per_item()},
       rows, {shape.back(), false});

@@ -36,15 +36,16 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& table = node.inputs[o::cos]->type.shape;
   arguments.head_size = static_cast<std::int32_t>(table.back().constant());
   const bool is_of_sequences = table.size() > 2 && table.front() != ir::Dim(1);
-  arguments.table_rows = Size{is_of_sequences ? table[table.size() - 2] : ir::Dim(0)};
+  arguments.table_rows = SizeExpr{is_of_sequences ? table[table.size() - 2] : ir::Dim(0)};
   arguments.rows_per_item = rows;
   const std::int64_t quads = (table.back().constant() + 7) / 8;
   const ir::Dim longest = ops::symbols::dim(ops::symbols::longest);
-  const Size items = variant.divides ? Size{longest * ir::Dim(node.int_attribute("heads") * quads)}
-                                     : Size{longest, rows};
+  const SizeExpr items = variant.divides
+                             ? SizeExpr{longest * ir::Dim(node.int_attribute("heads") * quads)}
+                             : SizeExpr{longest, rows};
   Step& step = b.launch(node, ir::is_int8(type) ? "fp32 > int8" : "fp32", variant.name,
                         b.kernel(variant.program, "rotary"), arguments,
-                        {items, Size{}, Size{ops::symbols::dim(ops::symbols::batch)}});
+                        {items, SizeExpr{}, SizeExpr{ops::symbols::dim(ops::symbols::batch)}});
   step.why_not_faster = choice.why_not_faster;
 }
 

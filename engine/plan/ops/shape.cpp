@@ -70,12 +70,13 @@ void lower_tile(Builder& b, const ir::Graph&, const ir::Node& node) {
   copy(b, node, node.inputs[0], b.out(node.output()), {split, {source, row_major(split)}}, 0, 0);
 }
 
-/// A list of integers that is an attribute or a constant operand; `otherwise` where it is neither.
+/// A list of integers that is an attribute or a constant operand; `default_value` where it is
+/// neither.
 std::vector<std::int64_t> integers(const ir::Node& node, std::string_view key, std::size_t operand,
-                                   std::vector<std::int64_t> otherwise) {
+                                   std::vector<std::int64_t> default_value) {
   if (node.has(key)) return node.ints_attribute(key);
   const ir::Value* v = node.input(operand);
-  if (!v) return otherwise;
+  if (!v) return default_value;
   if (!v->is_constant()) fail(node, "kernels take constant {}", key);
   return v->constant->to_ints();
 }
@@ -100,7 +101,7 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
   const std::vector<std::int64_t> steps =
       integers(node, "steps", 4, std::vector<std::int64_t>(starts.size(), 1));
   Strides strides = row_major(from);
-  Size start{ir::Dim(0)};
+  SizeExpr start{ir::Dim(0)};
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const auto axis = static_cast<std::size_t>(axes[i] < 0 ? axes[i] + std::ssize(from) : axes[i]);
     std::int64_t first = starts[i];
@@ -123,9 +124,9 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
 }
 
 /// Offset of a part after `before` elements of `axis`; throws if it is not a product of sizes.
-Size part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stride) {
+SizeExpr part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stride) {
   if (!before.is_constant()) fail(node, "kernels take parts of constant size along the axis");
-  return Size{before * stride};
+  return SizeExpr{before * stride};
 }
 
 /// The sum of two offsets, where it stays a product of sizes.
@@ -188,14 +189,14 @@ void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
                      .target = out,
                      .target_start = 0},
                  coalesced({type.shape, {strides, strides}}));
-  copy(b, node, x, out, {x->type.shape, {row_major(x->type.shape), strides}}, 0, Size{start});
+  copy(b, node, x, out, {x->type.shape, {row_major(x->type.shape), strides}}, 0, SizeExpr{start});
 }
 
 /// Sizes of this run as an integer tensor.
 void lower_sizes(Builder& b, const ir::Graph&, const ir::Node& node) {
   Table table;
   const auto sizes = ir::parse_shape(node.string_attribute("values"));
-  for (const ir::Dim& size : sizes.value()) table.values.push_back(Size{size});
+  for (const ir::Dim& size : sizes.value()) table.values.push_back(SizeExpr{size});
   const auto count = static_cast<std::int32_t>(table.values.size());
   b.launch(node, "sizes", "elements", b.kernel("cast", "cast"),
            kernels::Cast<Argument>{.x = table,
@@ -204,7 +205,7 @@ void lower_sizes(Builder& b, const ir::Graph&, const ir::Node& node) {
                                    .to = type_code(node.output()->type.dtype),
                                    .count = count,
                                    .chunk = count},
-           {Size{}, Size{}, Size{}});
+           {SizeExpr{}, SizeExpr{}, SizeExpr{}});
 }
 
 /// Range {start, step}; its length is that of the result type.
@@ -212,8 +213,9 @@ void lower_range(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Type& type = node.output()->type;
   if (!node.inputs.empty() || (type.dtype != ir::DType::i64 && type.dtype != ir::DType::i32))
     fail(node, "kernels take integer ranges whose length follows from the shapes");
-  const auto scalar = [&](std::string_view key, std::int64_t otherwise) {
-    return b.constant(ir::Tensor::scalar(node.int_attribute(key, otherwise)).converted(type.dtype));
+  const auto scalar = [&](std::string_view key, std::int64_t default_value) {
+    return b.constant(
+        ir::Tensor::scalar(node.int_attribute(key, default_value)).converted(type.dtype));
   };
   const std::string name(ir::name_of(type.dtype));
   launch_elements(

@@ -20,7 +20,7 @@ class TextModel:
         self.session = Session(self.model, **session)
         self.config = read_json(self.model, "config.json")
         self.classes = class_names(self.session, self.config)
-        self.tokenizer = load_tokenizer(self.model, self.session.info.vocabulary)
+        self.tokenizer = load_tokenizer(self.model, self.session.info.vocab_size)
         self.batch_tokens = batch_tokens
         self.truncation_side = truncation_side(self.model, self.tokenizer)
         self.max_length = longest_text(self.session, self.model, self.config) or 512
@@ -32,14 +32,14 @@ class TextModel:
         with self._lock:
             truncate(self.tokenizer, self.max_length, self.truncation_side, pairs, strategy)
             encodings = self.tokenizer.encode_batch(inputs)
-        return checked_tokens(encodings, self.tokenizer, self.session.info.vocabulary)
+        return checked_tokens(encodings, self.tokenizer, self.session.info.vocab_size)
 
     def encode_whole(self, pair):
         """The encoding of a pair of texts, of any length."""
         with self._lock:
             self.tokenizer.no_truncation()
             encoding = self.tokenizer.encode(*pair)
-        return checked_tokens([encoding], self.tokenizer, self.session.info.vocabulary)[0]
+        return checked_tokens([encoding], self.tokenizer, self.session.info.vocab_size)[0]
 
     def rows(self, encodings, *names):
         """For each encoding a tuple of its part of the outputs `names`: [tokens, ...], or [...] of an output that

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids by which a model finds padding itself.
-#include "plan/padding_ids.hpp"
+#include "plan/compared_pad_ids.hpp"
 
 #include <algorithm>
 #include <set>
@@ -45,7 +45,7 @@ bool is_reduced(const ir::Value& value, bool negated, Seen& seen) {
 
 }  // namespace
 
-std::vector<std::int64_t> padding_ids(const ir::Graph& graph) {
+std::vector<std::int64_t> compared_pad_ids(const ir::Graph& graph) {
   std::set<std::int64_t> ids;
   for (const auto& n : graph.nodes()) {
     if (n->op != "Equal") continue;

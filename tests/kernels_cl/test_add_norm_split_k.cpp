@@ -9,9 +9,9 @@
 namespace bertcl::tests {
 namespace {
 
-struct PartsCase {
+struct SplitCase {
   size_t rows, columns;
-  int32_t parts;
+  int32_t splits;
   bool a_signed = true, has_bias = true, has_residual = true;
   int32_t residual_type = kF32;
   bool rms = false;
@@ -25,13 +25,13 @@ struct PartsResults {
   Output<int8_t> r;
 };
 
-void compare_parts(const PartsCase& c) {
+void compare_split(const SplitCase& c) {
   const size_t count = c.rows * c.columns;
   const auto seed = static_cast<unsigned>(count);
   const auto m = static_cast<int32_t>(c.rows), n = static_cast<int32_t>(c.columns);
   const auto bytes = integers<uint8_t>(count, seed, 0, 255);
   const auto partials =
-      upload(integers<int32_t>(count * static_cast<size_t>(c.parts), seed, -(1 << 20), 1 << 20));
+      upload(integers<int32_t>(count * static_cast<size_t>(c.splits), seed, -(1 << 20), 1 << 20));
   const auto colsum = upload(integers<int32_t>(c.columns, seed + 1, -5000, 5000));
   const auto scale = upload(normal_values(c.columns, seed + 2, 1e-6f));
   const auto bias = c.has_bias ? upload(normal_values(c.columns, seed + 3)) : opencl::Buffer();
@@ -48,8 +48,8 @@ void compare_parts(const PartsCase& c) {
   const auto items = static_cast<size_t>(c.items);
 
   const Output<float> x(count);
-  auto finish = device().kernel("gemm_s8_finish", "gemm_s8_finish");
-  kernels::set(finish, kernels::GemmS8Finish<KernelArgument>{.partials = partials,
+  auto finish = device().kernel("gemm_s8_reduce", "gemm_s8_reduce");
+  kernels::set(finish, kernels::GemmS8Reduce<KernelArgument>{.partials = partials,
                                                              .colsum = colsum,
                                                              .scale = scale,
                                                              .bias = bias,
@@ -61,7 +61,7 @@ void compare_parts(const PartsCase& c) {
                                                              .has_bias = c.has_bias ? 1 : 0,
                                                              .activation = 0,
                                                              .out_type = kF32,
-                                                             .parts = c.parts});
+                                                             .splits = c.splits});
   run(finish, ceil_div(c.columns, 4), c.rows);
   const PartsResults expected(count), actual(count);
   auto norm = group_kernel("add_norm_group", "add_norm", defines);
@@ -89,65 +89,66 @@ void compare_parts(const PartsCase& c) {
                                                       .hidden = n,
                                                       .rows_per_item = 1});
   device().queue().launch(norm, {items * c.rows, 1, 1}, {items, 1, 1});
-  auto both = group_kernel("add_norm_parts_group", "add_norm_parts", defines);
-  kernels::set(both, kernels::AddNormParts<KernelArgument>{.partials = partials,
-                                                           .colsum = colsum,
-                                                           .scale = scale,
-                                                           .bias = bias,
-                                                           .zero_point = zero_point,
-                                                           .a_signed = c.a_signed ? 1 : 0,
-                                                           .parts = c.parts,
-                                                           .residual = residual,
-                                                           .residual_type = c.residual_type,
-                                                           .residual_scale = steps,
-                                                           .residual_zero_point = zeros,
-                                                           .gamma = gamma,
-                                                           .beta = beta,
-                                                           .eps = 1e-5f,
-                                                           .rms = c.rms ? 1 : 0,
-                                                           .sum = actual.sum.buffer(),
-                                                           .out = actual.out.buffer(),
-                                                           .q = actual.q.buffer(),
-                                                           .q_type = kU8,
-                                                           .q_inv_scale = inverse,
-                                                           .q_zero_point = zeros,
-                                                           .r = actual.r.buffer(),
-                                                           .r_type = kS8,
-                                                           .r_inv_scale = inverse,
-                                                           .r_zero_point = zeros,
-                                                           .rows = m,
-                                                           .hidden = n});
+  auto both = group_kernel("add_norm_split_k_group", "add_norm_split_k", defines);
+  kernels::set(both, kernels::AddNormSplitK<KernelArgument>{.partials = partials,
+                                                            .colsum = colsum,
+                                                            .scale = scale,
+                                                            .bias = bias,
+                                                            .zero_point = zero_point,
+                                                            .a_signed = c.a_signed ? 1 : 0,
+                                                            .splits = c.splits,
+                                                            .residual = residual,
+                                                            .residual_type = c.residual_type,
+                                                            .residual_scale = steps,
+                                                            .residual_zero_point = zeros,
+                                                            .gamma = gamma,
+                                                            .beta = beta,
+                                                            .eps = 1e-5f,
+                                                            .rms = c.rms ? 1 : 0,
+                                                            .sum = actual.sum.buffer(),
+                                                            .out = actual.out.buffer(),
+                                                            .q = actual.q.buffer(),
+                                                            .q_type = kU8,
+                                                            .q_inv_scale = inverse,
+                                                            .q_zero_point = zeros,
+                                                            .r = actual.r.buffer(),
+                                                            .r_type = kS8,
+                                                            .r_inv_scale = inverse,
+                                                            .r_zero_point = zeros,
+                                                            .rows = m,
+                                                            .hidden = n});
   device().queue().launch(both, {items * c.rows, 1, 1}, {items, 1, 1});
   device().queue().finish();
   const std::string what = std::to_string(c.rows) + " x " + std::to_string(c.columns) + ", " +
-                           std::to_string(c.parts) + " parts";
+                           std::to_string(c.splits) + " splits";
   expect_equal(actual.sum.values(), expected.sum.values(), what + ", sum");
   expect_equal(actual.out.values(), expected.out.values(), what);
   expect_equal(actual.q.values(), expected.q.values(), what + ", u8");
   expect_equal(actual.r.values(), expected.r.values(), what + ", s8");
 }
 
-TEST(AddNormParts, EqualsTheTwoLaunchesThatItReplaces) {
+TEST(AddNormSplitK, EqualsTheTwoLaunchesThatItReplaces) {
   for (const size_t columns : {1, 2, 3, 4, 5, 31, 63, 64, 65, 255, 256, 257, 768, 1021, 1024})
-    for (const int32_t parts : {1, 3, 8})
-      compare_parts({.rows = 3, .columns = columns, .parts = parts});
-  for (const size_t rows : {1, 2, 17, 33}) compare_parts({.rows = rows, .columns = 68, .parts = 2});
+    for (const int32_t splits : {1, 3, 8})
+      compare_split({.rows = 3, .columns = columns, .splits = splits});
+  for (const size_t rows : {1, 2, 17, 33})
+    compare_split({.rows = rows, .columns = 68, .splits = 2});
 }
 
-TEST(AddNormParts, OfEachKindOfOperand) {
+TEST(AddNormSplitK, OfEachKindOfOperand) {
   for (const size_t columns : {64, 67}) {
-    compare_parts({.rows = 5, .columns = columns, .parts = 2, .a_signed = false});
-    compare_parts({.rows = 5, .columns = columns, .parts = 2, .has_bias = false});
-    compare_parts({.rows = 5, .columns = columns, .parts = 2, .has_residual = false});
-    compare_parts({.rows = 5, .columns = columns, .parts = 2, .residual_type = kU8});
-    compare_parts({.rows = 5, .columns = columns, .parts = 2, .residual_type = kS8});
-    compare_parts({.rows = 5, .columns = columns, .parts = 2, .rms = true});
+    compare_split({.rows = 5, .columns = columns, .splits = 2, .a_signed = false});
+    compare_split({.rows = 5, .columns = columns, .splits = 2, .has_bias = false});
+    compare_split({.rows = 5, .columns = columns, .splits = 2, .has_residual = false});
+    compare_split({.rows = 5, .columns = columns, .splits = 2, .residual_type = kU8});
+    compare_split({.rows = 5, .columns = columns, .splits = 2, .residual_type = kS8});
+    compare_split({.rows = 5, .columns = columns, .splits = 2, .rms = true});
   }
 }
 
-TEST(AddNormParts, OfWideRows) {
+TEST(AddNormSplitK, OfWideRows) {
   for (const size_t columns : {1025, 2047, 2048})
-    compare_parts({.rows = 3, .columns = columns, .parts = 5, .items = 128});
+    compare_split({.rows = 3, .columns = columns, .splits = 5, .items = 128});
 }
 
 }  // namespace

@@ -12,14 +12,14 @@
 namespace bertcl::quant {
 
 /// The location of one sample's values in a buffer, in elements.
-struct Slice {
+struct ElementRange {
   std::size_t first = 0;
   std::size_t count = 0;
-  friend bool operator==(const Slice&, const Slice&) = default;
+  friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
 /// The observed extent of a tensor.
-struct Extent {
+struct ValueBounds {
   float low = 0.0f;      ///< smallest value
   float high = 0.0f;     ///< largest value
   float nearest = 0.0f;  ///< smallest absolute value
@@ -32,29 +32,31 @@ struct Division {
   std::size_t items = 0;
 };
 /// Most items that divide() makes on the device.
-std::size_t most_items(const opencl::Context& context);
+std::size_t max_items(const opencl::Context& context);
 /// Throws Error for more than kernels count.
 void check_elements(std::size_t elements);
-Division divide(const opencl::Context& context, const Slice& slice);
+Division divide(const opencl::Context& context, const ElementRange& slice);
 
 /// Extents in device memory. `tensor` is named in messages.
-class DeviceRange {
+class DeviceMinMax {
  public:
-  DeviceRange(opencl::Context& context, std::string tensor);
+  DeviceMinMax(opencl::Context& context, std::string tensor);
 
   /// Queues adding the samples to a running extent.
-  void add(const opencl::Buffer& values, std::span<const Slice> samples);
+  void add(const opencl::Buffer& values, std::span<const ElementRange> samples);
   /// Waits and reads the running extent. Throws Error if nothing was added, or if a value was NaN
   /// or infinite.
-  Extent read() const;
+  ValueBounds read() const;
 
   /// Waits. The extent of each sample (empty ones: zeros), apart from the running one. Throws Error
   /// as read().
-  std::vector<Extent> measure(const opencl::Buffer& values, std::span<const Slice> samples);
+  std::vector<ValueBounds> measure(const opencl::Buffer& values,
+                                   std::span<const ElementRange> samples);
 
  private:
-  void queue(const opencl::Buffer& values, const Slice& sample, std::int32_t place, bool keep);
-  Extent checked(std::span<const float, 4> state) const;
+  void queue(const opencl::Buffer& values, const ElementRange& sample, std::int32_t place,
+             bool keep);
+  ValueBounds checked(std::span<const float, 4> state) const;
 
   opencl::Context& context_;
   std::string tensor_;

@@ -7,7 +7,7 @@ namespace bertcl::onnx_io {
 
 /// y[.., i, ..] = x[.., i + by, ..] along `axis`, `fill` where that is outside of x; as long as x.
 /// Stands for a slice and a pad of equal length: kernels do not have the size between them.
-ir::Value* shifted(NodeImport& node, ir::Value* x, std::size_t axis, std::int64_t by,
-                   ir::Value* fill);
+ir::Value* emit_shift(NodeImport& node, ir::Value* x, std::size_t axis, std::int64_t by,
+                      ir::Value* fill);
 
 }  // namespace bertcl::onnx_io

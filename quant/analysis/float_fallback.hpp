@@ -10,32 +10,32 @@
 namespace bertcl::quant {
 
 /// The loss of a model against the float model, in any unit; lower is better.
-using DropOf = std::function<double(const Model& model)>;
+using MeasureDrop = std::function<double(const Model& model)>;
 
 /// A measured model.
-struct DropStep {
-  std::size_t left = 0;       ///< ops in float, from the front of the order
+struct FallbackTrial {
+  std::size_t float_ops = 0;  ///< ops in float, from the front of the order
   bool unnormalized = false;  ///< Softmax, in place of the options' plain one
   double drop = 0.0;
 };
 
-struct MaxDrop {
-  std::vector<std::size_t> left;  ///< ops that stay in float, of CalibratedModel::ops()
-  bool unnormalized = false;      ///< Softmax, as DropStep
-  double drop = 0.0;              ///< what is lost then
-  std::vector<DropStep> steps;    ///< in the order in which they were measured
+struct FloatFallback {
+  std::vector<std::size_t> float_ops;  ///< ops that stay in float, of CalibratedModel::ops()
+  bool unnormalized = false;           ///< Softmax, as FallbackTrial
+  double drop = 0.0;                   ///< what is lost then
+  std::vector<FallbackTrial> steps;    ///< in the order in which they were measured
 };
 
 /// All ops, the most costly first, where Softmax is unnormalized or as the options say.
-using OrderOf = std::function<std::vector<std::size_t>(bool unnormalized)>;
+using RankOps = std::function<std::vector<std::size_t>(bool unnormalized)>;
 
 /// Leaves ops in float from the front of the order, as few as keep the drop at `most`. First
 /// Softmax is unnormalized, if possible: that may be enough, and is kept if it reduces the drop.
 /// The number is found by bisection, assuming that each op in float helps; the chosen model was
 /// measured, so the bound holds even if one does not. Throws Error if even all ops in float drop
 /// more.
-MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, double most,
-                      const DropOf& drop_of,
-                      const std::function<void(const DropStep&)>& progress = {});
+FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& order_of,
+                                  double most, const MeasureDrop& drop_of,
+                                  const std::function<void(const FallbackTrial&)>& progress = {});
 
 }  // namespace bertcl::quant

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The token that pads the rows of a batch, by the files of a model.
-#include "text/padding_id.hpp"
+#include "text/pad_token_id.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -31,7 +31,7 @@ std::optional<std::int64_t> id_in(const Json& json, const char* key) {
 
 }  // namespace
 
-std::optional<std::int64_t> read_padding_id(const std::filesystem::path& model) {
+std::optional<std::int64_t> read_pad_token_id(const std::filesystem::path& model) {
   if (const auto id = id_in(object_beside(model, "config.json"), "pad_token_id")) return id;
   const Json tokenizer = object_beside(model, "tokenizer.json");
   const auto padding = tokenizer.find("padding");

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaves as few ops in float as keep the quality loss within a bound.
-#include "quant/analysis/max_drop.hpp"
+#include "quant/analysis/float_fallback.hpp"
 
 #include "support/fail.hpp"
 
 namespace bertcl::quant {
 
-MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, double most,
-                      const DropOf& drop_of, const std::function<void(const DropStep&)>& progress) {
-  MaxDrop result;
+FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& order_of,
+                                  double most, const MeasureDrop& drop_of,
+                                  const std::function<void(const FallbackTrial&)>& progress) {
+  FloatFallback result;
   bool unnormalize = false;
   std::vector<std::size_t> order = order_of(unnormalize);
   // Measures with the first `left` ops in float; keeps what holds.
@@ -18,7 +19,7 @@ MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, dou
     result.steps.push_back({left, unnormalize, drop});
     if (progress) progress(result.steps.back());
     if (!(drop <= most)) return false;
-    result.left.assign(order.begin(), first_quantized);
+    result.float_ops.assign(order.begin(), first_quantized);
     result.unnormalized = unnormalize;
     result.drop = drop;
     return true;

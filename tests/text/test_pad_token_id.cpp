@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the files beside a model says what pads its rows.
-#include "text/padding_id.hpp"
+#include "text/pad_token_id.hpp"
 
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 TEST(PaddingId, IsThatOfTheFirstFileThatHasOne) {
   const tests::ScratchFolder folder;
-  const auto id = [&] { return read_padding_id(folder / "model.onnx"); };
+  const auto id = [&] { return read_pad_token_id(folder / "model.onnx"); };
   EXPECT_EQ(id(), std::nullopt);
   folder.write("tokenizer_config.json", R"({"pad_token": "[PAD]"})");
   EXPECT_EQ(id(), std::nullopt) << "the vocabulary is elsewhere";

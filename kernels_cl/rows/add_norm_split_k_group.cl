@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of an int8 GEMM whose K was divided among work-groups, where a LayerNorm or RMSNorm
-// follows: adds up the sums of the parts, the bias and the residual, normalizes and quantizes. A
+// follows: adds up the sums of the splits, the bias and the residual, normalizes and quantizes. A
 // work-group per row (row_group.clh), which never leaves the registers.
 //
-//   s[i] = sum over parts of partials[part][row][i] - zero * colsum[i]     exact
-//   x[i] = s[i] * scale[i] + bias[i]                                       as gemm_s8_finish.cl
+//   s[i] = sum over splits of partials[part][row][i] - zero * colsum[i]     exact
+//   x[i] = s[i] * scale[i] + bias[i]                                       as gemm_s8_reduce.cl
 //   sum, out, q, r of x + residual                                         as add_norm_group.cl
 //
-//   partials [parts][rows][hidden] s32    from gemm_s8_mma.cl with PARTIAL
+//   partials [splits][rows][hidden] s32    from gemm_s8_mma.cl with PARTIAL
 //   colsum, scale, bias [hidden]; bias may be null
 //   the others as add_norm.cl has them
 //
-// The results are those of gemm_s8_finish.cl and add_norm_group.cl, bit by bit.
+// The results are those of gemm_s8_reduce.cl and add_norm_group.cl, bit by bit.
 // Grid: (ITEMS * rows), work-group (ITEMS, 1, 1).
 // Bounds: hidden <= 4 * ITEMS * VECTORS; every buffer begins at a multiple of 16 bytes. No unsafe
 // math options.
@@ -24,10 +24,10 @@ static int4 load_sums4(__global const int* data, size_t i, int n, bool aligned) 
                 n > 3 ? data[i + 3] : 0);
 }
 
-GROUP_KERNEL void add_norm_parts(
+GROUP_KERNEL void add_norm_split_k(
     __global const int* restrict partials, __global const int* restrict colsum,
     __global const float* restrict scale, __global const float* restrict bias, int zero_point,
-    int a_signed, int parts, __global const void* restrict residual, int residual_type,
+    int a_signed, int splits, __global const void* restrict residual, int residual_type,
     __global const float* restrict residual_scale,
     __global const float* restrict residual_zero_point, __global const float* restrict gamma,
     __global const float* restrict beta, float eps, int rms, __global float* sum,
@@ -43,7 +43,7 @@ GROUP_KERNEL void add_norm_parts(
     kept[v] = (float4)(0.0f);
     if (n <= 0) continue;
     int4 sums = -zero * load_sums4(colsum, i, n, aligned);
-    for (int part = 0; part < parts; part++)
+    for (int part = 0; part < splits; part++)
       sums += load_sums4(partials, part * part_size + at + i, n, aligned);
     const float4 offset = bias ? load_floats4(bias, i, n, aligned) : (float4)(0.0f);
     kept[v] = fma(convert_float4(sums), load_floats4(scale, i, n, aligned), offset);

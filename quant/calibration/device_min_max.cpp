@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Smallest and largest value of tensors, reduced on the device.
-#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/device_min_max.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ bool is_gpu(const opencl::Context& context) { return context.info().type == "gpu
 
 }  // namespace
 
-std::size_t most_items(const opencl::Context& context) {
+std::size_t max_items(const opencl::Context& context) {
   const std::size_t units = std::max(1u, context.info().compute_units);
   return is_gpu(context) ? units * 256 : units * 4;
 }
@@ -38,10 +38,10 @@ void check_elements(std::size_t elements) {
         elements);
 }
 
-Division divide(const opencl::Context& context, const Slice& slice) {
+Division divide(const opencl::Context& context, const ElementRange& slice) {
   check_elements(slice.first + slice.count);
   const std::size_t least = is_gpu(context) ? 64 : kMinChunk;
-  const std::size_t items = std::clamp<std::size_t>(slice.count / least, 1, most_items(context));
+  const std::size_t items = std::clamp<std::size_t>(slice.count / least, 1, max_items(context));
   Division d;
   d.first = static_cast<std::int32_t>(slice.first);
   d.end = static_cast<std::int32_t>(slice.first + slice.count);
@@ -51,22 +51,22 @@ Division divide(const opencl::Context& context, const Slice& slice) {
   return d;
 }
 
-DeviceRange::DeviceRange(opencl::Context& context, std::string tensor)
+DeviceMinMax::DeviceMinMax(opencl::Context& context, std::string tensor)
     : context_(context),
       tensor_(std::move(tensor)),
       states_(context.allocate(kStateBytes)),
-      partials_(context.allocate(most_items(context) * kStateBytes)) {}
+      partials_(context.allocate(max_items(context) * kStateBytes)) {}
 
-void DeviceRange::add(const opencl::Buffer& values, std::span<const Slice> samples) {
-  for (const Slice& sample : samples) {
+void DeviceMinMax::add(const opencl::Buffer& values, std::span<const ElementRange> samples) {
+  for (const ElementRange& sample : samples) {
     if (sample.count == 0) continue;
     queue(values, sample, 0, seen_);
     seen_ = true;
   }
 }
 
-std::vector<Extent> DeviceRange::measure(const opencl::Buffer& values,
-                                         std::span<const Slice> samples) {
+std::vector<ValueBounds> DeviceMinMax::measure(const opencl::Buffer& values,
+                                               std::span<const ElementRange> samples) {
   const std::size_t bytes = (samples.size() + 1) * kStateBytes;
   if (states_.size() < bytes) {
     opencl::Buffer larger = context_.allocate(bytes);
@@ -77,15 +77,15 @@ std::vector<Extent> DeviceRange::measure(const opencl::Buffer& values,
     if (samples[i].count > 0) queue(values, samples[i], static_cast<std::int32_t>(i) + 1, false);
   std::vector<float> states(samples.size() * 4);
   states_.read(std::as_writable_bytes(std::span(states)), kStateBytes);
-  std::vector<Extent> extents(samples.size());
+  std::vector<ValueBounds> bounds(samples.size());
   for (std::size_t i = 0; i < samples.size(); ++i)
-    if (samples[i].count > 0) extents[i] = checked(std::span(states).subspan(i * 4).first<4>());
-  return extents;
+    if (samples[i].count > 0) bounds[i] = checked(std::span(states).subspan(i * 4).first<4>());
+  return bounds;
 }
 
 /// Reduces one sample to the state at `place`; `keep`: combined with what is there.
-void DeviceRange::queue(const opencl::Buffer& values, const Slice& sample, std::int32_t place,
-                        bool keep) {
+void DeviceMinMax::queue(const opencl::Buffer& values, const ElementRange& sample,
+                         std::int32_t place, bool keep) {
   const Division d = divide(context_, sample);
   auto range = context_.kernel("observe", "observe_range");
   kernels::set(
@@ -103,14 +103,14 @@ void DeviceRange::queue(const opencl::Buffer& values, const Slice& sample, std::
   context_.queue().launch(merge, {1, 1, 1}, {1, 1, 1}, "observe_merge");
 }
 
-Extent DeviceRange::read() const {
+ValueBounds DeviceMinMax::read() const {
   if (!seen_) fail("tensor '{}' has no range: no calibration sample reached it", tensor_);
   std::array<float, 4> state{};
   states_.read(std::as_writable_bytes(std::span(state)));
   return checked(state);
 }
 
-Extent DeviceRange::checked(std::span<const float, 4> state) const {
+ValueBounds DeviceMinMax::checked(std::span<const float, 4> state) const {
   if (state[3] != 0.0f || !std::isfinite(state[0]) || !std::isfinite(state[1]))
     throw NonfiniteTensor(fmt::format("tensor '{}' has no range: calibration met {} in it", tensor_,
                                       state[3] != 0.0f ? "NaN" : "an infinite value"),

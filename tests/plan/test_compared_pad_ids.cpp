@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons of token ids that find padding, and others.
-#include "plan/padding_ids.hpp"
+#include "plan/compared_pad_ids.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using testing::ElementsAre, testing::IsEmpty;
 
 /// Of a graph whose nodes read %input_ids and give %y.
 std::vector<std::int64_t> found_in(const std::string& nodes) {
-  return padding_ids(
+  return compared_pad_ids(
       ir::parse("graph g(%input_ids: i64[batch, seq], %x: f32[batch, seq, 4]) {\n"
                 "  const %three: i64[] = 3\n" +
                 nodes + "  return %y as y\n}"));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves a tensor along an axis: places by a Range, taken modulo the length, and a choice.
-#include "onnx/shifted.hpp"
+#include "onnx/shift.hpp"
 
 namespace bertcl::onnx_io {
 
-ir::Value* shifted(NodeImport& node, ir::Value* x, std::size_t axis, std::int64_t by,
-                   ir::Value* fill) {
+ir::Value* emit_shift(NodeImport& node, ir::Value* x, std::size_t axis, std::int64_t by,
+                      ir::Value* fill) {
   using enum ir::DType;
   if (by == 0) return x;
   const ir::Dim length = x->type.shape[axis];

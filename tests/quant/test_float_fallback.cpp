@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "quant/analysis/max_drop.hpp"
+#include "quant/analysis/float_fallback.hpp"
 #include "quant/analysis/output_error.hpp"
 #include "quant/analysis/sensitivity.hpp"
 #include "tests/quant/planted.hpp"
@@ -20,7 +20,7 @@ class MaxDrops : public PlantedTest {
     std::iota(order.begin(), order.end(), 0);
     return order;
   }
-  static OrderOf in_order(const CalibratedModel& model) {
+  static RankOps in_order(const CalibratedModel& model) {
     return [order = all_of(model)](bool) { return order; };
   }
 };
@@ -46,9 +46,9 @@ TEST_F(MaxDrops, LeavesThePlantedOpAlone) {
   const OutputError error(options_.model, opencl::ContextFuture::open(""), samples_);
   const double most = 1.5 * s.ops[0].cost.rest;
   ASSERT_LT(most, s.all);
-  const MaxDrop found = find_max_drop(
+  const FloatFallback found = find_float_fallback(
       model, [&](bool unnormalize) { return s.order(unnormalize); }, most, std::cref(error));
-  EXPECT_THAT(found.left, ElementsAre(first));
+  EXPECT_THAT(found.float_ops, ElementsAre(first));
   EXPECT_LE(found.drop, most);
 }
 
@@ -58,13 +58,13 @@ TEST_F(MaxDrops, FindsTheFewestForEveryBound) {
   ASSERT_EQ(order.size(), 9u);
   for (int most = 0; most <= 9; ++most) {
     std::size_t last = 0;
-    const MaxDrop found =
-        find_max_drop(model, in_order(model), most, quantized_matmuls, [&](const DropStep& step) {
+    const FloatFallback found = find_float_fallback(
+        model, in_order(model), most, quantized_matmuls, [&](const FallbackTrial& step) {
           ++last;
-          EXPECT_EQ(step.drop, 9.0 - static_cast<double>(step.left));
+          EXPECT_EQ(step.drop, 9.0 - static_cast<double>(step.float_ops));
         });
     EXPECT_EQ(found.drop, most);
-    EXPECT_EQ(found.left, std::vector(order.begin(), order.end() - most)) << most;
+    EXPECT_EQ(found.float_ops, std::vector(order.begin(), order.end() - most)) << most;
     EXPECT_EQ(found.steps.size(), last);
     EXPECT_LE(last, 3u + 4u) << "bisection";
     EXPECT_FALSE(found.unnormalized) << "it does not help";
@@ -74,8 +74,8 @@ TEST_F(MaxDrops, FindsTheFewestForEveryBound) {
 
 TEST_F(MaxDrops, LeavesNothingWhereAllHolds) {
   const CalibratedModel model = calibrated();
-  const MaxDrop found = find_max_drop(model, in_order(model), 9.5, quantized_matmuls);
-  EXPECT_THAT(found.left, IsEmpty());
+  const FloatFallback found = find_float_fallback(model, in_order(model), 9.5, quantized_matmuls);
+  EXPECT_THAT(found.float_ops, IsEmpty());
   EXPECT_EQ(found.steps.size(), 1u);
 }
 
@@ -85,9 +85,9 @@ TEST_F(MaxDrops, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {
   const auto softmaxes = [](const Model& part) {
     return find_node(part.graph(), "Softmax") ? 1.0 : 0.0;
   };
-  const MaxDrop found = find_max_drop(model, in_order(model), 0.5, softmaxes);
+  const FloatFallback found = find_float_fallback(model, in_order(model), 0.5, softmaxes);
   EXPECT_TRUE(found.unnormalized);
-  EXPECT_THAT(found.left, IsEmpty());
+  EXPECT_THAT(found.float_ops, IsEmpty());
   ASSERT_EQ(found.steps.size(), 2u);
   EXPECT_EQ(model.write({}, found.unnormalized).unnormalized_softmaxes, 1);
 
@@ -109,7 +109,7 @@ TEST_F(MaxDrops, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {
 TEST_F(MaxDrops, RefusesABoundThatFloatMisses) {
   const CalibratedModel model = calibrated();
   const auto find = [&](double most, double drop) {
-    find_max_drop(model, in_order(model), most, [&](const auto&) { return drop; });
+    find_float_fallback(model, in_order(model), most, [&](const auto&) { return drop; });
   };
   EXPECT_ERROR(AllOf(HasSubstr("-0.25"), HasSubstr("all 9 ops in float")), find(-0.25, 0.0));
   EXPECT_ERROR(HasSubstr("nan"), find(1.0, NAN));
@@ -119,12 +119,13 @@ TEST_F(MaxDrops, RefusesABoundThatFloatMisses) {
 /// Where more ops in float are worse by chance, what is chosen still was measured and holds.
 TEST_F(MaxDrops, HoldsAlsoWhereTheDropIsNotMonotone) {
   const CalibratedModel model = calibrated();
-  const MaxDrop found = find_max_drop(model, in_order(model), 1.0, [](const Model& part) {
-    const auto left = 9 - static_cast<int>(quantized_matmuls(part));
-    return left == 2 || left == 6 || left == 9 ? 0.5 : 2.0;
-  });
+  const FloatFallback found =
+      find_float_fallback(model, in_order(model), 1.0, [](const Model& part) {
+        const auto left = 9 - static_cast<int>(quantized_matmuls(part));
+        return left == 2 || left == 6 || left == 9 ? 0.5 : 2.0;
+      });
   EXPECT_EQ(found.drop, 0.5);
-  EXPECT_THAT(found.left.size(), AnyOf(2u, 6u, 9u));
+  EXPECT_THAT(found.float_ops.size(), AnyOf(2u, 6u, 9u));
 }
 
 }  // namespace
