@@ -79,7 +79,8 @@ bertcl_status bertcl_gemm_weights_create(bertcl_gemm_context* context,
                                          .transposed = given.transposed != 0};
     if (!span_of(given.scales, given.scale_count, all.scales) ||
         !span_of(given.zero_points, given.zero_point_count, all.zero_points))
-      throw bertcl::Error("scales and zero_points need their counts");
+      throw bertcl::Error(
+          "scales and scale_count, and zero_points and zero_point_count, must be set together");
     *weights = new bertcl_gemm_weights{std::make_shared<const GemmWeights>(context->context, all)};
   });
 }
@@ -105,7 +106,9 @@ bertcl_status bertcl_gemm_create(bertcl_gemm_weights* weights, const bertcl_gemm
                                   .a_scale = given.a_scale == 0 ? 1 : given.a_scale};
     if (!span_of(given.out_scales, given.out_scale_count, all.out_scales) ||
         !span_of(given.out_zero_points, given.out_zero_point_count, all.out_zero_points))
-      throw bertcl::Error("out_scales and out_zero_points need their counts");
+      throw bertcl::Error(
+          "out_scales and out_scale_count, and out_zero_points and out_zero_point_count, must be "
+          "set together");
     if (given.bias) all.bias = {given.bias, static_cast<std::size_t>(weights->weights->n())};
     all.activation = activation;
     *gemm = new bertcl_gemm{Gemm(weights->weights, all)};
@@ -119,7 +122,7 @@ bertcl_status bertcl_gemm_enqueue(bertcl_gemm* gemm, cl_command_queue queue,
                                   const cl_event* wait_list, cl_event* event) {
   if (!gemm || !queue) return c::refuse("gemm and queue must not be NULL");
   if ((wait_list == nullptr) != (wait_count == 0))
-    return c::refuse("wait_list and wait_count go together");
+    return c::refuse("wait_list and wait_count must be set together");
   return c::guarded([&] {
     const bertcl_gemm_args given = c::read(args, "args");
     if (!given.a || !given.out) throw bertcl::Error("a and out must not be NULL");

@@ -73,11 +73,11 @@ ir::Tensor tensor_of(const nlohmann::json& entry, std::string_view elements) {
   const auto shape = sizes_of(value("shape")), range = sizes_of(value("data_offsets"));
   if (!shape || !range || range->size() != 2 || range->at(0) > range->at(1) ||
       static_cast<std::uint64_t>(range->at(1)) > elements.size())
-    throw Error("its shape or its place in the file is damaged");
+    throw Error("its shape or data_offsets are invalid");
   std::uint64_t bytes = ir::size_of(*dtype);
   for (const std::int64_t extent : *shape)
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes))
-      throw Error("its shape is damaged");
+      throw Error("its shape overflows");
   const auto begin = static_cast<std::size_t>(range->at(0));
   const std::size_t count = static_cast<std::size_t>(range->at(1)) - begin;
   if (bytes != count) throw Error(fmt::format("its shape needs {} bytes, it has {}", bytes, count));
@@ -98,7 +98,7 @@ Arrays load_safetensors(const std::filesystem::path& path) {
   for (std::size_t i = 0; i < std::min(length_bytes, content.size()); ++i)
     length |= std::uint64_t{static_cast<unsigned char>(content[i])} << (8 * i);
   if (content.size() < length_bytes || length > content.size() - length_bytes)
-    fail("not a file of safetensors, or cut short");
+    fail("not a safetensors file, or a truncated one");
   const std::string_view rest = std::string_view(content).substr(length_bytes);
   const auto header =
       nlohmann::json::parse(rest.substr(0, length), nullptr, /*allow_exceptions=*/false);

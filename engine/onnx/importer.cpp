@@ -315,9 +315,10 @@ void Importer::import_node(const onnx::NodeProto& node) {
            ErrorCode::unsupported);
   for (const auto& a : node.attribute())
     if (!a.ref_attr_name().empty())
-      fail(fmt::format(
-          "{}: attribute '{}' refers to the attribute '{}' of a function, but is in none",
-          describe(node), a.name(), a.ref_attr_name()));
+      fail(
+          fmt::format("{}: attribute '{}' refers to function attribute '{}', but the node is not "
+                      "inside a function",
+                      describe(node), a.name(), a.ref_attr_name()));
   check_sub_bytes(node, name);
   graph_.source_nodes.push_back({source_name(node), name});
   NodeImport import(*this, node, opset == opsets_.end() ? 1 : opset->second);

@@ -214,8 +214,8 @@ ir::Value* in_buffer(NodeImport& node, ir::Value* buffer, ir::Value* length, ir:
   const ir::Shape &b = buffer->type.shape, &n = now->type.shape;
   if (b.size() != 4 || b[0] != n[0] || b[1] != n[1] || b[3] != n[3] || n[2] != ir::Dim(1))
     node.fail(
-        "past_sequence_length needs one row of new keys and values, and a buffer "
-        "for them; found {} and {}",
+        "past_sequence_length requires new keys and values of length 1 and a matching past buffer; "
+        "found {} and {}",
         ir::str(now->type), ir::str(buffer->type));
   ir::Value* places = node.reshape(range(node, b[2], length->type.dtype), {b[2], 1});
   return node.emit("Where", {node.emit("Equal", {places, length}), now, buffer});

@@ -118,8 +118,8 @@ void import_matmul_nbits(NodeImport& node) {
   const std::int64_t bits = number_of_bits(node), block = block_size(node, 0);
   if (node.int_attribute("weight_prepacked", 0) != 0)
     node.fail(
-        "weight_prepacked is not supported: the weight is in the order of one GPU's kernel; export "
-        "the model without it");
+        "weight_prepacked is not supported: the weight has a GPU-specific layout; export the model "
+        "without it");
   const ir::Value *b = constant_operand(node, 1, "B"),
                   *scales = constant_operand(node, 2, "scales"),
                   *zeros = constant_operand(node, 3, "zero_points", false),
@@ -161,7 +161,7 @@ void import_matmul_bnb4(NodeImport& node) {
   if (kind != 0 && kind != 1)
     node.fail("quant_type {} is not supported (supported: 0 for FP4, 1 for NF4)", kind);
   if (node.int_attribute("transB", 1) != 1)
-    node.fail("transB 0 is not supported: it is that of a gradient");
+    node.fail("transB 0 is not supported (it is used for gradients only)");
   const ir::Value *b = constant_operand(node, 1, "B"),
                   *largest = constant_operand(node, 2, "absmax");
   const std::int64_t count = k * n;
@@ -203,8 +203,8 @@ void import_gather_block_quantized(NodeImport& node) {
               ir::str(data->type));
   if (!in_few_bits && (gather_axis != 0 || (bits < 8 && axis == 0)))
     node.fail(
-        "data of u8 are gathered along axis 0 and quantized along another one, "
-        "found gather_axis {} and quantize_axis {}",
+        "u8 data requires gather_axis 0 and, below 8 bits, a quantize_axis other than 0; found "
+        "gather_axis {} and quantize_axis {}",
         gather_axis, axis);
   sizes.back() *= 8 / bits;
   ir::Sizes of_scales = sizes;

@@ -38,8 +38,8 @@ Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t
 
 [[noreturn]] void fail_of_length(NodeImport& node, std::size_t axis) {
   node.fail(
-      "the length of axis {} is not constant, and strides and pads do not keep it "
-      "(fix the length in the export)",
+      "axis {} has a dynamic length, which these strides and pads would change (export the model "
+      "with a fixed length)",
       axis + 2);
 }
 
@@ -243,8 +243,8 @@ void import_conv_integer(NodeImport& node) {
   const Window w = window_of(node, x->type.shape, weight->type.shape);
   if (!is_divided(w, x->type.shape))
     node.fail(
-        "integers are convolved only in one group whose windows divide the input, as patches of "
-        "an image do (quantize MatMuls alone)");
+        "integer convolution is supported only for group 1 and non-overlapping windows without "
+        "padding, as in patch embeddings (quantize only MatMuls)");
   node.set_output(0, convolved_parts(node, x, weight, nullptr, w, "MatMulInteger",
                                      {node.optional_input(2), node.optional_input(3)}));
 }

@@ -75,7 +75,7 @@ std::shared_ptr<Context> context_on(_cl_context* context, _cl_command_queue* que
     throw Error("the command queue belongs to another cl_context than the one given");
   if (queue_value<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES) &
       CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
-    throw Error("the command queue is out of order; give one that runs launches in order");
+    throw Error("the command queue is out-of-order; give an in-order queue");
   return Context::wrap(context, owner.device, share(queue));
 }
 
@@ -102,7 +102,8 @@ Buffer borrow(const std::shared_ptr<Context>& context, _cl_mem* memory, size_t o
   const Place place = place_of(memory, name);
   const size_t align = context->info().base_align_bytes;
   if ((place.offset + offset) % align != 0)
-    throw Error(fmt::format("'{}' begins at byte {}{}; '{}' takes multiples of {}", name, offset,
+    throw Error(fmt::format("'{}' begins at byte {}{}; '{}' requires a multiple of {}", name,
+                            offset,
                             place.offset ? fmt::format(" of a sub-buffer at {}", place.offset) : "",
                             context->info().name, align));
   if (!context->capabilities().overlapping_views)

@@ -85,11 +85,11 @@ std::string lack_of(cl_device_id device, const std::string& version) {
   if (denies(CL_DEVICE_COMPILER_AVAILABLE)) return "it has no compiler";
   if (denies(CL_DEVICE_ENDIAN_LITTLE)) return "it is big-endian";
   if (version.starts_with("OpenCL 1.0") || version.starts_with("OpenCL 1.1"))
-    return "it offers " + version + ", not 1.2 or later";
+    return "it supports " + version + ", but 1.2 or later is required";
   const auto floats = device_value<cl_device_fp_config>(device, CL_DEVICE_SINGLE_FP_CONFIG);
   if (floats == 0) return "";  // the driver does not tell
-  if (!(floats & CL_FP_ROUND_TO_NEAREST)) return "its floats are not rounded to nearest";
-  if (!(floats & CL_FP_INF_NAN)) return "its floats have no infinity and NaN";
+  if (!(floats & CL_FP_ROUND_TO_NEAREST)) return "it does not support round-to-nearest for floats";
+  if (!(floats & CL_FP_INF_NAN)) return "it does not support infinity and NaN";
   return "";
 }
 
@@ -148,10 +148,10 @@ std::vector<Device> find_devices() {
     throw Error("no OpenCL device can be used" + unfit, ErrorCode::device);
   if (found.empty())
     throw Error("no OpenCL device found (platforms: " + std::to_string(platforms.size()) + "): " +
-                    (platforms.empty() ? kInstallHint
-                                       : "a driver is installed but offers no device; PoCL offers "
-                                         "none where its cache folder cannot be written: set "
-                                         "POCL_CACHE_DIR to one that can"),
+                    (platforms.empty()
+                         ? kInstallHint
+                         : "a driver is installed but offers no device; PoCL offers none if its "
+                           "cache folder is not writable: set POCL_CACHE_DIR to a writable folder"),
                 ErrorCode::device);
   return found;
 }

@@ -22,9 +22,9 @@ void refuse_fork() {
   static const int watched = pthread_atfork(nullptr, nullptr, [] { forked = true; });
   if (watched == 0 && forked)
     throw Error(
-        "this process was forked from one that had used OpenCL, whose drivers do not work in both; "
-        "start it anew (Python: multiprocessing.set_start_method(\"spawn\")), or fork before the "
-        "first use of bertcl",
+        "this process was forked from one that had used OpenCL, and OpenCL drivers do not survive "
+        "a fork; spawn it instead (Python: multiprocessing.set_start_method(\"spawn\")), or fork "
+        "before the first use of bertcl",
         ErrorCode::device);
 }
 

@@ -71,8 +71,8 @@ std::vector<ir::Type> infer_heads(InferContext& context) {
   if (context.has(at.seq_offsets) != (shape.size() == 2) ||
       context.has(at.key_mask) != context.has(at.seq_offsets))
     context.fail(
-        "packed tokens [tokens, hidden] need seq_offsets and key_mask, [batch, seq, hidden] takes "
-        "neither");
+        "packed tokens [tokens, hidden] require seq_offsets and key_mask; [batch, seq, hidden] "
+        "allows neither");
   if (context.has(at.bias)) {
     const ir::Shape& bias = context.shape(at.bias);
     const bool of_sizes = bias.size() == 4 && bias[0] == ir::Dim(1) && bias[2] == bias[3] &&

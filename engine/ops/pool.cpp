@@ -21,8 +21,8 @@ std::vector<ir::Type> infer_pool(InferContext& context) {
   if (packed != context.has(o::key_mask) || x.size() < 2 || x.size() > 3 ||
       (packed && x.size() == 3))
     context.fail(
-        "packed tokens [tokens, hidden] need seq_offsets and key_mask, [batch, seq, hidden] and "
-        "[batch, hidden] take neither");
+        "packed tokens [tokens, hidden] require seq_offsets and key_mask; [batch, seq, hidden] and "
+        "[batch, hidden] allow neither");
   if (context.has(o::mask) && (x.size() == 2 || context.shape(o::mask).size() != 2))
     context.fail("a mask [batch, seq] goes with x [batch, seq, hidden]");
   if (!x.back().is_constant()) context.fail("the size of a row is not known");

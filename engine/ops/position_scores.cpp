@@ -24,15 +24,16 @@ std::vector<ir::Type> infer_position_scores(InferContext& context) {
       ir::element_count(index) != index.back() * index.back())
     context.fail(context.described(ps::index) + " is not [1, .., seq, seq]");
   if (ir::is_int8(context.type(ps::positions).dtype) != context.has(ps::positions_scale))
-    context.fail("positions of bytes need positions_scale, others take none");
+    context.fail("positions_scale is required for int8 positions and not allowed otherwise");
   const bool packed = context.has(ps::seq_offsets);
   if (x.size() != (packed ? 2u : 3u))
     context.fail(
-        "packed tokens [tokens, hidden] need seq_offsets, [batch, seq, hidden] takes none");
+        "packed tokens [tokens, hidden] require seq_offsets; [batch, seq, hidden] does not allow "
+        "it");
   const ir::Shape result = packed ? ir::Shape{heads, x[0], symbols::dim(symbols::longest)}
                                   : ir::Shape{x[0], heads, x[1], x[1]};
   if (context.has(ps::addend) && context.shape(ps::addend) != result)
-    context.fail(context.described(ps::addend) + " is not like the result");
+    context.fail(context.described(ps::addend) + " does not have the shape of the result");
   return {{ir::DType::f32, result}};
 }
 

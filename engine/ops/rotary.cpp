@@ -32,7 +32,8 @@ std::vector<ir::Type> infer_rotary(InferContext& context) {
   }
   if (context.has(r::seq_offsets) != (x.size() == 2))
     context.fail(
-        "packed tokens [tokens, hidden] need seq_offsets, [batch, seq, hidden] takes none");
+        "packed tokens [tokens, hidden] require seq_offsets; [batch, seq, hidden] does not allow "
+        "it");
   check_vector(context, r::out_scale, x.back(), /*or_one_element=*/true);
   check_vector(context, r::out_zero_point, x.back(), /*or_one_element=*/true);
   return {{type_of_result(context, 0, r::out_scale), x}};

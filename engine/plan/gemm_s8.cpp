@@ -159,7 +159,7 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
 void check_exact_sums(const std::string& who, std::int64_t k, bool weights_have_zero_points) {
   if (const auto most = passes::max_exact_products(weights_have_zero_points); k > most)
     throw Error(
-        fmt::format("{}: it sums {} products, an int32 holds the sum of up to {}", who, k, most));
+        fmt::format("{}: K = {} can overflow the int32 accumulator (at most {})", who, k, most));
 }
 
 void set_alternatives(Step& step, const GemmChoice& gemm, const ir::Dim& rows,

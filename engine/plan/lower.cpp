@@ -94,8 +94,8 @@ void check_sizes(const ir::Node& node, const KnownSizes& known) {
       if (const std::string* symbol = known.unknown(d))
         throw ir::NodeError(
             node.sources,
-            fmt::format("{}: the size '{}' of its result '{}' ({}) does not follow from the shapes "
-                        "of the inputs; kernels need sizes that do",
+            fmt::format("{}: dimension '{}' of its result '{}' ({}) is data-dependent; dimensions "
+                        "must follow from the input shapes",
                         node.describe(), *symbol, out->name, ir::str(out->type)),
             ErrorCode::unsupported);
 }
@@ -114,7 +114,7 @@ std::string why_not_fused(const ir::Node& node) {
   });
   if (!dequantized && !quantized) return "";
   return fmt::format(
-      "the file rounds {}: not fused into another launch, which would round elsewhere",
+      "not fused: the file quantizes {}, and fusing would change where values are rounded",
       dequantized && quantized ? "its operands and its result"
       : dequantized            ? "its operands"
                                : "its result");

@@ -124,8 +124,7 @@ std::vector<Section> sections_of(const Plan& plan) {
 std::vector<std::string> host_work(const Plan& plan) {
   std::set<std::string> packed;
   std::vector<std::string> work{
-      "tensor sizes are evaluated from the input shapes, and values are placed in device memory, "
-      "once per set of shapes"};
+      "shape inference and memory planning, once per set of input shapes"};
   for (const Input& in : plan.inputs) {
     if (in.kind != InputKind::dense) {
       if (!in.source.empty()) packed.insert(in.source);

@@ -37,8 +37,9 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory, Arena
   for (const plan::Step& step : plan.steps)
     if (step.call)
       throw Error(fmt::format(
-          "{} '{}' is computed by {}, which cannot be recorded; use {} or no {}", step.op,
-          step.name, step.variant, option_name("gemm", "own"), option_name("command-buffer")));
+          "{} '{}' is computed by {}, which a command buffer cannot record; use {}, or omit {}",
+          step.op, step.name, step.variant, option_name("gemm", "own"),
+          option_name("command-buffer")));
   const opencl::CommandBuffer available(*plan.context);  // throws where there are none
 }
 
@@ -118,13 +119,12 @@ std::int64_t Executor::constant_bytes() const {
 
 Error Executor::exceeds_limit(const ValueLayout& places, std::int64_t others) const {
   const plan::Slot& slot = plan_.slots[places.largest];
-  return Error(
-      fmt::format("{} bytes of weights and {} of values exceed the limit of {}; the largest "
-                  "value is '{}' {} with {} bytes; use a smaller batch or raise {}, up to what "
-                  "the device has",
-                  constant_bytes(), places.arena_bytes + others, max_bytes_, slot.name,
-                  ir::str(slot.type), places.largest_bytes, option_name("max-memory")),
-      ErrorCode::out_of_memory);
+  return Error(fmt::format("{} bytes of weights and {} of intermediate tensors exceed the limit of "
+                           "{}; the largest intermediate is '{}' {} with {} bytes; use a smaller "
+                           "batch or raise {}, up to what the device has",
+                           constant_bytes(), places.arena_bytes + others, max_bytes_, slot.name,
+                           ir::str(slot.type), places.largest_bytes, option_name("max-memory")),
+               ErrorCode::out_of_memory);
 }
 
 Executor::ValueLayout Executor::layout_of(const ir::Bindings& sizes) const {

@@ -61,7 +61,7 @@ void check_desc(const GemmDesc& desc) {
   check_zero_point(desc.a_zero_point, desc.a_type, "a");
   if (!std::isfinite(desc.a_scale)) throw Error("the scale of a is not finite");
   if (out == ir::DType::i32 && (!desc.bias.empty() || !desc.activation.empty()))
-    throw Error("out is i32, the plain sums, so it takes neither bias nor activation");
+    throw Error("out is i32 (raw accumulators), so bias and activation must be unset");
   if (!is_byte(out) && (!desc.out_scales.empty() || !desc.out_zero_points.empty()))
     throw Error(fmt::format("out is {}, which takes neither scales nor zero points; u8 and i8 do",
                             ir::name_of(out)));
@@ -72,7 +72,7 @@ void check_desc(const GemmDesc& desc) {
       throw Error(fmt::format(
           "a scale of out is {}; it has to be above 0, and it and its reciprocal finite", scale));
   if (out == ir::DType::i32 && desc.a_scale != 1)
-    throw Error("out is i32, the plain sums, so it takes no scale of a");
+    throw Error("out is i32 (raw accumulators), so the scale of a must be 1");
   for (const std::int32_t zero : desc.out_zero_points) check_zero_point(zero, out, "out");
 }
 
@@ -353,7 +353,7 @@ void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
   const opencl::Buffer a_zero_point = optional(call.a_zero_point, 1, "a_zero_point");
   const opencl::Buffer row_scales = optional(call.row_scales, rows * sizeof(float), "row_scales");
   if (opencl::overlap(call.a, call.a_offset, a_bytes, call.out, call.out_offset, out_bytes))
-    throw Error("a and out share memory; a GEMM reads rows of a after it has written out");
+    throw Error("a and out overlap; a GEMM cannot run in place");
   if (rows == 0) return opencl::mark(command);
 
   const std::lock_guard lock(mutex_);

@@ -157,12 +157,11 @@ bool check_results(const ir::Graph& graph, const plan::Plan& plan, Request& requ
     compared = true;
     if (*difference <= kTolerance) continue;
     const opencl::DeviceInfo& device = plan.context->info();
-    throw Error(
-        fmt::format("'{}' ({}) computes wrong results: output '{}' of {} differs from the host's "
-                    "by {:.2g} of its size; update the driver or choose another device "
-                    "(BERTCL_SELF_CHECK=off skips this check)",
-                    device.name, device.driver, name, path.string(), *difference),
-        ErrorCode::device);
+    throw Error(fmt::format("'{}' ({}) computes wrong results: output '{}' of {} differs from the "
+                            "host reference by a relative error of {:.2g}; update the driver or "
+                            "choose another device (BERTCL_SELF_CHECK=off skips this check)",
+                            device.name, device.driver, name, path.string(), *difference),
+                ErrorCode::device);
   }
   return compared;
 }

@@ -84,11 +84,10 @@ class Gatherer {
     if (plan_.outputs[output].slot < 0 || (!has_rows && runs_ == 1))
       return void(gathered_.emplace(name, made));
     if (!has_rows)
-      throw Error(
-          fmt::format("output '{}' {} has no rows of sequences, and the model needs several "
-                      "runs for these; name the outputs that are wanted",
-                      name, ir::str(shape)),
-          ErrorCode::unsupported);
+      throw Error(fmt::format("output '{}' {} has no batch axis, so the several runs that these "
+                              "sequences need cannot be combined; request other outputs by name",
+                              name, ir::str(shape)),
+                  ErrorCode::unsupported);
     const bool of_tokens = has_padding(plan_, output);
     ir::Sizes sizes = made.shape();
     sizes[0] = of_tokens ? all_.offsets.back() : std::ssize(all_.offsets) - 1;

@@ -89,8 +89,8 @@ Request& Session::State::take(bool wait) {
   check_tap();
   const auto is_free = [&] { return in_use < (tap ? 1 : max_requests); };
   if (!wait && !is_free())
-    throw Error(fmt::format("{} runs of this session are in flight (raise {})", in_use,
-                            option_name("requests")),
+    throw Error(fmt::format("the limit of {} concurrent runs is reached; wait for one, or raise {}",
+                            in_use, option_name("requests")),
                 ErrorCode::busy);
   returned.wait(lock, is_free);
   ++in_use;

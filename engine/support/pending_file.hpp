@@ -78,8 +78,8 @@ inline void check_writable(const std::filesystem::path& path) {
   }
   constexpr std::size_t kLongest = NAME_MAX - std::string_view(".4194304.4294967295.tmp").size();
   if (const std::size_t bytes = path.filename().string().size(); bytes > kLongest)
-    refuse("cannot write: its name has " + std::to_string(bytes) + " bytes, at most " +
-           std::to_string(kLongest) + " leave room for that of a temporary file");
+    refuse("cannot write: its name has " + std::to_string(bytes) + " bytes; the limit is " +
+           std::to_string(kLongest) + ", because a temporary suffix is added");
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
   const int error = errno;

@@ -290,7 +290,7 @@ TEST_F(ApiOpencl, ContextAndQueueBelongTogether) {
   EXPECT_THAT(load(other.context.get(), host_->queue.get()), HasSubstr("another cl_context"));
   const auto unordered = other.make_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   if (!unordered) GTEST_SKIP() << "the device has no queues that are out of order";
-  EXPECT_THAT(load(other.context.get(), unordered.get()), HasSubstr("out of order"));
+  EXPECT_THAT(load(other.context.get(), unordered.get()), HasSubstr("out-of-order"));
 }
 
 }  // namespace

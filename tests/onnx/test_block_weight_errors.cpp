@@ -124,7 +124,7 @@ TEST(BlockWeightErrors, OfGatherBlockQuantizedAreRefusedByName) {
   };
   EXPECT_EQ(refused({}), kNoError);
   EXPECT_EQ(refused({{"gather_axis", 1}}, tests::int4, 32), kNoError);
-  EXPECT_THAT(refused({{"gather_axis", 1}}), HasSubstr("data of u8 are gathered along axis 0"));
+  EXPECT_THAT(refused({{"gather_axis", 1}}), HasSubstr("u8 data requires gather_axis 0"));
   EXPECT_THAT(refused({{"quantize_axis", 0}}),
               HasSubstr("found gather_axis 0 and quantize_axis 0"));
   EXPECT_THAT(refused({{"quantize_axis", 2}}),

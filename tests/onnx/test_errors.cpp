@@ -88,8 +88,8 @@ TEST(Errors, AnAttributeOfAFunctionThatIsNone) {
   EXPECT_THAT(failure(with_input(13,
                                  "node { op_type: 'Softmax' input: 'x' output: 'y' attribute {"
                                  " name: 'axis' ref_attr_name: 'axis' type: INT } }")),
-              HasSubstr("node 'y' (Softmax): attribute 'axis' refers to the attribute 'axis' of a "
-                        "function, but is in none"));
+              HasSubstr("node 'y' (Softmax): attribute 'axis' refers to function attribute 'axis', "
+                        "but the node is not inside a function"));
 }
 
 TEST(Errors, NameAttributeAndType) {

@@ -102,7 +102,7 @@ TEST(CallersContext, OfAnUnfitDeviceIsRefused) {
   {
     const Caller caller(unfit);
     tests::answer_opencl(unfit, CL_DEVICE_SINGLE_FP_CONFIG, CL_FP_ROUND_TO_ZERO);
-    EXPECT_ERROR(HasSubstr("its floats are not rounded to nearest"),
+    EXPECT_ERROR(HasSubstr("it does not support round-to-nearest for floats"),
                  Context::wrap(caller.context.get(), unfit));
     tests::mend_opencl();
   }

@@ -86,7 +86,7 @@ TEST(ChoosePrecision, AttentionTellsWhyItStaysInF32) {
     return after(bf16, packed_attention(heads, extra_user));
   };
   for (const auto& [heads, users, reason] :
-       {std::tuple{4, "return %y as y", "bf16: its heads have an odd number of columns"},
+       {std::tuple{4, "return %y as y", "bf16: its head size is odd"},
         std::tuple{2, "return %y as y, %a as z", "bf16: its result is read in fp32"},
         std::tuple{2, "return %y as y, %qkv as z",
                    "bf16: its operands are not results of linear with a single use"}}) {

@@ -70,9 +70,9 @@ TEST(LowerLinearQ, LinearsThatCouldOverflowStayInFloat) {
                                                k, zero));
   };
   EXPECT_THAT(lowered(65793), HasSubstr("linear_q("));
-  EXPECT_THAT(lowered(65794), HasSubstr("it sums 65794 products"));
+  EXPECT_THAT(lowered(65794), HasSubstr("K = 65794 can overflow"));
   EXPECT_THAT(lowered(33025, ", %z"), HasSubstr("linear_q("));
-  EXPECT_THAT(lowered(33026, ", %z"), HasSubstr("an int32 holds the sum of at most 33025"));
+  EXPECT_THAT(lowered(33026, ", %z"), HasSubstr("the int32 accumulator (at most 33025)"));
 }
 
 }  // namespace

@@ -303,8 +303,8 @@ TEST(PackTokens, RowsThatTheMaskHidesCannotBeMixed) {
   };
   EXPECT_NO_THROW(pack("f32[batch, seq, 4] = Relu(%a)"));
   EXPECT_EQ(error_of([&] { pack("f32[batch, 4] = ReduceMean(%a) {axes = [1], keepdims = 0}"); }),
-            "ReduceMean (result 'y'): its result depends on the rows of padding, which the mask "
-            "of attention hides, too; give it the mask, or skip the compiler passes "
+            "ReduceMean (result 'y'): its result depends on padding rows, which the attention "
+            "mask hides; apply the mask here, too, or disable the compiler passes "
             "find_attention and drop_row_mask");
 }
 

@@ -96,7 +96,7 @@ TEST(MakePlan, IntegerLinearsThatCouldOverflowAreRefused) {
   %y: f32[batch, 1] = linear_q(%x, %w, _, %s, _, %s)
   return %y as y
 })"),
-              HasSubstr("linear_q (result 'y'): it sums 65794 products"));
+              HasSubstr("linear_q (result 'y'): K = 65794 can overflow"));
 }
 
 TEST(MakePlan, IntegerNormsAreRefusedByName) {
@@ -266,10 +266,10 @@ TEST(MakePlan, QuantizationThatStayedUnfusedSaysWhy) {
   return %y as y
 })");
   ASSERT_EQ(plan.steps.size(), 4u);
-  EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("rounds its result"));
+  EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("quantizes its result"));
   EXPECT_THAT(plan.steps[1].why_not_faster, HasSubstr("comes from Relu"));
   EXPECT_THAT(plan.steps[2].why_not_faster, HasSubstr("read by Sigmoid"));
-  EXPECT_THAT(plan.steps[3].why_not_faster, HasSubstr("rounds its operands"));
+  EXPECT_THAT(plan.steps[3].why_not_faster, HasSubstr("quantizes its operands"));
 }
 
 TEST(MakePlan, AQuantizedSumOfANormSaysWhy) {

@@ -32,7 +32,7 @@ LAUNCHES = {
     "mpnet": (48, 48), "modernbert": (51, 53), "jina-v2": (30, 30), "deberta-v2": (54, 54), "qwen3": (45,),
 }
 MORE_LAUNCHES = {("modernbert", "O1"): 53}
-REFUSED = {"deberta": "does not follow from the shapes of the inputs"}  # by bertcl
+REFUSED = {"deberta": "is data-dependent"}  # by bertcl
 LINEARS = {name: linears for name, (_, linears) in ARCHITECTURES.items()} | DECODERS
 NOT_EXPORTED = {"nomic-bert", "gte", "eurobert"}
 FUSED = {"O2", "O3"}

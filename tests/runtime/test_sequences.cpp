@@ -133,7 +133,7 @@ TEST(Sequences, RunTogetherByLengthOrByTheBatchOfTheFile) {
     const auto refusal = [&](const std::string& output) {
       return error_of([&] { session.run(Sequences{ids, {}, offsets}, {output}); });
     };
-    EXPECT_THAT(refusal("all"), HasSubstr("output 'all' [3] has no rows of sequences")) << batch;
+    EXPECT_THAT(refusal("all"), HasSubstr("output 'all' [3] has no batch axis")) << batch;
     EXPECT_THAT(refusal("turned"), HasSubstr("run those of one length together")) << batch;
   }
 }

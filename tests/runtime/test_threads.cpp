@@ -114,7 +114,7 @@ TEST(Threads, StartedRunsAreFinishedInAnyOrderByAnyThread) {
   for (std::size_t i = 0; i < 4; ++i) expected.push_back(session.run(numbered_batch(i)));
   std::vector<Session::Run> runs;
   for (std::size_t i = 0; i < 4; ++i) runs.push_back(session.start(numbered_batch(i)));
-  EXPECT_ERROR(HasSubstr("4 runs of this session"), session.start(numbered_batch(4)));
+  EXPECT_ERROR(HasSubstr("the limit of 4 concurrent runs"), session.start(numbered_batch(4)));
   in_another_thread([&] {
     for (const std::size_t i : {2, 0, 3}) EXPECT_EQ(runs[i].finish(), expected[i]) << i;
   });

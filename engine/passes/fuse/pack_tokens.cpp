@@ -124,8 +124,8 @@ class Packer {
     if (const ir::Node* mixer = unmasked_mixer()) {
       if (masks_rows_)
         throw Error(fmt::format(
-            "{}: its result depends on the rows of padding, which the mask of attention hides, "
-            "too; give it the mask, or skip the compiler passes find_attention and drop_row_mask",
+            "{}: its result depends on padding rows, which the attention mask hides; apply the "
+            "mask here, too, or disable the compiler passes find_attention and drop_row_mask",
             mixer->describe()));
       seq_offsets_->producer->attributes["padding_reader"] = mixer->describe();
     }

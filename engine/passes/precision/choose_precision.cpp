@@ -44,10 +44,9 @@ bool is_read_by_linear_only(const ir::Graph& g, const ir::Value* value) {
 /// Why float attention between linears in bf16 stays in f32; "" if it need not.
 std::string why_not_bf16(const ir::Graph& g, const ir::Node& attention) {
   const std::int64_t hidden = attention.output()->type.shape.back().constant();
-  if (hidden / attention.int_attribute("heads") % 2 != 0)
-    return "its heads have an odd number of columns";
+  if (hidden / attention.int_attribute("heads") % 2 != 0) return "its head size is odd";
   if (attention.input(operands::attention::bias) || attention.has("window"))
-    return "its kernel has no bias of the scores and no window";
+    return "its kernel supports neither an attention bias nor a window";
   if (attention.has("offsets"))  // rows are read by pairs of columns
     for (const std::int64_t offset : attention.ints_attribute("offsets"))
       if (offset % 2 != 0) return "its operands start at an odd column";

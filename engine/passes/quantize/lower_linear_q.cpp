@@ -64,7 +64,7 @@ bool lower_linear_q_at(ir::Graph& g, ir::Node& node) {
       most = max_exact_products(weight.zero_point);
       k > most) {
     node.attributes["float_reason"] =
-        fmt::format("it sums {} products, an int32 holds the sum of at most {}", k, most);
+        fmt::format("K = {} can overflow the int32 accumulator (at most {})", k, most);
     return true;
   }
   std::vector<ir::Value*> operands{x->quantized, weight.values, node.input(2),

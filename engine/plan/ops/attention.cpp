@@ -35,7 +35,7 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   const std::int64_t hidden = node.output()->type.shape.back().constant();
   g.head_size = static_cast<std::int32_t>(hidden / g.heads);
   if (g.head_size > passes::max_head_size)
-    fail(node, "heads of {} columns; the attention kernels take at most {}", g.head_size,
+    fail(node, "head size {}; the attention kernels support at most {}", g.head_size,
          passes::max_head_size);
   for (std::size_t i = 0; i < 3; ++i) {
     g.strides[i] = static_cast<std::int32_t>(node.inputs[i]->type.shape.back().constant());
@@ -107,8 +107,8 @@ kernels::Refusal why_not(Builder& b, const AttentionVariant& variant, const Geom
                          bool has_bias) {
   const kernels::Refusal refusal = why_not(b, variant.needs);
   if (!refusal.reason.empty() || !has_bias || g.head_size <= variant.biased_columns) return refusal;
-  if (variant.biased_columns == 0) return {"it takes no bias of the scores and no window"};
-  return {fmt::format("it takes a bias of the scores or a window with heads of up to {} columns",
+  if (variant.biased_columns == 0) return {"it supports neither an attention bias nor a window"};
+  return {fmt::format("it supports an attention bias or a window only up to head size {}",
                       variant.biased_columns)};
 }
 

@@ -85,9 +85,9 @@ kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, const
     return {"tokens and positions are not both quantized", !tokens_are_bytes};
   if (kernels::Refusal refusal = why_not(b, variant.needs); !refusal.reason.empty()) return refusal;
   if (variant.takes_blocks && size > kernels::kPositionsColumns)
-    return {fmt::format("it takes heads of up to {} columns", kernels::kPositionsColumns)};
+    return {fmt::format("it supports head sizes up to {}", kernels::kPositionsColumns)};
   if (variant.max_positions != 0 && count > variant.max_positions)
-    return {fmt::format("it takes up to {} positions", variant.max_positions)};
+    return {fmt::format("it supports up to {} positions", variant.max_positions)};
   return {};
 }
 

@@ -21,9 +21,9 @@ std::string why_alone(const ir::Node& node) {
     if (maker && maker->op == "add_norm" && node.inputs[0] != maker->output())
       return "its operand is the sum of add_norm, which is written in f32 only";
     return fmt::format(
-        "its operand comes from {}: only embed_norm, add_norm, linear_q, attention_q, gated and "
-        "rotary quantize in their own launch, the latter four unless their result is also read in "
-        "float",
+        "its operand comes from {}: QuantizeLinear can be fused only into embed_norm, add_norm, "
+        "linear_q, attention_q, gated and rotary, and into the last four only if nothing else "
+        "reads their float result",
         maker ? maker->op : "the caller");
   }
   std::set<std::string> readers;

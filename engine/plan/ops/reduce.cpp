@@ -26,7 +26,7 @@ std::array<ir::Dim, 3> reduced(const ir::Node& node, const ir::Shape& shape,
   for (std::int64_t& a : axes) a += a < 0 ? std::ssize(shape) : 0;
   std::ranges::sort(axes);
   if (axes.back() - axes.front() + 1 != std::ssize(axes))
-    fail(node, "kernels reduce adjacent axes only");
+    fail(node, "only adjacent axes can be reduced");
   return split(shape, static_cast<std::size_t>(axes.front()), axes.size());
 }
 

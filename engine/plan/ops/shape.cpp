@@ -62,8 +62,8 @@ void lower_tile(Builder& b, const ir::Graph&, const ir::Node& node) {
   for (std::size_t d = 0; d < to.size(); ++d) {
     const auto repeats = ir::Dim::divide(to[d], from[d]);
     if (!repeats)
-      fail(node, "kernels take repeats that follow from the shapes, not {} from {}", to[d].str(),
-           from[d].str());
+      fail(node, "cannot tile to {} from {}: the repeats must be known from the shapes",
+           to[d].str(), from[d].str());
     split.insert(split.end(), {*repeats, from[d]});
     source.insert(source.end(), {ir::Dim(0), strides[d]});
   }
@@ -77,7 +77,7 @@ std::vector<std::int64_t> integers(const ir::Node& node, std::string_view key, s
   if (node.has(key)) return node.ints_attribute(key);
   const ir::Value* v = node.input(operand);
   if (!v) return default_value;
-  if (!v->is_constant()) fail(node, "kernels take constant {}", key);
+  if (!v->is_constant()) fail(node, "{} must be constant", key);
   return v->constant->to_ints();
 }
 
@@ -85,8 +85,7 @@ std::vector<std::int64_t> integers(const ir::Node& node, std::string_view key, s
 ir::Dim reach(const ir::Node& node, std::int64_t first, std::int64_t step, const ir::Dim& count) {
   if (count.is_constant())
     return count.constant() > 0 ? ir::Dim(first + (count.constant() - 1) * step + 1) : ir::Dim(0);
-  if (first != 0 || step != 1)
-    fail(node, "kernels take slices of symbolic size only from the first element, with step 1");
+  if (first != 0 || step != 1) fail(node, "slices of dynamic size must start at 0 with step 1");
   return count;
 }
 
@@ -108,7 +107,7 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
     if (first < 0 && from[axis].is_constant())
       first = std::max<std::int64_t>(first + from[axis].constant(), 0);
     if (steps[i] < 0 || first < 0)
-      fail(node, "kernels take slices with a constant start and a positive step");
+      fail(node, "slices must have a constant start and a positive step");
     if (first > 0) {
       const ir::Dim offset = ir::Dim(first) * strides[axis];
       // The sum of two offsets is a size only if it stays a product; one sliced axis is the rule.
