@@ -51,7 +51,8 @@ void check_types(const Options& options) {
         "use s8 weights or u8 activations");
   const WeightOptions& weights = options.weights;
   if (weights.scheme.steps == Steps::reduced && weights.scheme.bits != 8)
-    fail("{} makes weights of 7 bits; it excludes {}", option_name("reduce-range"),
+    fail("{} quantizes weights to 7 bits and cannot be combined with {}",
+         option_name("reduce-range"),
          option_name("weight-bits", std::to_string(weights.scheme.bits)));
   if (weights.scale == WeightScale::mse && weights.as_float &&
       saturation_of(weights.scheme) != integers_of(weights.scheme.type))
@@ -92,13 +93,13 @@ void check_dynamic(const Options& options, ActivationScales scales) {
   const bool per_token = scales == ActivationScales::per_token;
   if (!per_token && options.activations != Scheme{})
     fail(
-        "DynamicQuantizeLinear makes asymmetric u8 of activations, in steps of its own; use {}, or "
-        "calibrate",
+        "DynamicQuantizeLinear supports only asymmetric u8 activations, and computes their scales "
+        "itself; use {}, or calibrate",
         usual_option(options.activations));
   const Scheme symmetric_s8{.type = ir::DType::i8, .symmetric = true};
   if (per_token && !same_kind(options.activations, Scheme{}) &&
       !same_kind(options.activations, symmetric_s8))
-    fail("{} makes symmetric s8 of activations; use {}", option_name("per-token"),
+    fail("{} quantizes activations to symmetric s8; use {}", option_name("per-token"),
          option_name("activations", "s8"));
   if (per_token && options.weights.scheme.type != ir::DType::i8)
     fail("{} needs s8 weights; use {}", option_name("per-token"), option_name("weights", "s8"));

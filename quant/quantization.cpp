@@ -356,7 +356,8 @@ void check_ranges(const Options& options, const Table& table, const Quantization
           "{}: the table does not name tensor '{}'; {} fused operators of this file were {}: give "
           "the file that the table was made from, or make a table of this one ({})",
           options.model.string(), tensor, fused,
-          expanded ? "expanded into MatMuls" : "left whole, as the table knows nothing inside",
+          expanded ? "expanded into MatMuls"
+                   : "not expanded, because the table names no tensor inside them",
           option_name("write-table"));
 }
 

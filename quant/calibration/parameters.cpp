@@ -27,7 +27,7 @@ Limits limits_of(Scheme scheme) {
   if (scheme.bits < 2 || scheme.bits > 8)
     fail("{} bits are not supported (supported: 2 to 8)", scheme.bits);
   if (scheme.steps == Steps::reduced && scheme.bits != 8)
-    fail("reduced ranges are of 7 bits; they exclude {} bits", scheme.bits);
+    fail("a reduced range has 7 bits and cannot be combined with {} bits", scheme.bits);
   if (scheme.steps == Steps::reduced) return is_signed ? Limits{-64, 64} : Limits{0, 127};
   if (scheme.bits < 8) {
     const std::int32_t half = 1 << (scheme.bits - 1), zero = is_signed ? 0 : 128;

@@ -69,7 +69,7 @@ class Encoder {
   /// An axis that no weight of its operator has is a mistake.
   void check_axes() const {
     for (const auto& [op, refusal] : without_axis_)
-      if (!with_axis_.contains(op)) fail("{} fits no weight: {}", option_name("axis"), refusal);
+      if (!with_axis_.contains(op)) fail("{} matches no weight: {}", option_name("axis"), refusal);
   }
 
   void check_overrides() const {
@@ -124,7 +124,8 @@ class Encoder {
         std::numeric_limits<std::int32_t>::max() / (largest_activation * (within_128 ? 128 : 255));
     if (rows > most)
       throw Refusal{fmt::format(
-          "its weight has K = {}; an int32 holds the sum of at most {} products", rows, most)};
+          "its weight has K = {}, which can overflow the int32 accumulator (at most {})", rows,
+          most)};
   }
 
   Encoding activation(const std::string& tensor, const onnx::NodeProto& node) const {

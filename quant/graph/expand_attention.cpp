@@ -122,7 +122,7 @@ class Expander {
       if (!type || type->dtype != ir::DType::f32) return "its operands are not f32";
       if (kind == Kind::plain ? type->shape.size() != shape_of(node.input(0)).size()
                               : type->shape.size() != 3)
-        return "its keys and values come divided into heads";
+        return "its keys and values are already split into heads";
       if (!type->shape.back().is_constant()) return "its hidden size is not constant";
       if (type->shape.size() == 3) continue;
       const ir::Dim &queries = shape_of(node.input(0))[1], &own = type->shape[1];

@@ -178,7 +178,7 @@ class Placer {
       reason = collect_operands(n, *op, site.operands);
     }
     if (const auto why = whole_.find(label_of(node)); why != whole_.end())
-      reason = fmt::format("{} stays whole: {}", node.op_type(), why->second);
+      reason = fmt::format("{} was not expanded: {}", node.op_type(), why->second);
     if (!reason.empty()) placement_.skipped.push_back({label_of(node), node.op_type(), reason});
     if (!site.operands.empty()) placement_.sites.push_back(std::move(site));
   }
@@ -206,7 +206,7 @@ class Placer {
       const std::string* disabled = keywords_.disabled_by(quantizer_name_(n, i, weight));
       if (goes_past_norm(n, tensor))
         reason = fmt::format(
-            "the residual input of this Add stays float, as a norm reads it, too (use {} to "
+            "the residual input of this Add stays float because a norm also reads it (use {} to "
             "quantize it)",
             option_name("adds", "all"));
       else if (disabled)

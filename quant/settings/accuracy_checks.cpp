@@ -60,10 +60,11 @@ void check_accuracy(const ExplicitOptions& asked, const Options& options, const 
     if (const std::string reason = why_not_smoothed(options); !reason.empty())
       refuse(option_name("smooth"), reason);
   if (asked.smooth && (!job.read_table.empty() || !job.write_table.empty()))
-    refuse(option_name("smooth"), "a table has one range per tensor of the original model");
+    refuse(option_name("smooth"),
+           "smoothing changes tensors, and a table holds the ranges of the original model");
   if (asked.gptq && options.weights.as_float)
     refuse(option_name("weight-rounding", "gptq"),
-           "weights that are written as float are rounded by each run");
+           "weights written as float are rounded by QuantizeLinear at run time");
   const PlacementOptions& placement = options.placement;
   const WeightOptions& weights = options.weights;
   const std::set<std::string>& ops = placement.op_types;
@@ -77,22 +78,23 @@ void check_accuracy(const ExplicitOptions& asked, const Options& options, const 
       (placement.adds == Adds::all || placement.places.contains(Place::sum) ||
        placement.output_op_types.contains("Add")))
     refuse(option_name(asked.adds),
-           fmt::format("Adds have one scale where their results are quantized or by {}",
+           fmt::format("Adds get per-tensor scales if their outputs are quantized, or with {}",
                        option_name("adds", "all")));
   if (asked.enabled_modules && options.placement.disable_layer_modules.empty())
     refuse(option_name("enable-layer-module"),
-           "it takes back what is disabled; see " + option_name("disable-layer-module"));
+           "it re-enables disabled modules, and none are disabled; see " +
+               option_name("disable-layer-module"));
   if (asked.axes)
     for (const auto& [op, axis] : weights.axes)
       if (!ops.contains(op))
         refuse(option_name("axis", fmt::format("{}={}", op, axis)),
                fmt::format("no {} is quantized; see {}", op, option_name("op-types")));
   if (asked.axes && !weights.per_channel)
-    refuse(option_name("axis"), "weights have one scale; see " + option_name("per-channel"));
+    refuse(option_name("axis"),
+           "weights are quantized per tensor; see " + option_name("per-channel"));
   if (job.dynamic && options.ranges.fuse_qkv && weights.per_channel)
     refuse(option_name("fuse-qkv"),
-           "only ranges of activations and weights of one scale are "
-           "fused; see " +
+           "only activation ranges and per-tensor weight ranges are fused; see " +
                option_name("per-tensor"));
   if (job.dynamic && !asked.activations.empty())
     refuse(option_name(asked.activations),

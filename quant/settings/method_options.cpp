@@ -28,22 +28,23 @@ void add_method_options(CLI::App& command, Options& options) {
       "default\npercentile is absolute, minmax and entropy two-sided, the others follow the "
       "integers");
   any_number(command, "--percentile", method.percentile,
-             "Percentage of the values inside the range; 99.999, torch-percentile 99.99", "P");
+             "Percentage of the values inside the range; by default 99.999, torch-percentile 99.99",
+             "P");
   positive(command, "--bins", method.bins,
-           "Initial histogram bins; 2048, entropy 128. Values beyond them add bins");
+           "Initial histogram bins; by default 2048, entropy 128. Values beyond them add bins");
   positive(command, "--quantized-bins", method.quantized_bins,
-           "entropy: bins that represent the integers; 128");
+           "entropy: bins that represent the integers; by default 128");
   positive(command, "--start-bin", method.start_bin,
-           "torch-entropy, and mse of one bound: the first bound to try, in bins; 128");
+           "torch-entropy, mse of symmetric ranges: first bound to try, in bins; by default 128");
   positive(command, "--stride", method.stride,
-           "torch-entropy, and mse of one bound: step between bounds, in bins; 1");
+           "torch-entropy, mse of symmetric ranges: step between bounds, in bins; by default 1");
   command.add_flag(
       "--moving-average", method.moving_average,
       "minmax: moving averages of smallest and largest value, instead of the extremes");
   any_number(command, "--averaging-constant", method.averaging_constant,
-             "With --moving-average: weight of new values; 0.01", "C");
+             "With --moving-average: weight of new values; by default 0.01", "C");
   not_negative(command, "--averaged-samples", method.averaged_samples,
-               "With --moving-average: questions averaged per update; 1 (0: all)");
+               "With --moving-average: questions averaged per update; by default 1 (0: all)");
   positive(command, "--batch", options.batch, "Questions per batch; does not change the ranges");
 }
 

@@ -107,11 +107,12 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
         else
           placement.op_types.erase("Add");
       },
-      "Add (or remove) the operator Add");
+      "Also quantize Adds (see --adds), or leave them in float");
   add_choice(
       command, "--adds", kAdds, [&](Adds adds) { placement.adds = adds; },
-      "Which Adds: layer-norm: before LayerNorms and RMSNorms; encoder: these without the\n"
-      "embeddings; all: biases, too, and sums that a norm reads on their way to the next");
+      "Which Adds: layer-norm: those that feed a LayerNorm or RMSNorm; encoder: the same "
+      "without\nthe embeddings; all: every float Add, biases included, and operands that a norm "
+      "also reads");
   command.add_flag("--add-channels,!--no-add-channels", placement.add_channels,
                    "Per-channel scales for the inputs of residual Adds, or per-tensor (default)");
   command.add_flag("--head,!--no-head", placement.head,
@@ -129,7 +130,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
                for (const auto& name : names) placement.places.insert(chosen(kPlaces, name));
              },
              "",
-             fmt::format("Results to quantize for all their readers, of\n{}",
+             fmt::format("Also quantize these results, for all their readers; choose from\n{}",
                          fmt::join(names_of(kPlaces), ", "))),
          names_of(kPlaces))
       ->type_name("PLACE,...");
@@ -140,14 +141,14 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
   add_patterns("--include", placement.include, "PATTERN",
                "Only nodes with these names; * and ? as in file names; repeatable");
   add_patterns("--exclude", placement.exclude, "PATTERN",
-               "Nodes to leave in float, by name as above; repeatable");
+               "Nodes to leave in float, by name as for --include; repeatable");
   add_patterns("--disable-keyword", placement.disable_keywords, "REGEX",
                "Quantizers to disable, by QDQBERT names, such "
                "as\nbert.encoder.layer.0.attention.self.matmul_a_input_quantizer; repeatable");
   add_patterns("--disable-layer-module", placement.disable_layer_modules, "REGEX",
-               "The same for the part after \"layer.N.\" in the name");
+               "Quantizers to disable, by the part of the name after \"layer.N.\"; repeatable");
   add_patterns("--enable-layer-module", placement.enable_layer_modules, "REGEX",
-               "Exceptions to these");
+               "Exceptions to --disable-layer-module; repeatable");
 }
 
 void add_calibration_options(CLI::App& command, Options& options) {
@@ -157,7 +158,7 @@ void add_calibration_options(CLI::App& command, Options& options) {
                    "One range for Q, K and V of an attention, and for their per-tensor weights, "
                    "whatever\n--weight-scale says");
   positive(command, "--clip-gelu", options.ranges.clip_gelu,
-           "Clip GELU results that MatMuls read at N");
+           "Clip at N the GELU outputs that feed MatMuls");
   command.add_flag("--recalibrate-weights", options.ranges.recalibrate_weights,
                    "Weight ranges from the weights, not from a table of ranges");
   command.add_flag("--symmetric-ranges", options.ranges.symmetric,
@@ -186,7 +187,7 @@ void add_number_options(CLI::App& command, Options& options) {
   add_choice(command, "--activations", kSchemes, set(options.activations),
              "u8: asymmetric unsigned (the default); s8: symmetric signed");
   add_choice(command, "--weights", kSchemes, set(options.weights.scheme),
-             "The same for weights; s8 by default. Per channel they are always symmetric");
+             "As --activations, for weights; s8 by default. Per channel they are always symmetric");
   command.add_flag("--per-channel,!--per-tensor", options.weights.per_channel,
                    "Per-channel weight scales (default), or per-tensor");
   add_list(
@@ -215,8 +216,9 @@ void add_number_options(CLI::App& command, Options& options) {
         if (of_weights != Steps::reduced)
           of_weights = steps;
         else if (yes > 0)
-          throw CLI::ValidationError("--full-range",
-                                     "excludes --reduce-range, which makes weights of 7 bits");
+          throw CLI::ValidationError(
+              "--full-range",
+              "cannot be combined with --reduce-range, which quantizes weights to 7 bits");
       },
       "Symmetric s8: steps of 2 a / 255 with -128 (as torch) or 2 a / 254 (default)");
 }
@@ -234,8 +236,8 @@ void add_accuracy_options(CLI::App& command, AccuracyOptions& options) {
             if (!options.alpha || !(*options.alpha >= 0.0 && *options.alpha <= 1.0))
               throw CLI::ValidationError("--smooth", "'" + text + "' is not auto, off or 0 .. 1");
           },
-          "Move scale from MatMul input channels to the rows of their weights: auto: with "
-          "the\nformula of least error for each (default), off, or ALPHA as in SmoothQuant")
+          "Smooth MatMul inputs by moving per-channel scale into the weights: auto: the "
+          "formula\nwith the least error for each (default); off; or ALPHA as in SmoothQuant")
       ->type_name("auto|off|ALPHA");
   add_choice(
       command, "--weight-rounding", kRoundings, [&](bool gptq) { options.gptq = gptq; },

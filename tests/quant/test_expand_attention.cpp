@@ -244,7 +244,7 @@ TEST(ExpandAttention, WhatStaysWholeHasAReason) {
     f.input("q", {2, 3, 8});
     for (const char* name : {"k", "v"}) f.input(name, {2, 2, 5, 4});
     heads(f, {"q", "k", "v"});
-    EXPECT_THAT(whole(f), ElementsAre(Pair("y_node", HasSubstr("divided into heads"))));
+    EXPECT_THAT(whole(f), ElementsAre(Pair("y_node", HasSubstr("split into heads"))));
   }
   {
     Fused f(1);

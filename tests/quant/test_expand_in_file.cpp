@@ -60,7 +60,7 @@ TEST_F(ExpandInFile, ATableOfTheFileBeforeIsRefusedWithTheReason) {
   table.ranges["x"] = {-1.0f, 1.0f};
   EXPECT_ERROR(
       AllOf(HasSubstr(options.model.string()), HasSubstr("'write_table'"),
-            HasSubstr("2 fused operators of this file were left whole, as the table knows")),
+            HasSubstr("2 fused operators of this file were not expanded, because the table names")),
       quantize_with_table(options, table));
   Model model = f.model();
   table.ranges[*expand_fused(model).tensors.begin()] = {-1.0f, 1.0f};
@@ -74,7 +74,7 @@ TEST_F(ExpandInFile, WhyNothingWasExpandedIsTold) {
   for (const char* name : {"k", "v"}) f.input(name, {2, 2, 5, 4});
   f.node("MultiHeadAttention", {"q", "k", "v"}, "y").set("num_heads", 2).output("y");
   EXPECT_ERROR(AllOf(HasSubstr("nothing to quantize"), HasSubstr("'y_node'"),
-                     HasSubstr("MultiHeadAttention stays whole: its keys and values")),
+                     HasSubstr("MultiHeadAttention was not expanded: its keys and values")),
                quantize_dynamic(options_of(f), ActivationScales::per_tensor));
 }
 
@@ -89,8 +89,9 @@ TEST_F(ExpandInFile, TheReportTellsBoth) {
   EXPECT_EQ(report.quantized_nodes, 6);
   std::map<std::string, std::string> reasons;
   for (const SkippedNode& node : report.skipped) reasons[node.node] = node.reason;
-  EXPECT_EQ(reasons["out_node"],
-            "MultiHeadAttention stays whole: its keys and values come divided into heads");
+  EXPECT_EQ(
+      reasons["out_node"],
+      "MultiHeadAttention was not expanded: its keys and values are already split into heads");
   EXPECT_THAT(reasons, Contains(Key("/encoder/layer.0/attention/self/MatMul")));
 }
 

@@ -153,7 +153,7 @@ TEST(FewerBits, NoIntegerIsBeyondThem) {
   EXPECT_THAT(quantize_per_tensor(t, {DType::i8, true, Steps::standard, 4}, "t", Range{-1, 1})
                   .values.to_ints(),
               ElementsAre(-7, 7, 7));
-  EXPECT_ERROR(HasSubstr("they exclude 4 bits"),
+  EXPECT_ERROR(HasSubstr("cannot be combined with 4 bits"),
                saturation_of({DType::i8, true, Steps::reduced, 4}));
 }
 

@@ -210,10 +210,9 @@ TEST(Placement, WhatANormReadsStaysFloatUpToTheNextSum) {
       EXPECT_EQ(p.sites[1].operands[0].tensor, "two");
       EXPECT_EQ(p.sites[1].operands[0].role, Role::channels);
       for (const char* sum : {"first", "second"})
-        EXPECT_THAT(
-            p.skipped,
-            Contains(AllOf(Field(&SkippedNode::node, sum + std::string("_node")),
-                           Field(&SkippedNode::reason, HasSubstr("as a norm reads it, too")))));
+        EXPECT_THAT(p.skipped, Contains(AllOf(Field(&SkippedNode::node, sum + std::string("_node")),
+                                              Field(&SkippedNode::reason,
+                                                    HasSubstr("because a norm also reads it")))));
     }
     const Placement all = place(a, {.op_types = {"Add"}, .adds = Adds::all});
     ASSERT_EQ(all.sites.size(), 2u);

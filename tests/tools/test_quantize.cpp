@@ -127,7 +127,7 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
   EXPECT_THAT(refused({"--smooth", "0.5", "--outputs", "MatMul"}),
               HasSubstr("--smooth has no effect here: results of operators are quantized"));
   EXPECT_THAT(refused({"--smooth", "auto", "--write-table", path("t.json")}),
-              HasSubstr("--smooth has no effect here: a table has one range"));
+              HasSubstr("--smooth has no effect here: smoothing changes tensors"));
   for (const std::vector<std::string>& asked : {std::vector<std::string>{"--smooth", "auto"},
                                                 {"--weight-rounding", "gptq"},
                                                 {"--bias-correction"},
@@ -147,37 +147,42 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
                 AllOf(HasSubstr(asked[0]), HasSubstr(" has no effect here: --dynamic ")));
   }
   EXPECT_THAT(refused({"--weights-qdq", "--weight-rounding", "gptq"}),
-              HasSubstr("--weight-rounding gptq has no effect here: weights that are written"));
+              HasSubstr("--weight-rounding gptq has no effect here: weights written as float"));
   EXPECT_THAT(refused({"--add-channels"}), HasSubstr("no Add is quantized; see --residual"));
   EXPECT_THAT(refused({"--adds", "all"}), HasSubstr("no Add is quantized; see --residual"));
   EXPECT_THAT(
       refused({"--enable-layer-module", "attention"}),
-      HasSubstr("--enable-layer-module has no effect here: it takes back what is disabled"));
+      HasSubstr("--enable-layer-module has no effect here: it re-enables disabled modules"));
   EXPECT_THAT(refused({"--axis", "Conv=0"}),
               HasSubstr("--axis Conv=0 has no effect here: no Conv is quantized"));
-  EXPECT_THAT(refused({"--per-tensor", "--axis", "MatMul=0"}),
-              HasSubstr("--axis has no effect here: weights have one scale; see --per-channel"));
-  EXPECT_THAT(refused({"--axis", "MatMul=5"}),
-              HasSubstr("--axis fits no weight: node '/m/bert/encoder/layer.0/attention/self/query/"
-                        "MatMul': its weight has 2 dimensions and no axis 5"));
+  EXPECT_THAT(
+      refused({"--per-tensor", "--axis", "MatMul=0"}),
+      HasSubstr("--axis has no effect here: weights are quantized per tensor; see --per-channel"));
+  EXPECT_THAT(
+      refused({"--axis", "MatMul=5"}),
+      HasSubstr("--axis matches no weight: node '/m/bert/encoder/layer.0/attention/self/query/"
+                "MatMul': its weight has 2 dimensions and no axis 5"));
   EXPECT_THAT(refused({"--weight-rounding", "gptq", "--axis", "MatMul=0"}),
               HasSubstr("--weight-rounding gptq has no effect here: weights have scales along"));
   for (const std::vector<std::string>& other :
        {std::vector<std::string>{"--adds", "all"}, {"--places", "sum"}, {"--outputs", "Add"}})
     EXPECT_THAT(refused({"--residual", "--add-channels", other[0], other[1]}),
-                HasSubstr("--add-channels has no effect here: Adds have one scale where"));
+                HasSubstr("--add-channels has no effect here: Adds get per-tensor scales"));
   EXPECT_THAT(dynamic({"--fuse-qkv"}), HasSubstr("--fuse-qkv has no effect here"));
   for (const char* scheme : {"s8-asymmetric", "u8-symmetric"})
-    EXPECT_THAT(dynamic({"--per-token", "--activations", scheme}),
-                HasSubstr("--per-token makes symmetric s8 of activations; use --activations s8"));
+    EXPECT_THAT(
+        dynamic({"--per-token", "--activations", scheme}),
+        HasSubstr("--per-token quantizes activations to symmetric s8; use --activations s8"));
   EXPECT_THAT(refused({"--sensitivity-samples", "3"}),
               HasSubstr("--sensitivity-samples has no effect without --sensitivity"));
   EXPECT_THAT(refused({"--method", "mse", "--two-sided", "--stride", "2"}),
               HasSubstr("--stride requires --absolute"));
   EXPECT_THAT(refused({"--reduce-range", "--weight-bits", "4"}),
-              HasSubstr("--reduce-range makes weights of 7 bits; it excludes --weight-bits 4"));
+              HasSubstr("--reduce-range quantizes weights to 7 bits and cannot be combined with "
+                        "--weight-bits 4"));
   EXPECT_THAT(refused({"--full-range", "--reduce-range"}),
-              HasSubstr("--full-range: excludes --reduce-range, which makes weights of 7 bits"));
+              HasSubstr("--full-range: cannot be combined with --reduce-range, which quantizes "
+                        "weights to 7 bits"));
   EXPECT_THAT(files(), IsEmpty());
   const ProgramResult made = succeeded(quantize(path("q.onnx"), {"--clip-gelu", "10"}));
   EXPECT_THAT(made.out, HasSubstr("not smoothed: GELU is clipped"));
