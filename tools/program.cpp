@@ -210,8 +210,9 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
             // Also for sessions that a command makes for others, as the quantizer's.
             setenv("BERTCL_MAX_MEMORY", std::to_string(bytes).c_str(), 1);
           },
-          "Memory limit, in bytes or as 500M or 4G, for weights and values on the device and "
-          "for\nfolded constants; by default BERTCL_MAX_MEMORY, else what the device has")
+          "Memory limit, in bytes or as 500M or 4G, for weights and intermediate tensors on "
+          "the\ndevice and for folded constants; by default BERTCL_MAX_MEMORY, else what the "
+          "device has")
       ->transform(CLI::Validator(as_bytes, ""))
       ->type_name("SIZE");
   output_file(

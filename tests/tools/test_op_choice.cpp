@@ -167,7 +167,7 @@ TEST_F(OpChoiceTest, AnItemWithoutAScoreIsNamedByItsPlaceInTheFile) {
   EXPECT_THAT(refusal(run_bertcl({"quantize", model, "-o", path("q.onnx"), "--task", "classify",
                                   "--data", data, "--samples", "4", "--max-drop", "1"})),
               AllOf(HasSubstr(data + ": the float model returned NaN"),
-                    HasSubstr("number 7 of the texts"), Not(HasSubstr("--allow-nonfinite"))));
+                    HasSubstr("item 7 of the texts"), Not(HasSubstr("--allow-nonfinite"))));
 }
 
 TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {

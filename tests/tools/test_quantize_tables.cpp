@@ -26,7 +26,7 @@ TEST_F(QuantizeTablesTest, ATableGivesTheModelOfItsCalibration) {
   const ProgramResult made = succeeded(quantize(
       "a.onnx", joined(data, {"--weight-rounding", "nearest", "--write-table", path("t.json")})));
   EXPECT_THAT(made.out, HasSubstr("t.json: ranges of 49 activations, format json"));
-  EXPECT_THAT(made.out, HasSubstr("without smoothing: a table has one range per tensor"));
+  EXPECT_THAT(made.out, HasSubstr("without smoothing: a table holds the per-tensor ranges"));
 
   const ProgramResult again =
       succeeded(quantize("b.onnx", {"--read-table", path("t.json"), "--json", path("b")}));
@@ -93,7 +93,7 @@ TEST_F(QuantizeTablesTest, RefusalsLeaveNoFile) {
     return message;
   };
   EXPECT_THAT(refused({}), AllOf(HasSubstr("--data"), HasSubstr("--read-table")));
-  EXPECT_THAT(refused({"--data", kCalibration, "--read-table", table}), HasSubstr("exclude"));
+  EXPECT_THAT(refused({"--data", kCalibration, "--read-table", table}), HasSubstr("cannot be combined"));
   EXPECT_THAT(refused({"--read-table", table}),
               AllOf(HasSubstr("the table does not name it"), HasSubstr("MatMul")));
   EXPECT_THAT(refused({"--read-table", path("none")}), HasSubstr("none: cannot open"));

@@ -53,7 +53,7 @@ TEST_F(TuneTest, AStoredChoiceIsTakenAndShown) {
   EXPECT_NEAR(tuned.at("gain").get<double>(), 1.5, 1e-9);
   EXPECT_EQ(tuned.at("default"), *standard.begin());
   EXPECT_THAT(run_bertcl({"inspect", kModel}, environment).out,
-              HasSubstr("tuned: 1.50x of the default"));
+              HasSubstr("tuned: 1.50x as fast as the default"));
   store("a variant of another version");
   EXPECT_EQ(gemms().first, standard);
 }

@@ -155,7 +155,7 @@ TEST(Compare, NamesTheWorstOfTheValuesOutsideOfTheTolerance) {
                                          Tensor::of<float>({3}, {1000.0F, 0.5F, 3.0F}), tolerance);
   EXPECT_NEAR(difference.max_abs, 1.95, 1e-3);
   EXPECT_THAT(difference.message,
-              AllOf(HasSubstr("2 of 3 values differ"), HasSubstr("at [1]: 2 instead of 0.5")));
+              AllOf(HasSubstr("2 of 3 values differ"), HasSubstr("at [1]: got 2, expected 0.5")));
 }
 
 TEST(Compare, WhatIsNotFinite) {
@@ -202,7 +202,7 @@ TEST(Compare, IntegersAndShapes) {
   const Tensor large = Tensor::of<std::int64_t>({2}, {0, beyond_double});
   EXPECT_TRUE(compare(large, large).agrees);
   const auto off = compare(Tensor::of<std::int64_t>({2}, {0, beyond_double - 1}), large);
-  EXPECT_THAT(off.message, HasSubstr("at [1]: 9007199254740992 instead of 9007199254740993"));
+  EXPECT_THAT(off.message, HasSubstr("at [1]: got 9007199254740992, expected 9007199254740993"));
   EXPECT_EQ(off.max_abs, 1.0);
   const Tensor least = Tensor::of<std::int64_t>({1}, {std::numeric_limits<std::int64_t>::min()});
   EXPECT_FALSE(compare(Tensor::of<std::int64_t>({1}, {1}), least).agrees);

@@ -28,15 +28,15 @@ TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
   EXPECT_EQ(with("\xEF\xBB\xBF# comment\r\n\r\nbad/words.onnx\trefused\twords.onnx\r\n").code, 0);
   result = with("bad/words.onnx\trefused\tanother reason\n");
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err, HasSubstr("refused for another reason than 'another reason'"));
-  EXPECT_THAT(with("bad/words.onnx\tpass\t\n").err, HasSubstr("refused instead of pass"));
+  EXPECT_THAT(result.err, HasSubstr("refused, but not for the expected reason 'another reason'"));
+  EXPECT_THAT(with("bad/words.onnx\tpass\t\n").err, HasSubstr("status refused, expected pass"));
   EXPECT_THAT(with("").err, HasSubstr("but not listed in the table"));
   EXPECT_THAT(with("bad/words.onnx\trefused\twords\nb.onnx\tpass\t\n").err,
               HasSubstr("b.onnx: not in the folder"));
   expect_refused(with("bad/words.onnx\trefused\n"), {"needs a reason"});
   expect_refused(with("bad/words.onnx\tbroken\t\n"), {"table.tsv:1"});
-  expect_refused(with("bad/words.onnx\trefused\twords\tfew\n"), {"share of ties"});
-  expect_refused(with("bad/words.onnx\tpass\t\t0.1\n"), {"a reason"});
+  expect_refused(with("bad/words.onnx\trefused\twords\tfew\n"), {"TIES must be a number"});
+  expect_refused(with("bad/words.onnx\tpass\t\t0.1\n"), {"TIES requires a REASON"});
 }
 
 TEST_F(VerifyFolderTest, AFolderMayBeCalledTotal) {

@@ -110,7 +110,10 @@ void print_kernels(const BenchRow& row, const runtime::Session& session) {
   if (row.kernels.empty()) return;
   print_text("\n{}", kernel_table(row.kernels));
   if (const int merged = plan::merged_steps(session.plan()))
-    print_text("\nLatency: {} steps in merged launches. Table: one launch per step.\n", merged);
+    print_text(
+        "\nLatency was measured with {} steps in merged launches, the table with one launch per "
+        "step.\n",
+        merged);
 }
 
 void print_row(const BenchRow& row, const runtime::Session& session, const BenchOptions& options) {
@@ -247,21 +250,20 @@ void add_bench(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "bench",
       "Measure the latency and throughput of a model, and the time of each kernel\n\n"
-      "Runs the model on random token ids in sequences of full length. Latency is host time, with\n"
-      "transfers of inputs and outputs. With --streams, that many threads share the session, each\n"
-      "with one run at a time: throughput rises, and so does latency. The table of kernels comes\n"
-      "from separate runs with device events and a launch for each step, its figures are for one\n"
-      "run. GOP/s counts a multiplication and an addition as two; GB/s is that of each operand\n"
-      "once.",
+      "Runs the model on random token ids in sequences of full length. Latency is host time,\n"
+      "including transfers of inputs and outputs. With --streams, that many threads share the\n"
+      "session, each with one run at a time: throughput rises, and so does latency. The table of\n"
+      "kernels comes from separate runs with device events and one launch per step, normalized to\n"
+      "one run. GOP/s counts a multiply-add as two operations; GB/s counts each operand once.",
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 1,8 --seq 128,384 --duration 5",
       *options);
   take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   positive_list(*command, "--batch", options->batches,
-                "Sequences of a batch; 1, or as the model fixes it");
+                "Sequences of a batch; by default 1, or as the model fixes it");
   positive_list(*command, "--seq", options->seqs,
-                "Tokens of a sequence; 128, or as the model fixes it. Every batch is measured\n"
-                "with every length");
+                "Tokens of a sequence; by default 128, or as the model fixes it. Every batch "
+                "is\nmeasured with every length");
   CLI::Option* runs =
       positive(*command, "--runs", options->load.runs, "Measured runs, of all streams together");
   positive(*command, "--duration", options->load.seconds,
@@ -270,11 +272,11 @@ void add_bench(CLI::App& program, Action& action) {
   in_range(*command, "--streams", options->load.streams, 1, 1024,
            "Threads that run the model at the same time");
   not_negative(*command, "--warmup", options->load.warmup,
-               "Runs of each stream before those; the first one is always made");
+               "Warm-up runs of each stream, not measured; at least one run is always made");
   not_negative(*command, "--profiled", options->profiled,
-               "Runs for the table of kernels; 5, or none for several shapes");
+               "Runs for the table of kernels; by default 5, or none for several shapes");
   positive(*command, "--ids", options->ids,
-           "Random token ids are below this; 20000, or the vocabulary's size if that is less");
+           "Random token ids are below this; by default 20000, or the vocabulary size if less");
   not_negative(*command, "--threads", options->threads, "CPU threads of PoCL; 0 is all");
   output_file(
       command->add_option("--html", options->html,

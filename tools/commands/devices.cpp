@@ -122,7 +122,7 @@ void add_devices(CLI::App& program, Action& action) {
                   "List the OpenCL devices and their capabilities\n\nEach capability was shown by "
                   "a small kernel that was built, run and checked exactly; what a\ndriver reports "
                   "is only a hint. The environment variable BERTCL_DISABLE hides capabilities\nby "
-                  "name (avx512_vnni,avx2,...), to try the kernels for lesser devices.",
+                  "name (avx512_vnni,avx2,...), to try the kernels for less capable devices.",
                   "bertcl devices --device cpu", *options);
   command->callback([options, &action] { action = [options] { return run_devices(*options); }; });
 }

@@ -132,7 +132,7 @@ void add_embed(CLI::App& program, Action& action) {
       "Text before each text (\"query: \"); by default the model's default prompt"));
   command
       ->add_option("--prompt-name", options->prompt_name,
-                   "The same by its name in config_sentence_transformers.json")
+                   "Prompt by its name in config_sentence_transformers.json")
       ->type_name("NAME")
       ->excludes(prompt);
   add_embedding_options(*command, options->embedding);

@@ -56,7 +56,7 @@ std::string head_of(const std::vector<EvaluatedModel>& models, const std::string
     text += fmt::format("\n{} of them {} longer than {} tokens and truncated",
                         grouped(static_cast<std::int64_t>(cut)), cut == 1 ? "is" : "are",
                         first.max_length);
-    if (options.task.name == kClassify) text += "; --windows reads all of each";
+    if (options.task.name == kClassify) text += "; use --windows to read them in full";
   }
   return text;
 }

@@ -44,7 +44,7 @@ tasks::Sequence encode(const InputText& text, const text::Tokenizer& tokenizer, 
     fail("{}: no {} in '{}'{}", text.place, tokenizer.token(mask), text::excerpt_of(text.text),
          sequence.cut > 0 ? fmt::format(" within its first {} tokens (raise --max-seq-length)",
                                         sequence.length())
-                          : "; put it where a token is hidden");
+                          : "; put it where a token is to be predicted");
   return sequence;
 }
 

@@ -93,18 +93,17 @@ void add_inspect(CLI::App& program, Action& action) {
   take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   output_file(
-      command->add_option(
-          "--html", options->html,
-          "Write the report as one HTML page: launches by layer, what they cost, what keeps\n"
-          "MatMuls from int8, and what became of each node of the file"),
+      command->add_option("--html", options->html,
+                          "Write the report as one HTML page: launches by layer, their cost, "
+                          "why\nMatMuls run in float, and the status of each node of the file"),
       Output::report);
-  command->add_flag("--run", options->run, "Also run it once, on made-up inputs");
+  command->add_flag("--run", options->run, "Also run it once, on synthetic inputs");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");
   positive(*command, "--batch", options->batch,
-           "Batch size for memory and arithmetic; 1, or the model's fixed size");
+           "Batch size for memory and arithmetic; by default 1, or the model's fixed size");
   positive(*command, "--seq", options->seq,
-           "Sequence length for them; 128, or the model's fixed size");
+           "Sequence length for memory and arithmetic; by default 128, or the model's fixed size");
   command->callback([options, &action] { action = [options] { return run_inspect(*options); }; });
 }
 

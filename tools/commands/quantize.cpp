@@ -122,17 +122,18 @@ void check_source(const QuantizeOptions& options) {
   if (job.dynamic &&
       (!options.task.data.empty() || !job.read_table.empty() || !job.write_table.empty()))
     throw Error(
-        "--dynamic excludes --data and tables: each run finds the ranges of its activations");
+        "--dynamic cannot be combined with --data or tables: activation ranges are computed at run "
+        "time");
   if (job.calibrates() && options.task.data.empty())
     throw Error(
         "no source of ranges: give calibration data with --data FILE, a table of ranges with "
-        "--read-table FILE, or --dynamic to find them in each run");
+        "--read-table FILE, or --dynamic to compute them at run time");
   if (options.task.data == "-")
     throw Error("--data: quantize reads its data more than once; name a file in place of -");
   if (!options.task.data.empty() && !job.read_table.empty())
     throw Error(
-        "--data and --read-table exclude each other: ranges are either found by calibration or "
-        "read");
+        "--data and --read-table cannot be combined: ranges are either calibrated or read from the "
+        "table");
 }
 
 /// "NAME and 3 more"
@@ -168,7 +169,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
       100.0 * static_cast<double>(size) /
           static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
   if (options.job.dynamic)
-    print_text("activation scales are found in each run, per {}\n",
+    print_text("activation scales are computed at run time, per {}\n",
                options.job.per_token ? "token" : "tensor");
   else if (options.job.calibrates())
     print_text("calibrated by {} on {} ({}) in {}\n", report.method,
@@ -215,7 +216,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   print_skipped("left in float", report.skipped);
   if (!made.copied.empty()) print_text("copied beside it: {}\n", fmt::join(made.copied, ", "));
   if (!made.left_out.empty())
-    print_text("without {}: a table has one range per tensor of the original model{}\n",
+    print_text("without {}: a table holds the per-tensor ranges of the original model{}\n",
                fmt::join(made.left_out, ", "), made.read_format ? ", and no samples" : "");
   if (made.written_format)
     print_table(options.job.write_table, *made.written_format, made.written_ranges, "activations");
@@ -291,7 +292,7 @@ void add_quantize(CLI::App& program, Action& action) {
   command->add_flag("--first-samples", options->samples.first,
                     "Take the first of the file, instead of spreading them over it");
   command->add_flag("--dynamic", options->job.dynamic,
-                    "No calibration: each run finds its activation scales "
+                    "No calibration: activation scales are computed at run time "
                     "(DynamicQuantizeLinear,\nMatMulInteger). Only MatMuls with weights");
   command
       ->add_flag("--per-token", options->job.per_token,

@@ -70,12 +70,11 @@ void add_run(CLI::App& program, Action& action) {
       "Run a model on texts, or on tensors of a NumPy .npz file\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with\n"
       "text_pair for two texts, and id. Each gives a JSON line with its tokens and the outputs\n"
-      "of the model; --outputs writes them as arrays [texts, ..] instead, filled up with zeros.\n"
+      "of the model; --outputs writes them as zero-padded arrays [texts, ..] instead.\n"
       "In JSON, null stands for NaN and infinity.\n\n"
       "The arrays of --inputs are named like the model's inputs; integers may have any width.\n"
-      "A mask and token types that are left out are all ones and all zeros. With the mask a "
-      "prefix\n"
-      "of ones in each row, padding is not computed and outputs are 0 there.",
+      "A mask and token types that are left out are all ones and all zeros. If each row of the\n"
+      "mask is ones followed by zeros, padding is not computed and outputs are 0 there.",
       "bertcl run model.onnx texts.txt > outputs.jsonl", *options);
   take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();

@@ -197,7 +197,9 @@ void report(const ServeOptions& options, int port, const serve::Service& service
     const bool other = setup.kind == serve::Kind::other;
     tell(fmt::format(
         "{}: {} of at most {} tokens{}", setup.name, serve::name_of(setup.kind), setup.max_length,
-        other ? " (/v2, and /embed_all of hidden states; vectors of texts by --pooling)" : ""));
+        other
+            ? " (routes /v2 and, for hidden states, /embed_all; --pooling enables text embeddings)"
+            : ""));
   }
   const std::string host = options.server.host;
   const std::string url =
@@ -267,13 +269,14 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   positive(command, "--threads", server.threads, "Concurrent connections");
   in_range(command, "--payload-limit", server.payload_limit, 1, std::size_t{1} << 40,
            "Maximum bytes of a request");
-  positive(command, "--timeout", options.timeout, "Seconds until a request without a result fails");
+  positive(command, "--timeout", options.timeout, "Request timeout in seconds");
   in_range(command, "--keep-alive", server.keep_alive_seconds, 1, 86400,
            "Seconds until an idle connection is closed; set it above the proxy's idle timeout");
   command.add_flag("--json-logs", options.json_logs,
                    "Requests and messages as JSON lines on standard error");
-  one_of(command.add_option("--log", options.log_level,
-                            "Requests to log; requests: no answers of health and metrics"),
+  one_of(command.add_option(
+             "--log", options.log_level,
+             "Requests to log; requests: all but successful health and metrics requests"),
          {"all", "requests", "errors", "none"});
 }
 
@@ -282,10 +285,9 @@ void add_batch_options(CLI::App& command, ServeOptions& options) {
   const OptionGroup group(command, "Batches");
   positive(command, "--max-batch-tokens", options.max_batch_tokens,
            "Maximum tokens of a batch; by default 16384, on a CPU at most 512 for each core");
-  not_negative(
-      command, "--max-wait-ms", options.max_wait_ms,
-      "Milliseconds that a request waits for others; 0: what has gathered while the\ndevice "
-      "was busy runs at once");
+  not_negative(command, "--max-wait-ms", options.max_wait_ms,
+               "Maximum milliseconds a request waits to be batched with others; 0: run "
+               "queued\nrequests as soon as the device is free");
   positive(command, "--max-queue", batcher.max_queue_requests,
            "Maximum waiting requests; further ones get 429");
   positive(command, "--max-queue-tokens", batcher.max_queue_tokens,

@@ -262,8 +262,7 @@ void add_similarity(CLI::App& program, Action& action) {
   add_pooling_options(*command, options->embedding.pooled);
   text_option(command->add_option("--prompt", options->prompt,
                                   "Text before each text (\"passage: \"); \"\" is none"));
-  text_option(
-      command->add_option("--query-prompt", options->query_prompt, "The same before the query"))
+  text_option(command->add_option("--query-prompt", options->query_prompt, "Text before the query"))
       ->needs(query);
   add_embedding_options(*command, options->embedding);
   add_force_flag(*command, options->force);

@@ -131,8 +131,8 @@ std::vector<StepResult> tune_all(const std::vector<TunedStep>& gemms,
     const TuneResult& result = tuned.back().result;
     for (const Measured& m : result.variants)
       if (!m.wrong.empty())
-        warn("{} for {} {}x{} is wrong and was skipped: {}", m.variant, step.op, step.gemm.k,
-             step.gemm.n, m.wrong);
+        warn("{} for {} {}x{} computes wrong results and was skipped: {}", m.variant, step.op,
+             step.gemm.k, step.gemm.n, m.wrong);
     if (!result.complete) break;
   }
   return tuned;
@@ -165,7 +165,7 @@ Table tuning_table(const std::vector<StepResult>& tuned) {
                result.standard.variant, times_text(result.standard.us),
                result.chosen     ? chosen_text(result.chosen->by_rows)
                : result.complete ? "the default"
-                                 : "no time",
+                                 : "not measured",
                times_text(us), result.chosen ? fmt::format("{:.2f}", result.chosen->gain()) : ""});
   }
   return table;
@@ -210,8 +210,8 @@ int run_tune(const TuneOptions& options) {
   const bool complete = tuned.empty() || tuned.back().result.complete;
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (options.prints_text()) {
-    print_text("{} GEMMs on {}; us of {} rows\n\n{}\n", gemms.size(), context->info().name,
-               fmt::join(settings.rows, " / "), tuning_table(tuned).str());
+    print_text("{} GEMMs on {}; times in us for {} rows\n\n{}\n", gemms.size(),
+               context->info().name, fmt::join(settings.rows, " / "), tuning_table(tuned).str());
     print_text("{} in {}{}\n", file.string(), duration_text(seconds),
                complete ? "" : "; stopped at the time limit (raise --seconds)");
   }
@@ -249,7 +249,7 @@ void add_tune(CLI::App& program, Action& action) {
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   command
       ->add_option("--rows", options->rows,
-                   "Numbers of rows to measure; 32,128,512,2048, on GPUs also 12288")
+                   "Numbers of rows to measure; by default 32,128,512,2048, on GPUs also 12288")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))

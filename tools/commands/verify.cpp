@@ -161,11 +161,10 @@ int run_self_check(const VerifyOptions& options) {
   write_report(options, device, {{"path", options.model}, {"sequences", std::move(sequences)}});
   if (std::ranges::all_of(checks, [](const SelfCheck& check) { return check.difference.agrees; }))
     return kOk;
-  write_error(
-      fmt::format("{}: the kernels chosen for '{}' ({}) disagree with the "
-                  "reference kernels; find the variant with --disable-kernels (`bertcl "
-                  "inspect` lists them)",
-                  options.model, device.name, device.platform_version));
+  write_error(fmt::format(
+      "{}: the kernels chosen for '{}' ({}) disagree with the reference kernels; disable variants "
+      "one by one with --disable-kernels to find the faulty one (`bertcl inspect` lists them)",
+      options.model, device.name, device.platform_version));
   return kCheckFailed;
 }
 
@@ -234,11 +233,9 @@ void add_verify(CLI::App& program, Action& action) {
       "cannot be read.\n\n--all FOLDER takes every model below a folder, each with "
       "FOLDER/goldens/A~b.npz or A/b.npz\nfor A/b.onnx; one without either is compared with the "
       "plain definitions of its operators\non the host (status \"reference\"). A refused model is "
-      "not a failure there, unless the table\nof --expect says default_value.\n\n--self compares "
-      "the "
-      "kernels chosen for this device with "
-      "the reference kernels, on made-up\nsequences of 1 to 129 tokens: exit code 1 means a wrong "
-      "driver or kernel.",
+      "not a failure there, unless the table\nof --expect says otherwise.\n\n--self compares the "
+      "kernels chosen for this device with the reference kernels, on synthetic\nsequences of 1 to "
+      "129 tokens: exit code 1 means a faulty driver or kernel.",
       "bertcl verify model.onnx goldens/*.npz", *options);
   take_any_outputs(*command);
   CLI::Option* model = model_file(command->add_option("MODEL", options->model, "ONNX model"));

@@ -99,9 +99,9 @@ ScoreMeasure naming_items(ScoreMeasure measure, const std::string& origin,
       return inner(session, what);
     } catch (const squad::NonfiniteOutput& error) {
       fail(
-          "{}: the {} returned NaN or infinite values for number {} of the {}, counted "
-          "from 0, so no drop can be measured; exclude nodes (--exclude), correct the "
-          "model, or give other data with --drop-data FILE",
+          "{}: the {} returned NaN or infinite values for item {} of the {}, counted from 0, so "
+          "the drop cannot be measured; exclude nodes (--exclude), fix the model, or give other "
+          "data with --drop-data FILE",
           origin, what, items.at(error.item()), unit);
     }
   };

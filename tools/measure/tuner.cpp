@@ -250,8 +250,8 @@ TuneResult Tuner::run() {
   result.standard = *check_and_measure({"", "default", "", ""});
   result.standard.variant = step_.gemm.default_variant;
   if (!result.standard.wrong.empty())
-    fail("{} {}x{}: the default, {}, is wrong on this device: {}", step_.op, step_.gemm.k,
-         step_.gemm.n, step_.gemm.default_variant, result.standard.wrong);
+    fail("{} {}x{}: the default, {}, computes wrong results on this device: {}", step_.op,
+         step_.gemm.k, step_.gemm.n, step_.gemm.default_variant, result.standard.wrong);
   for (const plan::TunableVariant& variant : step_.gemm.variants) {
     if (time_is_up()) complete_ = false;
     if (!complete_) break;

@@ -53,8 +53,8 @@ void check_prompt(const tasks::EmbeddingFiles& files, const std::string& prompt,
                   const std::string& option) {
   if (!prompt.empty() && !files.pools_prompt)
     fail(
-        "the model's 1_Pooling/config.json excludes the tokens of a prompt from "
-        "pooling (include_prompt), which is not supported; {} \"\" embeds without one",
+        "the model's 1_Pooling/config.json excludes prompt tokens from pooling (include_prompt), "
+        "which is not supported; {} \"\" embeds without one",
         option);
 }
 

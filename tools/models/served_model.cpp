@@ -54,8 +54,8 @@ void set_embedding(serve::ModelSetup& setup, const runtime::Pooling& pooling,
   setup.default_prompt = options.prompt.value_or(files.default_prompt);
   if (!setup.default_prompt.empty() && !setup.pools_prompt)
     throw Error(setup.path +
-                ": 1_Pooling/config.json leaves the tokens of a prompt out (include_prompt), which "
-                "is not supported; --prompt \"\" serves without one");
+                ": 1_Pooling/config.json excludes prompt tokens from pooling (include_prompt), "
+                "which is not supported; --prompt \"\" serves without one");
 }
 
 /// The head of a session whose outputs are those of the file.

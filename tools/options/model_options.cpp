@@ -85,8 +85,8 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
   command->add_flag("--keep-padding", options.keep_padding,
                     "Compute padding too, instead of packing the real tokens");
   command->add_flag("--command-buffer", options.command_buffer,
-                    "Record the launches of a shape at its first run and replay them as one "
-                    "command,\nif the device can (command_buffer in `bertcl devices`)");
+                    "Record the launches for each input shape on its first run and replay them as "
+                    "one\ncommand; needs a device with command_buffer (see `bertcl devices`)");
   command->add_flag("--allow-nonfinite", options.allow_nonfinite,
                     "Continue if weights or outputs hold NaN or infinity, normally an error");
   one_of(command->add_option("--require", options.require,

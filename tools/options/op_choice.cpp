@@ -66,24 +66,24 @@ ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& dat
 }  // namespace
 
 void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOptions& task) {
-  const OptionGroup group(command, "The cost of each op");
+  const OptionGroup group(command, "Quantization sensitivity of each op");
   command.add_flag("--sensitivity", options.sensitivity,
-                   "Show how much each quantized op, kind and layer changes the outputs, the "
-                   "most\ncostly first");
-  output_file(
-      command.add_option("--sensitivity-plot", options.plot, "Show it, and draw it as a picture"),
-      Output::picture)
+                   "Show how much quantizing each op, kind and layer changes the outputs, most "
+                   "sensitive\nfirst");
+  output_file(command.add_option("--sensitivity-plot", options.plot,
+                                 "Show the sensitivity, and plot it as SVG"),
+              Output::picture)
       ->type_name("FILE.svg");
   positive(command, "--sensitivity-samples", options.samples,
-           "Calibration questions or texts to measure it on; 16");
+           "Calibration questions or texts to measure sensitivity on; by default 16");
   auto* drop = any_number(
       command, "--max-drop", options.max_drop,
-      "Leave as few of the most costly ops in float as keep the task's score within X\npoints "
-      "of the float model's: F1, accuracy, or hundredths of Pearson's correlation",
+      "Leave just enough of the most sensitive ops in float to keep the task's score within "
+      "X\npoints of the float model's: F1, accuracy, or Pearson's correlation x 100",
       "X");
   any_number(command, "--max-error", options.max_error,
-             "The same with the relative error of the outputs, for any model; on the samples "
-             "of\n--sensitivity-samples",
+             "As --max-drop, by the relative error of the outputs, for any model; on the "
+             "samples\nof --sensitivity-samples",
              "PERCENT")
       ->excludes(drop);
   input_file(command.add_option("--drop-data", options.drop_data,
@@ -103,7 +103,7 @@ void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& 
         "--sensitivity-samples has no effect without --sensitivity, --sensitivity-plot, --max-drop "
         "or --max-error");
   if (options.wanted() && task.data.empty())
-    throw Error("the cost of ops is measured on questions or texts: give --data FILE");
+    throw Error("sensitivity is measured on questions or texts: give --data FILE");
   check_labels(task);
   if (options.max_drop && task.name == kText)
     throw Error(

@@ -10,12 +10,12 @@
 namespace bertcl::tools {
 
 void add_pooling_options(CLI::App& command, PoolingOptions& options) {
-  one_of(command.add_option("--pooling", options.pooling,
-                            "How the vectors of tokens become one: their mean or maximum, the "
-                            "first (cls) or\nthe last of them; model: an output of the model; by "
-                            "default as in\nmodules.json and 1_Pooling/config.json beside the "
-                            "model, else model"),
-         {"mean", "cls", "max", "last", "model"});
+  one_of(
+      command.add_option("--pooling", options.pooling,
+                         "How token vectors are pooled: mean, max, the first (cls) or the last; "
+                         "model: an\noutput of the model that is pooled already; by default as in "
+                         "modules.json and\n1_Pooling/config.json beside the model, else model"),
+      {"mean", "cls", "max", "last", "model"});
   command.add_flag_function(
       "--normalize,--no-normalize{false}",
       [&options](std::int64_t count) { options.normalize = count > 0; },

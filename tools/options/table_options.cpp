@@ -20,8 +20,8 @@ void add_table_options(CLI::App& command, quant::JobOptions& options) {
                                 "format is detected from\nits content; see --table-format. Without "
                                 "samples there is neither smoothing nor GPTQ"));
   output_file(command.add_option("--write-table", options.write_table,
-                                 "Also write the ranges of the original model: nothing is "
-                                 "smoothed. The format\nfollows the extension"));
+                                 "Also write the ranges of the original model; disables smoothing. "
+                                 "The format\nfollows the extension"));
   std::vector<std::string> names;
   std::string summaries = "Format to write:";
   for (const quant::TableFormat& format : quant::table_formats()) {

@@ -56,8 +56,8 @@ def main(arguments):
     parser.add_argument("model", help="ONNX model with start and end logits")
     task_data.add_options(parser)
     parser.add_argument("--tokens", type=task_data.positive, default=2048, help="tokens of a batch")
-    parser.add_argument("--device", default="cpu", help="of torch")
-    parser.add_argument("--threads", type=int, default=0, help="on the CPU; 0: as torch chooses")
+    parser.add_argument("--device", default="cpu", help="torch device")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
     parser.add_argument("--predictions", help="file for the answers, id -> text")
     return training.main("evaluate", run, parser.parse_args(arguments))
 

@@ -15,8 +15,8 @@ class ModelInputs:
         for name, element_type in module.inputs.items():
             role = next((role for part, role in self.ROLES if part in name.lower()), None)
             if role is None or role in [r for r, _ in self._roles.values()]:
-                raise ValueError(f"{path}: what goes into the input {name}? Known are names with "
-                                 "ids, mask, type or segment, position")
+                raise ValueError(f"{path}: unknown or duplicate role of input {name} (names must "
+                                 "contain ids, mask, type, segment or position)")
             self._roles[name] = role, DTYPES[element_type]
         if "ids" not in [role for role, _ in self._roles.values()]:
             raise ValueError(f"{path}: no input for the token ids among {', '.join(module.inputs)}")

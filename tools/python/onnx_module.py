@@ -89,7 +89,7 @@ class OnnxModule(torch.nn.Module):
         if scale_name not in self.constants or (zero_name and zero_name not in self.constants):
             raise node.error("scale and zero point must be constants")
         if node.get("block_size", 0):
-            raise node.error("blocks of weights with a scale each are not supported")
+            raise node.error("blockwise quantization (block_size) is not supported")
         scale = self.constants[scale_name]
         if node.kind == "DequantizeLinear" and value in self._integers:
             source, key = self._integers[value]
@@ -103,8 +103,8 @@ class OnnxModule(torch.nn.Module):
             self._quantizer_of[node.outputs[0]] = None  # the pair is one fake quantizer, already applied
             return False
         if node.kind == "DequantizeLinear" and value not in self.constants:
-            raise node.error(f"reads {value}, which no QuantizeLinear makes; integer operators are not "
-                             "supported, quantize with QuantizeLinear and DequantizeLinear")
+            raise node.error(f"reads {value}, which is not the output of a QuantizeLinear; integer operators "
+                             "are not supported, quantize with QuantizeLinear and DequantizeLinear")
         constant = self.constants.get(value)
         if zero_name:
             zero = self.constants[zero_name]

@@ -36,11 +36,11 @@ def parse(arguments):
     task_data.add_options(parser, several=True)
     parser.add_argument("--labels", type=float, default=0.0,
                         help="share of the loss that comes from the answers of the data (0 to 1)")
-    parser.add_argument("--temperature", type=float, default=2.0, help="of the distillation")
+    parser.add_argument("--temperature", type=float, default=2.0, help="distillation temperature")
     parser.add_argument("--scale-rate", type=float, default=5e-3,
                         help="learning rate of the logarithms of scales, a tenth of it where there is one for "
                         "each channel; 0: scales stay as calibrated")
-    parser.add_argument("--held-out", type=int, default=128, help="windows that measure the progress; 0: none")
+    parser.add_argument("--held-out", type=int, default=128, help="windows held out for validation; 0: none")
     training.add_options(parser, steps=500, learning_rate=3e-5, tokens=1024)
     options = parser.parse_args(arguments)
     if not 0 <= options.labels <= 1 or options.temperature <= 0 or options.scale_rate < 0 or options.held_out < 0:
@@ -152,7 +152,7 @@ def names_for(options):
         raise ValueError(f"--labels: the classes of {options.model} have no names; put its config.json with id2label "
                          "beside it")
     if (largest := max(map(int, labels))) > 65535:
-        raise ValueError(f"--labels: the label {largest} counts classes from 0")
+        raise ValueError(f"--labels: label {largest}, read as a class index, exceeds the limit of 65535")
     return [str(i) for i in range(largest + 1)]
 
 

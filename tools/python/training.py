@@ -20,11 +20,11 @@ IGNORED = -1e30  # in place of logits of padding
 def add_options(parser, steps, learning_rate, tokens):
     parser.add_argument("--steps", type=int, default=steps, help="steps of the optimizer")
     parser.add_argument("--learning-rate", type=float, default=learning_rate,
-                        help="of AdamW, after warm-up over a tenth of the steps; falls to 0 linearly")
+                        help="peak learning rate of AdamW: warm-up over a tenth of the steps, then linear decay to 0")
     parser.add_argument("--tokens", type=positive, default=tokens, help="tokens of a batch, padding included")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cpu", help="of torch: cpu, cuda, cuda:1")
-    parser.add_argument("--threads", type=int, default=0, help="on the CPU; 0: as torch chooses")
+    parser.add_argument("--device", default="cpu", help="torch device: cpu, cuda, cuda:1")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
     parser.add_argument("--force", action="store_true", help="overwrite the output")
 
 
@@ -35,7 +35,8 @@ def device_of(options):
     try:
         device = torch.device(options.device)
     except RuntimeError as error:
-        raise ValueError(f"--device {options.device}: torch knows cpu, cuda, cuda:1 and the like") from error
+        raise ValueError(f"--device {options.device}: unknown torch device (expected cpu, cuda, cuda:1 or the "
+                         "like)") from error
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError("--device cuda: torch found no CUDA device")
     return device

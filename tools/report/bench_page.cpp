@@ -59,7 +59,7 @@ ordered_json to_json(const std::vector<RooflineRow>& rows, const Peaks& peaks) {
                     {"operations", row.time.operations},
                     {"bytes", row.time.bytes},
                     {"operations_per_byte", intensity(row.time)},
-                    {"least_ms", row.min_ms}});
+                    {"min_ms", row.min_ms}});
   return {{"peaks",
            {{"int8_kernel", peaks.int8_kernel},
             {"int8_gops", peaks.int8_gops},
@@ -94,7 +94,7 @@ std::string bench_page(const ordered_json& given, const std::vector<RooflineRow>
   const double rate = report.at("tokens_per_second").get<double>();
   const int count = report.at("streams");
   const std::string streams =
-      count == 1 ? "one run after another" : fmt::format("{} runs at a time", count);
+      count == 1 ? "one run at a time" : fmt::format("{} runs at a time", count);
   const std::string svg = roofline_svg(rows, peaks);
   return render_page(
       Page::bench,
@@ -111,10 +111,10 @@ std::string bench_page(const ordered_json& given, const std::vector<RooflineRow>
         {tile("latency", ms("p50") + " ms", "median"),
          tile("throughput", grouped(std::llround(rate)), "tokens/s, " + streams),
          tile("fastest run", ms("min") + " ms", "mean " + ms("mean") + " ms"),
-         tile("slow runs", ms("p95") + " ms", "p95; p99 " + ms("p99") + " ms"),
-         tile("of the roof", percent_text(all.min_ms, all.time.ms) + " %", "of all kernels"),
+         tile("tail latency", ms("p95") + " ms", "p95; p99 " + ms("p99") + " ms"),
+         tile("of the roofline", percent_text(all.min_ms, all.time.ms) + " %", "of all kernels"),
          tile("to load", fmt::format("{:.0f} ms", report.at("load_ms").at("total").get<double>()),
-              "program cache as it was")}},
+              "with the current program cache")}},
        {"has_figure", !svg.empty()},
        {"figure", svg},
        {"peaks", std::move(peaks_view)},

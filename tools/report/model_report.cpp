@@ -30,7 +30,7 @@ std::string why_text(const plan::Step& step) {
     return fmt::format("tiles predicted for {}, not measured{}{}", step.tunable->predicted_for,
                        step.why_not_faster.empty() ? "" : "; ", one_line(step.why_not_faster));
   if (!step.tunable || step.tunable->gain == 0) return one_line(step.why_not_faster);
-  return fmt::format("tuned: {:.2f}x of the default, {}", step.tunable->gain,
+  return fmt::format("tuned: {:.2f}x as fast as the default, {}", step.tunable->gain,
                      step.tunable->default_variant);
 }
 
@@ -175,11 +175,11 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
         "others; none runs on the host\n",
         a.total, a.launched, a.views, a.constants, a.sizes, a.absorbed);
   if (!plan.padding_reader.empty())
-    text += fmt::format("padding is computed, since {} needs its rows\n", plan.padding_reader);
+    text += fmt::format("padding is kept: {} reads padding rows\n", plan.padding_reader);
   if (!plan.tuning_note.empty()) text += plan.tuning_note + "\n";
   const runtime::LoadTimes& times = session.load_times();
   text += fmt::format(
-      "loaded in {:.0f} ms: {:.0f} to parse, {:.0f} in passes, {:.0f} until the device was open, "
+      "loaded in {:.0f} ms: {:.0f} to parse, {:.0f} in passes, {:.0f} waiting for the device, "
       "{:.0f} for programs, {:.0f} to plan and prepack weights\n",
       times.total(), times.parse, times.passes, times.device, times.programs, times.plan);
   return text;

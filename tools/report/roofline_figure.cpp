@@ -48,7 +48,7 @@ class Drawing {
       line(kPlotLeft, at, kPlotRight, at);
       text(kPlotLeft - 5, at + 4, "end", power_text(e));
     }
-    text((kPlotLeft + kPlotRight) / 2, kFigureHeight - 10, "middle", "operations a byte");
+    text((kPlotLeft + kPlotRight) / 2, kFigureHeight - 10, "middle", "operations per byte");
     svg_ += fmt::format(
         "<text class=\"middle\" transform=\"translate(11 {}) rotate(-90)\">GOP/s</text>\n",
         (kPlotTop + kPlotBottom) / 2);
@@ -104,8 +104,8 @@ class Drawing {
 
   std::string str() const {
     return fmt::format(
-        "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Arithmetic of each kernel over its "
-        "operations a byte; the table below holds the figures\">\n{}</svg>",
+        "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Throughput of each kernel over its "
+        "arithmetic intensity; the table below has the figures\">\n{}</svg>",
         kFigureWidth, kFigureHeight, svg_);
   }
 

@@ -97,7 +97,7 @@ Wrong wrong_values(const std::vector<T>& found, const std::vector<T>& expected,
     wrong.worst = i;
   }
   if (wrong.count > 0)
-    wrong.message = fmt::format("at {}: {} instead of {}", place(wrong.worst, shape),
+    wrong.message = fmt::format("at {}: got {}, expected {}", place(wrong.worst, shape),
                                 found[wrong.worst], expected[wrong.worst]);
   return wrong;
 }
@@ -181,7 +181,7 @@ Difference compare(const std::string& name, const ir::Tensor& found, const ir::T
       floats && result.max_rel <= largest_step &&
       static_cast<double>(wrong.count) <= tolerance.ties * static_cast<double>(values.size());
   if (wrong.count > 0 && !ties_only) {
-    return disagree(fmt::format("{} [{}]: {} of {} values differ, the most {}", name,
+    return disagree(fmt::format("{} [{}]: {} of {} values differ, the largest difference {}", name,
                                 fmt::join(found.shape(), ", "), wrong.count, values.size(),
                                 wrong.message));
   }

@@ -208,9 +208,9 @@ Expectations read_expectations(const fs::path& path) {
       char* end = nullptr;
       entry.ties = std::strtod(ties.c_str(), &end);
       if (ties.empty() || *end != '\0' || !(entry.ties >= 0.0 && entry.ties < 1.0)) {
-        fail("the share of ties is not a number from 0 to 1");
+        fail("TIES must be a number from 0 to below 1");
       }
-      if (entry.reason.empty()) fail("a share of ties needs a reason");
+      if (entry.reason.empty()) fail("TIES requires a REASON");
     }
     if (!known.contains(entry.status)) fail("the status must be pass, reference, refused or fail");
     if (entry.status != "pass" && entry.status != "reference" && entry.reason.empty()) {
@@ -242,11 +242,11 @@ std::vector<std::string> unexpected(const std::vector<Comparison>& outcomes,
     if (entry == expected.end()) {
       list.push_back(fmt::format("{}: {}, but not listed in the table", file, status));
     } else if (status != entry->second.status) {
-      list.push_back(fmt::format("{}: {} instead of {}: {}", file, status, entry->second.status,
-                                 difference.message));
+      list.push_back(fmt::format("{}: status {}, expected {}: {}", file, status,
+                                 entry->second.status, difference.message));
     } else if (status == "refused" &&
                difference.message.find(entry->second.reason) == std::string::npos) {
-      list.push_back(fmt::format("{}: refused for another reason than '{}': {}", file,
+      list.push_back(fmt::format("{}: refused, but not for the expected reason '{}': {}", file,
                                  entry->second.reason, difference.message));
     }
   }
