@@ -10,7 +10,7 @@ namespace bertcl::serve {
 namespace {
 
 std::size_t room_beside(std::size_t specials, std::size_t limit) {
-  if (limit <= specials) throw Error("the model's longest sequence has no room for a text");
+  if (limit <= specials) throw Error("the model's maximum sequence length leaves no room for text");
   return limit - specials;
 }
 

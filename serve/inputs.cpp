@@ -66,7 +66,7 @@ void check_dimensions(const EmbedRequest& request, std::optional<std::int64_t> k
   if (request.dimensions && known && *request.dimensions > *known)
     throw HttpError(
         422, "Validation",
-        fmt::format("{} dimensions are asked for, the model has {}", *request.dimensions, *known));
+        fmt::format("{} dimensions requested, but the model has {}", *request.dimensions, *known));
 }
 
 }  // namespace
@@ -103,9 +103,9 @@ std::string prompt_of(const Model& model, const text::JsonNode& body) {
                                                 name->string(), fmt::join(names, ", ")));
   }
   if (!found->second.empty() && !setup.pools_prompt)
-    throw HttpError(422, "Validation",
-                    "the model leaves the tokens of a prompt out of the pooling, which is not "
-                    "supported");
+    throw HttpError(
+        422, "Validation",
+        "this model excludes prompt tokens from pooling (include_prompt), which is not supported");
   return found->second;
 }
 

@@ -43,13 +43,12 @@ struct Metrics::Impl {
       family(prometheus::BuildHistogram(), "bertcl_queue_seconds",
              "Time that a request waited for its first batch, by model");
   Family<prometheus::Counter>& tokens =
-      family(prometheus::BuildCounter(), "bertcl_tokens_total", "Tokens that ran, by model");
+      family(prometheus::BuildCounter(), "bertcl_tokens_total", "Tokens processed, by model");
   Family<prometheus::Counter>& device =
       family(prometheus::BuildCounter(), "bertcl_device_seconds_total",
              "Time inside the model, transfers included, by model");
   Family<prometheus::Counter>& failures =
-      family(prometheus::BuildCounter(), "bertcl_failed_batches_total",
-             "Batches that the device did not finish, by model");
+      family(prometheus::BuildCounter(), "bertcl_failed_batches_total", "Failed batches, by model");
   Family<prometheus::Histogram>& batch_tokens =
       family(prometheus::BuildHistogram(), "bertcl_batch_tokens", "Tokens of a batch, by model");
   Family<prometheus::Histogram>& batch_sequences = family(

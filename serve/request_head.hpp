@@ -53,7 +53,7 @@ inline const char* head_error(const httplib::Request& request) {
     if (!is_token(name)) return "the name of a header is malformed";
   // The library drops a header without a value: an empty Host looks like none.
   if (request.version == "HTTP/1.1" && request.get_header_value_count("Host") != 1)
-    return "a request needs one header Host, with a value";
+    return "the request must have exactly one non-empty Host header";
   return nullptr;
 }
 

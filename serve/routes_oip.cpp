@@ -209,8 +209,9 @@ HttpResponse infer_route(Context& context) {
   const std::size_t elements = elements_of(inference.inputs);
   if (elements > model.batcher().options().max_queue_tokens)
     throw HttpError(413, "Validation",
-                    "a tensor has " + std::to_string(elements) + " elements, the queue takes " +
-                        std::to_string(model.batcher().options().max_queue_tokens));
+                    "a tensor has " + std::to_string(elements) + " elements, the limit is " +
+                        std::to_string(model.batcher().options().max_queue_tokens) +
+                        " (--max-queue-tokens)");
   const WorkSize size = size_of(inference.inputs);
   context.record.texts = size.sequences;
   context.record.tokens = size.tokens;

@@ -46,7 +46,7 @@ std::vector<std::string> read_pair(const text::JsonNode& node) {
   if (node.value().is_string()) return {node.string()};
   const std::size_t size = node.value().size();
   if (node.value().is_array() && (size == 0 || size > 2))
-    node.fail("has " + std::to_string(size) + " texts; one text, or two that belong together");
+    node.fail("has " + std::to_string(size) + " texts, expected one text or a pair");
   std::vector<std::string> pair;
   node.each([&](const text::JsonNode& text) { pair.push_back(text.string()); });
   return pair;

@@ -144,8 +144,8 @@ std::vector<Values> Context::run(Model& model, Batcher& batcher, std::vector<Seq
   }
   if (record.tokens > batcher.options().max_queue_tokens)
     throw HttpError(413, "Validation",
-                    fmt::format("the request has {} tokens, the queue takes {}", record.tokens,
-                                batcher.options().max_queue_tokens));
+                    fmt::format("the request has {} tokens, the limit is {} (--max-queue-tokens)",
+                                record.tokens, batcher.options().max_queue_tokens));
   Batcher::Ticket ticket = batcher.submit(std::move(sequences));
   wait(ticket);
   try {
@@ -195,8 +195,9 @@ void Context::check_count(std::size_t texts) const {
   if (texts == 0) throw HttpError(400, "Empty", "the request has no text");
   const std::size_t most = service.options().max_client_batch;
   if (texts > most)
-    throw HttpError(413, "Validation",
-                    fmt::format("the request has {} texts, the server takes {}", texts, most));
+    throw HttpError(
+        413, "Validation",
+        fmt::format("the request has {} texts, the limit is {} (--max-client-batch)", texts, most));
 }
 
 Service::Service(ServiceOptions options, Metrics& metrics)

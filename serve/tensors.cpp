@@ -114,9 +114,9 @@ ir::Tensor from_bytes(const text::JsonNode& size, DType type, const ir::Sizes& s
   const std::int64_t bytes = size.integer();
   const auto expected = static_cast<std::int64_t>(ir::size_of(type)) * ir::element_count(shape);
   if (bytes != expected)
-    size.fail("is " + std::to_string(bytes) + ", the shape has " + std::to_string(expected));
+    size.fail("is " + std::to_string(bytes) + ", the shape needs " + std::to_string(expected));
   if (static_cast<std::size_t>(bytes) > binary.size())
-    size.fail("is more than the body has left: " + std::to_string(binary.size()));
+    size.fail("exceeds the bytes left in the body: " + std::to_string(binary.size()));
   ir::Tensor tensor = ir::Tensor::zeros(type, shape);
   if (bytes > 0)
     std::memcpy(tensor.mutable_bytes().data(), binary.data(), static_cast<std::size_t>(bytes));
@@ -153,9 +153,9 @@ std::string data_json(const ir::Tensor& tensor) {
   if (!ir::is_float(tensor.dtype())) return nlohmann::json(tensor.to_ints()).dump();
   const auto check = [](const auto& values) {
     if (!std::ranges::all_of(values, [](auto x) { return std::isfinite(x); }))
-      throw HttpError(424, "Backend",
-                      "an output has NaN or infinity, which JSON does not have; ask for "
-                      "binary_data");
+      throw HttpError(
+          424, "Backend",
+          "an output has NaN or infinity, which JSON cannot represent; request binary_data");
   };
   if (tensor.dtype() == DType::f64) {
     const std::vector<double> values = tensor.to_doubles();

@@ -143,8 +143,8 @@ RetrievalPrompts EmbeddingFiles::retrieval_prompts() const {
   RetrievalPrompts found = prompts_by_role();
   if (!pools_prompt && !(found.question.empty() && found.paragraph.empty()))
     throw Error(folder.string() +
-                ": 1_Pooling/config.json leaves the tokens of a prompt out (include_prompt), which "
-                "is not supported");
+                ": 1_Pooling/config.json excludes prompt tokens from pooling (include_prompt), "
+                "which is not supported");
   return found;
 }
 

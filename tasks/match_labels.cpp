@@ -68,8 +68,8 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
   DataLabels unknown = data;
   for (const std::string& name : names) unknown.erase(name);
   fail(
-      "the data have {}, which the model cannot give: its classes are {}; if it only calls them "
-      "otherwise, give the classes in the order of its output as {}",
+      "the data contain {}, not among the model's classes: {}; if the model only names them "
+      "differently, list the classes in output order with {}",
       fmt::join(std::views::keys(unknown), ", "), fmt::join(names, ", "), option_name("labels"));
 }
 
@@ -88,13 +88,13 @@ ClassOf match_numbers(const DataLabels& data) {
     const auto number = parse_number<std::size_t>(label);
     if (!number)
       fail(
-          "which class of the model stands for {} is not known; give the classes in the order of "
-          "its output as {}, or put the model's config.json with id2label beside it",
+          "cannot map {} to the model's classes, whose names are unknown; list them in output "
+          "order with {}, or put the model's config.json with id2label beside it",
           fmt::join(std::views::keys(data), ", "), option_name("labels"));
     if (*number >= kMaxClasses)
       fail(
-          "{}the label {} counts classes from 0, and a model has {} at most; if it is a name, "
-          "give the classes in the order of the model's output as {}",
+          "{}label {}, read as a class index from 0, exceeds the limit of {} classes; if it is a "
+          "name, list the classes in output order with {}",
           line > 0 ? fmt::format("line {}: ", line) : "", label, kMaxClasses,
           option_name("labels"));
     class_of[label] = *number;

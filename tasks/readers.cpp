@@ -125,8 +125,8 @@ class ItemIds {
     const auto [place, is_new] = lines_.try_emplace(id, line);
     if (!is_new && rule_ == IdRule::unique)
       text::fail_at(file_, line,
-                    fmt::format("id \"{}\" is already that of line {}; ids must be unique, and a "
-                                "line without one has its position, from 0",
+                    fmt::format("id \"{}\" is already used in line {}; ids must be unique, and a "
+                                "line without an id gets its index, from 0",
                                 id, place->second));
     return id;
   }
@@ -172,8 +172,8 @@ constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and la
                                 const std::vector<std::string>& row) {
   text::fail_at(
       file, line,
-      fmt::format("the header is {}; expected {}; a first row of data needs a header "
-                  "text, label above it",
+      fmt::format("the header is {}; expected {}; if the first row is data, put a header line "
+                  "\"text, label\" above it",
                   text::excerpt_of(fmt::format("{}", fmt::join(row, ", "))), kClassifiedColumns));
 }
 

@@ -83,9 +83,9 @@ class SimilarityTask : public Task {
  private:
   std::vector<ScoredPair> pairs_;
   bool embeds_;
-  Head score_{
-      false, 1, false,
-      "1 score; vectors need pooling (modules.json beside the model, options of a session)"},
+  Head score_{false, 1, false,
+              "1 score; to compare text vectors, set up pooling (modules.json beside the model, or "
+              "the session's pooling options)"},
       vector_{false, 1, true, "a vector"};
 };
 

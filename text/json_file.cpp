@@ -94,17 +94,17 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
     if (error.byte > text.size()) {
       const auto lines = std::ranges::count(text, '\n');
       throw Error(
-          fmt::format("{}broken JSON: unexpected end after {} bytes{}; was it copied in full?",
+          fmt::format("{}invalid JSON: unexpected end after {} bytes{}; was it copied in full?",
                       place, text.size(), lines == 0 ? "" : fmt::format(", in line {}", lines + 1)),
           ErrorCode::invalid_file);
     }
-    throw Error(fmt::format("{}broken JSON ({}): {}", place, place_of(text, error.byte),
+    throw Error(fmt::format("{}invalid JSON ({}): {}", place, place_of(text, error.byte),
                             fault_of(error.what(), text, error.byte - 1)),
                 ErrorCode::invalid_file);
   } catch (const nlohmann::json::exception& error) {
     const std::string_view what = error.what();
     const auto number = after(what, "number overflow parsing ");
-    throw Error(fmt::format("{}broken JSON: {}", place,
+    throw Error(fmt::format("{}invalid JSON: {}", place,
                             number ? fmt::format("the number {} is too large",
                                                  number->substr(1, number->size() - 2))
                                    : std::string(json_reason(what))),

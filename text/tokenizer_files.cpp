@@ -86,8 +86,8 @@ void check_word_pieces(const std::filesystem::path& path) {
       "MobileBert", "RetriBert",        "SqueezeBert",       "",
       "PreTrained", "TokenizersBackend"};
   if (std::ranges::find(known, stem) == known.end())
-    fail("{}: the vocabulary of {}, but a vocab.txt is read as BERT's; {}", path.string(), family,
-         kSaveAsJson);
+    fail("{}: this is a vocabulary of {}, but vocab.txt is read as BERT's; {}", path.string(),
+         family, kSaveAsJson);
 }
 
 bool is_sentence_piece(std::string_view content) {

@@ -94,7 +94,8 @@ void check_special(const JsonNode& node, const Pipeline& pipeline) {
                           &special.pair_between, &special.pair_after})
     for (const std::int32_t id : *ids)
       if (pipeline.token_of(id) == nullptr)
-        node.fail("adds the id {}; the tokenizer has {} tokens", id, pipeline.size());
+        node.fail("adds token id {}, which is not in the vocabulary of {} tokens", id,
+                  pipeline.size());
 }
 
 /// For files that leave it to the reader.

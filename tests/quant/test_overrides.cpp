@@ -41,8 +41,8 @@ TEST(ReadOverrides, EveryKey) {
 TEST(ReadOverrides, MessagesNameThePlace) {
   const auto refusal = [](const std::string& text) { return error_of([&] { read(text); }); };
   EXPECT_THAT(refusal("[]"), HasSubstr("object of lists"));
-  EXPECT_THAT(refusal("{"), HasSubstr(".json: broken JSON: unexpected end"));
-  EXPECT_THAT(refusal(R"({"x": [{"rmin": 1e999}]})"), HasSubstr(".json: broken JSON"));
+  EXPECT_THAT(refusal("{"), HasSubstr(".json: invalid JSON: unexpected end"));
+  EXPECT_THAT(refusal(R"({"x": [{"rmin": 1e999}]})"), HasSubstr(".json: invalid JSON"));
   EXPECT_THAT(refusal(R"({"x": 1})"), HasSubstr("\"x\" must be a list"));
   EXPECT_THAT(refusal(R"({"x": []})"), HasSubstr("\"x\" must be a list"));
   EXPECT_THAT(refusal(R"({"x": [4]})"), HasSubstr("\"x\"[0] must be an object"));

@@ -158,7 +158,7 @@ TEST_F(Tables, SayWhatIsWrong) {
   fails("", HasSubstr("not a scale table"));
   fails("hello\n", HasSubstr("not a scale table"));
   fails("{}", HasSubstr("lists no tensor"));
-  fails("{\"x\": ", HasSubstr("broken JSON"), "onnxruntime");
+  fails("{\"x\": ", HasSubstr("invalid JSON"), "onnxruntime");
   fails(R"({"x": 3})", HasSubstr("x has no 'lowest'"));
   fails(R"({"x": {"avg": 1, "std": 2}})", HasSubstr("'lowest' and 'highest'"));
   fails(R"({"x": [[1, 2], [3, 4]]})", HasSubstr("per_channel"));
@@ -200,7 +200,7 @@ TEST_F(Tables, AJsonFileThatIsCutIsNoOtherFormat) {
     for (const std::size_t size : {whole.size() / 2, whole.size() - 3})
       fails(whole.substr(0, size), AllOf(HasSubstr((folder_ / "table").string()),
                                          HasSubstr("read as " + std::string(format->name)),
-                                         HasSubstr("broken JSON: unexpected end")));
+                                         HasSubstr("invalid JSON: unexpected end")));
   }
 }
 

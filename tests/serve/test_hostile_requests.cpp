@@ -133,7 +133,8 @@ TEST(HostileRequests, AnOutputIsGivenOnce) {
 TEST(HostileRequests, TensorsHaveNoMoreElementsThanTheQueueTakes) {
   TestService small({.models = {"qa"}, .batcher = {.max_queue_tokens = 8}});
   EXPECT_THAT(answer_to(small, kInferQa, infer_of("[1,2,3,4,5,6,7,8,9]", "INT64", "[1,9]")),
-              AllOf(HasSubstr("413 "), HasSubstr("a tensor has 9 elements, the queue takes 8")));
+              AllOf(HasSubstr("413 "),
+                    HasSubstr("a tensor has 9 elements, the limit is 8 (--max-queue-tokens)")));
 }
 
 TEST(HostileRequests, WindowsOfAContextAreBounded) {

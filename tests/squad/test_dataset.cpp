@@ -91,13 +91,13 @@ TEST(Dataset, AWrongTypeIsNamedWithItsPath) {
 
 TEST(Dataset, BrokenJsonIsNamedWithLineColumnAndByte) {
   EXPECT_THAT(error_for("{\"data\": [\n  {]}"),
-              AllOf(HasSubstr("file.json: broken JSON"), HasSubstr("line 2, column 4"),
+              AllOf(HasSubstr("file.json: invalid JSON"), HasSubstr("line 2, column 4"),
                     HasSubstr("byte 15 of 16")));
   const std::string text = v1;
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, text.size() / 2, text.size() - 1}) {
     EXPECT_THAT(error_for(text.substr(0, size)),
-                AllOf(HasSubstr("broken JSON: unexpected end"),
+                AllOf(HasSubstr("invalid JSON: unexpected end"),
                       HasSubstr(fmt::format("after {} bytes", size))));
   }
   EXPECT_THAT(error_for(replaced(v1, "dog", "d\xFFg")), HasSubstr("UTF-8"));

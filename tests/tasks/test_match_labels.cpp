@@ -20,7 +20,7 @@ TEST(MatchLabels, NegativeAndPositiveAreTwoClasses) {
 }
 
 TEST(MatchLabels, PolarityIsAWholeWord) {
-  EXPECT_ERROR(HasSubstr("stands for negligence, post is not known"),
+  EXPECT_ERROR(HasSubstr("cannot map negligence, post to the model's classes"),
                match_labels({{"post", 1}, {"negligence", 2}}, {}, 2));
   EXPECT_EQ(match_labels({{"neg", 1}}, {"Positive", "Negative"}, 2).class_of.at("neg"), 1u);
 }

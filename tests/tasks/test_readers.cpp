@@ -131,9 +131,10 @@ TEST(ReadClassified, ColumnsMayHaveNoName) {
 
 TEST(ReadClassified, AFirstRowThatNamesTextsNeedsAHeader) {
   const std::string row = "text\tpos\n";
-  EXPECT_THAT(refusal(read_classified, row + "sentence\tneg\n", ".tsv"),
-              AllOf(HasSubstr(":1: the header is text, pos; expected text"),
-                    HasSubstr("a first row of data needs a header text, label above it")));
+  EXPECT_THAT(
+      refusal(read_classified, row + "sentence\tneg\n", ".tsv"),
+      AllOf(HasSubstr(":1: the header is text, pos; expected text"),
+            HasSubstr("if the first row is data, put a header line \"text, label\" above it")));
   EXPECT_EQ(read_classified(ScratchFile("text\tlabel\n" + row, ".tsv").path()).at(0).text, "text");
   EXPECT_EQ(read_classified(ScratchFile("text,label\ntext,pos\n", ".csv").path()).at(0).text,
             "text");
@@ -159,7 +160,7 @@ TEST(ReadClassified, JsonLines) {
   EXPECT_THAT(refusal(read_classified, good + "{\"label\": 1}\n"), HasSubstr("text is missing"));
   EXPECT_THAT(refusal(read_classified, good + "{\"text\": \"a\", \"label\": 0.5}"),
               HasSubstr(".txt:2: label is 0.5, expected a string or a whole number"));
-  EXPECT_THAT(refusal(read_classified, good + "\n{\"text\": "), HasSubstr(".txt:3: broken JSON"));
+  EXPECT_THAT(refusal(read_classified, good + "\n{\"text\": "), HasSubstr(".txt:3: invalid JSON"));
   EXPECT_THAT(refusal(read_classified, good + "[1]\n"),
               HasSubstr(".txt:2: expected a JSON object; each line"));
 }
@@ -168,7 +169,7 @@ TEST(ReadClassified, JsonLines) {
 TEST(ReadClassified, ABrokenFirstLineOfJson) {
   for (const char* line : {R"({"text": "a")", R"({"text": "a", "label": 1},)", R"({"text": tru})"})
     EXPECT_THAT(refusal(read_classified, line + std::string("\n{\"text\": \"b\", \"label\": 1}\n")),
-                HasSubstr(".txt:1: broken JSON"))
+                HasSubstr(".txt:1: invalid JSON"))
         << line;
 }
 
@@ -179,7 +180,7 @@ TEST(ReadJsonLines, IdsAreUnique) {
     const std::string content = of_x + "\n" + second + "\n";
     for (const std::string& message :
          {refusal(read_classified, content), refusal(read_scored_pairs, content)})
-      EXPECT_THAT(message, HasSubstr(".txt:2: id \"1\" is already that of line 1"));
+      EXPECT_THAT(message, HasSubstr(".txt:2: id \"1\" is already used in line 1"));
   }
 }
 
@@ -250,7 +251,7 @@ TEST(ReadJsonLines, PairsSentencesAndTexts) {
   EXPECT_EQ(read_named_texts(named.path()).at(0).id, "0");
   EXPECT_EQ(read_named_texts(named.path()).at(1).id, "7");
   EXPECT_THAT(refusal(read_named_texts, "{\"text\": \"a\", \"id\": 1}\n{\"text\": \"b\"}"),
-              HasSubstr(":2: id \"1\" is already that of line 1"));
+              HasSubstr(":2: id \"1\" is already used in line 1"));
 }
 
 TEST(ReadClassified, Dev) {

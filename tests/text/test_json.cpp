@@ -13,17 +13,18 @@ TEST(ParseJson, DamageIsNamed) {
   const auto error = [](const std::string& text) {
     return error_of([&] { parse_json(text, "a.json"); });
   };
-  EXPECT_THAT(error("{\"x\": "), StartsWith("a.json: broken JSON: unexpected end"));
-  EXPECT_THAT(error("{\"x\": 1]"), AllOf(StartsWith("a.json: broken JSON (byte 8 of 8)")));
+  EXPECT_THAT(error("{\"x\": "), StartsWith("a.json: invalid JSON: unexpected end"));
+  EXPECT_THAT(error("{\"x\": 1]"), AllOf(StartsWith("a.json: invalid JSON (byte 8 of 8)")));
   EXPECT_THAT(error("{\"x\": \"\xFF\"}"), HasSubstr("UTF-8"));
-  EXPECT_THAT(error("{\"x\": 1e999}"), AllOf(StartsWith("a.json: broken JSON"), HasSubstr("1e999")))
+  EXPECT_THAT(error("{\"x\": 1e999}"),
+              AllOf(StartsWith("a.json: invalid JSON"), HasSubstr("1e999")))
       << "no double holds it";
 }
 
 TEST(ParseJson, WhatWasExpectedIsToldInWords) {
   const auto fault = [](const std::string& text) {
     const std::string error = error_of([&] { parse_json(text, "a.json"); });
-    const std::string begin = "a.json: broken JSON";
+    const std::string begin = "a.json: invalid JSON";
     return error.starts_with(begin) ? error.substr(begin.size()) : error;
   };
   EXPECT_EQ(fault(R"({"a": tru})"), " (byte 10 of 10): unexpected 'tru', expected a value");
@@ -108,7 +109,7 @@ TEST(JsonNode, WhatIsMissingOrOfAnotherTypeIsNamed) {
   EXPECT_THAT(error([](const JsonNode& n) { n.at("l").element(1); }),
               HasSubstr("l has 1 elements, expected more than 1"));
   EXPECT_EQ(error_of([&] { JsonNode(json).at("x"); }), "x is missing") << "no origin, no hint";
-  EXPECT_ERROR(StartsWith("broken JSON"), parse_json("["));
+  EXPECT_ERROR(StartsWith("invalid JSON"), parse_json("["));
 }
 
 }  // namespace

@@ -86,8 +86,9 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
       HasSubstr("pre_tokenizer.behavior is \"Kept\" (choose from Removed, Isolated"));
   EXPECT_THAT(refusal("/post_processor/type", "Other"),
               HasSubstr("post_processor is of kind Other; supported are BertProcessing"));
-  EXPECT_THAT(refusal("/post_processor/sep", json::array({"[SEP]", 99})),
-              HasSubstr("post_processor adds the id 99; the tokenizer has 11 tokens"));
+  EXPECT_THAT(
+      refusal("/post_processor/sep", json::array({"[SEP]", 99})),
+      HasSubstr("post_processor adds token id 99, which is not in the vocabulary of 11 tokens"));
   EXPECT_THAT(refusal("/truncation", {{"max_length", 8}, {"direction", "Up"}}),
               HasSubstr("truncation.direction is \"Up\" (choose from Right, Left)"));
 }
@@ -214,7 +215,7 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
   EXPECT_ERROR(HasSubstr("is JSON, but not a tokenizer.json"), tokenizer({{"<s>", 0}}));
   const std::string whole = saved.dump();
   for (std::size_t size = 1; size < whole.size(); size += 7)
-    EXPECT_ERROR(StartsWith("t.json: broken JSON: unexpected end"),
+    EXPECT_ERROR(StartsWith("t.json: invalid JSON: unexpected end"),
                  make_pipeline(parse_json(whole.substr(0, size), "t.json"), "t.json"));
 }
 

@@ -93,15 +93,16 @@ TEST_F(QuantizeTablesTest, RefusalsLeaveNoFile) {
     return message;
   };
   EXPECT_THAT(refused({}), AllOf(HasSubstr("--data"), HasSubstr("--read-table")));
-  EXPECT_THAT(refused({"--data", kCalibration, "--read-table", table}), HasSubstr("cannot be combined"));
+  EXPECT_THAT(refused({"--data", kCalibration, "--read-table", table}),
+              HasSubstr("cannot be combined"));
   EXPECT_THAT(refused({"--read-table", table}),
               AllOf(HasSubstr("the table does not name it"), HasSubstr("MatMul")));
   EXPECT_THAT(refused({"--read-table", path("none")}), HasSubstr("none: cannot open"));
   EXPECT_THAT(refused({"--read-table", kModel}), HasSubstr("not a scale table"));
   EXPECT_THAT(refused({"--read-table", path("cut.json")}),
-              HasSubstr("cut.json: read as json: broken JSON: unexpected end"));
+              HasSubstr("cut.json: read as json: invalid JSON: unexpected end"));
   EXPECT_THAT(refused({"--data", kCalibration, "--overrides", path("cut.json")}),
-              HasSubstr("cut.json: broken JSON: unexpected end"));
+              HasSubstr("cut.json: invalid JSON: unexpected end"));
   EXPECT_THAT(refused({"--read-table", table, "--write-table", path("t.txt")}),
               AllOf(HasSubstr("t.txt"), HasSubstr("flatbuffers")));
   EXPECT_THAT(refused({"--read-table", table, "--table-format", "cache"}),

@@ -53,9 +53,10 @@ TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
   expect_refused({"eval", tests::kModel, "--task", "retrieval", "--data", data},
                  {"no output is a vector [batch, hidden]"});
   expect_refused({"eval", tests::kModel, "--task", "reranking", "--data", data}, {"[batch, 1]"});
-  expect_refused({"eval", tests::kModel, "--task", "similarity", "--data",
-                  write("pairs.csv", "one,two,3\nthree,four,1\n")},
-                 {"[batch, 1], with 1 score; vectors need pooling (modules.json"});
+  expect_refused(
+      {"eval", tests::kModel, "--task", "similarity", "--data",
+       write("pairs.csv", "one,two,3\nthree,four,1\n")},
+      {"[batch, 1], with 1 score; to compare text vectors, set up pooling (modules.json"});
   const std::string none = write("none.json", R"({"version": "v2.0", "data": []})");
   EXPECT_THAT(
       refusal(run_bertcl(

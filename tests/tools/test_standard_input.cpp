@@ -112,7 +112,7 @@ TEST_F(StandardInputTest, HoldsQuestions) {
             "");
   for (const char* nothing : {"", "\n \n"})
     EXPECT_EQ(refused(nothing), "bertcl: standard input: contains no question; each line is one\n");
-  EXPECT_THAT(refused("\n\n{\"question\": \n"), HasSubstr("standard input:3: broken JSON"));
+  EXPECT_THAT(refused("\n\n{\"question\": \n"), HasSubstr("standard input:3: invalid JSON"));
   EXPECT_THAT(refused("Who?\ncaf\xe9\n"), HasSubstr("standard input:2: invalid UTF-8"));
 }
 

@@ -188,7 +188,7 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
               HasSubstr("[batch, seq, 30522 or more]"));
   EXPECT_THAT(eval({"--task", "tag", "--data", tagged}), HasSubstr("--labels"));
   EXPECT_THAT(eval({"--task", "classify", "--data", tagged}),
-              HasSubstr("which class of the model stands for O is not known"));
+              HasSubstr("cannot map O to the model's classes"));
   EXPECT_THAT(eval({"--task", "tag", "--labels", "O,B-x", "--data", sst2}),
               HasSubstr("dev.tsv:1: 'a fine film"));
   EXPECT_THAT(eval({"--task", "similarity", "--data", sst2}), HasSubstr("dev.tsv:1: 2 columns"));
@@ -242,7 +242,7 @@ TEST_F(TaskTest, SeveralLabelsWhereTheConfigurationOrTheDataSaySo) {
                        "--vocab", tests::kVocabulary, "--predictions", path("p.json"), "--force",
                        "--json", path("r.json")});
   };
-  expect_refused(eval(lines), {"the data have A,B, which the model cannot give"});
+  expect_refused(eval(lines), {"the data contain A,B, not among the model's classes"});
   write("config.json", R"({"problem_type": "multi_label_classification"})");
   const auto result = succeeded(eval(lines));
   EXPECT_THAT(result.out,
