@@ -44,7 +44,7 @@ auto from_caller(const Call& call) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(std::string("the caller's function failed: ") + error.what(), ErrorCode::cancelled);
+    throw Error(std::string("the callback failed: ") + error.what(), ErrorCode::cancelled);
   }
 }
 

@@ -26,7 +26,7 @@ std::string& last_error() {
 Sequences sequences_of(const bertcl_sequences* sequences) {
   const bertcl_sequences given = read(sequences, "sequences");
   if (given.count < 1 || !given.offsets || !given.ids)
-    throw Error("sequences need a count, offsets and ids");
+    throw Error("sequences: count must be 1 or more, and offsets and ids must not be NULL");
   Sequences all;
   all.offsets.assign(given.offsets, given.offsets + given.count + 1);
   const std::int64_t tokens = all.offsets.back();

@@ -50,7 +50,9 @@ Struct read(const Struct* given, const std::string& name) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + std::min(given->size, sizeof(Struct)), bytes + given->size,
                   [](unsigned char byte) { return byte != 0; }))
-    throw Error("a member of " + name + " that this version of bertcl lacks is not 0; leave it 0");
+    throw Error(
+        name +
+        " sets a member that this version of bertcl does not know; set it to 0, or update bertcl");
   Struct all{};
   std::memcpy(&all, given, std::min(given->size, sizeof(Struct)));
   return all;

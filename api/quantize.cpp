@@ -57,9 +57,10 @@ void check_source(const quant::JobOptions& job, const Sequences& samples) {
   if (!job.table_format.empty() && job.write_table.empty())
     throw Error("table_format requires write_table");
   if (job.dynamic && !(job.read_table.empty() && job.write_table.empty()))
-    throw Error("dynamic excludes tables: each run finds the ranges of its activations");
+    throw Error(
+        "dynamic cannot be combined with tables: activation ranges are computed at run time");
   if (!job.calibrates() && samples.count() > 0)
-    throw Error("samples and another source of ranges exclude each other");
+    throw Error("samples cannot be combined with another source of ranges");
   if (job.calibrates()) runtime::check({samples.ids, samples.token_type_ids, samples.offsets});
 }
 

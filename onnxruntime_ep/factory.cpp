@@ -93,8 +93,8 @@ void Factory::list(const OrtHardwareDevice* const* devices, size_t count, OrtEpD
 OrtEp* Factory::create(const OrtKeyValuePairs* const* metadata, size_t count,
                        const OrtSessionOptions* session, const OrtLogger* session_logger) const {
   if (count != 1)
-    throw Error(
-        fmt::format("bertcl runs on one device, {} are given: make a session for each", count));
+    throw Error(fmt::format(
+        "bertcl runs on one device per session, got {}; create a session for each", count));
   OrtKeyValuePairs* entries = nullptr;
   ort.check(ort.api.GetSessionOptionsConfigEntries(session, &entries));
   const Pairs owned(entries, ort.api.ReleaseKeyValuePairs);
@@ -108,7 +108,7 @@ OrtEp* Factory::create(const OrtKeyValuePairs* const* metadata, size_t count,
     const std::string key = keys[i];
     if (key == "ep.context_enable" && std::string_view(values[i]) == "1")
       throw Error(
-          "bertcl writes no EPContext models: leave out ModelCompiler and the session option "
+          "EPContext models are not supported: do not use ModelCompiler or the session option "
           "ep.context_enable",
           ErrorCode::unsupported);
     if (key.starts_with(prefix)) given.emplace(key.substr(prefix.size()), values[i]);
@@ -186,7 +186,8 @@ __attribute__((visibility("default"))) OrtStatus* CreateEpFactories(
   }
   const OrtEpApi* ep = api->GetEpApi();
   if (most < 1 || !ep)
-    return api->CreateStatus(ORT_INVALID_ARGUMENT, "bertcl: there is no room for a factory");
+    return api->CreateStatus(ORT_INVALID_ARGUMENT,
+                             "bertcl: max_factories is 0, or ONNX Runtime has no EP API");
   int minor = 0;
   const bool is_24 = std::sscanf(base->GetVersionString(), "1.%d", &minor) == 1 && minor >= 24;
   const Ort ort{*api, *ep, is_24};

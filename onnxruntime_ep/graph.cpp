@@ -371,8 +371,8 @@ void Graph::check_broadcasts(const ir::Graph& graph) const {
         nodes.insert(nodes.end(), node.sources.begin(), node.sources.end());
         if (why.empty())
           why = fmt::format(
-              "whether it broadcasts '{}' shows in a run only: ONNX Runtime does not know its "
-              "shape",
+              "ONNX Runtime does not know the shape of '{}', so its broadcasting is unknown before "
+              "the run",
               found->second);
       }
   };

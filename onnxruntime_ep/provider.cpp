@@ -159,7 +159,7 @@ std::optional<runtime::Session> Provider::load_what_fits(Graph& graph, NodeSet& 
         return std::nullopt;
       }
       ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
-               fmt::format("bertcl takes no node: {}", error.what()));
+               fmt::format("bertcl claims no nodes: {}", error.what()));
       return std::nullopt;
     }
   }
@@ -176,15 +176,15 @@ void Provider::take(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   if (part.empty()) {
     if (!read.nodes().empty())
       ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
-               why.empty() ? "bertcl takes no node: the graph has no matrix multiplication"
-                           : fmt::format("bertcl takes no node: {}", describe(why)));
+               why.empty() ? "bertcl claims no nodes: the graph has no matrix multiplication"
+                           : fmt::format("bertcl claims no nodes: {}", describe(why)));
     return;
   }
   if (!session && !error_) return;
   if (!why.empty())
     ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
-             fmt::format("bertcl takes {} of {} nodes: {}", part.size(), read.nodes().size(),
-                         describe(why)));
+             fmt::format("bertcl claims {} of {} nodes; not claimed: {}", part.size(),
+                         read.nodes().size(), describe(why)));
   std::vector<const OrtNode*> nodes;
   for (const std::size_t i : part) nodes.push_back(read.nodes()[i].node);
   OrtNodeFusionOptions fusion{};
@@ -216,13 +216,15 @@ std::unique_ptr<Computation> Provider::compile(const OrtNode* fused) {
   const auto node_outputs = names(fused, true), node_inputs = names(fused, false);
   auto found = loaded_.find(sorted(node_outputs));
   if (found == loaded_.end())
-    throw Error("ONNX Runtime asks for a node that bertcl did not take", ErrorCode::internal);
+    throw Error("ONNX Runtime asked to compile a node that bertcl did not claim",
+                ErrorCode::internal);
   auto result = std::make_unique<Computation>(ort_, std::move(found->second));
   loaded_.erase(found);
   const auto place = [](const std::vector<std::string>& of, const std::string& name) {
     const auto at = std::ranges::find(of, name);
     if (at == of.end())
-      throw Error(fmt::format("the node of ONNX Runtime has no '{}'", name), ErrorCode::internal);
+      throw Error(fmt::format("the fused node has no input or output '{}'", name),
+                  ErrorCode::internal);
     return static_cast<std::size_t>(at - of.begin());
   };
   for (const plan::Port& port : result->session.inputs())

@@ -32,7 +32,7 @@ void print_similar(const std::filesystem::path& folder, const std::string& query
   const std::string of_queries = prompt_of(settings, {"query"});
   const std::string of_documents = prompt_of(settings, {"document", "passage", "corpus"});
   if (!settings.pools_prompt && !(of_queries.empty() && of_documents.empty()))
-    throw bertcl::Error("bertcl cannot leave a prompt out of the pooling, as the model asks");
+    throw bertcl::Error("the model excludes prompt tokens from pooling, which is not supported");
   bertcl::Pooling pooling = settings.pooling;
   if (pooling.kind.empty()) {  // no file says how: the mean, else the model's own vector
     pooling.kind = "mean";

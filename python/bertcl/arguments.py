@@ -68,5 +68,5 @@ def load_tokenizer(vocab, models):
     """That of the file `vocab`, or else the first beside a model; "" is a model in memory."""
     files = [model for model in models if model]
     if not vocab and not files:
-        raise _bertcl.Error("no vocabulary beside a model in memory; name its file as 'vocab'")
+        raise _bertcl.Error("a model in memory has no vocabulary beside it; pass a file as 'vocab'")
     return _bertcl.Tokenizer(vocab, files)

@@ -35,7 +35,7 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
     _check(options)
     others = _unknown_to_library(models, options, os.fspath(data))
     if others and any(isinstance(model, Session) for model in models):
-        raise ValueError(f"evaluate: {', '.join(others)}: not for a session; give the file of the model")
+        raise ValueError(f"evaluate: {', '.join(others)}: not supported for a Session; give the model's file")
     if others:
         labels = options.get("labels")
         if isinstance(labels, (list, tuple)):

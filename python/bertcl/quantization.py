@@ -72,12 +72,14 @@ def _check_source(data, ways, files, task):
     """Refuses two sources of ranges, none, and what says how to sample where nothing is."""
     table, dynamic = files.get("read_table"), files.get("dynamic")
     if dynamic and (data is not None or table or files.get("write_table")):
-        raise _bertcl.Error("'dynamic' excludes 'data' and tables: each run finds the ranges of its activations")
+        raise _bertcl.Error("'dynamic' cannot be combined with 'data' or tables: activation ranges are computed at "
+                            "run time")
     if not dynamic and data is None and not table:
         raise _bertcl.Error("no source of ranges: give calibration data as 'data', a table of ranges as 'read_table', "
-                            "or 'dynamic' to find them in each run")
+                            "or 'dynamic' to compute them at run time")
     if data is not None and table:
-        raise _bertcl.Error("'data' and 'read_table' exclude each other: ranges are either found by calibration or read")
+        raise _bertcl.Error("'data' and 'read_table' cannot be combined: ranges are either calibrated or read from the "
+                            "table")
     if ways and data is None:
         reason = "'dynamic' takes no samples" if dynamic else "a table of ranges has no samples"
         raise _bertcl.Error(f"'{min(ways)}' has no effect here: {reason}")

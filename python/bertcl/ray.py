@@ -173,7 +173,7 @@ def _inputs(body, task):
 
 def _checked(inputs, task):
     if not isinstance(inputs, (list, tuple)):  # a string would be taken for a list of its characters
-        raise ValueError("'inputs' has to be a list")
+        raise ValueError("'inputs' must be a list")
     for i, each in enumerate(inputs):
         if task == "answer":
             good = isinstance(each, dict) and all(_is_text(each.get(key)) and each[key]

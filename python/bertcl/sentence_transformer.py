@@ -71,7 +71,7 @@ class SentenceTransformer:
         for name, value, only in (("output_value", output_value, "sentence_embedding"),
                                   ("precision", precision, "float32"), ("device", device, None)):
             if value != only:
-                raise ValueError(f"encode() takes no other {name} than {only!r}" + (
+                raise ValueError(f"encode() supports only {name}={only!r}" + (
                     "; give device to SentenceTransformer()" if name == "device" else f", not {value!r}"))
         one, texts = texts_of(the_one(sentences=sentences, inputs=inputs))
         prompt = self._prompt(prompt_name, prompt)
@@ -134,7 +134,7 @@ class SentenceTransformer:
         if text is None:
             text = self._prompt_named(name) if name is not None else self.default_prompt
         if text and not self.pools_prompt:
-            raise ValueError("the model leaves a prompt's tokens out of its pooling (include_prompt in "
+            raise ValueError("the model excludes prompt tokens from pooling (include_prompt in "
                              "1_Pooling/config.json), which is not supported")
         return text
 

@@ -193,7 +193,7 @@ TEST_F(CApi, LongerTensorsAreRead) {
   EXPECT_EQ(bertcl_session_run(session_, &inputs[0].tensor, 2, nullptr, &results),
             BERTCL_INVALID_ARGUMENT);
   EXPECT_THAT(bertcl_last_error(),
-              HasSubstr("that this version of bertcl lacks is not 0; leave it 0"));
+              HasSubstr("a member that this version of bertcl does not know; set it to 0"));
   for (const std::size_t size : {offsetof(bertcl_tensor, bytes), 1000 * sizeof(bertcl_tensor)}) {
     inputs[0].tensor.size = size;
     EXPECT_EQ(bertcl_session_run(session_, &inputs[0].tensor, 1, nullptr, &results),
@@ -217,7 +217,7 @@ TEST_F(CApi, LongerOptionsMayOnlyHoldZeros) {
   EXPECT_EQ(bertcl_session_run(session_, &input, 1, &longer.options, &results),
             BERTCL_INVALID_ARGUMENT);
   EXPECT_THAT(bertcl_last_error(),
-              HasSubstr("that this version of bertcl lacks is not 0; leave it 0"));
+              HasSubstr("a member that this version of bertcl does not know; set it to 0"));
 }
 
 TEST_F(CApi, NullAndEmptyStructsAreRefused) {

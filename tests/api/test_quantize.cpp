@@ -167,10 +167,10 @@ TEST_F(ApiQuantize, RangesComeFromATableOrFromEachRun) {
   options.read_table = folder_ / "ranges.json";
   const QuantizeReport second = quantize(tests::model, folder_ / "b.onnx", Sequences(), options);
   EXPECT_EQ(first.quantized_nodes, second.quantized_nodes);
-  EXPECT_ERROR(HasSubstr("exclude each other"),
+  EXPECT_ERROR(HasSubstr("samples cannot be combined"),
                quantize(tests::model, folder_ / "c.onnx", samples, options));
   options.dynamic = true;
-  EXPECT_ERROR(HasSubstr("dynamic excludes tables"),
+  EXPECT_ERROR(HasSubstr("dynamic cannot be combined with tables"),
                quantize(tests::model, folder_ / "c.onnx", {}, options));
   options.read_table.clear();
   options.per_token = true;

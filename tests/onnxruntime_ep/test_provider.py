@@ -71,7 +71,7 @@ class Provider(ProviderTest):
         settings = onnxruntime.SessionOptions()
         settings.log_severity_level = 3
         settings.add_provider_for_devices(devices()[:1], {})
-        refusal = "bertcl writes no EPContext models"
+        refusal = "EPContext models are not supported"
         with self.assertRaisesRegex(Exception, refusal):
             onnxruntime.ModelCompiler(settings, str(MODEL)).compile_to_file(str(self.folder / "context.onnx"))
         settings.add_session_config_entry("ep.context_enable", "1")

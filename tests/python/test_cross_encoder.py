@@ -126,7 +126,7 @@ class CrossEncoderTest(unittest.TestCase):
                      lambda: model.rank("Who?", ["Ada."], convert_to_tensor=True)):
             with self.assertRaisesRegex(ValueError, r"convert_to_tensor needs PyTorch.*torch.as_tensor\(\)"):
                 call()
-        with self.assertRaisesRegex(TypeError, "pairs and inputs are given, expected one of them"):
+        with self.assertRaisesRegex(TypeError, "give only one of pairs and inputs"):
             model.predict(some, inputs=some)
         with self.assertRaisesRegex(TypeError, "pairs is None, expected a pair of texts"):
             model.predict()

@@ -89,7 +89,7 @@ class EvaluationTest(Scratch):
         with self.without_program():
             report = bertcl.evaluate(session, data=data, progress=False)
         self.assertEqual(without_times(report), without_times(bertcl.evaluate(MODEL, data=data, progress=False)))
-        with self.assertRaisesRegex(ValueError, "html.*not for a session"):
+        with self.assertRaisesRegex(ValueError, "html.*not supported for a Session"):
             bertcl.evaluate(session, data=data, html=self.path / "page.html")
         with self.assertRaisesRegex(ValueError, "precision"):
             bertcl.evaluate(session, data=data, precision="fp16")

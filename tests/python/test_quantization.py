@@ -107,7 +107,7 @@ class QuantizationTest(Scratch):
                  ("unknown preset 'best'|unknown 'best'", {"preset": "best"}),
                  ("'x' is not a whole number", {"weight_bits": "x"}),
                  ("no source of ranges", {"data": None}),
-                 ("'dynamic' excludes 'data'", {"dynamic": True}),
+                 ("'dynamic' cannot be combined with 'data'", {"dynamic": True}),
                  ("sequences of 600 tokens exceed", {"max_seq_length": 600}),
                  ("already exists.*'force'", {"output": self.path / "made.onnx"}),
                  ("'write_table': .*already exists", {"write_table": self.path / "made.onnx"}),

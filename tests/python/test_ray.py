@@ -68,7 +68,7 @@ class RayTest(unittest.TestCase):
     def test_a_handle_takes_what_http_takes(self):
         text, dictionary, texts, number = self.seen["served"]["refused_by_handle"]
         for error in (text, dictionary, number):
-            self.assertIn("'inputs' has to be a list", error)
+            self.assertIn("'inputs' must be a list", error)
         self.assertIn("inputs[0] has to be a dictionary with a question and a context", texts)
 
     def test_bad_arguments_are_named(self):

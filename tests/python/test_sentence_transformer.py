@@ -143,8 +143,8 @@ class SentenceTransformerTest(unittest.TestCase):
             self.model.encode(TEXTS[:2], None, None, 32, None, "sentence_embedding", "float32", True, False, None, True),
             self.model.encode(TEXTS[:2], normalize_embeddings=True))
         for options, message in (({"convert_to_tensor": True}, "convert_to_tensor needs PyTorch"),
-                                 ({"output_value": None}, "no other output_value than 'sentence_embedding', not None"),
-                                 ({"precision": "int8"}, "no other precision than 'float32', not 'int8'"),
+                                 ({"output_value": None}, "only output_value='sentence_embedding', not None"),
+                                 ({"precision": "int8"}, "only precision='float32', not 'int8'"),
                                  ({"device": "cuda"}, r"give device to SentenceTransformer\(\)")):
             with self.subTest(options), self.assertRaisesRegex(ValueError, message):
                 self.model.encode(TEXTS[:2], **options)

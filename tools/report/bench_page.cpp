@@ -59,7 +59,7 @@ ordered_json to_json(const std::vector<RooflineRow>& rows, const Peaks& peaks) {
                     {"operations", row.time.operations},
                     {"bytes", row.time.bytes},
                     {"operations_per_byte", intensity(row.time)},
-                    {"min_ms", row.min_ms}});
+                    {"least_ms", row.min_ms}});
   return {{"peaks",
            {{"int8_kernel", peaks.int8_kernel},
             {"int8_gops", peaks.int8_gops},

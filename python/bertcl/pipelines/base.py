@@ -135,7 +135,7 @@ def the_one(**named):
     """The one of these arguments, which are names of one thing, that is given; None without any."""
     given = {name: value for name, value in named.items() if value is not None}
     if len(given) > 1:
-        raise TypeError(f"{' and '.join(given)} are given, expected one of them")
+        raise TypeError(f"give only one of {' and '.join(given)}")
     return next(iter(given.values()), None)
 
 
