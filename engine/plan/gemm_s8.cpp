@@ -55,7 +55,7 @@ GemmVariant undivided(const std::vector<GemmVariant>& tunable) {
   return found == tunable.end() ? GemmVariant() : *found;
 }
 
-/// Divisions of K as variants to tune: "mma_parts_4".
+/// Divisions of K as variants to tune: "mma_split_k_4".
 void add_divided(std::vector<GemmVariant>& tunable, const GemmVariant& whole, std::int64_t k) {
   for (const std::int32_t splits : {2, 4, kMaxSplits}) {
     if (k / splits < kMinTunedSplitDepth) break;

@@ -106,7 +106,7 @@ std::string difference(const ir::Tensor& found, const ir::Tensor& expected, doub
 }
 
 struct RunningVariant {
-  std::string name;         // "mma_parts_4" where K is divided
+  std::string name;         // "mma_split_k_4" where K is divided
   std::int64_t up_to_rows;  // where it runs
 };
 
