@@ -246,7 +246,7 @@ class FineTuning(unittest.TestCase):
                                        ("encoder.onnx", ["--force"], "encoder.onnx is read, too"),
                                        ("folder", ["--force"], "folder is a folder"),
                                        ("absent/made.onnx", [], "cannot write to folder"),
-                                       ("x.onnx", ["--device", "gpu"], "--device gpu: torch knows"),
+                                       ("x.onnx", ["--device", "gpu"], "--device gpu: unknown torch device"),
                                        ("x.onnx", ["--max-length", 2000, "--data", self.long_text()],
                                         "does not run a text of 1502 tokens")):
             with self.subTest(problem):
