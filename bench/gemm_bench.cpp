@@ -172,7 +172,7 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
 }
 
 void register_all() {
-  for (const std::string& name : bertcl::tools::peak_kernels(*context))
+  for (const std::string& name : bertcl::tools::peak_kernel_names(*context))
     benchmark::AddCustomContext(name + "_gops",
                                 fmt::format("{:.0f}", bertcl::tools::peak_gops(*context, name)));
   for (const Variant& variant : variants())

@@ -55,7 +55,7 @@ void record(onnx::ModelProto& model, const Report& report) {
 }
 
 /// A table of another program has no ranges of what is inside of fused operators.
-bool has_ranges_inside(const Table& table, const Expanded& expanded) {
+bool has_ranges_inside(const ScaleTable& table, const Expanded& expanded) {
   return expanded.count == 0 || std::ranges::any_of(table.ranges, [&](const auto& range) {
            return expanded.tensors.contains(range.first);
          });
@@ -347,7 +347,7 @@ Report quantize_dynamic(const Options& options, ActivationScales scales) {
 
 /// Refuses a table of the same model in another form: optimizers name tensors anew. Where nothing
 /// is fused, the encoder tells of ranges that are missing.
-void check_ranges(const Options& options, const Table& table, const Quantization& quantization,
+void check_ranges(const Options& options, const ScaleTable& table, const Quantization& quantization,
                   std::int64_t fused, bool expanded) {
   if (fused == 0) return;
   for (const std::string& tensor : quantization.activations())
@@ -361,7 +361,7 @@ void check_ranges(const Options& options, const Table& table, const Quantization
           option_name("write-table"));
 }
 
-Report quantize_with_table(const Options& options, const Table& table) {
+Report quantize_with_table(const Options& options, const ScaleTable& table) {
   std::optional<Workspace> workspace(std::in_place, options.model);
   const std::int64_t fused = workspace->expanded().count;
   const bool expanded = has_ranges_inside(table, workspace->expanded());

@@ -53,7 +53,7 @@ JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written
   if (companions) result.copied = companions->copy(written);
   if (result.written_format) {
     written.add_new(job.write_table);
-    const auto table = table_of(result.report);
+    const auto table = scale_table_of(result.report);
     result.written_ranges = table.ranges.size();
     write_table(job.write_table, table, *result.written_format);
   }

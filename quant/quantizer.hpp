@@ -124,7 +124,7 @@ Report quantize(const Options& options, const SampleSource& samples, const Progr
 
 /// The same with a scale table. If it records the origin of its ranges, as bertcl's own tables do,
 /// report and file record it, too.
-Report quantize_with_table(const Options& options, const Table& table);
+Report quantize_with_table(const Options& options, const ScaleTable& table);
 
 /// Without ranges: each run quantizes the inputs of MatMuls with weights by their values, as
 /// onnxruntime's quantize_dynamic, or with a scale for each token (dynamic.hpp); weights and tables
@@ -137,7 +137,7 @@ Report quantize_dynamic(const Options& options,
 
 /// The ranges that the quantizer used for activations, those that a table gave for other tensors,
 /// and their origin.
-Table table_of(const Report& report);
+ScaleTable scale_table_of(const Report& report);
 
 /// The report as JSON.
 nlohmann::json to_json(const Report& report);
@@ -159,9 +159,9 @@ struct JobResult {
   Report report;
   std::vector<std::string> left_out;  ///< what the options ask for and tables neither keep nor give
   std::vector<std::string> copied;    ///< companions
-  const TableFormat* read_format = nullptr;     ///< of the table that was read; null: none
-  const TableFormat* written_format = nullptr;  ///< of the table that was written; null: none
-  std::size_t written_ranges = 0;               ///< of that table
+  const ScaleTableFormat* read_format = nullptr;     ///< of the table that was read; null: none
+  const ScaleTableFormat* written_format = nullptr;  ///< of the table that was written; null: none
+  std::size_t written_ranges = 0;                    ///< of that table
 };
 
 /// Writes `options.output` and what `job` asks for beside it; new files are added to `written`.

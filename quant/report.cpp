@@ -7,8 +7,8 @@
 
 namespace bertcl::quant {
 
-Table table_of(const Report& report) {
-  Table table{report.given, report.method, report.samples, report.tokens, report.data_sha256};
+ScaleTable scale_table_of(const Report& report) {
+  ScaleTable table{report.given, report.method, report.samples, report.tokens, report.data_sha256};
   for (const TensorReport& tensor : report.tensors)
     if (tensor.role == Role::activation) table.ranges[tensor.tensor] = tensor.range;
   return table;

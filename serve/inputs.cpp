@@ -76,14 +76,14 @@ std::vector<Input> read_inputs(const Context& context, const text::JsonNode& nod
   const auto is_number = [](const nlohmann::json& value) { return value.is_number(); };
   if (!node.value().empty() && std::ranges::all_of(node.value(), is_number))
     return {read_input(node)};
-  context.check_count(node.value().size());
+  context.check_text_count(node.value().size());
   std::vector<Input> inputs;
   node.each([&](const text::JsonNode& input) { inputs.push_back(read_input(input)); });
   return inputs;
 }
 
 std::vector<std::string> read_texts(const Context& context, const text::JsonNode& node) {
-  if (node.value().is_array()) context.check_count(node.value().size());
+  if (node.value().is_array()) context.check_text_count(node.value().size());
   std::vector<std::string> texts;
   node.each([&](const text::JsonNode& text) { texts.push_back(text.string()); });
   return texts;

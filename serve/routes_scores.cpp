@@ -57,7 +57,7 @@ std::vector<std::vector<std::string>> read_pairs(const Context& context, const t
                                                  bool& is_batch) {
   is_batch = node.value().is_array() && (node.value().empty() || !node.value().front().is_string());
   if (!is_batch) return {read_pair(node)};
-  context.check_count(node.value().size());
+  context.check_text_count(node.value().size());
   std::vector<std::vector<std::string>> pairs;
   node.each([&](const text::JsonNode& pair) { pairs.push_back(read_pair(pair)); });
   return pairs;
@@ -68,7 +68,7 @@ bool is_raw(const ModelSetup& setup) { return setup.kind == Kind::reranker && !s
 
 /// Texts, or objects that hold one, of Cohere's and Jina's clients.
 std::vector<std::string> read_documents(const Context& context, const text::JsonNode& node) {
-  if (node.value().is_array()) context.check_count(node.value().size());
+  if (node.value().is_array()) context.check_text_count(node.value().size());
   std::vector<std::string> texts;
   node.each([&](const text::JsonNode& document) {
     texts.push_back((document.value().is_object() ? document.at("text") : document).string());

@@ -191,7 +191,7 @@ Truncation Context::truncation(const text::JsonNode& body) const {
   return truncation;
 }
 
-void Context::check_count(std::size_t texts) const {
+void Context::check_text_count(std::size_t texts) const {
   if (texts == 0) throw HttpError(400, "Empty", "the request has no text");
   const std::size_t most = service.options().max_client_batch;
   if (texts > most)

@@ -76,7 +76,7 @@ struct Context {
   /// Of `truncate` and `truncation_direction`.
   Truncation truncation(const text::JsonNode& body) const;
   /// Throws HttpError: 400 for no text, 413 for more than a request may have.
-  void check_count(std::size_t texts) const;
+  void check_text_count(std::size_t texts) const;
 };
 
 using Handler = HttpResponse (*)(Context&);

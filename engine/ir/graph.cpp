@@ -136,7 +136,7 @@ void Graph::replace_uses(Value* old, Value* replacement) {
     if (out.value == old) out.value = replacement;
 }
 
-void Graph::rename(Value* value, std::string_view to) {
+void Graph::rename_if_free(Value* value, std::string_view to) {
   if (to.empty() || values_.contains(to)) return;
   auto held = values_.extract(value->name);
   held.key() = value->name = to;

@@ -117,7 +117,7 @@ class Graph {
   /// Swaps the names of two values, so that the replacement of a value can be found by its name.
   void swap_names(Value* a, Value* b);
   /// Gives a value another name; it keeps its own if that one is taken.
-  void rename(Value* value, std::string_view to);
+  void rename_if_free(Value* value, std::string_view to);
   void set_input(Node* node, std::size_t index, Value* value);
   /// Removes a node whose results are all unused.
   void erase(Node* node);

@@ -22,8 +22,8 @@ void verify(const Graph& graph, std::string_view where) {
     defined.insert(c);
     const auto sizes = constant_shape(c->type.shape);
     if (!sizes || *sizes != c->constant->shape() || c->type.dtype != c->constant->dtype())
-      fail(fmt::format("constant '{}' is declared {} but its data has another type", c->name,
-                       str(c->type)));
+      fail(fmt::format("constant '{}' is declared {} but its data is {}[{}]", c->name, str(c->type),
+                       name_of(c->constant->dtype()), fmt::join(c->constant->shape(), ", ")));
   }
   std::vector<std::pair<const Value*, const Node*>> read, listed;  // uses, by nodes and by values
   for (const auto& node : graph.nodes()) {

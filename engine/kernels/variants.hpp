@@ -174,7 +174,7 @@ struct MatMulVariant {
 
 std::span<const MatMulVariant> matmul_variants();
 
-/// Names of all variants, small-M ones included; sorted and unique.
+/// Names of the variants of these tables, small-M ones included; sorted and unique.
 std::vector<std::string> variant_names();
 
 }  // namespace bertcl::kernels

@@ -256,7 +256,7 @@ void Importer::restore_names() {
     if (ir::Value* holder = graph_.find_value(name))
       graph_.swap_names(value, holder);
     else
-      graph_.rename(value, name);
+      graph_.rename_if_free(value, name);
   }
 }
 

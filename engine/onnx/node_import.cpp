@@ -182,7 +182,7 @@ void NodeImport::set_output(std::size_t i, ir::Value* value) {
   if (name.empty()) return;
   importer_.define(name, value);
   // A value that was made for this node is found by the name that the file gives it.
-  if (made_.contains(value)) importer_.graph().rename(value, name);
+  if (made_.contains(value)) importer_.graph().rename_if_free(value, name);
 }
 
 ir::Value* NodeImport::constant(ir::Tensor tensor, std::string_view hint) {

@@ -114,7 +114,8 @@ ir::Value* emit_rotary(NodeImport& node, ir::Value* x, const RotaryTables& table
   const std::int64_t size = x->type.shape[3].constant();
   const std::int64_t rotated = tables.width == 0 ? size : tables.width;
   if (rotated < 2 || rotated % 2 != 0 || rotated > size)
-    node.fail("rotary_embedding_dim {} must be even and at most {}", rotated, size);
+    node.fail("{} {} must be even, at least 2 and at most the head size {}",
+              tables.width == 0 ? "head size" : "rotary_embedding_dim", rotated, size);
   ir::Value* cos = table_of(node, tables.cos, tables.positions, rotated / 2, rows_first);
   ir::Value* sin = table_of(node, tables.sin, tables.positions, rotated / 2, rows_first);
   ir::Value* part = rotated == size ? x : columns(node, x, 0, rotated);

@@ -57,7 +57,7 @@ class VariantUnsupported : public Error {
 };
 
 /// The variants that Options::disabled may name, in alphabetical order.
-std::vector<std::string> variant_names();
+std::vector<std::string> disableable_variants();
 
 /// Throws bertcl::Error for a name in Options::disabled that is none of them.
 void check_disabled(const std::string& disabled);

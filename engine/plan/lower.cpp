@@ -17,8 +17,8 @@
 #include "ops/op.hpp"
 #include "ops/symbols.hpp"
 #include "passes/token_values.hpp"
-#include "plan/ops/ops.hpp"
 #include "plan/compared_pad_ids.hpp"
+#include "plan/ops/ops.hpp"
 #include "plan/persistent_kernel.hpp"
 #include "plan/split_k.hpp"
 #include "support/did_you_mean.hpp"
@@ -224,7 +224,7 @@ const Lowering* find_lowering(std::string_view op) {
   return it == lowerings().end() ? nullptr : &it->second;
 }
 
-std::vector<std::string> variant_names() {
+std::vector<std::string> disableable_variants() {
   std::vector<std::string> names = kernels::variant_names();
   for (const char* name : {"persistent", kMmaSplitK, kMmaNorm})
     names.insert(std::ranges::upper_bound(names, name), name);
@@ -233,7 +233,7 @@ std::vector<std::string> variant_names() {
 
 // A misspelt name would otherwise be ignored.
 void check_disabled(const std::string& disabled) {
-  const std::vector<std::string> known = variant_names();
+  const std::vector<std::string> known = disableable_variants();
   std::istringstream list(disabled);
   for (std::string name; std::getline(list, name, ',');)
     if (std::ranges::find(known, name) == known.end())

@@ -196,9 +196,9 @@ class Encoder {
     if (tensor.axis) {
       axis = *tensor.axis < 0 ? *tensor.axis + rank : *tensor.axis;
       if (!weight || axis < 0 || axis >= rank)
-        fail("{}: its axis is {}; {}", tensor.place, *tensor.axis,
-             weight ? fmt::format("the weight has {} dimensions", rank)
-                    : "channels are for weights of MatMuls");
+        fail("{}: axis {} {}", tensor.place, *tensor.axis,
+             weight ? fmt::format("is outside the weight's {} dimensions", rank)
+                    : "is given, but only weights have an axis of scales; remove it");
     }
     const auto ranges = ranges_along(value, axis, operand.tensor);
     if (tensor.channels.size() > 1 && tensor.channels.size() != ranges.size())

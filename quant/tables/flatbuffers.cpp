@@ -19,9 +19,9 @@ bool recognizes_flatbuffers(std::string_view bytes) {
   return fb::VerifyTrtTableBuffer(verifier) && fb::GetTrtTable(bytes.data())->dict() != nullptr;
 }
 
-Table parse_flatbuffers(std::string_view bytes) {
+ScaleTable parse_flatbuffers(std::string_view bytes) {
   if (!recognizes_flatbuffers(bytes)) throw Error("not a flatbuffers table, or a damaged one");
-  Table table;
+  ScaleTable table;
   for (const fb::KeyValue* entry : *fb::GetTrtTable(bytes.data())->dict()) {
     if (!entry->key() || !entry->value()) throw Error("an entry without key or value");
     const std::string tensor = entry->key()->str();
@@ -30,7 +30,7 @@ Table parse_flatbuffers(std::string_view bytes) {
   return table;
 }
 
-std::string format_flatbuffers(const Table& table) {
+std::string format_flatbuffers(const ScaleTable& table) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<fb::KeyValue>> entries;
   for (const auto& [tensor, range] : table.ranges) {
@@ -44,12 +44,12 @@ std::string format_flatbuffers(const Table& table) {
 
 }  // namespace
 
-const TableFormat flatbuffers_table{"flatbuffers",
-                                    ".flatbuffers",
-                                    "onnxruntime's calibration.flatbuffers: magnitudes",
-                                    true,
-                                    recognizes_flatbuffers,
-                                    parse_flatbuffers,
-                                    format_flatbuffers};
+const ScaleTableFormat flatbuffers_table{"flatbuffers",
+                                         ".flatbuffers",
+                                         "onnxruntime's calibration.flatbuffers: magnitudes",
+                                         true,
+                                         recognizes_flatbuffers,
+                                         parse_flatbuffers,
+                                         format_flatbuffers};
 
 }  // namespace bertcl::quant

@@ -24,7 +24,7 @@ bool recognizes_json(std::string_view bytes) {
   return text::begins_as_object(bytes) && bytes.find(fmt::format("\"{}\"", kFormat)) != bytes.npos;
 }
 
-Table parse_json(std::string_view bytes) {
+ScaleTable parse_json(std::string_view bytes) {
   const nlohmann::json document = text::parse_json(bytes);
   const text::JsonNode root(document);
   const text::JsonNode name = root.at("format"), version = root.at("version");
@@ -32,7 +32,7 @@ Table parse_json(std::string_view bytes) {
     name.fail(fmt::format("is \"{}\", expected \"{}\"", name.string(), kFormat));
   if (version.integer() != kVersion)
     version.fail(fmt::format("is {}, expected {}", version.integer(), kVersion));
-  Table table;
+  ScaleTable table;
   if (const auto method = root.find("method")) table.method = method->string();
   if (const auto samples = root.find("samples")) table.samples = samples->integer();
   if (const auto tokens = root.find("tokens")) table.tokens = tokens->integer();
@@ -43,7 +43,7 @@ Table parse_json(std::string_view bytes) {
   return table;
 }
 
-std::string format_json(const Table& table) {
+std::string format_json(const ScaleTable& table) {
   Json json = {{"format", kFormat},       {"version", kVersion},
                {"method", table.method},  {"samples", table.samples},
                {"tokens", table.tokens},  {"data_sha256", table.data_sha256},
@@ -55,7 +55,7 @@ std::string format_json(const Table& table) {
 
 }  // namespace
 
-const TableFormat json_table{
+const ScaleTableFormat json_table{
     "json",     ".json",    "both ends of each range, and their origin", false, recognizes_json,
     parse_json, format_json};
 

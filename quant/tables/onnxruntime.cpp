@@ -81,12 +81,12 @@ Range range(const JsonNode& node) {
 
 bool recognizes_onnxruntime(std::string_view bytes) { return text::begins_as_object(bytes); }
 
-Table parse_onnxruntime(std::string_view bytes) {
+ScaleTable parse_onnxruntime(std::string_view bytes) {
   const nlohmann::json document = text::parse_json(bytes);
   const JsonNode root(document);
   const auto kind = root.find("CLS");
   const bool whole = kind && kind->value() == "TensorsData";
-  Table table;
+  ScaleTable table;
   // It is told to the user and no more: of another kind it is passed over.
   const auto method = whole ? root.find("calibration_method") : std::nullopt;
   if (method && method->value().is_object())
@@ -100,7 +100,7 @@ Table parse_onnxruntime(std::string_view bytes) {
 
 Json scalar(float value) { return {{"data", value}, {"dtype", "float32"}, {"CLS", "numpy.array"}}; }
 
-std::string format_onnxruntime(const Table& table) {
+std::string format_onnxruntime(const ScaleTable& table) {
   Json data = Json::object();
   for (const auto& [tensor, range] : table.ranges)
     data[tensor] = {
@@ -115,12 +115,12 @@ std::string format_onnxruntime(const Table& table) {
 
 }  // namespace
 
-const TableFormat onnxruntime_table{"onnxruntime",
-                                    ".json",
-                                    "onnxruntime's calibration.json: both ends of each range",
-                                    false,
-                                    recognizes_onnxruntime,
-                                    parse_onnxruntime,
-                                    format_onnxruntime};
+const ScaleTableFormat onnxruntime_table{"onnxruntime",
+                                         ".json",
+                                         "onnxruntime's calibration.json: both ends of each range",
+                                         false,
+                                         recognizes_onnxruntime,
+                                         parse_onnxruntime,
+                                         format_onnxruntime};
 
 }  // namespace bertcl::quant

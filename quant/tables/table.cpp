@@ -17,7 +17,7 @@
 namespace bertcl::quant {
 namespace {
 
-void check(const Table& table) {
+void check(const ScaleTable& table) {
   if (table.ranges.empty()) throw Error("the table lists no tensor");
   for (const auto& [tensor, range] : table.ranges)
     if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high)
@@ -26,14 +26,14 @@ void check(const Table& table) {
 
 std::string list_of_formats() {
   std::string list;
-  for (const TableFormat& f : table_formats())
+  for (const ScaleTableFormat& f : table_formats())
     list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", f.name, f.extension);
   return list;
 }
 
 }  // namespace
 
-std::span<const TableFormat> table_formats() {
+std::span<const ScaleTableFormat> table_formats() {
   // The first format of an extension is written for it. Text may stand before TensorRT's cache,
   // whose first line is not a name and a number.
   static const std::array all{json_table, onnxruntime_table, flatbuffers_table, text_table,
@@ -41,8 +41,8 @@ std::span<const TableFormat> table_formats() {
   return all;
 }
 
-const TableFormat& table_format(std::string_view name, const std::filesystem::path& path) {
-  for (const TableFormat& f : table_formats())
+const ScaleTableFormat& table_format(std::string_view name, const std::filesystem::path& path) {
+  for (const ScaleTableFormat& f : table_formats())
     if (name.empty() ? f.extension == path.extension().string() : f.name == name) return f;
   throw Error(
       name.empty()
@@ -56,9 +56,9 @@ ReadTable read_table(const std::filesystem::path& path, std::string_view format)
   const std::string bytes = text::read_file(path);
   const auto formats = table_formats();
   const auto found =
-      format.empty()
-          ? std::ranges::find_if(formats, [&](const TableFormat& f) { return f.recognizes(bytes); })
-          : formats.begin() + (&table_format(format, path) - formats.data());
+      format.empty() ? std::ranges::find_if(
+                           formats, [&](const ScaleTableFormat& f) { return f.recognizes(bytes); })
+                     : formats.begin() + (&table_format(format, path) - formats.data());
   if (found == formats.end())
     fail("{}: not a scale table (known formats: {})", path.string(), list_of_formats());
   try {
@@ -70,7 +70,8 @@ ReadTable read_table(const std::filesystem::path& path, std::string_view format)
   }
 }
 
-void write_table(const std::filesystem::path& path, const Table& table, const TableFormat& format) {
+void write_table(const std::filesystem::path& path, const ScaleTable& table,
+                 const ScaleTableFormat& format) {
   check(table);
   write_file(path, format.format(table));
 }
@@ -79,7 +80,7 @@ float magnitude(Range range) { return std::max(std::abs(range.low), std::abs(ran
 
 Range symmetric_range(float magnitude) { return {-std::abs(magnitude), std::abs(magnitude)}; }
 
-void add_range(Table& table, const std::string& tensor, Range range) {
+void add_range(ScaleTable& table, const std::string& tensor, Range range) {
   if (!table.ranges.emplace(tensor, range).second) fail("tensor '{}' is listed twice", tensor);
 }
 

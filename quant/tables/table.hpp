@@ -13,7 +13,7 @@
 namespace bertcl::quant {
 
 /// The result of calibrating a model.
-struct Table {
+struct ScaleTable {
   std::map<std::string, Range> ranges;  ///< by tensor
   // The origin of the ranges; empty and 0 if the format does not store it.
   std::string method;
@@ -24,7 +24,7 @@ struct Table {
 
 /// One format of files. Formats of `magnitudes` store the larger absolute value of both ends: a
 /// range -a .. a is read from them.
-struct TableFormat {
+struct ScaleTableFormat {
   std::string_view name;       ///< as on the command line
   std::string_view extension;  ///< with its dot; the first format of an extension is written for it
   std::string_view summary;    ///< one line
@@ -32,19 +32,19 @@ struct TableFormat {
   /// Also for damaged content, if its beginning shows the format.
   bool (*recognizes)(std::string_view bytes);
   /// Throws Error on damage; the file is named by the caller.
-  Table (*parse)(std::string_view bytes);
-  std::string (*format)(const Table& table);
+  ScaleTable (*parse)(std::string_view bytes);
+  std::string (*format)(const ScaleTable& table);
 };
 
 /// All formats, in the order in which a file is tried.
-std::span<const TableFormat> table_formats();
+std::span<const ScaleTableFormat> table_formats();
 /// By name; if that is empty by the extension of the path. Throws Error with the list of formats.
-const TableFormat& table_format(std::string_view name, const std::filesystem::path& path);
+const ScaleTableFormat& table_format(std::string_view name, const std::filesystem::path& path);
 
 /// A table and how it was stored.
 struct ReadTable {
-  Table table;
-  const TableFormat* format = nullptr;
+  ScaleTable table;
+  const ScaleTableFormat* format = nullptr;
 };
 
 /// Reads a file in the format of that name; if the name is empty, in the format that its content
@@ -53,7 +53,8 @@ struct ReadTable {
 ReadTable read_table(const std::filesystem::path& path, std::string_view format = {});
 
 /// Writes the whole file or nothing.
-void write_table(const std::filesystem::path& path, const Table& table, const TableFormat& format);
+void write_table(const std::filesystem::path& path, const ScaleTable& table,
+                 const ScaleTableFormat& format);
 
 /// The larger absolute value of both ends.
 float magnitude(Range range);
@@ -62,13 +63,13 @@ float magnitude(Range range);
 Range symmetric_range(float magnitude);
 
 /// Adds a tensor. Throws Error if it is already there.
-void add_range(Table& table, const std::string& tensor, Range range);
+void add_range(ScaleTable& table, const std::string& tensor, Range range);
 
 // One file each.
-extern const TableFormat json_table;
-extern const TableFormat onnxruntime_table;
-extern const TableFormat flatbuffers_table;
-extern const TableFormat tensorrt_table;
-extern const TableFormat text_table;
+extern const ScaleTableFormat json_table;
+extern const ScaleTableFormat onnxruntime_table;
+extern const ScaleTableFormat flatbuffers_table;
+extern const ScaleTableFormat tensorrt_table;
+extern const ScaleTableFormat text_table;
 
 }  // namespace bertcl::quant

@@ -42,8 +42,8 @@ float magnitude_of(float scale) {
   return product;
 }
 
-Table parse_tensorrt(std::string_view bytes) {
-  Table table;
+ScaleTable parse_tensorrt(std::string_view bytes) {
+  ScaleTable table;
   for_each_line(bytes, [&](std::string_view line, int number) {
     if (number == 1) {
       if (!line.starts_with(kStart))
@@ -62,7 +62,7 @@ Table parse_tensorrt(std::string_view bytes) {
   return table;
 }
 
-std::string format_tensorrt(const Table& table) {
+std::string format_tensorrt(const ScaleTable& table) {
   std::string text = fmt::format("{}\n", kHeader);
   for (const auto& [tensor, range] : table.ranges)
     text += fmt::format("{}: {:08x}\n", tensor,
@@ -72,12 +72,12 @@ std::string format_tensorrt(const Table& table) {
 
 }  // namespace
 
-const TableFormat tensorrt_table{"tensorrt",
-                                 ".cache",
-                                 "TensorRT's own calibration cache: scales in hex",
-                                 true,
-                                 recognizes_tensorrt,
-                                 parse_tensorrt,
-                                 format_tensorrt};
+const ScaleTableFormat tensorrt_table{"tensorrt",
+                                      ".cache",
+                                      "TensorRT's own calibration cache: scales in hex",
+                                      true,
+                                      recognizes_tensorrt,
+                                      parse_tensorrt,
+                                      format_tensorrt};
 
 }  // namespace bertcl::quant

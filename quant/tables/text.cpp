@@ -12,8 +12,8 @@
 namespace bertcl::quant {
 namespace {
 
-Table parse_text(std::string_view bytes) {
-  Table table;
+ScaleTable parse_text(std::string_view bytes) {
+  ScaleTable table;
   for_each_line(bytes, [&](std::string_view line, int number) {
     const auto gap = line.rfind(' ');  // names may hold blanks
     if (gap == std::string_view::npos || gap == 0)
@@ -32,7 +32,7 @@ bool recognizes_text(std::string_view bytes) {
   }
 }
 
-std::string format_text(const Table& table) {
+std::string format_text(const ScaleTable& table) {
   std::string text;
   for (const auto& [tensor, range] : table.ranges)
     text += tensor + ' ' + decimal(magnitude(range)) + '\n';
@@ -41,7 +41,7 @@ std::string format_text(const Table& table) {
 
 }  // namespace
 
-const TableFormat text_table{
+const ScaleTableFormat text_table{
     "cache",    ".cache",        "onnxruntime's calibration.cache: lines NAME MAGNITUDE",
     true,       recognizes_text, parse_text,
     format_text};

@@ -20,10 +20,10 @@ constexpr std::string_view sample = R"(graph g(%ids: i64[batch, seq], %x: f32[12
 TEST(Graph, ARenamedValueIsFoundByItsNewNameUnlessThatIsTaken) {
   Graph g = parse(sample);
   Value* value = g.find_value("0");
-  g.rename(value, "hidden");
+  g.rename_if_free(value, "hidden");
   EXPECT_EQ(g.find_value("hidden"), value);
   EXPECT_EQ(g.find_value("0"), nullptr);
-  g.rename(value, "table");
+  g.rename_if_free(value, "table");
   EXPECT_EQ(value->name, "hidden");
   EXPECT_EQ(g.find_value("hidden"), value);
 }

@@ -182,8 +182,9 @@ TEST(Operands, RotaryTablesHaveAValueForEachPair) {
     return failure(model);
   };
   EXPECT_EQ(rotary(with_tables, number("interleaved", 1)), kNoError);
-  EXPECT_THAT(rotary(with_tables, number("rotary_embedding_dim", 3)),
-              HasSubstr("rotary_embedding_dim 3 must be even and at most 8"));
+  EXPECT_THAT(
+      rotary(with_tables, number("rotary_embedding_dim", 3)),
+      HasSubstr("rotary_embedding_dim 3 must be even, at least 2 and at most the head size 8"));
   EXPECT_THAT(rotary(with_tables, number("rotary_embedding_dim", 4)),
               HasSubstr("'cos' f32[2, 5, 4] must give [batch, seq, 2]"));
   EXPECT_THAT(rotary({{"x", f32, {"2", "5", "24"}}, with_tables[1], with_tables[2]},

@@ -33,7 +33,7 @@ TEST_F(ExpandInFile, TablesOfOtherProgramsDoNotKnowWhatIsInside) {
   f.builder().graph().mutable_output(0)->set_name("out");
   f.node("MatMul", {y, f.weight("w", {6, 6})}, "out", "");
   const Options options = options_of(f);
-  Table table;
+  ScaleTable table;
   table.ranges["x"] = {-1.0f, 1.0f};
   for (const std::string layer : {"0", "1"})
     table.ranges["/encoder/layer." + layer + "/attention/self/Reshape_3_output_0"] = {-1.0f, 1.0f};
@@ -56,7 +56,7 @@ TEST_F(ExpandInFile, ATableOfTheFileBeforeIsRefusedWithTheReason) {
   f.builder().graph().mutable_output(0)->set_name("out");
   f.node("MatMul", {y, f.weight("w", {6, 6})}, "out", "");
   const Options options = options_of(f);
-  Table table;
+  ScaleTable table;
   table.ranges["x"] = {-1.0f, 1.0f};
   EXPECT_ERROR(
       AllOf(HasSubstr(options.model.string()), HasSubstr("'write_table'"),

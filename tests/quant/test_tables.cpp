@@ -28,7 +28,7 @@ class Tables : public testing::Test {
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
-  Table read(std::string_view bytes, std::string_view format = {}) {
+  ScaleTable read(std::string_view bytes, std::string_view format = {}) {
     return read_table(file(bytes), format).table;
   }
   auto fails(std::string_view bytes, const testing::Matcher<const std::string&>& message,
@@ -39,11 +39,11 @@ class Tables : public testing::Test {
   const bertcl::tests::ScratchFolder folder_;
 };
 
-Table random_table(std::size_t tensors) {
+ScaleTable random_table(std::size_t tensors) {
   std::mt19937 generator(7);
   std::uniform_real_distribution<float> exponent(-20.0f, 20.0f);
   std::normal_distribution<float> normal;
-  Table table{{}, "percentile", 128, 20973, std::string(64, 'a')};
+  ScaleTable table{{}, "percentile", 128, 20973, std::string(64, 'a')};
   for (std::size_t i = 0; i < tensors; ++i) {
     const float scale = std::exp2(exponent(generator));
     const float a = normal(generator) * scale, b = normal(generator) * scale;
@@ -57,8 +57,8 @@ Table random_table(std::size_t tensors) {
 }
 
 TEST_F(Tables, AreReadAsTheyWereWritten) {
-  const Table table = random_table(200);
-  for (const TableFormat& format : table_formats()) {
+  const ScaleTable table = random_table(200);
+  for (const ScaleTableFormat& format : table_formats()) {
     const auto path = folder_ / ("ranges" + std::string(format.extension));
     write_table(path, table, format);
     const ReadTable found = read_table(path);
@@ -82,10 +82,10 @@ TEST_F(Tables, AreReadAsTheyWereWritten) {
 }
 
 TEST_F(Tables, OwnFormatKeepsWhereTheRangesComeFrom) {
-  const Table table = random_table(1);
+  const ScaleTable table = random_table(1);
   const auto path = folder_ / "ranges.json";
   write_table(path, table, table_format("", path));
-  const Table found = read_table(path).table;
+  const ScaleTable found = read_table(path).table;
   EXPECT_EQ(found.method, "percentile");
   EXPECT_EQ(found.samples, 128);
   EXPECT_EQ(found.tokens, 20973);
@@ -100,14 +100,14 @@ TEST_F(Tables, ReadsEverySpellingOfOnnxruntime) {
       R"("highest": {"data": [0.20000000298023224], "dtype": "float32", "CLS": "numpy.array"}, )"
       R"("hist": {"data": [1, 2], "dtype": "int64", "CLS": "numpy.array"}, "CLS": "TensorData"})";
   const std::string y = R"("y": {"lowest": 0.0, "highest": 1.0, "CLS": "TensorData"})";
-  const Table whole = read(
+  const ScaleTable whole = read(
       R"({"CLS": "TensorsData", "data": {)" + x + ", " + y +
       R"(}, "calibration_method": {"CLS": "CalibrationMethod", "value": "CalibrationMethod.Entropy"}})");
   EXPECT_EQ(whole.ranges, expected);
   EXPECT_EQ(whole.method, "entropy");
   EXPECT_THAT(onnxruntime_table.format(whole), HasSubstr("\"CalibrationMethod.Entropy\""));
-  const Table other = read(R"({"CLS": "TensorsData", "data": {)" + x + ", " + y +
-                           R"(}, "calibration_method": "Entropy"})");
+  const ScaleTable other = read(R"({"CLS": "TensorsData", "data": {)" + x + ", " + y +
+                                R"(}, "calibration_method": "Entropy"})");
   EXPECT_EQ(other.ranges, expected);
   EXPECT_EQ(other.method, "");
   EXPECT_EQ(read("{" + x + ", " + y + "}").ranges, expected);
@@ -136,7 +136,7 @@ TEST_F(Tables, ReadsTheCacheOfTensorRt) {
 }
 
 TEST_F(Tables, CacheIsTextThatPythonReads) {
-  Table table;
+  ScaleTable table;
   table.ranges = {{"b", {-10.0f, 1.0f}}, {"a c", {0.0f, 0.2f}}, {"d", {-1e-7f, 0.0f}}};
   EXPECT_EQ(text_table.format(table),
             "a c 0.20000000298023224\nb 10.0\nd 1.0000000116860974e-07\n");
@@ -194,8 +194,8 @@ TEST_F(Tables, SayWhatIsWrong) {
 }
 
 TEST_F(Tables, AJsonFileThatIsCutIsNoOtherFormat) {
-  const Table table = random_table(3);
-  for (const TableFormat* format : {&json_table, &onnxruntime_table}) {
+  const ScaleTable table = random_table(3);
+  for (const ScaleTableFormat* format : {&json_table, &onnxruntime_table}) {
     const std::string whole = format->format(table);
     for (const std::size_t size : {whole.size() / 2, whole.size() - 3})
       fails(whole.substr(0, size), AllOf(HasSubstr((folder_ / "table").string()),
@@ -207,8 +207,8 @@ TEST_F(Tables, AJsonFileThatIsCutIsNoOtherFormat) {
 // Damage anywhere is an error or another table; never a crash or a read outside the file.
 TEST_F(Tables, SurviveDamage) {
   std::mt19937 generator(5);
-  const Table table = random_table(4);
-  for (const TableFormat& format : table_formats()) {
+  const ScaleTable table = random_table(4);
+  for (const ScaleTableFormat& format : table_formats()) {
     const std::string whole = format.format(table);
     for (int round = 0; round < 300; ++round) {
       std::string bytes = whole.substr(0, round % 2 ? whole.size() : generator() % whole.size());
@@ -224,7 +224,7 @@ TEST_F(Tables, SurviveDamage) {
 }
 
 TEST_F(Tables, AreWrittenWholeOrNotAtAll) {
-  Table table;
+  ScaleTable table;
   table.ranges["x"] = {0.0f, INFINITY};
   EXPECT_ERROR(HasSubstr("'x'"), write_table(folder_ / "t.json", table, json_table));
   table.ranges["x"] = {0.0f, 1.0f};

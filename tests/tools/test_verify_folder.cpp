@@ -32,7 +32,7 @@ TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
   EXPECT_THAT(with("bad/words.onnx\tpass\t\n").err, HasSubstr("status refused, expected pass"));
   EXPECT_THAT(with("").err, HasSubstr("but not listed in the table"));
   EXPECT_THAT(with("bad/words.onnx\trefused\twords\nb.onnx\tpass\t\n").err,
-              HasSubstr("b.onnx: not in the folder"));
+              HasSubstr("b.onnx: listed in the table, but no such model in the folder"));
   expect_refused(with("bad/words.onnx\trefused\n"), {"needs a reason"});
   expect_refused(with("bad/words.onnx\tbroken\t\n"), {"table.tsv:1"});
   expect_refused(with("bad/words.onnx\trefused\twords\tfew\n"), {"TIES must be a number"});

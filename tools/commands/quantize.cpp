@@ -153,7 +153,7 @@ void print_skipped(const std::string& what, const std::vector<quant::SkippedNode
 void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   const quant::JobResult& made = quantized.made;
   const quant::Report& report = made.report;
-  const auto print_table = [](const std::string& file, const quant::TableFormat& format,
+  const auto print_table = [](const std::string& file, const quant::ScaleTableFormat& format,
                               std::size_t ranges, std::string_view of) {
     print_text("{}: {} of {} {}, format {}\n", file, format.magnitudes ? "magnitudes" : "ranges",
                ranges, of, format.name);

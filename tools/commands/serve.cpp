@@ -268,7 +268,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   const OptionGroup group(command, "Server");
   positive(command, "--threads", server.threads, "Concurrent connections");
   in_range(command, "--payload-limit", server.payload_limit, 1, std::size_t{1} << 40,
-           "Maximum bytes of a request");
+           "Maximum bytes of a request's body, after decompression");
   positive(command, "--timeout", options.timeout, "Request timeout in seconds");
   in_range(command, "--keep-alive", server.keep_alive_seconds, 1, 86400,
            "Seconds until an idle connection is closed; set it above the proxy's idle timeout");

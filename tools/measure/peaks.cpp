@@ -53,7 +53,7 @@ double peak_gops(opencl::Context& context, const std::string& kernel_name) {
   return measured[kernel_name] = operations / fastest(context, kernel, items, 1) / 1e9;
 }
 
-std::vector<std::string> peak_kernels(opencl::Context& context) {
+std::vector<std::string> peak_kernel_names(opencl::Context& context) {
   const opencl::Capabilities& can = context.capabilities();
   std::vector<std::string> names = {"peak_f32"};
   if (can.avx512_bf16) names.emplace_back(kBf16PeakKernel);
@@ -62,7 +62,7 @@ std::vector<std::string> peak_kernels(opencl::Context& context) {
   return names;
 }
 
-std::string int8_peak_kernel(opencl::Context& context) {
+std::string int8_peak_kernel_name(opencl::Context& context) {
   const opencl::Capabilities& can = context.capabilities();
   return can.avx512_vnni ? "peak_vpdpbusd" : can.avx2 ? "peak_pmaddubsw" : "peak_f32";
 }
@@ -82,7 +82,7 @@ double peak_read_gbps(opencl::Context& context, std::size_t bytes) {
 
 Peaks measure_peaks(opencl::Context& context) {
   Peaks peaks;
-  peaks.int8_kernel = int8_peak_kernel(context);
+  peaks.int8_kernel = int8_peak_kernel_name(context);
   peaks.int8_gops = peak_gops(context, peaks.int8_kernel);
   peaks.f32_gops = peak_gops(context, "peak_f32");
   if (context.capabilities().avx512_bf16) peaks.bf16_gops = peak_gops(context, kBf16PeakKernel);

@@ -17,10 +17,10 @@ double peak_gops(opencl::Context& context, const std::string& kernel);
 inline constexpr const char* kBf16PeakKernel = "peak_vdpbf16ps";
 
 /// The arithmetic kernels of peak.cl that the device can run.
-std::vector<std::string> peak_kernels(opencl::Context& context);
+std::vector<std::string> peak_kernel_names(opencl::Context& context);
 
 /// The kernel of peak.cl whose instruction multiplies bytes fastest on this device.
-std::string int8_peak_kernel(opencl::Context& context);
+std::string int8_peak_kernel_name(opencl::Context& context);
 
 /// 10^9 bytes per second that all compute units load from `bytes` bytes, read again and again: of a
 /// cache where they fit one, else of memory.

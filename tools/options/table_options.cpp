@@ -24,7 +24,7 @@ void add_table_options(CLI::App& command, quant::JobOptions& options) {
                                  "The format\nfollows the extension"));
   std::vector<std::string> names;
   std::string summaries = "Format to write:";
-  for (const quant::TableFormat& format : quant::table_formats()) {
+  for (const quant::ScaleTableFormat& format : quant::table_formats()) {
     names.emplace_back(format.name);
     const bool by_extension =
         &format == &quant::table_format("", "table" + std::string(format.extension));

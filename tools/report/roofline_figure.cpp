@@ -38,12 +38,12 @@ class Drawing {
   Drawing(const LogAxis& x, const LogAxis& y) : x_(x), y_(y) {}
 
   void grid() {
-    for (int e = x_.first(); e <= x_.last(); ++e) {
+    for (int e = x_.first_exponent(); e <= x_.last_exponent(); ++e) {
       const double at = x_.at(std::pow(10.0, e));
       line(at, kPlotTop, at, kPlotBottom);
       text(at, kPlotBottom + 15, "middle", power_text(e));
     }
-    for (int e = y_.first(); e <= y_.last(); ++e) {
+    for (int e = y_.first_exponent(); e <= y_.last_exponent(); ++e) {
       const double at = y_.at(std::pow(10.0, e));
       line(kPlotLeft, at, kPlotRight, at);
       text(kPlotLeft - 5, at + 4, "end", power_text(e));
@@ -57,7 +57,7 @@ class Drawing {
   /// The slope of `gbps`, up to the highest roof, with its name along it, above or below.
   void slope(const std::string& name, double gbps, double most, const char* dashes,
              bool name_below) {
-    const double x0 = std::max(std::pow(10.0, x_.first()), std::pow(10.0, y_.first()) / gbps);
+    const double x0 = std::max(std::pow(10.0, x_.first_exponent()), std::pow(10.0, y_.first_exponent()) / gbps);
     const double x1 = most / gbps;
     const double left = x_.at(x0), right = x_.at(x1), low = y_.at(x0 * gbps), high = y_.at(most);
     svg_ += fmt::format(

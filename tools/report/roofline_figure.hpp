@@ -15,8 +15,8 @@ class LogAxis {
   /// Decades that hold `least` and `most`, both above 0, laid over `from` .. `to` in pixels.
   LogAxis(double least, double most, double from, double to);
   double at(double value) const;
-  int first() const { return first_; }  ///< exponents of 10
-  int last() const { return last_; }
+  int first_exponent() const { return first_; }  ///< of 10
+  int last_exponent() const { return last_; }
 
  private:
   int first_, last_;

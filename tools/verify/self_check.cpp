@@ -70,7 +70,7 @@ runtime::Tensors outputs_of(TextModel& model, const text::Batch& batch,
 }  // namespace
 
 runtime::SessionOptions reference_options(runtime::SessionOptions options) {
-  std::vector<std::string> others = plan::variant_names();
+  std::vector<std::string> others = plan::disableable_variants();
   std::erase_if(others, [](const std::string& name) {
     return name == "ref" || name == "rows" || name == "elements";
   });

@@ -251,7 +251,8 @@ std::vector<std::string> unexpected(const std::vector<Comparison>& outcomes,
     }
   }
   for (const auto& [file, entry] : expected) {
-    if (!seen.contains(file)) list.push_back(fmt::format("{}: not in the folder", file));
+    if (!seen.contains(file))
+      list.push_back(fmt::format("{}: listed in the table, but no such model in the folder", file));
   }
   return list;
 }
