@@ -26,8 +26,8 @@ Session load_on(cl_context context, cl_command_queue queue, const auto& model,
   });
 }
 
-runtime::BufferRegion range_of(const std::shared_ptr<opencl::Context>& context,
-                               const DeviceMemory& given, const std::string& what) {
+runtime::BufferRegion region_of(const std::shared_ptr<opencl::Context>& context,
+                                const DeviceMemory& given, const std::string& what) {
   if (!given.memory) throw Error(what + ": no buffer given");
   runtime::BufferRegion range{opencl::retain(context, given.memory, what), given.offset,
                               given.bytes};
@@ -73,12 +73,12 @@ DeviceRun SessionAccess::start(const Session& session, const DeviceSequences& se
   const auto context = engine.context().shared_from_this();
   runtime::DeviceSequences given;
   given.offsets = sequences.offsets;
-  given.ids = range_of(context, sequences.ids, "ids");
+  given.ids = region_of(context, sequences.ids, "ids");
   if (sequences.token_type_ids.memory)
-    given.token_type_ids = range_of(context, sequences.token_type_ids, "token_type_ids");
+    given.token_type_ids = region_of(context, sequences.token_type_ids, "token_type_ids");
   runtime::DeviceOutputs to;
   for (const auto& [name, memory] : outputs)
-    to.emplace(name, range_of(context, memory, "output '" + name + "'"));
+    to.emplace(name, region_of(context, memory, "output '" + name + "'"));
   return DeviceRun(std::unique_ptr<DeviceRun::Impl>(
       new DeviceRun::Impl{engine.start(given, std::move(to), wait_for)}));
 }

@@ -50,7 +50,7 @@ void print_shape(runtime::Session& session, const tools::Peaks& peaks, const std
   fmt::print("\n{}: {:.0f} operations a byte of weights\n", shape,
              all.time.operations / std::max(1.0, weight_bytes));
   tools::Table table({"kernel", "op", "type", ">calls", ">ms", ">share", ">least ms", ">lost ms",
-                      ">of the roof", ">GOP/s", ">GB/s"});
+                      ">of the roofline", ">GOP/s", ">GB/s"});
   for (const tools::RooflineRow& row : rows) {
     const tools::KernelTime& t = row.time;
     table.add(

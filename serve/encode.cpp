@@ -43,7 +43,7 @@ Sequence encode_pair(const text::Tokenizer& tokenizer, text::Tokens a, std::stri
   const std::vector<std::int32_t> pieces = tokenizer.encode(second);
   const bool left = truncation.truncates_left(tokenizer);
   const std::size_t most =
-      std::min(pieces.size(), truncation.max_of_second.value_or(pieces.size()));
+      std::min(pieces.size(), truncation.max_second_tokens.value_or(pieces.size()));
   const auto b = left ? text::Tokens(pieces).last(most) : text::Tokens(pieces).first(most);
   const std::size_t room = room_beside(special.pair_count(), limit);
   if (a.size() + b.size() > room && !truncation.truncate)

@@ -17,8 +17,8 @@ enum class Side { right, left };
 /// How long texts are cut; without `truncate` they are refused.
 struct Truncation {
   bool truncate = false;
-  std::optional<Side> side = {};                  ///< none: that of the tokenizer
-  std::optional<std::size_t> max_of_second = {};  ///< tokens of a pair's second text that are kept
+  std::optional<Side> side = {};                      ///< none: that of the tokenizer
+  std::optional<std::size_t> max_second_tokens = {};  ///< kept of a pair's second text
 
   bool truncates_left(const text::Tokenizer& tokenizer) const {
     return side ? *side == Side::left : tokenizer.truncates_left();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests and replies as the routes see them, without the HTTP library.
+// Requests and responses as the routes see them, without the HTTP library.
 #pragma once
 #include <functional>
 #include <stdexcept>

@@ -24,7 +24,8 @@ struct Packed {
     if (sequence.token_type_ids.empty())
       token_type_ids.resize(ids.size(), 0);
     else
-      token_type_ids.insert(token_type_ids.end(), sequence.token_type_ids.begin(), sequence.token_type_ids.end());
+      token_type_ids.insert(token_type_ids.end(), sequence.token_type_ids.begin(),
+                            sequence.token_type_ids.end());
     offsets.push_back(std::ssize(ids));
   }
 };

@@ -69,8 +69,8 @@ RunFn run_of(std::shared_ptr<runtime::Session> session, Head head);
 
 class Model {
  public:
-  static constexpr std::chrono::seconds kHealthCheckTimeout{
-      2};  // to wait for one: probes of health take 5 s
+  /// To wait for a health check: orchestrators' probes time out after 5 s.
+  static constexpr std::chrono::seconds kHealthCheckTimeout{2};
 
   Model(ModelSetup setup, BatcherOptions options);
 

@@ -21,7 +21,7 @@ namespace bertcl::serve {
 enum class BodyFraming { none, content_length, chunked, ambiguous };
 
 /// A body whose end is not clear could hide a second request from a proxy (RFC 9112, 6.3).
-inline BodyFraming body_of(const httplib::Request& request, std::size_t& length) {
+inline BodyFraming framing_of(const httplib::Request& request, std::size_t& length) {
   const std::size_t lengths = request.get_header_value_count("Content-Length");
   const std::size_t encodings = request.get_header_value_count("Transfer-Encoding");
   if (lengths + encodings == 0) return BodyFraming::none;

@@ -74,7 +74,7 @@ int step_of(const AskRequest& request, const text::Tokenizer& tokenizer) {
                                 request.features.max_query_length);
   const int longest = request.features.max_seq_length;
   const int room = longest - question - static_cast<int>(tokenizer.special().pair_count());
-  if (room < 1) return 1;  // ask_question() refuses it
+  if (room < 1) return 1;  // prepare_question() refuses it
   const int overlap = request.overlap.value_or(std::min({longest / 2, 128, room * 3 / 4}));
   if (overlap >= room)
     throw HttpError(422, "Validation",

@@ -82,7 +82,7 @@ void limit_documents(Truncation& truncation, const text::JsonNode& body) {
   const auto most = body.find("max_tokens_per_doc");
   if (!most) return;
   if (most->integer() < 1) most->fail("is not above 0");
-  truncation.max_of_second = static_cast<std::size_t>(most->integer());
+  truncation.max_second_tokens = static_cast<std::size_t>(most->integer());
 }
 
 /// The places of `texts` as labels, best first. The body is gone then.

@@ -159,7 +159,8 @@ struct Server::Impl {
     };
     const auto without_body = [this](const httplib::Request& request, httplib::Response& response) {
       std::size_t length = 0;
-      const BodyFraming body = body_of(request, length);  // the library would take it for a request
+      const BodyFraming body =
+          framing_of(request, length);  // the library would take it for a request
       closes_connection =
           body != BodyFraming::none && (body != BodyFraming::content_length || length > 0);
       answer(request, response, {});
@@ -218,7 +219,7 @@ struct Server::Impl {
       refuse(request, response, clock, status, message);
     };
     std::size_t content_length = 0;
-    const BodyFraming kind = body_of(request, content_length);
+    const BodyFraming kind = framing_of(request, content_length);
     if (kind == BodyFraming::none) {  // the library would wait
       // A proxy may have seen a length that the library skipped, as in a line without a carriage
       // return. Clients announce an empty body, too (RFC 9110, 8.6).

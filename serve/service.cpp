@@ -65,7 +65,7 @@ bool is_nested_deeper(std::string_view text, int most) {
 }
 
 /// Waits until `ready`, called with the time that it may take, gives true or a value. Throws
-/// HungUp, or HttpError 504 at the request's end.
+/// ClientDisconnected, or HttpError 504 at the request's end.
 template <class Ready>
 auto wait_for(const Context& context, const Ready& ready) {
   const std::chrono::milliseconds timeout = context.service.options().timeout;

@@ -59,8 +59,8 @@ struct Context {
 
   /// The body. Throws HttpError 422 if it is not a JSON object.
   text::JsonNode body();
-  /// Sequences run by the model; the values of each. Throws HttpError, HungUp. The body is gone
-  /// then.
+  /// Sequences run by the model; the values of each. Throws HttpError, ClientDisconnected. The body
+  /// is gone then.
   std::vector<Values> run(Model& model, Batcher& batcher, std::vector<Sequence> sequences);
   /// Frees the parsed body and gives back its share of the budget, for what takes long.
   void release_body();
@@ -117,7 +117,7 @@ class Service {
   std::string route_of(std::string_view path) const;
   /// True if the key that the header Authorization shows is that of the server, or it has none.
   bool admits(const std::string& authorization) const;
-  /// Never throws; `record` says what was done. A client that hung up has status 499.
+  /// Never throws; `record` says what was done. A client that disconnected has status 499.
   HttpResponse handle(const HttpRequest& call, RequestRecord& record) noexcept;
 
   const ServiceOptions& options() const { return options_; }

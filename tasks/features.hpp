@@ -30,7 +30,8 @@ std::string embedded_text(std::string_view text, bool lower_case);
 
 // All throw Error if `max_length` leaves no room for a text.
 
-/// A text, truncated on the side that text::Tokenizer::cuts_left() tells, as Hugging Face does it.
+/// A text, truncated on the side that text::Tokenizer::truncates_left() tells, as Hugging Face does
+/// it.
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length);
 
 /// The same of a text that is tokenized already.

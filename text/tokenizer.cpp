@@ -37,7 +37,7 @@ std::string_view strip(std::string_view line) {
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerOptions& options)
-    : cuts_left_(options.cut_left.value_or(false)),
+    : truncates_left_(options.cut_left.value_or(false)),
       options_(options),
       basic_(options),
       max_word_chars_(static_cast<std::size_t>(std::max(options.max_word_chars.value_or(100), 0))) {
@@ -48,7 +48,7 @@ Tokenizer Tokenizer::of_pipeline(std::shared_ptr<const Pipeline> pipeline) {
   tokenizer.is_bert_ = pipeline->bert.has_value();
   tokenizer.special_ = pipeline->post_processor.special;
   tokenizer.longest_ = pipeline->longest;
-  tokenizer.cuts_left_ = pipeline->truncates_left;
+  tokenizer.truncates_left_ = pipeline->truncates_left;
   tokenizer.pipeline_ = std::move(pipeline);
   return tokenizer;
 }

@@ -129,7 +129,7 @@ class Tokenizer {
   std::optional<int> longest() const { return longest_; }
 
   /// Whether a text that is too long loses its first tokens, not its last.
-  bool truncates_left() const { return cuts_left_; }
+  bool truncates_left() const { return truncates_left_; }
 
   Spelling spelling() const;
 
@@ -154,7 +154,7 @@ class Tokenizer {
   std::shared_ptr<const Pipeline> pipeline_;  // none: of a vocab.txt
   SpecialTokens special_;
   std::optional<int> longest_;
-  bool is_bert_ = true, cuts_left_ = false;
+  bool is_bert_ = true, truncates_left_ = false;
 
   TokenizerOptions options_;
   BasicTokenizer basic_;

@@ -33,7 +33,7 @@ struct EncodedInput {
 };
 
 /// [CLS] first [SEP], or [CLS] first [SEP] second [SEP], with at most `room` tokens of the texts:
-/// the longer one loses its last tokens, where `cuts_left` its first (kept_of_pair).
+/// the longer one loses its last tokens, where `truncates_left` its first (kept_of_pair).
 EncodedInput add_special_tokens(const SpecialTokens& special, Tokens first,
                                 std::optional<Tokens> second, std::size_t room,
                                 bool truncates_left);

@@ -52,7 +52,7 @@ struct GemmVariant {
   std::vector<TileOptions> tuned_options = {};
   std::string options_of = "";  // the variant with the same tile and no options; "": itself
   std::string tiles_of = name;  // the variant whose tiles this one makes smaller, or itself
-  std::int32_t splits = 1;      // of K, among work-groups, where the sums of the parts fit
+  std::int32_t splits = 1;      // of K, among work-groups, where the partial sums fit
 
   /// What variants with the same prepacked weights have in common.
   std::string layout() const;

@@ -73,7 +73,7 @@ ir::Tensor tensor_of(const nlohmann::json& entry, std::string_view elements) {
   const auto shape = sizes_of(value("shape")), range = sizes_of(value("data_offsets"));
   if (!shape || !range || range->size() != 2 || range->at(0) > range->at(1) ||
       static_cast<std::uint64_t>(range->at(1)) > elements.size())
-    throw Error("its shape or data_offsets are invalid");
+    throw Error("its shape or its data_offsets are invalid");
   std::uint64_t bytes = ir::size_of(*dtype);
   for (const std::int64_t extent : *shape)
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes))

@@ -36,8 +36,8 @@ ir::Tensor widen_to_bytes(const SubByteType& type, ir::Sizes sizes,
                           std::span<const std::uint8_t> bytes, bool rows = false);
 
 /// The values of a graph whose elements have a few bits in the file. Holding them as i8 or u8 is
-/// correct for ops that depend only on values, not for ops that saturate to the type, as in
-/// QuantizeLinear, which saturates to it.
+/// correct for ops that depend only on values, not for ops that saturate to the type, such
+/// as QuantizeLinear.
 class SubByteValues {
  public:
   bool empty() const { return names_.empty(); }

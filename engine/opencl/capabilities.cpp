@@ -70,7 +70,7 @@ void disable(Capabilities& capabilities, const std::string& names) {
     if (!found)
       throw Error("BERTCL_DISABLE names '" + name + "', an unknown capability" +
                   suggestion(name, known));
-    if (capabilities.*(found->flag)) capabilities.notes[name] = "hidden by BERTCL_DISABLE";
+    if (capabilities.*(found->flag)) capabilities.notes[name] = "disabled by BERTCL_DISABLE";
     capabilities.*(found->flag) = false;
   }
 }

@@ -62,12 +62,12 @@ struct Capabilities {
   bool amd_sudot4 = false;      ///< AMD from gfx11 on: __builtin_amdgcn_sudot4
   bool arm_dot_acc = false;     ///< Arm: arm_dot_acc of cl_arm_integer_dot_product_accumulate_int8
 
-  /// Why a capability is absent, by its name: "not listed by the driver", "hidden by
+  /// Why a capability is absent, by its name: "not listed by the driver", "disabled by
   /// BERTCL_DISABLE".
   std::map<std::string, std::string> notes;
 
-  /// False if a probe failed for a transient reason (out of memory, device busy); then the result
-  /// is not cached. What was found is not stored then.
+  /// False if a probe failed for a transient reason (out of memory, device busy): the result is
+  /// not cached.
   bool is_cacheable = true;
 
   /// (name, present) of every flag above, in this order.

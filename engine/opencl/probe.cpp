@@ -34,8 +34,10 @@ Capabilities Prober::run() {
   x86();
   sdot();
   dot_products();
-  extension("fp16", &Capabilities::fp16, "cl_khr_fp16", [&] { return adds_constant("probe_fp16", 2); });
-  extension("fp64", &Capabilities::fp64, "cl_khr_fp64", [&] { return adds_constant("probe_fp64", 0); });
+  extension("fp16", &Capabilities::fp16, "cl_khr_fp16",
+            [&] { return adds_constant("probe_fp16", 2); });
+  extension("fp64", &Capabilities::fp64, "cl_khr_fp64",
+            [&] { return adds_constant("probe_fp64", 0); });
   // An extension once, now part of OpenCL 3.0 that a device may have without naming it.
   if (device.has_subgroups)
     probe("subgroups", &Capabilities::subgroups, [&] { return subgroups(); });

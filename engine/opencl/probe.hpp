@@ -20,7 +20,7 @@ struct ProbeOptions {
   std::function<void(const std::string&)> on_begin{};  // called with the name of each probe
 };
 
-/// Every capability as shown by a probe kernel of this process; nothing is hidden yet. Never throws
+/// Every capability as shown by a probe kernel of this process; nothing is disabled yet. Never throws
 /// for an absent capability: its note says why. A driver crash ends the process.
 Capabilities run_probes(Context& context, const ProbeOptions& options = {});
 

@@ -58,7 +58,7 @@ void Prober::matrix_units_of(bool nvidia, bool amd) {
   struct Home {
     std::string_view unit;
     bool is_here;
-    const char* default_value;
+    const char* why_not;
   };
   const Home homes[] = {
       {"ptx_mma_s8", nvidia, "not an NVIDIA device"},
@@ -76,7 +76,7 @@ void Prober::matrix_units_of(bool nvidia, bool amd) {
     else if (home->is_here)
       probe(unit.name, unit.flag, works);
     else
-      found_.notes[unit.name] = home->default_value;
+      found_.notes[unit.name] = home->why_not;
   }
   if (const MatrixUnit* unit = matrix_unit_of(found_))
     probe("matrix_f16", &Capabilities::matrix_f16, [&] { return matrix_probe(*unit, true); });

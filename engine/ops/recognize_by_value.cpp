@@ -97,7 +97,7 @@ ElementFits true_for(bool keeps) {
 }
 
 /// That of a mask [.., seq, seq] whose keys all count, by its first row and its last.
-AttentionWindow reach_of(const ir::Tensor& tensor, const ElementFits& element_fits) {
+AttentionSpan span_of(const ir::Tensor& tensor, const ElementFits& element_fits) {
   const ir::Sizes& shape = tensor.shape();
   if (shape.size() < 2 || shape.back() != shape[shape.size() - 2]) return {};
   const std::int64_t seq = shape.back();
@@ -114,7 +114,7 @@ AttentionWindow reach_of(const ir::Tensor& tensor, const ElementFits& element_fi
 
 /// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` and the reach
 /// say; with `masks_rows`, that no key counts in rows that `mask` hides.
-bool agrees(const ir::Tensor& tensor, const Mask& mask, AttentionWindow reach, std::int64_t batch,
+bool agrees(const ir::Tensor& tensor, const Mask& mask, AttentionSpan span, std::int64_t batch,
             std::int64_t seq, const ElementFits& element_fits, bool masks_rows = false) {
   const ir::Sizes& shape = tensor.shape();
   if (shape.size() != 4 || shape[0] != batch || shape[3] != seq) return false;
@@ -127,7 +127,7 @@ bool agrees(const ir::Tensor& tensor, const Mask& mask, AttentionWindow reach, s
     const std::int64_t row = shape[2] == 1 ? key : static_cast<std::int64_t>(i) / seq % seq;
     const auto keeps = [&](std::int64_t at) { return mask[b * seq + at] != 0; };
     if (!element_fits(values[i],
-                      reach.contains(row, key) && keeps(key) && (!masks_rows || keeps(row))))
+                      span.contains(row, key) && keeps(key) && (!masks_rows || keeps(row))))
       return false;
   }
   return true;
@@ -143,7 +143,7 @@ Mask ones_first(Mask mask, std::int64_t seq) {
 /// True if every pair of tokens counts where some of the mask's ones are twos: a mask that compares
 /// rows with keys, as one of several documents does, tells them apart.
 bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings& sizes,
-                         AttentionWindow reach, const ElementFits& element_fits) {
+                         AttentionSpan span, const ElementFits& element_fits) {
   const auto shape = ir::evaluate(input->type.shape, sizes);
   for (const ir::Tensor& ones : trial_masks(shape, input->type.dtype, short_seq)) {
     Mask mask = ones.to_ints();
@@ -151,7 +151,7 @@ bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings&
     const ir::Tensor given = ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
     const auto result = run(value, {{input, given}}, sizes);
     if (!result ||
-        !agrees(*result, mask, reach, shape[0], shape[1], element_fits, /*masks_rows=*/true))
+        !agrees(*result, mask, span, shape[0], shape[1], element_fits, /*masks_rows=*/true))
       return false;
   }
   return true;
@@ -167,7 +167,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   if (input->type.shape[1].is_constant()) seqs = std::vector{short_seq};
   if (!seqs) return std::nullopt;
   // The longest trial comes first: it shows a window, which shorter ones may be within.
-  std::optional<AttentionWindow> reach;
+  std::optional<AttentionSpan> span;
   for (const std::int64_t wanted : *seqs) {
     const ir::Bindings sizes = trial_sizes(graph, wanted);
     const auto shape = ir::evaluate(input->type.shape, sizes);
@@ -178,11 +178,11 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
       const auto result = run(value, {{input, given}}, sizes);
       if (!result && wanted > short_seq) break;
       if (!result) return std::nullopt;
-      if (!reach) reach = reach_of(*result, element_fits);  // all ones come first
-      as_given = as_given && agrees(*result, mask, *reach, shape[0], shape[1], element_fits);
-      mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), *reach,
+      if (!span) span = span_of(*result, element_fits);  // all ones come first
+      as_given = as_given && agrees(*result, mask, *span, shape[0], shape[1], element_fits);
+      mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), *span,
                                                 shape[0], shape[1], element_fits);
-      in_rows_as_given = in_rows_as_given && agrees(*result, mask, *reach, shape[0], shape[1],
+      in_rows_as_given = in_rows_as_given && agrees(*result, mask, *span, shape[0], shape[1],
                                                     element_fits, /*masks_rows=*/true);
       if (!as_given && !mask_is_length && !in_rows_as_given) return std::nullopt;
     }
@@ -190,9 +190,9 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   const bool masks_rows = !as_given && !mask_is_length;
   if (masks_rows)
     for (const std::int64_t seq : short_seqs)
-      if (!takes_twos_for_ones(value, input, trial_sizes(graph, seq), *reach, element_fits))
+      if (!takes_twos_for_ones(value, input, trial_sizes(graph, seq), *span, element_fits))
         return std::nullopt;
-  return KeyMask{input, !as_given && !masks_rows, masks_rows, reach.value_or(AttentionWindow{})};
+  return KeyMask{input, !as_given && !masks_rows, masks_rows, span.value_or(AttentionSpan{})};
 }
 
 /// True if the value depends on no input, and `holds` of it in each trial.
@@ -213,28 +213,28 @@ bool always(const ir::Graph& graph, ir::Value* value,
   return true;
 }
 
-std::optional<AttentionWindow> reach_of_sizes(const ir::Graph& graph, ir::Value* value,
-                                              const ElementFits& element_fits) {
+std::optional<AttentionSpan> span_of_sizes(const ir::Graph& graph, ir::Value* value,
+                                           const ElementFits& element_fits) {
   const ir::Shape& shape = value->type.shape;
   if (shape.size() < 2 || shape.back() != shape[shape.size() - 2]) return std::nullopt;
-  const auto has_reach = [&](const ir::Tensor& t, AttentionWindow reach) {
+  const auto has_span = [&](const ir::Tensor& t, AttentionSpan span) {
     const std::int64_t seq = t.shape().back();
     const auto values = t.to_doubles();
     for (std::int64_t i = 0; i < std::ssize(values); ++i)
-      if (!element_fits(values[i], reach.contains(i / seq % seq, i % seq))) return false;
+      if (!element_fits(values[i], span.contains(i / seq % seq, i % seq))) return false;
     return !values.empty();
   };
   std::vector<ir::Tensor> trials;
   const auto holds = [&](const ir::Tensor& t) {
     trials.push_back(t);
-    return has_reach(t, reach_of(t, element_fits));
+    return has_span(t, span_of(t, element_fits));
   };
   if (!always(graph, value, holds, max_mask_seq)) return std::nullopt;
-  const AttentionWindow reach =
-      reach_of(trials.back(), element_fits);  // of the longest, which shows it
+  // The longest shows it.
+  const AttentionSpan span = span_of(trials.back(), element_fits);
   for (const ir::Tensor& trial : trials)
-    if (!has_reach(trial, reach)) return std::nullopt;
-  return reach;
+    if (!has_span(trial, span)) return std::nullopt;
+  return span;
 }
 
 }  // namespace
@@ -329,13 +329,13 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
   return key_mask(graph, value, true_for(keeps));
 }
 
-std::optional<AttentionWindow> additive_reach(const ir::Graph& graph, ir::Value* value) {
-  return ir::is_float(value->type.dtype) ? reach_of_sizes(graph, value, added_for) : std::nullopt;
+std::optional<AttentionSpan> additive_span(const ir::Graph& graph, ir::Value* value) {
+  return ir::is_float(value->type.dtype) ? span_of_sizes(graph, value, added_for) : std::nullopt;
 }
 
-std::optional<AttentionWindow> boolean_reach(const ir::Graph& graph, ir::Value* value, bool keeps) {
+std::optional<AttentionSpan> boolean_span(const ir::Graph& graph, ir::Value* value, bool keeps) {
   if (value->type.dtype != ir::DType::boolean) return std::nullopt;
-  return reach_of_sizes(graph, value, true_for(keeps));
+  return span_of_sizes(graph, value, true_for(keeps));
 }
 
 ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {

@@ -45,14 +45,14 @@ std::optional<std::vector<std::int64_t>> seqs_to_try(const std::vector<ir::Node*
                                                      std::int64_t longest);
 
 /// Keys that may count for a row of attention, both places in their sequence.
-struct AttentionWindow {
+struct AttentionSpan {
   std::int64_t window = 0;  // at most so many places from the row; 0: all
   bool causal = false;      // none after the row
 
   bool contains(std::int64_t row, std::int64_t key) const {
     return (!causal || key <= row) && (window == 0 || std::abs(row - key) <= window);
   }
-  friend bool operator==(const AttentionWindow&, const AttentionWindow&) = default;
+  friend bool operator==(const AttentionSpan&, const AttentionSpan&) = default;
 };
 
 /// How a graph interprets its input attention_mask, 1 for a token and 0 for padding.
@@ -63,7 +63,7 @@ struct KeyMask {
   bool mask_is_length = false;
   /// Rows of padding have no keys.
   bool masks_rows = false;
-  AttentionWindow reach = {};
+  AttentionSpan span = {};
 
   friend bool operator==(const KeyMask&, const KeyMask&) = default;
 };
@@ -79,10 +79,10 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
 
 /// If `value` is a float mask [.., seq, seq], made of sizes and constants alone, that is 0 for the
 /// keys within a reach and at most -9999 for the others: that reach. Otherwise empty.
-std::optional<AttentionWindow> additive_reach(const ir::Graph& graph, ir::Value* value);
+std::optional<AttentionSpan> additive_span(const ir::Graph& graph, ir::Value* value);
 
 /// The same for a boolean mask that is true for the keys that count (`keeps`) or for the others.
-std::optional<AttentionWindow> boolean_reach(const ir::Graph& graph, ir::Value* value, bool keeps);
+std::optional<AttentionSpan> boolean_span(const ir::Graph& graph, ir::Value* value, bool keeps);
 
 /// If `value` is [batch, seq, 1], 1 where a graph input [batch, seq] has a one and 0 where it has a
 /// zero: that input. Otherwise null.

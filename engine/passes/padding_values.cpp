@@ -17,7 +17,7 @@
 namespace bertcl::passes {
 namespace {
 
-constexpr std::int64_t max_of_trial = 1 << 22;  // elements
+constexpr std::int64_t max_trial_elements = 1 << 22;  // elements
 constexpr double lowest = -9999.0, highest = 9999.0;
 
 /// The token at place 0 of an axis in that order; empty if they do not follow one another.
@@ -48,7 +48,7 @@ const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(ir::Value* v) 
   for (const std::int64_t seq : *seqs) {
     const ir::Bindings sizes = ops::trial_sizes(graph_, seq);
     try {
-      if (ir::element_count(ir::evaluate(v->type.shape, sizes)) > max_of_trial)
+      if (ir::element_count(ir::evaluate(v->type.shape, sizes)) > max_trial_elements)
         throw Error("too large a trial");
       std::vector<ir::Tensor> masks(1);
       if (mask_) {

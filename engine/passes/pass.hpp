@@ -22,8 +22,8 @@ struct Options {
   std::vector<std::string> disabled;  // names of passes to skip
   ir::Limits limits = {};
   Precision precision = {};
-  /// The caller reads results for padding: they match the ONNX graph, at extra cost
-  /// where its mask hides the rows of padding as well as the keys.
+  /// The caller reads results for padding: they match the ONNX graph, at extra cost where its mask
+  /// hides the rows of padding as well as the keys.
   bool keep_padding = false;
 };
 

@@ -95,7 +95,7 @@ class Builder {
   /// Device memory filled by the caller.
   Argument constant(opencl::Buffer buffer);
   /// The same bytes for a kernel that loads them by element or by vloadn(): see
-  /// opencl::Context::hold().
+  /// opencl::Context::wrap_host_memory().
   Argument constant_in_place(const ir::Tensor& tensor);
   /// A kernel that makes constants of a tensor, as one that prepacks weights, to be run by finish()
   /// with one work-item for each of `count`. Its first argument is that tensor, as by

@@ -35,28 +35,27 @@ std::vector<GemmS8::ForRows> by_measured_rows(const std::vector<TunedVariant>& t
 }
 
 /// The name of mma with tiles of a part.
-std::string name_of_undivided() {
+std::string name_of_unsplit() {
   return fmt::format("mma_{}x{}", kSplitTileRows, kSplitTileColumns);
 }
 
-bool may_divide(const Target& target, std::int64_t k) {
+bool may_split_k(const Target& target, std::int64_t k) {
   if (target.is_disabled(kMmaSplitK) || k < 2 * kMinTunedSplitDepth) return false;
-  // Tuned to divide K for all rows, a GEMM runs undivided past those whose sums fit.
-  return std::ranges::all_of(
-      std::array<std::string, 3>{kMmaSplitK, kMmaReduce, name_of_undivided()},
-      [&](const std::string& variant) {
-        return target.options.why_refused("linear_q", variant).empty();
-      });
+  // Tuned to divide K for all rows, a GEMM runs unsplit past those whose sums fit.
+  return std::ranges::all_of(std::array<std::string, 3>{kMmaSplitK, kMmaReduce, name_of_unsplit()},
+                             [&](const std::string& variant) {
+                               return target.options.why_refused("linear_q", variant).empty();
+                             });
 }
 
 /// mma with tiles of a part; without a name where it is not among those variants.
-GemmVariant undivided(const std::vector<GemmVariant>& tunable) {
-  const auto found = std::ranges::find(tunable, name_of_undivided(), &GemmVariant::name);
+GemmVariant unsplit(const std::vector<GemmVariant>& tunable) {
+  const auto found = std::ranges::find(tunable, name_of_unsplit(), &GemmVariant::name);
   return found == tunable.end() ? GemmVariant() : *found;
 }
 
-/// Divisions of K as variants to tune: "mma_split_k_4".
-void add_divided(std::vector<GemmVariant>& tunable, const GemmVariant& whole, std::int64_t k) {
+/// Split-K variants to tune: "mma_split_k_4".
+void add_split_k(std::vector<GemmVariant>& tunable, const GemmVariant& whole, std::int64_t k) {
   for (const std::int32_t splits : {2, 4, kMaxSplits}) {
     if (k / splits < kMinTunedSplitDepth) break;
     tunable.push_back(whole);
@@ -65,7 +64,7 @@ void add_divided(std::vector<GemmVariant>& tunable, const GemmVariant& whole, st
   }
 }
 
-/// Takes the divisions of K from a tuned GEMM: the one for the fewest rows, up to where its sums
+/// Takes split-K from a tuned GEMM: the one for the fewest rows, up to where its sums
 /// fit, is returned; the same tiles remain.
 SplitK take_split_k(GemmS8& gemm, const opencl::DeviceInfo& info) {
   SplitK taken;
@@ -76,7 +75,7 @@ SplitK take_split_k(GemmS8& gemm, const opencl::DeviceInfo& info) {
     contiguous = contiguous && variant.splits == first;
     if (contiguous)
       taken = {std::min(up_to_rows, rows_of_partial_sums(info, gemm.tunable.n, first)), first};
-    if (variant.splits > 1) variant.name = name_of_undivided();
+    if (variant.splits > 1) variant.name = name_of_unsplit();
     variant.splits = 1;
   };
   for (GemmS8::ForRows& part : gemm.for_rows) take(part.variant, part.up_to_rows);
@@ -128,9 +127,9 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   };
   erase_refused();
   GemmS8 gemm;
-  if (may_divide(target, k)) gemm.split_variant = undivided(tunable);
-  const bool divides = !gemm.split_variant.name.empty();
-  if (divides) add_divided(tunable, gemm.split_variant, k);
+  if (may_split_k(target, k)) gemm.split_variant = unsplit(tunable);
+  const bool splits_k = !gemm.split_variant.name.empty();
+  if (splits_k) add_split_k(tunable, gemm.split_variant, k);
   add_tuned_options(tunable, target, all);  // last: tuning stops at its time limit
   erase_refused();
   const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
@@ -146,7 +145,7 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
     gemm.split_k = take_split_k(gemm, target.context.info());
     return gemm;
   }
-  if (divides && gemm.variant.layout() == gemm.split_variant.layout())
+  if (splits_k && gemm.variant.layout() == gemm.split_variant.layout())
     gemm.split_k = split_k_of(n, k, target.context.info().compute_units);
   if (gemm.variant.items > 1) {
     add_tiles(gemm, target);
@@ -220,9 +219,10 @@ std::size_t prepack_items(const opencl::Defines& defines, std::int32_t panel, st
                           std::int64_t first) {
   if (columns == 0) return 0;
   const auto width = defines.find("ITEM_COLUMNS");
-  const std::int64_t splits =
+  const std::int64_t items_per_panel =
       width == defines.end() || width->second == 0 ? 1 : panel / width->second;
-  return static_cast<std::size_t>(((first + columns - 1) / panel - first / panel + 1) * splits);
+  return static_cast<std::size_t>(((first + columns - 1) / panel - first / panel + 1) *
+                                  items_per_panel);
 }
 
 }  // namespace bertcl::plan

@@ -27,9 +27,9 @@ struct GemmChoice {
   std::string why_not_faster;
 };
 
-/// The same of an int8 GEMM, which may also divide K.
+/// The same of an int8 GEMM, which may also use split-K.
 struct GemmS8 : GemmChoice {
-  SplitK split_k = {};  // of K, for small M
+  SplitK split_k = {};                      // of K, for small M
   kernels::GemmVariant split_variant = {};  // its tiles: kSplitTileRows x kSplitTileColumns
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement of values with known lifetimes in one arena.
+// The arena layout of values with known lifetimes.
 #include "plan/memory.hpp"
 #include "support/ceil_div.hpp"
 

@@ -12,9 +12,9 @@ namespace bertcl::plan {
 struct PartialGemm {
   const ir::Value* result = nullptr;
   kernels::GemmS8Reduce<Argument> arguments;
-  std::int64_t up_to_rows = 0;  // where K is divided
+  std::int64_t up_to_rows = 0;  // with split-K
   ir::Dim rows{0};
-  std::function<void()> finish;  // appends gemm_s8_reduce, the step that writes `result`
+  std::function<void()> reduce;  // appends gemm_s8_reduce, the step that writes `result`
 };
 
 }  // namespace bertcl::plan

@@ -12,7 +12,7 @@
 namespace bertcl::plan {
 
 struct SplitK {
-  std::int64_t up_to_rows = 0;  // where K is divided
+  std::int64_t up_to_rows = 0;  // with split-K
   std::int32_t splits = 1;
 };
 
@@ -22,7 +22,7 @@ inline constexpr const char *kMmaSplitK = "mma_split_k", *kMmaReduce = "mma_redu
 inline constexpr const char* kMmaNorm = "mma_norm";
 inline constexpr std::int32_t kSplitTileRows = 32, kSplitTileColumns = 64;  // of a tile
 inline constexpr std::int32_t kMaxSplits = 8;
-// Of K: a smaller part saves less time than the extra launch costs.
+// Of K: a smaller split saves less time than the extra launch costs.
 inline constexpr std::int64_t kMinSplitDepth = 512;
 inline constexpr std::int64_t kMinTunedSplitDepth = 128;  // minimum when tuning
 

@@ -131,7 +131,7 @@ ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs) {
   return std::move(given.sizes);
 }
 
-ir::Sizes made_up_extents(const ir::Shape& shape, std::int64_t tokens, ir::Bindings& sizes) {
+ir::Sizes synthetic_extents(const ir::Shape& shape, std::int64_t tokens, ir::Bindings& sizes) {
   for (std::size_t axis = 0; axis < shape.size(); ++axis)
     for (const std::string& symbol : shape[axis].symbols())
       sizes.emplace(symbol, axis == 0 ? 1 : tokens);

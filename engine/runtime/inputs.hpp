@@ -30,9 +30,9 @@ const ir::Sizes& batch_shape(const plan::Plan& plan, const Shapes& inputs,
 /// model's, or two inputs disagree. The names have to be checked.
 ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs);
 
-/// Extents of an input for a run on made-up values. Symbols that `sizes` lacks are added to it:
+/// Extents of an input for a run on synthetic values. Symbols that `sizes` lacks are added to it:
 /// those of the first axis as 1, others as `tokens`.
-ir::Sizes made_up_extents(const ir::Shape& shape, std::int64_t tokens, ir::Bindings& sizes);
+ir::Sizes synthetic_extents(const ir::Shape& shape, std::int64_t tokens, ir::Bindings& sizes);
 
 /// The values of an input in the model's type. Throws Error for floats in place of integers, and
 /// for integers that the type cannot hold.

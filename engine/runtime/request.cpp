@@ -199,7 +199,7 @@ void Request::try_launches() {
     ir::Bindings sizes;
     Tensors inputs;
     for (const plan::Port& input : plan_.model_inputs) {
-      const ir::Sizes extents = made_up_extents(input.type.shape, 1, sizes);
+      const ir::Sizes extents = synthetic_extents(input.type.shape, 1, sizes);
       inputs[input.name] =
           ir::Tensor::of(extents, std::vector<std::int64_t>(ir::element_count(extents),
                                                             input.name == plan_.mask_input ? 1 : 0))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A made-up sequence through the device and through the plain definitions of the ops.
+// A synthetic sequence through the device and through the plain definitions of the ops.
 #include "runtime/self_check.hpp"
 
 #include <fmt/format.h>
@@ -58,7 +58,7 @@ Tensors make_inputs(const ir::Graph& graph, const plan::Plan& plan) {
   for (const ir::Value* input : graph.inputs()) {
     const ir::Shape& shape = input->type.shape;
     if (shape.size() > 2) return {};
-    const ir::Sizes extents = made_up_extents(shape, tokens, sizes);
+    const ir::Sizes extents = synthetic_extents(shape, tokens, sizes);
     const std::int64_t count = ir::element_count(extents);
     if (count > kMaxTokens) return {};
     const std::int64_t words = std::max<std::int64_t>(plan.word_rows, 2);

@@ -97,8 +97,8 @@ void check_sequence_offsets(std::span<const std::int64_t> offsets, std::int64_t 
 void check(const Sequences& s) {
   check_sequence_offsets(s.offsets, std::ssize(s.ids));
   if (!s.token_type_ids.empty() && s.token_type_ids.size() != s.ids.size())
-    throw Error(
-        fmt::format("{} segments were given for {} ids", s.token_type_ids.size(), s.ids.size()));
+    throw Error(fmt::format("token_type_ids has {} elements, ids has {}", s.token_type_ids.size(),
+                            s.ids.size()));
 }
 
 bool takes_packed(const plan::Plan& plan) {

@@ -44,7 +44,7 @@ struct SessionOptions {
   /// those of the environment variable BERTCL_MAX_MEMORY, else what the device has.
   std::int64_t max_memory = 0;
   bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
-  /// The id of padding. Called only if plan::padding_ids() is not empty, as of decoders with a
+  /// The id of padding. Called only if plan::compared_pad_ids() is not empty, as of decoders with a
   /// classification head; null or nullopt: 0.
   std::function<std::optional<std::int64_t>()> pad_token_id;
   std::optional<Pooling> pooling;  // in place of the model's outputs, by add_pooling()
@@ -138,8 +138,8 @@ class Session {
   Tensors run(const Tensors& inputs, const OutputNames& wanted = {});
   /// Sequences without padding, for models of token ids. Outputs [batch, seq, ...] are [tokens,
   /// ...], in the order of the sequences; others stay. In several runs, one after the other, where
-  /// the file fixes the batch or cannot tell padding (tells_padding()): run_in_groups(). start() is
-  /// one.
+  /// the file fixes the batch or cannot tell padding (ignores_padding()): run_in_groups(). start()
+  /// is one.
   Tensors run(const Sequences& sequences, const OutputNames& wanted = {});
   /// The same in two halves: start() queues everything and returns at once, Run::finish() waits for
   /// the outputs, not for runs that were started later. Throws Error where all requests are in use.

@@ -14,7 +14,7 @@ inline std::atomic<bool>& use_command_line_names() {
   return value;
 }
 
-/// Of "max-memory": --max-memory in the program, which sets options_are_of_a_command_line();
+/// Of "max-memory": --max-memory in the program, which sets use_command_line_names();
 /// 'max_memory' elsewhere. With a value: --softmax plain, 'softmax=plain'.
 inline std::string option_name(std::string_view name, std::string_view value = {}) {
   std::string text(name);

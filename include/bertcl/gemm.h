@@ -59,7 +59,7 @@ typedef struct bertcl_gemm_weights_desc {
   int64_t k, n;        /* k at most 65793, or 33025 with zero points: sums fit an int32 */
   const void* data;    /* s8 [K][N] on the host, or NULL */
   cl_mem buffer;       /* or the same in a buffer */
-  size_t offset;       /* in bytes into buffer: a multiple of the device's alignment of sub-buffers */
+  size_t offset;       /* bytes into buffer, a multiple of the device's sub-buffer alignment */
   int32_t transposed;  /* 1: [N][K] */
   const float* scales; /* NULL: 1 */
   int64_t scale_count; /* 1, or n: one for each column */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of an int8 GEMM whose K was divided among work-groups: adds up the sums of the splits and
-// runs the epilogue. The sums are exact, so the result does not depend on the division.
+// The end of an int8 split-K GEMM: adds the partial sums and runs the epilogue. The sums are exact,
+// so the result does not depend on the number of splits.
 //
 //   partials [splits][M][N] s32   from gemm_s8_mma.cl with PARTIAL
-//   the others                   as gemm_s8_ref.cl has them
+//   the others                    as gemm_s8_ref.cl has them
 //
 // Grid: (ceil(N / 4), M), any local size; work-items past these sizes do nothing. With ACTIVATION
 // and OUT_TYPE given, those two are not read. Bounds: partials and out begin at multiples of 16
@@ -25,7 +25,7 @@ __kernel void gemm_s8_reduce(
   const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
                                    out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
   int4 sums = 0;
-  for (int part = 0; part < splits; part++, partials += (size_t)M * N)
+  for (int split = 0; split < splits; split++, partials += (size_t)M * N)
     sums += load4_s32(partials + (size_t)row * N, column, N);
   finish4_s8(sums, &c, row, column, N, out, ACTIVATION, OUT_TYPE, row_sums, w_zero_point,
              row_scale);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of an int8 GEMM whose K was divided among work-groups, where a LayerNorm or RMSNorm
-// follows: adds up the sums of the splits, the bias and the residual, normalizes and quantizes. A
-// work-group per row (row_group.clh), which never leaves the registers.
+// The end of an int8 split-K GEMM before a LayerNorm or RMSNorm: adds the partial sums, the bias and
+// the residual, normalizes and quantizes. A work-group per row (row_group.clh), which never leaves
+// the registers.
 //
-//   s[i] = sum over splits of partials[part][row][i] - zero * colsum[i]     exact
-//   x[i] = s[i] * scale[i] + bias[i]                                       as gemm_s8_reduce.cl
-//   sum, out, q, r of x + residual                                         as add_norm_group.cl
+//   s[i] = sum over splits of partials[split][row][i] - zero * colsum[i]    exact
+//   x[i] = s[i] * scale[i] + bias[i]                                        as gemm_s8_reduce.cl
+//   sum, out, q, r of x + residual                                          as add_norm_group.cl
 //
 //   partials [splits][rows][hidden] s32    from gemm_s8_mma.cl with PARTIAL
 //   colsum, scale, bias [hidden]; bias may be null
@@ -34,7 +34,7 @@ GROUP_KERNEL void add_norm_split_k(
     NORM_RESULTS, int rows, int hidden) {
   __local float shared[3 * SHARED_WORDS];
   const bool aligned = hidden % 4 == 0;
-  const size_t at = get_group_id(0) * (size_t)hidden, part_size = rows * (size_t)hidden;
+  const size_t at = get_group_id(0) * (size_t)hidden, split_size = rows * (size_t)hidden;
   const int zero = zero_point - (a_signed ? 0 : 128);  // a is stored as s8
   float4 kept[VECTORS];
 #pragma unroll
@@ -43,8 +43,8 @@ GROUP_KERNEL void add_norm_split_k(
     kept[v] = (float4)(0.0f);
     if (n <= 0) continue;
     int4 sums = -zero * load_sums4(colsum, i, n, aligned);
-    for (int part = 0; part < splits; part++)
-      sums += load_sums4(partials, part * part_size + at + i, n, aligned);
+    for (int split = 0; split < splits; split++)
+      sums += load_sums4(partials, split * split_size + at + i, n, aligned);
     const float4 offset = bias ? load_floats4(bias, i, n, aligned) : (float4)(0.0f);
     kept[v] = fma(convert_float4(sums), load_floats4(scale, i, n, aligned), offset);
     if (residual)

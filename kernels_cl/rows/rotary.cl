@@ -20,7 +20,7 @@
 #include "rows/row.clh"
 
 static void store_rotated16(__global void* out, size_t at, int column, float16 x, int type,
-                           __global const float* inv_scale, __global const float* zero_point) {
+                            __global const float* inv_scale, __global const float* zero_point) {
   if (type == TYPE_F32)
     store_row16(out, at + column, 16, x);
   else
@@ -61,19 +61,19 @@ KERNEL rotary(__global const float* x, __global const float* cosines, __global c
         const int e = half_size + d;
         const float16 low = load_floats16(x, at + d, 16), high = load_floats16(x, at + e, 16);
         store_rotated16(out, row, column + d,
-                       low * load_floats16(c, d, 16) - high * load_floats16(s, d, 16), out_type,
-                       out_inv_scale, out_zero_point);
+                        low * load_floats16(c, d, 16) - high * load_floats16(s, d, 16), out_type,
+                        out_inv_scale, out_zero_point);
         store_rotated16(out, row, column + e,
-                       high * load_floats16(c, e, 16) + low * load_floats16(s, e, 16), out_type,
-                       out_inv_scale, out_zero_point);
+                        high * load_floats16(c, e, 16) + low * load_floats16(s, e, 16), out_type,
+                        out_inv_scale, out_zero_point);
       }
       for (; d < half_size; d++) {
         const int e = half_size + d;
         const float low = x[at + d], high = x[at + e];
         store_rotated(out, row, column + d, low * c[d] - high * s[d], out_type, out_inv_scale,
-                     out_zero_point);
+                      out_zero_point);
         store_rotated(out, row, column + e, high * c[e] + low * s[e], out_type, out_inv_scale,
-                     out_zero_point);
+                      out_zero_point);
       }
     }
   }

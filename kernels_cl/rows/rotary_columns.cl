@@ -12,8 +12,8 @@
 #include "rows/row_group.clh"
 
 static void store_rotated4(__global void* out, size_t row, int column, int n, float4 x, int type,
-                          __global const float* inv_scale, __global const float* zero_point,
-                          bool aligned) {
+                           __global const float* inv_scale, __global const float* zero_point,
+                           bool aligned) {
   if (type == TYPE_F32) {
     store_floats4(out, row + column, n, x, aligned);
     return;
@@ -39,12 +39,12 @@ __kernel void rotary(__global const float* x, __global const float* cosines,
   const size_t row = (size_t)(begin + place) * heads * head_size;
   const float4 low = load_floats4(x, row + column + d, n, aligned);
   const float4 high = load_floats4(x, row + column + e, n, aligned);
-  const float4 turned_low = low * load_floats4(cosines, table + d, n, aligned) -
-                            high * load_floats4(sines, table + d, n, aligned);
-  const float4 turned_high = high * load_floats4(cosines, table + e, n, aligned) +
-                             low * load_floats4(sines, table + e, n, aligned);
-  store_rotated4(out, row, column + d, n, turned_low, out_type, out_inv_scale, out_zero_point,
-                aligned);
-  store_rotated4(out, row, column + e, n, turned_high, out_type, out_inv_scale, out_zero_point,
-                aligned);
+  const float4 rotated_low = low * load_floats4(cosines, table + d, n, aligned) -
+                             high * load_floats4(sines, table + d, n, aligned);
+  const float4 rotated_high = high * load_floats4(cosines, table + e, n, aligned) +
+                              low * load_floats4(sines, table + e, n, aligned);
+  store_rotated4(out, row, column + d, n, rotated_low, out_type, out_inv_scale, out_zero_point,
+                 aligned);
+  store_rotated4(out, row, column + e, n, rotated_high, out_type, out_inv_scale, out_zero_point,
+                 aligned);
 }

@@ -6,19 +6,19 @@
 
 namespace bertcl::quant {
 
-FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& order_of,
-                                  double most, const MeasureDrop& drop_of,
+FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& rank_ops,
+                                  double max_drop, const MeasureDrop& measure_drop,
                                   const std::function<void(const FallbackTrial&)>& progress) {
   FloatFallback result;
   bool unnormalize = false;
-  std::vector<std::size_t> order = order_of(unnormalize);
+  std::vector<std::size_t> order = rank_ops(unnormalize);
   // Measures with the first `left` ops in float; keeps what holds.
   const auto holds = [&](std::size_t left) {
     const auto first_quantized = order.begin() + static_cast<std::ptrdiff_t>(left);
-    const double drop = drop_of(model.part({first_quantized, order.end()}, unnormalize));
+    const double drop = measure_drop(model.part({first_quantized, order.end()}, unnormalize));
     result.steps.push_back({left, unnormalize, drop});
     if (progress) progress(result.steps.back());
-    if (!(drop <= most)) return false;
+    if (!(drop <= max_drop)) return false;
     result.float_ops.assign(order.begin(), first_quantized);
     result.unnormalized = unnormalize;
     result.drop = drop;
@@ -29,10 +29,10 @@ FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& o
     unnormalize = true;
     if (holds(0)) return result;
     unnormalize = result.steps[1].drop < result.steps[0].drop;
-    order = order_of(unnormalize);
+    order = rank_ops(unnormalize);
   }
   if (!holds(order.size()))
-    fail("the drop cannot be kept within {}: with all {} ops in float it is already {}", most,
+    fail("the drop cannot be kept within {}: with all {} ops in float it is already {}", max_drop,
          order.size(), result.steps.back().drop);
   std::size_t fails = 0, works = order.size();
   while (works - fails > 1) {

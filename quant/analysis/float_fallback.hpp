@@ -26,16 +26,16 @@ struct FloatFallback {
   std::vector<FallbackTrial> steps;    ///< in the order in which they were measured
 };
 
-/// All ops, the most costly first, where Softmax is unnormalized or as the options say.
+/// All ops, the most sensitive first, where Softmax is unnormalized or as the options say.
 using RankOps = std::function<std::vector<std::size_t>(bool unnormalized)>;
 
-/// Leaves ops in float from the front of the order, as few as keep the drop at `most`. First
-/// Softmax is unnormalized, if possible: that may be enough, and is kept if it reduces the drop.
-/// The number is found by bisection, assuming that each op in float helps; the chosen model was
-/// measured, so the bound holds even if one does not. Throws Error if even all ops in float drop
-/// more.
-FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& order_of,
-                                  double most, const MeasureDrop& drop_of,
+/// Leaves ops in float from the front of the order, as few as keep the drop at most `max_drop`.
+/// First Softmax is unnormalized, if possible: that may be enough, and is kept if it reduces the
+/// drop. The number is found by bisection, assuming that each op in float helps; the chosen model
+/// was measured, so the bound holds even if one does not. Throws Error if even all ops in float
+/// drop more.
+FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& rank_ops,
+                                  double max_drop, const MeasureDrop& measure_drop,
                                   const std::function<void(const FallbackTrial&)>& progress = {});
 
 }  // namespace bertcl::quant

@@ -34,7 +34,7 @@ struct OpGroup {
 
 struct Sensitivity {
   double all = 0.0;             ///< error with every op quantized
-  std::vector<OpGroup> ops;     ///< each alone, named by its node; the most costly first
+  std::vector<OpGroup> ops;     ///< each alone, named by its node; the most sensitive first
   std::vector<OpGroup> kinds;   ///< likewise
   std::vector<OpGroup> layers;  ///< by number; ops of no layer are in none
   /// With unnormalized Softmax in place of the plain one of the options, where it can be.
@@ -47,7 +47,7 @@ struct Sensitivity {
 
   /// The error of one op alone.
   double alone(std::size_t op, bool unnormalize) const;
-  /// All ops, the most costly first.
+  /// All ops, the most sensitive first.
   std::vector<std::size_t> order(bool unnormalize) const;
 };
 

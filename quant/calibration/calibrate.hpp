@@ -39,9 +39,9 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
 /// The inputs of a model for samples that run together, matched by name: masks are ones over the
 /// tokens, types and segments the sample's, positions count from 0, ids that number examples
 /// ("unique_ids") are 0, and what is left takes the token ids. Free extents become
-/// [samples, longest]; after a shorter sample are zeros, of ids `padding_id`. Where the file fixes
-/// them, the samples stand in the rows in turn, padded likewise. Throws Error naming an input that
-/// is none of these, or one that is too short for a sample.
+/// [samples, longest]; after a shorter sample are zeros, of ids `pad_token_id`. Where the file
+/// fixes them, the samples stand in the rows in turn, padded likewise. Throws Error naming an input
+/// that is none of these, or one that is too short for a sample.
 runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples,
                            std::int64_t pad_token_id = 0);
 inline runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& sample,

@@ -18,14 +18,14 @@ struct ElementRange {
   friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
-/// The observed extent of a tensor.
+/// The observed bounds of a tensor's values.
 struct ValueBounds {
   float low = 0.0f;      ///< smallest value
   float high = 0.0f;     ///< largest value
   float nearest = 0.0f;  ///< smallest absolute value
 };
 
-/// The division of a reduction over a slice: each work-item takes `chunk` elements.
+/// The division of a reduction over a range of elements: each work-item takes `chunk` elements.
 struct Division {
   std::int32_t first = 0, end = 0;  // elements of the buffer
   std::int32_t chunk = 0;
@@ -37,18 +37,18 @@ std::size_t max_items(const opencl::Context& context);
 void check_elements(std::size_t elements);
 Division divide(const opencl::Context& context, const ElementRange& slice);
 
-/// Extents in device memory. `tensor` is named in messages.
+/// Minimum and maximum in device memory. `tensor` is named in messages.
 class DeviceMinMax {
  public:
   DeviceMinMax(opencl::Context& context, std::string tensor);
 
-  /// Queues adding the samples to a running extent.
+  /// Queues adding the samples to the running bounds.
   void add(const opencl::Buffer& values, std::span<const ElementRange> samples);
-  /// Waits and reads the running extent. Throws Error if nothing was added, or if a value was NaN
+  /// Waits and reads the running bounds. Throws Error if nothing was added, or if a value was NaN
   /// or infinite.
   ValueBounds read() const;
 
-  /// Waits. The extent of each sample (empty ones: zeros), apart from the running one. Throws Error
+  /// Waits. The bounds of each sample (empty ones: zeros), apart from the running one. Throws Error
   /// as read().
   std::vector<ValueBounds> measure(const opencl::Buffer& values,
                                    std::span<const ElementRange> samples);

@@ -285,15 +285,15 @@ class Encoder {
       return quantize_per_tensor(value, options_.activations, operand.tensor);
     const WeightOptions& weights = options_.weights;
     const auto rank = static_cast<int>(value.shape().size());
-    const bool min_error = weights.scale == WeightScale::mse;
+    const bool minimizes_error = weights.scale == WeightScale::mse;
     if (weights.per_channel && rank >= 2) {
-      const auto by = min_error ? quantize_by_least_error : quantize_per_channel;
+      const auto by = minimizes_error ? quantize_by_min_error : quantize_per_channel;
       return by(value, channel_axis(node, rank), operand.tensor, weights.scheme);
     }
     if (const auto it = ranges_.find(operand.tensor); it != ranges_.end())
       range = it->second;
-    else if (min_error)
-      return quantize_by_least_error(value, -1, operand.tensor, weights.scheme);
+    else if (minimizes_error)
+      return quantize_by_min_error(value, -1, operand.tensor, weights.scheme);
     return quantize_per_tensor(value, weights.scheme, operand.tensor, range);
   }
 

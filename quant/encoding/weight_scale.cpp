@@ -43,8 +43,8 @@ Parameters min_error(std::span<const float> values, Range range, Scheme scheme) 
 
 }  // namespace
 
-QuantizedConstant quantize_by_least_error(const ir::Tensor& constant, int axis,
-                                          const std::string& name, Scheme scheme) {
+QuantizedConstant quantize_by_min_error(const ir::Tensor& constant, int axis,
+                                        const std::string& name, Scheme scheme) {
   if (axis >= 0) scheme.symmetric = true;
   const auto ranges = ranges_along(constant, axis, name);
   const Channels channels = channels_of(constant, axis, name);

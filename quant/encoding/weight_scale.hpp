@@ -20,7 +20,7 @@ inline constexpr int kSmallestPercent = 20;
 /// the one whose integers have the least sum of squares of Q/DQ(x) - x, the larger one of equals.
 /// Per channel always symmetric. Integers saturate at those of the scheme's bits. Throws Error as
 /// quantize_per_channel().
-QuantizedConstant quantize_by_least_error(const ir::Tensor& constant, int axis,
-                                          const std::string& name, Scheme scheme);
+QuantizedConstant quantize_by_min_error(const ir::Tensor& constant, int axis,
+                                        const std::string& name, Scheme scheme);
 
 }  // namespace bertcl::quant

@@ -39,7 +39,7 @@ TEST(Variants, ProgramsExist) {
   std::set<std::string> named;
   for (const std::string& program : gemm_programs()) named.insert(program);
   for (const std::string& program : programs)
-    // What adds up the parts of a divided K is no variant.
+    // What adds split-K's partial sums is not a variant.
     EXPECT_TRUE(!program.starts_with("gemm_") || program == "gemm_s8_reduce" ||
                 named.contains(program))
         << program;

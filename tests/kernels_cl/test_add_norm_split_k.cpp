@@ -18,8 +18,8 @@ struct SplitCase {
   int items = 64, vectors = 4;
 };
 
-struct PartsResults {
-  explicit PartsResults(size_t count) : sum(count), out(count), q(count), r(count) {}
+struct SplitResults {
+  explicit SplitResults(size_t count) : sum(count), out(count), q(count), r(count) {}
   Output<float> sum, out;
   Output<uint8_t> q;
   Output<int8_t> r;
@@ -63,7 +63,7 @@ void compare_split(const SplitCase& c) {
                                                              .out_type = kF32,
                                                              .splits = c.splits});
   run(finish, ceil_div(c.columns, 4), c.rows);
-  const PartsResults expected(count), actual(count);
+  const SplitResults expected(count), actual(count);
   auto norm = group_kernel("add_norm_group", "add_norm", defines);
   kernels::set(norm, kernels::AddNorm<KernelArgument>{.x = x.buffer(),
                                                       .x_type = kF32,

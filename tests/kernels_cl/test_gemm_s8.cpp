@@ -319,7 +319,7 @@ TEST(PackS8, QuadsThatCannotSaturateComeFirst) {
 }
 
 // By the emulated matrix unit.
-TEST(GemmS8Mma, PartsOfKGiveTheSameSums) {
+TEST(GemmS8Mma, SplitKGivesTheSameSums) {
   const opencl::Defines defines{{"TILE_M", 32}, {"TILE_N", 64}};
   const GemmKernel whole = gemm_kernel("gemm_s8_mma", defines);
   opencl::Defines of_parts = defines;

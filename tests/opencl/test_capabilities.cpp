@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes: what they find agrees with the CPU, what is hidden is absent.
+// Probes: what they find agrees with the CPU, what is disabled is absent.
 #include <string>
 
 #include "opencl/capabilities.hpp"
@@ -51,7 +51,7 @@ TEST_F(Probes, FindTheInstructionsOfTheCpuOnPocl) {
   EXPECT_EQ(found.arm_sdot, cpu.arm_sdot);
 }
 
-TEST_F(Probes, HiddenCapabilitiesAreAbsent) {
+TEST_F(Probes, DisabledCapabilitiesAreAbsent) {
   disable_.set("avx512_vnni,avx2,fp64");
   auto context = Context::create("cpu");
   const Capabilities& found = context->capabilities();
@@ -62,7 +62,7 @@ TEST_F(Probes, HiddenCapabilitiesAreAbsent) {
   auto open = Context::create("cpu");
   for (const auto& [name, present] : open->capabilities().list()) {
     if (present && (name == "avx512_vnni" || name == "avx2" || name == "fp64")) {
-      EXPECT_EQ(found.notes.at(name), "hidden by BERTCL_DISABLE");
+      EXPECT_EQ(found.notes.at(name), "disabled by BERTCL_DISABLE");
     }
   }
 }

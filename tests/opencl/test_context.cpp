@@ -38,7 +38,7 @@ std::vector<int32_t> counting(size_t count) {
   return values;
 }
 
-TEST(Hold, GivesKernelsTheBytesAtAnyAddressAndKeepsThemUntilTheyHaveRun) {
+TEST(WrapHostMemory, GivesKernelsTheBytesAtAnyAddressAndKeepsThemUntilTheyHaveRun) {
   const auto context = shared_context();
   for (const size_t shift : {0, 1, 4}) {
     auto memory = std::make_shared<std::vector<std::byte>>(4 * 1000 + 8);
@@ -64,7 +64,7 @@ TEST(Hold, GivesKernelsTheBytesAtAnyAddressAndKeepsThemUntilTheyHaveRun) {
   }
 }
 
-TEST(Hold, TakesNoBytesAtAll) {
+TEST(WrapHostMemory, TakesNoBytesAtAll) {
   EXPECT_EQ(shared_context()->wrap_host_memory({}, 4, nullptr).size(), 0u);
 }
 

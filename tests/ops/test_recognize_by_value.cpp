@@ -32,21 +32,21 @@ ir::Graph graph_of(const std::string& nodes) {
   infer(graph, values);
   return graph;
 }
-std::string str(AttentionWindow reach) {
-  return (reach.causal ? ", causal" : "") +
-         (reach.window > 0 ? ", window " + std::to_string(reach.window) : "");
+std::string str(AttentionSpan span) {
+  return (span.causal ? ", causal" : "") +
+         (span.window > 0 ? ", window " + std::to_string(span.window) : "");
 }
 std::string additive(const std::string& nodes) {
   ir::Graph graph = graph_of(nodes);
   const auto mask = additive_key_mask(graph, graph.outputs()[0].value);
   if (!mask) return "no";
-  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") + str(mask->reach);
+  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") + str(mask->span);
 }
 std::string boolean(const std::string& nodes, bool keeps) {
   ir::Graph graph = graph_of(nodes);
   const auto mask = boolean_key_mask(graph, graph.outputs()[0].value, keeps);
   if (!mask) return "no";
-  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") + str(mask->reach) +
+  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") + str(mask->span) +
          (mask->masks_rows ? ", masks_rows" : "");
 }
 std::string rows(const std::string& nodes) {
@@ -232,18 +232,18 @@ TEST(CausalMask, OfAMaskAndOfSizesAlone) {
   EXPECT_EQ(additive(ahead("GreaterOrEqual") + of_mask), "no");
   const auto of_sizes = [](const std::string& nodes) {
     ir::Graph graph = graph_of(nodes);
-    return additive_reach(graph, graph.outputs()[0].value);
+    return additive_span(graph, graph.outputs()[0].value);
   };
   const std::string same = "%y: f32[] = Identity(%z)";
-  EXPECT_EQ(of_sizes(ahead("Greater") + same), (AttentionWindow{0, true}));
+  EXPECT_EQ(of_sizes(ahead("Greater") + same), (AttentionSpan{0, true}));
   EXPECT_FALSE(of_sizes(ahead("Less") + same));
   EXPECT_FALSE(of_sizes(ahead("GreaterOrEqual") + same));
   EXPECT_FALSE(of_sizes(ahead("Greater") + "%y: f32[] = Mul(%z, %small)"));
   EXPECT_FALSE(of_sizes(ahead("Greater") + of_mask));
   ir::Graph graph = graph_of(ahead("Greater") + "%y: bool[] = Identity(%ahead)");
   ir::Value* mask = graph.outputs()[0].value;
-  EXPECT_EQ(boolean_reach(graph, mask, /*keeps=*/false), (AttentionWindow{0, true}));
-  EXPECT_FALSE(boolean_reach(graph, mask, /*keeps=*/true));
+  EXPECT_EQ(boolean_span(graph, mask, /*keeps=*/false), (AttentionSpan{0, true}));
+  EXPECT_FALSE(boolean_span(graph, mask, /*keeps=*/true));
 }
 
 // A sequence of 9 and more tells these masks from one of keys alone.

@@ -20,7 +20,7 @@ std::vector<std::int64_t> found_in(const std::string& nodes) {
                 nodes + "  return %y as y\n}"));
 }
 
-TEST(PaddingIds, AreThoseThatTokensAreCountedWithout) {
+TEST(ComparedPadIds, AreThoseThatTokensAreCountedWithout) {
   EXPECT_THAT(found_in(R"(  %same: bool[batch, seq] = Equal(%three, %input_ids)
   %other: bool[batch, seq] = Not(%same)
   %ones: i64[batch, seq] = Cast(%other) {to = "i64"}
@@ -29,7 +29,7 @@ TEST(PaddingIds, AreThoseThatTokensAreCountedWithout) {
               ElementsAre(3));
 }
 
-TEST(PaddingIds, AreThoseWhosePlaceIsLookedFor) {
+TEST(ComparedPadIds, AreThoseWhosePlaceIsLookedFor) {
   EXPECT_THAT(found_in(R"(  %ids: i32[batch, seq] = Cast(%input_ids) {to = "i32"}
   const %four: i32[] = 4
   %same: bool[batch, seq] = Equal(%ids, %four)
@@ -40,7 +40,7 @@ TEST(PaddingIds, AreThoseWhosePlaceIsLookedFor) {
 }
 
 // ESM scales its embeddings by the share of tokens that are hidden.
-TEST(PaddingIds, AreNotThoseOfTokensThatAreCounted) {
+TEST(ComparedPadIds, AreNotThoseOfTokensThatAreCounted) {
   EXPECT_THAT(found_in(R"(  %same: bool[batch, seq] = Equal(%input_ids, %three)
   %ones: i64[batch, seq] = Cast(%same) {to = "i64"}
   %y: i64[batch] = ReduceSum(%ones) {axes = [1], keepdims = 0}
@@ -49,7 +49,7 @@ TEST(PaddingIds, AreNotThoseOfTokensThatAreCounted) {
 }
 
 // RoBERTa's positions: padding gets other ones, which changes no token.
-TEST(PaddingIds, AreNotThoseOfPositions) {
+TEST(ComparedPadIds, AreNotThoseOfPositions) {
   EXPECT_THAT(found_in(R"(  const %one: i64[] = 1
   %same: bool[batch, seq] = Equal(%input_ids, %three)
   %other: bool[batch, seq] = Not(%same)
@@ -60,7 +60,7 @@ TEST(PaddingIds, AreNotThoseOfPositions) {
               IsEmpty());
 }
 
-TEST(PaddingIds, DoNotFollowTheHiddenStates) {
+TEST(ComparedPadIds, DoNotFollowTheHiddenStates) {
   EXPECT_THAT(found_in(R"(  const %axes: i64[1] = [2]
   const %zero: f32[] = 0
   %same: bool[batch, seq] = Equal(%input_ids, %three)

@@ -23,7 +23,7 @@ std::string tuning_error(const std::string& text) {
 }
 
 std::string file_of(const std::string& by_rows) {
-  return R"({"format": 3, "device": "", "driver": "", "date": "", "gemms": [
+  return R"({"format": 4, "device": "", "driver": "", "date": "", "gemms": [
     {"op": "linear", "type": "fp32", "n": 1, "k": 1, "by_rows": )" +
          by_rows + "}]}";
 }
@@ -57,7 +57,7 @@ TEST(TuningFile, WhatIsDamagedIsRefusedWithTheReason) {
   EXPECT_EQ(tuning_error(""), "it is damaged (byte 0 of 0)");
   EXPECT_EQ(tuning_error("{"), "it is damaged (byte 1 of 1)");
   EXPECT_THAT(tuning_error(R"({"format": 1})"), HasSubstr("format 1"));
-  EXPECT_EQ(tuning_error(R"({"format": 3})"), "key 'device' not found");
+  EXPECT_EQ(tuning_error(R"({"format": 4})"), "key 'device' not found");
   EXPECT_NE(tuning_error(R"({"format": "1"})"), kNoError);
   EXPECT_NE(tuning_error(file_of("[]")), kNoError);
   const std::string row = R"({"rows": 8, "variant": "x", "us": 1, "default_us": 2})";

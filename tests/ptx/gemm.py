@@ -155,10 +155,10 @@ def run_s8(variant, case, edits=(), b=None, parts=0):
         return memory.get("out", OUT[case.out_type]).reshape(case.M, case.N)
     partials = memory.add("partials", np.zeros((parts, case.M, case.N), i32), 16, writable=True, filled=False)
     sums = program_of(variant.program, "gemm_s8_partial", defines + ("PARTIAL=1",), variant.sm,
-                      tuple(e for e in edits if "finish" not in e[0]))
+                      tuple(e for e in edits if "gemm_s8_reduce" not in e[0]))
     launch(sums, memory, (*groups, parts), (256, 1, 1),
            [*arguments[:2], partials, *arguments[8:11], i32(case.a_signed), i32(parts)])
-    finish = program_of("gemm_s8_reduce", "gemm_s8_reduce", known, 75, tuple(e for e in edits if "reduce" in e[0]))
+    finish = program_of("gemm_s8_reduce", "gemm_s8_reduce", known, 75, tuple(e for e in edits if "gemm_s8_reduce" in e[0]))
     launch(finish, memory, *groups_of((-(-case.N // 4), case.M)),
            [partials, *arguments[2:10], *arguments[11:], i32(parts)])
     return memory.get("out", OUT[case.out_type]).reshape(case.M, case.N)

@@ -13,7 +13,7 @@
 namespace bertcl::quant::tests {
 namespace {
 
-class MaxDrops : public PlantedTest {
+class FloatFallbacks : public PlantedTest {
  protected:
   static std::vector<std::size_t> all_of(const CalibratedModel& model) {
     std::vector<std::size_t> order(model.ops().size());
@@ -37,7 +37,7 @@ double quantized_matmuls(const Model& model) {
   return count;
 }
 
-TEST_F(MaxDrops, LeavesThePlantedOpAlone) {
+TEST_F(FloatFallbacks, LeavesThePlantedOpAlone) {
   plant();
   const CalibratedModel model = calibrated();
   const Sensitivity s = measure_sensitivity(model, samples_);
@@ -52,7 +52,7 @@ TEST_F(MaxDrops, LeavesThePlantedOpAlone) {
   EXPECT_LE(found.drop, most);
 }
 
-TEST_F(MaxDrops, FindsTheFewestForEveryBound) {
+TEST_F(FloatFallbacks, FindsTheFewestForEveryBound) {
   const CalibratedModel model = calibrated();
   const auto order = all_of(model);
   ASSERT_EQ(order.size(), 9u);
@@ -72,14 +72,14 @@ TEST_F(MaxDrops, FindsTheFewestForEveryBound) {
   EXPECT_THAT(files(), ElementsAre("model.onnx"));
 }
 
-TEST_F(MaxDrops, LeavesNothingWhereAllHolds) {
+TEST_F(FloatFallbacks, LeavesNothingWhereAllHolds) {
   const CalibratedModel model = calibrated();
   const FloatFallback found = find_float_fallback(model, in_order(model), 9.5, quantized_matmuls);
   EXPECT_THAT(found.float_ops, IsEmpty());
   EXPECT_EQ(found.steps.size(), 1u);
 }
 
-TEST_F(MaxDrops, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {
+TEST_F(FloatFallbacks, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {
   CalibratedModel model = calibrated();
   ASSERT_TRUE(model.can_unnormalize());
   const auto softmaxes = [](const Model& part) {
@@ -106,7 +106,7 @@ TEST_F(MaxDrops, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {
             0.0);
 }
 
-TEST_F(MaxDrops, RefusesABoundThatFloatMisses) {
+TEST_F(FloatFallbacks, RefusesABoundThatFloatMisses) {
   const CalibratedModel model = calibrated();
   const auto find = [&](double most, double drop) {
     find_float_fallback(model, in_order(model), most, [&](const auto&) { return drop; });
@@ -117,7 +117,7 @@ TEST_F(MaxDrops, RefusesABoundThatFloatMisses) {
 }
 
 /// Where more ops in float are worse by chance, what is chosen still was measured and holds.
-TEST_F(MaxDrops, HoldsAlsoWhereTheDropIsNotMonotone) {
+TEST_F(FloatFallbacks, HoldsAlsoWhereTheDropIsNotMonotone) {
   const CalibratedModel model = calibrated();
   const FloatFallback found =
       find_float_fallback(model, in_order(model), 1.0, [](const Model& part) {

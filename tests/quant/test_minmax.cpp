@@ -52,7 +52,7 @@ TEST(DeviceMinMax, JoinsSamplesAndMeasuresEach) {
   EXPECT_EQ(extents[1].high, 3.0f);
   EXPECT_EQ(extents[3].nearest, 1.0f);
   EXPECT_EQ(extents[4].high, 99.0f);
-  EXPECT_EQ(range.read().high, 3.0f) << "measuring leaves the running extent alone";
+  EXPECT_EQ(range.read().high, 3.0f) << "measuring leaves the running bounds alone";
 }
 
 TEST(MinMax, IsTheRangeOfAllBatches) {

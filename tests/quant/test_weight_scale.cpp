@@ -97,7 +97,7 @@ TEST_P(WeightScales, AreThoseOfASlowSearch) {
       Scheme scheme = given;
       if (axis >= 0) scheme.symmetric = true;
       const ir::Tensor matrix = random_matrix(rows, columns, ++seed);
-      const QuantizedConstant found = quantize_by_least_error(matrix, axis, "w", given);
+      const QuantizedConstant found = quantize_by_min_error(matrix, axis, "w", given);
       const std::int64_t count = axis < 0 ? 1 : axis == 0 ? rows : columns;
       ASSERT_EQ(static_cast<std::int64_t>(found.scales.size()), count);
       ASSERT_EQ(found.values.dtype(), scheme.type);
@@ -129,17 +129,17 @@ TEST(WeightScale, ClipsWhatCostsMoreThanItHolds) {
   values[17] = 2.0f;
   const ir::Tensor weight = ir::Tensor::of<float>({4000, 1}, values);
   const Scheme four_bits{DType::i8, true, {}, 4};
-  const auto clipped = quantize_by_least_error(weight, 1, "w", four_bits);
+  const auto clipped = quantize_by_min_error(weight, 1, "w", four_bits);
   EXPECT_NEAR(clipped.scales[0], 1.0f / 7.0f, 0.02f) << "one of 4,000 values is clipped";
   EXPECT_EQ(clipped.values.to_ints()[17], 7);
   EXPECT_EQ(quantize_per_channel(weight, 1, "w", four_bits).scales[0], 2.0f / 7.0f);
-  const auto fine = quantize_by_least_error(weight, 1, "w", {DType::i8, true});
+  const auto fine = quantize_by_min_error(weight, 1, "w", {DType::i8, true});
   EXPECT_EQ(fine.scales[0], 2.0f / 127.0f) << "in 8 bits clipping costs more than coarse steps";
 }
 
 TEST(WeightScale, ZerosHaveTheScaleOne) {
   const ir::Tensor weight = ir::Tensor::of<float>({2, 2}, {0, 1, 0, -2});
-  const auto found = quantize_by_least_error(weight, 1, "w", {DType::i8, true});
+  const auto found = quantize_by_min_error(weight, 1, "w", {DType::i8, true});
   EXPECT_EQ(found.scales[0], 1.0f);
   EXPECT_EQ(found.zero_channels, 1);
 }
@@ -147,7 +147,7 @@ TEST(WeightScale, ZerosHaveTheScaleOne) {
 TEST(WeightScale, RefusesAsOtherScalesDo) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto quantized = [](const ir::Tensor& weight, int axis) {
-    return quantize_by_least_error(weight, axis, "w", {DType::i8, true});
+    return quantize_by_min_error(weight, axis, "w", {DType::i8, true});
   };
   EXPECT_ERROR(HasSubstr("'w' holds nan at index 1"),
                quantized(ir::Tensor::of<float>({2}, {1, nan}), -1));
@@ -179,12 +179,12 @@ TEST(WeightScale, IsAnOptionOfWeights) {
   EXPECT_EQ(encoded(weight, options).scales,
             quantize_per_channel(weight, 1, "w", options.scheme).scales);
   options.scale = WeightScale::mse;
-  const auto least = quantize_by_least_error(weight, 1, "w", options.scheme);
+  const auto least = quantize_by_min_error(weight, 1, "w", options.scheme);
   EXPECT_EQ(encoded(weight, options).scales, least.scales);
   EXPECT_EQ(encoded(weight, options).values.to_ints(), least.values.to_ints());
   options.per_channel = false;
   EXPECT_EQ(encoded(weight, options).scales,
-            quantize_by_least_error(weight, -1, "w", options.scheme).scales);
+            quantize_by_min_error(weight, -1, "w", options.scheme).scales);
   EXPECT_EQ(encoded(weight, options, {{"w", {-7.0f, 7.0f}}}).scales, std::vector<float>{1.0f})
       << "a range that is known comes first";
 }

@@ -8,7 +8,7 @@
 namespace bertcl::text {
 namespace {
 
-TEST(PaddingId, IsThatOfTheFirstFileThatHasOne) {
+TEST(PadTokenId, IsThatOfTheFirstFileThatHasOne) {
   const tests::ScratchFolder folder;
   const auto id = [&] { return read_pad_token_id(folder / "model.onnx"); };
   EXPECT_EQ(id(), std::nullopt);

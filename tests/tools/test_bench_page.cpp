@@ -55,12 +55,12 @@ TEST(Roofline, TheLeastTimeIsThatOfArithmeticOrOfBytes) {
 
 TEST(LogAxis, HoldsItsValuesInWholeDecades) {
   const LogAxis axis(0.3, 42, 100, 400);
-  EXPECT_EQ(axis.first(), -1);
-  EXPECT_EQ(axis.last(), 2);
+  EXPECT_EQ(axis.first_exponent(), -1);
+  EXPECT_EQ(axis.last_exponent(), 2);
   EXPECT_DOUBLE_EQ(axis.at(0.1), 100);
   EXPECT_DOUBLE_EQ(axis.at(10), 300);
   const LogAxis one(10, 10, 0, 1);
-  EXPECT_LT(one.first(), one.last()) << "an axis of one value has a length";
+  EXPECT_LT(one.first_exponent(), one.last_exponent()) << "an axis of one value has a length";
 }
 
 TEST(RooflineFigure, HasAPointForEachKernelThatCountsOperations) {

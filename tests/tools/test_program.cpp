@@ -196,7 +196,7 @@ TEST_F(DevicesTest, HiddenCapabilitiesAreNamed) {
   const auto result = run_bertcl({"devices", "--json", "-"}, {{"BERTCL_DISABLE", "fp64"}});
   const nlohmann::json device = json_of(result).at("devices").at(0);
   EXPECT_EQ(device.at("capabilities").at("fp64"), false);
-  EXPECT_EQ(device.at("notes").at("fp64"), "hidden by BERTCL_DISABLE");
+  EXPECT_EQ(device.at("notes").at("fp64"), "disabled by BERTCL_DISABLE");
 }
 
 TEST_F(DevicesTest, UnknownCapabilitiesToHideAreRefused) {

@@ -113,10 +113,10 @@ TEST_F(TuneTest, AWrongKernelNeverWins) {
 
 /// The variants chosen for 16, 128 and 1024 rows, where the default takes 60, 60 and 110 us.
 std::vector<std::string> chosen(const std::vector<tools::Measured>& measured,
-                                const std::string& default_value = "mma") {
-  const tools::TunedStep step{"linear_q", "int8", {384, 1536, {}, default_value, 0}};
-  const auto gemm = tools::choose_by_rows(step, {16, 128, 1024},
-                                          {default_value, "default", "", {60, 60, 110}}, measured);
+                                const std::string& default_variant = "mma") {
+  const tools::TunedStep step{"linear_q", "int8", {384, 1536, {}, default_variant, 0}};
+  const auto gemm = tools::choose_by_rows(
+      step, {16, 128, 1024}, {default_variant, "default", "", {60, 60, 110}}, measured);
   std::vector<std::string> variants;
   if (gemm)
     for (const plan::TunedRows& row : gemm->by_rows) variants.push_back(row.variant);
@@ -124,7 +124,7 @@ std::vector<std::string> chosen(const std::vector<tools::Measured>& measured,
 }
 
 // The planner divides K in one way, from the fewest rows on.
-TEST(ChooseByRows, OnlyTheFirstDivisionOfKContinues) {
+TEST(ChooseByRows, OnlyTheFirstSplitKContinues) {
   const tools::Measured mma{"mma", "64/16", "", {50, 50, 100}};
   const tools::Measured two{"mma_split_k_2", "64/16", "", {12, 25}};
   const tools::Measured four{"mma_split_k_4", "64/16", "", {10, 30, 90}};
@@ -135,7 +135,7 @@ TEST(ChooseByRows, OnlyTheFirstDivisionOfKContinues) {
   EXPECT_THAT(chosen({mma, two, four_of_few}), ElementsAre("mma_split_k_4", "mma", "mma"));
 }
 
-TEST(ChooseByRows, NoDivisionOfKFollowsAnUndividedOne) {
+TEST(ChooseByRows, NoSplitKFollowsAnUnsplitOne) {
   const tools::Measured mma{"mma", "64/16", "", {50, 50, 100}};
   const tools::Measured small{"mma_32x64", "64/16", "", {8, 40, 200}};
   const tools::Measured four{"mma_split_k_4", "64/16", "", {10, 20, 90}};

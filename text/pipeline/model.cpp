@@ -10,7 +10,7 @@ namespace bertcl::text {
 
 void Vocabulary::add(const std::string& token, const JsonNode& node) {
   const std::int64_t id = node.integer();
-  if (id < 0 || id >= kMax) node.fail("is the id {}; expected one from 0 to {}", id, kMax - 1);
+  if (id < 0 || id >= kMaxId) node.fail("is the id {}; expected one from 0 to {}", id, kMaxId - 1);
   const auto at = static_cast<std::size_t>(id);
   if (at >= tokens_.size()) {
     tokens_.resize(at + 1);

@@ -19,7 +19,7 @@ namespace bertcl::text {
 class Vocabulary {
  public:
   /// More tokens than any vocabulary has (LaBSE: 501,153): an id above is damage.
-  static constexpr std::int64_t kMax = 1 << 22;
+  static constexpr std::int64_t kMaxId = 1 << 22;
 
   /// A repeated token, or a second token of an id, fails at the node of the id.
   void add(const std::string& token, const JsonNode& id);

@@ -32,7 +32,7 @@ namespace {
 // one at ties of rounding, which the layers after them spread: 2 % of the range for int8 models.
 constexpr double kFloatShare = 1e-3;
 constexpr double kIntegerShare = 2e-2;
-constexpr double kMadeUpShare = 0.1;  // of made-up tokens, as at the first load of a model
+constexpr double kSyntheticShare = 0.1;  // of synthetic tokens, as at the first load of a model
 
 struct VerifyOptions : ModelOptions {
   std::string model;
@@ -78,7 +78,7 @@ std::optional<runtime::Session> load_or_refuse(const VerifyOptions& options,
 Tolerance tolerance_for(const runtime::Session& session, const VerifyOptions& options) {
   Tolerance tolerance;
   const bool int8 = precision_of(session.plan(), options) == "int8";
-  tolerance.share = !int8 ? kFloatShare : options.self ? kMadeUpShare : kIntegerShare;
+  tolerance.share = !int8 ? kFloatShare : options.self ? kSyntheticShare : kIntegerShare;
   tolerance.relative = options.relative.value_or(tolerance.relative);
   tolerance.absolute = options.absolute;
   return tolerance;

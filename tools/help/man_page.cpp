@@ -65,13 +65,14 @@ std::string man_page(const std::vector<CommandEntry>& commands, const std::strin
     if (!command.example.empty()) page += ".PP\n" + paragraphs(command.example);
   }
   page +=
-      ".SH ENVIRONMENT\n.TP\n.B BERTCL_DEVICE\nDefault for \\-\\-device.\n.TP\n.B "
-      "BERTCL_MODEL\nThe default model of bertcl answer and bertcl serve, PATH or "
-      "NAME=PATH.\n.TP\n.B BERTCL_MAX_MEMORY\nDefault for \\-\\-max\\-memory.\n.TP\n.B "
-      "BERTCL_CACHE\nCache folder for compiled kernels and tuning results; off disables "
-      "it.\n.TP\n.B BERTCL_TUNING\nTuning file, written by bertcl tune; off ignores "
-      "tuning.\n.TP\n.B BERTCL_DISABLE\nCapabilities of the device to hide.\n.SH EXIT STATUS\n0: "
-      "success. 1: a check failed. 2: bad usage or input.\n";
+      ".SH ENVIRONMENT\n"
+      ".TP\n.B BERTCL_DEVICE\nDefault for \\-\\-device.\n"
+      ".TP\n.B BERTCL_MODEL\nDefault model of bertcl answer and bertcl serve, PATH or NAME=PATH.\n"
+      ".TP\n.B BERTCL_MAX_MEMORY\nDefault for \\-\\-max\\-memory.\n"
+      ".TP\n.B BERTCL_CACHE\nCache folder for compiled kernels and tuning results, or off.\n"
+      ".TP\n.B BERTCL_TUNING\nTuning file, written by bertcl tune, or off.\n"
+      ".TP\n.B BERTCL_DISABLE\nCapabilities of the device to disable.\n"
+      ".SH EXIT STATUS\n0: success. 1: a check failed. 2: invalid usage or input.\n";
   return page;
 }
 

@@ -106,7 +106,7 @@ std::string difference(const ir::Tensor& found, const ir::Tensor& expected, doub
 }
 
 struct RunningVariant {
-  std::string name;         // "mma_split_k_4" where K is divided
+  std::string name;         // "mma_split_k_4" with split-K
   std::int64_t up_to_rows;  // where it runs
 };
 
@@ -121,7 +121,7 @@ RunningVariant running_variant(const plan::Plan& plan) {
   return running;
 }
 
-bool is_divided(const std::string& variant) {
+bool is_split_k(const std::string& variant) {
   return variant.starts_with(fmt::format("{}_", plan::kMmaSplitK));
 }
 
@@ -224,7 +224,7 @@ std::optional<Measured> Tuner::check_and_measure(const plan::TunableVariant& var
       complete_ = false;
       break;
     }
-    if (is_divided(variant.name) && rows > running.up_to_rows) break;
+    if (is_split_k(variant.name) && rows > running.up_to_rows) break;
     const std::optional<double> us = measure(whole, rows, measured);
     if (!us) {
       measured.us.clear();
@@ -278,7 +278,7 @@ std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,
       plan::TunedRows row{rows[i], "", INFINITY, standard.us[i]};
       const auto is_possible = [&](const Measured& m) {
         if (m.layout != head.layout || m.us.size() <= i) return false;
-        return i == 0 || !is_divided(m.variant) || gemm.by_rows.empty() ||
+        return i == 0 || !is_split_k(m.variant) || gemm.by_rows.empty() ||
                gemm.by_rows.back().variant == m.variant;
       };
       for (const Measured& m : variants)

@@ -69,7 +69,7 @@ bool meets_requirement(const runtime::Session& session, const ModelOptions& opti
 /// "int8" if linears run in integers, else what was asked for float ones if it changed any.
 std::string precision_of(const plan::Plan& plan, const ModelOptions& options);
 
-/// Batch and sequence size, for commands with made-up inputs.
+/// Batch and sequence size, for commands with synthetic inputs.
 struct BatchSize {
   std::int64_t batch = 0, seq = 0;
 };

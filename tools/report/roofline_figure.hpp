@@ -23,7 +23,7 @@ class LogAxis {
   double from_, to_;
 };
 
-/// Arithmetic over operations a byte, both axes logarithmic; the roofs of memory, of cache and of
+/// Throughput over operations per byte, both axes logarithmic; the roofs of memory, of cache and of
 /// the types that occur. A kernel has the number of its row, from 1; those that count no
 /// operations are left out, and without any other the text is empty. The colors are those of the
 /// page's style.

@@ -17,7 +17,7 @@ struct SelfCheck {
   Difference difference;
 };
 
-/// Runs made-up sequences of several lengths, up to the model's limit, in one batch, and compares
+/// Runs synthetic sequences of several lengths, up to the model's limit, in one batch, and compares
 /// each with what `reference` gives for it alone. Throws Error if the model does not read token
 /// ids.
 std::vector<SelfCheck> self_check(runtime::Session& session, runtime::Session& reference,

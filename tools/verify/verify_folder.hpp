@@ -28,7 +28,7 @@ Expectations read_expectations(const std::filesystem::path& path);
 /// The status of each, by its path below the folder, with '/':
 ///   pass       agrees with the stored outputs
 ///   reference  nothing usable is stored; agrees with the operators' plain definitions on the host
-///              for made-up inputs
+///              for synthetic inputs
 ///   refused    not compiled, the message says why
 ///   fail       another result, or an error while running
 std::vector<Comparison> verify_folder(const std::filesystem::path& folder,

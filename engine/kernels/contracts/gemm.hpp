@@ -27,7 +27,7 @@ BERTCL_CONTRACT(GemmS8, (a, "u8|i8"),             // [M, K]
                 (w_zero_point, "i32?"),                  // [N]
                 (row_scale, "f32?"));                    // [M], measured: a factor of scale
 
-/// partials[part] = sums of a * b over that part of K.
+/// partials[split] = sums of a * b over that split of K.
 BERTCL_CONTRACT(GemmS8Partial, (a, "u8|i8"),  // [M, K]
                 (b, "raw"),                   // panels of prepack_s8.cl
                 (partials, "raw"),            // i32 [splits, M, N]

@@ -25,14 +25,14 @@ ir::Value* bias_of_sizes(ir::Value* v, const ir::Shape& scores) {
 }
 
 /// A key must be within all of them.
-void take_reach(const ops::AttentionWindow& reach, ScoreTerms& terms) {
-  ops::AttentionWindow& r = terms.reach;
-  r.causal = r.causal || reach.causal;
-  if (r.window == 0 || (reach.window != 0 && reach.window < r.window)) r.window = reach.window;
+void take_span(const ops::AttentionSpan& span, ScoreTerms& terms) {
+  ops::AttentionSpan& r = terms.span;
+  r.causal = r.causal || span.causal;
+  if (r.window == 0 || (span.window != 0 && span.window < r.window)) r.window = span.window;
 }
 
 void take_mask(ops::KeyMask mask, ScoreTerms& terms) {
-  take_reach(std::exchange(mask.reach, {}), terms);
+  take_span(std::exchange(mask.span, {}), terms);
   terms.mask = mask;
 }
 
@@ -49,10 +49,10 @@ ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& te
   for (const int i : {1, 2}) {
     const auto filling = scalar_value(where.inputs[3 - i]);
     if (!filling || *filling > -1e4) continue;
-    const auto reach = has_places ? ops::boolean_reach(g, where.inputs[0], /*keeps=*/i == 1)
-                                  : std::optional<ops::AttentionWindow>{};
-    if (reach) {
-      take_reach(*reach, terms);
+    const auto span = has_places ? ops::boolean_span(g, where.inputs[0], /*keeps=*/i == 1)
+                                 : std::optional<ops::AttentionSpan>{};
+    if (span) {
+      take_span(*span, terms);
       return where.inputs[i];
     }
     if (terms.mask) continue;
@@ -67,10 +67,10 @@ ir::Value* strip_where(const ir::Graph& g, const ir::Node& where, ScoreTerms& te
 /// True if `v`, added to scores of that shape, is a mask, a bias, scores of positions, zero, a sum
 /// of these, or such a term where a mask selects it, as in torch's operand of sdpa.
 bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, ScoreTerms& terms) {
-  const auto reach =
-      has_places_of(v, scores) ? ops::additive_reach(g, v) : std::optional<ops::AttentionWindow>{};
-  if (reach) {
-    take_reach(*reach, terms);
+  const auto span =
+      has_places_of(v, scores) ? ops::additive_span(g, v) : std::optional<ops::AttentionSpan>{};
+  if (span) {
+    take_span(*span, terms);
     return true;
   }
   if (ops::is_all_zero(g, v)) return true;  // for images, all patches count
@@ -147,7 +147,7 @@ ir::Value* add_bias(ir::Graph& g, const ScoreTerms& terms, const ir::Dim& seq, i
                     ir::Node* before) {
   ir::Value* bias = add_position_scores(g, terms.positions, before);
   if (!bias) bias = terms.bias;
-  if (!terms.reach.causal) return bias;
+  if (!terms.span.causal) return bias;
   // At the front of the graph: all attention reads it.
   if (!causal) causal = causal_bias(g, seq, g.nodes().front().get());
   return bias ? g.add("Add", {bias, causal}, {}, bias->type, before) : causal;

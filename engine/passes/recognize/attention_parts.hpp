@@ -12,7 +12,7 @@ namespace bertcl::passes {
 /// What stands between the scores and the softmax.
 struct ScoreTerms {
   std::optional<ops::KeyMask> mask;  // without its reach
-  ops::AttentionWindow reach;
+  ops::AttentionSpan span;
   ir::Value* bias = nullptr;  // [1, heads | 1, seq, seq]
   std::vector<PositionTerm> positions;
 };

@@ -249,7 +249,7 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
   if (!match_scores(g, node, f)) return false;
   // Rows before the first key that the mask keeps have none: files differ in what they give there.
-  if (f.terms.reach.causal && f.terms.mask) f.terms.mask->masks_rows = true;
+  if (f.terms.span.causal && f.terms.mask) f.terms.mask->masks_rows = true;
   f.last = match_context(g, node, f);
   if (!f.last || f.v.scale != 1.0 || f.v.has_steps()) return false;
   const ir::Shape& rows = f.q.hidden->type.shape;
@@ -259,7 +259,7 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   }
   if (f.q.shared != 1) return false;
   if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;  // no kernel
-  if ((f.terms.bias || f.terms.reach.causal) && !f.terms.positions.empty())
+  if ((f.terms.bias || f.terms.span.causal) && !f.terms.positions.empty())
     return false;  // one of both
   if (!is_one_kernel(f) || !tells_sequences(g, f)) return false;
   const auto& mask = f.terms.mask;  // packing drops the queries that are in the place of its zeros
@@ -295,9 +295,9 @@ bool takes_ids(const ir::Graph& g, const ir::Value* mask) {
 struct Common {
   /// That of the first attention, which may have none.
   std::optional<std::optional<ops::KeyMask>> mask;
-  ir::Shape ids;                     // [batch, seq] of the first
-  std::optional<bool> keep_padding;  // empty: not known yet
-  ir::Value* causal = nullptr;       // the bias, once it is made
+  ir::Shape ids;                        // [batch, seq] of the first
+  std::optional<bool> padding_is_read;  // empty: not known yet
+  ir::Value* causal = nullptr;          // the bias, once it is made
 };
 
 bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
@@ -307,10 +307,10 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   const auto& key_mask = f.terms.mask;
   const ir::Shape& rows = f.q.hidden->type.shape;
   if (common.mask && (*common.mask != key_mask || !has_rows(rows, common.ids))) return false;
-  if (key_mask && f.terms.reach.causal && !takes_ids(g, key_mask->input)) return false;
+  if (key_mask && f.terms.span.causal && !takes_ids(g, key_mask->input)) return false;
   if (key_mask && key_mask->masks_rows) {
-    if (!common.keep_padding) common.keep_padding = is_padding_read(g, *key_mask);
-    if (*common.keep_padding) return false;
+    if (!common.padding_is_read) common.padding_is_read = is_padding_read(g, *key_mask);
+    if (*common.padding_is_read) return false;
   }
   common.mask = key_mask;
   common.ids = {rows[0], rows[1]};
@@ -327,7 +327,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
                             {"p_type", p_type},
                             {"scale", f.scale * f.q.scale * f.k.scale}};
   if (f.k.shared != 1) attributes["key_heads"] = f.k.count.constant();
-  if (f.terms.reach.window != 0) attributes["window"] = f.terms.reach.window;
+  if (f.terms.span.window != 0) attributes["window"] = f.terms.span.window;
   if (key_mask && key_mask->masks_rows) attributes["masks_rows"] = 1;
   if (ir::Value* bias = add_bias(g, f.terms, rows[1], common.causal, last))
     set_operand(operands, ops::operands::attention::bias, bias);
@@ -356,7 +356,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
 Pass find_attention(bool keep_padding) {
   return {"find_attention", [keep_padding](ir::Graph& g) {
             Common common;
-            if (keep_padding) common.keep_padding = true;
+            if (keep_padding) common.padding_is_read = true;
             return rewrite_all(g, [&](ir::Graph& graph, ir::Node& node) {
               return find_attention_at(graph, node, common);
             });

@@ -28,9 +28,9 @@ std::vector<GemmVariant> tunable_variants_of(const Target& target,
 void add_tuned_options(std::vector<GemmVariant>& supported, const Target& target,
                        std::span<const GemmVariant> variants);
 
-/// What tuning needs to know about a GEMM [k, n]; `default_value` is its variant without tuning.
+/// What tuning needs to know about a GEMM [k, n]; `default_variant` is its variant without tuning.
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
-                       const std::string& default_value);
+                       const std::string& default_variant);
 
 /// The tuned variants for this GEMM, by rows; empty if not tuned, if one is not available here, or
 /// if they do not read the same weights.

@@ -74,14 +74,14 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
                               {"OUT_TYPE", std::get<std::int32_t>(of.out_type)}};
   const auto rest = kernels::with_same_arguments(
       kernels::GemmS8Reduce<Argument>{.partials = sums, .splits = split_k.splits}, of);
-  const auto finish = [=, &b, &node] {
+  const auto reduce = [=, &b, &node] {
     limit(b.launch(node, "int8", kMmaReduce, b.kernel("gemm_s8_reduce", "gemm_s8_reduce", known),
                    rest, {SizeExpr{ir::Dim(n), 4}, SizeExpr{rows}, SizeExpr{}}));
   };
   if (norm_adds_partials(b, graph, node, of))
-    b.defer({node.output(), rest, split_k.up_to_rows, rows, finish});
+    b.defer({node.output(), rest, split_k.up_to_rows, rows, reduce});
   else
-    finish();
+    reduce();
 }
 
 void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {

@@ -44,8 +44,8 @@ void add_tuned_options(std::vector<GemmVariant>& supported, const Target& target
 }
 
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
-                       const std::string& default_value) {
-  TunableGemm gemm{n, k, {}, default_value, 0};
+                       const std::string& default_variant) {
+  TunableGemm gemm{n, k, {}, default_variant, 0};
   for (const GemmVariant& c : variants)
     gemm.variants.push_back({c.name, c.layout(), c.tiles_of, c.options_of});
   return gemm;

@@ -99,7 +99,7 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   std::optional<PartialGemm> gemm = b.take_partial(node.inputs[o::x]);
   const bool is_residual = !gemm && (gemm = b.take_partial(node.input(o::residual)));
   std::optional<RowGroup> group;
-  if (gemm && !(group = row_group_of(b, node, columns_of_row))) gemm->finish();
+  if (gemm && !(group = row_group_of(b, node, columns_of_row))) gemm->reduce();
   Step& step =
       launch_rows(b, node, type_of(node), "add_norm", "add_norm", arguments, rows, columns_of_row);
   if (!group) return;

@@ -53,7 +53,7 @@ ir::Graph varied_graph(std::string_view terms, std::string_view outputs) {
   return graph;
 }
 
-class DividedGemm : public testing::Test {
+class SplitKGemm : public testing::Test {
  protected:
   void SetUp() override {
     if (opencl::Context::create("")->info().type == "cpu")
@@ -91,7 +91,7 @@ class DividedGemm : public testing::Test {
   ScopedVariable kernels_{"BERTCL_KERNELS"};
 };
 
-TEST_F(DividedGemm, ANormAddsTheSumsWhicheverTermTheyAre) {
+TEST_F(SplitKGemm, ANormAddsTheSumsWhicheverTermTheyAre) {
   for (const char* terms : {"%y, %r", "%r, %y"}) {
     Session fused = load(terms, ""), apart = load(terms, "", "mma_norm"),
             whole = load(terms, "", "mma_split_k");
@@ -108,14 +108,14 @@ TEST_F(DividedGemm, ANormAddsTheSumsWhicheverTermTheyAre) {
   }
 }
 
-TEST_F(DividedGemm, AResultThatOthersReadIsWritten) {
+TEST_F(SplitKGemm, AResultThatOthersReadIsWritten) {
   Session session = load("%y, %r", ", %y as y"), whole = load("%y, %r", ", %y as y", "mma_split_k");
   EXPECT_EQ(steps_of(session, "mma_norm"), 0);
   EXPECT_EQ(steps_of(session, "mma_reduce"), 1);
   EXPECT_EQ(session.run(inputs_of(5)), whole.run(inputs_of(5)));
 }
 
-TEST_F(DividedGemm, WithoutGroupsOfRowsTheSumsAreAddedFirst) {
+TEST_F(SplitKGemm, WithoutGroupsOfRowsTheSumsAreAddedFirst) {
   Session session = load("%y, %r", "", "group,subgroup"),
           whole = load("%y, %r", "", "group,subgroup,mma_split_k");
   EXPECT_EQ(steps_of(session, "mma_norm"), 0);
