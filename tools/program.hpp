@@ -4,9 +4,7 @@
 #include <functional>
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "support/cli_forward.hpp"
 
 namespace bertcl::tools {
 
@@ -21,8 +19,8 @@ using Action = std::function<int()>;
 /// Options of every command.
 struct CommonOptions {
   std::string command;  ///< its name
-  std::string device;  ///< selector of opencl::select_device()
-  std::string json;    ///< file for the result as JSON; "-" is standard output, empty is none
+  std::string device;   ///< selector of opencl::select_device()
+  std::string json;     ///< file for the result as JSON; "-" is standard output, empty is none
 
   /// False if standard output belongs to the JSON.
   bool prints_text() const { return json != "-"; }

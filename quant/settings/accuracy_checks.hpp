@@ -4,10 +4,7 @@
 #include <string>
 
 #include "quant/quantizer.hpp"
-
-namespace CLI {
-class App;
-}
+#include "support/cli_forward.hpp"
 
 namespace bertcl::quant {
 

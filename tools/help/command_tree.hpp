@@ -4,9 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "support/cli_forward.hpp"
 
 namespace bertcl::tools {
 

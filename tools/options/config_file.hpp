@@ -3,9 +3,7 @@
 #pragma once
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "support/cli_forward.hpp"
 
 namespace bertcl::tools {
 

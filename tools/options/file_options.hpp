@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options that name files, and the check that no two share one.
 #pragma once
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
+#include "support/cli_forward.hpp"
 
 namespace bertcl::tools {
 

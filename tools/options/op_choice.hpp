@@ -14,12 +14,9 @@
 #include "quant/calibrated_model.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
+#include "support/cli_forward.hpp"
 #include "text/tokenizer.hpp"
 #include "tools/options/task_options.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace bertcl::tools {
 

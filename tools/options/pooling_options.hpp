@@ -6,11 +6,8 @@
 #include <string>
 
 #include "runtime/pooling.hpp"
+#include "support/cli_forward.hpp"
 #include "tasks/embedding_files.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace bertcl::tools {
 

@@ -2,10 +2,7 @@
 // The options of `bertcl quantize` for scale tables.
 #pragma once
 #include "quant/quantizer.hpp"
-
-namespace CLI {
-class App;
-}
+#include "support/cli_forward.hpp"
 
 namespace bertcl::tools {
 

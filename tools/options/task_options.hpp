@@ -7,14 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "support/cli_forward.hpp"
 #include "tasks/load.hpp"
 #include "tasks/task.hpp"
 #include "text/tokenizer.hpp"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace bertcl::tools {
 

@@ -3,9 +3,7 @@
 #pragma once
 #include <string>
 
-namespace CLI {
-class Option;
-}
+#include "support/cli_forward.hpp"
 
 namespace bertcl::tools {
 

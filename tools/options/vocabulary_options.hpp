@@ -6,11 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "support/cli_forward.hpp"
 #include "text/tokenizer.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace bertcl::tools {
 

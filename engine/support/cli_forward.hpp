@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// App and Option of CLI11, declared: headers that name them alone need not include it.
+#pragma once
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
