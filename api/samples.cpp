@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration samples of the public interface, from the data of any task.
 #include <cstddef>
-#include <cstdint>
 
 #include "api/boundary.hpp"
 #include "api/tokenizer_impl.hpp"

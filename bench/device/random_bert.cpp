@@ -5,7 +5,6 @@
 //
 // The same graph as tools/python/make_bert.py writes with --layer-norm whole --mask=-10000 --shapes
 // constant.
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>

@@ -6,7 +6,6 @@
 
 #include <limits>
 #include <new>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <system_error>

@@ -12,7 +12,6 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/command_buffer.hpp"
-#include "ops/packing.hpp"
 #include "plan/memory.hpp"
 #include "plan/plan.hpp"
 #include "runtime/launch.hpp"

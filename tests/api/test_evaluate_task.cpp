@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks other than SQuAD through the public interface: scores are those of the session's outputs.
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bertcl/bertcl.hpp"

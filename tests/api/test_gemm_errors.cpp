@@ -2,7 +2,6 @@
 // What GEMMs refuse, and that the message names it.
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include "tests/api/gemm_case.hpp"
 #include "tests/support/matchers.hpp"

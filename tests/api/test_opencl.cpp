@@ -2,14 +2,11 @@
 // Sessions on a context, a queue and buffers of our own give the bits of others.
 #include "bertcl/opencl.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/api/model.hpp"

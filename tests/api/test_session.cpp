@@ -3,9 +3,7 @@
 #include "bertcl/session.hpp"
 
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -3,7 +3,6 @@
 // OpenCL, so it compiles quickly at -O3.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <compare>
 #include <cstdint>
 #include <numeric>

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <string_view>
 
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights in a few bits with a scale for each block: the importer's floats against plain loops,
 // over random extents.
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 
 #include "ops/interpret.hpp"
 #include "tests/onnx/block_models.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 #include <google/protobuf/text_format.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 

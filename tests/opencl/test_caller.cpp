@@ -3,7 +3,6 @@
 #include "opencl/caller.hpp"
 
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "opencl/capabilities.hpp"

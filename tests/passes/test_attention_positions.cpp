@@ -2,7 +2,6 @@
 // Scores of relative positions that find_attention takes off those of attention.
 #include "attention_graphs.hpp"
 #include "check.hpp"
-#include "ops/interpret.hpp"
 
 namespace bertcl::passes {
 namespace {

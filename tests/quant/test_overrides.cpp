@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Overrides of single tensors: what a file may say, and what becomes of it.
-#include <filesystem>
 #include <fstream>
 
 #include "quant/encoding/encode.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a calibrated model, and what its ops cost.
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <set>
 

@@ -5,16 +5,13 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <random>
 #include <set>
 
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
-#include "ops/interpret.hpp"
 #include "passes/pass.hpp"
 #include "runtime/session.hpp"
 #include "tests/random_graphs/random_graph.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <numeric>
-#include <random>
 
 #include "default_model.hpp"
 #include "ir/text.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes of OpenAI and text-embeddings-inference, and /answer: results, limits and refusals.
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>

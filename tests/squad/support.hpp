@@ -2,7 +2,6 @@
 // What the tests of this folder share: tokenizers, a small data set, a model.
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -3,13 +3,11 @@
 // rankdata) and seqeval 1.2.2 (default mode) gave for the same data.
 #include "tasks/metrics.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <set>
-#include <tuple>
 
 #include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"

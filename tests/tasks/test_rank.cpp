@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "tasks/class_scores.hpp"
 #include "tests/support/matchers.hpp"

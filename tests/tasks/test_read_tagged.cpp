@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tasks/readers.hpp"
-#include "tests/support/files.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {

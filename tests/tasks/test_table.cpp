@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "tasks/readers.hpp"
-#include "tests/support/files.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands in the JSON of every command, and that docs/json.md tells of every key.
-#include <fstream>
-#include <set>
 
 #include "npz/npz.hpp"
 #include "program_runner.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "npz/npz.hpp"
 #include "tasks_model.hpp"
 #include "tests/support/matchers.hpp"
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 
 #include "onnx/proto.hpp"
 #include "program_runner.hpp"

@@ -3,7 +3,6 @@
 #include "text/pipeline/byte_level.hpp"
 
 #include <array>
-#include <optional>
 
 #include "text/pipeline/properties.hpp"
 

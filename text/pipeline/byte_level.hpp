@@ -2,7 +2,6 @@
 // GPT-2's byte level: each byte as a printable character, and the splitting of texts.
 #pragma once
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 

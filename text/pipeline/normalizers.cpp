@@ -4,7 +4,6 @@
 
 #include <unicode/uchar.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 

@@ -2,7 +2,6 @@
 // The normalizers of a tokenizer.json: they rewrite the text before it is split.
 #pragma once
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

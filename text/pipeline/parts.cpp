@@ -2,8 +2,6 @@
 // Where the characters of a rewritten text come from, and how matches become parts.
 #include "text/pipeline/parts.hpp"
 
-#include <algorithm>
-
 namespace bertcl::text {
 
 Parts::Parts(std::string_view original) {

@@ -4,7 +4,6 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 namespace bertcl::text {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a tokenizer.json puts around the tokens of texts, and how it trims their offsets.
 #pragma once
-#include <cstdint>
 #include <vector>
 
 #include "text/json_node.hpp"

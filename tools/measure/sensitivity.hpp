@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of quantized ops, as table, JSON and plot.
 #pragma once
-#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <string_view>
-#include <utility>
 
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"

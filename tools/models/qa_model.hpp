@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wraps a session of a question-answering model as the function that squad/ calls.
 #pragma once
-#include <cstddef>
 #include <optional>
 
 #include "runtime/session.hpp"

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"

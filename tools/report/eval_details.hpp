@@ -2,7 +2,6 @@
 // What the page of `bertcl eval --html` shows beside scores and times.
 #pragma once
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -2,7 +2,6 @@
 // The roofline of a model's kernels as SVG.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tools/measure/roofline.hpp"

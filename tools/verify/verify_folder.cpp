@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <random>
 #include <set>

@@ -8,7 +8,6 @@
 // channel, which quantizers also write at once. m may be on either side of Mul, or the divisor of
 // Div, and must be positive. Dividing the scale instead of multiplying x may change a result next
 // to a rounding tie.
-#include <algorithm>
 #include <cmath>
 
 #include "passes/match.hpp"
