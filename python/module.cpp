@@ -173,21 +173,11 @@ nb::list ports(const std::vector<bertcl::Port>& ports) {
 
 /// As Hugging Face calls it; "" where nothing tells.
 const char* name_of(bertcl::Task task) {
-  switch (task) {
-    case bertcl::Task::question_answering:
-      return "question-answering";
-    case bertcl::Task::text_classification:
-      return "text-classification";
-    case bertcl::Task::token_classification:
-      return "token-classification";
-    case bertcl::Task::fill_mask:
-      return "fill-mask";
-    case bertcl::Task::feature_extraction:
-      return "feature-extraction";
-    case bertcl::Task::unknown:
-      return "";
-  }
-  return "";
+  static constexpr const char* names[] = {
+      "",          "question-answering", "text-classification", "token-classification",
+      "fill-mask", "feature-extraction"};
+  static_assert(std::size(names) == static_cast<int>(bertcl::Task::feature_extraction) + 1);
+  return names[static_cast<int>(task)];
 }
 
 nb::dict info(const bertcl::Session& session) {
@@ -226,27 +216,11 @@ nb::dict embedding_settings(const std::string& model) {
 }
 
 const char* name_of(bertcl::ErrorCode code) {
-  switch (code) {
-    case bertcl::ErrorCode::invalid_argument:
-      return "invalid_argument";
-    case bertcl::ErrorCode::invalid_file:
-      return "invalid_file";
-    case bertcl::ErrorCode::unsupported:
-      return "unsupported";
-    case bertcl::ErrorCode::device:
-      return "device";
-    case bertcl::ErrorCode::out_of_memory:
-      return "out_of_memory";
-    case bertcl::ErrorCode::io:
-      return "io";
-    case bertcl::ErrorCode::busy:
-      return "busy";
-    case bertcl::ErrorCode::cancelled:
-      return "cancelled";
-    case bertcl::ErrorCode::internal:
-      return "internal";
-  }
-  return "internal";
+  static constexpr const char* names[] = {
+      "invalid_argument", "invalid_file", "unsupported", "device", "out_of_memory", "io", "busy",
+      "cancelled",        "internal"};  // from 1 on
+  static_assert(std::size(names) == static_cast<int>(bertcl::ErrorCode::internal));
+  return names[static_cast<int>(code) - 1];
 }
 
 /// bertcl.Error, whose attribute `code` is the name of the C++ exception's.

@@ -42,19 +42,10 @@ void take_rows(const ir::Tensor& tensor, std::size_t begin, std::size_t end, std
 }  // namespace
 
 const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::embedding:
-      return "embedding";
-    case Kind::classifier:
-      return "classifier";
-    case Kind::reranker:
-      return "reranker";
-    case Kind::question_answering:
-      return "question-answering";
-    case Kind::other:
-      break;
-  }
-  return "other";
+  static constexpr const char* names[] = {"embedding", "classifier", "reranker",
+                                          "question-answering", "other"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Kind::other) + 1);
+  return names[static_cast<std::size_t>(kind)];
 }
 
 RunFn run_of(std::shared_ptr<runtime::Session> session, Head head) {

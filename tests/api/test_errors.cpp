@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
@@ -18,27 +19,10 @@ std::string code_of(const Work& work) {
   try {
     work();
   } catch (const Error& error) {
-    switch (error.code()) {
-      case ErrorCode::invalid_argument:
-        return "invalid_argument";
-      case ErrorCode::invalid_file:
-        return "invalid_file";
-      case ErrorCode::unsupported:
-        return "unsupported";
-      case ErrorCode::device:
-        return "device";
-      case ErrorCode::out_of_memory:
-        return "out_of_memory";
-      case ErrorCode::io:
-        return "io";
-      case ErrorCode::busy:
-        return "busy";
-      case ErrorCode::cancelled:
-        return "cancelled";
-      case ErrorCode::internal:
-        return "internal";
-    }
-    return "an unknown code";
+    static const std::vector<std::string> names = {
+        "invalid_argument", "invalid_file", "unsupported", "device", "out_of_memory", "io", "busy",
+        "cancelled",        "internal"};  // from 1 on
+    return names.at(static_cast<std::size_t>(error.code()) - 1);
   }
   return "none";
 }
