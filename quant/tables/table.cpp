@@ -52,13 +52,11 @@ const ScaleTableFormat& table_format(std::string_view name, const std::filesyste
                         list_of_formats()));
 }
 
-ReadTable read_table(const std::filesystem::path& path, std::string_view format) {
+ReadTable read_table(const std::filesystem::path& path) {
   const std::string bytes = text::read_file(path);
   const auto formats = table_formats();
   const auto found =
-      format.empty() ? std::ranges::find_if(
-                           formats, [&](const ScaleTableFormat& f) { return f.recognizes(bytes); })
-                     : formats.begin() + (&table_format(format, path) - formats.data());
+      std::ranges::find_if(formats, [&](const ScaleTableFormat& f) { return f.recognizes(bytes); });
   if (found == formats.end())
     fail("{}: not a scale table (known formats: {})", path.string(), list_of_formats());
   try {

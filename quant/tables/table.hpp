@@ -47,10 +47,9 @@ struct ReadTable {
   const ScaleTableFormat* format = nullptr;
 };
 
-/// Reads a file in the format of that name; if the name is empty, in the format that its content
-/// shows. Throws Error that names file and tensor: an unknown format, a non-finite or inverted
-/// range, a tensor listed twice, or no tensor at all.
-ReadTable read_table(const std::filesystem::path& path, std::string_view format = {});
+/// Reads a file in the format that its content shows. Throws Error that names file and tensor: an
+/// unknown format, a non-finite or inverted range, a tensor listed twice, or no tensor at all.
+ReadTable read_table(const std::filesystem::path& path);
 
 /// Writes the whole file or nothing.
 void write_table(const std::filesystem::path& path, const ScaleTable& table,
