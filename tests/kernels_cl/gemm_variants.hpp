@@ -37,6 +37,14 @@ struct GemmKernel {
   }
 };
 
+/// Tests of each variant that the device can run.
+class GemmTest : public testing::TestWithParam<GemmKernel> {
+ protected:
+  void SetUp() override {
+    if (const auto reason = GetParam().cannot_run(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
 inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines& defines,
                               bool opencl::Capabilities::*needs) {
   const kernels::GemmVariant v = kernels::gemm_variant_of_program(program, defines);

@@ -5,6 +5,8 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/rows.hpp"
+#include "kernels/same_arguments.hpp"
+#include "norm_results.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -16,13 +18,6 @@ struct SplitCase {
   int32_t residual_type = kF32;
   bool rms = false;
   int items = 64, vectors = 4;
-};
-
-struct SplitResults {
-  explicit SplitResults(size_t count) : sum(count), out(count), q(count), r(count) {}
-  Output<float> sum, out;
-  Output<uint8_t> q;
-  Output<int8_t> r;
 };
 
 void compare_split(const SplitCase& c) {
@@ -63,60 +58,45 @@ void compare_split(const SplitCase& c) {
                                                              .out_type = kF32,
                                                              .splits = c.splits});
   run(finish, ceil_div(c.columns, 4), c.rows);
-  const SplitResults expected(count), actual(count);
-  auto norm = group_kernel("add_norm_group", "add_norm", defines);
-  kernels::set(norm, kernels::AddNorm<KernelArgument>{.x = x.buffer(),
-                                                      .x_type = kF32,
-                                                      .residual = residual,
-                                                      .residual_type = c.residual_type,
-                                                      .residual_scale = steps,
-                                                      .residual_zero_point = zeros,
-                                                      .gamma = gamma,
-                                                      .beta = beta,
-                                                      .eps = 1e-5f,
-                                                      .rms = c.rms ? 1 : 0,
-                                                      .sum = expected.sum.buffer(),
-                                                      .out = expected.out.buffer(),
-                                                      .q = expected.q.buffer(),
-                                                      .q_type = kU8,
-                                                      .q_inv_scale = inverse,
-                                                      .q_zero_point = zeros,
-                                                      .r = expected.r.buffer(),
-                                                      .r_type = kS8,
-                                                      .r_inv_scale = inverse,
-                                                      .r_zero_point = zeros,
-                                                      .rows = m,
-                                                      .hidden = n,
-                                                      .rows_per_item = 1});
-  device().queue().launch(norm, {items * c.rows, 1, 1}, {items, 1, 1});
+  const auto norm = [&](const opencl::Buffer& of, const NormResults& to) {
+    return kernels::AddNorm<KernelArgument>{.x = of,
+                                            .x_type = kF32,
+                                            .residual = residual,
+                                            .residual_type = c.residual_type,
+                                            .residual_scale = steps,
+                                            .residual_zero_point = zeros,
+                                            .gamma = gamma,
+                                            .beta = beta,
+                                            .eps = 1e-5f,
+                                            .rms = c.rms ? 1 : 0,
+                                            .sum = to.sum.buffer(),
+                                            .out = to.out.buffer(),
+                                            .q = to.q.buffer(),
+                                            .q_type = kU8,
+                                            .q_inv_scale = inverse,
+                                            .q_zero_point = zeros,
+                                            .r = to.r.buffer(),
+                                            .r_type = kS8,
+                                            .r_inv_scale = inverse,
+                                            .r_zero_point = zeros,
+                                            .rows = m,
+                                            .hidden = n,
+                                            .rows_per_item = 1};
+  };
+  const NormResults expected(count), actual(count);
+  auto after = group_kernel("add_norm_group", "add_norm", defines);
+  kernels::set(after, norm(x.buffer(), expected));
+  device().queue().launch(after, {items * c.rows, 1, 1}, {items, 1, 1});
   auto both = group_kernel("add_norm_split_k_group", "add_norm_split_k", defines);
-  kernels::set(both, kernels::AddNormSplitK<KernelArgument>{.partials = partials,
-                                                            .colsum = colsum,
-                                                            .scale = scale,
-                                                            .bias = bias,
-                                                            .zero_point = zero_point,
-                                                            .a_signed = c.a_signed ? 1 : 0,
-                                                            .splits = c.splits,
-                                                            .residual = residual,
-                                                            .residual_type = c.residual_type,
-                                                            .residual_scale = steps,
-                                                            .residual_zero_point = zeros,
-                                                            .gamma = gamma,
-                                                            .beta = beta,
-                                                            .eps = 1e-5f,
-                                                            .rms = c.rms ? 1 : 0,
-                                                            .sum = actual.sum.buffer(),
-                                                            .out = actual.out.buffer(),
-                                                            .q = actual.q.buffer(),
-                                                            .q_type = kU8,
-                                                            .q_inv_scale = inverse,
-                                                            .q_zero_point = zeros,
-                                                            .r = actual.r.buffer(),
-                                                            .r_type = kS8,
-                                                            .r_inv_scale = inverse,
-                                                            .r_zero_point = zeros,
-                                                            .rows = m,
-                                                            .hidden = n});
+  kernels::set(both, kernels::with_same_arguments(
+                         kernels::AddNormSplitK<KernelArgument>{.partials = partials,
+                                                                .colsum = colsum,
+                                                                .scale = scale,
+                                                                .bias = bias,
+                                                                .zero_point = zero_point,
+                                                                .a_signed = c.a_signed ? 1 : 0,
+                                                                .splits = c.splits},
+                         norm({}, actual)));
   device().queue().launch(both, {items * c.rows, 1, 1}, {items, 1, 1});
   device().queue().finish();
   const std::string what = std::to_string(c.rows) + " x " + std::to_string(c.columns) + ", " +

@@ -6,12 +6,8 @@
 namespace bertcl::tests {
 namespace {
 
-class GemmF16 : public testing::TestWithParam<GemmKernel> {
+class GemmF16 : public GemmTest {
  protected:
-  void SetUp() override {
-    if (const auto reason = GetParam().cannot_run(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-
   std::vector<float> run_gemm(const std::vector<float>& a, const std::vector<float>& w,
                               const std::vector<float>& bias, int M, int N, int K,
                               int32_t activation) const {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fp32 GEMMs with fp32 and fp16 weights, and the vector functions of their epilogue.
-#include <bit>
 #include <map>
 #include <tuple>
 
@@ -46,11 +45,8 @@ std::vector<float> run_gemm(const GemmKernel& variant, const std::vector<float>&
   return run_gemm_f32(variant, weights, a, bias, M, N, K, activation);
 }
 
-class GemmF32 : public testing::TestWithParam<GemmKernel> {
+class GemmF32 : public GemmTest {
  protected:
-  void SetUp() override {
-    if (const auto reason = GetParam().cannot_run(); !reason.empty()) GTEST_SKIP() << reason;
-  }
   void check(int M, int N, int K, int32_t activation, bool with_bias) const {
     const auto a = normal_values(static_cast<size_t>(M) * K, 1);
     const auto w = half_values(static_cast<size_t>(K) * N, 2);

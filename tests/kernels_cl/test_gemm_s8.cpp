@@ -32,12 +32,7 @@ GemmS8Case make_case(int M, int N, int K, bool a_signed, int zero_point, unsigne
   return c;
 }
 
-class GemmS8 : public testing::TestWithParam<GemmKernel> {
- protected:
-  void SetUp() override {
-    if (const auto reason = GetParam().cannot_run(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-};
+class GemmS8 : public GemmTest {};
 
 TEST_P(GemmS8, SumsAreExactForRaggedSizes) {
   const GemmKernel& variant = GetParam();

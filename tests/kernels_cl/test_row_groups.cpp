@@ -7,6 +7,7 @@
 #include "device_test.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/rows.hpp"
+#include "norm_results.hpp"
 #include "plain_norm.hpp"
 
 namespace bertcl::tests {
@@ -51,20 +52,6 @@ Operand operand(int32_t type, size_t count, size_t columns, unsigned seed) {
   return {type, upload(integers<uint8_t>(count, seed, 0, 255)), upload(scales),
           upload(zero_points)};
 }
-
-/// What a norm writes: f32 and two quantized results.
-struct NormResults {
-  explicit NormResults(size_t count) : sum(count), out(count), q(count), r(count) {}
-  Output<float> sum, out;
-  Output<uint8_t> q;
-  Output<int8_t> r;
-  void expect(const NormResults& expected, const std::string& what) const {
-    expect_close(sum.values(), expected.sum.values(), what + ", sum");
-    expect_close(out.values(), expected.out.values(), what);
-    expect_quantized(q.values(), expected.q.values(), what + ", u8");
-    expect_quantized(r.values(), expected.r.values(), what + ", s8");
-  }
-};
 
 /// Columns that fill no vector, no work-item's share and no group, and those around them.
 constexpr size_t kColumns[] = {1, 2, 3, 4, 5, 31, 63, 64, 65, 255, 256, 257, 384, 768, 1021, 1024};
