@@ -7,7 +7,6 @@
 #include <string>
 
 #include "ir/text.hpp"
-#include "ops/interpret.hpp"
 #include "tests/onnx/text_model.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -15,6 +14,16 @@ namespace bertcl::onnx_io {
 namespace {
 
 using tests::f32, tests::failure, tests::i64, tests::model_of, tests::read;
+
+/// The graph text of a model, or why it cannot be read.
+template <class Model>
+std::string text_or_error(const Model& model) {
+  try {
+    return ir::print(read_model(model));
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
 
 /// The graph text of the nodes between input x and output y.
 std::string imported(int opset, const std::string& nodes, const std::vector<std::string>& shape,
@@ -240,13 +249,9 @@ TEST(ReadModel, ReadsExternalDataWithinTheFolder) {
                         " external_data { key: 'offset' value: '4' }"
                         " external_data { key: 'length' value: '8' } }");
   const auto path = folder / "m.onnx";
-  const auto load = [&]() -> std::string {
+  const auto load = [&] {
     std::ofstream(path, std::ios::binary) << model.SerializeAsString();
-    try {
-      return ir::print(read_model(path));
-    } catch (const Error& e) {
-      return e.what();
-    }
+    return text_or_error(path);
   };
   EXPECT_THAT(load(), HasSubstr("w.bin is missing"));
   const float values[] = {0, 1.5f, -2};
@@ -307,13 +312,7 @@ TEST(ReadModel, ReadsAModelInMemoryAndItsExternalDataFromAFolderAlone) {
                               " external_data { key: 'location' value: 'w.bin' } }");
   const auto owner = std::make_shared<const std::string>(model.SerializeAsString());
   ModelBytes bytes{std::as_bytes(std::span(*owner)), owner, {}};
-  const auto load = [&]() -> std::string {
-    try {
-      return ir::print(read_model(bytes));
-    } catch (const Error& e) {
-      return e.what();
-    }
-  };
+  const auto load = [&] { return text_or_error(bytes); };
   EXPECT_THAT(load(),
               HasSubstr("model in memory: tensor 'w': its data are in the file 'w.bin', but "
                         "a model in memory has no folder"));

@@ -68,6 +68,20 @@ class RunPersistentKernel : public PersistentKernelTest {
     const std::string reason = tests::lacks(*context_, &Capabilities::persistent_kernel);
     if (!reason.empty()) GTEST_SKIP() << "the persistent kernel " << reason;
   }
+
+  /// Runs the first step of `words`, one of ramp().
+  static void launch_ramp(Context& context, const std::vector<std::uint64_t>& words,
+                          const Buffer& arena) {
+    Buffer steps = context.allocate(words.size() * sizeof(words[0]));
+    steps.upload(words);
+    Buffer state = context.allocate(kPersistentStateBytes);
+    state.fill(0);
+    const std::vector<Kernel> kernels{context.unbuilt_kernel("ramp", "ramp")};
+    Kernel merged = persistent_kernel_of(context, kernels);
+    merged.args(steps, state, arena, 0, 1);
+    context.queue().launch(merged, {2, 1, 1}, {1, 1, 1}, "persistent");
+    context.queue().finish();
+  }
 };
 
 TEST_F(RunPersistentKernel, EachStepSeesAllOfTheStepBefore) {
@@ -117,15 +131,8 @@ TEST_F(RunPersistentKernel, LaunchesEndAtTheirCount) {
   std::uint64_t items = 0;
   add_step(words, items, 0, {3, 1, 1}, {a, 5});
   add_step(words, items, 0, {4, 1, 1}, {a, 50});
-  Buffer steps = context_->allocate(words.size() * sizeof(words[0]));
-  steps.upload(words);
-  Buffer state = context_->allocate(kPersistentStateBytes);
-  state.fill(0);
-  const std::vector<Kernel> kernels{context_->unbuilt_kernel("ramp", "ramp")};
-  Kernel merged = persistent_kernel_of(*context_, kernels);
-  merged.args(steps, state, arena, 0, 1);
   arena.fill(0xa5);
-  context_->queue().launch(merged, {2, 1, 1}, {1, 1, 1}, "persistent");
+  launch_ramp(*context_, words, arena);
   EXPECT_EQ(arena.download<int>(), (std::vector<int>{5, 7, 9, kPoison}));
 }
 
@@ -167,14 +174,7 @@ TEST_F(RunPersistentKernel, ComesFromTheProgramCache) {
       append_step(
           words,
           {0, 0, {5, 1, 1}, {addresses_of(*context, std::vector<const Buffer*>{&out})[0], 100}});
-      Buffer steps = context->allocate(words.size() * sizeof(words[0]));
-      steps.upload(words);
-      Buffer state = context->allocate(kPersistentStateBytes);
-      state.fill(0);
-      const std::vector<Kernel> kernels{context->unbuilt_kernel("ramp", "ramp")};
-      Kernel merged = persistent_kernel_of(*context, kernels);
-      merged.args(steps, state, out, 0, 1);
-      context->queue().launch(merged, {2, 1, 1}, {1, 1, 1}, "persistent");
+      launch_ramp(*context, words, out);
       EXPECT_EQ(out.download<int>(), (std::vector<int>{100, 102, 104, 106, 108}));
       context->store_programs(60);
     }

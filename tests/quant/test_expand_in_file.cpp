@@ -13,6 +13,14 @@
 namespace bertcl::quant::tests {
 namespace {
 
+Fused two_layers_and_a_matmul() {
+  Fused f = two_layers();
+  const std::string y = f.builder().graph().output(0).name();
+  f.builder().graph().mutable_output(0)->set_name("out");
+  f.node("MatMul", {y, f.weight("w", {6, 6})}, "out", "");
+  return f;
+}
+
 class ExpandInFile : public testing::Test {
  protected:
   /// Options to quantize the model of `f`.
@@ -28,10 +36,7 @@ class ExpandInFile : public testing::Test {
 };
 
 TEST_F(ExpandInFile, TablesOfOtherProgramsDoNotKnowWhatIsInside) {
-  Fused f = two_layers();
-  const std::string y = f.builder().graph().output(0).name();
-  f.builder().graph().mutable_output(0)->set_name("out");
-  f.node("MatMul", {y, f.weight("w", {6, 6})}, "out", "");
+  Fused f = two_layers_and_a_matmul();
   const Options options = options_of(f);
   ScaleTable table;
   table.ranges["x"] = {-1.0f, 1.0f};
@@ -51,10 +56,7 @@ TEST_F(ExpandInFile, TablesOfOtherProgramsDoNotKnowWhatIsInside) {
 
 // Optimizers name tensors anew: a table of the file before it knows some names, or none.
 TEST_F(ExpandInFile, ATableOfTheFileBeforeIsRefusedWithTheReason) {
-  Fused f = two_layers();
-  const std::string y = f.builder().graph().output(0).name();
-  f.builder().graph().mutable_output(0)->set_name("out");
-  f.node("MatMul", {y, f.weight("w", {6, 6})}, "out", "");
+  Fused f = two_layers_and_a_matmul();
   const Options options = options_of(f);
   ScaleTable table;
   table.ranges["x"] = {-1.0f, 1.0f};

@@ -134,22 +134,22 @@ int next_call(int call) { return call < 8 ? call + 1 : call + call / 2; }
 TEST_F(FailingCalls, ARunMeetsEveryFailureWithAnErrorAndTheNextOneIsRight) {
   const Tensors small = batch_of({9}, 9, 2), expected = session_.run(small);
   int failed = 0;
-  for (const char* const* function = tests::failing_functions(); *function; ++function)
+  for (const char* function : tests::failing_functions())
     for (int call = 1;; call = next_call(call)) {
       // Another shape than that of the run before, so that all of it is bound anew.
-      tests::fail_opencl(*function, call);
+      tests::fail_opencl(function, call);
       std::string error;
       try {
-        EXPECT_EQ(session_.run(small), expected) << *function << ", call " << call;
+        EXPECT_EQ(session_.run(small), expected) << function << ", call " << call;
       } catch (const Error& e) {
         error = e.what();
-        EXPECT_THAT(error, HasSubstr("CL_")) << *function << ", call " << call;
+        EXPECT_THAT(error, HasSubstr("CL_")) << function << ", call " << call;
         ++failed;
       }
-      const bool reached = tests::opencl_calls(*function) >= call;
+      const bool reached = tests::opencl_calls(function) >= call;
       tests::mend_opencl();
       EXPECT_EQ(session_.run(batch_of({3}, 3, 3)).size(), 2u);
-      EXPECT_EQ(session_.run(small), expected) << "after " << *function << ", call " << call;
+      EXPECT_EQ(session_.run(small), expected) << "after " << function << ", call " << call;
       session_.run(batch_of({3}, 3, 3));
       if (!reached) break;
     }
@@ -213,10 +213,8 @@ std::map<std::string, int> fail_each(const std::vector<std::string>& functions,
 // From an empty start to the outputs, with programs from the cache and from their sources.
 TEST(FailingLoads, EveryFailureIsAnErrorOrIsMadeUpFor) {
   const Tensors expected = Session::compile(two_linears()).run(linear_inputs());
-  std::vector<std::string> functions;
-  for (const char* const* function = tests::failing_functions(); *function; ++function)
-    functions.push_back(*function);
-  fail_each(functions, expected, [] {});
+  const auto& functions = tests::failing_functions();
+  fail_each({functions.begin(), functions.end()}, expected, [] {});
   {
     const CacheWithoutPrograms cache;
     const auto calls = fail_each({"clBuildProgram", "clCompileProgram", "clLinkProgram",

@@ -18,11 +18,22 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace bertcl::tests {
 namespace {
 
 std::atomic<int> registered_handlers{0};
+
+std::vector<const char*>& names_of_calls() {
+  static auto* all = new std::vector<const char*>;  // no destructor: exit handlers are counted
+  return *all;
+}
+
+/// Adds a call that can fail to their names.
+struct NamedCall {
+  explicit NamedCall(const char* name) { names_of_calls().push_back(name); }
+};
 
 struct Rule {
   int first = 0, times = 0, status = 0, calls = 0;
@@ -114,33 +125,7 @@ void mend_opencl() {
   all.platforms_twice = false;
 }
 
-const char* const* failing_functions() {
-  static const char* const names[] = {"clFinish",
-                                      "clFlush",
-                                      "clBuildProgram",
-                                      "clCompileProgram",
-                                      "clSetKernelArg",
-                                      "clGetKernelInfo",
-                                      "clEnqueueNDRangeKernel",
-                                      "clEnqueueReadBuffer",
-                                      "clEnqueueWriteBuffer",
-                                      "clEnqueueCopyBuffer",
-                                      "clEnqueueFillBuffer",
-                                      "clEnqueueMarkerWithWaitList",
-                                      "clWaitForEvents",
-                                      "clSetMemObjectDestructorCallback",
-                                      "clGetDeviceIDs",
-                                      "clCreateContext",
-                                      "clCreateCommandQueue",
-                                      "clCreateBuffer",
-                                      "clCreateSubBuffer",
-                                      "clCreateProgramWithSource",
-                                      "clCreateProgramWithBinary",
-                                      "clLinkProgram",
-                                      "clCreateKernel",
-                                      nullptr};
-  return names;
-}
+const std::vector<const char*>& failing_functions() { return names_of_calls(); }
 
 }  // namespace bertcl::tests
 
@@ -157,12 +142,14 @@ using MemNotify = void(CL_CALLBACK*)(cl_mem, void*);
 using ContextNotify = void(CL_CALLBACK*)(const char*, const void*, size_t, void*);
 
 #define STATUS_CALL(name, failure, parameters, arguments)                   \
+  const bertcl::tests::NamedCall named_##name(#name);                       \
   cl_int name parameters {                                                  \
     static const auto real = bertcl::tests::next<decltype(&::name)>(#name); \
     const cl_int failed = bertcl::tests::failure_of(#name, failure);        \
     return failed ? failed : real arguments;                                \
   }
 #define OBJECT_CALL(type, name, failure, parameters, arguments)             \
+  const bertcl::tests::NamedCall named_##name(#name);                       \
   type name parameters {                                                    \
     static const auto real = bertcl::tests::next<decltype(&::name)>(#name); \
     const cl_int failed = bertcl::tests::failure_of(#name, failure);        \

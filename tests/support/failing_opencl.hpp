@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 struct _cl_device_id;
 
@@ -34,8 +35,8 @@ void repeat_platforms();
 /// No call fails any more, and answers are those of the driver.
 void mend_opencl();
 
-/// The functions that can fail, up to a null pointer.
-const char* const* failing_functions();
+/// The functions that can fail.
+const std::vector<const char*>& failing_functions();
 
 /// Calls fail until the end of the scope.
 class FailingOpencl {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: a tokenizer, numbers.
+// What the tests of this folder share: a tokenizer, the value of a metric, numbers.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tasks/evaluate.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "text/tokenizer.hpp"
@@ -25,6 +26,13 @@ inline const text::Tokenizer& letter_tokenizer() {
     return text::Tokenizer::from_tokens(tokens);
   }();
   return tokenizer;
+}
+
+inline double metric_of(const Evaluation& evaluation, const std::string& name) {
+  for (const Metric& metric : evaluation.metrics)
+    if (metric.name == name) return metric.value;
+  ADD_FAILURE() << "no metric " << name;
+  return 0.0;
 }
 
 /// Numbers that a few lines of Python repeat: v = (v * 1103515245 + 12345) % 2**31; v >> 16.

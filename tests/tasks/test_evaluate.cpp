@@ -48,13 +48,6 @@ OutputFn by_token(std::size_t classes, const Of& of) {
   };
 }
 
-double metric(const Evaluation& evaluation, const std::string& name) {
-  for (const Metric& metric : evaluation.metrics)
-    if (metric.name == name) return metric.value;
-  ADD_FAILURE() << "no metric " << name;
-  return 0.0;
-}
-
 std::vector<ClassifiedText> texts() {
   return {{"x", "a a b", {}, "pos"},
           {"y", "b b a", {}, "neg"},
@@ -65,7 +58,7 @@ std::vector<ClassifiedText> texts() {
 TEST(Classify, AccuracyAndPredictions) {
   const auto task = classify_task(texts(), "texts", {});
   const Evaluation all = evaluate(*task, letter_tokenizer(), {}, count_a);
-  EXPECT_DOUBLE_EQ(metric(all, "accuracy"), 50.0);
+  EXPECT_DOUBLE_EQ(metric_of(all, "accuracy"), 50.0);
   EXPECT_EQ(json(all.results->predictions()),
             json::parse(R"({"x": "pos", "y": "neg", "z": "neg", "w": "neg"})"));
   EXPECT_EQ(all.items, 4u);
@@ -73,7 +66,7 @@ TEST(Classify, AccuracyAndPredictions) {
   EXPECT_EQ(all.tokens, 3u + 3 + 10 + 1 + 2 * 4);
   EXPECT_EQ(all.tokens_padded, 4u * 512);
   EXPECT_EQ(all.items_cut, 0u);
-  EXPECT_DOUBLE_EQ(metric(evaluate(*task, letter_tokenizer(), {}, count_a, {}, 2), "accuracy"),
+  EXPECT_DOUBLE_EQ(metric_of(evaluate(*task, letter_tokenizer(), {}, count_a, {}, 2), "accuracy"),
                    100.0);
 }
 
@@ -83,19 +76,19 @@ TEST(Classify, LongTextsAreCutOrReadInWindows) {
   options.encode.max_length = 7;
   const Evaluation cut = evaluate(*task, letter_tokenizer(), options, count_a);
   EXPECT_EQ(cut.items_cut, 1u);
-  EXPECT_DOUBLE_EQ(metric(cut, "accuracy"), 75.0) << "the third text begins with a";
+  EXPECT_DOUBLE_EQ(metric_of(cut, "accuracy"), 75.0) << "the third text begins with a";
   options.encode.windows = true;
   const Evaluation windows = evaluate(*task, letter_tokenizer(), options, count_a);
   EXPECT_EQ(windows.items_cut, 0u);
   EXPECT_EQ(windows.sequences, 5u);
-  EXPECT_DOUBLE_EQ(metric(windows, "accuracy"), 50.0);
+  EXPECT_DOUBLE_EQ(metric_of(windows, "accuracy"), 50.0);
 }
 
 TEST(Classify, TheModelMayHavePositiveFirst) {
   for (const std::vector<std::string>& labels :
        {std::vector<std::string>{"POSITIVE", "negative"}, {"1", "0"}, {"LABEL_1", "LABEL_0"}}) {
     const auto task = classify_task(texts(), "texts", labels);
-    EXPECT_DOUBLE_EQ(metric(evaluate(*task, letter_tokenizer(), {}, count_a, {}, 2), "accuracy"),
+    EXPECT_DOUBLE_EQ(metric_of(evaluate(*task, letter_tokenizer(), {}, count_a, {}, 2), "accuracy"),
                      0.0);
   }
   for (const std::vector<std::string>& labels : {std::vector<std::string>{"happy", "sad"},
@@ -133,9 +126,9 @@ TEST(Classify, AnyNumberOfClassesByNameOrNumber) {
       const auto task =
           classify_task(texts_of_three(data), "texts", named ? names : std::vector<std::string>());
       const Evaluation all = evaluate(*task, letter_tokenizer(), {}, count_abc);
-      EXPECT_DOUBLE_EQ(metric(all, "accuracy"), 75.0);
+      EXPECT_DOUBLE_EQ(metric_of(all, "accuracy"), 75.0);
       // F1 is 2/3 of the first two, 1 of the third.
-      EXPECT_NEAR(metric(all, "macro_f1"), 100.0 * (2.0 / 3 + 2.0 / 3 + 1) / 3, 1e-12);
+      EXPECT_NEAR(metric_of(all, "macro_f1"), 100.0 * (2.0 / 3 + 2.0 / 3 + 1) / 3, 1e-12);
       EXPECT_EQ(json(all.results->predictions()),
                 json({{"0", data[0]}, {"1", data[1]}, {"2", data[2]}, {"3", data[1]}}));
       EXPECT_EQ(task->head().classes, 3u);
@@ -190,9 +183,9 @@ TEST(MultiLabel, EveryClassByItself) {
   const Evaluation all = evaluate(*task, letter_tokenizer(), {}, has_abc);
   EXPECT_EQ(json(all.results->predictions()),
             json::parse(R"({"0": ["A", "B"], "1": [], "2": ["A", "C"]})"));
-  EXPECT_NEAR(metric(all, "micro_f1"), 600.0 / 7, 1e-9);
-  EXPECT_NEAR(metric(all, "macro_f1"), (200.0 / 3 + 100 + 100) / 3, 1e-9);
-  EXPECT_NEAR(metric(all, "accuracy"), 200.0 / 3, 1e-9);
+  EXPECT_NEAR(metric_of(all, "micro_f1"), 600.0 / 7, 1e-9);
+  EXPECT_NEAR(metric_of(all, "macro_f1"), (200.0 / 3 + 100 + 100) / 3, 1e-9);
+  EXPECT_NEAR(metric_of(all, "accuracy"), 200.0 / 3, 1e-9);
   EXPECT_EQ(all.metrics.front().name, "micro_f1") << "what --max-drop bounds";
   // The mean of windows: "a" is in one of three alone.
   const auto longer =
@@ -210,7 +203,7 @@ TEST(MultiLabel, LabelsOfALineStandBetweenCommas) {
   const std::vector<ClassifiedText> items = {{"0", "a b", {}, "0, 1", {}}, {"1", "c", {}, "2", {}}};
   const auto task = classify_task(items, "texts", {}, true);
   const Evaluation all = evaluate(*task, letter_tokenizer(), {}, has_abc);
-  EXPECT_EQ(metric(all, "micro_f1"), 100.0);
+  EXPECT_EQ(metric_of(all, "micro_f1"), 100.0);
   EXPECT_EQ(json(all.results->predictions()), json::parse(R"({"0": ["0", "1"], "1": ["2"]})"));
   EXPECT_ERROR(HasSubstr("an empty label"),
                classify_task({{"0", "a", {}, "A,", {}}}, "texts", {"A", "B"}, true));
@@ -278,7 +271,7 @@ TEST(Similarity, CosinesOfVectors) {
     EXPECT_NEAR(scores.at("0").get<double>(), 1.0, 1e-12);
     EXPECT_NEAR(scores.at("1").get<double>(), 0.0, 1e-12);
     EXPECT_NEAR(scores.at("2").get<double>(), 1.0 / std::sqrt(5.0), 1e-12);
-    EXPECT_DOUBLE_EQ(metric(all, "spearman"), 1.0);
+    EXPECT_DOUBLE_EQ(metric_of(all, "spearman"), 1.0);
   }
 }
 
@@ -305,13 +298,13 @@ TEST(Similarity, Correlations) {
   };
   const Evaluation evaluation = evaluate(*task, letter_tokenizer(), {}, shared);
   // Predicted 3, 1, 0 for 5, 2, 0.
-  EXPECT_DOUBLE_EQ(metric(evaluation, "spearman"), 1.0);
-  EXPECT_NEAR(metric(evaluation, "pearson"), 0.997176464952738, 1e-14);
+  EXPECT_DOUBLE_EQ(metric_of(evaluation, "spearman"), 1.0);
+  EXPECT_NEAR(metric_of(evaluation, "pearson"), 0.997176464952738, 1e-14);
   EXPECT_TRUE(evaluation.metrics[0].is_correlation);
   EXPECT_EQ(json(evaluation.results->predictions()),
             json::parse(R"({"0": 3.0, "1": 1.0, "2": 0.0})"));
   EXPECT_TRUE(
-      std::isnan(metric(evaluate(*task, letter_tokenizer(), {}, shared, {}, 1), "pearson")));
+      std::isnan(metric_of(evaluate(*task, letter_tokenizer(), {}, shared, {}, 1), "pearson")));
 }
 
 std::vector<TaggedSentence> sentences() {
@@ -328,10 +321,10 @@ TEST(Tagging, FirstPiecesOfWords) {
       }));
   EXPECT_EQ(json(evaluation.results->predictions()),
             json::parse(R"({"0": ["B-x", "I-x", "B-x", "O"], "1": ["O"], "last": ["O", "B-x"]})"));
-  EXPECT_NEAR(metric(evaluation, "precision"), 200.0 / 3, 1e-12);
-  EXPECT_DOUBLE_EQ(metric(evaluation, "recall"), 100.0);
-  EXPECT_DOUBLE_EQ(metric(evaluation, "f1"), 80.0);
-  EXPECT_NEAR(metric(evaluation, "accuracy"), 600.0 / 7, 1e-12);
+  EXPECT_NEAR(metric_of(evaluation, "precision"), 200.0 / 3, 1e-12);
+  EXPECT_DOUBLE_EQ(metric_of(evaluation, "recall"), 100.0);
+  EXPECT_DOUBLE_EQ(metric_of(evaluation, "f1"), 80.0);
+  EXPECT_NEAR(metric_of(evaluation, "accuracy"), 600.0 / 7, 1e-12);
   EXPECT_EQ(evaluation.sequences, 2u) << "the second sentence has no word pieces";
 }
 
@@ -355,7 +348,7 @@ TEST(Masked, Accuracy) {
         evaluate(*task, letter_tokenizer(), {},
                  by_token(classes, [](std::int64_t) { return std::size_t{LETTER_A}; }));
     // round(0.15 * 10) = 2 of the first text and 1 of the last are hidden.
-    EXPECT_NEAR(metric(evaluation, "accuracy"), 200.0 / 3, 1e-12);
+    EXPECT_NEAR(metric_of(evaluation, "accuracy"), 200.0 / 3, 1e-12);
     EXPECT_EQ(json(evaluation.results->predictions()),
               json::parse(R"({"0": ["a", "a"], "1": [], "last": ["a"]})"));
   }

@@ -30,13 +30,6 @@ std::vector<float> letters(const text::Batch& batch) {
   return counts;
 }
 
-double metric_of(const Evaluation& evaluation, const std::string& name) {
-  for (const Metric& metric : evaluation.metrics)
-    if (metric.name == name) return metric.value;
-  ADD_FAILURE() << "no metric " << name;
-  return 0.0;
-}
-
 /// The third question finds another paragraph first, with a cosine of 1; its own has 1 / sqrt(2).
 QuestionParagraphs some_questions() {
   return {{"never asked", "a b", "c", "c", "b"},

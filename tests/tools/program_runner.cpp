@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -105,6 +106,13 @@ ProgramResult run_bertcl(const std::vector<std::string>& arguments,
 
 std::string FolderTest::write(const std::string& name, const std::string& content) const {
   return folder_.write(name, content).string();
+}
+
+void FolderTest::write_pooling(const std::string& config) const {
+  std::filesystem::create_directory(path("1_Pooling"));
+  write("modules.json",
+        R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
+  write("1_Pooling/config.json", config);
 }
 
 std::string FolderTest::read(const std::string& path) {

@@ -3,7 +3,6 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -46,6 +45,8 @@ class FolderTest : public testing::Test {
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   /// Writes a file there and gives its path.
   std::string write(const std::string& name, const std::string& content) const;
+  /// Writes modules.json and 1_Pooling/config.json there, as sentence-transformers does.
+  void write_pooling(const std::string& config) const;
   static std::string read(const std::string& path);
   static nlohmann::json read_json(const std::string& path);
   /// Names of all files there, sorted.

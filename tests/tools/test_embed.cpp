@@ -185,10 +185,7 @@ TEST_F(EmbedTest, FilesOfSentenceTransformersSayHow) {
 }
 
 TEST_F(EmbedTest, EvalScoresTheCosinesOfTheVectors) {
-  std::filesystem::create_directory(path("1_Pooling"));
-  write("modules.json",
-        R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
-  write("1_Pooling/config.json", R"({"pooling_mode": "mean"})");
+  write_pooling(R"({"pooling_mode": "mean"})");
   const std::string pairs = write("pairs.csv",
                                   "Who maintains OpenCL?,short,1.5\n"
                                   "short,another one,3\nanother one,Who maintains OpenCL?,0.5\n");

@@ -12,13 +12,14 @@
 namespace bertcl::tools {
 namespace {
 
+int terminated() {
+  std::raise(SIGTERM);
+  throw_if_interrupted();
+  return 0;
+}
+
 TEST(InterruptionDeathTest, TheSignalEndsTheProcess) {
-  const auto work = [] {
-    std::raise(SIGTERM);
-    throw_if_interrupted();
-    return 0;
-  };
-  EXPECT_EXIT(run_interruptibly(work), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(run_interruptibly(terminated), testing::KilledBySignal(SIGTERM), "");
 }
 
 TEST(InterruptionDeathTest, AnErrorThatFollowsFromTheSignalIsNotTold) {
@@ -31,14 +32,9 @@ TEST(InterruptionDeathTest, AnErrorThatFollowsFromTheSignalIsNotTold) {
 
 // As the first process of a container, which ignores signals whose action is the default one.
 TEST(InterruptionDeathTest, AProcessThatSignalsDoNotEndHasTheCodeOfOne) {
-  const auto work = [] {
-    std::raise(SIGTERM);
-    throw_if_interrupted();
-    return 0;
-  };
-  const auto as_first_process = [&] {
+  const auto as_first_process = [] {
     end_by_signals();
-    return run_interruptibly(work);
+    return run_interruptibly(terminated);
   };
   EXPECT_EXIT(as_first_process(), testing::ExitedWithCode(128 + SIGTERM), "");
   const auto idle = [] {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl eval on searches, and bertcl quantize on any texts. Scores are compared with NumPy's in
 // tests/python/test_retrieval.py.
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "program_runner.hpp"
@@ -23,10 +22,7 @@ const std::string kSquad = R"({"version": "1.1", "data": [{"title": "t", "paragr
       {"id": "z", "question": "Who sleeps?", "answers": [{"text": "A cat", "answer_start": 0}]}]}]}]})";
 
 TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
-  std::filesystem::create_directory(path("1_Pooling"));
-  write("modules.json",
-        R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
-  write("1_Pooling/config.json", R"({"pooling_mode": "mean"})");
+  write_pooling(R"({"pooling_mode": "mean"})");
   const std::string model = write("m.onnx", tests::model_of_tasks()),
                     data = write("d.json", kSquad);
   const auto eval = [&](const std::string& task, std::vector<std::string> more = {}) {

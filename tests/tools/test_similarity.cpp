@@ -247,10 +247,7 @@ TEST_F(SimilarityTest, QueryAndTextsHaveTheirPrompts) {
   EXPECT_FALSE(pairs.contains("query_prompt"));
   EXPECT_EQ(pairs.at("pairs"), report({"--prompt", "other: "}, texts).at("pairs"));
 
-  std::filesystem::create_directory(path("1_Pooling"));
-  write("modules.json",
-        R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
-  write("1_Pooling/config.json", R"({"pooling_mode": "mean", "include_prompt": false})");
+  write_pooling(R"({"pooling_mode": "mean", "include_prompt": false})");
   expect_refused(similarity_of({"-q", kQuery}), {"include_prompt", "--query-prompt \"\""});
   expect_refused(similarity_of({"-q", kQuery, "--query-prompt", ""}), {"; --prompt \"\""});
   EXPECT_EQ(scores({"-q", kQuery, "--query-prompt", "", "--prompt", ""}), plain);
