@@ -87,8 +87,7 @@ bool bind(const ir::Shape& shape, const ir::Sizes& sizes, ir::Bindings& bindings
   return true;
 }
 
-std::vector<ir::Tensor> interpret(const ir::Graph& graph,
-                                  const std::map<std::string, ir::Tensor>& inputs) {
+std::vector<ir::Tensor> interpret(const ir::Graph& graph, const Tensors& inputs) {
   Known known;
   for (const auto& [name, tensor] : inputs) {
     const ir::Value* value = graph.find_value(name);

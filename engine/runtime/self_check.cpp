@@ -142,7 +142,7 @@ bool check_results(const ir::Graph& graph, const plan::Plan& plan, Request& requ
     inputs = make_inputs(graph, plan);
     if (inputs.empty()) return false;
     bind_shapes(plan, shapes_of(inputs));  // which the model may refuse
-    expected = ops::interpret(graph, {inputs.begin(), inputs.end()});
+    expected = ops::interpret(graph, inputs);
   } catch (const Error&) {
     return false;
   }

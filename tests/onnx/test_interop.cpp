@@ -56,7 +56,7 @@ std::string check(const std::string& file, const std::string& golden) {
   }
   if (golden.empty()) return "loads";
   const auto arrays = npz::load(tests::shared_file("interop/" + golden));
-  std::map<std::string, ir::Tensor> inputs;
+  ops::Tensors inputs;
   for (const ir::Value* in : graph.inputs()) {
     const auto it = arrays.find("in__" + in->name);
     if (it == arrays.end()) return "loads";  // large inputs were not stored

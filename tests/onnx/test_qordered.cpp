@@ -68,8 +68,7 @@ std::string scale(const std::string& name, const std::string& values) {
   return text + "float_data: [" + values + "] }\n";
 }
 
-std::vector<ir::Tensor> run(const onnx::ModelProto& model,
-                            const std::map<std::string, ir::Tensor>& inputs) {
+std::vector<ir::Tensor> run(const onnx::ModelProto& model, const ops::Tensors& inputs) {
   return ops::interpret(tests::read(model), inputs);
 }
 Bytes bytes_of(const ir::Tensor& t) {
@@ -238,7 +237,7 @@ node { op_type: 'QOrderedAttention' domain: 'com.microsoft'
                                 scale("sp", "0.0078125") + scale("sy", "0.25"));
   auto& graph = *model.mutable_graph();
   add_value(*graph.add_input(), "x", int8_type, {"2", "3", "4"});
-  std::map<std::string, ir::Tensor> inputs{{"x", ir::Tensor::of({batch, seq, hidden}, x)}};
+  ops::Tensors inputs{{"x", ir::Tensor::of({batch, seq, hidden}, x)}};
   for (const int i : {0, 1, 2}) {
     const std::string name = fmt::format("w{}", i);
     add_value(*graph.add_input(), name, int8_type, {"4", "4"});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs graphs on the host.
 #pragma once
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,8 +12,7 @@
 namespace bertcl::ops {
 
 /// Runs a graph text with inferred types; its inputs by name.
-inline std::vector<ir::Tensor> run(const std::string& text,
-                                   const std::map<std::string, ir::Tensor>& in) {
+inline std::vector<ir::Tensor> run(const std::string& text, const Tensors& in) {
   ir::Graph graph = ir::parse(text);
   SymbolicValues values;
   infer(graph, values);

@@ -231,9 +231,7 @@ TEST(Interpret, NamesAMissingInputAndAWrongShape) {
   ir::Graph graph = ir::parse(
       "graph g(%a: f32[batch, 2], %b: f32[batch, 2]) { %c: f32[batch, 2] = Add(%a, %b) return %c "
       "}");
-  const auto message = [&](const std::map<std::string, ir::Tensor>& in) {
-    return error_of([&] { interpret(graph, in); });
-  };
+  const auto message = [&](const Tensors& in) { return error_of([&] { interpret(graph, in); }); };
   const auto two = floats({1, 2}, {1, 2});
   EXPECT_THAT(message({{"a", two}}), HasSubstr("'b' is missing"));
   EXPECT_THAT(message({{"a", two}, {"b", floats({2, 2}, {1, 2, 3, 4})}}),

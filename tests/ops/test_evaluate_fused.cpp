@@ -98,7 +98,7 @@ TEST(EvaluateFused, ScoresOfPositionsOfRowsAndOfKeys) {
   // One head of one column: x * table[index]. Row 0 with key 1 takes index[0][1] of x[0], or of
   // keys index[1][0] of x[1].
   const auto scores = [](const std::string& x, const std::string& operands,
-                         const std::string& attributes, std::map<std::string, ir::Tensor> more,
+                         const std::string& attributes, Tensors more,
                          const std::string& table = "f32") {
     more.emplace("p", floats({1, 1, 4}, {1, 10, 100, 1000}));
     more.emplace("i",

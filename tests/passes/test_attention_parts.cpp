@@ -170,7 +170,7 @@ std::string band(int window) {
 /// padding in one.
 void expect_same_values(const std::string& text, int window) {
   const std::int64_t seq = 3 * window + 4;
-  std::map<std::string, ir::Tensor> inputs;
+  ops::Tensors inputs;
   for (const char* name : {"q", "v"}) {
     std::vector<float> values;
     for (std::int64_t i = 0; i < 2 * seq * 8; ++i)

@@ -41,12 +41,12 @@ TEST(ChoosePrecision, ValuesThatOnlyLinearReadsAreStoredInBf16) {
 }
 
 TEST(ChoosePrecision, Bf16KeepsEightBits) {
-  const std::map<std::string, ir::Tensor> inputs{
+  const ops::Tensors inputs{
       {"x", ir::Tensor::of<float>({2, 4}, {0.5f, -1.25f, 3, 0.1f, 7, -0.3f, 2, 1})}};
   ir::Graph graph = ir::parse(two_norms);
-  const auto exact = ops::interpret(graph, {inputs.begin(), inputs.end()});
+  const auto exact = ops::interpret(graph, inputs);
   bf16.run(graph);
-  const auto rounded = ops::interpret(graph, {inputs.begin(), inputs.end()});
+  const auto rounded = ops::interpret(graph, inputs);
   double largest = 0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
     const auto a = exact[i].to_doubles(), b = rounded[i].to_doubles();

@@ -37,7 +37,7 @@ void normalize(ir::Graph& graph) {
 ir::Tensor ints(std::vector<std::int64_t> v) {
   return ir::Tensor::of<std::int64_t>({2, 8}, std::move(v));
 }
-const std::map<std::string, ir::Tensor> inputs = {
+const ops::Tensors inputs = {
     {"input_ids", ints({101, 2040, 2626, 9587, 102, 2002, 2626, 102,  //
                         101, 2073, 102, 2182, 102, 0, 0, 0})},
     {"attention_mask", ints({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0})},

@@ -45,9 +45,9 @@ std::string difference(unsigned seed, unsigned inputs_seed) {
       changes()[pass.name] += changed;
       packed |= pass.name == "pack_tokens" && changed;
       if (!changed) continue;
-      const std::string found = reference.difference(
-          original, by_name(graph, ops::interpret(graph, {inputs.begin(), inputs.end()})),
-          packed ? &inputs.at("attention_mask") : nullptr);
+      const std::string found =
+          reference.difference(original, by_name(graph, ops::interpret(graph, inputs)),
+                               packed ? &inputs.at("attention_mask") : nullptr);
       if (!found.empty()) return fmt::format("{}: {}\n{}", pass.name, found, before);
     } catch (const Error& error) {
       return fmt::format("{}: {}\n{}", pass.name, error.what(), before);

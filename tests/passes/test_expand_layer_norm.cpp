@@ -54,9 +54,9 @@ TEST(ExpandLayerNorm, GivesWhatTheOperatorGives) {
     const std::vector<float> values{1, -2, 0.5, 4, 3, 3, -1, 0};
     const ir::Sizes sizes = axis == "0" ? ir::Sizes{2, 4} : ir::Sizes{4};
     const std::vector<float> vector(values.begin(), values.begin() + ir::element_count(sizes));
-    const std::map<std::string, ir::Tensor> inputs{{"x", ir::Tensor::of<float>({2, 4}, values)},
-                                                   {"s", ir::Tensor::of<float>(sizes, vector)},
-                                                   {"b", ir::Tensor::of<float>(sizes, vector)}};
+    const ops::Tensors inputs{{"x", ir::Tensor::of<float>({2, 4}, values)},
+                              {"s", ir::Tensor::of<float>(sizes, vector)},
+                              {"b", ir::Tensor::of<float>(sizes, vector)}};
     ir::Graph expanded = ir::parse(text);
     ASSERT_TRUE(expand_layer_norm().run(expanded));
     const auto expected = ops::interpret(ir::parse(text), inputs)[0].to_doubles();

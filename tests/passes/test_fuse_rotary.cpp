@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -146,10 +145,10 @@ ir::Tensor ramp(ir::Sizes sizes, double step, double range) {
 
 TEST(FuseRotary, ComputesTheSame) {
   ir::Graph g = ir::parse(in_float(2, 2, "%y as y"));
-  std::map<std::string, ir::Tensor> inputs{{"x", ramp({2, 3, 4}, 0.07, 0.2)},
-                                           {"c", ramp({1, 3, 2}, 0.3, 1)},
-                                           {"s", ramp({1, 3, 2}, 0.7, 1)},
-                                           {"v", ramp({2, 3, 4}, 0.9, 2)}};
+  ops::Tensors inputs{{"x", ramp({2, 3, 4}, 0.07, 0.2)},
+                      {"c", ramp({1, 3, 2}, 0.3, 1)},
+                      {"s", ramp({1, 3, 2}, 0.7, 1)},
+                      {"v", ramp({2, 3, 4}, 0.9, 2)}};
   inputs["kc"] = inputs["c"];
   inputs["ks"] = inputs["s"];
   const ir::Tensor before = ops::interpret(g, inputs).at(0);

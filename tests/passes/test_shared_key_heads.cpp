@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Key heads that several query heads share, through the passes of attention.
 #include <cmath>
-#include <map>
 #include <string>
 
 #include "attention_graphs.hpp"
@@ -78,10 +77,9 @@ TEST(SharedKeyHeads, ComputeTheSame) {
       values[i] = std::sin(static_cast<double>(i) * step);
     return ir::Tensor::of(std::move(sizes), std::move(values)).converted(ir::DType::f32);
   };
-  const std::map<std::string, ir::Tensor> values{
-      {"q", ramp({2, 3, 16}, 0.7)},
-      {"v", ramp({2, 3, 8}, 0.3)},
-      {"m", ir::Tensor::of<std::int64_t>({2, 3}, {1, 1, 1, 1, 1, 0})}};
+  const ops::Tensors values{{"q", ramp({2, 3, 16}, 0.7)},
+                            {"v", ramp({2, 3, 8}, 0.3)},
+                            {"m", ir::Tensor::of<std::int64_t>({2, 3}, {1, 1, 1, 1, 1, 0})}};
   const auto before = ops::interpret(g, values).at(0).to_doubles();
   ASSERT_TRUE(find_attention().run(g));
   const auto found = ops::interpret(g, values).at(0).to_doubles();

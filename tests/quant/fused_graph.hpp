@@ -69,7 +69,7 @@ class Fused {
   GraphBuilder& builder() { return g_; }
   Model model() { return Model::of(g_.model(), "test.onnx"); }
 
-  std::map<std::string, ir::Tensor> inputs;
+  ops::Tensors inputs;
 
  private:
   void declare(const std::string& name, const ir::Sizes& sizes,

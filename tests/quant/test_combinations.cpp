@@ -32,7 +32,7 @@ constexpr double kTie = 1e-3;
 constexpr int kExact = 5;
 
 /// Two rows of tokens, the second one shorter.
-std::map<std::string, ir::Tensor> random_batch(unsigned seed) {
+ops::Tensors random_batch(unsigned seed) {
   std::mt19937 generator(seed);
   std::vector<std::int64_t> ids(2 * kLong), mask(2 * kLong);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -123,7 +123,7 @@ class Watched {
       }
   }
 
-  Evaluated evaluate(const std::map<std::string, ir::Tensor>& inputs) const {
+  Evaluated evaluate(const ops::Tensors& inputs) const {
     const auto outputs = ops::interpret(graph_, inputs);
     Evaluated result{outputs[0].to_doubles(), {1.0, 1.0}};
     const std::size_t first = outputs.size() - quantizers_.size();
@@ -179,7 +179,7 @@ TEST_P(Combinations, DeviceAndHostAgree) {
     const auto inputs = random_batch(seed);
     const auto in_float = ops::interpret(source, inputs)[0].to_doubles();
     const Evaluated host = written.evaluate(inputs);
-    const auto actual = session.run({inputs.begin(), inputs.end()}).at("start_logits").to_doubles();
+    const auto actual = session.run(inputs).at("start_logits").to_doubles();
     ASSERT_EQ(actual.size(), host.logits.size());
     double largest[2] = {}, extent = 0.0;
     for (std::size_t i = 0; i < kLong + kShort; ++i) {  // padding, at the end, is not compared

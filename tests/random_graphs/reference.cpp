@@ -40,7 +40,7 @@ Tensors random_inputs(const ir::Graph& graph, unsigned seed) {
 }
 
 Reference::Reference(const ir::Graph& graph, const Tensors& inputs) {
-  outputs = ops::interpret(graph, {inputs.begin(), inputs.end()});
+  outputs = ops::interpret(graph, inputs);
   for (const ir::Tensor& output : outputs) {
     double largest = 0;
     for (const double v : output.to_doubles()) largest = std::max(largest, std::abs(v));
@@ -57,7 +57,7 @@ Reference::Reference(const ir::Graph& graph, const Tensors& inputs) {
         values[i] += change * (static_cast<double>(i % 3) - 1.0);
       tensor = ir::Tensor::of(tensor.shape(), std::move(values)).converted(tensor.dtype());
     }
-    const auto others = ops::interpret(graph, {moved.begin(), moved.end()});
+    const auto others = ops::interpret(graph, moved);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const auto a = outputs[i].to_doubles(), b = others[i].to_doubles();
       for (std::size_t j = 0; j < a.size(); ++j)

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <random>
 #include <string>
 
@@ -69,8 +68,7 @@ inline void expect_as_interpreted(const std::string& text, int steps = 0) {
     for (const bool fused : {true, false}) {
       const ir::Graph graph = ir::parse(text);
       const Tensors inputs = inputs_for(graph, size, static_cast<unsigned>(size));
-      const auto expected =
-          ops::interpret(graph, std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+      const auto expected = ops::interpret(graph, inputs);
       SessionOptions options;
       if (!fused) options.disabled_passes = {"find_linear_q", "find_linear"};
       Session session = Session::compile(ir::parse(text), options);

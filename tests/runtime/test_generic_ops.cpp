@@ -37,8 +37,7 @@ TEST(GenericOps, BatchedMatMulsByClblast) {
   for (const std::int64_t size : {1, 2, 7}) {
     const ir::Graph graph = ir::parse(text);
     const Tensors inputs = inputs_for(graph, size, static_cast<unsigned>(size));
-    const auto expected =
-        ops::interpret(graph, std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+    const auto expected = ops::interpret(graph, inputs);
     const Tensors outputs = session.run(inputs);
     EXPECT_EQ(difference(outputs.at("scores"), expected[0], 0), "") << size;
     EXPECT_EQ(difference(outputs.at("wide"), expected[1], 0), "") << size;

@@ -24,8 +24,7 @@ Tensors inputs_with(ir::DType mask_type, const std::vector<float>& mask) {
 }
 
 void expect_rows_of_interpreter(const ir::Graph& graph, Session& session, const Tensors& inputs) {
-  const auto expected =
-      ops::interpret(graph, std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+  const auto expected = ops::interpret(graph, inputs);
   const Tensors outputs = session.run(inputs);
   ASSERT_EQ(outputs.at("y").shape(), (ir::Sizes{batch, seq, 4}));
   const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
@@ -120,8 +119,7 @@ TEST(Inputs, AMaskMayBeCounted) {
   EXPECT_EQ(session.statistics().tokens, 7);
   const Tensors holes =
       inputs_with(ir::DType::i64, std::vector<float>{0, 1, 0, 1, 1, 1, 0, 0, 0, 1});
-  const auto expected =
-      ops::interpret(graph, std::map<std::string, ir::Tensor>(holes.begin(), holes.end()));
+  const auto expected = ops::interpret(graph, holes);
   const Tensors outputs = session.run(holes);
   const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
   for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], e[i], 1e-5) << "element " << i;
@@ -168,9 +166,7 @@ TEST(Inputs, RowsThatTheMaskHidesAreComputedWhereTheyCount) {
        {"bool[batch, 1, seq, seq] = Cast(%both)", "bool[batch, 1, 1, seq] = Cast(%key)"}) {
     Session session = Session::compile(encoder_of_masked_rows(mean, keeps));
     const Tensors inputs = inputs_with(ir::DType::i64, mask_values);
-    const auto expected =
-        ops::interpret(encoder_of_masked_rows(mean, keeps),
-                       std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+    const auto expected = ops::interpret(encoder_of_masked_rows(mean, keeps), inputs);
     const Tensors outputs = session.run(inputs);
     const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
     for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], e[i], 1e-5) << keeps << i;
@@ -189,9 +185,7 @@ TEST(Inputs, AMaskMayHideRowsToo) {
     for (const std::vector<float>& mask :
          {mask_values, {0, 0, 1, 1, 1, 1, 1, 1, 1, 1}, {1, 0, 1, 1, 0, 0, 1, 0, 1, 1}}) {
       const Tensors inputs = inputs_with(ir::DType::i64, mask);
-      const auto expected =
-          ops::interpret(encoder_of_masked_rows(),
-                         std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+      const auto expected = ops::interpret(encoder_of_masked_rows(), inputs);
       const Tensors outputs = session.run(inputs);
       const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
       for (std::size_t i = 0; i < y.size(); ++i)
@@ -262,8 +256,7 @@ TEST(Inputs, PositionsOfTheCallerAreTaken) {
   }
   Tensors inputs{{"ids", ir::Tensor::of({batch, seq}, std::move(ids))},
                  {"position_ids", ir::Tensor::of({batch, seq}, std::move(positions))}};
-  const auto expected =
-      ops::interpret(graph, std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+  const auto expected = ops::interpret(graph, inputs);
   const Tensors outputs = session.run(inputs);
   const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
   ASSERT_EQ(y.size(), e.size());
@@ -316,8 +309,7 @@ TEST(Inputs, EmbeddingTablesMayLieAtAnyAddress) {
   const Tensors inputs{
       {"ids", ir::Tensor::of({1, 4}, std::vector<std::int64_t>{2, 0, 1, 2})},
       {"position_ids", ir::Tensor::of({1, 4}, std::vector<std::int64_t>{0, 1, 0, 1})}};
-  const auto expected =
-      ops::interpret(graph_of(), std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+  const auto expected = ops::interpret(graph_of(), inputs);
   for (const char* disabled : {"", "rows"}) {
     SessionOptions options;
     options.disabled_kernels = disabled;
@@ -342,8 +334,7 @@ TEST(Operators, ArgMaxTakesTheFirstOrTheLast) {
                                            ir::name_of(type), last);
       Session session = Session::compile(ir::parse(text));
       const Tensors inputs{{"x", x.converted(type)}};
-      const auto expected = ops::interpret(
-          ir::parse(text), std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+      const auto expected = ops::interpret(ir::parse(text), inputs);
       EXPECT_EQ(session.run(inputs).at("y"), expected[0])
           << ir::name_of(type) << ", select_last_index " << last;
     }

@@ -73,8 +73,7 @@ TEST(IntegerOps, EveryGemmVariantGivesTheSame) {
     Session session = Session::compile(ir::parse(text), options);
     for (const std::int64_t size : {5, 13, 2}) {  // 25, 169 and 4 rows: small tiles, large, small
       const Tensors inputs = inputs_for(ir::parse(text), size, 1);
-      const auto expected = ops::interpret(
-          ir::parse(text), std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+      const auto expected = ops::interpret(ir::parse(text), inputs);
       EXPECT_EQ(session.run(inputs).at("y"), expected.front()) << "without " << disabled;
     }
     for (const plan::Step& step : session.plan().steps)

@@ -41,8 +41,7 @@ double largest_difference(const ir::Tensor& a, const ir::Tensor& b,
 TEST(Session, LogitsOfTheDefaultModelAreThoseOfTheHostInterpreter) {
   const std::vector<std::int64_t> lengths{9, 1, 17};
   const Tensors inputs = batch_of(lengths, 17, 1);
-  std::map<std::string, ir::Tensor> plain(inputs.begin(), inputs.end());
-  const auto expected = ops::interpret(onnx_io::read_model(model), plain);
+  const auto expected = ops::interpret(onnx_io::read_model(model), inputs);
   Session session = Session::load(model);
   const Tensors outputs = session.run(inputs);
   EXPECT_LT(largest_difference(outputs.at("start_logits"), expected[0], lengths), 1e-3);

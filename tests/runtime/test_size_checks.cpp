@@ -108,7 +108,7 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
     };
     Session session = Session::compile(ir::parse(c.graph), {});
     const Tensors given = inputs(c.fitting), outputs = session.run(given);
-    const auto expected = ops::interpret(graph, {given.begin(), given.end()});
+    const auto expected = ops::interpret(graph, given);
     for (std::size_t i = 0; i < expected.size(); ++i)
       EXPECT_EQ(difference(outputs.at(graph.outputs()[i].name), expected[i], 0), "");
     EXPECT_EQ(error_of([&] { session.run(inputs(c.others)); }), c.message);

@@ -105,14 +105,14 @@ Golden reference_of(const ir::Graph& graph) {
       }
     }
     if (!may_hold(graph, bindings)) continue;
-    std::map<std::string, ir::Tensor> inputs;
+    ops::Tensors inputs;
     for (const ir::Value* input : graph.inputs()) {
       inputs[input->name] =
           random_tensor(*input, ir::evaluate(input->type.shape, bindings), random);
     }
     try {
       const std::vector<ir::Tensor> outputs = ops::interpret(graph, inputs);
-      Golden golden{"", runtime::Tensors(inputs.begin(), inputs.end()), {}};
+      Golden golden{"", inputs, {}};
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         golden.outputs[graph.outputs()[i].name] = outputs[i];
       }
