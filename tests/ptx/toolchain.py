@@ -2,6 +2,8 @@
 """OpenCL C to PTX by clang with libclc, as tests/layout/check_gpu_kernels does it. NVIDIA's own compiler, which the
 driver has, makes other PTX of the same source: what runs here is the source, its assembly and its layouts."""
 import functools
+import hashlib
+import os
 import pathlib
 import re
 import shutil
@@ -17,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels_cl"
 LIBCLC = pathlib.Path("/usr/lib/clc/nvptx64--nvidiacl.bc")
 CLANG = "clang-15"
+BUILD = pathlib.Path(os.environ.get("BERTCL_BUILD_DIR", ROOT / "build"))
 
 
 def require_tools():
@@ -32,9 +35,40 @@ def for_sm_90a(ptx):
 
 
 @functools.cache
+def cache_folder():
+    """Where what clang gives is kept, for all that it is made of but the arguments: with another compiler, library or
+    kernel it is another folder, and what was there before goes."""
+    digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
+    for tool in pathlib.Path(shutil.which(CLANG)).resolve(), LIBCLC:
+        digest.update(repr((str(tool), tool.stat().st_size, tool.stat().st_mtime_ns)).encode())
+    for file in sorted(f for f in KERNELS.glob("**/*") if f.is_file()):
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(KERNELS)} {len(content)}\n".encode() + content)
+    folder = BUILD / "cache" / "ptx" / digest.hexdigest()
+    folder.mkdir(parents=True, exist_ok=True)
+    for other in folder.parent.iterdir():
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    return folder
+
+
+@functools.cache
 def ptx_of(program, defines=(), sm=80, edits=()):
     """The PTX of kernels_cl/**/PROGRAM.cl; `sm` 90: for sm_90a. `edits` are (file, old, new): planted faults, each of
-    which must change something."""
+    which must change something. The tests share what has been compiled."""
+    arguments = repr((program, defines, sm, edits))
+    kept = cache_folder() / f"{hashlib.sha256(arguments.encode()).hexdigest()}.ptx"
+    if kept.exists():
+        return kept.read_text()
+    ptx = _compile(program, defines, sm, edits)
+    kept.parent.mkdir(parents=True, exist_ok=True)  # gone if kernels have changed since the tests began
+    with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False) as file:
+        file.write(ptx)
+    os.replace(file.name, kept)
+    return ptx
+
+
+def _compile(program, defines, sm, edits):
     with tempfile.TemporaryDirectory() as folder:
         edited = pathlib.Path(folder)  # files here hide those of the same name in KERNELS
         for name, old, new in edits:
