@@ -68,30 +68,27 @@ class State:
             self.special[f"%ntid.{letter}"] = np.full(lanes, local_size[axis], np.uint32)
             self.special[f"%nctaid.{letter}"] = np.full(lanes, counts[axis], np.uint32)
         self.mask = None  # of the current instruction; None: all lanes
+        self.instruction = None
         self.all_lines = Lines(self, np.arange(lanes))
-        self._lines = None
-
-    def select(self, mask, instruction):
-        if mask is not self.mask:
-            self._lines = None
-        self.mask, self.instruction = mask, instruction
+        self._lines, self._lines_mask = None, None
 
     @property
     def lines(self):
         """The lanes of the current instruction."""
         if self.mask is None:
             return self.all_lines
-        if self._lines is None:
-            self._lines = Lines(self, np.flatnonzero(self.mask))
+        if self._lines_mask is not self.mask:
+            self._lines, self._lines_mask = Lines(self, np.flatnonzero(self.mask)), self.mask
         return self._lines
 
     def set(self, register, values):
         """The values, in the register's type, where the mask says so."""
-        if values.ndim == 0:
-            values = np.full(self.count, values)
         if self.mask is not None:
-            values = np.where(self.mask, values, self.registers[register])
-        self.registers[register] = values
+            kept = self.registers[register].copy()
+            np.copyto(kept, values, where=self.mask)
+            self.registers[register] = kept
+        else:
+            self.registers[register] = values if values.ndim else values.repeat(self.count)
 
     def whole(self, what, size, name):
         """Numbers of the runs of `size` lanes, called `name`, that execute `what`; each has to be complete."""
@@ -115,7 +112,8 @@ class Program:
     def __init__(self, module, entry):
         function = expand(module, entry)
         self.parameters, self._prefixes = function.parameters, function.registers
-        self.types, self._numbers = [], {}
+        self.types, self._found = [], {}
+        self.readers, self.writers = {}, {}  # made by operands.py
         self.symbols, self.constants = dict.fromkeys(module.constants, 0), module.constants
         self.call_parameters = {}
         self.shared_bytes = self.local_bytes = 0
@@ -139,17 +137,33 @@ class Program:
         self.granule = 16  # bytes of the least access that may be one to shared memory
         self.code = [self._translate(i) for i in self.instructions]
         self.order = block_order(self.code)
+        self.blocks = self._blocks()
 
     def register(self, name):
         """(number, type) of a register; None if it is none."""
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def _find(self, name):
         kind = self._prefixes.get(name) or (self._prefixes.get(name.rstrip("0123456789")) if "%" in name else None)
         if kind is None:
             return None
-        if name not in self._numbers:
-            self._numbers[name] = len(self.types)
-            self.types.append(REGISTERS[BYTES[kind]])
-        number = self._numbers[name]
-        return number, self.types[number]
+        self.types.append(REGISTERS[BYTES[kind]])
+        return len(self.types) - 1, self.types[-1]
+
+    def _blocks(self):
+        """Begin of a block -> its instructions as (instruction, guard, negated, function), where it ends, and whether a
+        branch, a return or a barrier stands there."""
+        blocks = {}
+        for start in self.order:
+            end = start
+            while end < len(self.code) and self.code[end][0] == "do" and (end == start or end not in self.order):
+                end += 1
+            jumps = end not in self.order or end == start
+            body = zip(self.instructions[start:end], self.code[start:end])
+            blocks[start] = [(instruction, *code[1:]) for instruction, code in body], end, jumps
+        return blocks
 
     def bind(self, memory):
         """Places the constants in `memory`."""
@@ -195,39 +209,43 @@ def launch(program, memory, global_size, local_size, arguments):
 
 
 def _run(state):
-    code, instructions, executed = state.program.code, state.program.instructions, state.program.executed
-    order = state.program.order
+    program, registers = state.program, state.registers
+    code, instructions, executed, order = program.code, program.instructions, program.executed, program.order
     waiting = {0: np.ones(state.count, np.bool_)}  # begin of a block -> lanes
     at_barrier = {}
     for _ in range(STEPS):
         if not waiting:
             break
-        place = min(waiting, key=order.__getitem__)
-        lanes = waiting.pop(place)
-        mask = None if lanes.all() else lanes
-        while True:
-            kind, guard, negated, what = code[place]
-            executed[place] = True
-            chosen = lanes if guard is None else lanes & (
-                ~state.registers[guard] if negated else state.registers[guard])
-            if kind == "do":
-                if guard is None or chosen.any():
-                    state.select(mask if guard is None else chosen, instructions[place])
-                    what(state)
-                place += 1
-                if place in order:
-                    _join(waiting, place, lanes)
-                    break
+        begin = min(waiting, key=order.__getitem__) if len(waiting) > 1 else next(iter(waiting))
+        lanes = waiting.pop(begin)
+        body, place, jumps = program.blocks[begin]
+        executed[begin:place + jumps] = True
+        state.mask = mask = None if np.count_nonzero(lanes) == state.count else lanes
+        for state.instruction, guard, negated, what in body:
+            if guard is None:
+                what(state)
                 continue
-            state.select(None, instructions[place])
-            if kind == "bar":
-                _arrive(state, place, lanes, at_barrier, waiting)
-                break
-            if kind == "bra":
-                _join(waiting, what, chosen)
-            if guard is not None:
-                _join(waiting, place + 1, lanes & ~chosen)
-            break
+            chosen = ~registers[guard] if negated else registers[guard]
+            state.mask = chosen if mask is None else lanes & chosen
+            if active := np.count_nonzero(state.mask):
+                if active == state.count:
+                    state.mask = None
+                what(state)
+            state.mask = mask
+        state.mask = None
+        if not jumps:
+            _join(waiting, place, lanes)
+            continue
+        kind, guard, negated, what = code[place]
+        state.instruction = instructions[place]
+        if kind == "bar":
+            _arrive(state, place, lanes, at_barrier, waiting)
+            continue
+        chosen = lanes if guard is None else lanes & (~registers[guard] if negated else registers[guard])
+        if kind == "bra":
+            _join(waiting, what, chosen)
+        if guard is not None:
+            _join(waiting, place + 1, lanes & ~chosen)
     else:
         raise PtxError(f"no end after {STEPS} blocks", state.instruction.line)
     if state.warpgroups.products:
@@ -241,7 +259,7 @@ def _run(state):
 
 def _join(waiting, place, lanes):
     """The lanes go on at `place`, with those that wait there."""
-    if lanes.any():
+    if np.count_nonzero(lanes):
         waiting[place] = waiting[place] | lanes if place in waiting else lanes
 
 

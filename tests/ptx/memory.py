@@ -7,6 +7,7 @@ import numpy as np
 
 import banks
 from errors import PtxError
+from operands import UNSIGNED
 
 SHARED_BASE = 0x10000
 LOCAL_BASE = 0x4000_0000
@@ -17,13 +18,30 @@ ALLOCATED, WRITABLE, WRITTEN = 1, 2, 4
 
 
 def rows_of(addresses, base, size, limit, what, lines):
-    """Numbers of the units of `size` bytes at the addresses, checked for alignment and the window."""
+    """Numbers of the units of `size` bytes (a power of two) at the addresses, checked for alignment and the window."""
     offsets = addresses - np.uint64(base)
-    if (bad := (offsets & np.uint64(size - 1)) != 0).any():
+    if np.bitwise_or.reduce(offsets) & np.uint64(size - 1):
+        bad = (offsets & np.uint64(size - 1)) != 0
         lines.fail(f"misaligned {what} of {size} bytes at {addresses[bad][0]:#x}", bad)
-    if (bad := offsets + np.uint64(size) > np.uint64(limit)).any():
+    if np.maximum.reduce(offsets) > np.uint64(limit - size):
+        bad = offsets > np.uint64(limit - size)
         lines.fail(f"{what} of {size} bytes out of bounds, at {addresses[bad][0]:#x}", bad)
-    return (offsets // np.uint64(size)).astype(np.int64)
+    return (offsets >> np.uint64(size.bit_length() - 1)).view(np.int64)
+
+
+def some(array):
+    """As array.any(), which takes twice as long."""
+    return np.count_nonzero(array) > 0
+
+
+def units_of(array, size):
+    """Bytes in rows of `size`, of words as wide as can be: quicker to move."""
+    return array.view(UNSIGNED[min(size, 8)]).reshape(-1, max(size // 8, 1))
+
+
+def bytes_at(array, rows, size):
+    """The rows of `size` bytes. (take() is several times as fast as indexing.)"""
+    return units_of(array, size).take(rows, axis=0).view(np.uint8)
 
 
 class GlobalMemory:
@@ -64,11 +82,14 @@ class GlobalMemory:
         return self._flags[begin:end] & WRITTEN != 0
 
     def begin_launch(self):
-        self._writers[:] = 0
+        self._writers[:self._end] = 0
 
     def _rows(self, addresses, size, what, flags, lines):
         rows = rows_of(addresses, GLOBAL_BASE, size, len(self._bytes), what, lines)
-        found = np.bitwise_and.reduce(self._flags.reshape(-1, size)[rows], axis=1)
+        units = bytes_at(self._flags, rows, size)
+        if np.bitwise_and.reduce(units, axis=None) & flags == flags:
+            return rows
+        found = np.bitwise_and.reduce(units, axis=1)
         for flag, message in ((ALLOCATED, "out of bounds"), (WRITABLE, "to read-only memory"),
                               (WRITTEN, "of bytes that nobody has written")):
             if flags & flag and (bad := found & flag == 0).any():
@@ -86,23 +107,25 @@ class GlobalMemory:
 
     def read(self, addresses, size, lines):
         rows = self._rows(addresses, size, "global load", ALLOCATED | WRITTEN, lines)
-        writers = self._writers.reshape(-1, size)[rows]
-        if (bad := (writers != 0) & (writers != lines.stamps[:, None])).any():
+        writers = self._writers.reshape(-1, size).take(rows, axis=0)
+        if some(writers) and some(bad := (writers != 0) & (writers != lines.stamps[:, None])):
             lines.fail("race: reads global bytes that another work-item wrote in this launch", bad.any(axis=1))
-        return self._bytes.reshape(-1, size)[rows]
+        return bytes_at(self._bytes, rows, size)
 
     def write(self, addresses, values, lines):
         size = values.shape[1]
         rows = self._rows(addresses, size, "global store", ALLOCATED | WRITABLE, lines)
-        data, writers = self._bytes.reshape(-1, size), self._writers.reshape(-1, size)
-        before = writers[rows]
-        taken = (before != 0) & (before != lines.stamps[:, None])
-        changed = taken & (data[rows] != values)
-        data[rows], writers[rows] = values, lines.stamps[:, None]
-        changed |= data[rows] != values  # equal values may meet
-        if changed.any():
+        data, writers = units_of(self._bytes, size), self._writers.reshape(-1, size)
+        before, changed = writers.take(rows, axis=0), np.False_
+        if some(before):
+            taken = (before != 0) & (before != lines.stamps[:, None])
+            changed = taken & (bytes_at(self._bytes, rows, size) != values)
+        data[rows], writers[rows] = units_of(values, size), lines.stamps[:, None]
+        changed = changed | (bytes_at(self._bytes, rows, size) != values)  # equal values may meet
+        if some(changed):
             lines.fail("race: two work-items write the same global byte", changed.any(axis=1))
-        self._flags.reshape(-1, size)[rows] |= WRITTEN
+        flags = units_of(self._flags, size)
+        flags[rows] = flags.take(rows, axis=0) | units_of(np.full(size, WRITTEN, np.uint8), size)
 
     def exchange(self, address, dtype, function, lines):
         """The element at an address becomes function(element); gives what it was."""
@@ -148,27 +171,28 @@ class SharedMemory:
         return first[:, None], (first + lines.threads)[:, None]
 
     def _refuse_pending(self, rows, size, what, lines):
-        if (bad := self._units(self._pending, size)[rows]).any():
+        if some(bad := self._units(self._pending, size).take(rows, axis=0)):
             lines.fail(f"{what} of shared bytes that cp.async has not delivered", bad.any(axis=1))
 
     def read(self, addresses, size, lines):
         rows = self.rows(addresses, size, "shared load", lines)
         self._refuse_pending(rows, size, "load", lines)
         first, own = self._stamps(lines)
-        written = self._units(self._writers, size)[rows]
-        if (bad := written == 0).any():
-            lines.fail("load of shared bytes that nobody has written", bad.any(axis=1))
-        if (bad := (written >= first) & (written != own)).any():
+        written = self._units(self._writers, size).take(rows, axis=0)
+        if np.count_nonzero(written) < written.size:
+            lines.fail("load of shared bytes that nobody has written", (written == 0).any(axis=1))
+        if some(late := written >= first) and some(bad := late & (written != own)):
             lines.fail("race: reads shared bytes that another work-item wrote since the last barrier",
                        bad.any(axis=1))
         readers, others = self._units(self._readers, size), self._units(self._others, size)
-        shared = (readers[rows] >= first) & (readers[rows] != own)
+        before = readers.take(rows, axis=0)
         readers[rows] = own
-        shared |= readers[rows] != own  # of those that read at once, one is left
-        if shared.any():
+        # Of those that read at once, one is left.
+        shared = (before >= first) & (before != own) | (readers.take(rows, axis=0) != own)
+        if some(shared):
             at = np.nonzero(shared)
             others[rows[at[0]], at[1]] = first[at[0], 0]
-        return self._bytes.reshape(-1, size)[rows]
+        return bytes_at(self._bytes, rows, size)
 
     def begin_reads(self, addresses, size, lines):
         """What wgmma reads from now on, for a work-item of each warpgroup."""
@@ -176,12 +200,12 @@ class SharedMemory:
         rows += lines.groups * (self.size // size)
         self._refuse_pending(rows, size, "read by wgmma", lines)
         first, _ = self._stamps(lines)
-        written = self._units(self._writers, size)[rows]
+        written = self._units(self._writers, size).take(rows, axis=0)
         for bad, message in ((written == 0, "wgmma reads shared bytes that nobody has written"),
                              (written >= first, "race: wgmma reads shared bytes written since the last barrier"),
-                             (self._units(self._hidden, size)[rows],
+                             (self._units(self._hidden, size).take(rows, axis=0),
                               "wgmma reads shared bytes written without fence.proxy.async after it")):
-            if bad.any():
+            if some(bad):
                 lines.fail(message, bad.any(axis=1))
         np.add.at(self._units(self._in_use, size), rows, 1)
         return rows
@@ -191,7 +215,7 @@ class SharedMemory:
         np.subtract.at(self._units(self._in_use, size), rows, 1)
         first, _ = self._stamps(lines)
         self._units(self._others, size)[rows] = first
-        return self._bytes.reshape(-1, size)[rows]
+        return bytes_at(self._bytes, rows, size)
 
     def fence(self, lines):
         """What these work-items have written, wgmma may read after the next barrier."""
@@ -204,21 +228,20 @@ class SharedMemory:
     def _claim(self, rows, size, lines):
         """The rows are written by these lanes in this interval."""
         first, own = self._stamps(lines)
-        if (bad := self._units(self._in_use, size)[rows] > 0).any():
-            lines.fail("writes shared bytes that wgmma still reads", bad.any(axis=1))
+        if some(used := self._units(self._in_use, size).take(rows, axis=0)):
+            lines.fail("writes shared bytes that wgmma still reads", used.any(axis=1))
         self._units(self._hidden, size)[rows] = True
         writers, readers = self._units(self._writers, size), self._units(self._readers, size)
-        before, read = writers[rows], readers[rows]
-        bad = (before >= first) & (before != own)
-        if bad.any():
+        if some(late := writers.take(rows, axis=0) >= first) and some(bad := late & (writers.take(rows, axis=0) != own)):
             lines.fail("race: writes shared bytes that another work-item wrote since the last barrier",
                        bad.any(axis=1))
-        bad = ((read >= first) & (read != own)) | (self._units(self._others, size)[rows] >= first)
-        if bad.any():
+        read = readers.take(rows, axis=0)
+        bad = ((read >= first) & (read != own)) | (self._units(self._others, size).take(rows, axis=0) >= first)
+        if some(bad):
             lines.fail("race: writes shared bytes that another work-item read since the last barrier",
                        bad.any(axis=1))
         writers[rows] = own
-        if (bad := writers[rows] != own).any():
+        if some(bad := writers.take(rows, axis=0) != own):
             lines.fail("race: two work-items write the same shared byte at once", bad.any(axis=1))
 
     def write(self, addresses, values, lines):
@@ -226,7 +249,7 @@ class SharedMemory:
         rows = self.rows(addresses, size, "shared store", lines)
         self._refuse_pending(rows, size, "store", lines)
         self._claim(rows, size, lines)
-        self._bytes.reshape(-1, size)[rows] = values
+        units_of(self._bytes, size)[rows] = units_of(values, size)
 
     def begin_copies(self, addresses, size, lines):
         """The destinations of cp.async, from now on pending."""
@@ -239,7 +262,7 @@ class SharedMemory:
     def deliver(self, rows, values, lines):
         size = values.shape[1]
         self._claim(rows, size, lines)
-        self._bytes.reshape(-1, size)[rows] = values
+        units_of(self._bytes, size)[rows] = units_of(values, size)
         self._units(self._pending, size)[rows] = False
 
 
@@ -252,9 +275,9 @@ class LocalMemory:
 
     def read(self, addresses, size, lines):
         rows = rows_of(addresses, LOCAL_BASE, size, self.size, "local load", lines)
-        return self._bytes.reshape(-1, size)[rows + lines.lanes * (self.size // size)]
+        return bytes_at(self._bytes, rows + lines.lanes * (self.size // size), size)
 
     def write(self, addresses, values, lines):
         size = values.shape[1]
         rows = rows_of(addresses, LOCAL_BASE, size, self.size, "local store", lines)
-        self._bytes.reshape(-1, size)[rows + lines.lanes * (self.size // size)] = values
+        units_of(self._bytes, size)[rows + lines.lanes * (self.size // size)] = units_of(values, size)

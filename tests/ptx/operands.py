@@ -19,6 +19,12 @@ def integer(text):
 
 def reader(program, text, kind):
     """The operand as elements of type `kind`; a register may be wider, then its low bytes count."""
+    if (text, kind) not in program.readers:
+        program.readers[text, kind] = _reader(program, text, kind)
+    return program.readers[text, kind]
+
+
+def _reader(program, text, kind):
     want = np.dtype(TYPES[kind])
     if found := program.register(text):
         number, own = found
@@ -51,6 +57,12 @@ def reader(program, text, kind):
 
 def writer(program, text, kind):
     """Sets the register to values of type `kind`, extended by their sign if it is wider."""
+    if (text, kind) not in program.writers:
+        program.writers[text, kind] = _writer(program, text, kind)
+    return program.writers[text, kind]
+
+
+def _writer(program, text, kind):
     number, own = program.register(text)
     have, own = np.dtype(TYPES[kind]), np.dtype(own)
     if have == own:

@@ -3,6 +3,7 @@
 stand, with registers and labels of their own: OpenCL has no recursion."""
 import bisect
 import dataclasses
+import functools
 import re
 
 from errors import PtxError
@@ -63,8 +64,13 @@ def _parameters(text):
     return found
 
 
+_NESTED = re.compile(r"[{\[(]")
+
+
 def split_operands(text):
     """At the commas outside of braces, brackets and parentheses."""
+    if not _NESTED.search(text):
+        return [part for part in map(str.strip, text.split(",")) if part]
     parts, depth, begin = [], 0, 0
     for i, c in enumerate(text):
         if c in "{[(":
@@ -78,14 +84,16 @@ def split_operands(text):
     return [part for part in parts if part]
 
 
-def _instruction(text, line):
+@functools.cache
+def _parts(text):
+    """(text in one line, opcode, operands, guard) of an instruction: a kernel's variants have many in common."""
     guard = None
     text = " ".join(text.split())
     if text.startswith("@"):
         head, text = text.split(" ", 1)
         guard = (head.lstrip("@!"), "!" in head)
     opcode, _, rest = text.partition(" ")
-    return Instruction(line, text, opcode.split("."), split_operands(rest), guard)
+    return text, opcode.split("."), split_operands(rest), guard
 
 
 def parse(text):
@@ -147,11 +155,11 @@ def parse(text):
                     name = f"{name}@{made}"
                 function.arrays[name] = (space, size, alignment)
             elif not statement.startswith((".pragma", ".loc", ".file")):
-                names = {old: new for scope in scopes for old, new in scope.items()}
-                if names:
+                if any(scopes):
+                    names = {old: new for scope in scopes for old, new in scope.items()}
                     statement = re.sub(r"\b(param\d+|retval\d+)\b", lambda m: names.get(m.group(), m.group()),
                                        statement)
-                function.body.append(_instruction(statement, line))
+                function.body.append(Instruction(line, *_parts(statement)))
     return module
 
 

@@ -5,7 +5,7 @@ Float arithmetic is that of IEEE 754 with round to nearest even and denormals, w
 approximations (.approx, .full, .ftz) are unknown instructions: our kernels have none."""
 import numpy as np
 
-from operands import TYPES, UNSIGNED, reader, vector, writer
+from operands import TYPES, UNSIGNED, integer, reader, vector, writer
 
 FLOATS = ("f16", "f32", "f64")
 
@@ -17,7 +17,7 @@ def fma(a, b, c):
     total = np.asarray(product + c)
     unsure = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
     unsure |= np.abs(total) < np.float64(2.0 ** -126)
-    if unsure.any():
+    if np.count_nonzero(unsure):
         back = total - product
         error = (product - (total - back)) + (c - back)
         odd = (error != 0) & np.isfinite(total) & (total.view(np.int64) & 1 == 0)
@@ -48,11 +48,17 @@ def clear_sign(x):
     return (x.view(unsigned) & unsigned(np.iinfo(unsigned).max >> 1)).view(x.dtype)
 
 
+def unsigned(kind):
+    """For what does not depend on the sign: registers are unsigned."""
+    return f"u{kind[1:]}" if kind[0] == "s" else kind
+
+
 # name and modifiers -> function; the type follows
 INTEGER = {"add": np.add, "sub": np.subtract, "mul.lo": np.multiply, "mul.hi": high_half, "min": np.minimum,
            "max": np.maximum, "div": lambda a, b: divide(a, b, False), "rem": lambda a, b: divide(a, b, True),
            "mad.lo": lambda a, b, c: a * b + c, "neg": np.negative, "abs": np.abs,
            "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert}
+WRAPPING = ("add", "sub", "mul.lo", "mad.lo")
 FLOAT = {"add.rn": np.add, "sub.rn": np.subtract, "mul.rn": np.multiply, "div.rn": np.divide, "fma.rn": fma,
          "rcp.rn": lambda a: np.float32(1) / a, "sqrt.rn": np.sqrt, "min": np.fmin, "max": np.fmax,
          "min.NaN": np.minimum, "max.NaN": np.maximum, "neg": np.negative, "abs": clear_sign}
@@ -65,6 +71,8 @@ def simple(program, instruction):
     function = (FLOAT if kind in FLOATS else INTEGER)[".".join(name)]
     if kind in ("u64", "s64") and name == ["mul", "hi"]:
         raise KeyError("mul.hi of 64 bits")
+    if ".".join(name) in WRAPPING:
+        kind = unsigned(kind)
     write = writer(program, instruction.operands[0], kind)
     reads = [reader(program, o, kind) for o in instruction.operands[1:]]
     if len(reads) == 1:
@@ -99,6 +107,10 @@ def shift(program, instruction):
     write = writer(program, instruction.operands[0], kind)
     a, amount = reader(program, instruction.operands[1], kind), reader(program, instruction.operands[2], "u32")
     of = TYPES[kind]
+    fixed = integer(instruction.operands[2])
+    if fixed is not None:
+        fixed = of(min(fixed & 0xffffffff, 64))
+        return lambda state: write(state, function(a(state), fixed))
     return lambda state: write(state, function(a(state), np.minimum(amount(state), np.uint32(64)).astype(of)))
 
 
@@ -134,7 +146,7 @@ def compare(program, instruction):
 
 
 def choose(program, instruction):
-    kind = instruction.opcode[1]
+    kind = f"b{instruction.opcode[1][1:]}"  # only moved
     write = writer(program, instruction.operands[0], kind)
     a, b = (reader(program, o, kind) for o in instruction.operands[1:3])
     condition = reader(program, instruction.operands[3], "pred")
@@ -144,6 +156,7 @@ def choose(program, instruction):
 def move(program, instruction):
     """mov, also from and to the parts of a register."""
     kind = instruction.opcode[1]
+    kind = kind if kind == "pred" else f"b{kind[1:]}"
     to, source = instruction.operands
     if source.startswith("{"):
         parts = [reader(program, p, f"b{int(kind[1:]) // len(vector(source))}") for p in vector(source)]
@@ -256,8 +269,8 @@ def dot_four(program, instruction):
         return np.ascontiguousarray(x).reshape(-1, 1).view(of).astype(np.int32)
 
     def run(state):
-        products = four(a(state), signs[0]) * four(b(state), signs[1])
-        write(state, products.sum(axis=1, dtype=np.int32).view(TYPES[out]) + c(state))
+        sums = np.einsum("ij,ij->i", four(a(state), signs[0]), four(b(state), signs[1]))
+        write(state, sums.view(TYPES[out]) + c(state))
     return run
 
 
