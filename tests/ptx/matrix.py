@@ -47,7 +47,7 @@ def multiply(program, instruction):
         """[warp][lane][register], as 32 bits or sums."""
         columns = [r(state) for r in registers]
         columns = [np.full(state.count, x) if x.ndim == 0 else x for x in columns]
-        return np.stack([x.reshape(-1, 32)[warps] for x in columns], axis=-1)
+        return np.stack([x.reshape(-1, 32).take(warps, axis=0) for x in columns], axis=-1)
 
     def run(state):
         warps = state.warps("mma.sync")
@@ -106,7 +106,8 @@ def exchange(program, instruction):
 
     def run(state):
         warps = state.warps("shfl.sync")
-        given, masks = (np.broadcast_to(r(state), state.count).reshape(-1, 32)[warps] for r in (read, mask))
+        given, masks = (np.broadcast_to(r(state), state.count).reshape(-1, 32).take(warps, axis=0)
+                        for r in (read, mask))
         whole = np.zeros(state.count, np.uint32)
         whole.reshape(-1, 32)[warps] = np.take_along_axis(given, (LANE ^ masks & 31).astype(np.intp), axis=1)
         write(state, whole)

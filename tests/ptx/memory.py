@@ -232,7 +232,8 @@ class SharedMemory:
             lines.fail("writes shared bytes that wgmma still reads", used.any(axis=1))
         self._units(self._hidden, size)[rows] = True
         writers, readers = self._units(self._writers, size), self._units(self._readers, size)
-        if some(late := writers.take(rows, axis=0) >= first) and some(bad := late & (writers.take(rows, axis=0) != own)):
+        before = writers.take(rows, axis=0)
+        if some(late := before >= first) and some(bad := late & (before != own)):
             lines.fail("race: writes shared bytes that another work-item wrote since the last barrier",
                        bad.any(axis=1))
         read = readers.take(rows, axis=0)

@@ -28,7 +28,7 @@ def _reader(program, text, kind):
     want = np.dtype(TYPES[kind])
     if found := program.register(text):
         number, own = found
-        if own == want:
+        if own is TYPES[kind]:
             return lambda state: state.registers[number]
         if np.dtype(own).itemsize == want.itemsize:
             return lambda state: state.registers[number].view(want)
@@ -64,9 +64,9 @@ def writer(program, text, kind):
 
 def _writer(program, text, kind):
     number, own = program.register(text)
-    have, own = np.dtype(TYPES[kind]), np.dtype(own)
-    if have == own:
+    if own is TYPES[kind]:
         return lambda state, values: state.set(number, values)
+    have, own = np.dtype(TYPES[kind]), np.dtype(own)
     if have.itemsize == own.itemsize:
         return lambda state, values: state.set(number, values.view(own))
     if have.itemsize > own.itemsize:

@@ -43,7 +43,10 @@ def _memory(state, space, addresses, lines):
 def _at(state, base, offset, lines):
     """The addresses of the active lanes."""
     found = base(state)
-    found = np.full(len(lines.lanes), found) if found.ndim == 0 else found[lines.lanes]
+    if found.ndim == 0:
+        found = found.repeat(len(lines.lanes))
+    elif state.mask is not None:
+        found = found[lines.lanes]
     return found + np.uint64(offset % (1 << 64)) if offset else found
 
 
@@ -94,7 +97,7 @@ def store(program, instruction):
         values = np.empty((len(lanes), count), of)
         for i, read in enumerate(reads):
             found = read(state)
-            values[:, i] = found if found.ndim == 0 else found[lanes]
+            values[:, i] = found if found.ndim == 0 or state.mask is None else found[lanes]
         return values.view(np.uint8)
 
     if name is not None:
@@ -133,7 +136,7 @@ def begin_copy(program, instruction):
         addresses = _at(state, source, from_offset, lines)
         bytes_ = np.full(state.count, 16, np.uint32) if count is None else count(state)
         bytes_ = np.full(len(rows), bytes_) if bytes_.ndim == 0 else bytes_[lines.lanes]
-        if (bad := addresses % np.uint64(16) != 0).any():
+        if (bad := addresses & np.uint64(15) != 0).any():
             lines.fail("misaligned source of cp.async", bad)
         if (bad := (bytes_ != 0) & (bytes_ != 16)).any():
             lines.fail("cp.async of a part of 16 bytes: not supported here", bad)

@@ -60,12 +60,13 @@ class Sums:
         self._publish()
 
     def _publish(self):
-        for i, register in enumerate(self.registers):
-            if (self.left > 0).all():
-                self.state.registers[register] = InFlight(self.state)
-            else:
-                shown = np.where((self.left > 0)[:, None], np.int32(0x5A5A5A5A), self.values[:, :, i])
-                self.state.registers[register] = shown.reshape(-1).view(np.uint32)
+        if (self.left > 0).all():
+            columns = [InFlight(self.state)] * len(self.registers)
+        else:
+            shown = np.where((self.left > 0)[:, None, None], np.int32(0x5A5A5A5A), self.values)
+            columns = shown.reshape(-1, len(self.registers)).T.copy().view(np.uint32)
+        for register, column in zip(self.registers, columns):
+            self.state.registers[register] = column
 
 
 Product = collections.namedtuple("Product", "warpgroups groups sums rows kinds")
