@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of an int8 split-K GEMM before a LayerNorm or RMSNorm: adds the partial sums, the bias and
-// the residual, normalizes and quantizes. A work-group per row (row_group.clh), which never leaves
-// the registers.
+// The end of an int8 split-K GEMM before a LayerNorm or RMSNorm: adds the partial sums, the bias
+// and the residual, normalizes and quantizes. A work-group per row (row_group.clh), which never
+// leaves the registers.
 //
 //   s[i] = sum over splits of partials[split][row][i] - zero * colsum[i]    exact
 //   x[i] = s[i] * scale[i] + bias[i]                                        as gemm_s8_reduce.cl
