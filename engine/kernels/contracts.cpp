@@ -92,9 +92,8 @@ void check_argument(const std::string& who, const KernelContract& row,
   const Takes expected = takes(row, i);
   const std::string what = mismatch(expected, row.parameters[expected.other], arguments, i);
   if (!what.empty())
-    throw Error(
-        fmt::format("{}: argument {} of kernel {} is {} (an error of bertcl, not of the model)",
-                    who, row.parameters[i].name, row.kernel, what));
+    throw Error(fmt::format("{}: argument {} of kernel {} is {}", who, row.parameters[i].name,
+                            row.kernel, what));
 }
 
 const KernelContract& contract_of(const std::string& who, std::string_view kernel) {

@@ -145,7 +145,7 @@ TEST_F(ApiSession, WrongSequencesAreErrors) {
   EXPECT_ERROR(HasSubstr("no sequences"), run({}));
   EXPECT_ERROR(HasSubstr("offsets"), run({{1, 2}, {}, {0, 3}}));
   EXPECT_ERROR(HasSubstr("sequence 1"), run({{1, 2}, {}, {0, 2, 1, 2}}));
-  EXPECT_ERROR(HasSubstr("segments"), run({{1, 2}, {0}, {0, 2}}));
+  EXPECT_ERROR(HasSubstr("token_type_ids has 1"), run({{1, 2}, {0}, {0, 2}}));
   EXPECT_ERROR(HasSubstr("token id"), run({{1, 1 << 20}, {}, {0, 2}}));
   EXPECT_ERROR(HasSubstr("512"), run(sequences_of({513}, 5)));
 }

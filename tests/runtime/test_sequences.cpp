@@ -220,7 +220,7 @@ TEST(Sequences, WrongOnesAreErrors) {
   EXPECT_THAT(run({1, 2}, {}, {1, 2}), HasSubstr("offsets"));
   EXPECT_THAT(run({1, 2}, {}, {0, 2, 1, 2}), HasSubstr("sequence 1"));
   EXPECT_THAT(run({1, 2}, {}, {0, 1, 1, 2}), HasSubstr("sequence 1 has 0 tokens"));
-  EXPECT_THAT(run({1, 2}, {0}, {0, 2}), HasSubstr("segments"));
+  EXPECT_THAT(run({1, 2}, {0}, {0, 2}), HasSubstr("token_type_ids has 1"));
   EXPECT_THAT(run({1, std::int64_t{1} << 40}, {}, {0, 2}), HasSubstr("token id"));
   EXPECT_THAT(run({1, -1}, {}, {0, 2}), HasSubstr("token id"));
   EXPECT_THAT(run(std::vector<std::int64_t>(513, 5), {}, {0, 513}), HasSubstr("512"));
