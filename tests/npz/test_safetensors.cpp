@@ -82,7 +82,7 @@ TEST_F(Safetensors, DamageIsRefused) {
                              R"("dtype": "F32", "shape": [2], "data_offsets": [0])",
                              R"("dtype": "F32", "shape": [-2], "data_offsets": [0, 8])",
                              R"("dtype": "F32", "data_offsets": [0, 8])"})
-    EXPECT_THAT(refusal(entry(fields)), HasSubstr("shape or data_offsets are invalid")) << fields;
+    EXPECT_THAT(refusal(entry(fields)), HasSubstr("shape or its data_offsets are invalid")) << fields;
   EXPECT_THAT(refusal(entry(R"("dtype": "F32", "shape": [3], "data_offsets": [0, 8])")),
               HasSubstr("its shape needs 12 bytes, it has 8"));
   const std::string huge = std::to_string(std::int64_t{1} << 62);

@@ -60,7 +60,7 @@ TEST_F(TuneTest, AStoredChoiceIsTakenAndShown) {
 
 TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
   const auto standard = gemms().first;
-  write("tuning.json", R"({"format": 3, "gemms": )");
+  write("tuning.json", R"({"format": 4, "gemms": )");
   EXPECT_EQ(gemms().first, standard);
   const ProgramResult result = succeeded(run_bertcl({"inspect", kModel}, environment));
   EXPECT_THAT(result.out,
@@ -170,7 +170,7 @@ TEST_F(TuneTest, AFileOfAnotherKindIsNotOverwritten) {
   const std::string notes = write("notes.txt", "keep me\n");
   expect_refused({"tune", kModel}, {notes, "not a tuning file"}, {{"BERTCL_TUNING", notes}});
   EXPECT_EQ(read(notes), "keep me\n");
-  const std::string other = write("other.json", R"({"format": 3, "rows": []})");
+  const std::string other = write("other.json", R"({"format": 4, "rows": []})");
   expect_refused({"tune", kModel}, {"not a tuning file"}, {{"BERTCL_TUNING", other}});
 }
 
