@@ -22,20 +22,20 @@ HttpResponse embeddings_route(Context& context) {
   const EmbedRequest request = read_embed_request(context, model, body, "input");
   const bool as_base64 = wants_base64(body);
   const std::vector<Values> vectors = embed(context, model, request);
-  HttpResponse reply{200, R"({"object":"list","data":[)"};
+  HttpResponse response{200, R"({"object":"list","data":[)"};
   for (std::size_t i = 0; i < vectors.size(); ++i) {
-    if (i > 0) reply.body += ',';
-    reply.body += R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)";
+    if (i > 0) response.body += ',';
+    response.body += R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)";
     if (as_base64)
-      reply.body += '"' + base64(vectors[i]) + '"';
+      response.body += '"' + base64(vectors[i]) + '"';
     else
-      append_floats(reply.body, vectors[i]);
-    reply.body += '}';
+      append_floats(response.body, vectors[i]);
+    response.body += '}';
   }
   const nlohmann::ordered_json usage = {{"prompt_tokens", context.record.tokens},
                                         {"total_tokens", context.record.tokens}};
-  reply.body += R"(],"model":)" + dump(model.setup().name) + R"(,"usage":)" + dump(usage) + '}';
-  return reply;
+  response.body += R"(],"model":)" + dump(model.setup().name) + R"(,"usage":)" + dump(usage) + '}';
+  return response;
 }
 
 nlohmann::ordered_json description(const Model& model) {

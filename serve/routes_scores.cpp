@@ -109,8 +109,8 @@ std::vector<tasks::ClassScore> ranks_of(Context& context, Model& model, const te
 }
 
 /// As vLLM replies, whose members are those of Cohere's and Jina's replies, too.
-HttpResponse documents_reply(const Context& context, const std::vector<tasks::ClassScore>& ranks,
-                             const std::vector<std::string>& texts, bool with_text) {
+HttpResponse documents_response(const Context& context, const std::vector<tasks::ClassScore>& ranks,
+                                const std::vector<std::string>& texts, bool with_text) {
   static std::atomic<std::uint64_t> last = 0;
   std::string results;
   for (const tasks::ClassScore& rank : ranks) {
@@ -147,13 +147,13 @@ HttpResponse predict_route(Context& context) {
   }
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
-  HttpResponse reply;
+  HttpResponse response;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (is_batch) reply.body += i == 0 ? '[' : ',';
-    append_predictions(reply.body, model.setup(), predictions(model.setup(), logits[i], raw));
+    if (is_batch) response.body += i == 0 ? '[' : ',';
+    append_predictions(response.body, model.setup(), predictions(model.setup(), logits[i], raw));
   }
-  if (is_batch) reply.body += ']';
-  return reply;
+  if (is_batch) response.body += ']';
+  return response;
 }
 
 HttpResponse rerank_route(Context& context) {
@@ -169,18 +169,18 @@ HttpResponse rerank_route(Context& context) {
   const std::size_t count = limit > 0 ? static_cast<std::size_t>(limit) : texts.size();
   std::vector<tasks::ClassScore> ranks = ranks_of(context, model, body, texts);
   ranks.resize(std::min(ranks.size(), count));
-  if (documents) return documents_reply(context, ranks, texts, with_text);
-  HttpResponse reply{200, "["};
+  if (documents) return documents_response(context, ranks, texts, with_text);
+  HttpResponse response{200, "["};
   for (const tasks::ClassScore& rank : ranks) {
-    if (reply.body.size() > 1) reply.body += ',';
-    reply.body += R"({"index":)" + std::to_string(rank.label);
-    if (with_text) reply.body += R"(,"text":)" + dump(texts[rank.label]);
-    reply.body += R"(,"score":)";
-    append_float(reply.body, rank.score);
-    reply.body += '}';
+    if (response.body.size() > 1) response.body += ',';
+    response.body += R"({"index":)" + std::to_string(rank.label);
+    if (with_text) response.body += R"(,"text":)" + dump(texts[rank.label]);
+    response.body += R"(,"score":)";
+    append_float(response.body, rank.score);
+    response.body += '}';
   }
-  reply.body += ']';
-  return reply;
+  response.body += ']';
+  return response;
 }
 
 std::vector<Route> rerank_routes() {

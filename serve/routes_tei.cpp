@@ -17,13 +17,13 @@ HttpResponse embed_route(Context& context) {
   EmbedRequest request = read_embed_request(context, model, body, "inputs");
   request.normalize = body.flag("normalize", true);
   const std::vector<Values> vectors = embed(context, model, request);
-  HttpResponse reply;
+  HttpResponse response;
   for (const Values& vector : vectors) {
-    reply.body += reply.body.empty() ? '[' : ',';
-    append_floats(reply.body, vector);
+    response.body += response.body.empty() ? '[' : ',';
+    append_floats(response.body, vector);
   }
-  reply.body += ']';
-  return reply;
+  response.body += ']';
+  return response;
 }
 
 HttpResponse embed_all_route(Context& context) {
@@ -35,18 +35,18 @@ HttpResponse embed_all_route(Context& context) {
   std::vector<std::size_t> tokens;
   for (const Sequence& sequence : sequences) tokens.push_back(sequence.ids.size());
   const std::vector<Values> values = embed_tokens(context, model, std::move(sequences));
-  HttpResponse reply;
+  HttpResponse response;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    reply.body += i == 0 ? '[' : ',';
+    response.body += i == 0 ? '[' : ',';
     const std::size_t hidden = values[i].size() / tokens[i];
     for (std::size_t token = 0; token < tokens[i]; ++token) {
-      reply.body += token == 0 ? '[' : ',';
-      append_floats(reply.body, std::span(values[i]).subspan(token * hidden, hidden));
+      response.body += token == 0 ? '[' : ',';
+      append_floats(response.body, std::span(values[i]).subspan(token * hidden, hidden));
     }
-    reply.body += ']';
+    response.body += ']';
   }
-  reply.body += ']';
-  return reply;
+  response.body += ']';
+  return response;
 }
 
 HttpResponse similarity_route(Context& context) {
@@ -67,9 +67,9 @@ HttpResponse similarity_route(Context& context) {
   Values similarities;
   for (std::size_t i = 1; i < vectors.size(); ++i)
     similarities.push_back(static_cast<float>(tasks::cosine(vectors[0], vectors[i])));
-  HttpResponse reply;
-  append_floats(reply.body, similarities);
-  return reply;
+  HttpResponse response;
+  append_floats(response.body, similarities);
+  return response;
 }
 
 nlohmann::ordered_json type_of(const ModelSetup& setup) {

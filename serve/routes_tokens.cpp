@@ -87,16 +87,16 @@ HttpResponse tokenize_route(Context& context) {
   const std::string prompt = body.find("prompt_name") ? prompt_of(model, body) : "";
   const bool special = body.flag("add_special_tokens", true);
   std::size_t left = model.batcher().options().max_queue_tokens;
-  HttpResponse reply;
+  HttpResponse response;
   for (const std::string& text : texts) {
     TokenList tokens = tokens_of(*model.setup().tokenizer, prompt + text, special, left);
     left -= std::min(left, tokens.count());
     context.record.tokens += tokens.count();
-    reply.body += reply.body.empty() ? '[' : ',';
-    reply.body += std::move(tokens).text();
+    response.body += response.body.empty() ? '[' : ',';
+    response.body += std::move(tokens).text();
   }
-  reply.body += ']';
-  return reply;
+  response.body += ']';
+  return response;
 }
 
 HttpResponse decode_route(Context& context) {

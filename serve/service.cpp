@@ -337,17 +337,17 @@ HttpResponse Service::handle(const HttpRequest& call, RequestRecord& record) noe
   const auto failed = [&](int status, const std::string& type, const std::string& message) {
     if (status == 424 && !has_tei_statuses(call.path))
       status = is_suspicious(record.model) ? 503 : 500;
-    HttpResponse reply{status, error_body(call.path, status, type, message)};
+    HttpResponse response{status, error_body(call.path, status, type, message)};
     record.error = message;
-    if (status == 429 || status == 503) reply.headers.emplace_back("Retry-After", "1");
-    return reply;
+    if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
+    return response;
   };
   try {
     return dispatch(call, record);
   } catch (const HttpError& error) {
-    HttpResponse reply = failed(error.status, error.type, error.message);
-    reply.headers.insert(reply.headers.end(), error.headers.begin(), error.headers.end());
-    return reply;
+    HttpResponse response = failed(error.status, error.type, error.message);
+    response.headers.insert(response.headers.end(), error.headers.begin(), error.headers.end());
+    return response;
   } catch (const QueueFull& error) {
     return failed(429, "Overloaded", error.what());
   } catch (const Draining& error) {

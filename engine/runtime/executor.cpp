@@ -92,13 +92,13 @@ void Executor::bind(const ir::Bindings& sizes) {
   if (persistent_kernel_) persistent_kernel_->unbind();
   recorded_.reset();
   sizes_ = sizes;
-  const ValueLayout places = layout_of(sizes_);
+  const ValueLayout layout = layout_of(sizes_);
   try {
-    place_slots(places);
+    place_slots(layout);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::out_of_memory || !arenas_.free_idle) throw;
     arenas_.free_idle();
-    place_slots(places);
+    place_slots(layout);
   }
   fill_tables();
   choose_launches();
@@ -117,13 +117,13 @@ std::int64_t Executor::constant_bytes() const {
   return bytes;
 }
 
-Error Executor::exceeds_limit(const ValueLayout& places, std::int64_t others) const {
-  const plan::Slot& slot = plan_.slots[places.largest];
+Error Executor::exceeds_limit(const ValueLayout& layout, std::int64_t others) const {
+  const plan::Slot& slot = plan_.slots[layout.largest];
   return Error(fmt::format("{} bytes of weights and {} of intermediate tensors exceed the limit of "
                            "{}; the largest intermediate is '{}' {} with {} bytes; use a smaller "
                            "batch or raise {}, up to what the device has",
-                           constant_bytes(), places.arena_bytes + others, max_bytes_, slot.name,
-                           ir::str(slot.type), places.largest_bytes, option_name("max-memory")),
+                           constant_bytes(), layout.arena_bytes + others, max_bytes_, slot.name,
+                           ir::str(slot.type), layout.largest_bytes, option_name("max-memory")),
                ErrorCode::out_of_memory);
 }
 
@@ -132,38 +132,38 @@ Executor::ValueLayout Executor::layout_of(const ir::Bindings& sizes) const {
   for (std::size_t i = 0; i < plan_.slots.size(); ++i)
     if (plan_.slots[i].root == static_cast<int>(i) && lifetimes_[i].second >= lifetimes_[i].first)
       values[i] = {bytes_of(i, sizes), lifetimes_[i].first, lifetimes_[i].second};
-  ValueLayout places;
+  ValueLayout layout;
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i].bytes > places.largest_bytes) {
-      places.largest = i;
-      places.largest_bytes = places.arena_bytes = values[i].bytes;
+    if (values[i].bytes > layout.largest_bytes) {
+      layout.largest = i;
+      layout.largest_bytes = layout.arena_bytes = values[i].bytes;
     }
   const std::int64_t most = max_bytes_ - constant_bytes();
   // One by one, so that their sum has 64 bits.
-  if (places.largest_bytes > most) throw exceeds_limit(places, 0);
+  if (layout.largest_bytes > most) throw exceeds_limit(layout, 0);
   std::vector<plan::Lifetime> computed = values;
   for (const plan::Input& in : plan_.inputs) computed[in.slot].bytes = 0;
   const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);
   const auto aligned = [&](std::int64_t n) { return round_up(n, alignment); };
   plan::ArenaLayout arena = plan::plan_arena(computed, alignment);
-  places.offsets = std::move(arena.offsets);
-  places.arena_bytes = places.inputs_begin = aligned(arena.arena_bytes);
+  layout.offsets = std::move(arena.offsets);
+  layout.arena_bytes = layout.inputs_begin = aligned(arena.arena_bytes);
   for (const plan::Input& in : plan_.inputs) {
     const auto slot = static_cast<std::size_t>(in.slot);
-    places.offsets[slot] = places.arena_bytes;
-    places.arena_bytes += aligned(bytes_of(slot, sizes));
+    layout.offsets[slot] = layout.arena_bytes;
+    layout.arena_bytes += aligned(bytes_of(slot, sizes));
   }
-  places.inputs_end = places.arena_bytes;
+  layout.inputs_end = layout.arena_bytes;
   // Where the arena is too large for one buffer, its values may fit in several.
   const auto max_alloc = static_cast<std::int64_t>(plan_.context->info().max_alloc_bytes);
-  places.in_arena = has_views_ && places.arena_bytes <= max_alloc;
-  if (!places.in_arena) {
-    places.shared = plan::share_buffers(values);
-    places.arena_bytes = 0;
-    for (const std::int64_t bytes : places.shared.bytes) places.arena_bytes += aligned(bytes);
+  layout.in_arena = has_views_ && layout.arena_bytes <= max_alloc;
+  if (!layout.in_arena) {
+    layout.shared = plan::share_buffers(values);
+    layout.arena_bytes = 0;
+    for (const std::int64_t bytes : layout.shared.bytes) layout.arena_bytes += aligned(bytes);
   }
-  if (places.arena_bytes > most) throw exceeds_limit(places, 0);
-  return places;
+  if (layout.arena_bytes > most) throw exceeds_limit(layout, 0);
+  return layout;
 }
 
 /// Counts so many bytes for this executor, at least what it holds; false where those of all would
@@ -185,20 +185,20 @@ void Executor::count_held() {
   held_ = static_cast<std::int64_t>(bytes);
 }
 
-void Executor::place_slots(ValueLayout places) {
-  memory_.slot_offsets = std::move(places.offsets);
-  memory_.arena_bytes = places.arena_bytes;
-  inputs_begin_ = places.inputs_begin;
-  staging_.resize(places.inputs_end - places.inputs_begin);
-  if (places.in_arena != in_arena_) {
+void Executor::place_slots(ValueLayout layout) {
+  memory_.slot_offsets = std::move(layout.offsets);
+  memory_.arena_bytes = layout.arena_bytes;
+  inputs_begin_ = layout.inputs_begin;
+  staging_.resize(layout.inputs_end - layout.inputs_begin);
+  if (layout.in_arena != in_arena_) {
     memory_.arena = {};
     memory_.values.clear();
     count_held();
-    in_arena_ = places.in_arena;
+    in_arena_ = layout.in_arena;
   }
-  value_of_ = std::move(places.shared.of);
+  value_of_ = std::move(layout.shared.of);
   const std::vector<std::int64_t> bytes =
-      in_arena_ ? std::vector{places.arena_bytes} : std::move(places.shared.bytes);
+      in_arena_ ? std::vector{layout.arena_bytes} : std::move(layout.shared.bytes);
   if (!in_arena_) memory_.values.resize(std::max(memory_.values.size(), bytes.size()));
   const std::span<opencl::Buffer> buffers =
       in_arena_ ? std::span(&memory_.arena, 1) : std::span(memory_.values);
@@ -207,11 +207,11 @@ void Executor::place_slots(ValueLayout places) {
     grown += std::max<std::int64_t>(bytes[i] - std::ssize(buffers[i]), 0);
   if (!reserve(grown)) {
     // Buffers of earlier sizes may each be larger than now, and exceed the limit together.
-    if (places.arena_bytes < grown)
+    if (layout.arena_bytes < grown)
       for (opencl::Buffer& buffer : buffers) buffer = {};
     count_held();
-    if (!reserve(std::max(held_, places.arena_bytes)))
-      throw exceeds_limit(places, arenas_.bytes - held_);
+    if (!reserve(std::max(held_, layout.arena_bytes)))
+      throw exceeds_limit(layout, arenas_.bytes - held_);
   }
   try {
     allocate_values(buffers, bytes);

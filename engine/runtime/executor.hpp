@@ -87,8 +87,8 @@ class Executor {
     std::int64_t largest_bytes = 0;
   };
   ValueLayout layout_of(const ir::Bindings& sizes) const;
-  Error exceeds_limit(const ValueLayout& places, std::int64_t others) const;
-  void place_slots(ValueLayout places);
+  Error exceeds_limit(const ValueLayout& layout, std::int64_t others) const;
+  void place_slots(ValueLayout layout);
   void allocate_values(std::span<opencl::Buffer> buffers, const std::vector<std::int64_t>& bytes);
   bool reserve(std::int64_t bytes);
   void count_held();

@@ -18,7 +18,7 @@
 //
 // Layout: panel width 64, K group 16: B[ceil(N/64)][ceil(K/16)][64][16], zero-padded past N and K.
 // Grid: (ITEMS * ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
-// With PARTIAL: grid (..., ..., splits), the group sums one of `splits` parts of K and stores
+// With PARTIAL: grid (..., ..., splits), the group sums one of the splits of K and stores
 // s32 [splits][M][N], which gemm_s8_reduce.cl adds up.
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes. With ACTIVATION and OUT_TYPE
 // given, those two are not read: code for all of them is more than an instruction cache holds.
@@ -38,7 +38,7 @@
 #define COPY_ASYNC 1
 #endif
 #ifndef PARTIAL
-#define PARTIAL 0  // 1: gemm_s8_partial, the sums of a part of K
+#define PARTIAL 0  // 1: gemm_s8_partial, the sums of a split of K
 #endif
 #ifndef SUBS_N
 #define SUBS_N 4  // sub-groups side by side, of 8: 2 or 4
@@ -116,9 +116,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   const int sub_row = sub / SUBS_N * SUB_M, sub_column = sub % SUBS_N * SUB_N;
   int steps = steps_of(K, 16 * CELLS_K), begin = 0;
 #if PARTIAL
-  const int of_part = (steps + splits - 1) / splits, part = get_group_id(2);
-  begin = part * of_part;
-  steps = min(steps, begin + of_part);
+  const int split_steps = (steps + splits - 1) / splits, split = get_group_id(2);
+  begin = split * split_steps;
+  steps = min(steps, begin + split_steps);
 #endif
   const int flip = a_signed ? 0 : SIGN_BITS;
   UnitC sums[SUB_ROWS][SUB_COLUMNS];
@@ -160,7 +160,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   // A lane finishes columns 4 (lane % LANES_N) .. of every LANES_M-th row.
   const int column = o.column0 + sub_column + lane % LANES_N * 4;
 #if PARTIAL
-  partials += (size_t)part * M * N;
+  partials += (size_t)split * M * N;
 #else
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
   const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,

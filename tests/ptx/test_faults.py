@@ -128,24 +128,26 @@ class Faults(KernelTest):
                      "(ulong)(4 * CELLS_K) << 32")
         self.different(self.wgmma(CaseS8(40, 64, 64, a_signed=0)), WARPGROUP, '"u8.s8"', '"s8.s8"')
 
-    def test_parts_of_k(self):
+    def test_split_k(self):
         case, finish = CaseS8(33, 68, 450), "gemm/gemm_s8_reduce.cl"
         run = lambda edits: (  # noqa: E731
             run_s8(MMA.with_tile(32, 64), case, edits, parts=3), *case.expected())
-        self.different(run, MMA_FILE, "begin = part * of_part", "begin = part * of_part - min(part, 1)")
-        self.different(run, MMA_FILE, "steps = min(steps, begin + of_part)", "steps = min(steps, begin + of_part + 1)")
+        self.different(run, MMA_FILE, "begin = split * split_steps", "begin = split * split_steps - min(split, 1)")
+        self.different(run, MMA_FILE, "steps = min(steps, begin + split_steps)",
+                       "steps = min(steps, begin + split_steps + 1)")
         self.different(run, finish, "int split = 0; split < splits", "int split = 1; split < splits")
         self.refused("race|out of bounds.* of 'out'", run, finish, "if (column >= N || row >= M)", "if (row >= M)")
         self.refused("nobody has written|out of bounds.* of 'partials'", run, MMA_FILE,
-                     "partials += (size_t)part * M * N;", "partials += (size_t)part * M * N + 4;")
+                     "partials += (size_t)split * M * N;", "partials += (size_t)split * M * N + 4;")
 
-    def test_parts_of_k_in_a_norm(self):
+    def test_split_k_in_a_norm(self):
         file = "rows/add_norm_split_k_group.cl"
         run = lambda edits: rows.add_norm_split_k(2, 68, 3, edits=edits)[0][1:]  # noqa: E731
         self.different(run, file, "int split = 0; split < splits", "int split = 1; split < splits")
         self.different(run, file, "a_signed ? 0 : 128", "a_signed ? 128 : 0")
         self.refused("nobody has written|out of bounds.* of 'partials'", run, file, "split < splits", "split <= splits")
-        self.refused("misaligned|out of bounds", lambda edits: rows.add_norm_split_k(2, 67, 3, edits=edits)[0][1:], file,
+        self.refused("misaligned|out of bounds",
+                     lambda edits: rows.add_norm_split_k(2, 67, 3, edits=edits)[0][1:], file,
                      "aligned = hidden % 4 == 0;", "aligned = true;")
 
     def test_floats_of_work_groups(self):
