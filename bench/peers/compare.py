@@ -71,7 +71,7 @@ def arguments():
     options.engines, options.precisions = options.engines.split(","), options.precisions.split(",")
     for engine in options.engines:
         if engine not in PRECISIONS:
-            parser.error(f"unknown engine {engine} (choose from {', '.join(PRECISIONS)})")
+            parser.error(f"unknown engine '{engine}' (choose from {', '.join(PRECISIONS)})")
     for path in filter(None, (options.fp32, options.int8)):
         if not path.is_file():
             parser.error(f"{path}: no such file")

@@ -51,7 +51,7 @@ def arguments():
     options.engines = options.engines.split(",")
     for engine in options.engines:
         if engine not in ENGINES:
-            parser.error(f"unknown engine {engine} (choose from {', '.join(ENGINES)})")
+            parser.error(f"unknown engine '{engine}' (choose from {', '.join(ENGINES)})")
     if "sentence-transformers" not in options.engines:
         parser.error("--engines needs sentence-transformers, whose vectors are the reference")
     return options

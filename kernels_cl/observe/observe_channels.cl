@@ -3,20 +3,21 @@
 // Gram matrix of its channels.
 //
 //   observe_channels   x -> state [3][channels]            smallest, largest, sum of squares
-//   observe_gram       x -> gram [channels][channels]      gram += x^T x
+//   observe_gram       x -> gram [channels][channels]      gram += x^T x; CPUs have a program
+//                                                          of their own, observe_gram_portable
 //   observe_shift      x -> state [2][channels]            sums of x, and of Q/DQ(x) - x
 //
 //              channels                     j .. j + 15
 //          +-------------+               +---+---------+---+
 //          | x           |               |   |         |   |
 //     rows |     16 at   |    channels   |   | 8 x 16  | < a tile of observe_gram: a work-item
-//          |     a time  |               |   |         |   |  makes GRAM_TILES side by side; below
-//          +-------------+               +---+---------+---+  the diagonal they stay as they are
+//          |     a time  |               |   |         |   |  makes one; below the diagonal they
+//          +-------------+               +---+---------+---+  stay as they are
 //
 // observe_gram and observe_shift add to what is there, observe_channels where `keep` says so. A NaN
 // shows in the sum of squares.
 // Grids: observe_channels and observe_shift (ceil(channels / 16)), observe_gram
-// (ceil(channels / (16 * GRAM_TILES)), ceil(channels / 8)), any local size. Bounds: none.
+// (ceil(channels / 16), ceil(channels / 8)), any local size. Bounds: none.
 #include "rows/row.clh"
 
 // `keep`: 0 to begin anew, 1 to keep what the state has seen before.
@@ -60,14 +61,6 @@ __kernel void observe_shift(__global const float* x, __global float* state, int 
               shift + load_row16(state, channels + c, n, TYPE_F32, 1.0f, 0));
 }
 
-// On CPUs the 8 columns of a work-item are first copied next to each other (KEPT_ROWS > 0): a row
-// is often a multiple of 512 bytes long, so that a column falls into few sets of the cache. They
-// serve GRAM_TILES tiles then.
-#ifndef KEPT_ROWS
-#define KEPT_ROWS 0
-#endif
-#define GRAM_TILES (KEPT_ROWS > 0 ? 12 : 1)
-
 float8 load_columns(__global const float* x, int n) {
   if (n == 8) return vload8(0, x);
   float all[8] = {0};
@@ -76,40 +69,26 @@ float8 load_columns(__global const float* x, int n) {
 }
 
 __kernel void observe_gram(__global const float* x, __global float* gram, int rows, int channels) {
-  const int first = get_global_id(0) * 16 * GRAM_TILES, i = get_global_id(1) * 8;
-  const int last = min(first + 16 * GRAM_TILES, channels), ni = min(8, channels - i);
-  if (first >= channels || i >= channels || last <= i) return;
-#if KEPT_ROWS > 0
-  float kept[8 * KEPT_ROWS];
-  const int kept_rows = min(rows, KEPT_ROWS);
-  for (int r = 0; r < kept_rows; r++)
-    vstore8(load_columns(x + (size_t)r * channels + i, ni), r, kept);
-#endif
-  for (int j = first; j < last; j += 16) {
-    if (j + 15 < i) continue;
-    const int nj = min(16, channels - j);
-    float16 sum[8];
-    for (int t = 0; t < 8; t++) sum[t] = 0.0f;
-    for (int r = 0; r < rows; r++) {
-      __global const float* row = x + (size_t)r * channels;
-      const float16 v = load_row16(row, j, nj, TYPE_F32, 1.0f, 0);
-#if KEPT_ROWS > 0
-      const float8 u = r < kept_rows ? vload8(r, kept) : load_columns(row + i, ni);
-#else
-      const float8 u = load_columns(row + i, ni);
-#endif
-      sum[0] = fma(v, u.s0, sum[0]);
-      sum[1] = fma(v, u.s1, sum[1]);
-      sum[2] = fma(v, u.s2, sum[2]);
-      sum[3] = fma(v, u.s3, sum[3]);
-      sum[4] = fma(v, u.s4, sum[4]);
-      sum[5] = fma(v, u.s5, sum[5]);
-      sum[6] = fma(v, u.s6, sum[6]);
-      sum[7] = fma(v, u.s7, sum[7]);
-    }
-    for (int t = 0; t < ni; t++) {
-      const size_t at = (size_t)(i + t) * channels + j;
-      store_row16(gram, at, nj, sum[t] + load_row16(gram, at, nj, TYPE_F32, 1.0f, 0));
-    }
+  const int j = get_global_id(0) * 16, i = get_global_id(1) * 8;
+  if (j >= channels || i >= channels || j + 15 < i) return;
+  const int nj = min(16, channels - j), ni = min(8, channels - i);
+  float16 sum[8];
+  for (int t = 0; t < 8; t++) sum[t] = 0.0f;
+  for (int r = 0; r < rows; r++) {
+    __global const float* row = x + (size_t)r * channels;
+    const float16 v = load_row16(row, j, nj, TYPE_F32, 1.0f, 0);
+    const float8 u = load_columns(row + i, ni);
+    sum[0] = fma(v, u.s0, sum[0]);
+    sum[1] = fma(v, u.s1, sum[1]);
+    sum[2] = fma(v, u.s2, sum[2]);
+    sum[3] = fma(v, u.s3, sum[3]);
+    sum[4] = fma(v, u.s4, sum[4]);
+    sum[5] = fma(v, u.s5, sum[5]);
+    sum[6] = fma(v, u.s6, sum[6]);
+    sum[7] = fma(v, u.s7, sum[7]);
+  }
+  for (int t = 0; t < ni; t++) {
+    const size_t at = (size_t)(i + t) * channels + j;
+    store_row16(gram, at, nj, sum[t] + load_row16(gram, at, nj, TYPE_F32, 1.0f, 0));
   }
 }

@@ -15,8 +15,6 @@
 namespace bertcl::quant {
 namespace {
 
-constexpr int kKeptRows = 512;  // of observe_gram: 16 KiB, most samples are shorter
-
 std::size_t tiles(std::int64_t channels, std::int64_t width) {
   return static_cast<std::size_t>((channels + width - 1) / width);
 }
@@ -93,15 +91,14 @@ void GramObserver::observe(const opencl::Buffer& values, std::int64_t rows, std:
     gram_.fill(0);
   }
   const bool cpu = context_->info().type == "cpu";
-  auto kernel =
-      context_->kernel("observe_channels", "observe_gram", {{"KEPT_ROWS", cpu ? kKeptRows : 0}});
+  auto kernel = context_->kernel(cpu ? "observe_gram_portable" : "observe_channels", "observe_gram");
   kernels::set(kernel, kernels::ObserveGram<opencl::KernelArgument>{
                            .x = values,
                            .gram = gram_,
                            .rows = static_cast<std::int32_t>(rows),
                            .channels = static_cast<std::int32_t>(channels)});
   context_->queue().launch_items(
-      kernel, {tiles(channels, cpu ? 16 * 12 : 16), tiles(channels, 8), 1}, "observe_gram");
+      kernel, {tiles(channels, cpu ? 192 : 16), tiles(channels, cpu ? 12 : 8), 1}, "observe_gram");
 }
 
 std::vector<float> GramObserver::gram() const {

@@ -140,11 +140,12 @@ ScaledWeight scale(const WeightView& w, std::span<const float> factors, Group gr
     result.ranges.push_back({*std::ranges::min_element(low), *std::ranges::max_element(high)});
   };
   for (std::size_t k = 0; k < factors.size(); ++k) {
+    const auto row = w.values.subspan(k * columns, columns);
     for (std::size_t j = 0; j < columns; ++j) {
-      const float v = w.values[k * columns + j] * factors[k];
+      const float v = row[j] * factors[k];
       squares[j] += v * v;
-      low[j] = std::min(low[j], v);
-      high[j] = std::max(high[j], v);
+      low[j] = v < low[j] ? v : low[j];
+      high[j] = v > high[j] ? v : high[j];
     }
     if (group != Group::row) continue;
     add_all_columns();

@@ -2,9 +2,11 @@
 // Makes a float model whose activations are easier to quantize.
 #include "quant/transforms/smooth_model.hpp"
 
+#include <mutex>
 #include <set>
 
 #include "quant/calibration/channel_pass.hpp"
+#include "quant/calibration/parallel.hpp"
 
 namespace bertcl::quant {
 std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Constants& constants,
@@ -16,19 +18,21 @@ std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Const
   for (const SmoothTarget& t : targets) tensors.insert(t.tensor);
   if (targets.empty()) return {};
   const auto statistics = channel_statistics(workspace, tensors, samples, progress);
-  std::vector<Smoothing> chosen;
-  for (const SmoothTarget& t : targets) {
+  std::vector<Smoothing> chosen(targets.size());
+  std::mutex one_at_a_time;  // for the constants
+  in_parallel(targets.size(), [&](std::size_t i) {
+    const SmoothTarget& t = targets[i];
+    chosen[i].tensor = t.tensor;
     const auto x = statistics.find(t.tensor);
-    if (x == statistics.end()) {  // it depends on no input; calibration says so later
-      chosen.emplace_back().tensor = t.tensor;
-      continue;
-    }
+    if (x == statistics.end()) return;  // it depends on no input; calibration says so later
     std::vector<ir::Tensor> values;
+    std::unique_lock lock(one_at_a_time);
     for (const std::string& w : t.weights) values.push_back(constants.value(w));
+    lock.unlock();
     std::vector<WeightView> weights;
     for (const ir::Tensor& v : values) weights.push_back({v.as<float>(), v.shape()[1]});
-    chosen.push_back(choose_factors(t.tensor, x->second, weights, options));
-  }
+    chosen[i] = choose_factors(t.tensor, x->second, weights, options);
+  });
   apply_smoothing(model, targets, chosen);
   std::erase_if(chosen, [](const Smoothing& s) { return s.factors.empty(); });
   return chosen;

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
 #include "quant/calibration/channel_statistics.hpp"
 #include "quant/transforms/gptq.hpp"
 #include "tests/kernels_cl/device_test.hpp"
@@ -71,6 +74,37 @@ TEST(GramObserver, EqualsPlainProduct) {
         ASSERT_NEAR(gram[i * channels + j], expected(i, j), 2e-3)
             << channels << ": " << i << ", " << j;
   }
+}
+
+// Tiles of both widths of vectors, whatever the CPU has; below the diagonal may stand anything.
+TEST(GramPortable, EqualsPlainProductInBothWidths) {
+  for (const int lanes : {8, 16})
+    for (const std::int64_t channels : {1, 6, 13, 31, 32, 33, 203, 392}) {
+      const std::int64_t rows = 37;
+      const auto x = normal_values(rows * channels, 4);
+      const std::int64_t guard = 64;  // floats after the matrix
+      std::vector<float> sums(channels * channels + guard, 1.0f);
+      std::fill(sums.end() - guard, sums.end(), NAN);
+      const auto values = upload(x), gram = upload(sums);
+      auto kernel = device().kernel("observe_gram_portable", "observe_gram", {{"LANES", lanes}});
+      kernels::set(kernel, kernels::ObserveGram<opencl::KernelArgument>{
+                               .x = values,
+                               .gram = gram,
+                               .rows = static_cast<std::int32_t>(rows),
+                               .channels = static_cast<std::int32_t>(channels)});
+      device().queue().launch_items(kernel,
+                                    {static_cast<std::size_t>((channels + 191) / 192),
+                                     static_cast<std::size_t>((channels + 11) / 12), 1},
+                                    "observe_gram");
+      gram.read(std::as_writable_bytes(std::span(sums)));
+      const auto m = Eigen::Map<const Eigen::MatrixXf>(x.data(), channels, rows).cast<double>();
+      const Matrix expected = m * m.transpose();
+      for (std::int64_t i = 0; i < channels; ++i)
+        for (std::int64_t j = i; j < channels; ++j)
+          ASSERT_NEAR(sums[i * channels + j], expected(i, j) + 1.0, 1e-3)
+              << lanes << " lanes, " << channels << " channels: " << i << ", " << j;
+      for (std::int64_t g = 0; g < guard; ++g) ASSERT_TRUE(std::isnan(*(sums.end() - 1 - g)));
+    }
 }
 
 /// Correlated inputs, as activations are.
