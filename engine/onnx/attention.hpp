@@ -41,16 +41,17 @@ struct AttentionInputs {
   std::vector<ir::Value*> score_terms;  // each broadcasts to [batch, heads, rows, keys]
   double scale = 0;                     // 0: 1 / sqrt(size)
   double softcap = 0;                   // scores become softcap * tanh(scores / softcap)
+  bool zero_empty_rows = false;         // a row whose keys are all masked, by -inf, gives 0
 };
 
 /// softmax(softcap(scale * Q K') + terms) V: [batch, rows, heads * value size].
 ir::Value* emit_attention(NodeImport& node, const AttentionInputs& h);
 
-/// Row i sees keys 0 to i: `term` for these (null: 0), `masked_score` for others. ONNX Runtime puts
-/// it in the place of what a mask gives: a row without any key that is kept does not see later
-/// ones.
+/// Row i sees keys 0 to i: `term` for these (null: 0), `filter` for others. ONNX Runtime puts
+/// `masked_score` in the place of what a mask gives: a row without any key that is kept does not
+/// see later ones.
 ir::Value* emit_causal_mask(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
-                            ir::Value* term = nullptr);
+                            ir::Value* term = nullptr, double filter = masked_score);
 
 /// Keys or values [batch, fewer heads, keys, size], each head as often as queries share it.
 ir::Value* repeat_heads(NodeImport& node, ir::Value* x, const ir::Dim& heads);

@@ -40,7 +40,10 @@ Attended attend_in_stages(NodeImport& node, const AttentionInputs& h) {
   a.scores[masked] = scores;
   if (scores->type.shape != shape)
     node.fail("a mask or bias cannot be broadcast to the scores {}", ir::str(shape));
-  a.scores[weights] = node.emit("Softmax", {scores}, {{"axis", -1}});
+  ir::Value* p = node.emit("Softmax", {scores}, {{"axis", -1}});
+  if (h.zero_empty_rows)  // as torch writes it
+    p = node.emit("Where", {node.emit("IsNaN", {p}), node.scalar(0, dtype), p});
+  a.scores[weights] = p;
   ir::Value* mixed =
       node.transpose(node.emit("MatMul", {a.scores[weights], h.value}), {0, 2, 1, 3});
   const ir::Shape& m = mixed->type.shape;
@@ -74,11 +77,11 @@ ir::Value* emit_attention(NodeImport& node, const AttentionInputs& h) {
 }
 
 ir::Value* emit_causal_mask(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
-                            ir::Value* term) {
+                            ir::Value* term, double filter) {
   ir::Value* row = node.reshape(range(node, rows), {rows, 1});
   ir::Value* seen = node.emit("LessOrEqual", {range(node, keys), row});
-  if (!term) return filtered(node, seen, masked_score);
-  return node.emit("Where", {seen, term, node.scalar(masked_score, ir::DType::f32)});
+  if (!term) return filtered(node, seen, filter);
+  return node.emit("Where", {seen, term, node.scalar(filter, ir::DType::f32)});
 }
 
 bool has_past(NodeImport& node, std::size_t i) {
@@ -309,18 +312,25 @@ void import_attention(NodeImport& node) {
   h.key = repeat_heads(node, h.key, q[1]);
   h.value = repeat_heads(node, h.value, q[1]);
   const ir::Shape k = h.key->type.shape;
-  if (ir::Value* mask = node.optional_input(3))
-    h.score_terms.push_back(
-        mask->type.dtype == ir::DType::boolean ? filtered(node, mask, masked_score) : mask);
+  ir::Value* mask = node.optional_input(3);
+  h.zero_empty_rows = mask;
+  const double filter = mask ? -std::numeric_limits<double>::infinity() : masked_score;
+  if (mask)
+    h.score_terms.push_back(mask->type.dtype == ir::DType::boolean ? filtered(node, mask, filter)
+                                                                   : mask);
   if (has_past(node, 4) && node.int_attribute("is_causal", 0))
     node.fail("causal attention with past keys is not supported");
   if (node.int_attribute("is_causal", 0))
-    h.score_terms.push_back(emit_causal_mask(node, q[2], k[2]));
+    h.score_terms.push_back(emit_causal_mask(node, q[2], k[2], nullptr, filter));
   const Attended attended = attend_in_stages(node, h);
   const std::int64_t mode = node.int_attribute("qk_matmul_output_mode", 0);
   if (mode < 0 || mode >= std::int64_t{stages})
     node.fail("qk_matmul_output_mode {} is outside 0 to 3", mode);
-  node.set_output(3, attended.scores[mode]);
+  ir::Value* scores = attended.scores[mode];
+  if (mode == masked && mask &&
+      mask->type.dtype == ir::DType::boolean)  // as ONNX Runtime gives them
+    scores = node.emit("Max", {scores, node.scalar(masked_score, scores->type.dtype)});
+  node.set_output(3, scores);
   ir::Value* y = attended.result;
   if (!together) {
     const ir::Shape v = h.value->type.shape;

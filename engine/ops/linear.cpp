@@ -78,7 +78,7 @@ std::vector<ir::Type> infer_linear_q(InferContext& context) {
   check_vector(context, o::bias, n);
   for (const std::size_t i : {+o::w_scale, +o::w_zero_point, +o::out_scale, +o::out_zero_point})
     check_vector(context, i, n, /*or_one_element=*/true);
-  const ir::Dim rows = *ir::Dim::divide(element_count(shape), n);
+  const ir::Dim rows = element_count(ir::Shape(shape.begin(), shape.end() - 1));
   const ir::Dim scales = element_count(context.shape(o::x_scale));
   if (scales != ir::Dim(1) && scales != rows)
     context.fail("{} is neither one scale nor one per row of {}", context.described(o::x_scale),

@@ -66,6 +66,16 @@ class Operators(unittest.TestCase):
                                      v=self.floats(2, 3, 12)), opset=23, q_num_heads=3, kv_num_heads=3,
                    scale=0.3)
 
+    def test_attention_rows_without_keys(self):
+        """They give 0, and see no later keys: padding before the tokens, alone and under a causal mask."""
+        q, k, v = (self.floats(2, 3, 5, 4) for _ in range(3))
+        keep = np.ones((2, 1, 5, 5), bool)
+        keep[1, :, :, :2] = False
+        keep[0, :, 3] = False
+        for mask in keep, np.where(keep, 0, -np.inf).astype(np.float32):
+            for causal in 0, 1:
+                self.check("Attention", dict(q=q, k=k, v=v, mask=mask), opset=23, is_causal=causal, by_onnx=True)
+
     def test_attention_whose_queries_share_keys(self):
         self.check("Attention", dict(q=self.floats(2, 5, 24), k=self.floats(2, 3, 8), v=self.floats(2, 3, 8)), opset=23,
                    q_num_heads=6, kv_num_heads=2)

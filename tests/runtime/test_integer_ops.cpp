@@ -55,6 +55,25 @@ TEST(IntegerOps, SumsOfNoProductsAreZeros) {
 })");
 }
 
+TEST(IntegerOps, WeightsWithoutColumns) {
+  const std::string head = R"(graph g(%x: u8[batch, 3]) {
+  const %w: i8[3, 0] = []
+  const %xs: f32[] = 0.5
+  const %ws: f32[0] = []
+)";
+  expect_as_interpreted(head + R"(  %sums: i32[batch, 0] = MatMulInteger(%x, %w)
+  %real: f32[batch, 0] = Cast(%sums) {to = "f32"}
+  %scale: f32[0] = Mul(%xs, %ws)
+  %y: f32[batch, 0] = Mul(%real, %scale)
+  return %y as y
+})");
+  expect_as_interpreted(head + R"(  %xr: f32[batch, 3] = DequantizeLinear(%x, %xs)
+  %wr: f32[3, 0] = DequantizeLinear(%w, %ws) {axis = 1}
+  %y: f32[batch, 0] = MatMul(%xr, %wr)
+  return %y as y
+})");
+}
+
 // Down the variants of the GEMM, one variant less each time: work-items alone, work-groups,
 // reference.
 TEST(IntegerOps, EveryGemmVariantGivesTheSame) {

@@ -30,6 +30,7 @@ std::string why_no_weight(const ir::Node& dq) {
   if (!q->is_constant()) return "the weight is not constant";
   if (!ir::is_int8(q->type.dtype))
     return fmt::format("the weight is {}, int8 GEMMs take i8 or u8", ir::name_of(q->type.dtype));
+  if (element_count(q->type.shape) == ir::Dim(0)) return "the weight has no elements";
   const ir::Dim n = q->type.shape.back();
   if (!dq.inputs[1]->is_constant() || (dq.input(2) && !dq.inputs[2]->is_constant()))
     return "the weight's scale or zero point is not constant";

@@ -46,7 +46,8 @@ bool start(ir::Graph& g, ir::Node& cast) {
   ir::Value *x = matmul->inputs[0], *w = matmul->inputs[1];
   ir::Value *x_zero = matmul->input(2), *w_zero = matmul->input(3);
   if (!w->is_constant() || w->type.shape.size() != 2) return false;
-  if (w->type.shape[0] == ir::Dim(0)) return false;  // GEMMs have at least one product in a sum
+  // GEMMs have a column, and at least one product in a sum.
+  if (element_count(w->type.shape) == ir::Dim(0)) return false;
   if (x_zero && !has_one_element(x_zero)) return false;
   if (w_zero && !w_zero->is_constant()) return false;
   if (w_zero && !has_one_element(w_zero) && !is_for_each_column(w_zero, w->type.shape[1]))
