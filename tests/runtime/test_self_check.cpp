@@ -132,15 +132,33 @@ TEST(SelfCheck, WhatRoundingLeavesOfZeroIsNoDifference) {
   EXPECT_FALSE(relative_difference(tensor({3, 4}), tensor({3, INFINITY})));
 }
 
-TEST(SelfCheck, ModelsThatReadNoTokensAreNotChecked) {
-  const ir::Graph graph = ir::parse(R"(graph g(%x: f32[n, 3, 3]) {
-  %y: f32[n, 3, 3] = Relu(%x)
-  return %y as y
-})");
+bool is_checked(const std::string& text) {
+  const ir::Graph graph = ir::parse(text);
   plan::Plan plan = plan::make_plan(graph, opencl::Context::create(), {});
   Arenas arenas;
   Request request(plan, {}, arenas);
-  EXPECT_FALSE(check_results(graph, plan, request, "g"));
+  return check_results(graph, plan, request, "g");
+}
+
+// Ids in the place of the mask would divide by 0.
+TEST(SelfCheck, AMaskNeedsNoName) {
+  EXPECT_TRUE(is_checked(R"(graph g(%input.1: i64[batch, seq], %input.2: i64[batch, seq]) {
+  const %table: f32[50, 4] = splat 0.5
+  const %one: i64[] = 1
+  %rows: f32[batch, seq, 4] = Gather(%table, %input.1)
+  %keep: bool[batch, seq] = Equal(%input.2, %one)
+  %mask: f32[batch, seq] = Cast(%keep) {to = "f32"}
+  %column: f32[batch, seq, 1] = Unsqueeze(%mask) {axes = [2]}
+  %y: f32[batch, seq, 4] = Div(%rows, %column)
+  return %y as y
+})"));
+}
+
+TEST(SelfCheck, ModelsThatReadNoTokensAreNotChecked) {
+  EXPECT_FALSE(is_checked(R"(graph g(%x: f32[n, 3, 3]) {
+  %y: f32[n, 3, 3] = Relu(%x)
+  return %y as y
+})"));
 }
 
 }  // namespace
