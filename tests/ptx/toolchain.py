@@ -37,18 +37,19 @@ def for_sm_90a(ptx):
 @functools.cache
 def cache_folder():
     """Where what clang gives is kept, for all that it is made of but the arguments: with another compiler, library or
-    kernel it is another folder, and what was there before goes."""
+    kernel it is another folder. The eight newest stay."""
     digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
     for tool in pathlib.Path(shutil.which(CLANG)).resolve(), LIBCLC:
         digest.update(repr((str(tool), tool.stat().st_size, tool.stat().st_mtime_ns)).encode())
     for file in sorted(f for f in KERNELS.glob("**/*") if f.is_file()):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(KERNELS)} {len(content)}\n".encode() + content)
-    folder = BUILD / "cache" / "ptx" / digest.hexdigest()
+    all_folders = pathlib.Path(os.environ.get("BERTCL_PTX_CACHE", BUILD / "cache" / "ptx"))
+    folder = all_folders / digest.hexdigest()
     folder.mkdir(parents=True, exist_ok=True)
-    for other in folder.parent.iterdir():
-        if other != folder:
-            shutil.rmtree(other, ignore_errors=True)
+    os.utime(folder)
+    for other in sorted(all_folders.iterdir(), key=lambda f: f.stat().st_mtime)[:-8]:
+        shutil.rmtree(other, ignore_errors=True)
     return folder
 
 
