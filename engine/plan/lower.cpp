@@ -94,8 +94,8 @@ void check_sizes(const ir::Node& node, const KnownSizes& known) {
       if (const std::string* symbol = known.unknown(d))
         throw ir::NodeError(
             node.sources,
-            fmt::format("{}: dimension '{}' of its result '{}' ({}) is data-dependent; dimensions "
-                        "must follow from the input shapes",
+            fmt::format("{}: dimension '{}' of its result '{}' ({}) is data-dependent or a sum of "
+                        "symbolic sizes; export the model with fixed sizes there",
                         node.describe(), *symbol, out->name, ir::str(out->type)),
             ErrorCode::unsupported);
 }
