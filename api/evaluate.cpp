@@ -79,7 +79,7 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
     const squad::Evaluation evaluation =
-        squad::evaluate(squad::load_dataset(data), TokenizerAccess::of(tokenizer),
+        squad::evaluate(squad::load_dataset(data), TokenizerAccess::of_squad(tokenizer),
                         to_squad(options), model, tell, options.limit);
     SquadScores scores = to_public(evaluation);
     tasks::EvaluationRow row;

@@ -16,8 +16,11 @@ Sequences read_samples(const std::filesystem::path& data, const Tokenizer& token
     squad::FeatureOptions features;
     features.max_seq_length = options.max_length;
     features.max_query_length = options.max_query_length;
-    const tasks::FirstSequences all =
-        tasks::read_first_sequences(options.task, data, TokenizerAccess::of(tokenizer), features);
+    const tasks::FirstSequences all = tasks::read_first_sequences(
+        options.task, data,
+        options.task == tasks::kQuestionAnswering ? TokenizerAccess::of_squad(tokenizer)
+                                                  : TokenizerAccess::of(tokenizer),
+        features);
     Sequences samples;
     for (const std::size_t item : quant::spread(all.items, options.count, options.first)) {
       const auto sequence = all.sequence(item);

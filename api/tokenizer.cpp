@@ -40,7 +40,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
   return at_boundary([&] {
     auto tokenizer =
         with_code(ErrorCode::invalid_file, [&] { return text::load_with_config(vocabulary); });
-    return Tokenizer(std::unique_ptr<Impl>(new Impl{std::move(tokenizer)}));
+    return Tokenizer(std::unique_ptr<Impl>(new Impl(std::move(tokenizer))));
   });
 }
 

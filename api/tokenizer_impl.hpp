@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/boundary.hpp"
 #include "bertcl/sequences.hpp"
@@ -12,7 +13,10 @@
 namespace bertcl {
 
 struct Tokenizer::Impl {
+  explicit Impl(text::Tokenizer read) : tokenizer(read.with_spans()), squad(std::move(read)) {}
+
   text::Tokenizer tokenizer;
+  text::Tokenizer squad;  ///< for questions and contexts; differs where a vocab.txt was read
 
   /// The first text, and the second one where there is one, with their special tokens.
   void add(Sequences& to, std::string_view first, const std::string* second,
@@ -22,6 +26,9 @@ struct Tokenizer::Impl {
 struct TokenizerAccess {
   static const text::Tokenizer& of(const Tokenizer& tokenizer) {
     return held(tokenizer.impl_, "tokenizer").tokenizer;
+  }
+  static const text::Tokenizer& of_squad(const Tokenizer& tokenizer) {
+    return held(tokenizer.impl_, "tokenizer").squad;
   }
 };
 

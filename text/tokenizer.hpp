@@ -66,8 +66,9 @@ class Pipeline;
 enum class Spelling { word_pieces, bytes, pieces };
 
 /// Makes tokens of texts. Immutable: any number of threads may use one object.
-/// With a vocab.txt, special tokens inside the text are not protected: "[CLS]" gives "[", "cl",
-/// "##s", "]". With the other files they are found as Hugging Face's tokenizers does it.
+/// A vocab.txt is read as google-research/bert does it, for SQuAD: special tokens inside the text
+/// are not protected, "[CLS]" gives "[", "cl", "##s", "]". All else uses its with_spans(). With the
+/// other files they are found as Hugging Face's tokenizers does it.
 class Tokenizer {
  public:
   /// Reads a tokenizer:
@@ -97,8 +98,10 @@ class Tokenizer {
   /// Ids, and where they are in the text. Throws Error without has_spans().
   Encoding encode_with_spans(std::string_view text) const;
 
-  /// This tokenizer; that of a vocab.txt as a tokenizer.json would have it, which tells where
-  /// tokens are and finds special tokens inside the text: "[MASK]" is one token.
+  /// This tokenizer; that of a vocab.txt as a tokenizer.json would have it (transformers'
+  /// BertTokenizerFast), which tells where tokens are and finds special tokens inside the text:
+  /// "[MASK]" is one token. A capital sigma that ends a word becomes U+03C3, not U+03C2, and
+  /// unassigned code points are [UNK], not dropped.
   Tokenizer with_spans() const;
 
   /// Id of one token, e.g. "[CLS]"; none if it is not in the vocabulary.

@@ -28,7 +28,8 @@ class BERTCL_API Tokenizer {
  public:
   /// Reads a vocab.txt, a tokenizer.json, a vocab.json with merges.txt beside it, or a
   /// SentencePiece model of XLM-RoBERTa. Whether letters are lower-cased is as
-  /// tokenizer_config.json beside it says; a vocab.txt without one is lower-cased. Throws Error if
+  /// tokenizer_config.json beside it says; a vocab.txt without one is lower-cased. Special tokens
+  /// in texts are found, except in SQuAD's questions and contexts by a vocab.txt. Throws Error if
   /// it cannot be read, needs something that is not supported, or is a vocab.txt that lacks [PAD],
   /// [UNK], [CLS] or [SEP].
   static Tokenizer load(const std::filesystem::path& vocabulary);

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "bertcl/error.hpp"
+#include "bertcl/quantize.hpp"
 #include "tests/api/model.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -69,6 +70,22 @@ TEST_F(ApiTokenizer, AFolderStandsForTheModelInIt) {
   std::ofstream(folder / "hub" / "model.onnx") << "a model";
   EXPECT_THAT(Tokenizer::load_beside(folder / "hub").encode("Ada"), ElementsAre(4));
   EXPECT_ERROR(HasSubstr("no vocabulary at"), Tokenizer::load_beside(""));
+}
+
+TEST_F(ApiTokenizer, SpecialTokensInATextAreFoundExceptInQuestionsAndContexts) {
+  EXPECT_THAT(tokens(tokenizer_.encode_texts({"a [MASK]"})),
+              ElementsAre("[CLS]", "a", "[MASK]", "[SEP]"));
+  const tests::ScratchFolder folder;
+  std::ofstream(folder / "squad.json")
+      << R"({"version": "1.1", "data": [{"title": "", "paragraphs": [{"context": "a [MASK]", "qas":
+             [{"id": "1", "question": "[SEP]?", "answers": [{"text": "a", "answer_start": 0}]}]}]}]})";
+  EXPECT_THAT(tokens(read_squad_samples(folder / "squad.json", tokenizer_, 1, 64)),
+              ElementsAre("[CLS]", "[", "sep", "]", "?", "[SEP]", "a", "[", "mask", "]", "[SEP]"));
+  std::ofstream(folder / "texts.txt") << "a [MASK]\n";
+  SampleOptions options;
+  options.task = "text";
+  EXPECT_THAT(tokens(read_samples(folder / "texts.txt", tokenizer_, options)),
+              ElementsAre("[CLS]", "a", "[MASK]", "[SEP]"));
 }
 
 TEST_F(ApiTokenizer, WhatIsNotThereIsAnError) {

@@ -135,6 +135,9 @@ class PipelinesTest(unittest.TestCase):
         self.assert_same([each["labels"] for each in self.command("classify", given, "--top-k", "3")],
                          theirs(given, top_k=3))
         self.assert_same([each["labels"][0] for each in self.command("classify", pairs)], theirs(pairs))
+        odd = [*given[:20], "a [SEP] b", "a [MASK] b", "\u039f\u0394\u039f\u03a3 street", "the \U0010ffff engine", "[PAD]"]
+        by_vocabulary = self.command("classify", odd, "--top-k", "3", "--vocab", DEFAULT_MODEL / "vocab.txt")
+        self.assert_same([each["labels"] for each in by_vocabulary], theirs(odd, top_k=3))
 
     def test_classes_are_named_as_fine_tuning_wrote_into_the_model(self):
         self.pipelines("text-classification")

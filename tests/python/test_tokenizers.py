@@ -12,7 +12,7 @@ import unittest
 
 from support import scratch
 from tokenizer_makers import (TOKENIZERS, bert, random_texts, roberta, sentence_piece, sentencepiece)
-from tokenizers import Tokenizer, normalizers
+from tokenizers import BertWordPieceTokenizer, Tokenizer, normalizers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SQUAD = ROOT.parent / "shared" / "data" / "squad"
@@ -126,6 +126,15 @@ class Tokenizers(unittest.TestCase):
         path.write_text(json.dumps(vocab))
         self.compare(tokenizer, path, self.texts[:200] + self.random[:2000])
         self.check_pairs(tokenizer, path)
+
+    def test_vocabulary(self):
+        trained = bert(self.train)
+        folder = scratch(self)
+        trained.model.save(str(folder))
+        tokenizer = BertWordPieceTokenizer(str(folder / "vocab.txt"))
+        tokens = self.compare(tokenizer, folder / "vocab.txt", self.texts[::5] + self.random)
+        self.check_pairs(tokenizer, folder / "vocab.txt")
+        print(f"vocab.txt: {tokens} tokens are equal")
 
     def test_ill_formed_text(self):
         tokenizer = roberta(self.train[:100])

@@ -97,6 +97,16 @@ TEST_F(TaskTest, TheTokenizerIsAsItsConfigurationSays) {
                tokens({}));
 }
 
+TEST_F(TaskTest, AVocabularyIsReadAsTheTokenizerJsonOfBertExceptForSquad) {
+  write("model.onnx", "");
+  write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[\nsep\n]\na\nας\nασ\n");
+  const std::string text = "a [SEP] [sep] ΑΣ \U0010FFFF";
+  EXPECT_THAT(tokens_of(load_tokenizer({}, {path("model.onnx")}), text),
+              ElementsAre("a", "[SEP]", "[", "sep", "]", "ασ", "[UNK]"));
+  EXPECT_THAT(tokens_of(load_squad_tokenizer({}, {path("model.onnx")}), text),
+              ElementsAre("a", "[", "sep", "]", "[", "sep", "]", "ας"));
+}
+
 TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
   const std::string json = R"({"model": {"type": "WordPiece", "vocab": {"[PAD]": 0, "[UNK]": 1,
       "[CLS]": 2, "[SEP]": 3, "Cafe": 4, "cafe": 5, "Café": 6, "東": 7, "##京": 8, "京": 9}},
@@ -127,7 +137,7 @@ TEST_F(TaskTest, TextsAreTruncatedOnTheSideThatTheConfigurationSays) {
   const auto ids = [&](const std::string& config) {
     write("tokenizer_config.json", config);
     const text::Tokenizer tokenizer = load_tokenizer({}, {path("model.onnx")});
-    EXPECT_EQ(tasks::encode_text("a b c", tokenizer.with_spans(), 4).ids,
+    EXPECT_EQ(tasks::encode_text("a b c", load_squad_tokenizer({}, {path("model.onnx")}), 4).ids,
               tasks::encode_text("a b c", tokenizer, 4).ids);
     return std::pair(tasks::encode_text("a b c", tokenizer, 4).ids,
                      tasks::encode_pair("a b c", "a b", tokenizer, 6).ids);

@@ -73,8 +73,8 @@ class Oracle {
   /// Reads all that it needs while `device` is being opened.
   Oracle(const AnswerCommandOptions& options, const std::filesystem::path& model_path,
          const opencl::ContextFuture& device)
-      : tokenizer_(
-            device.meanwhile([&] { return load_tokenizer(options.vocabulary, {model_path}); })),
+      : tokenizer_(device.meanwhile(
+            [&] { return load_squad_tokenizer(options.vocabulary, {model_path}); })),
         text_(device.meanwhile([&] {
           return options.context.empty() ? std::string(kBuiltInText) : read_text(options.context);
         })),

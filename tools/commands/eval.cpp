@@ -116,7 +116,9 @@ int run_eval(EvalOptions& options) {
   paths.insert(paths.end(), options.compare.begin(), options.compare.end());
   for (const std::filesystem::path& path : paths) check_readable(path);
   find_embeddings(options, paths.front());
-  const text::Tokenizer tokenizer = load_tokenizer(options.vocabulary, paths);
+  const text::Tokenizer tokenizer = options.task.is_squad()
+                                        ? load_squad_tokenizer(options.vocabulary, paths)
+                                        : load_tokenizer(options.vocabulary, paths);
   const Evaluator evaluator = options.task.is_squad() ? squad_evaluator(options, tokenizer)
                                                       : task_evaluator(options, tokenizer, paths);
 

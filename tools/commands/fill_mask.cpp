@@ -81,7 +81,7 @@ std::vector<Candidate> candidates(const tasks::Sequence& sequence, std::size_t p
 }
 
 int run_fill_mask(const FillMaskOptions& options) {
-  TextsRun run(options, true);
+  TextsRun run(options);
   if (!meets_requirement(run.session(), options)) return kCheckFailed;
   check_mask(run.tokenizer(), options.model);
   const std::size_t vocabulary = run.tokenizer().vocabulary_size();

@@ -77,7 +77,9 @@ int sample_length(const QuantizeOptions& options, const text::Tokenizer& tokeniz
 /// Calibrates on the questions or texts of the data file.
 quant::Report quantize_by_data(QuantizeOptions& options, Quantized& result) {
   options.quantizer.context = opencl::ContextFuture::open(options.device);
-  const text::Tokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
+  const text::Tokenizer tokenizer = options.task.is_squad()
+                                        ? load_squad_tokenizer(options.vocabulary, {options.model})
+                                        : load_tokenizer(options.vocabulary, {options.model});
   SampleOptions wanted = options.samples;
   wanted.features.max_seq_length = sample_length(options, tokenizer);
   CalibrationSamples samples(options.task, tokenizer, wanted);

@@ -99,7 +99,7 @@ void print_entities(const std::string& text, const std::vector<FoundEntity>& ent
 
 int run_tag(const TagOptions& options) {
   check_one_reads_input(options, options.task.labels);
-  TextsRun run(options, true);
+  TextsRun run(options);
   if (!meets_requirement(run.session(), options)) return kCheckFailed;
   const std::vector<std::string> labels = find_labels(options.task, {options.model});
   tasks::check_tags_are_known(labels);

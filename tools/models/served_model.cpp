@@ -72,7 +72,6 @@ void set_head(serve::ModelSetup& setup) {
     case runtime::Task::question_answering: {
       const squad::LogitOutputs found = squad::find_logits(session.outputs());
       setup.kind = serve::Kind::question_answering;
-      setup.tokenizer = std::make_shared<const text::Tokenizer>(setup.tokenizer->with_spans());
       setup.head.by_token = true;
       setup.head.outputs =
           found.both.empty() ? std::vector{found.start, found.end} : std::vector{found.both};

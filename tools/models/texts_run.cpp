@@ -19,12 +19,11 @@
 
 namespace bertcl::tools {
 
-TextsRun::TextsRun(const TextsOptions& options, bool with_spans)
+TextsRun::TextsRun(const TextsOptions& options)
     : options_(options),
       device_(opencl::ContextFuture::open(options.device)),
       inputs_(device_.meanwhile([&] {
-        const text::Tokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
-        return std::pair(with_spans ? tokenizer.with_spans() : tokenizer,
+        return std::pair(load_tokenizer(options.vocabulary, {options.model}),
                          read_input_texts(options.texts));
       })),
       session_(load_model(options.model, options, device_)) {}

@@ -36,10 +36,9 @@ class TextsRun {
   /// The sequence of a text in at most `max_length` tokens.
   using EncodeFn = std::function<tasks::Sequence(const InputText& text, int max_length)>;
 
-  /// Reads texts and tokenizer while the device is opened; `with_spans` gives
-  /// Tokenizer::with_spans(). Throws Error if standard input is a terminal. `options` must outlive
-  /// the object.
-  explicit TextsRun(const TextsOptions& options, bool with_spans = false);
+  /// Reads texts and tokenizer while the device is opened. Throws Error if standard input is a
+  /// terminal. `options` must outlive the object.
+  explicit TextsRun(const TextsOptions& options);
 
   const runtime::Session& session() const { return session_; }
   const text::Tokenizer& tokenizer() const { return inputs_.first; }

@@ -31,8 +31,8 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
        "Drop accents, or keep them; by default as in those files, else like case");
 }
 
-text::Tokenizer load_tokenizer(const VocabularyOptions& options,
-                               const std::vector<std::filesystem::path>& models) {
+text::Tokenizer load_squad_tokenizer(const VocabularyOptions& options,
+                                     const std::vector<std::filesystem::path>& models) {
   for (const std::filesystem::path& model : models) {  // before what it lacks beside it
     std::error_code error;
     if (!std::filesystem::exists(model, error))
@@ -49,6 +49,11 @@ text::Tokenizer load_tokenizer(const VocabularyOptions& options,
     fail("{}: --lower-case and --strip-accents are for BERT's WordPiece only; leave them out",
          vocabulary.string());
   return made;
+}
+
+text::Tokenizer load_tokenizer(const VocabularyOptions& options,
+                               const std::vector<std::filesystem::path>& models) {
+  return load_squad_tokenizer(options, models).with_spans();
 }
 
 }  // namespace bertcl::tools

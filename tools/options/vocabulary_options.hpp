@@ -20,9 +20,15 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options);
 /// The tokenizer that the options name, else that of the first of `models` with a tokenizer.json, a
 /// vocab.txt or another file of Tokenizer::from_file() beside it. Case and accents follow the
 /// options, tokenizer_config.json beside the vocabulary, or the tokenizer.json; else letters are
-/// lower-cased and accents dropped.
+/// lower-cased and accents dropped. A vocab.txt is read as BERT's tokenizer.json
+/// (Tokenizer::with_spans()).
 /// Throws Error if there is no vocabulary, or if a file has a value of another type.
 text::Tokenizer load_tokenizer(const VocabularyOptions& options,
                                const std::vector<std::filesystem::path>& models);
+
+/// The same for the questions and contexts of SQuAD: a vocab.txt as google-research/bert reads it,
+/// whose run_squad.py the published scores come from.
+text::Tokenizer load_squad_tokenizer(const VocabularyOptions& options,
+                                     const std::vector<std::filesystem::path>& models);
 
 }  // namespace bertcl::tools
