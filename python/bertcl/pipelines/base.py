@@ -2,6 +2,7 @@
 """What the pipelines share: model, tokenizer and labels of a folder, and batches without padding."""
 import inspect
 import json
+import numbers
 import threading
 from collections.abc import Iterable, Mapping
 
@@ -26,11 +27,13 @@ class TextModel:
         self.max_length = longest_text(self.session, self.model, self.config) or 512
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 
-    def encode(self, inputs, strategy="longest_first"):
-        """Encodings of texts, or of pairs of them; strategy: the text of a pair that is truncated."""
+    def encode(self, inputs, strategy="longest_first", max_length=None):
+        """Encodings of texts, or of pairs of them; strategy: the text of a pair that is truncated; max_length: tokens
+        of each at most, within what the model takes."""
         pairs = any(isinstance(each, tuple) for each in inputs)
         with self._lock:
-            truncate(self.tokenizer, self.max_length, self.truncation_side, pairs, strategy)
+            truncate(self.tokenizer, min(max_length or self.max_length, self.max_length), self.truncation_side, pairs,
+                     strategy)
             encodings = self.tokenizer.encode_batch(inputs)
         return checked_tokens(encodings, self.tokenizer, self.session.info.vocab_size)
 
@@ -101,23 +104,51 @@ class TextModel:
 
 class Pipeline(TextModel):
     """A TextModel for a task. Options of its calls may be given to it, too, as defaults of all calls."""
+    pads_rows = False  # whether padding='max_length' of transformers would change results
 
     def __init__(self, model, **options):
+        options = self._as_here(options)
         known = [each.name for each in self.call_options().parameters.values() if each.default is not each.empty]
         self.defaults = {name: options.pop(name) for name in known if name in options}
         check_batch_size(options.pop("batch_size", None))
         super().__init__(model, **options)
 
     def __call__(self, *inputs, batch_size=None, **options):
-        """Results of an input, or a list of those of each. options: those of the class. batch_size is taken for the
-        sake of programs written for transformers: results do not depend on batches, and batch_tokens limits them."""
+        """Results of an input, or a list of those of each. options: those of the class; max_length: tokens of a text,
+        or of a pair, at most. batch_size, truncation=True and padding are taken for the sake of programs written for
+        transformers: texts that are too long are truncated in any case, and results depend neither on batches nor on
+        padding; batch_tokens limits batches."""
         check_batch_size(batch_size)
+        options = self._as_here(options)
         given = inspect.signature(self.results).bind_partial(*inputs, **options).arguments
         return self.results(*inputs, **{name: value for name, value in self.defaults.items() if name not in given},
                             **options)
 
     def call_options(self):
         return inspect.signature(self.results)
+
+    def _as_here(self, options):
+        """The options without those of transformers that change nothing. TypeError: one of them asks for what pipelines
+        do not do."""
+        options = dict(options)
+        for name in ("tokenize_kwargs", "tokenizer_kwargs"):  # of feature-extraction, of fill-mask
+            options.update(options.pop(name, None) or {})
+        truncation, padding = options.pop("truncation", None), options.pop("padding", None)
+        if truncation not in (None, True, "longest_first"):
+            raise TypeError(f"truncation is {truncation!r}, but texts that are too long are always truncated, the longer "
+                            "of a pair first; leave it out, and shorten what must stay whole")
+        if padding not in (None, True, False, "longest", "do_not_pad") and (padding != "max_length" or self.pads_rows):
+            raise TypeError(f"padding is {padding!r}, but texts run without padding; leave it out, and pad the results")
+        longest = options.get("max_length")
+        if longest is not None:
+            if "max_length" not in self.call_options().parameters:
+                raise TypeError("max_length is not an option of question-answering; max_seq_len is the tokens of a "
+                                "window of question and context")
+            if not isinstance(longest, numbers.Integral):
+                raise TypeError(f"max_length is {longest!r}, expected a whole number of tokens")
+            if longest < 1:
+                raise ValueError(f"max_length is {longest}, expected 1 or more")
+        return options
 
 
 def check_batch_size(size):

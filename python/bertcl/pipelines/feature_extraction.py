@@ -6,6 +6,7 @@ from .base import Pipeline, texts_of
 class FeatureExtraction(Pipeline):
     """A text: its vectors as nested lists [1][tokens][width], or [1][width] of a model that gives one for a text.
     A list of texts: a list of these. return_tensors: arrays in place of lists."""
+    pads_rows = True
 
     def __init__(self, model, **options):
         super().__init__(model, **options)
@@ -13,8 +14,8 @@ class FeatureExtraction(Pipeline):
         self.vectors = self.head("feature-extraction", "last_hidden_state", form="last_hidden_state [batch, seq, hidden]",
                                  fits=lambda shape, task: vectors or task in ("", "feature-extraction"))
 
-    def results(self, texts, return_tensors=False):
+    def results(self, texts, return_tensors=False, max_length=None):
         one, texts = texts_of(texts)
         results = [rows[None] if return_tensors else rows[None].tolist()
-                   for rows, in self.rows(self.encode(texts), self.vectors)]
+                   for rows, in self.rows(self.encode(texts, max_length=max_length), self.vectors)]
         return results[0] if one else results

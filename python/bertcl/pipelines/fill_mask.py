@@ -15,9 +15,9 @@ class FillMask(Pipeline):
         self.logits = self.head("fill-mask", "logits", form=f"[batch, seq, vocabulary], of {words} tokens",
                                 fits=lambda shape, task: len(shape) == 3 and (shape[2] is None or shape[2] >= words))
 
-    def results(self, texts, top_k=5, targets=None):
+    def results(self, texts, top_k=5, targets=None, max_length=None):
         one, texts = texts_of(texts)
-        encodings = self.encode(texts)
+        encodings = self.encode(texts, max_length=max_length)
         mask = self._mask_id()
         for encoding, text in zip(encodings, texts):
             if mask not in encoding.ids:

@@ -18,14 +18,14 @@ class TextClassification(Pipeline):
         self.logits = self.head("text-classification", "logits", form="[batch, classes]",
                                 fits=lambda shape, task: len(shape) <= 2 and task in ("", "text-classification"))
 
-    def results(self, inputs, top_k="one", function_to_apply=None):
+    def results(self, inputs, top_k="one", function_to_apply=None, max_length=None):
         one = isinstance(inputs, (str, dict))
         if not one and not is_list(inputs):
             raise TypeError(f"the input is {inputs!r}, expected {FORM}")
         texts = [_pair(each) for each in ([inputs] if one else inputs)]
         # A list of one has its results in a list, and so has a single text with top_k.
         results = [self._result(logits, top_k, function_to_apply)
-                   for logits, in self.rows(self.encode(texts), self.logits)]
+                   for logits, in self.rows(self.encode(texts, max_length=max_length), self.logits)]
         return results[0] if one and top_k != "one" else results
 
     def _result(self, logits, top_k, function):

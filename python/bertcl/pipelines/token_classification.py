@@ -24,12 +24,12 @@ class TokenClassification(Pipeline):
                                 fits=lambda shape, task: len(shape) == 3 and task not in others)
         self.unknown_id = _unknown_id(self.tokenizer)
 
-    def results(self, texts, aggregation_strategy="none", ignore_labels=("O",)):
+    def results(self, texts, aggregation_strategy="none", ignore_labels=("O",), max_length=None):
         if aggregation_strategy not in STRATEGIES:
             raise ValueError(f"unknown aggregation strategy '{aggregation_strategy}' "
                              f"(choose from {', '.join(STRATEGIES)})")
         one, texts = texts_of(texts)
-        encodings = self.encode(texts)
+        encodings = self.encode(texts, max_length=max_length)
         results = []
         for text, encoding, (logits,) in zip(texts, encodings, self.rows(encodings, self.logits)):
             entities = self._entities(self._tokens(text, encoding, softmax(logits)), aggregation_strategy)

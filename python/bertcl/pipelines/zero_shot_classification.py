@@ -22,7 +22,8 @@ class ZeroShotClassification(Pipeline):
         self.entailment = entail[0]
         self.contradiction = -1 if self.entailment == 0 else 0
 
-    def results(self, sequences, candidate_labels=(), hypothesis_template="This example is {}.", multi_label=False):
+    def results(self, sequences, candidate_labels=(), hypothesis_template="This example is {}.", multi_label=False,
+                max_length=None):
         one, texts = texts_of(sequences)
         labels = candidate_labels
         if isinstance(labels, str):
@@ -36,20 +37,21 @@ class ZeroShotClassification(Pipeline):
         if hypotheses[0] == hypothesis_template:
             raise ValueError(f"hypothesis_template is '{hypothesis_template}', expected a sentence with {{}} for a "
                              "label")
-        self._check_lengths(labels, hypotheses)
-        encodings = self.encode([(text, each) for text in texts for each in hypotheses], "only_first")
+        longest = min(max_length or self.max_length, self.max_length)
+        self._check_lengths(labels, hypotheses, longest)
+        encodings = self.encode([(text, each) for text in texts for each in hypotheses], "only_first", longest)
         logits = np.array([row for row, in self.rows(encodings, self.logits)], np.float32)
         results = [self._result(text, labels, scores, multi_label)
                    for text, scores in zip(texts, np.split(logits, len(texts)) if texts else ())]
         return results[0] if one else results
 
-    def _check_lengths(self, labels, hypotheses):
+    def _check_lengths(self, labels, hypotheses, longest):
         """A hypothesis stays whole; ValueError where it leaves a text no room."""
         for label, hypothesis in zip(labels, hypotheses):
             tokens = len(self.encode_whole(("", hypothesis)).ids)
-            if tokens > self.max_length:
-                raise ValueError(f"the hypothesis for '{label}' has {tokens} tokens with the special ones, the model "
-                                 f"takes at most {self.max_length}")
+            if tokens > longest:
+                what = "the model takes at most" if longest == self.max_length else "max_length is"
+                raise ValueError(f"the hypothesis for '{label}' has {tokens} tokens with the special ones, {what} {longest}")
 
     def _result(self, text, labels, logits, multi_label):
         if multi_label or len(labels) == 1:

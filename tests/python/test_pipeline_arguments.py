@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of programs written for transformers: what pipelines take, and what they refuse with a remedy."""
+import unittest
+
+from encoder_model import write_encoder
+from package import DEFAULT_MODEL, bertcl
+from support import scratch
+
+LONG = "the engine was made by Ada Lovelace in the east of London"
+CUT = "the engine was made by Ada"
+
+
+class PipelineArgumentsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = scratch(cls) / "encoder"
+        write_encoder(cls.model)
+        cls.vectors = bertcl.pipeline("feature-extraction", model=cls.model)
+        cls.answer = bertcl.pipeline("question-answering", model=DEFAULT_MODEL)
+        for name in "vectors", "answer":
+            cls.addClassCleanup(delattr, cls, name)
+
+    def test_texts_are_truncated_to_max_length(self):
+        expected = self.vectors(CUT)
+        self.assertEqual(len(expected[0]), 8)
+        for options in ({"max_length": 8}, {"truncation": True, "max_length": 8, "padding": True},
+                        {"tokenize_kwargs": {"truncation": True, "max_length": 8}},
+                        {"tokenizer_kwargs": {"truncation": "longest_first", "max_length": 8}, "padding": "longest"}):
+            with self.subTest(**options):
+                self.assertEqual(self.vectors(LONG, **options), expected)
+                made = bertcl.pipeline("feature-extraction", model=self.model, **options)
+                self.assertEqual(made(LONG), expected)
+                self.assertEqual(len(made(LONG, max_length=5)[0]), 5)
+        self.assertEqual(self.vectors(LONG, truncation=True, padding=False, max_length=100_000), self.vectors(LONG))
+
+    def test_what_pipelines_do_not_do_is_refused(self):
+        for options, message in (({"truncation": False}, "truncation is False, but .* always truncated.*; leave it out"),
+                                 ({"truncation": "only_second"}, "truncation is 'only_second'"),
+                                 ({"padding": "max_length"}, "padding is 'max_length', but .* without padding; leave it"),
+                                 ({"max_length": 8.5}, "max_length is 8.5, expected a whole number")):
+            with self.subTest(**options):
+                with self.assertRaisesRegex(TypeError, message):
+                    self.vectors(LONG, **options)
+                with self.assertRaisesRegex(TypeError, message):
+                    bertcl.pipeline("feature-extraction", model=self.model, **options)
+        for length, message in (0, "max_length is 0, expected 1 or more"), (1, "less than the 2 special ones"):
+            with self.assertRaisesRegex(ValueError, message):
+                self.vectors(LONG, max_length=length)
+
+    def test_questions_have_max_seq_len(self):
+        example = {"question": "Who made it?", "context": LONG}
+        self.assertEqual(self.answer(example, truncation=True, padding="max_length"), self.answer(example))
+        with self.assertRaisesRegex(TypeError, "max_length is not an option of question-answering; max_seq_len is"):
+            self.answer(example, max_length=64)
