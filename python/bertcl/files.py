@@ -14,15 +14,22 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 BERTS = ("Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DistilBert", "Electra", "LayoutLM", "Lxmert",
          "MobileBert", "RetriBert", "SqueezeBert", "", "PreTrained", "TokenizersBackend")
 
+EXPORT = "bertcl does not download: optimum-cli export onnx --model {} FOLDER writes a folder that it reads"
+
 # Architectures whose first positions are those of padding.
 PADDED_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text",
                     "roberta-prelayernorm", "xmod")
 
 
 def model_file(path):
-    """The graph: `path`, or of that folder model.onnx, onnx/model.onnx, or the one .onnx file of both folders."""
+    """The graph: `path`, or of that folder model.onnx, onnx/model.onnx, or the one .onnx file of both folders. Error: it
+    is neither there nor named as a file of ONNX."""
     path = pathlib.Path(path)
     if not path.is_dir():
+        if path.suffix != ".onnx" and not path.exists():
+            error = Error(f"{path}: no such file or folder; {EXPORT.format(path)}")
+            error.code = "io"
+            raise error
         return path
     for name in ("model.onnx", "onnx/model.onnx"):
         if (path / name).exists():
@@ -31,7 +38,7 @@ def model_file(path):
     if len(others) == 1:
         return others[0]
     raise FileNotFoundError(f"{path}: neither model.onnx nor onnx/model.onnx is there; " +
-                            (f"name one of {', '.join(map(str, others))}" if others else "export the model to ONNX"))
+                            (f"name one of {', '.join(map(str, others))}" if others else EXPORT.format(path)))
 
 
 def companion(model, *names):

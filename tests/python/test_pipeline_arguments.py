@@ -52,3 +52,18 @@ class PipelineArgumentsTest(unittest.TestCase):
         self.assertEqual(self.answer(example, truncation=True, padding="max_length"), self.answer(example))
         with self.assertRaisesRegex(TypeError, "max_length is not an option of question-answering; max_seq_len is"):
             self.answer(example, max_length=64)
+
+
+class HubNamesTest(unittest.TestCase):
+    def test_a_model_that_is_not_there_is_exported(self):
+        export = "bertcl does not download: optimum-cli export onnx --model {0} FOLDER"
+        bare = scratch(self)
+        (bare / "model.safetensors").touch()
+        for model, found, error in (("dslim/bert-base-NER", "no such file or folder", bertcl.Error),
+                                    (bare, "neither model.onnx nor onnx/model.onnx is there", FileNotFoundError)):
+            for make in (bertcl.SentenceTransformer, bertcl.CrossEncoder, lambda model: bertcl.pipeline("ner", model)):
+                with self.assertRaisesRegex(error, f"^{model}: {found}; {export.format(model)}") as raised:
+                    make(model)
+                self.assertEqual(getattr(raised.exception, "code", "io"), "io")
+        with self.assertRaisesRegex(bertcl.Error, "nowhere.onnx: no such file"):
+            bertcl.pipeline("ner", "nowhere.onnx")
