@@ -30,7 +30,7 @@ def asked(options):
         if name in FLAGS | NEGATIONS.keys() and isinstance(value, (numbers.Integral, np.bool_)):
             value = bool(value)
         if value is not False:
-            made[name] = value
+            made[name] = device_text(value) if name == "device" else value
         elif name in NEGATIONS:
             made[NEGATIONS[name]] = True
         elif name not in FLAGS:
@@ -42,6 +42,23 @@ def check_type(wanted, words, **options):
     for name, value in options.items():
         if not isinstance(value, wanted):
             raise TypeError(f"{name} is {value!r}, expected {words}")
+
+
+def check_data(data):
+    """Not the texts themselves."""
+    if not isinstance(data, (str, os.PathLike)):
+        raise TypeError(f"data is of type {type(data).__name__}, expected the name of a file; write what it holds into "
+                        "one, for task='text' a text on each line")
+
+
+def device_text(device):
+    """The name of a device. A number is its index, or -1 for the CPU, as transformers has it."""
+    if isinstance(device, numbers.Integral) and not isinstance(device, bool):
+        if device < -1:
+            raise ValueError(f"device is {device}, expected an index, or -1 for the CPU")
+        return "cpu" if device == -1 else str(device)
+    check_type(str, "a text or an index", device=device)
+    return device
 
 
 def check_flags(names, options):

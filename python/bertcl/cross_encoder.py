@@ -26,7 +26,7 @@ class CrossEncoder(TextModel):
     options are those of bertcl.Session.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, device: str = "", max_length: int | None = None,
+    def __init__(self, path: str | os.PathLike[str], *, device: str | int = "", max_length: int | None = None,
                  activation_fn: Callable[[np.ndarray], np.ndarray] | None = None,
                  prompts: dict[str, str] | None = None, default_prompt_name: str | None = None, **session):
         super().__init__(path, device=device, **session)

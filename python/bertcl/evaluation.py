@@ -8,7 +8,7 @@ import os
 import pathlib
 
 from . import _bertcl
-from .arguments import asked, check_counts, check_exist, check_flags, check_type, load_tokenizer
+from .arguments import asked, check_counts, check_data, check_exist, check_flags, check_type, load_tokenizer
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
@@ -31,6 +31,7 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
     bertcl.Error."""
     if not models:
         raise TypeError("evaluate: no model is given")
+    check_data(data)
     options = asked(options)
     _check(options)
     others = _unknown_to_library(models, options, os.fspath(data))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a model: its graph, and what lies beside it."""
+import contextlib
 import json
 import pathlib
 
@@ -22,8 +23,8 @@ PADDED_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mp
 
 
 def model_file(path):
-    """The graph: `path`, or of that folder model.onnx, onnx/model.onnx, or the one .onnx file of both folders. Error: it
-    is neither there nor named as a file of ONNX."""
+    """The graph: `path`, or of that folder model.onnx, onnx/model.onnx, or the one .onnx file of both folders. Error:
+    it is neither there nor named as a file of ONNX."""
     path = pathlib.Path(path)
     if not path.is_dir():
         if path.suffix != ".onnx" and not path.exists():
@@ -111,6 +112,24 @@ def checked_tokens(encodings, tokenizer, rows):
                     raise Error(f"a text holds {name!r}, which the tokenizer has as token {token:,}, but the model's "
                                 f"embedding table has {rows:,} rows; remove it from the text")
     return encodings
+
+
+@contextlib.contextmanager
+def naming_surrogates(texts):
+    """Around the encoding of texts, or pairs of them: a ValueError that names a lone surrogate, which UTF-8 cannot
+    hold, in place of a TypeError."""
+    try:
+        yield
+    except TypeError:
+        for text in texts:
+            for part in text if isinstance(text, tuple) else (text,):
+                try:
+                    part.encode()
+                except UnicodeEncodeError as error:
+                    raise ValueError(f"a text has the lone surrogate {part[error.start]!r} at character {error.start}, "
+                                     "which no valid text has; replace it: "
+                                     "text.encode(errors='replace').decode()") from None
+        raise
 
 
 def _bert_tokenizer(vocabulary, settings):

@@ -6,7 +6,7 @@ import json
 import os
 
 from . import _bertcl
-from .arguments import asked, check_counts, check_exist, check_flags, check_type, load_tokenizer
+from .arguments import asked, check_counts, check_data, check_exist, check_flags, check_type, load_tokenizer
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
@@ -34,6 +34,8 @@ def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
     check_flags({"force", "first_samples", "dynamic", "per_token", "model_only"}, options)
     check_counts({"samples"}, 0, options)
     check_counts({"max_seq_length", "max_query_length"}, 1, options)
+    if data is not None:
+        check_data(data)
     for name in FILES & options.keys():
         check_type((str, os.PathLike), "the name of a file", **{name: options[name]})
     if PROGRAM_OPTIONS & options.keys():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import _bertcl
-from .files import checked_tokens, load_tokenizer, model_file, truncation_side
+from .files import checked_tokens, load_tokenizer, model_file, naming_surrogates, truncation_side
 from .pipelines.base import batches, check_batch_size, no_tensors, texts_of, the_one, truncate
 from .session import Session
 
@@ -21,14 +21,14 @@ class SentenceTransformer:
     """A model in ONNX with sentence-transformers' files beside it, or in the folder above its folder `onnx`.
 
     path: the .onnx file, or the folder with model.onnx, onnx/model.onnx or one .onnx file.
-    device: part of a name, or "gpu", "cpu"; by default the first GPU, else the CPU.
+    device: part of a name, or "gpu", "cpu"; or an index, -1 for the CPU; by default the first GPU, else the CPU.
     pooling: "mean", "cls", "max" or "last"; by default as the files say, else the model has to pool itself.
     normalize: vectors to length 1; by default as the files say.
     truncate_dim: dimensions that are kept; they are not normalized again.
     batch_tokens: tokens of a batch at most. Further options are those of bertcl.Session.
     """
 
-    def __init__(self, path: str | os.PathLike[str], device: str | None = None, *, pooling: str | None = None,
+    def __init__(self, path: str | os.PathLike[str], device: str | int | None = None, *, pooling: str | None = None,
                  normalize: bool | None = None, prompts: dict[str, str] | None = None,
                  default_prompt_name: str | None = None, truncate_dim: int | None = None,
                  similarity_fn_name: str | None = None, batch_tokens: int = 4096, **session):
@@ -36,7 +36,7 @@ class SentenceTransformer:
         files = _bertcl.embedding_settings(str(model))
         told = files["pooling"] if pooling is None else pooling
         self.normalize = files["normalize"] if normalize is None else normalize
-        self.session = Session(model, device=device or "", pooling=told, normalize=self.normalize,
+        self.session = Session(model, device="" if device is None else device, pooling=told, normalize=self.normalize,
                                or_own=pooling is None, dense=files["dense"], **session)
         self.tokenizer = load_tokenizer(model, self.session.info.vocab_size)
         self.truncation_side = truncation_side(model, self.tokenizer)
@@ -121,7 +121,8 @@ class SentenceTransformer:
     def _encodings(self, texts):
         with self._lock:
             truncate(self.tokenizer, self.max_seq_length, self.truncation_side)
-            encodings = self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)
+            with naming_surrogates(texts):
+                encodings = self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)
         return checked_tokens(encodings, self.tokenizer, self.session.info.vocab_size)
 
     def _prompt_named(self, name):

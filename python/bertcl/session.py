@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _bertcl
-from .arguments import check_type
+from .arguments import check_type, device_text
 
 
 class NodeArg(NamedTuple):
@@ -41,7 +41,7 @@ class Session:
     """An ONNX model, compiled for a device: a file, or its content as bytes. Any thread may call it: weights and
     programs are shared, each run in flight has memory of its own, and runs release the interpreter's lock.
 
-    device: part of a name, or "gpu", "cpu"; by default the first GPU, else the CPU.
+    device: part of a name, or "gpu", "cpu"; or an index, -1 for the CPU; by default the first GPU, else the CPU.
     precision: of float linears and attention: "fp32", "fp16" or "bf16".
     requests: most runs in flight, at least 1; further callers wait.
     max_memory: bytes of weights and values; 0: what the device has.
@@ -54,11 +54,12 @@ class Session:
     Raises bertcl.Error, which names file, node and reason.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | bytes, *, device: str = "", precision: str = "fp32",
+    def __init__(self, path: str | os.PathLike[str] | bytes, *, device: str | int = "", precision: str = "fp32",
                  requests: int = 4, max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False,
                  pooling: str | None = None, normalize: bool = False, dimensions: int = 0, or_own: bool = False,
                  dense: Sequence[str | os.PathLike[str]] = ()):
-        check_type(str, "a text", device=device, precision=precision)
+        device = device_text(device)
+        check_type(str, "a text", precision=precision)
         check_type(numbers.Integral, "a whole number", requests=requests, max_memory=max_memory, dimensions=dimensions)
         if pooling is None and (normalize or dimensions or dense):
             raise ValueError("normalize, dimensions and dense need pooling")

@@ -34,9 +34,9 @@ class PipelineArgumentsTest(unittest.TestCase):
         self.assertEqual(self.vectors(LONG, truncation=True, padding=False, max_length=100_000), self.vectors(LONG))
 
     def test_what_pipelines_do_not_do_is_refused(self):
-        for options, message in (({"truncation": False}, "truncation is False, but .* always truncated.*; leave it out"),
+        for options, message in (({"truncation": False}, "truncation is False, but .* always truncated.*; leave it"),
                                  ({"truncation": "only_second"}, "truncation is 'only_second'"),
-                                 ({"padding": "max_length"}, "padding is 'max_length', but .* without padding; leave it"),
+                                 ({"padding": "max_length"}, "padding is 'max_length', but .* without padding; leave"),
                                  ({"max_length": 8.5}, "max_length is 8.5, expected a whole number")):
             with self.subTest(**options):
                 with self.assertRaisesRegex(TypeError, message):
@@ -52,6 +52,20 @@ class PipelineArgumentsTest(unittest.TestCase):
         self.assertEqual(self.answer(example, truncation=True, padding="max_length"), self.answer(example))
         with self.assertRaisesRegex(TypeError, "max_length is not an option of question-answering; max_seq_len is"):
             self.answer(example, max_length=64)
+
+    def test_a_lone_surrogate_is_named(self):
+        message = r"a text has the lone surrogate '\\ud800' at character 2, which no valid text has; replace it"
+        embedder = bertcl.SentenceTransformer(self.model, pooling="mean", device=-1)
+        for call in (lambda text: self.vectors(["fine", text]), embedder.encode,
+                     lambda text: self.answer(question="Who?", context=text),
+                     lambda text: self.answer(question=text, context="Ada.")):
+            with self.assertRaisesRegex(ValueError, message):
+                call("a \ud800 b")
+        with self.assertRaisesRegex(TypeError, "3, expected a text"):
+            self.vectors(["fine", 3])
+
+    def test_a_device_may_be_its_index(self):
+        self.assertEqual(bertcl.pipeline("feature-extraction", model=self.model, device=-1)(CUT), self.vectors(CUT))
 
 
 class HubNamesTest(unittest.TestCase):

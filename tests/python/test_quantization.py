@@ -124,6 +124,16 @@ class QuantizationTest(Scratch):
         with self.without_program(), self.assertRaisesRegex(bertcl.Error, "/nowhere.onnx"):
             bertcl.quantize("/nowhere.onnx", output, data, vocab=DEFAULT_MODEL / "vocab.txt", **QUICK)
 
+    def test_data_are_a_file(self):
+        for options in {}, {"max_drop": 1}:
+            with self.assertRaisesRegex(TypeError, "data is of type list, expected the name of a file; write what it"):
+                bertcl.quantize(MODEL, self.path / "q.onnx", ["a", "b"], task="text", **options)
+            with self.assertRaisesRegex(TypeError, "data is of type bytes, expected the name of a file"):
+                bertcl.evaluate(MODEL, data=b"a", **options)
+        made = bertcl.quantize(MODEL, self.path / "q.onnx", self.squad(), device=-1, **QUICK)
+        self.assertEqual(made["samples"], bertcl.quantize(MODEL, self.path / "q.onnx", self.squad(), device="cpu",
+                                                          force=True, **QUICK)["samples"])
+
     def test_false_is_the_negation_of_a_flag(self):
         output = self.path / "q.onnx"
 

@@ -59,11 +59,20 @@ class SessionTest(unittest.TestCase):
             self.assertTrue(hasattr(bertcl, name), name)
 
     def test_options_of_another_type_are_named(self):
-        for options, message in (({"device": 0}, "device is 0, expected a text"),
+        for options, message in (({"device": 0.5}, "device is 0.5, expected a text or an index"),
+                                 ({"device": True}, "device is True, expected a text or an index"),
                                  ({"precision": None}, "precision is None, expected a text"),
                                  ({"requests": "4"}, "requests is '4', expected a whole number")):
             with self.assertRaisesRegex(TypeError, f"^{message}$"):
                 bertcl.Session(MODEL, **options)
+
+    def test_a_device_may_be_its_index(self):
+        self.assertEqual(bertcl.Session(MODEL, device=-1).info.device, self.session.info.device)
+        self.assertEqual(bertcl.Session(MODEL, device=np.int64(0)).info, bertcl.Session(MODEL, device="0").info)
+        with self.assertRaisesRegex(bertcl.Error, "99"):
+            bertcl.Session(MODEL, device=99)
+        with self.assertRaisesRegex(ValueError, "device is -2, expected an index, or -1 for the CPU"):
+            bertcl.Session(MODEL, device=-2)
 
     def test_options_that_mean_nothing_are_refused(self):
         for options, message in (({"requests": 0}, "'requests' is 0"), ({"requests": -5}, "'requests' is -5"),

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..files import checked_tokens, load_tokenizer, longest_text, model_file, read_json, truncation_side
+from ..files import (checked_tokens, load_tokenizer, longest_text, model_file, naming_surrogates, read_json,
+                     truncation_side)
 from ..session import Session
 
 
@@ -34,12 +35,13 @@ class TextModel:
         with self._lock:
             truncate(self.tokenizer, min(max_length or self.max_length, self.max_length), self.truncation_side, pairs,
                      strategy)
-            encodings = self.tokenizer.encode_batch(inputs)
+            with naming_surrogates(inputs):
+                encodings = self.tokenizer.encode_batch(inputs)
         return checked_tokens(encodings, self.tokenizer, self.session.info.vocab_size)
 
     def encode_whole(self, pair):
         """The encoding of a pair of texts, of any length."""
-        with self._lock:
+        with self._lock, naming_surrogates([pair]):
             self.tokenizer.no_truncation()
             encoding = self.tokenizer.encode(*pair)
         return checked_tokens([encoding], self.tokenizer, self.session.info.vocab_size)[0]
@@ -135,8 +137,8 @@ class Pipeline(TextModel):
             options.update(options.pop(name, None) or {})
         truncation, padding = options.pop("truncation", None), options.pop("padding", None)
         if truncation not in (None, True, "longest_first"):
-            raise TypeError(f"truncation is {truncation!r}, but texts that are too long are always truncated, the longer "
-                            "of a pair first; leave it out, and shorten what must stay whole")
+            raise TypeError(f"truncation is {truncation!r}, but texts that are too long are always truncated, the "
+                            "longer of a pair first; leave it out, and shorten what must stay whole")
         if padding not in (None, True, False, "longest", "do_not_pad") and (padding != "max_length" or self.pads_rows):
             raise TypeError(f"padding is {padding!r}, but texts run without padding; leave it out, and pad the results")
         longest = options.get("max_length")

@@ -51,7 +51,8 @@ class ZeroShotClassification(Pipeline):
             tokens = len(self.encode_whole(("", hypothesis)).ids)
             if tokens > longest:
                 what = "the model takes at most" if longest == self.max_length else "max_length is"
-                raise ValueError(f"the hypothesis for '{label}' has {tokens} tokens with the special ones, {what} {longest}")
+                raise ValueError(f"the hypothesis for '{label}' has {tokens} tokens with the special ones, {what} "
+                                 f"{longest}")
 
     def _result(self, text, labels, logits, multi_label):
         if multi_label or len(labels) == 1:
