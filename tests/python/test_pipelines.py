@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import unittest
+import warnings
 
 from support import BERTCL, needs, scratch
 
@@ -281,8 +282,12 @@ class PipelinesTest(unittest.TestCase):
         self.assert_same(ours(given), theirs(given))
         self.assert_same(ours(given[0], targets=["london", "engine"]),
                          theirs(given[0], targets=["london", "engine"]))
-        with self.assertRaisesRegex(ValueError, "'targets' is empty"):
-            ours(given[0], targets=[])
+        with self.assertWarnsRegex(UserWarning, "'zzzzq' is not in the vocabulary; its first piece 'z' is taken"):
+            pieces = ours(given[0], targets=["london", "zzzzq", "Engine", " "])
+        self.assert_same(pieces, theirs(given[0], targets=["london", "zzzzq", "Engine", " "]))
+        for none, message in ([], "is empty"), ([" "], "are no tokens"):
+            with self.assertRaisesRegex(ValueError, f"'targets' {message}"), warnings.catch_warnings(action="ignore"):
+                ours(given[0], targets=none)
         two = "[MASK] was in [MASK] ."
         self.assert_same(ours(two, top_k=2), theirs(two, top_k=2))
         blank, _ = self.command("fill-mask", ["", given[0]], "--top-k", "2")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The words that may stand for [MASK]."""
+import warnings
+
 import numpy as np
 
 from .base import Pipeline, softmax, texts_of
@@ -7,7 +9,8 @@ from .base import Pipeline, softmax, texts_of
 
 class FillMask(Pipeline):
     """A text with one mask token: a list of {"score", "token", "token_str", "sequence"}, the likeliest first; with
-    several: a list of such lists. A list of texts: a list of results. targets: only these tokens."""
+    several: a list of such lists. A list of texts: a list of results. targets: only these tokens, or the
+    first pieces of those that the vocabulary lacks."""
 
     def __init__(self, model, **options):
         super().__init__(model, **options)
@@ -54,8 +57,20 @@ class FillMask(Pipeline):
     def _ids(self, targets):
         if not targets:
             raise ValueError("fill-mask: 'targets' is empty, expected at least one token")
-        ids = {target: self.tokenizer.token_to_id(target) for target in targets}
-        for target, token in ids.items():
-            if token is None:
-                raise ValueError(f"fill-mask: '{target}' is not in the vocabulary")
-        return np.unique(list(ids.values()))
+        ids = [each for target in targets if (each := self._id(target)) is not None]
+        if not ids:
+            raise ValueError("fill-mask: 'targets' are no tokens, expected at least one token")
+        return np.unique(ids)
+
+    def _id(self, target):
+        """That of the target, else of its first piece, with a warning as in transformers; None: it has none."""
+        if not isinstance(target, str):
+            raise TypeError(f"fill-mask: a target is {target!r}, expected a text")
+        if (known := self.tokenizer.token_to_id(target)) is not None:
+            return known
+        with self._lock:
+            self.tokenizer.no_truncation()
+            pieces = self.tokenizer.encode(target, add_special_tokens=False)
+        instead = f"its first piece '{pieces.tokens[0]}' is taken" if pieces.ids else "it is ignored"
+        warnings.warn(f"fill-mask: the target '{target}' is not in the vocabulary; {instead}", stacklevel=2)
+        return pieces.ids[0] if pieces.ids else None
