@@ -24,7 +24,7 @@ using Text = const std::string&;
 std::int64_t number(Text name, Text value, std::int64_t least, std::int64_t most) {
   const auto result = parse_number<std::int64_t>(value);
   if (!result || *result < least || *result > most)
-    refuse(name, value, fmt::format("a number from {} to {}", least, most));
+    refuse(name, value, fmt::format("an integer from {} to {}", least, most));
   return *result;
 }
 

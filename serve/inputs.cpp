@@ -122,7 +122,8 @@ EmbedRequest read_embed_request(const Context& context, const Model& model,
                        {}};
   if (const auto dimensions = body.find("dimensions")) {
     request.dimensions = dimensions->integer();
-    if (*request.dimensions < 1) dimensions->fail("is not above 0");
+    if (*request.dimensions < 1)
+      dimensions->fail(fmt::format("is {}, expected 1 or more", *request.dimensions));
   }
   return request;
 }

@@ -33,7 +33,8 @@ void read_number(const std::optional<text::JsonNode>& options, const char* name,
   const auto found = options ? options->find(name) : std::nullopt;
   if (!found) return;
   const std::int64_t given = found->integer();
-  if (given < least || given > most) found->fail(fmt::format("is not from {} to {}", least, most));
+  if (given < least || given > most)
+    found->fail(fmt::format("is {}, expected {} to {}", given, least, most));
   value = Number(static_cast<int>(given));
 }
 

@@ -81,7 +81,7 @@ void limit_documents(Truncation& truncation, const text::JsonNode& body) {
   if (!body.find("truncate")) truncation.truncate = true;
   const auto most = body.find("max_tokens_per_doc");
   if (!most) return;
-  if (most->integer() < 1) most->fail("is not above 0");
+  if (most->integer() < 1) most->fail(fmt::format("is {}, expected 1 or more", most->integer()));
   truncation.max_second_tokens = static_cast<std::size_t>(most->integer());
 }
 

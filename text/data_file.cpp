@@ -102,7 +102,7 @@ std::string name_of(const JsonNode& node) {
   const nlohmann::json& value = node.value();
   if (value.is_number_integer()) return value.dump();
   if (!value.is_string())
-    node.fail("is {}, expected a string or a whole number",
+    node.fail("is {}, expected a string or an integer",
               value.is_number() ? value.dump() : fmt::format("of type {}", value.type_name()));
   return node.string();
 }

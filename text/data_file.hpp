@@ -45,7 +45,7 @@ bool is_json_lines(std::string_view content);
 void each_object(const DataFile& file, std::string_view hint,
                  const std::function<void(const JsonNode& object, std::size_t number)>& visit);
 
-/// An id or a label: a string, or a whole number in decimal.
+/// An id or a label: a string, or an integer in decimal.
 std::string name_of(const JsonNode& node);
 
 /// Error "dev.tsv:3: WHAT".

@@ -134,7 +134,7 @@ void import_fused_matmul(NodeImport& node) {
 }
 
 /// The power in the type of the base. The exponent may be of another type: 16-bit floats are raised
-/// in f32, integers in i64, where an exponent of floats or u64 must be a constant whole number.
+/// in f32, integers in i64, where an exponent of floats or u64 must be a constant integer.
 void import_pow(NodeImport& node) {
   ir::Value *base = node.input(0), *exponent = node.input(1);
   const ir::DType type = base->type.dtype, other = exponent->type.dtype;

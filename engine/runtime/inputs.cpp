@@ -167,7 +167,7 @@ std::vector<std::int64_t> integers_of(const plan::Plan& plan, const Tensors& inp
   for (const double v : tensor.to_doubles()) {
     if (v != std::trunc(v) || std::abs(v) > std::numeric_limits<std::int32_t>::max())
       throw Error(
-          fmt::format("input '{}' holds {} at element {}; ids and masks must be whole numbers, a "
+          fmt::format("input '{}' holds {} at element {}; ids and masks must be integers, a "
                       "mask is 1 for tokens and 0 for padding",
                       name, v, integers.size()));
     integers.push_back(static_cast<std::int64_t>(v));

@@ -39,7 +39,7 @@ ir::Sizes synthetic_extents(const ir::Shape& shape, std::int64_t tokens, ir::Bin
 ir::Tensor without_loss(const ir::Tensor& given, ir::DType wanted, const std::string& name);
 
 /// Ids, token types or positions as integers; empty where the input is absent. An input that the
-/// file declares as float, because its graph casts or compares it, may hold whole numbers; anything
+/// file declares as float, because its graph casts or compares it, may hold integers; anything
 /// else is an Error.
 std::vector<std::int64_t> integers_of(const plan::Plan& plan, const Tensors& inputs,
                                       const std::string& name);

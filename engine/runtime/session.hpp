@@ -131,7 +131,7 @@ class Session {
   const std::map<std::string, std::string>& metadata() const;  // metadata_props of the file
 
   /// Runs one batch. Integer inputs may be int32 or int64; a mask or ids that the model declares as
-  /// float hold whole numbers; inputs that the model has but the caller leaves out are an error,
+  /// float hold integers; inputs that the model has but the caller leaves out are an error,
   /// except token types (zeros) and the mask (ones). Rows of padding in the outputs are 0 where
   /// padding was dropped, and what the ONNX graph gives otherwise. Waits for a request where all
   /// are in use. Outputs that are not wanted are not brought to the host.

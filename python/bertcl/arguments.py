@@ -66,12 +66,11 @@ def check_flags(names, options):
 
 
 def check_counts(names, least, options):
-    """Whole numbers, `least` (0 or 1) or more."""
+    """Integers, `least` or more."""
     for name in names & options.keys():
-        check_type(numbers.Integral, "a whole number", **{name: options[name]})
+        check_type(numbers.Integral, "an integer", **{name: options[name]})
         if options[name] < least:
-            raise _bertcl.Error(f"'{name}': {options[name]} is not a whole number"
-                                f"{', 0 or more' if least == 0 else ' above 0'}")
+            raise _bertcl.Error(f"'{name}' is {options[name]}, expected {least} or more")
 
 
 def check_exist(models):

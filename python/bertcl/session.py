@@ -60,7 +60,7 @@ class Session:
                  dense: Sequence[str | os.PathLike[str]] = ()):
         device = device_text(device)
         check_type(str, "a text", precision=precision)
-        check_type(numbers.Integral, "a whole number", requests=requests, max_memory=max_memory, dimensions=dimensions)
+        check_type(numbers.Integral, "an integer", requests=requests, max_memory=max_memory, dimensions=dimensions)
         if pooling is None and (normalize or dimensions or dense):
             raise ValueError("normalize, dimensions and dense need pooling")
         model = path if isinstance(path, bytes) else os.fspath(path)

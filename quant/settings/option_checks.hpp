@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -45,18 +46,23 @@ inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& 
       ->capture_default_str();
 }
 
-/// A T from `least` to `most`, in decimal; `wanted` ends the message about anything else: "'x' is
-/// not a number".
+/// A T from `least` to `most`, in decimal, which messages call `range`: "'9' is out of range (2 to
+/// 8)"; "'x' is not an integer".
 template <class T>
-CLI::Option* check_number(CLI::Option* option, T least, T most, const std::string& wanted) {
+CLI::Option* check_number(CLI::Option* option, T least, T most, const std::string& range) {
   const auto check = [=](std::string& text) -> std::string {
     T value{};
     const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    const bool is_negative = std::is_unsigned_v<T> && text.starts_with('-');
+    const auto [rest, error] = std::from_chars(text.data() + (is_negative ? 1 : 0), end, value);
     if (error == std::errc::result_out_of_range && rest == end)
       return fmt::format("'{}' is out of range", text);
-    if (error != std::errc{} || rest != end || !(value >= least && value <= most))
-      return fmt::format("'{}' is not {}", text, wanted);
+    bool is_finite = true;
+    if constexpr (std::is_floating_point_v<T>) is_finite = std::isfinite(value);
+    if (error != std::errc{} || rest != end || !is_finite)
+      return fmt::format("'{}' is not {}", text, std::is_integral_v<T> ? "an integer" : "a number");
+    if (is_negative || value < least || value > most)
+      return fmt::format("'{}' is out of range{}", text, range.empty() ? "" : " (" + range + ")");
     // The parser would read 010 as octal.
     if constexpr (std::is_integral_v<T>) text = fmt::to_string(value);
     return "";
@@ -80,11 +86,10 @@ using Number = typename NumberOf<T>::type;
 template <class T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& value,
                         const std::string& help, const std::string& type, Number<T> least,
-                        Number<T> most, const std::string& condition = "") {
+                        Number<T> most, const std::string& range = "") {
   CLI::Option* option = command.add_option(name, value, help)->type_name(type);
   if constexpr (std::is_same_v<T, Number<T>>) option->capture_default_str();
-  const char* kind = std::is_integral_v<Number<T>> ? "a whole number" : "a number";
-  return check_number<Number<T>>(option, least, most, kind + condition);
+  return check_number<Number<T>>(option, least, most, range);
 }
 
 template <class T>
@@ -100,17 +105,18 @@ CLI::Option* positive(CLI::App& command, const std::string& name, T& value, cons
                       const std::string& type = "N") {
   using Limits = std::numeric_limits<Number<T>>;
   const Number<T> least = Limits::is_integer ? Number<T>{1} : Limits::denorm_min();
-  return add_number(command, name, value, help, type, least, Limits::max(), " above 0");
+  return add_number(command, name, value, help, type, least, Limits::max(),
+                    Limits::is_integer ? "1 or more" : "above 0");
 }
 
-/// Whole numbers above 0, separated by commas.
+/// Integers above 0, separated by commas.
 inline CLI::Option* positive_list(CLI::App& command, const std::string& name,
                                   std::vector<int>& values, const std::string& help) {
   CLI::Option* option = command.add_option(name, values, help)
                             ->delimiter(',')
                             ->allow_extra_args(false)
                             ->type_name("N,...");
-  return check_number(option, 1, std::numeric_limits<int>::max(), "a whole number above 0");
+  return check_number(option, 1, std::numeric_limits<int>::max(), "1 or more");
 }
 
 /// 0 or more.
@@ -118,14 +124,14 @@ template <class T>
 CLI::Option* not_negative(CLI::App& command, const std::string& name, T& value,
                           const std::string& help, const std::string& type = "N") {
   using Limits = std::numeric_limits<Number<T>>;
-  return add_number(command, name, value, help, type, Number<T>{0}, Limits::max(), ", 0 or more");
+  return add_number(command, name, value, help, type, Number<T>{0}, Limits::max(), "0 or more");
 }
 
 template <class T>
 CLI::Option* in_range(CLI::App& command, const std::string& name, T& value, Number<T> least,
                       Number<T> most, const std::string& help, const std::string& type = "N") {
   return add_number(command, name, value, help, type, least, most,
-                    fmt::format(" from {} to {}", least, most));
+                    fmt::format("{} to {}", least, most));
 }
 
 }  // namespace bertcl::quant

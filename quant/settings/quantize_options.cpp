@@ -172,7 +172,7 @@ void add_calibration_options(CLI::App& command, Options& options) {
                               },
                               "Minimum length of every range, also of weights")
                           ->type_name("X"),
-                      0.0f, std::numeric_limits<float>::max(), "a number, 0 or more");
+                      0.0f, std::numeric_limits<float>::max(), "0 or more");
 }
 
 void add_number_options(CLI::App& command, Options& options) {

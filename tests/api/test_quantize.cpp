@@ -242,7 +242,7 @@ TEST_F(ApiQuantize, WrongOptionsAreErrors) {
   wrong.settings = {{"activations", "s9"}};
   EXPECT_THAT(error(samples, wrong), StartsWith("'activations': unknown 's9'"));
   wrong.settings = {{"weight-bits", "many"}};
-  EXPECT_THAT(error(samples, wrong), StartsWith("'weight_bits': 'many' is not a whole number"));
+  EXPECT_THAT(error(samples, wrong), StartsWith("'weight_bits': 'many' is not an integer"));
   EXPECT_THAT(error({}, quick()), HasSubstr("no sequences"));
   SquadOptions options{.max_length = 600};
   const Session session = Session::load(tests::model);

@@ -114,10 +114,10 @@ class Provider(ProviderTest):
         for options, message in (
                 ({"presicion": "fp16"}, "unknown option 'presicion' .choose from .*precision"),
                 ({"precision": "fp64"}, "'fp64' is not one of fp32, fp16, bf16"),
-                ({"max_memory": "much"}, "option max_memory: 'much' is not a number"),
+                ({"max_memory": "much"}, "option max_memory: 'much' is not an integer from 0"),
                 ({"device": "nowhere"}, "device selector 'nowhere' matches no OpenCL device"),
                 ({"max_memory": "1000"}, "allows 1000"),
-                ({"requests": "0"}, "'0' is not a number from 1 to 1024")):
+                ({"requests": "0"}, "'0' is not an integer from 1 to 1024")):
             with self.assertRaisesRegex(Exception, message):
                 session(MODEL, options)
 

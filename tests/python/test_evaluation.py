@@ -166,10 +166,10 @@ class EvaluationTest(Scratch):
             bertcl.evaluate(MODEL, data="/nowhere.json", lower_case=False)
         with self.assertRaisesRegex(TypeError, "no model"):
             bertcl.evaluate(data=self.squad())
-        for options, kind, message in (({"limit": "4"}, TypeError, "limit is '4', expected a whole number"),
+        for options, kind, message in (({"limit": "4"}, TypeError, "limit is '4', expected an integer"),
                                        ({"windows": "no"}, TypeError, "windows is 'no', expected True or False"),
                                        ({"null_threshold": "1"}, TypeError, "null_threshold is '1', expected a number"),
-                                       ({"max_seq_length": 0}, bertcl.Error, "0 is not a whole number above 0"),
+                                       ({"max_seq_length": 0}, bertcl.Error, "'max_seq_length' is 0, expected 1 or more"),
                                        ({"html": False}, TypeError, "html is False, but is not a flag")):
             with self.subTest(options), self.assertRaisesRegex(kind, message):
                 bertcl.evaluate(MODEL, data=self.squad(), **options)

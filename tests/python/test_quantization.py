@@ -105,7 +105,7 @@ class QuantizationTest(Scratch):
         cases = [("unknown option 'activation' .did you mean 'activations'", {"activation": "s8"}),
                  ("^'activations': unknown 's9'", {"activations": "s9"}),
                  ("unknown preset 'best'|unknown 'best'", {"preset": "best"}),
-                 ("'x' is not a whole number", {"weight_bits": "x"}),
+                 ("'x' is not an integer", {"weight_bits": "x"}),
                  ("no source of ranges", {"data": None}),
                  ("'dynamic' cannot be combined with 'data'", {"dynamic": True}),
                  ("sequences of 600 tokens exceed", {"max_seq_length": 600}),
@@ -211,12 +211,12 @@ class QuantizationTest(Scratch):
                 with self.subTest(name=name, source=source), \
                      self.assertRaisesRegex(bertcl.Error, f"'{name}' has no effect here: {reason}"):
                     bertcl.quantize(MODEL, self.path / "q.onnx", **source, **{name: value})
-        cases = [(bertcl.Error, "'max_seq_length': 0 is not a whole number above 0", {"max_seq_length": 0}),
-                 (bertcl.Error, "'samples': -1 is not a whole number, 0 or more", {"samples": -1}),
+        cases = [(bertcl.Error, "'max_seq_length' is 0, expected 1 or more", {"max_seq_length": 0}),
+                 (bertcl.Error, "'samples' is -1, expected 0 or more", {"samples": -1}),
                  (bertcl.Error, "table_format requires write_table", {"table_format": "cache"}),
                  (bertcl.Error, "'max_query_length' is for", {"max_query_length": 8, "task": "text"}),
-                 (TypeError, "samples is '3', expected a whole number", {"samples": "3"}),
-                 (TypeError, "max_seq_length is '5', expected a whole number", {"max_seq_length": "5"}),
+                 (TypeError, "samples is '3', expected an integer", {"samples": "3"}),
+                 (TypeError, "max_seq_length is '5', expected an integer", {"max_seq_length": "5"}),
                  (TypeError, "first_samples is 'no', expected True or False", {"first_samples": "no"}),
                  (TypeError, "overrides is {}, expected the name of a file", {"overrides": {}})]
         for kind, message, options in cases:

@@ -62,7 +62,7 @@ class SessionTest(unittest.TestCase):
         for options, message in (({"device": 0.5}, "device is 0.5, expected a text or an index"),
                                  ({"device": True}, "device is True, expected a text or an index"),
                                  ({"precision": None}, "precision is None, expected a text"),
-                                 ({"requests": "4"}, "requests is '4', expected a whole number")):
+                                 ({"requests": "4"}, "requests is '4', expected an integer")):
             with self.assertRaisesRegex(TypeError, f"^{message}$"):
                 bertcl.Session(MODEL, **options)
 

@@ -95,7 +95,7 @@ TEST(Answers, WindowsHoldSomethingNew) {
   EXPECT_THAT(refusal({{"max_seq_len", 20}, {"doc_stride", 13}}),
               HasSubstr("doc_stride is 13, expected less than the 13 tokens that max_seq_len 20 "
                         "leaves for the context"));
-  EXPECT_THAT(refusal({{"doc_stride", -1}}), HasSubstr("doc_stride is not from 0 to"));
+  EXPECT_THAT(refusal({{"doc_stride", -1}}), HasSubstr("doc_stride is -1, expected 0 to"));
   EXPECT_THAT(refusal({{"max_seq_len", 8}, {"doc_stride", 0}}), HasSubstr("Ada"));
 }
 

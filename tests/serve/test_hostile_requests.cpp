@@ -150,7 +150,8 @@ TEST(HostileRequests, WindowsOfAContextAreBounded) {
   body["top_k"] = 100;
   EXPECT_EQ(small.status("/answer", body), 200);
   body["top_k"] = 101;
-  EXPECT_THAT(answer_to(small, "/answer", body.dump()), HasSubstr("top_k is not from 1 to 100"));
+  EXPECT_THAT(answer_to(small, "/answer", body.dump()),
+              HasSubstr("top_k is 101, expected 1 to 100"));
 }
 
 TEST(HostileRequests, AnswersOfNanAreErrorsOfTheModel) {

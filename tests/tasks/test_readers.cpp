@@ -159,7 +159,7 @@ TEST(ReadClassified, JsonLines) {
               AllOf(HasSubstr(".txt:2: label is missing"), HasSubstr("each line is an object")));
   EXPECT_THAT(refusal(read_classified, good + "{\"label\": 1}\n"), HasSubstr("text is missing"));
   EXPECT_THAT(refusal(read_classified, good + "{\"text\": \"a\", \"label\": 0.5}"),
-              HasSubstr(".txt:2: label is 0.5, expected a string or a whole number"));
+              HasSubstr(".txt:2: label is 0.5, expected a string or an integer"));
   EXPECT_THAT(refusal(read_classified, good + "\n{\"text\": "), HasSubstr(".txt:3: invalid JSON"));
   EXPECT_THAT(refusal(read_classified, good + "[1]\n"),
               HasSubstr(".txt:2: expected a JSON object; each line"));

@@ -229,7 +229,7 @@ TEST_F(EmbedTest, IdsMayBeNumbers) {
   EXPECT_EQ(lines.at(0).at("id"), "7");
   EXPECT_EQ(lines.at(1).at("id"), "x");
   expect_refused(embed({"--pooling", "mean"}, write("t.jsonl", "{\"text\": \"a\", \"id\": 1.5}\n")),
-                 {"t.jsonl:1: id is 1.5, expected a string or a whole number"});
+                 {"t.jsonl:1: id is 1.5, expected a string or an integer"});
 }
 
 TEST_F(EmbedTest, APairIsNoTextToEmbed) {

@@ -41,7 +41,7 @@ def add_options(parser, several=False):
 def positive(text):
     """A type of argparse."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 1 or more")
+        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of at least 1")
     return int(text)
 
 
