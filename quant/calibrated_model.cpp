@@ -93,7 +93,7 @@ std::string why_not_smoothed(const Options& options) {
   if (options.ranges.clip_gelu) return "GELU is clipped";
   if (!options.overrides.empty()) return "overrides apply to the tensors before smoothing";
   if (!placement.output_op_types.empty() || !placement.places.empty())
-    return "results of operators are quantized";
+    return "outputs of operators are quantized";
   if (options.all_readers && !placement.add_channels)
     return "all readers of a tensor share its one scale";
   return "";

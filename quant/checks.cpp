@@ -86,7 +86,7 @@ void check_dynamic(const Options& options, ActivationScales scales) {
           op);
   if (!placement.output_op_types.empty() || !placement.places.empty())
     throw Error(
-        "results cannot be quantized dynamically, only inputs of MatMuls; calibrate instead");
+        "outputs cannot be quantized dynamically, only inputs of MatMuls; calibrate instead");
   if (options.softmax == Softmax::unnormalized)
     throw Error("MatMuls after an unnormalized Softmax cannot be quantized dynamically; use " +
                 option_name("softmax", "plain"));

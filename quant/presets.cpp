@@ -124,7 +124,7 @@ std::span<const Preset> presets() {
        "Hugging Face's QDQBERT model: s8, layers and their residual Adds, no head; smoothed",
        qdqbert},
       {"migraphx-native", "MIGraphX's own quantize_int8: s8, per-tensor weights", migraphx_native},
-      {"qordered", "ONNX Runtime's QAT example (QOrdered operators): s8 at results, not at inputs",
+      {"qordered", "ONNX Runtime's QAT example (QOrdered operators): s8 at outputs, not at inputs",
        qordered}};
   return all;
 }

@@ -41,7 +41,7 @@ void record(onnx::ModelProto& model, const Report& report) {
   set_metadata(model, "bertcl.quantizer.weights",
                scheme_name(report.weights.scheme) +
                    (report.weights.per_channel ? " per channel" : " per tensor") +
-                   (report.weights.scale == WeightScale::mse ? ", least squared error" : ""));
+                   (report.weights.scale == WeightScale::mse ? ", mse scales" : ""));
   set_metadata(model, "bertcl.quantizer.smoothed", std::to_string(report.smoothings.size()));
   set_metadata(model, "bertcl.quantizer.gptq", std::to_string(report.gptq_weights));
   if (report.corrected_biases > 0)

@@ -50,7 +50,7 @@ struct Options {
   MethodOptions method_options;  ///< how ranges are found; `scheme` is that of `activations`
   int batch = 1;                 ///< samples that run together
   RangeOptions ranges;           ///< how they are changed then
-  Overrides overrides;           ///< of single tensors of the original model: no smoothing
+  Overrides overrides;           ///< of individual tensors of the original model: no smoothing
   Scheme activations{ir::DType::u8, false};
   WeightOptions weights;
   AccuracyOptions accuracy;

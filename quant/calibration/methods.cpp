@@ -53,8 +53,9 @@ void check_settings(const Method& method, const MethodOptions& options) {
     std::vector<std::string_view> readers;
     for (const Method& m : methods())
       if (is_read_by(m)) readers.push_back(m.name);
-    fail("method {} does not use {}; {} {}", method.name, option_name(option),
-         fmt::join(readers, ", "), readers.size() == 1 ? "does" : "do");
+    fail("{} has no effect with {}; use {}", option_name(option),
+         option_name("method", method.name),
+         option_name("method", fmt::format("{}", fmt::join(readers, " or "))));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// User overrides for single tensors: onnxruntime's TensorQuantOverrides.
+// User overrides for individual tensors: onnxruntime's TensorQuantOverrides.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -91,7 +91,8 @@ void check_accuracy(const ExplicitOptions& asked, const Options& options, const 
                fmt::format("no {} is quantized; see {}", op, option_name("op-types")));
   if (asked.axes && !weights.per_channel)
     refuse(option_name("axis"),
-           "weights are quantized per tensor; see " + option_name("per-channel"));
+           "it sets the channel axis of weights, which are quantized per tensor; see " +
+               option_name("per-channel"));
   if (job.dynamic && options.ranges.fuse_qkv && weights.per_channel)
     refuse(option_name("fuse-qkv"),
            "only activation ranges and per-tensor weight ranges are fused; see " +

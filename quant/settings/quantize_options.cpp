@@ -110,7 +110,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
       "Also quantize Adds (see --adds), or leave them in float");
   add_choice(
       command, "--adds", kAdds, [&](Adds adds) { placement.adds = adds; },
-      "Which Adds: layer-norm: those that feed a LayerNorm or RMSNorm; encoder: the same "
+      "Adds to quantize: layer-norm: those that feed a LayerNorm or RMSNorm; encoder: the same "
       "without\nthe embeddings; all: every float Add, biases included, and operands that a norm "
       "also reads");
   command.add_flag("--add-channels,!--no-add-channels", placement.add_channels,
@@ -130,7 +130,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
                for (const auto& name : names) placement.places.insert(chosen(kPlaces, name));
              },
              "",
-             fmt::format("Also quantize these results, for all their readers; choose from\n{}",
+             fmt::format("Also quantize these outputs, for all their readers; choose from\n{}",
                          fmt::join(names_of(kPlaces), ", "))),
          names_of(kPlaces))
       ->type_name("PLACE,...");
@@ -160,17 +160,17 @@ void add_calibration_options(CLI::App& command, Options& options) {
   positive(command, "--clip-gelu", options.ranges.clip_gelu,
            "Clip at N the GELU outputs that feed MatMuls");
   command.add_flag("--recalibrate-weights", options.ranges.recalibrate_weights,
-                   "Weight ranges from the weights, not from a table of ranges");
+                   "Compute weight ranges from the weights instead of the table");
   command.add_flag("--symmetric-ranges", options.ranges.symmetric,
                    "Make every calibrated range -a .. a, also for asymmetric integers");
   check_number<float>(command
                           .add_option_function<float>(
                               "--minimum-range",
-                              [&](float length) {
+                              [&](float width) {
                                 options.activations.min_range = options.weights.scheme.min_range =
-                                    length;
+                                    width;
                               },
-                              "Minimum length of every range, also of weights")
+                              "Minimum width of each range, including those of weights")
                           ->type_name("X"),
                       0.0f, std::numeric_limits<float>::max(), "0 or more");
 }
@@ -200,8 +200,8 @@ void add_number_options(CLI::App& command, Options& options) {
   add_choice(
       command, "--weight-scale", kWeightScales,
       [&](WeightScale scale) { options.weights.scale = scale; },
-      "max: weight scales cover all values (default); mse: the part of their range with the\nleast "
-      "squared error, clipping the rest. Worth it with --per-tensor, or fewer than 8 bits");
+      "max: weight scales cover all values (default); mse: clip to the range with the "
+      "least\nsquared error; helps with --per-tensor or fewer than 8 bits");
   in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8, "Bits of weights, 2 to 8");
   command.add_flag_function(
       "--reduce-range", [&](std::int64_t) { options.weights.scheme.steps = Steps::reduced; },
@@ -258,8 +258,8 @@ void add_form_options(CLI::App& command, Options& options) {
                    "Store weights as float before Q -> DQ, as TensorRT expects, or as int8 before "
                    "DQ\n(default)");
   command.add_flag("--weights-transposed,!--weights-plain", options.weights.transposed,
-                   "Store matrices as torch does, [out, in] before Transpose, or as MatMuls read "
-                   "them\n(default)");
+                   "Store MatMul weights as [out, in] followed by Transpose, as torch does, or as "
+                   "[in, out]\n(default)");
   command.add_flag("--dedicated-pairs,!--shared-pairs", options.dedicated_pairs,
                    "One Q/DQ pair per reader of a tensor, or one for all (default)");
   command.add_flag("--all-readers,!--quantized-readers", options.all_readers,

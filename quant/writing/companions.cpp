@@ -151,7 +151,7 @@ std::vector<std::string> Companions::copy(WrittenFiles& written) const {
   std::vector<std::string> names;
   for (const Companion& file : missing_) {
     if (std::error_code failed; !fs::create_directories(file.to.parent_path(), failed) && failed)
-      throw Error(fmt::format("{}: cannot make the folder: {}", file.to.parent_path().string(),
+      throw Error(fmt::format("{}: cannot create the folder: {}", file.to.parent_path().string(),
                               failed.message()),
                   ErrorCode::io);
     written.add_new(file.to);

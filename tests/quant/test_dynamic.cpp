@@ -279,7 +279,7 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
               }),
               HasSubstr("operator Add"));
   EXPECT_THAT(refusal([](Options& o) { o.placement.places = {Place::gelu}; }),
-              HasSubstr("results cannot be quantized"));
+              HasSubstr("outputs cannot be quantized"));
   EXPECT_THAT(refusal([](Options& o) {
                 o.activations = {ir::DType::i8, true};
               }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overrides of single tensors: what a file may say, and what becomes of it.
+// Overrides of individual tensors: what a file may say, and what becomes of it.
 #include <fstream>
 
 #include "quant/encoding/encode.hpp"

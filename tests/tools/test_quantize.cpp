@@ -125,7 +125,7 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
   EXPECT_THAT(refused({"--smooth", "auto", "--clip-gelu", "10"}),
               HasSubstr("--smooth has no effect here: GELU is clipped"));
   EXPECT_THAT(refused({"--smooth", "0.5", "--outputs", "MatMul"}),
-              HasSubstr("--smooth has no effect here: results of operators are quantized"));
+              HasSubstr("--smooth has no effect here: outputs of operators are quantized"));
   EXPECT_THAT(refused({"--smooth", "auto", "--write-table", path("t.json")}),
               HasSubstr("--smooth has no effect here: smoothing changes tensors"));
   for (const std::vector<std::string>& asked : {std::vector<std::string>{"--smooth", "auto"},
@@ -155,9 +155,9 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
       HasSubstr("--enable-layer-module has no effect here: it re-enables disabled modules"));
   EXPECT_THAT(refused({"--axis", "Conv=0"}),
               HasSubstr("--axis Conv=0 has no effect here: no Conv is quantized"));
-  EXPECT_THAT(
-      refused({"--per-tensor", "--axis", "MatMul=0"}),
-      HasSubstr("--axis has no effect here: weights are quantized per tensor; see --per-channel"));
+  EXPECT_THAT(refused({"--per-tensor", "--axis", "MatMul=0"}),
+              HasSubstr("--axis has no effect here: it sets the channel axis of weights, which are "
+                        "quantized per tensor; see --per-channel"));
   EXPECT_THAT(
       refused({"--axis", "MatMul=5"}),
       HasSubstr("--axis matches no weight: node '/m/bert/encoder/layer.0/attention/self/query/"
@@ -206,13 +206,15 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   EXPECT_THAT(refused({"--method", "guess"}), AllOf(HasSubstr("guess"), HasSubstr("minmax")));
   EXPECT_THAT(refused({"--method", "percentile", "--percentile", "101"}), HasSubstr("101"));
   EXPECT_THAT(refused({"--percentile", "99.9"}),
-              HasSubstr("method minmax does not use --percentile; percentile, torch-percentile "
-                        "do\n"));
-  EXPECT_THAT(refused({"--bins", "64"}), HasSubstr("does not use --bins"));
+              HasSubstr("--percentile has no effect with --method minmax; use --method percentile "
+                        "or torch-percentile\n"));
+  EXPECT_THAT(refused({"--bins", "64"}),
+              HasSubstr("--bins has no effect with --method minmax; use --method "));
   EXPECT_THAT(refused({"--method", "mse", "--moving-average"}),
-              HasSubstr("method mse does not use --moving-average; minmax does"));
+              HasSubstr("--moving-average has no effect with --method mse; use --method minmax\n"));
   EXPECT_THAT(refused({"--method", "percentile", "--start-bin", "3"}),
-              HasSubstr("method percentile does not use --start-bin; mse, torch-entropy do\n"));
+              HasSubstr("--start-bin has no effect with --method percentile; use --method mse or "
+                        "torch-entropy\n"));
   for (const auto& [option, method] :
        std::vector<std::pair<std::string, std::string>>{{"--stride", "minmax"},
                                                         {"--start-bin", "minmax"},
@@ -220,7 +222,7 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
                                                         {"--averaging-constant", "mse"},
                                                         {"--averaged-samples", "entropy"}})
     EXPECT_THAT(refused({"--method", method, option, "1"}),
-                HasSubstr("method " + method + " does not use " + option));
+                HasSubstr(option + " has no effect with --method " + method));
   for (const char* option : {"--averaging-constant", "--averaged-samples"})
     EXPECT_THAT(refused({option, "1"}),
                 HasSubstr(option + std::string(" has no effect without --moving-average")));

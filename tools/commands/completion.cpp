@@ -15,7 +15,7 @@ void add_completion(CLI::App& program, Action& action) {
   const auto shell = std::make_shared<std::string>();
   CLI::App* command = program.add_subcommand(
       "completion",
-      "Print a script that completes command lines in a shell\n\n"
+      "Print a shell completion script\n\n"
       "bash: put it into ~/.local/share/bash-completion/completions/bertcl; zsh: as _bertcl into "
       "a\n"
       "folder of $fpath; fish: into ~/.config/fish/completions/bertcl.fish.");

@@ -90,10 +90,11 @@ Evaluator squad_evaluator(const EvalOptions& options, const text::Tokenizer& tok
   const auto dataset =
       std::make_shared<const squad::Dataset>(squad::load_dataset(options.task.data));
   if (!dataset->version_2 && !options.null_odds.empty())
-    throw Error(options.task.data + ": every question has an answer, so there are no --null-odds");
+    throw Error(options.task.data +
+                ": every question has an answer, so --null-odds cannot be written; omit it");
   if (!dataset->version_2 && options.squad.predictions.null_score_diff_threshold != 0)
     throw Error(options.task.data +
-                ": every question has an answer, so --null-threshold has no effect");
+                ": every question has an answer, so --null-threshold cannot be used; omit it");
   return {[&options, &tokenizer, dataset](runtime::Session& session, bool first) {
             return evaluate_model(session, options, *dataset, tokenizer, first);
           },

@@ -185,7 +185,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
       count_of(quant::Role::activation, "activations"), quant::scheme_text(report.activations),
       count_of(quant::Role::weight, "weights"), quant::scheme_text(report.weights.scheme),
       report.weights.per_channel ? "channel" : "tensor",
-      report.weights.scale == quant::WeightScale::mse ? ", least squared error" : "",
+      report.weights.scale == quant::WeightScale::mse ? ", mse scales" : "",
       count_of(quant::Role::constant, "constants"));
   if (report.count(quant::Role::channels) > 0)
     print_text("{} with per-channel scales\n", count_of(quant::Role::channels, "activations"));
@@ -282,7 +282,7 @@ void add_quantize(CLI::App& program, Action& action) {
       ->type_name("OUT.onnx");
   add_force_flag(*command, options->job.replace_companions);
   command->add_flag("--model-only", options->model_only,
-                    "Copy no vocabulary, tokenizer and config.json beside the int8 model");
+                    "Do not copy vocabulary, tokenizer and config.json beside the int8 model");
   add_task_options(
       *command, options->task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText},
       "SQuAD file with calibration questions, or the file of another task (see\nbertcl eval "
@@ -292,7 +292,7 @@ void add_quantize(CLI::App& program, Action& action) {
   not_negative(*command, "--samples", options->samples.wanted,
                "Questions or texts to calibrate on; 0 is all");
   command->add_flag("--first-samples", options->samples.first,
-                    "Take the first of the file, instead of spreading them over it");
+                    "Take the first samples of the file instead of spreading them over it");
   command->add_flag("--dynamic", options->job.dynamic,
                     "No calibration: activation scales are computed at run time "
                     "(DynamicQuantizeLinear,\nMatMulInteger). Only MatMuls with weights");
@@ -308,7 +308,7 @@ void add_quantize(CLI::App& program, Action& action) {
   add_vocabulary_options(*command, options->vocabulary);
   quant::add_quantizer_options(*command, options->quantizer);
   input_file(command->add_option("--overrides", options->overrides,
-                                 "Scales, ranges and types of single tensors: a JSON file "
+                                 "Scales, ranges and types of individual tensors: a JSON file "
                                  "of\nonnxruntime's TensorQuantOverrides. Disables smoothing"))
       ->group("Integers");
   add_table_options(*command, options->job);

@@ -217,7 +217,7 @@ ordered_json eval_tiles(const std::vector<EvaluatedModel>& models,
                          fmt::format("{:.0f} of {:.0f}", equal, total)));
     tiles.push_back(tile(
         "speed", fmt::format("{:.2f} x", one.tokens_per_second() / models[1].tokens_per_second()),
-        "tokens/s of the other"));
+        fmt::format("tokens/s, relative to {}", models[1].precision)));
   }
   tiles.push_back(tile("size", bytes_text(one.bytes), one.precision));
   return tiles;
