@@ -38,7 +38,7 @@ struct Metrics::Impl {
              "Requests by method, route, model and status");
   Family<prometheus::Histogram>& latency =
       family(prometheus::BuildHistogram(), "bertcl_request_seconds",
-             "Time from the request's body to its answer, by method, route and model");
+             "Time from the request body to its answer, by method, route and model");
   Family<prometheus::Histogram>& queue_seconds =
       family(prometheus::BuildHistogram(), "bertcl_queue_seconds",
              "Time that a request waited for its first batch, by model");
@@ -69,7 +69,7 @@ struct Metrics::Impl {
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
   prometheus::BuildGauge()
       .Name("bertcl_build_info")
-      .Help("1, with the version")
+      .Help("Constant 1; the version is a label")
       .Register(impl_->registry)
       .Add({{"version", BERTCL_VERSION}})
       .Set(1);

@@ -76,7 +76,7 @@ std::string log_text(const AccessLogEntry& answered) {
   const RequestRecord& record = answered.record;
   std::string line = fmt::format("{} {} {} {:.1f} ms", plain(answered.method), plain(answered.path),
                                  answered.status, 1000 * answered.seconds);
-  if (record.texts > 0) line += fmt::format(" {} texts {} tokens", record.texts, record.tokens);
+  if (record.texts > 0) line += fmt::format(" texts={} tokens={}", record.texts, record.tokens);
   if (!record.model.empty()) line += ' ' + plain(record.model);
   if (!answered.id.empty()) line += " id=" + plain(answered.id);
   if (!record.error.empty()) line += ": " + plain(record.error);

@@ -30,7 +30,7 @@ class RequestLog {
 bool is_logged(const AccessLogEntry& answered, const std::string& level);
 /// {"time": .., "level": .., "method": .., "path": .., ..} in one line.
 std::string log_json(const AccessLogEntry& answered, const std::string& time);
-/// "POST /embed 200 12.3 ms 4 texts 120 tokens minilm"
+/// "POST /embed 200 12.3 ms texts=4 tokens=120 minilm"
 std::string log_text(const AccessLogEntry& answered);
 
 }  // namespace bertcl::serve

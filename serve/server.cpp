@@ -80,7 +80,7 @@ bool keeps_connection(const httplib::Request& request, const httplib::Response& 
 class Semaphore {
  public:
   Semaphore() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
-    if (descriptor_ < 0) throw Error("cannot make an eventfd", ErrorCode::io);
+    if (descriptor_ < 0) throw Error("cannot create an eventfd", ErrorCode::io);
   }
   ~Semaphore() { close(descriptor_); }
   Semaphore(const Semaphore&) = delete;
@@ -175,7 +175,7 @@ struct Server::Impl {
       if (!response.body.empty()) return httplib::Server::HandlerResponse::Unhandled;
       closes_connection = true;  // what follows may be a body that nobody has read
       refuse(request, response, Stopwatch(), response.status,
-             response.status == 413   ? "the request's body is too large"
+             response.status == 413   ? body_too_large()
              : response.status == 414 ? "the path is too long"
              : response.status == 416 ? "the header Range is malformed"
                                       : "the request is malformed");
@@ -214,7 +214,7 @@ struct Server::Impl {
   void read_and_answer(const httplib::Request& request, httplib::Response& response,
                        const httplib::ContentReader& reader) {
     const Stopwatch clock;
-    const auto give_up = [&](int status, const char* message) {
+    const auto give_up = [&](int status, const std::string& message) {
       closes_connection = true;  // what is left of the body is not a request
       refuse(request, response, clock, status, message);
     };
@@ -232,7 +232,7 @@ struct Server::Impl {
     if (!normalize_content_encoding(const_cast<httplib::Request&>(request).headers))
       return give_up(415, "Content-Encoding is not gzip, deflate or br");
     if (content_length > kMaxDiscarded * options.payload_limit)
-      return give_up(413, "the request's body is too large");
+      return give_up(413, body_too_large());
     // The library takes a damaged chunk for the last one: what follows may be no request.
     if (kind == BodyFraming::chunked) closes_connection = true;
     const bool admitted = service.admits(request.get_header_value("Authorization"));
@@ -245,14 +245,13 @@ struct Server::Impl {
       late = clock.seconds() > options.body_seconds;
       return !late && size <= kMaxDiscarded * options.payload_limit;
     });
-    if (late) return give_up(408, "the request's body took too long");
-    if (size > options.payload_limit) return give_up(413, "the request's body is too large");
+    if (late) return give_up(408, "timed out reading the request body");
+    if (size > options.payload_limit) return give_up(413, body_too_large());
     // The library has set the status: 413 for a length that was announced, 400 for what it cannot
     // unpack or read.
     if (!whole)
       return give_up(response.status >= 400 ? response.status : 400,
-                     response.status == 413 ? "the request's body is too large"
-                                            : "the request's body cannot be read");
+                     response.status == 413 ? body_too_large() : "the request body cannot be read");
     answer(request, response, std::move(body));
   }
 
@@ -273,8 +272,13 @@ struct Server::Impl {
         });
   }
 
+  std::string body_too_large() const {
+    return fmt::format("the request body exceeds {} bytes (--payload-limit)",
+                       options.payload_limit);
+  }
+
   void refuse(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
-              int status, const char* message) {
+              int status, const std::string& message) {
     RequestRecord record;
     record.route = service.route_of(request.path);
     record.error = message;

@@ -12,17 +12,17 @@ namespace bertcl::serve {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  int port = 8080;  ///< 0: any that is free
+  int port = 8080;  ///< 0 picks a free one
   /// Connections that are served at a time. A request keeps its thread while it is queued: with
   /// fewer threads than the queues have places, health is not answered under full load.
   std::size_t threads = 1024;
   std::size_t waiting_connections = 256;  ///< accepted, without a thread
-  std::size_t payload_limit = 2'000'000;  ///< bytes of a request's body, unpacked
+  std::size_t payload_limit = 2'000'000;  ///< bytes of a request body, unpacked
   /// Until an idle connection is closed. Proxies reuse theirs for 60 s, and do not send a POST
   /// again that meets the close: theirs must end first.
   int keep_alive_seconds = 75;
   int io_seconds = 30;       ///< between two pieces of a request or an answer
-  double body_seconds = 60;  ///< for all of a request's body
+  double body_seconds = 60;  ///< for all of a request body
 };
 
 /// A request that was answered, for logs.

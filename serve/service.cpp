@@ -73,7 +73,8 @@ auto wait_for(const Context& context, const Ready& ready) {
     if (auto found = ready(kBetweenLooks)) return found;
     if (context.call.is_disconnected()) throw ClientDisconnected();
     if (std::chrono::steady_clock::now() >= context.begin + timeout)
-      throw HttpError(504, "Backend", fmt::format("no result after {} s", timeout.count() / 1000));
+      throw HttpError(504, "Backend",
+                      fmt::format("timed out after {} s (--timeout)", timeout.count() / 1000));
   }
 }
 
@@ -276,13 +277,13 @@ Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,
   const int status = has_tei_statuses(context.call.path) ? 424 : 400;
   const char* type = status == 424 ? "Backend" : "Validation";
   if (!chosen)
-    throw HttpError(status, type,
-                    fmt::format("no model of the kind {} is served; this route needs one",
-                                fmt::join(names, " or ")));
+    throw HttpError(
+        status, type,
+        fmt::format("no {} model is served; this route needs one", fmt::join(names, " or ")));
   context.record.model = chosen->setup().name;
   if (!fits(*chosen))
     throw HttpError(status, type,
-                    fmt::format("the model '{}' is of the kind {}, this route needs {}", wanted,
+                    fmt::format("model '{}' has kind {}; this route needs {}", wanted,
                                 name_of(chosen->setup().kind), fmt::join(names, " or ")));
   return *chosen;
 }

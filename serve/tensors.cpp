@@ -2,6 +2,8 @@
 // Element types, shapes and elements of the Open Inference Protocol.
 #include "serve/tensors.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -104,8 +106,8 @@ ir::Tensor from_json(const text::JsonNode& data, DType type, const ir::Sizes& sh
   Elements elements(type);
   elements.add(data);
   if (elements.size() != static_cast<std::size_t>(ir::element_count(shape)))
-    data.fail("has " + std::to_string(elements.size()) + " elements, the shape has " +
-              std::to_string(ir::element_count(shape)));
+    data.fail(fmt::format("has {} {}, expected {} from the shape", elements.size(),
+                          elements.size() == 1 ? "element" : "elements", ir::element_count(shape)));
   return std::move(elements).tensor(shape);
 }
 

@@ -106,7 +106,7 @@ TEST(InferenceProtocol, BytesInAndOut) {
 TEST(InferenceProtocol, WhatDoesNotFitIsRefused) {
   json body = request();
   body["inputs"][0]["shape"] = {2, 5};
-  EXPECT_THAT(refusal(body), HasSubstr("400 {\"error\":\"inputs[0].data has 8 elements"));
+  EXPECT_THAT(refusal(body), HasSubstr("400 {\"error\":\"inputs[0].data has 8 elements, expected "));
   body["inputs"][0]["shape"] = {-1, 4};
   EXPECT_THAT(refusal(body), HasSubstr("400"));
   body["inputs"][0]["shape"] = {2147483647, 2147483647};

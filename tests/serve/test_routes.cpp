@@ -301,7 +301,7 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
               AllOf(HasSubstr("404"), HasSubstr("unknown model 'gpt'"),
                     HasSubstr("invalid_request_error")));
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "model": "qa"})"),
-              AllOf(HasSubstr("400"), HasSubstr("of the kind question-answering")));
+              AllOf(HasSubstr("400"), HasSubstr("has kind question-answering")));
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "encoding_format": "hex"})"),
               HasSubstr("422"));
   EXPECT_THAT(error("/nothing", "{}"), HasSubstr("404"));

@@ -185,7 +185,7 @@ TEST(Server, BodiesAreBounded) {
   const auto large = server.client().Post("/embed", body_of(std::string(2000, 'a')), kJson);
   ASSERT_TRUE(large);
   EXPECT_EQ(large->status, 413);
-  EXPECT_THAT(large->body, HasSubstr("too large"));
+  EXPECT_THAT(large->body, HasSubstr("the request body exceeds 1000 bytes (--payload-limit)"));
   // 1 MB of spaces in few bytes.
   httplib::Client packing = server.client();
   packing.set_compress(true);
@@ -365,7 +365,7 @@ TEST(Server, RequestsAreLogged) {
   EXPECT_EQ(line["tokens"], 6);
   EXPECT_EQ(line["model"], "vectors");
   EXPECT_FALSE(line.contains("error"));
-  EXPECT_THAT(log_text(first), MatchesRegex("POST /embed 200 .* 2 texts 6 tokens vectors"));
+  EXPECT_THAT(log_text(first), MatchesRegex("POST /embed 200 .* texts=2 tokens=6 vectors"));
   AccessLogEntry strange = first;
   strange.path = "/a\n\033[31m";
   strange.record.error = std::string(1000, 'x');

@@ -196,7 +196,7 @@ void report(const ServeOptions& options, int port, const serve::Service& service
                       {"precision", precision_of(setup.session->plan(), options)}});
     const bool other = setup.kind == serve::Kind::other;
     tell(fmt::format(
-        "{}: {} of at most {} tokens{}", setup.name, serve::name_of(setup.kind), setup.max_length,
+        "{}: {}, up to {} tokens{}", setup.name, serve::name_of(setup.kind), setup.max_length,
         other
             ? " (routes /v2 and, for hidden states, /embed_all; --pooling enables text embeddings)"
             : ""));
@@ -255,7 +255,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   command.add_option("--host", server.host, "Address to listen on; 0.0.0.0: all of this machine")
       ->capture_default_str()
       ->type_name("ADDRESS");
-  in_range(command, "--port", server.port, 0, 65535, "Port; 0: any that is free");
+  in_range(command, "--port", server.port, 0, 65535, "Port; 0 picks a free one");
   command
       .add_option("--api-key", service.api_key,
                   "Answer only requests with the header Authorization: Bearer KEY; by "
@@ -268,7 +268,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   const OptionGroup group(command, "Server");
   positive(command, "--threads", server.threads, "Concurrent connections");
   in_range(command, "--payload-limit", server.payload_limit, 1, std::size_t{1} << 40,
-           "Maximum bytes of a request's body, after decompression");
+           "Maximum bytes of a request body, after decompression");
   positive(command, "--timeout", options.timeout, "Request timeout in seconds");
   in_range(command, "--keep-alive", server.keep_alive_seconds, 1, 86400,
            "Seconds until an idle connection is closed; set it above the proxy's idle timeout");
@@ -306,7 +306,7 @@ void add_serve(CLI::App& program, Action& action) {
   const auto options = std::make_shared<ServeOptions>();
   CLI::App* command = add_model_command(
       program, "serve",
-      "Answer HTTP requests with models\n\n"
+      "Serve models over HTTP\n\n"
       "Requests of many clients run together in packed batches. The routes are those of OpenAI\n"
       "(/v1/embeddings), text-embeddings-inference (/embed, /rerank, /predict, ...) and the Open\n"
       "Inference Protocol (/v2/models/NAME/infer), and /answer for questions about a text;\n"
