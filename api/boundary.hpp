@@ -19,9 +19,9 @@ auto at_boundary(const Work& work) {
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
-    throw Error("not enough memory", ErrorCode::out_of_memory);
+    throw Error("out of memory", ErrorCode::out_of_memory);
   } catch (const std::length_error&) {  // a size beyond any memory
-    throw Error("not enough memory", ErrorCode::out_of_memory);
+    throw Error("out of memory", ErrorCode::out_of_memory);
   } catch (const std::filesystem::filesystem_error& error) {
     throw Error(error.what(), ErrorCode::io);
   } catch (const std::exception& error) {

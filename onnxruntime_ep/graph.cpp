@@ -254,7 +254,7 @@ void Graph::read_attribute(const OrtOpAttr* attribute, onnx::NodeProto& node) co
       }
       break;
     default:
-      throw Error(fmt::format("attribute '{}' is of a kind that is not supported", proto.name()),
+      throw Error(fmt::format("attribute '{}' has an unsupported type", proto.name()),
                   ErrorCode::unsupported);
   }
 }

@@ -49,7 +49,7 @@ struct Ort {
     } catch (const Error& error) {
       return status(error.code(), error.what());
     } catch (const std::bad_alloc&) {
-      return api.CreateStatus(ORT_FAIL, "not enough memory");
+      return api.CreateStatus(ORT_FAIL, "out of memory");
     } catch (const std::exception& error) {
       return api.CreateStatus(ORT_FAIL, error.what());
     } catch (...) {

@@ -42,9 +42,9 @@ FoundAnswer find_answer(const PreparedQuestion& asked, std::span<const WindowLog
 PreparedQuestion prepare_question(std::string_view question, Document document,
                                   const text::Tokenizer& tokenizer, const FeatureOptions& options) {
   const std::size_t query = tokenizer.encode(question).size();
-  if (query == 0) throw Error("the question has no words");
+  if (query == 0) throw Error("the question has no tokens");
   PreparedQuestion asked{std::move(document), {}};
-  if (asked.document.piece_ids.empty()) throw Error("the context has no words");
+  if (asked.document.piece_ids.empty()) throw Error("the context has no tokens");
   asked.features = make_features(asked.document, question, tokenizer, options);
   const auto kept = static_cast<std::size_t>(options.max_query_length);
   asked.question_truncated = query - std::min(query, kept);

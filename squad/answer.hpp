@@ -44,7 +44,7 @@ PreparedQuestion prepare_question(std::string_view question, Document document,
                                   const text::Tokenizer& tokenizer, const FeatureOptions& options);
 
 /// Finds the answer to `question` in `context`.
-/// Throws Error if either has no words; exceptions of the model pass through.
+/// Throws Error if either has no tokens; exceptions of the model pass through.
 FoundAnswer answer_question(std::string_view question, std::string_view context,
                             const text::Tokenizer& tokenizer, const AnswerOptions& options,
                             const LogitsFn& model);

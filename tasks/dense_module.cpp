@@ -41,8 +41,8 @@ std::string_view activation_of(const text::JsonNode& config) {
   for (const auto& [name, op] : activations)
     if (given->string() == fmt::format("torch.nn.{}", name)) return op;
   given->fail(
-      fmt::format("is '{}', which is not supported; supported are Identity, Tanh, ReLU, GELU and "
-                  "Sigmoid of torch.nn",
+      fmt::format("is '{}', which is not supported (supported: Identity, Tanh, ReLU, GELU, Sigmoid "
+                  "of torch.nn)",
                   given->string()));
 }
 

@@ -50,12 +50,12 @@ std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
 QuestionParagraphs answered_questions(const squad::Dataset& dataset);
 
 /// The first sequence of each item of data of any task, kText and kQuestionAnswering among them:
-/// the first window of a question, as much of a text as fits. What the model's classes mean does not
-/// matter, nor do ids.
+/// the first window of a question, as much of a text as fits. What the model's classes mean does
+/// not matter, nor do ids.
 struct FirstSequences {
   std::size_t items = 0;
   std::string unit;  ///< what an item is, in the plural: "questions"
-  /// None if the item has no words.
+  /// None if the item has no tokens.
   std::function<std::optional<Sequence>(std::size_t item)> sequence;
   std::shared_ptr<const squad::Dataset> dataset;  ///< of questions; else null
 };

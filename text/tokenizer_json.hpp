@@ -17,7 +17,7 @@ inline constexpr const char* kTokenizerHint =
 /// Reads model, normalizer, pre_tokenizer, post_processor, added_tokens and truncation; padding and
 /// decoder do not matter here. `options` overrule a BertNormalizer's. The charsmap of a normalizer
 /// may be binary.
-/// Throws Error with `origin` and the place: a part of a kind that is not supported, or damage.
+/// Throws Error with `origin` and the place: a part of a type that is not supported, or damage.
 std::shared_ptr<const Pipeline> make_pipeline(nlohmann::json document, const std::string& origin,
                                               const TokenizerOptions& options = {});
 

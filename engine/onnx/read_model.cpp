@@ -77,7 +77,7 @@ ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::pat
                        const ReadOptions& options) {
   const std::string name = path.string();
   const auto no_memory = [&] {
-    return Error(fmt::format("{}: not enough memory to read it", name), ErrorCode::out_of_memory);
+    return Error(fmt::format("{}: out of memory while reading it", name), ErrorCode::out_of_memory);
   };
   try {
     return Importer(model, name, tensors, options).run(initializer);

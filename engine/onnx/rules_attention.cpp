@@ -91,7 +91,7 @@ bool has_past(NodeImport& node, std::size_t i) {
 
 ir::Value* repeat_heads(NodeImport& node, ir::Value* x, const ir::Dim& heads) {
   const ir::Shape s = x->type.shape;
-  if (s.size() != 4) node.fail("'{}' {} must have rank 4", x->name, ir::str(x->type));
+  if (s.size() != 4) node.fail("'{}' is {}, expected rank 4", x->name, ir::str(x->type));
   if (s[1] == heads) return x;
   const auto times = ir::Dim::divide(heads, s[1]);
   if (!times) node.fail("{} query heads cannot share {} key heads", heads.str(), s[1].str());
@@ -168,7 +168,7 @@ void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mas
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   const ir::Shape input = node.shape(0);
-  if (input.size() != 3) node.fail("the input {} must have rank 3", ir::str(input));
+  if (input.size() != 3) node.fail("the input has shape {}, expected rank 3", ir::str(input));
   if (packed->type.shape.size() != 3 || !packed->type.shape[2].is_constant())
     node.fail("weights or bias do not match the input");
   const std::int64_t width = packed->type.shape[2].constant();
@@ -233,7 +233,7 @@ void import_multi_head_attention(NodeImport& node) {
   if (!operands[1] || !operands[2]) node.fail("packed queries, keys and values are not supported");
   for (const ir::Value* x : operands)
     if (x->type.shape.size() != 3 && x->type.shape.size() != 4)
-      node.fail("'{}' {} must have rank 3 or 4", x->name, ir::str(x->type));
+      node.fail("'{}' is {}, expected rank 3 or 4", x->name, ir::str(x->type));
   if (ir::Value* bias = node.optional_input(3)) {
     // Keys and values that come divided into heads have their bias already.
     const bool divided = operands[1]->type.shape.size() == 4;
@@ -306,7 +306,7 @@ void import_attention(NodeImport& node) {
                     node.float_attribute("scale", 0),
                     node.float_attribute("softcap", 0)};
   const ir::Shape q = h.query->type.shape;
-  if (q.size() != 4) node.fail("the queries {} must have rank 3 or 4", ir::str(h.query->type));
+  if (q.size() != 4) node.fail("the queries are {}, expected rank 3 or 4", ir::str(h.query->type));
   node.set_output(1, h.key);
   node.set_output(2, h.value);
   h.key = repeat_heads(node, h.key, q[1]);

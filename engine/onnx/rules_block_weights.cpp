@@ -88,7 +88,7 @@ WeightExtents weight_extents(NodeImport& node) {
   const WeightExtents e{node.int_attribute("K", 0), node.int_attribute("N", 0)};
   std::int64_t elements = 0;
   if (e.k < 1 || e.n < 1 || __builtin_mul_overflow(e.k, e.n, &elements))
-    node.fail("attributes K {} and N {} are not the extents of a weight", e.k, e.n);
+    node.fail("attributes K = {} and N = {} must be positive, and K * N below 2^63", e.k, e.n);
   return e;
 }
 

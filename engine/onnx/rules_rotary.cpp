@@ -110,7 +110,7 @@ void import_contrib_rotary_embedding(NodeImport& node) {
 ir::Value* emit_rotary(NodeImport& node, ir::Value* x, const RotaryTables& tables,
                        bool rows_first) {
   if (x->type.shape.size() != 4 || !x->type.shape[3].is_constant())
-    node.fail("'{}' {} must have rank 3 or 4 and a known head size", x->name, ir::str(x->type));
+    node.fail("'{}' is {}, expected rank 3 or 4 and a known head size", x->name, ir::str(x->type));
   const std::int64_t size = x->type.shape[3].constant();
   const std::int64_t rotated = tables.width == 0 ? size : tables.width;
   if (rotated < 2 || rotated % 2 != 0 || rotated > size)

@@ -111,9 +111,8 @@ ir::DType element_type(std::int32_t onnx_type, const std::string& where) {
                             where, sub_byte->name),
                 ErrorCode::unsupported);
   const auto it = others.find(onnx_type);
-  throw Error(fmt::format("{}: element type {} is not supported; supported are f32, f16, bf16, "
-                          "f64, i8 to i64, u8 to "
-                          "u64 and bool",
+  throw Error(fmt::format("{}: element type {} is not supported (supported: f32, f16, bf16, f64, "
+                          "i8 to i64, u8 to u64, bool)",
                           where, it == others.end() ? std::to_string(onnx_type) : it->second),
               ErrorCode::unsupported);
 }

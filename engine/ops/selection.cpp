@@ -36,7 +36,8 @@ std::vector<SymbolicElements> values_where(InferContext& context) {
 }
 
 std::vector<ir::Type> infer_trilu(InferContext& context) {
-  if (context.shape(0).size() < 2) context.fail("the input must have rank 2 or more");
+  if (context.shape(0).size() < 2)
+    context.fail("the input has shape " + ir::str(context.shape(0)) + ", expected rank 2 or more");
   return {context.type(0)};
 }
 /// upper = 1 keeps elements with column - row >= k, upper = 0 those with column - row <= k.

@@ -55,9 +55,9 @@ bool is_byte(ir::DType type) { return type == ir::DType::u8 || type == ir::DType
 void check_desc(const GemmDesc& desc) {
   const ir::DType out = desc.out_type;
   if (!is_byte(desc.a_type))
-    throw Error(fmt::format("a is {}; supported are u8 and i8", ir::name_of(desc.a_type)));
+    throw Error(fmt::format("a is {}, expected u8 or i8", ir::name_of(desc.a_type)));
   if (!is_byte(out) && out != ir::DType::f32 && out != ir::DType::i32)
-    throw Error(fmt::format("out is {}; supported are f32, u8, i8 and i32", ir::name_of(out)));
+    throw Error(fmt::format("out is {}, expected f32, u8, i8 or i32", ir::name_of(out)));
   check_zero_point(desc.a_zero_point, desc.a_type, "a");
   if (!std::isfinite(desc.a_scale)) throw Error("the scale of a is not finite");
   if (out == ir::DType::i32 && (!desc.bias.empty() || !desc.activation.empty()))

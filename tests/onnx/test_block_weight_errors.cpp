@@ -47,8 +47,9 @@ TEST(BlockWeightErrors, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THAT(with("block_size", 24), HasSubstr("block_size 24 is not a power of 2 from 16 on"));
   EXPECT_THAT(with("block_size", 8), HasSubstr("block_size 8"));
   EXPECT_THAT(with("block_size", std::int64_t{1} << 62), HasSubstr("is not a power of 2"));
-  EXPECT_THAT(with("K", 0), HasSubstr("attributes K 0 and N 3 are not the extents of a weight"));
-  EXPECT_THAT(with("N", std::int64_t{1} << 61), HasSubstr("are not the extents of a weight"));
+  EXPECT_THAT(with("K", 0), HasSubstr("attributes K = 0 and N = 3 must be positive"));
+  EXPECT_THAT(with("N", std::int64_t{1} << 61),
+              HasSubstr("must be positive, and K * N below 2^63"));
   EXPECT_THAT(with("K", 48), HasSubstr("operand 'w' (B) is u8[3, 2, 8], expected u8[3, 3, 8]"));
   EXPECT_THAT(with("N", 4), HasSubstr("expected u8[4, 2, 8]"));
   EXPECT_THAT(with("K", 31), HasSubstr("32 against 31")) << "of x";

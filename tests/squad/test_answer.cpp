@@ -70,8 +70,8 @@ TEST(Answer, NeedsWords) {
   const auto error_for = [](const char* question, const char* context) {
     return error_of([&] { answer_question(question, context, letter_tokenizer(), {}, cat_model); });
   };
-  EXPECT_THAT(error_for(" ", "the cat"), HasSubstr("question has no words"));
-  EXPECT_THAT(error_for("who", "\n"), HasSubstr("context has no words"));
+  EXPECT_THAT(error_for(" ", "the cat"), HasSubstr("question has no tokens"));
+  EXPECT_THAT(error_for("who", "\n"), HasSubstr("context has no tokens"));
 }
 
 TEST(Answer, OfATokenizerWithOffsetsIsCutFromTheText) {

@@ -71,7 +71,7 @@ TEST_F(DenseModule, WhatIsWrongIsNamed) {
   for (const char* other : {"torch.nn.modules.activation.Mish", "mine.ReLU"})
     EXPECT_THAT(refusal(R"({"activation_function": ")" + std::string(other) + "\"}"),
                 HasSubstr("activation_function is '" + std::string(other) +
-                          "', which is not supported; supported are Identity"));
+                          "', which is not supported (supported: Identity"));
   EXPECT_THAT(refusal(R"({"activation_function": 1})"),
               HasSubstr("activation_function is of type number"));
   EXPECT_THAT(refusal(R"({"module_input_name": "token_embeddings"})"),

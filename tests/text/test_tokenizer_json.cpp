@@ -66,15 +66,16 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
   const auto refusal = [](const char* place, const json& value) {
     return error_of([&] { tokenizer(with(place, value)); });
   };
-  EXPECT_THAT(refusal("/model/type", "WordLevel"),
-              AllOf(HasSubstr("tokenizer.json: model is of kind WordLevel; supported are BPE"),
-                    HasSubstr("bertcl run")));
+  EXPECT_THAT(
+      refusal("/model/type", "WordLevel"),
+      AllOf(HasSubstr("tokenizer.json: model has unsupported type 'WordLevel' (supported: BPE"),
+            HasSubstr("bertcl run")));
   EXPECT_THAT(refusal("/model/unk_token", "<unk>"),
               HasSubstr("model has the unk_token \"<unk>\", which its vocabulary lacks"));
   EXPECT_THAT(refusal("/normalizer/type", "Uppercase"),
-              HasSubstr("normalizer is of kind Uppercase; supported are BertNormalizer"));
+              HasSubstr("normalizer has unsupported type 'Uppercase' (supported: BertNormalizer"));
   EXPECT_THAT(refusal("/pre_tokenizer/type", "UnicodeScripts"),
-              HasSubstr("pre_tokenizer is of kind UnicodeScripts; supported are Bert"));
+              HasSubstr("pre_tokenizer has unsupported type 'UnicodeScripts' (supported: Bert"));
   EXPECT_THAT(
       refusal("/pre_tokenizer",
               json::parse(R"({"type": "Sequence", "pretokenizers": [{"type": "Whitespace"},
@@ -85,7 +86,7 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
       refusal("/pre_tokenizer", json::parse(R"({"type": "Punctuation", "behavior": "Kept"})")),
       HasSubstr("pre_tokenizer.behavior is \"Kept\" (choose from Removed, Isolated"));
   EXPECT_THAT(refusal("/post_processor/type", "Other"),
-              HasSubstr("post_processor is of kind Other; supported are BertProcessing"));
+              HasSubstr("post_processor has unsupported type 'Other' (supported: BertProcessing"));
   EXPECT_THAT(
       refusal("/post_processor/sep", json::array({"[SEP]", 99})),
       HasSubstr("post_processor adds token id 99, which is not in the vocabulary of 11 tokens"));

@@ -118,8 +118,8 @@ TEST(Vocabulary, WhatIsNotATokenizerIsNamed) {
                                     HasSubstr("save_pretrained")));
   EXPECT_THAT(refusal(piece + "\n\xff"), HasSubstr("damaged SentencePiece model"));
   EXPECT_THAT(refusal(R"({"model": {"type": "WordLevel", "vocab": {}}})"),
-              AllOf(HasSubstr("/file.txt: "), HasSubstr("of kind WordLevel"), HasSubstr("Unigram"),
-                    HasSubstr("bertcl run")));
+              AllOf(HasSubstr("/file.txt: "), HasSubstr("unsupported type 'WordLevel'"),
+                    HasSubstr("Unigram"), HasSubstr("bertcl run")));
   EXPECT_THAT(refusal(R"( {"<s>": 0, "Unigrams": 1})"), HasSubstr("is JSON"));
 }
 

@@ -269,7 +269,8 @@ TEST_F(AnswerTest, RefusesWhatItCannotUse) {
   expect_refused({"answer", "-q", "Who?"}, {"BERTCL_MODEL names", "Too many levels"},
                  {{"BERTCL_MODEL", path("circle.onnx")}});
   expect_refused({"answer", "--context", path("absent.txt"), "-q", "Who?"}, {"absent.txt"});
-  expect_refused({"answer", "--context", write("empty.txt", " \n"), "-q", "Who?"}, {"no words"});
+  expect_refused({"answer", "--context", write("empty.txt", " \n"), "-q", "Who?"},
+                 {"the context has no tokens"});
   expect_refused(
       {"answer", "--context", write("latin1.txt", "A caf\xe9 in Z\xfcrich."), "-q", "Who?"},
       {"latin1.txt", "invalid UTF-8 at byte 5"});

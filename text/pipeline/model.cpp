@@ -133,7 +133,7 @@ std::unique_ptr<Model> read_model(const JsonNode& node, Vocabulary& vocabulary) 
   if (type == "WordPiece") return read_wordpiece(node, vocabulary);
   if (type == "BPE") return read_bpe(node, vocabulary);
   if (type == "Unigram") return read_unigram(node, vocabulary);
-  node.fail("is of kind {}; supported are BPE, Unigram and WordPiece", type);
+  node.fail("has unsupported type '{}' (supported: BPE, Unigram, WordPiece)", type);
 }
 
 }  // namespace bertcl::text

@@ -251,8 +251,8 @@ void add_normalizers(const JsonNode& node, Stages& stages) {
     add(charsmap_normalizer(decode_base64(charsmap), charsmap.path()));
   } else {
     node.fail(
-        "is of kind {}; supported are BertNormalizer, ByteLevel, Lowercase, NFC, NFD, NFKC, NFKD, "
-        "Nmt, Precompiled, Prepend, Replace, Sequence, Strip and StripAccents",
+        "has unsupported type '{}' (supported: BertNormalizer, ByteLevel, Lowercase, NFC, NFD, "
+        "NFKC, NFKD, Nmt, Precompiled, Prepend, Replace, Sequence, Strip, StripAccents)",
         type);
   }
 }

@@ -114,7 +114,7 @@ void add_processor(const JsonNode& node, PostProcessor& processor, bool& framed)
     return;
   }
   if (framed)
-    node.fail("is of kind {} after one that adds special tokens; it must be the last", type);
+    node.fail("has type '{}' after one that adds special tokens; it must be the last", type);
   if (type == "ByteLevel") return trim(node, processor);
   framed = true;
   if (type == "TemplateProcessing") {
@@ -126,8 +126,8 @@ void add_processor(const JsonNode& node, PostProcessor& processor, bool& framed)
     read_named(node, true, processor.special);
   } else {
     node.fail(
-        "is of kind {}; supported are BertProcessing, ByteLevel, RobertaProcessing, Sequence and "
-        "TemplateProcessing",
+        "has unsupported type '{}' (supported: BertProcessing, ByteLevel, RobertaProcessing, "
+        "Sequence, TemplateProcessing)",
         type);
   }
 }

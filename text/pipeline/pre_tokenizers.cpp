@@ -196,8 +196,8 @@ void add_pre_tokenizers(const JsonNode& node, Stages& stages) {
                                                     node.flag("invert", false)));
   } else {
     node.fail(
-        "is of kind {}; supported are BertPreTokenizer, ByteLevel, Digits, Metaspace, Punctuation, "
-        "Sequence, Split, Whitespace and WhitespaceSplit",
+        "has unsupported type '{}' (supported: BertPreTokenizer, ByteLevel, Digits, Metaspace, "
+        "Punctuation, Sequence, Split, Whitespace, WhitespaceSplit)",
         type);
   }
 }
