@@ -135,7 +135,7 @@ def naming_surrogates(texts):
 def _bert_tokenizer(vocabulary, settings):
     kind = settings.get("tokenizer_class") or ""
     if kind.removesuffix("Fast").removesuffix("Tokenizer") not in BERTS:
-        raise Error(f"{vocabulary} is the vocabulary of {kind}, which reads texts in another way than BERT's; save the "
+        raise Error(f"{vocabulary} is a vocabulary of {kind}, not of BERT; save the "
                     "tokenizer as tokenizer.json by transformers: "
                     "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)")
     known = set(vocabulary.read_text(encoding="utf-8").splitlines())

@@ -101,8 +101,7 @@ class Session:
         all_types, type_offsets = None, offsets
         if token_type_ids is not None:
             all_types, type_offsets = _concat("token_type_ids", token_type_ids)
-        if not np.array_equal(type_offsets, offsets):
-            raise ValueError("run_sequences: token_type_ids and ids differ in length")
+        _check_same_lengths(np.diff(type_offsets), np.diff(offsets))
         made = self._session.run_sequences(all_ids, all_types, offsets, names)
         return [made[name] for name in names]
 
@@ -119,12 +118,22 @@ class Session:
         return wanted
 
 
+def _check_same_lengths(types, ids):
+    if len(types) != len(ids):
+        raise ValueError(f"run_sequences: token_type_ids and ids have different lengths, {len(types)} and {len(ids)}")
+    different = np.flatnonzero(types != ids)
+    if different.size:
+        i = different[0]
+        raise ValueError(f"run_sequences: token_type_ids[{i}] and ids[{i}] have different lengths, {types[i]} and "
+                         f"{ids[i]}")
+
+
 def _numbers(name, values):
     array = np.asarray(values, order="C")
     if array.dtype.kind not in "biufc":
-        raise _bertcl.Error(f"input '{name}' is of type {array.dtype}, expected numbers")
+        raise _bertcl.Error(f"input '{name}' has dtype {array.dtype}, expected numbers")
     if array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8):
-        raise _bertcl.Error(f"input '{name}' is of type {array.dtype}, expected numbers of at most 64 bits")
+        raise _bertcl.Error(f"input '{name}' has dtype {array.dtype}, expected numbers of at most 64 bits")
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
@@ -136,9 +145,9 @@ def _concat(name, sequences):
             raise TypeError(f"run_sequences: {name}[{i}] is {sequences[i]!r}, expected a sequence of numbers; give a "
                             f"single sequence as [{name}]")
         if array.size and array.dtype.kind not in "biu":
-            raise _bertcl.Error(f"{name} of sequence {i} are of type {array.dtype}, expected integers")
+            raise _bertcl.Error(f"{name}[{i}] has dtype {array.dtype}, expected integers")
         if array.size and array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
-            raise _bertcl.Error(f"{name} of sequence {i} hold {array.max()}, which int64 cannot")
+            raise _bertcl.Error(f"{name}[{i}] holds {array.max()}, beyond the range of int64")
     offsets = np.zeros(len(arrays) + 1, np.int64)
     np.cumsum([array.size for array in arrays], out=offsets[1:])
     arrays = [array.astype(np.int64, copy=False).reshape(-1) for array in arrays]

@@ -137,7 +137,7 @@ class FineTuning(unittest.TestCase):
                                      "--labels", "positive,negative").stdout)
             self.assertEqual(told["models"][0]["accuracy"], 0)
         for case, problem in (([], "holds models with do_lower_case=False, this one has True"),
-                              (["--cased", "--vocab", str(VOCABULARY)], "vocab.txt is not")):
+                              (["--cased", "--vocab", str(VOCABULARY)], "vocab.txt differs from")):
             with self.subTest(problem), contextlib.redirect_stderr(io.StringIO()) as told:
                 self.assertEqual(finetune.main([*arguments, *case]), 2)
                 self.assertIn(problem, told.getvalue())
@@ -243,7 +243,7 @@ class FineTuning(unittest.TestCase):
         made, _ = self.train(self.encoder, data, "--steps", 0)
         before = self.encoder.read_bytes()
         for name, options, problem in (("made.onnx", [], "exists; --force overwrites it"),
-                                       ("encoder.onnx", ["--force"], "encoder.onnx is read, too"),
+                                       ("encoder.onnx", ["--force"], "encoder.onnx is also an input"),
                                        ("folder", ["--force"], "folder is a folder"),
                                        ("absent/made.onnx", [], "cannot write to folder"),
                                        ("x.onnx", ["--device", "gpu"], "--device gpu: unknown torch device"),

@@ -343,7 +343,7 @@ class PipelinesTest(unittest.TestCase):
         with self.assertRaisesRegex(bertcl.Error, r"other/vocab.txt lacks \[UNK\], \[CLS\], \[SEP\]"):
             bertcl.pipeline("ner", model=folder / "other")
         (folder / "other" / "tokenizer_config.json").write_text('{"tokenizer_class": "MPNetTokenizerFast"}')
-        with self.assertRaisesRegex(bertcl.Error, "other/vocab.txt is the vocabulary of MPNetTokenizerFast"):
+        with self.assertRaisesRegex(bertcl.Error, "other/vocab.txt is a vocabulary of MPNetTokenizerFast, not of BERT"):
             bertcl.pipeline("ner", model=folder / "other")
         (folder / "other" / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast"}')
         (folder / "other" / "vocab.txt").write_text(words + "[UNK]\n[CLS]\n[SEP]\n")

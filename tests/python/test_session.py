@@ -173,16 +173,18 @@ class SessionTest(unittest.TestCase):
         with self.assertRaisesRegex(bertcl.Error, "input_ids"):
             self.session.run(None, {"input_ids": np.ones((1, 3), np.complex64)})
         for values in np.array([["a"]]), None:
-            with self.assertRaisesRegex(bertcl.Error, "'input_ids' is of type .*, expected numbers"):
+            with self.assertRaisesRegex(bertcl.Error, "'input_ids' has dtype .*, expected numbers"):
                 self.session.run(None, {"input_ids": values})
         with self.assertRaisesRegex(bertcl.Error, "token id beyond the vocabulary"):
             self.session.run_sequences([[101, 40000, 102]])
-        with self.assertRaisesRegex(ValueError, "differ"):
-            self.session.run_sequences([[101, 102]], [[0]])
+        with self.assertRaisesRegex(ValueError, r"token_type_ids\[1\] and ids\[1\] have different lengths, 1 and 2$"):
+            self.session.run_sequences([[101], [101, 102], [102]], [[0], [0], [0, 0]])
+        with self.assertRaisesRegex(ValueError, "token_type_ids and ids have different lengths, 1 and 2$"):
+            self.session.run_sequences([[101, 102], [102]], [[0, 0]])
         for values, found in ([101.0, 102.7], "float64"), (["a"], "<U1"), ([2**64], "object"):
-            with self.assertRaisesRegex(bertcl.Error, f"ids of sequence 1 are of type {found}, expected integers"):
+            with self.assertRaisesRegex(bertcl.Error, rf"^ids\[1\] has dtype {found}, expected integers"):
                 self.session.run_sequences([[101, 102], values])
-        with self.assertRaisesRegex(bertcl.Error, "token_type_ids of sequence 0 are of type float64"):
+        with self.assertRaisesRegex(bertcl.Error, r"token_type_ids\[0\] has dtype float64"):
             self.session.run_sequences([[101, 102]], [[0, 0.5]])
         with self.assertRaisesRegex(bertcl.Error, "input_ids.*expected numbers of at most 64 bits"):
             self.session.run(None, {"input_ids": np.ones((1, 3), np.longdouble)})

@@ -106,8 +106,8 @@ class Beside:
                 raise ValueError(f"{beside} holds a tokenizer.json, which bertcl reads first; write to another folder")
             self._vocabulary, self._settings = beside / "vocab.txt", task_data.settings_of(options, folder)
         if self._vocabulary.exists() and self._vocabulary.read_bytes() != self._source.read_bytes():
-            raise ValueError(f"{self._vocabulary} is not {self._source}, which the model would be trained with; "
-                             "write to another folder")
+            raise ValueError(f"{self._vocabulary} differs from {self._source}, the vocabulary used for "
+                             "training; write to another folder")
         if not self._vocabulary.exists() and not (beside / "tokenizer_config.json").exists():
             return
         others = task_data.settings_beside(self._vocabulary)

@@ -31,7 +31,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
                                      formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", required=True, help="float ONNX model, the teacher")
-    parser.add_argument("--quantized", required=True, help="what bertcl quantize made of it")
+    parser.add_argument("--quantized", required=True, help="its quantized model, written by bertcl quantize")
     parser.add_argument("-o", "--output", required=True, help="Q/DQ model to write")
     task_data.add_options(parser, several=True)
     parser.add_argument("--labels", type=float, default=0.0,

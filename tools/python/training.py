@@ -63,7 +63,7 @@ def check_output(options, *inputs):
         return
     for other in inputs:
         if other and pathlib.Path(other).exists() and path.samefile(other):
-            raise ValueError(f"{path} is read, too; name another file as --output")
+            raise ValueError(f"{path} is also an input; name another file as --output")
     if not options.force:
         raise ValueError(f"{path} exists; --force overwrites it")
 
