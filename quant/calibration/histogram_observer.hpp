@@ -60,11 +60,11 @@ inline Range range_of_bound(float bound, const ValueBounds& seen, bool symmetric
   return symmetric ? Range{-bound, bound} : clipped({-bound, bound}, seen);
 }
 
-/// The search of pytorch-quantization: the first bound, and from one to the next, in bins.
-struct Search {
-  std::size_t start, stride;
+/// The bounds that pytorch-quantization tries: the first one, and the step to the next, in bins.
+struct BoundSearch {
+  std::size_t start_bin, stride;
 };
 /// Throws Error if it would try no bound.
-Search search_of(const MethodOptions& options);
+BoundSearch bound_search_of(const MethodOptions& options);
 
 }  // namespace bertcl::quant

@@ -59,7 +59,7 @@ void check_settings(const Method& method, const MethodOptions& options) {
   }
 }
 
-Search search_of(const MethodOptions& options) {
+BoundSearch bound_search_of(const MethodOptions& options) {
   const int bins = options.bins.value_or(2048);
   const int start = options.start_bin.value_or(128), stride = options.stride.value_or(1);
   if (start < 1 || start >= bins || stride < 1)

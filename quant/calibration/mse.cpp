@@ -19,7 +19,7 @@ class SymmetricMseObserver final : public HistogramObserver {
   SymmetricMseObserver(opencl::Context& context, const MethodOptions& options,
                        const std::string& tensor)
       : HistogramObserver(context, tensor, options.bins.value_or(2048), Binning::from_zero),
-        search_(search_of(options)),
+        search_(bound_search_of(options)),
         scheme_(options.scheme) {}
 
  protected:
@@ -27,7 +27,7 @@ class SymmetricMseObserver final : public HistogramObserver {
     const BinnedError error(h);
     double least = std::numeric_limits<double>::infinity();
     float bound = 0.0f;
-    for (std::size_t i = search_.start; i < error.centres().size(); i += search_.stride) {
+    for (std::size_t i = search_.start_bin; i < error.centres().size(); i += search_.stride) {
       const float candidate = error.centres()[i];
       const float scale = candidate <= 0x1p-24f ? 0.0f : 127.0f / candidate;
       const double e =
@@ -42,7 +42,7 @@ class SymmetricMseObserver final : public HistogramObserver {
   }
 
  private:
-  Search search_;
+  BoundSearch search_;
   Scheme scheme_;
 };
 

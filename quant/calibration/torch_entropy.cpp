@@ -57,18 +57,18 @@ class TorchEntropyObserver final : public HistogramObserver {
   TorchEntropyObserver(opencl::Context& context, const MethodOptions& options,
                        const std::string& tensor)
       : HistogramObserver(context, tensor, options.bins.value_or(2048), Binning::from_zero),
-        search_(search_of(options)),
+        search_(bound_search_of(options)),
         symmetric_(options.symmetric.value_or(options.scheme.symmetric)) {}
 
  protected:
   Range choose(const Histogram& h) const override {
     const std::vector<double> counts(h.counts().begin(), h.counts().end());
-    const std::size_t end = best_end(counts, search_.start, search_.stride);
+    const std::size_t end = best_end(counts, search_.start_bin, search_.stride);
     return range_of_bound(h.edges()[end], h.seen(), symmetric_);
   }
 
  private:
-  Search search_;
+  BoundSearch search_;
   bool symmetric_;
 };
 
