@@ -8,7 +8,7 @@
 // of one key, so that maximum and sum need no work across lanes:
 //   packed_q [d/2][rows][2]   of this block of rows
 //   packed_k [keys][d/2][2]   keys as they lie, attended ones only
-//   scores   [keys][rows]     f32, then the powers, bf16: [keys/2][rows][2]
+//   scores   [keys][rows]     f32, then the exponentials, bf16: [keys/2][rows][2]
 //   packed_v [keys/2][d][2]   the values of two keys side by side
 //
 // A row whose keys are all masked is 0.
@@ -67,7 +67,8 @@ static void copy_keys(__global const int* k, size_t stride, const int* keys, int
   }
 }
 
-// The values of two keys side by side; an odd last one is paired with itself, its power being 0.
+// The values of two keys side by side; an odd last one is paired with itself, whose exponential is
+// then 0.
 static void pair_values(__global const ushort* v, int stride, const int* keys, int count,
                         int head_size, int* packed) {
   for (int j = 0; j < count; j += 2, packed += head_size) {
@@ -95,12 +96,12 @@ ONE_ITEM KERNEL attention_bf16(ATTENTION_FLOAT_PARAMETERS(ushort) PLACE_PARAMETE
   int packed_k[PACKED_KEYS * (HEAD_MAX / 2)];
   int packed_v[PACKED_KEYS / 2 * HEAD_MAX];
   float16 scores[BLOCK_KEYS * 2];
-  int16* powers = (int16*)scores;
+  int16* exponentials = (int16*)scores;
   float16 result[HEAD_MAX * 2];  // [d][rows]
   int keys[PACKED_KEYS];         // row of each attended key
 
   const int words = head_size / 2;
-  const float exponent = scale * M_LOG2E_F;
+  const float log2_scale = scale * M_LOG2E_F;
   int packed_from = -1, next = begin, count = 0;  // rows packed_from .. next - 1 are packed
 
   for (int row = item.first; row < last; row += ROWS) {
@@ -142,8 +143,8 @@ ONE_ITEM KERNEL attention_bf16(ATTENTION_FLOAT_PARAMETERS(ushort) PLACE_PARAMETE
           }
 #pragma unroll
           for (int t = 0; t < TILE; t++) {
-            a0[t] *= exponent;
-            a1[t] *= exponent;
+            a0[t] *= log2_scale;
+            a1[t] *= log2_scale;
             block0 = a0[t] > block0 ? a0[t] : block0;
             block1 = a1[t] > block1 ? a1[t] : block1;
             scores[(j + t) * 2] = a0[t];
@@ -171,8 +172,8 @@ ONE_ITEM KERNEL attention_bf16(ATTENTION_FLOAT_PARAMETERS(ushort) PLACE_PARAMETE
           const int16 ones = ONES;
           DOT2(total0, p0, ones);
           DOT2(total1, p1, ones);
-          powers[2 * j] = p0;
-          powers[2 * j + 1] = p1;
+          exponentials[2 * j] = p0;
+          exponentials[2 * j + 1] = p1;
         }
 
         for (int d = 0; d < head_size; d += TILE) {
@@ -185,7 +186,7 @@ ONE_ITEM KERNEL attention_bf16(ATTENTION_FLOAT_PARAMETERS(ushort) PLACE_PARAMETE
           }
           const int* value = packed_v + block / 2 * head_size + d;
           for (int j = 0; j < pairs; j++, value += head_size) {
-            const int16 p0 = powers[2 * j], p1 = powers[2 * j + 1];
+            const int16 p0 = exponentials[2 * j], p1 = exponentials[2 * j + 1];
 #pragma unroll
             for (int t = 0; t < TILE; t++) {
               const int16 x = value[t];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of packed sequences in f16 by NVIDIA's matrix units, sm_80 and later. Same arguments
-// and semantics as attention_f32_ref.cl. q times scale, k, v and the powers of the scores are
+// and semantics as attention_f32_ref.cl. q times scale, k, v and the exponentials of the scores are
 // rounded to f16; sums and softmax are f32.
 //
 // A work-group computes ROWS rows of one head, each of its sub-groups 16 of them, which stay in its
@@ -51,7 +51,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   const bool q_aligned = ((q_stride | q_offset | head_size) & 1) == 0;
   const bool k_aligned = ((k_stride | k_offset | head_size) & 3) == 0;
   const bool v_aligned = ((v_stride | v_offset | head_size) & 3) == 0;
-  const float exponent = scale * M_LOG2E_F;
+  const float log2_scale = scale * M_LOG2E_F;
   q += q_offset + head * head_size;
   k += k_offset + head / heads_per_key * head_size;
   v += v_offset + head / heads_per_key * head_size;
@@ -64,10 +64,10 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
       __global const float* low = q + (size_t)min(row0, end - 1) * q_stride;
       __global const float* high = q + (size_t)min(row0 + 8, end - 1) * q_stride;
       const int d = 16 * w + 2 * t;
-      rows[w].s0 = load_pair(low, d, head_size, exponent, q_aligned);
-      rows[w].s1 = load_pair(high, d, head_size, exponent, q_aligned);
-      rows[w].s2 = load_pair(low, d + 8, head_size, exponent, q_aligned);
-      rows[w].s3 = load_pair(high, d + 8, head_size, exponent, q_aligned);
+      rows[w].s0 = load_pair(low, d, head_size, log2_scale, q_aligned);
+      rows[w].s1 = load_pair(high, d, head_size, log2_scale, q_aligned);
+      rows[w].s2 = load_pair(low, d + 8, head_size, log2_scale, q_aligned);
+      rows[w].s3 = load_pair(high, d + 8, head_size, log2_scale, q_aligned);
     }
   }
 

@@ -9,7 +9,7 @@
 //   q_strip [DEPTH][ROW_PITCH], k_strip [DEPTH][KEY_PITCH]   columns of a head, side by side those
 //   of all
 //                                    rows or keys; in q_strip times scale * log2(e)
-//   p_tile  [KEYS][ROW_PITCH]        powers of the scores
+//   p_tile  [KEYS][ROW_PITCH]        exponentials of the scores
 //   v_strip [DEPTH keys][HEAD_MAX]   where the strips of q and k were, and before and after them
 //                                    what the items of a row tell each other
 //
@@ -118,7 +118,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attentio
   const bool q_aligned = ((q_stride | q_offset | head_size) & 3) == 0;
   const bool k_aligned = ((k_stride | k_offset | head_size) & 3) == 0;
   const bool v_aligned = ((v_stride | v_offset | head_size) & 3) == 0;
-  const float exponent = scale * M_LOG2E_F;
+  const float log2_scale = scale * M_LOG2E_F;
   q += q_offset + head * head_size;
   k += k_offset + head / heads_per_key * head_size;
   v += v_offset + head / heads_per_key * head_size;
@@ -140,7 +140,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attentio
     for (int i = 0; i < ITEM_ROWS; i++) x[i][0] = x[i][1] = x[i][2] = x[i][3] = 0.0f;
     for (int column = 0; column < head_size; column += DEPTH) {
       barrier(CLK_LOCAL_MEM_FENCE);  // what was there has been read
-      load_strip(q, q_stride, row0, end - 1, ROWS, column, head_size, exponent, q_aligned, strip,
+      load_strip(q, q_stride, row0, end - 1, ROWS, column, head_size, log2_scale, q_aligned, strip,
                  ROW_PITCH);
       load_strip(k, k_stride, key0, end - 1, KEYS, column, head_size, 1.0f, k_aligned, k_strip,
                  KEY_PITCH);

@@ -79,7 +79,7 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
 
   floatv query[HEAD_MAX * 2];      // [d][rows], times scale * log2(e)
   floatv result[HEAD_MAX * 2];     // [d][rows]
-  floatv scores[(BLOCK_KEYS + TILE) * 2];  // [key][rows], then their powers; up to a tile's end
+  floatv scores[(BLOCK_KEYS + TILE) * 2];  // [key][rows], then exponentials; to a tile's end
   // [key][d] of attended keys. Read where they lie, they would be a stride apart that leaves most
   // sets of the first-level cache idle.
   float keys[CACHED_FLOATS], values[CACHED_FLOATS];
@@ -209,8 +209,8 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
       }
     }
 
-    // The power of the largest score is 1. Without any the total is 0, or that of 2^-126 for keys
-    // outside of the window.
+    // The exponential of the largest score is 1. Without any the total is 0, or that of 2^-126 for
+    // keys outside of the window.
     const floatv inverse0 = total0 < 0.5f ? (floatv)(0.0f) : 1.0f / total0;
     const floatv inverse1 = total1 < 0.5f ? (floatv)(0.0f) : 1.0f / total1;
     for (int d = 0; d < head_size; d++) {

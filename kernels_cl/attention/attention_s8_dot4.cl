@@ -117,7 +117,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attentio
               ROW_PITCH, q_sums);
   const ScoreTerms terms = {q_bytes.zero,    k_bytes.zero, q_bytes.zero * k_bytes.zero * head_size,
                             score_inv_scale, score_low,    score_high};
-  const float exponent = (BIAS && bias ? 1.0f : qk_scale) * M_LOG2E_F;
+  const float log2_scale = (BIAS && bias ? 1.0f : qk_scale) * M_LOG2E_F;
   int scores[ITEM_ROWS][4], sums[ITEM_ROWS][COLUMNS];
   float largest[ITEM_ROWS], total[ITEM_ROWS], p_sum[ITEM_ROWS];  // total becomes the factor of p
 #pragma unroll
@@ -146,8 +146,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attentio
       const float before = largest[i];
       largest[i] = fmax(fmax(fmax(known.s0, known.s1), fmax(known.s2, known.s3)), before);
       if (unnormalized) continue;  // its probabilities need no total
-      const float4 e = select((float4)(0.0f), exp2_negative((x - largest[i]) * exponent), -is_key);
-      const float4 shrink = exp2_negative((float4)(before - largest[i]) * exponent);
+      const float4 e =
+          select((float4)(0.0f), exp2_negative((x - largest[i]) * log2_scale), -is_key);
+      const float4 shrink = exp2_negative((float4)(before - largest[i]) * log2_scale);
       total[i] = total[i] * shrink.s0 + (e.s0 + e.s1 + e.s2 + e.s3);
     }
   }
@@ -158,7 +159,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attentio
   largest_along_row(p_tile, of_row);
 #pragma unroll
   for (int i = 0; i < ITEM_ROWS; i++) {
-    total[i] *= exp2_negative((float4)(largest[i] - of_row[i]) * exponent).s0;
+    total[i] *= exp2_negative((float4)(largest[i] - of_row[i]) * log2_scale).s0;
     largest[i] = of_row[i];
   }
   sum_along_row(p_tile, total);
@@ -182,8 +183,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attentio
     for (int i = 0; i < ITEM_ROWS; i++) {
       const float4 x = SCORES_OF(i);
       const int4 is_key = in_window(all_keys, x);
-      const float4 power = exp2_negative((x - largest[i]) * exponent);
-      const int4 steps = min(convert_int4(rint(power * total[i])), p_max);
+      const float4 e = exp2_negative((x - largest[i]) * log2_scale);
+      const int4 steps = min(convert_int4(rint(e * total[i])), p_max);
       const int4 p = select((int4)(0), steps, -is_key);
       p_sum[i] += sum4(p);
       p_tile[tx * ROW_PITCH + ty * ITEM_ROWS + i] = p.s0 | p.s1 << 8 | p.s2 << 16 | p.s3 << 24;

@@ -4,8 +4,8 @@
 //
 // A work-group computes ROWS rows of one head, each of its sub-groups 16 of them. Tiles of 64 keys
 // pass through local memory twice, as in attention_s8_dot4.cl: first for the largest score of each
-// row and the sum of its powers, then for the probabilities and p v. A step takes 32 keys and is
-// not unrolled: registers hold its scores, the rows and the sums.
+// row and the sum of its exponentials, then for the probabilities and p v. A step takes 32 keys and
+// is not unrolled: registers hold its scores, the rows and the sums.
 //
 //   k_tile [HEAD_MAX/16][K_CELLS][16]  cells of 16 bytes of a key, as ldmatrix reads them
 //   v_tile [KEYS/4][V_PITCH][4]        bytes of one column of the four keys of a quad side by side
@@ -83,7 +83,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   terms.row[0] = k_bytes.zero * (int)sum_of_row(shared, (float)row_sum[0]);
   terms.row[1] = k_bytes.zero * (int)sum_of_row(shared, (float)row_sum[1]);
 
-  const float exponent = (BIAS && bias ? 1.0f : qk_scale) * M_LOG2E_F;
+  const float log2_scale = (BIAS && bias ? 1.0f : qk_scale) * M_LOG2E_F;
   UnitC scores[TILES_N], sums[TILES_D];
   float largest[2] = {-FLT_MAX, -FLT_MAX}, total[2] = {0.0f, 0.0f}, p_sum[2] = {0.0f, 0.0f};
 #pragma unroll
@@ -109,18 +109,18 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
         const float before = largest[r];
         largest[r] = fmax(fmax(fmax(most.s0, most.s1), fmax(most.s2, most.s3)), before);
         if (unnormalized) continue;  // its probabilities need no total
-        const float4 shrink = exp2_negative((float4)(before - largest[r]) * exponent);
-        const float4 powers =
-            select((float4)(0.0f), exp2_negative((x[0] - largest[r]) * exponent), is_key[0]) +
-            select((float4)(0.0f), exp2_negative((x[1] - largest[r]) * exponent), is_key[1]);
-        total[r] = total[r] * shrink.s0 + (powers.s0 + powers.s1 + powers.s2 + powers.s3);
+        const float4 shrink = exp2_negative((float4)(before - largest[r]) * log2_scale);
+        const float4 e =
+            select((float4)(0.0f), exp2_negative((x[0] - largest[r]) * log2_scale), is_key[0]) +
+            select((float4)(0.0f), exp2_negative((x[1] - largest[r]) * log2_scale), is_key[1]);
+        total[r] = total[r] * shrink.s0 + (e.s0 + e.s1 + e.s2 + e.s3);
       }
     }
   }
 #pragma unroll
   for (int r = 0; r < 2; r++) {  // each lane has seen its own keys
     const float most = largest_of_row(shared, largest[r]);
-    total[r] *= exp2_negative((float4)(largest[r] - most) * exponent).s0;
+    total[r] *= exp2_negative((float4)(largest[r] - most) * log2_scale).s0;
     largest[r] = most;
     const float all = sum_of_row(shared, total[r]);
     total[r] = unnormalized ? p_inv_scale : p_inv_scale / all;
@@ -145,8 +145,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
 #pragma unroll
         for (int r = 0; r < 2; r++) {
           const float4 x = SCORES_OF(h, r);
-          const float4 power = exp2_negative((x - largest[r]) * exponent);
-          const int4 steps = select((int4)(0), min(convert_int4(rint(power * total[r])), p_max),
+          const float4 e = exp2_negative((x - largest[r]) * log2_scale);
+          const int4 steps = select((int4)(0), min(convert_int4(rint(e * total[r])), p_max),
                                     in_window(all_keys, x));
           p_sum[r] += steps.s0 + steps.s1 + steps.s2 + steps.s3;
           words[h][r] = steps.s0 | steps.s1 << 8 | steps.s2 << 16 | steps.s3 << 24;

@@ -7,7 +7,7 @@
 //
 //   query [d][rows]    q - q_zero_point            part [keys][d]  k - k_zero_point, then v - ...,
 //                                                  of
-//   scores [keys][rows]  sums, powers, then p                      PART_KEYS keys at a time
+//   scores [keys][rows]  sums, exponentials, then p                PART_KEYS keys at a time
 //   result [d][rows]   s32, summed over the parts
 //
 // Up to BLOCK_KEYS keys every score is computed once; with more, a first pass over the blocks finds
@@ -66,7 +66,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   scorev scores[BLOCK_KEYS * 2];
   intv result[HEAD_MAX * 2];
   int keys[BLOCK_KEYS];  // row of each attended key of the block
-  const float exponent = qk_scale * M_LOG2E_F;
+  const float log2_scale = qk_scale * M_LOG2E_F;
 
   const int attended = count_attended(key_mask, use_mask, begin, end);
   const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
@@ -129,8 +129,8 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
           }
         }
       }
-      if (measure) grow_largest(&softmax, block0, block1, exponent);
-      if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
+      if (measure) grow_largest(&softmax, block0, block1, log2_scale);
+      if (finish || !unnormalized) exponentiate_scores(&softmax, scores, count, log2_scale);
       if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
       if (!finish) continue;
 

@@ -7,10 +7,10 @@
 //
 //   packed_q [d/2][rows][2]   of this block of rows
 //   packed_k [keys][d/2][2]   keys as they lie, attended ones only
-//   scores   [keys][rows]     s32, then the powers (f32), then [keys/2][rows][2] probabilities
+//   scores   [keys][rows]     s32, then exponentials (f32), then [keys/2][rows][2] probabilities
 //   packed_v [keys/2][d][2]   the values of two keys side by side
 //
-// The maximum is taken among integers, so no rounding happens before the exponent. A block is as
+// The maximum is taken among integers, so no rounding happens before the exponential. A block is as
 // many keys as fit the arrays; in a single one every score is computed once. With more, a first
 // pass over the blocks finds maximum and sum, and a second recomputes the scores. With a bias or a
 // window, scores are floats, held as their bits, and only keys in the windows of the rows at hand
@@ -126,7 +126,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
 
   const int groups = (head_size + 1) / 2;
   const int block_keys = min(BLOCK_KEYS, BLOCK_SHORTS / 2 / groups / 8 * 8);
-  const float exponent = qk_scale * M_LOG2E_F;
+  const float log2_scale = qk_scale * M_LOG2E_F;
   const int has_bias = bias || window, last_place = item.end - 1 - item.begin;
 
   RowsOfKeys held = {item.first, 0, 0, 0};
@@ -207,11 +207,11 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       }
       if (has_bias) {
         if (measure) grow_largest_sum(&sums, &softmax, largest0, largest1);
-        if (finish || !unnormalized) sums_to_powers(&sums, &softmax, scores, count);
+        if (finish || !unnormalized) exponentiate_sums(&sums, &softmax, scores, count);
         if (step == blocks - 1) set_factors_of_sums(&softmax, p_inv_scale, unnormalized);
       } else {
-        if (measure) grow_largest(&softmax, block0, block1, exponent);
-        if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
+        if (measure) grow_largest(&softmax, block0, block1, log2_scale);
+        if (finish || !unnormalized) exponentiate_scores(&softmax, scores, count, log2_scale);
         if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
       }
       if (!finish) continue;

@@ -6,13 +6,13 @@
 //   packed_q [d/4][rows][4]   s8, of this block of rows
 //   packed_k [keys][d/4][4]   u8: keys as they lie, attended ones only, each sign-shifted if s8;
 //                             the last key fills the last tile
-//   scores   [keys][rows]     s32, then the powers (f32), then [keys/4][rows][4] u8 probabilities
+//   scores   [keys][rows]     s32, then exponentials (f32), then [keys/4][rows][4] u8 probabilities
 //   packed_v [keys/4][d][4]   s8: the bytes of four keys side by side
 //
 // Zero points: with q' = q (s8) and k' = k (u8) after the sign shift, z = zero point of q',
 //   sum (q - zq)(k - zk) = sum q' k' - z * sum k' + terms of the row alone, which softmax cancels
 // unless scores are quantized: base_of_row, with the zero point z' of k', is z z' d - z' * sum q'.
-// The maximum is taken among integers, so no rounding happens before the exponent. A block is as
+// The maximum is taken among integers, so no rounding happens before the exponential. A block is as
 // many keys as fit the arrays; in a single one every score is computed once. With more, a first
 // pass over the blocks finds maximum and sum, and a second recomputes the scores. With a bias or a
 // window, scores are floats, held as their bits, and only keys in the windows of the rows at hand
@@ -84,7 +84,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const int k_zero = k_zero_point + k_flip, fill = groups * 4 - head_size;
   const int q_fill = -(int)q_flip, k_fill = k_flip;
   const int by_words = (head_size & 3) == 0 && ((q_stride | q_offset) & 3) == 0;
-  const float exponent = qk_scale * M_LOG2E_F;
+  const float log2_scale = qk_scale * M_LOG2E_F;
   const float p_limit = p_max + ROUND;
   const int has_bias = bias || window, last_place = item.end - 1 - item.begin;
   const int has_whole_scores = has_bias || score_inv_scale != 0.0f;
@@ -196,11 +196,11 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       }
       if (has_bias) {
         if (measure) grow_largest_sum(&sums, &softmax, largest0, largest1);
-        if (finish || !unnormalized) sums_to_powers(&sums, &softmax, scores, count);
+        if (finish || !unnormalized) exponentiate_sums(&sums, &softmax, scores, count);
         if (step == blocks - 1) set_factors_of_sums(&softmax, p_inv_scale, unnormalized);
       } else {
-        if (measure) grow_largest(&softmax, block0, block1, exponent);
-        if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
+        if (measure) grow_largest(&softmax, block0, block1, log2_scale);
+        if (finish || !unnormalized) exponentiate_scores(&softmax, scores, count, log2_scale);
         if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
       }
       if (!finish) continue;
@@ -208,9 +208,9 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       for (int j = count; j < ((count + 3) & ~3); j++) scores[j * 2] = scores[j * 2 + 1] = 0;
       const int key_groups = (count + 3) / 4;
       for (int g = 0; g < key_groups; g++) {
-        const int16* powers = scores + g * 8;
-        const int16 p0 = quantize_four(powers, softmax.factor[0], p_limit);
-        const int16 p1 = quantize_four(powers + 1, softmax.factor[1], p_limit);
+        const int16* exponentials = scores + g * 8;
+        const int16 p0 = quantize_four(exponentials, softmax.factor[0], p_limit);
+        const int16 p1 = quantize_four(exponentials + 1, softmax.factor[1], p_limit);
         const int16 ones = 0x01010101;
         VPDPBUSD(p_sum0, p0, ones);
         VPDPBUSD(p_sum1, p1, ones);

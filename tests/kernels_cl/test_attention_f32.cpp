@@ -25,8 +25,8 @@ std::vector<float> as_multiplied(const AttentionKernel& program, const Attention
                                  std::vector<float> qkv, float scale) {
   if (!rounds_operands(program)) return qkv;
   const size_t hidden = static_cast<size_t>(c.hidden());
-  const float exponent = scale * std::numbers::log2e_v<float>;
-  const auto factor = [&](size_t i) { return i % (3 * hidden) < hidden ? exponent : 1.0f; };
+  const float log2_scale = scale * std::numbers::log2e_v<float>;
+  const auto factor = [&](size_t i) { return i % (3 * hidden) < hidden ? log2_scale : 1.0f; };
   for (size_t i = 0; i < qkv.size(); ++i) qkv[i] *= factor(i);
   qkv = cast<float>(cast<uint16_t>(qkv));
   for (size_t i = 0; i < qkv.size(); ++i) qkv[i] /= factor(i);
