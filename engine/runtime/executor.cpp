@@ -229,12 +229,12 @@ void Executor::allocate_values(std::span<opencl::Buffer> buffers,
     if (std::ssize(buffers[i]) >= bytes[i]) continue;
     buffers[i] = {};
     opencl::Buffer larger = plan_.context->allocate(static_cast<std::size_t>(bytes[i]));
-    if (in_arena_) memory_.arena_address = address_of(larger);
+    if (in_arena_) memory_.arena_address = device_address_of(larger);
     buffers[i] = std::move(larger);
   }
 }
 
-std::uint64_t Executor::address_of(const opencl::Buffer& buffer) const {
+std::uint64_t Executor::device_address_of(const opencl::Buffer& buffer) const {
   return persistent_kernel_ ? opencl::addresses_of(*plan_.context, std::array{&buffer})[0] : 0;
 }
 
@@ -295,7 +295,7 @@ void Executor::fill_tables() {
   opencl::Buffer& tables = memory_.tables;
   if (tables.size() < host.size() * 4) {
     opencl::Buffer larger = plan_.context->allocate(host.size() * 4);
-    memory_.tables_address = address_of(larger);
+    memory_.tables_address = device_address_of(larger);
     tables = std::move(larger);
   }
   settled_ = false;

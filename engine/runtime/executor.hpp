@@ -92,8 +92,8 @@ class Executor {
   void allocate_values(std::span<opencl::Buffer> buffers, const std::vector<std::int64_t>& bytes);
   bool reserve(std::int64_t bytes);
   void count_held();
-  /// For merged steps, of memory that nothing uses yet; else 0.
-  std::uint64_t address_of(const opencl::Buffer& buffer) const;
+  /// Device address, read by a persistent kernel; 0 without one. Of memory that nothing uses yet.
+  std::uint64_t device_address_of(const opencl::Buffer& buffer) const;
   std::int64_t constant_bytes() const;
   void fill_tables();
   /// As buffers of their own: where in tables_ they begin, and their bytes.
