@@ -282,7 +282,7 @@ std::vector<std::string> Quantization::replace_biases(Model& model, const Placem
     if (it == corrections_.end()) continue;
     const BiasCorrection& c = it->second;
     model.proto().mutable_graph()->mutable_node(c.node)->set_input(
-        c.input, model.add(model.fresh_name(c.tensor + "_corrected"), c.bias));
+        c.input, model.add(model.fresh_name(c.tensor + "_corrected"), c.corrected_bias));
     before.push_back(c.tensor);
   }
   return before;

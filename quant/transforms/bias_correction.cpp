@@ -16,7 +16,8 @@ namespace {
 struct Linear {
   int node = 0;
   std::string weight;
-  BiasCorrection correction;  ///< the bias as it is
+  ir::Tensor bias;
+  BiasCorrection correction;  ///< without a corrected bias yet
 };
 
 /// By the tensor that is multiplied.
@@ -41,7 +42,7 @@ std::map<std::string, std::vector<Linear>> linears(const Encodings& encodings,
     const ir::Tensor bias = constants.value(tensor);
     if (bias.dtype() != ir::DType::f32 || ir::element_count(bias.shape()) != integers.shape()[1])
       continue;
-    all[node.input(0)].push_back({site.node, node.input(1), {add, input, tensor, bias}});
+    all[node.input(0)].push_back({site.node, node.input(1), bias, {add, input, tensor, {}}});
   }
   return all;
 }
@@ -121,11 +122,11 @@ std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const P
       const ir::Tensor weight = constants.value(linear.weight);
       const auto shift =
           output_shift(x, weight.as<float>(), encodings.at({linear.weight, Role::weight}).constant);
-      std::vector<float> bias;
-      for (const float b : linear.correction.bias.as<float>())
-        bias.push_back(static_cast<float>(b - shift[bias.size()]));
-      linear.correction.bias =
-          ir::Tensor::of<float>(linear.correction.bias.shape(), std::move(bias));
+      std::vector<float> corrected;
+      for (const float b : linear.bias.as<float>())
+        corrected.push_back(static_cast<float>(b - shift[corrected.size()]));
+      linear.correction.corrected_bias =
+          ir::Tensor::of<float>(linear.bias.shape(), std::move(corrected));
       corrections.emplace(linear.node, std::move(linear.correction));
     }
   }

@@ -53,7 +53,7 @@ struct BiasCorrection {
   int node = 0;
   int input = 0;
   std::string tensor;
-  ir::Tensor bias;
+  ir::Tensor corrected_bias;
 };
 
 /// For each site x W with constant W and one reader of its result, the Add of a constant bias that
