@@ -22,9 +22,9 @@ struct Options {
   std::vector<std::string> disabled;  // names of passes to skip
   ir::Limits limits = {};
   Precision precision = {};
-  /// The caller reads results for padding: they match the ONNX graph, at extra cost where its mask
-  /// hides the rows of padding as well as the keys.
-  bool keep_padding = false;
+  /// Results for padding are not read. If false, they match the ONNX graph, at extra cost where its
+  /// mask hides the rows of padding as well as the keys.
+  bool drop_padding = true;
 };
 
 /// One rewrite. `run` returns true if it changed the graph. Each pass lives in one file of this

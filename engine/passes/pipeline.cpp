@@ -22,7 +22,7 @@ MakePass find_layer_norm, find_rms_norm, find_gelu, fold_channel_factor, lift_qu
     find_linear_q, find_quantize_rows, split_linear, drop_row_mask, find_positions, find_embedding,
     find_add_norm, find_pooling, expand_layer_norm;
 MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
-Pass find_attention(bool keep_padding);
+Pass find_attention(bool drop_padding);
 Pass fold_dequantize(const ir::Limits& limits);
 MakePass fuse_qkv, fuse_activation, fuse_gated, fuse_quantize, fuse_rotary, pack_tokens,
     fuse_unpack_split;
@@ -50,7 +50,7 @@ std::vector<Pass> pipeline(const Options& options) {
       // recognize: many spellings, one op
       find_layer_norm(), find_rms_norm(), find_gelu(), fold_channel_factor(), lift_quantize(),
       share_common(), find_linear(), find_quantize_rows(), find_linear_q(), split_linear(),
-      lift_quantize(), find_attention(options.keep_padding), drop_row_mask(), find_positions(),
+      lift_quantize(), find_attention(options.drop_padding), drop_row_mask(), find_positions(),
       find_embedding(), find_add_norm(), find_pooling(), expand_layer_norm(), dead_code(),
       // quantize: DQ -> op -> Q becomes one integer op
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
@@ -65,7 +65,7 @@ std::vector<Pass> pipeline(const Options& options) {
   };
   if (left_out("resolve_shapes"))
     throw Error("the compiler pass 'resolve_shapes' cannot be skipped: Shape has no kernel");
-  if (options.keep_padding)
+  if (!options.drop_padding)
     std::erase_if(all, [](const Pass& pass) { return pass.name == "drop_row_mask"; });
   std::erase_if(all, [&](const Pass& pass) {
     return left_out(pass.name) ||

@@ -263,7 +263,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   passes::Options pass_options{.disabled = options.disabled_passes};
   const std::int64_t limit = memory_limit(options);
   pass_options.limits.memory = limit;
-  pass_options.keep_padding = !options.drop_padding;
+  pass_options.drop_padding = options.drop_padding;
   if (context)
     pass_options.precision = plan::precision_on(*context, options.precision, plan_options);
   if (options.dump_passes) options.dump_passes("import", ir::print(graph));

@@ -28,7 +28,7 @@ using Tensors = std::map<std::string, ir::Tensor, std::less<>>;
 struct SessionOptions {
   std::string device;  // selector of opencl::select_device; empty: first GPU, else CPU
   /// Run packed where the mask is a prefix of ones. If false, rows of padding are what the file
-  /// gives, by passes::Options::keep_padding.
+  /// gives, by passes::Options::drop_padding.
   bool drop_padding = true;
   std::string gemm = "auto";  // float GEMMs: "own", "clblast", or "auto", as plan::Options says
   /// Of float linear and attention. f16: fp16 weights, and products if the device has the kernels;

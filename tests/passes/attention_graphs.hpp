@@ -8,7 +8,7 @@
 
 namespace bertcl::passes {
 
-Pass find_attention(bool keep_padding = false);
+Pass find_attention(bool drop_padding = true);
 
 /// Attention of 2 heads of size 4; `mask` makes %mask from %m, `scores` the operand of Softmax from
 /// %0 (the product) and %mask.

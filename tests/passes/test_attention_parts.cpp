@@ -106,7 +106,7 @@ TEST(AttentionParts, RowsThatTheMaskHidesAreLost) {
   std::string expected = expected_with("", "", "");
   expected.insert(expected.find("p_type"), "masks_rows = 1, ");
   EXPECT_REWRITE(find_attention(), text, expected);
-  EXPECT_UNCHANGED(find_attention(/*keep_padding=*/true), text);
+  EXPECT_UNCHANGED(find_attention(/*drop_padding=*/false), text);
   const auto fused_under = [&](std::string_view rows) {
     const std::string graph = replaced(text, "  return %y",
                                        R"(

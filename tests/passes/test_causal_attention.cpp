@@ -44,7 +44,7 @@ std::string with_ids(const std::string& text) {
 TEST(CausalAttention, AMaskOfPlacesIsABias) {
   const std::string mask = places() + "  %mask: f32[seq, seq] = Where(%counts, %zero, %hides)";
   EXPECT_REWRITE(find_attention(), attention(mask, scaled_and_masked), expected_without_mask());
-  EXPECT_REWRITE(find_attention(/*keep_padding=*/true), attention(mask, scaled_and_masked),
+  EXPECT_REWRITE(find_attention(/*drop_padding=*/false), attention(mask, scaled_and_masked),
                  expected_without_mask());
 }
 
@@ -107,7 +107,7 @@ TEST(CausalAttention, WithAMaskOfPadding) {
   %mask: f32[batch, 1, seq, seq] = Where(%both, %zero, %hides))";
   const std::string expected = with_ids(expected_with_mask());
   EXPECT_REWRITE(find_attention(), with_ids(attention(together, scaled_and_masked)), expected);
-  EXPECT_UNCHANGED(find_attention(/*keep_padding=*/true),
+  EXPECT_UNCHANGED(find_attention(/*drop_padding=*/false),
                    with_ids(attention(together, scaled_and_masked)));
   EXPECT_UNCHANGED(find_attention(), attention(together, scaled_and_masked));
   const std::string apart =
@@ -119,7 +119,7 @@ TEST(CausalAttention, WithAMaskOfPadding) {
   %s: f32[batch, 2, seq, seq] = Add(%2, %mask)
 )";
   EXPECT_REWRITE(find_attention(), with_ids(attention(apart, scores)), expected);
-  EXPECT_UNCHANGED(find_attention(/*keep_padding=*/true), with_ids(attention(apart, scores)));
+  EXPECT_UNCHANGED(find_attention(/*drop_padding=*/false), with_ids(attention(apart, scores)));
   EXPECT_UNCHANGED(find_attention(), attention(apart, scores));
 }
 

@@ -28,15 +28,15 @@ TEST(Pipeline, WhatServesADisabledPassAloneIsLeftOutWithIt) {
 }
 
 TEST(Pipeline, RowsOfPaddingStayMaskedWhereTheyAreKept) {
-  const auto has = [](bool keep_padding) {
+  const auto has = [](bool drop_padding) {
     Options options;
-    options.keep_padding = keep_padding;
+    options.drop_padding = drop_padding;
     const auto all = pipeline(options);
     return std::any_of(all.begin(), all.end(),
                        [](const Pass& pass) { return pass.name == "drop_row_mask"; });
   };
-  EXPECT_TRUE(has(false));
-  EXPECT_FALSE(has(true));
+  EXPECT_TRUE(has(true));
+  EXPECT_FALSE(has(false));
 }
 
 TEST(Pipeline, WhatEveryGraphNeedsStays) {

@@ -353,10 +353,10 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
 
 }  // namespace
 
-Pass find_attention(bool keep_padding) {
-  return {"find_attention", [keep_padding](ir::Graph& g) {
+Pass find_attention(bool drop_padding) {
+  return {"find_attention", [drop_padding](ir::Graph& g) {
             Common common;
-            if (keep_padding) common.padding_is_read = true;
+            if (!drop_padding) common.padding_is_read = true;
             return rewrite_all(g, [&](ir::Graph& graph, ir::Node& node) {
               return find_attention_at(graph, node, common);
             });
