@@ -82,6 +82,7 @@ class Model {
   Batcher& hidden_states();
   /// Of both queues.
   Batcher::Depth depth() const;
+  /// Refuses new requests, and waits for those that are queued.
   void drain();
   /// Runs two sequences, so that kernels are built before the first request.
   void warm_up();

@@ -153,7 +153,8 @@ ProgramHandle Programs::load(std::string_view program, const std::string& key,
 std::string Programs::key_of(const std::vector<Text>& parts) const {
   Text all = parts.front();
   for (const Text& part : std::span(parts).subspan(1)) {
-    all.source += fmt::format("\n#line 1 \"part, {} bytes\"\n{}", part.source.size(), part.source);
+    // For the key alone: separates the parts, and is not compiled.
+    all.source += fmt::format("\n// part, {} bytes\n{}", part.source.size(), part.source);
     all.options += "; " + part.options;
   }
   return cache_.key(all.source, all.options);

@@ -146,7 +146,7 @@ class TextRunner {
   const text::Tokenizer& tokenizer_;
   ir::Shape ids_;
   text::BatchOptions batches_;
-  int max_length_ = 0;
+  int max_length_ = 0;  // tokens; set in the constructor
 };
 
 FloatJson nested(std::span<const float> values, Extents shape) {

@@ -79,7 +79,7 @@ class Embedder {
   const text::Tokenizer& tokenizer_;
   bool allow_nonfinite_, lower_case_;
   text::BatchOptions batches_;
-  int max_length_ = 0;
+  int max_length_ = 0;  // tokens; set in the constructor
   std::size_t dimensions_ = 0, tokens_ = 0, truncated_ = 0;
   double seconds_ = 0.0;
 };
