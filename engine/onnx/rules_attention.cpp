@@ -124,7 +124,7 @@ std::optional<MaskForm> mask_form(const ir::Shape& mask, const ir::Dim& batch, c
 ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
                         const ir::Dim& rows, const ir::Dim& keys, double filter) {
   if (ir::is_float(mask->type.dtype))
-    node.fail("mask '{}' {} must hold integers", mask->name, ir::str(mask->type));
+    node.fail("mask '{}' is {}, expected integers", mask->name, ir::str(mask->type));
   const auto form = mask_form(mask->type.shape, batch, rows, keys);
   if (!form)
     node.fail(
@@ -155,7 +155,7 @@ namespace {
 ir::Value* attention_bias_of(NodeImport& node, std::size_t i) {
   ir::Value* bias = node.optional_input(i);
   if (bias && (bias->type.shape.size() != 4 || !ir::is_float(bias->type.dtype)))
-    node.fail("the attention bias '{}' {} must be a float tensor of rank 4", bias->name,
+    node.fail("the attention bias '{}' is {}, expected floats of rank 4", bias->name,
               ir::str(bias->type));
   return bias;
 }
@@ -237,7 +237,7 @@ void import_multi_head_attention(NodeImport& node) {
   if (ir::Value* bias = node.optional_input(3)) {
     // Keys and values that come divided into heads have their bias already.
     const bool divided = operands[1]->type.shape.size() == 4;
-    if (bias->type.shape.empty()) node.fail("the bias must be a vector");
+    if (bias->type.shape.empty()) node.fail("the bias is a scalar, expected a vector");
     const ir::Dim query = operands[0]->type.shape.back(), all = bias->type.shape.back();
     const ir::Dim key = divided ? ir::Dim(0) : operands[1]->type.shape.back();
     if (!query.is_constant() || !key.is_constant() || !all.is_constant())

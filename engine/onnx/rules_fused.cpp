@@ -56,7 +56,7 @@ void import_skip_norm(NodeImport& node, bool rms) {
   const std::size_t bias = rms ? 3 : 4;
   for (std::size_t i = 2; i <= bias; ++i)
     if (node.optional_input(i) && (node.shape(i).size() != 1 || node.shape(i)[0] != shape.back()))
-      node.fail("operand {} '{}' {} must be a vector of the hidden size {}", i,
+      node.fail("operand {} '{}' is {}, expected a vector of the hidden size {}", i,
                 node.optional_input(i)->name, ir::str(node.shape(i)), shape.back().str());
   ir::Value* sum = node.add(input, skip);
   if (sum->type.shape != shape)
@@ -131,7 +131,7 @@ void import_quantized_embed_layer_norm(NodeImport& node) {
   const auto scalar = [&](std::size_t operand) {
     ir::Value* v = node.input(operand);
     if (!v->is_constant() || v->constant->size() != 1)
-      node.fail("operand {} '{}' {} must be a constant with one element", operand, v->name,
+      node.fail("operand {} '{}' is {}, expected a constant with one element", operand, v->name,
                 ir::str(v->type));
     return v->type.shape.empty() ? v : node.constant(v->constant->reshaped({}), v->name);
   };

@@ -60,7 +60,7 @@ void import_group_query_attention(NodeImport& node) {
   if (node.int_attribute("do_rotary", 0)) {
     const ir::Shape& table = node.shape(7);
     if (table.size() != 2 || !table[1].is_constant())
-      node.fail("cos_cache '{}' {} must be a matrix", node.input(7)->name, ir::str(table));
+      node.fail("cos_cache '{}' is {}, expected a matrix", node.input(7)->name, ir::str(table));
     ir::Value* positions = node.optional_input(9);
     if (!positions)
       positions = node.reshape(

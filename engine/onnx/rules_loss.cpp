@@ -13,7 +13,7 @@ void import_cross_entropy(NodeImport& node) {
   if (node.string_attribute("reduction", "mean") != "mean")
     node.fail("a reduction other than 'mean' is not supported");
   if (scores->type.shape.size() != 2 || labels->type.shape.size() != 1)
-    node.fail("scores {} and labels {} must be a matrix and a vector", ir::str(scores->type),
+    node.fail("scores are {} and labels {}, expected a matrix and a vector", ir::str(scores->type),
               ir::str(labels->type));
   const ir::Dim rows = scores->type.shape[0], classes = scores->type.shape[1];
   const ir::DType real = scores->type.dtype, id = labels->type.dtype;

@@ -40,7 +40,7 @@ void import_clip(NodeImport& node) {
     ir::Value* value = node.optional_input(i);
     if (!value) return value;
     if (value->type.dtype != dtype || ir::element_count(value->type.shape) != ir::Dim(1))
-      node.fail("the bound '{}' {} must be a single {}", value->name, ir::str(value->type),
+      node.fail("the bound '{}' is {}, expected a single {}", value->name, ir::str(value->type),
                 ir::name_of(dtype));
     return node.cast(value->type.shape.empty() ? value : node.reshape(value, {}), inner);
   };

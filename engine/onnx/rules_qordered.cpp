@@ -92,7 +92,8 @@ ir::Value* from_rows(NodeImport& node, ir::Value* x, std::int64_t order) {
 ir::Value* weight_to_rows(NodeImport& node, ir::Value* weight, std::int64_t order) {
   const ir::Shape shape = weight->type.shape;
   if (order != col4_4r2_8c && order != col32_2r_4r4) return to_rows(node, weight, order);
-  if (shape.size() != 2) node.fail("the weight must be a matrix");
+  if (shape.size() != 2)
+    node.fail("the weight '{}' is {}, expected a matrix", weight->name, ir::str(weight->type));
   return node.transpose_last_two(to_rows(node, node.reshape(weight, {shape[1], shape[0]}), order));
 }
 

@@ -127,7 +127,7 @@ TEST(Operands, AnAttentionBiasIsOfRankFour) {
   };
   EXPECT_EQ(with_bias({"1", "2", "2", "2"}), kNoError);
   EXPECT_THAT(with_bias({"2", "2"}),
-              HasSubstr("the attention bias 'b' f32[2, 2] must be a float tensor of rank 4"));
+              HasSubstr("the attention bias 'b' is f32[2, 2], expected floats of rank 4"));
 }
 
 // A zero point is made for each of them, whatever the file holds.
