@@ -224,7 +224,7 @@ TEST_F(GemmErrors, OtherContextsAndImages) {
   of_image.image_type = CL_MEM_OBJECT_IMAGE2D, of_image.image_width = of_image.image_height = 8;
   const cl_mem image = clCreateImage(callers_device().context.get(), CL_MEM_READ_WRITE, &format,
                                      &of_image, nullptr, nullptr);
-  if (!image) return;  // a device without images
+  if (!image) GTEST_SKIP() << "the device has no images";
   EXPECT_THAT(of_call([&](auto& c) { c.a = image; }), HasSubstr("'a' is an image"));
   clReleaseMemObject(image);
 }

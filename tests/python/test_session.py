@@ -135,8 +135,13 @@ class SessionTest(unittest.TestCase):
             self.session.run_sequences([[101], [102]], [[0], 0])
 
     def test_an_output_may_be_written_to(self):
-        output, = self.session.run(["end_logits"], padded(sequences(1)))
+        feeds = padded(sequences(1))
+        output, = self.session.run(["end_logits"], feeds)
+        expected = output.copy()
         output[:] = 0
+        again, = self.session.run(["end_logits"], feeds)
+        np.testing.assert_array_equal(again, expected)
+        np.testing.assert_array_equal(output, np.zeros_like(expected))
 
     def test_views_and_other_integers_are_taken(self):
         feeds = padded(sequences(2))
