@@ -35,11 +35,11 @@ FLOAT = dict(DefaultTensorType=onnx.TensorProto.FLOAT)
 
 
 class Spellings:
-    """Files of the default model in `folder`; each method writes one and gives its path."""
+    """Files of `model`, a BERT of the default model's sizes, in `folder`; each method writes one and gives its path."""
 
-    def __init__(self, folder, examples):
-        self.folder, self.examples = pathlib.Path(folder), examples
-        self.source = self._optimized_by_runtime(MODEL, "folded",  # weights without Cast and Transpose
+    def __init__(self, model, folder, examples):
+        self.model, self.folder, self.examples = model, pathlib.Path(folder), examples
+        self.source = self._optimized_by_runtime(model, "folded",  # weights without Cast and Transpose
                                                  onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC)
 
     def path(self, name):
@@ -50,7 +50,7 @@ class Spellings:
         return self.path(name)
 
     def own(self):
-        bertcl("quantize", MODEL, "-o", self.path("own"), "--force", "--data", CALIBRATION, "--samples", 16)
+        bertcl("quantize", self.model, "-o", self.path("own"), "--force", "--data", CALIBRATION, "--samples", 16)
         return self.path("own")
 
     def preprocessed(self):
@@ -139,10 +139,10 @@ def measure(name, path, examples):
     return Launches(name, inspect(path), closeness, peer)
 
 
-def all_launches(folder, count):
+def all_launches(model, folder, count):
     vocabulary = questions.Vocabulary(MODEL.parent / "vocab.txt")
     examples = questions.load(SAMPLE, count, vocabulary, max_length=200)
-    spellings = Spellings(folder, questions.load(CALIBRATION, 16, vocabulary, max_length=128))
+    spellings = Spellings(model, folder, questions.load(CALIBRATION, 16, vocabulary, max_length=128))
     for name, path in spellings.all():
         yield measure(name, path, examples)
 
@@ -157,7 +157,7 @@ def main():
     print("| --- | --- | --- | --- | --- | --- |")
     first = None
     with tempfile.TemporaryDirectory() as folder:
-        for launches in all_launches(folder, options.questions):
+        for launches in all_launches(MODEL, folder, options.questions):
             first = first or launches
             more = "; ".join(f"{count} {op}: {why}" for op, (count, why) in launches.more_than(first).items())
             print(f"| {launches.name} | {launches.count} | {launches.integer_linears} | "

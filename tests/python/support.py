@@ -31,6 +31,13 @@ def scratch(test):
     return pathlib.Path(enter(tempfile.TemporaryDirectory()))
 
 
+def shallow_model(test, layers=2):
+    """The default model with its first layers only, until the end of `test` (see scratch)."""
+    path = scratch(test) / "model.onnx"
+    subprocess.run([sys.executable, ROOT / "tests" / "device" / "shallow_model", MODEL, path, str(layers)], check=True)
+    return path
+
+
 def silence(test):
     """Without the warnings of exporters and ONNX Runtime until the end of a test or, given its class, of all of them."""
     logging.disable(logging.WARNING)

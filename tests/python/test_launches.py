@@ -2,10 +2,10 @@
 """The spellings of one quantized model compile to the same launches, or the report says why not; and each
 launch is a kernel."""
 import logging
-import tempfile
 import unittest
 
 import launches
+from support import scratch, shallow_model
 
 QUESTIONS = 20
 
@@ -15,8 +15,8 @@ class SpellingsOfTheDefaultModel(unittest.TestCase):
     def setUpClass(cls):
         logging.disable(logging.WARNING)
         cls.addClassCleanup(logging.disable, logging.NOTSET)
-        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
-        cls.all = {found.name: found for found in launches.all_launches(folder, QUESTIONS)}
+        # Two layers: those of one spelling are all alike.
+        cls.all = {found.name: found for found in launches.all_launches(shallow_model(cls), scratch(cls), QUESTIONS)}
         cls.own = cls.all["bertcl"]
 
     def test_calibrated_matmuls_need_the_same_launches(self):
