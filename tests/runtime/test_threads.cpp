@@ -13,6 +13,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/lend_programs.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -178,7 +179,8 @@ TEST(Threads, SessionsOnOneContextGiveTheBitsOfOneThread) {
   for (const SessionOptions& each : options)
     expected.push_back(results_of(each, opencl::Context::create(), 1));
 
-  const tests::ScopedVariable cache("BERTCL_CACHE", (folder / "cache").string());
+  tests::lend_programs(folder);
+  const tests::ScopedVariable cache("BERTCL_CACHE", folder.path().string());
   const auto context = opencl::Context::create();
   std::vector<std::thread> threads;
   std::atomic<std::size_t> running = options.size();
