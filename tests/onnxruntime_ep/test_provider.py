@@ -59,7 +59,7 @@ class Provider(ProviderTest):
 
     def test_answers(self):
         dev = SHARED / "data" / "squad" / "dev-v1.1.json"
-        data, count = (dev, 500) if dev.exists() else (ROOT / "data" / "sample-v2.0.json", 150)
+        data, count = (dev, 100) if dev.exists() else (ROOT / "data" / "sample-v2.0.json", 150)
         vocabulary = questions.Vocabulary(MODEL.parent / "vocab.txt")
         examples = questions.load(data, count, vocabulary, max_length=256)
         runner, own = session(self.int8), Session(self.int8)
