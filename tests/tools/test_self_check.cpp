@@ -26,13 +26,21 @@ TEST(SelfCheck, KernelsOfThisDeviceAgreeWithTheReference) {
   for (const auto& sequence : sequences) EXPECT_EQ(sequence.at("status"), "pass");
 }
 
+/// The default model in int8, made once for all tests.
+const std::string& int8_model() {
+  static const ScratchFolder folder;
+  static const std::string model = [] {
+    const std::string path = folder / "int8.onnx";
+    succeeded(
+        run_bertcl({"quantize", kModel, "-o", path, "--data", kCalibration, "--samples", "8"}));
+    return path;
+  }();
+  return model;
+}
+
 // A rounding tie that the two take differently is spread by the layers after it.
 TEST(SelfCheck, AnInt8ModelAgreesToo) {
-  const ScratchFolder folder;
-  const std::string model = folder / "int8.onnx";
-  succeeded(
-      run_bertcl({"quantize", kModel, "-o", model, "--data", kCalibration, "--samples", "8"}));
-  const ProgramResult result = run_bertcl({"verify", "--self", model});
+  const ProgramResult result = run_bertcl({"verify", "--self", int8_model()});
   EXPECT_EQ(result.code, 0) << result.out << result.err;
 }
 
@@ -94,8 +102,7 @@ onnx::ModelProto damaged(onnx::ModelProto model, const Damage& damage, bool all)
 // does to all linears is seen; in one linear of the first layer only what changes most of its sums.
 TEST(SelfCheck, NoticesAWrongKernelInInt8) {
   const ScratchFolder folder;
-  const std::string path = folder / "int8.onnx", other = folder / "wrong.onnx";
-  succeeded(run_bertcl({"quantize", kModel, "-o", path, "--data", kCalibration, "--samples", "8"}));
+  const std::string path = int8_model(), other = folder / "wrong.onnx";
   onnx::ModelProto model;
   std::ifstream file(path, std::ios::binary);
   ASSERT_TRUE(model.ParseFromIstream(&file));
