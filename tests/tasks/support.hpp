@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: a tokenizer, the value of a metric, numbers.
+// What the tests of this folder share: a tokenizer, refusals of files, the value of a metric,
+// numbers.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tasks/evaluate.hpp"
+#include "tasks/readers.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "text/tokenizer.hpp"
@@ -26,6 +30,19 @@ inline const text::Tokenizer& letter_tokenizer() {
     return text::Tokenizer::from_tokens(tokens);
   }();
   return tokenizer;
+}
+
+/// Message of the refusal of a file with this content.
+template <typename Read>
+std::string refusal(const Read& read, const std::string& content,
+                    const std::string& extension = ".txt") {
+  const ScratchFile file(content, extension);
+  return error_of([&] {
+    if constexpr (std::is_invocable_v<Read, std::filesystem::path>)
+      read(file.path());
+    else
+      read(file.path(), IdRule::unique);
+  });
 }
 
 inline double metric_of(const Evaluation& evaluation, const std::string& name) {

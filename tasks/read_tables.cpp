@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of texts and classes, or of pairs and scores: what their headers name, and their rows.
+#include "tasks/read_tables.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include "support/parse_number.hpp"
+#include "tasks/table.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+std::optional<double> parse_score(std::string_view text) {
+  const auto value = parse_number<double>(text::trimmed(text));
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+/// "1 column", "3 columns"
+std::string columns_text(std::size_t count) {
+  return fmt::format("{} column{}", count, count == 1 ? "" : "s");
+}
+
+/// What to do about a row of more columns than its header has; "" for any other.
+std::string extra_columns_hint(std::size_t columns, std::size_t header, char separator) {
+  if (columns <= header) return "";
+  return separator == ',' ? "; put a text that holds commas in double quotes"
+                          : "; a text cannot hold a tab: use a .csv with double quotes";
+}
+
+constexpr const char* kPairHeader = ", or a header with sentence1, sentence2 and score";
+
+/// Where the texts and the score of a pair stand in a row.
+struct PairColumns {
+  std::size_t first = 0, second = 1, score = 2;
+  std::size_t count = 3;  ///< columns of each row
+  bool header = false;    ///< found by the names of a header
+};
+
+std::optional<PairColumns> pair_header(const std::vector<std::string>& row) {
+  const auto at = [&](std::string_view name) {
+    return static_cast<std::size_t>(std::ranges::find(row, name) - row.begin());
+  };
+  const PairColumns columns{at("sentence1"), at("sentence2"), at("score"), row.size(), true};
+  if (std::max({columns.first, columns.second, columns.score}) == row.size()) return std::nullopt;
+  return columns;
+}
+
+std::size_t column_of(const std::vector<std::string>& row,
+                      std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (const auto at = std::ranges::find(row, name); at != row.end())
+      return static_cast<std::size_t>(at - row.begin());
+  return row.size();
+}
+
+constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and label (or labels)";
+
+[[noreturn]] void refuse_header(const text::DataFile& file, std::size_t line,
+                                const std::vector<std::string>& row) {
+  text::fail_at(
+      file, line,
+      fmt::format("the header is {}; expected {}; if the first row is data, put a header line "
+                  "\"text, label\" above it",
+                  text::excerpt_of(fmt::format("{}", fmt::join(row, ", "))), kClassifiedColumns));
+}
+
+/// True for a first row that names texts, but no classes.
+bool lacks_label(const std::vector<std::string>& row) {
+  return column_of(row, {"label", "labels"}) == row.size() &&
+         column_of(row, {"text", "sentence", "sentence1", "text_pair", "sentence2"}) < row.size();
+}
+
+}  // namespace
+
+void read_scored_table(const text::DataFile& file, char separator, std::vector<ScoredPair>& pairs) {
+  const Table table = parse_table(file.content, separator, separator == ',', file.name);
+  PairColumns columns;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::vector<std::string>& row = table.rows[i];
+    if (i == 0) {
+      if (const auto header = pair_header(row)) {
+        columns = *header;
+        continue;
+      }
+    }
+    if (row.size() != columns.count)
+      text::fail_at(
+          file, table.lines[i],
+          fmt::format("{}, expected {}: {}", columns_text(row.size()), columns.count,
+                      columns.header ? "as the header has" +
+                                           extra_columns_hint(row.size(), columns.count, separator)
+                                     : fmt::format("two texts and a score{}", kPairHeader)));
+    const auto score = parse_score(row[columns.score]);
+    if (!score)
+      text::fail_at(file, table.lines[i],
+                    fmt::format("the score is '{}', expected a number{}",
+                                text::excerpt_of(row[columns.score]), i == 0 ? kPairHeader : ""));
+    pairs.push_back(
+        {std::to_string(pairs.size()), row[columns.first], row[columns.second], *score});
+  }
+}
+
+void read_classified_table(const text::DataFile& file, char separator,
+                           std::vector<ClassifiedText>& texts) {
+  const Table table = parse_table(file.content, separator, separator == ',', file.name);
+  std::size_t first = 0, second = 0, label = 1, width = 2;
+  bool pairs = false, header = false, several = false;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::vector<std::string>& row = table.rows[i];
+    if (i == 0 && column_of(row, {"label", "labels"}) < row.size()) {
+      header = true;
+      width = row.size();
+      label = column_of(row, {"labels", "label"});
+      several = row[label] == "labels";
+      first = column_of(row, {"text", "sentence", "sentence1"});
+      second = column_of(row, {"text_pair", "sentence2"});
+      pairs = second < width;
+      if (first == width) refuse_header(file, table.lines[i], row);
+      continue;
+    }
+    if (i == 0 && lacks_label(row)) refuse_header(file, table.lines[i], row);
+    if (row.size() != width)
+      text::fail_at(file, table.lines[i],
+                    fmt::format("{}, expected {}: {}", columns_text(row.size()), width,
+                                header ? "as the header has" +
+                                             extra_columns_hint(row.size(), width, separator)
+                                       : fmt::format("a text and its class, or a header with {}",
+                                                     kClassifiedColumns)));
+    texts.push_back({std::to_string(texts.size()),
+                     std::string(text::trimmed(row[first])),
+                     pairs ? std::optional(std::string(text::trimmed(row[second]))) : std::nullopt,
+                     std::string(text::trimmed(row[label])),
+                     {},
+                     table.lines[i]});
+    if (several) texts.back().labels = split_labels(row[label]);
+  }
+}
+
+void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedText>& texts) {
+  std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
+  if (head.ends_with('\r')) head.remove_suffix(1);
+  const Table first = parse_table(head, '\t', false, file.name);
+  if (!first.rows.empty() && first.rows[0].size() > 1 && lacks_label(first.rows[0]))
+    refuse_header(file, 1, first.rows[0]);
+  if (std::ranges::count(head, '\t') > 1 || head.ends_with("\tlabels")) {
+    const std::vector<std::string>& row = first.rows.front();
+    if (column_of(row, {"label", "labels"}) < row.size()) {
+      read_classified_table(file, '\t', texts);
+      return;
+    }
+  }
+  text::each_line(file.content, [&](std::string_view line, std::size_t number) {
+    if (text::is_blank(line)) return;
+    const std::size_t tab = line.rfind('\t');
+    const std::string_view label =
+        tab == line.npos ? std::string_view() : text::trimmed(line.substr(tab + 1));
+    if (number == 1 && label == "label") return;
+    if (label.empty())
+      text::fail_at(file, number,
+                    fmt::format("'{}': expected a text, a tab, and its class",
+                                text::excerpt_of(text::trimmed(line))));
+    texts.push_back({std::to_string(texts.size()),
+                     std::string(text::trimmed(line.substr(0, tab))),
+                     std::nullopt,
+                     std::string(label),
+                     {},
+                     number});
+  });
+}
+
+}  // namespace bertcl::tasks
