@@ -71,6 +71,17 @@ constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and la
                   text::excerpt_of(fmt::format("{}", fmt::join(row, ", "))), kClassifiedColumns));
 }
 
+/// A row of another number of columns than its header has, or than a text and its class.
+[[noreturn]] void refuse_row(const text::DataFile& file, std::size_t line, std::size_t columns,
+                             std::size_t expected, bool header, char separator) {
+  text::fail_at(
+      file, line,
+      fmt::format(
+          "{}, expected {}: {}", columns_text(columns), expected,
+          header ? "as the header has" + extra_columns_hint(columns, expected, separator)
+                 : fmt::format("a text and its class, or a header with {}", kClassifiedColumns)));
+}
+
 /// True for a first row that names texts, but no classes.
 bool lacks_label(const std::vector<std::string>& row) {
   return column_of(row, {"label", "labels"}) == row.size() &&
@@ -126,13 +137,7 @@ void read_classified_table(const text::DataFile& file, char separator,
       continue;
     }
     if (i == 0 && lacks_label(row)) refuse_header(file, table.lines[i], row);
-    if (row.size() != width)
-      text::fail_at(file, table.lines[i],
-                    fmt::format("{}, expected {}: {}", columns_text(row.size()), width,
-                                header ? "as the header has" +
-                                             extra_columns_hint(row.size(), width, separator)
-                                       : fmt::format("a text and its class, or a header with {}",
-                                                     kClassifiedColumns)));
+    if (row.size() != width) refuse_row(file, table.lines[i], row.size(), width, header, separator);
     texts.push_back({std::to_string(texts.size()),
                      std::string(text::trimmed(row[first])),
                      pairs ? std::optional(std::string(text::trimmed(row[second]))) : std::nullopt,
@@ -143,7 +148,8 @@ void read_classified_table(const text::DataFile& file, char separator,
   }
 }
 
-void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedText>& texts) {
+void read_classified_lines(const text::DataFile& file, bool is_table,
+                           std::vector<ClassifiedText>& texts) {
   std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
   if (head.ends_with('\r')) head.remove_suffix(1);
   const Table first = parse_table(head, '\t', false, file.name);
@@ -156,16 +162,22 @@ void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedTex
       return;
     }
   }
+  bool header = false;
   text::each_line(file.content, [&](std::string_view line, std::size_t number) {
     if (text::is_blank(line)) return;
     const std::size_t tab = line.rfind('\t');
     const std::string_view label =
         tab == line.npos ? std::string_view() : text::trimmed(line.substr(tab + 1));
-    if (number == 1 && label == "label") return;
+    if (number == 1 && label == "label") {
+      header = true;
+      return;
+    }
     if (label.empty())
       text::fail_at(file, number,
                     fmt::format("'{}': expected a text, a tab, and its class",
                                 text::excerpt_of(text::trimmed(line))));
+    const auto columns = static_cast<std::size_t>(1 + std::ranges::count(line, '\t'));
+    if (is_table && columns > 2) refuse_row(file, number, columns, 2, header, '\t');
     texts.push_back({std::to_string(texts.size()),
                      std::string(text::trimmed(line.substr(0, tab))),
                      std::nullopt,

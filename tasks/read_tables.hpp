@@ -16,7 +16,9 @@ void read_scored_table(const text::DataFile& file, char separator, std::vector<S
 void read_classified_table(const text::DataFile& file, char separator,
                            std::vector<ClassifiedText>& texts);
 
-/// Lines of text, tab, class. A header of more columns than these makes it a table of tabs.
-void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedText>& texts);
+/// Lines of text, tab, class. A header of more columns than these makes it a table of tabs. The
+/// text of a line may hold tabs, unless `is_table` says that its fields stand between them.
+void read_classified_lines(const text::DataFile& file, bool is_table,
+                           std::vector<ClassifiedText>& texts);
 
 }  // namespace bertcl::tasks

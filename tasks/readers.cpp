@@ -124,10 +124,10 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path, I
       texts.back().labels.emplace();
       several->each([&](const JsonNode& label) { texts.back().labels->push_back(name_of(label)); });
     });
-  } else if (separator_of(path, file.content, '\t') == ',') {
+  } else if (const char separator = separator_of(path, file.content, '\0'); separator == ',') {
     read_classified_table(file, ',', texts);
   } else {
-    read_classified_lines(file, texts);
+    read_classified_lines(file, separator == '\t', texts);
   }
   if (texts.empty()) throw Error(file.name + ": contains no text");
   return texts;

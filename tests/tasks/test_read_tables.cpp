@@ -72,6 +72,19 @@ TEST(ReadTables, RowsLongerThanTheHeaderAreRefused) {
               HasSubstr(".csv:2: 2 columns, expected 3: as the header has"));
 }
 
+// The class would be the last column, and the text all before it.
+TEST(ReadTables, MoreColumnsNeedAHeaderThatNamesThem) {
+  const std::string expected = "3 columns, expected 2: a text and its class, or a header with text";
+  EXPECT_THAT(refusal(read_classified, "1,a good film,pos\n", ".csv"),
+              HasSubstr(":1: " + expected));
+  EXPECT_THAT(refusal(read_classified, "1\ta good film\tpos\n", ".tsv"),
+              HasSubstr(":1: " + expected));
+  EXPECT_THAT(refusal(read_classified, "fine\tpos\n1\ta good film\tpos\n", ".TSV"),
+              HasSubstr(":2: " + expected));
+  EXPECT_THAT(refusal(read_classified, "sentence\tlabel\n1\ta good film\tpos\n", ".tsv"),
+              HasSubstr(":2: 3 columns, expected 2: as the header has; a text cannot hold a tab"));
+}
+
 // As pandas writes the index of a table, and as spreadsheets write a column that is empty.
 TEST(ReadClassified, ColumnsMayHaveNoName) {
   for (const char* content : {"\ttext\tlabel\n0\tfine\tpos\n", "\tlabel\ttext\r\n0\tpos\tfine\r\n",

@@ -23,6 +23,8 @@ TEST_F(StandardInputTest, HoldsDataToEvaluate) {
   expect_refused({"eval", kModel, "--data", "-"}, {"standard input:2: "}, {}, lines + "{}\n");
   expect_refused({"eval", kModel, "--data", "-", "--task", "classify", "--labels", "a,b"},
                  {"standard input:2: 'bad'"}, {}, "good\ta\nbad\n");
+  expect_refused({"eval", kModel, "--data", "-", "--task", "classify", "--labels", "a,b"},
+                 {"standard input:1: 3 columns, expected 2"}, {}, "1\tgood\ta\n");
 }
 
 TEST_F(StandardInputTest, HoldsTextsToRun) {
