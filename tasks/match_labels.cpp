@@ -23,18 +23,19 @@ using text::lower_ascii;
 /// The classes of a model that stand for labels of the data.
 using ClassOf = std::map<std::string, std::size_t>;
 
-/// The class at which `matches(label, class)`; none if a label has no class.
-template <class Matches>
-std::optional<ClassOf> match(const DataLabels& data, std::size_t classes, const Matches& matches) {
+/// The classes that `class_for(label)` finds; none if a label has no class.
+template <class ClassFor>
+std::optional<ClassOf> match(const DataLabels& data, const ClassFor& class_for) {
   ClassOf class_of;
   for (const auto& [label, line] : data) {
-    std::size_t at = 0;
-    while (at < classes && !matches(label, at)) ++at;
-    if (at == classes) return std::nullopt;
-    class_of[label] = at;
+    const std::optional<std::size_t> at = class_for(label);
+    if (!at) return std::nullopt;
+    class_of[label] = *at;
   }
   return class_of;
 }
+
+bool is_number(const std::string& label) { return parse_number<std::size_t>(label).has_value(); }
 
 /// 0 for "0", "neg", "NEGATIVE", "LABEL_0"; 1 for their opposites; none for anything else.
 std::optional<std::size_t> polarity_of(const std::string& name) {
@@ -44,29 +45,59 @@ std::optional<std::size_t> polarity_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// Labels by the names of the model's classes; negative and positive by any of their names;
-/// numbers count the classes.
-ClassOf match_names(const DataLabels& data, const Labels& names) {
-  const std::size_t classes = names.size();
-  if (auto same = match(data, classes, [&](auto& label, auto at) { return label == names[at]; }))
-    return *same;
-  if (auto same = match(data, classes, [&](auto& label, auto at) {
-        return lower_ascii(label) == lower_ascii(names[at]);
-      }))
-    return *same;
-  if (classes == 2 && polarity_of(names[0]) && polarity_of(names[1]) &&
-      polarity_of(names[0]) != polarity_of(names[1])) {
-    if (auto polar = match(data, classes, [&](auto& label, auto at) {
-          return polarity_of(label) == polarity_of(names[at]);
-        }))
-      return *polar;
+/// A label's class by the names of the model's classes.
+class NamedClasses {
+ public:
+  explicit NamedClasses(const Labels& names)
+      : names_(names),
+        polar_(names.size() == 2 && polarity_of(names[0]) && polarity_of(names[1]) &&
+               polarity_of(names[0]) != polarity_of(names[1])),
+        numbers_(std::ranges::any_of(names, is_number)) {}
+
+  /// Its name, or else its name without case.
+  std::optional<std::size_t> by_name(const std::string& label) const {
+    if (const auto same = find([&](const std::string& name) { return name == label; })) return same;
+    return find([&](const std::string& name) { return lower_ascii(name) == lower_ascii(label); });
   }
-  if (auto numbers = match(data, classes, [](auto& label, auto at) {
-        return parse_number<std::size_t>(label) == at;
-      }))
-    return *numbers;
+  /// Of negative and positive by any of their names.
+  std::optional<std::size_t> by_polarity(const std::string& label) const {
+    const auto polarity = polarity_of(label);
+    if (!polar_ || !polarity) return std::nullopt;
+    return find([&](const std::string& name) { return polarity_of(name) == polarity; });
+  }
+  std::optional<std::size_t> by_number(const std::string& label) const {
+    const auto number = parse_number<std::size_t>(label);
+    return number && *number < names_.size() ? number : std::nullopt;
+  }
+  /// By one of these; numbers only where they are not names.
+  std::optional<std::size_t> by_any(const std::string& label) const {
+    if (const auto at = by_name(label)) return at;
+    if (const auto at = by_polarity(label)) return at;
+    return numbers_ ? std::nullopt : by_number(label);
+  }
+
+ private:
+  template <class Is>
+  std::optional<std::size_t> find(const Is& is) const {
+    const auto found = std::ranges::find_if(names_, is);
+    if (found == names_.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - names_.begin());
+  }
+
+  const Labels& names_;
+  const bool polar_, numbers_;
+};
+
+/// All labels by name, all by polarity, all as numbers that count the classes, or each in its way.
+ClassOf match_names(const DataLabels& data, const Labels& names) {
+  const NamedClasses classes(names);
+  if (auto same = match(data, [&](auto& label) { return classes.by_name(label); })) return *same;
+  if (auto same = match(data, [&](auto& label) { return classes.by_polarity(label); }))
+    return *same;
+  if (auto same = match(data, [&](auto& label) { return classes.by_number(label); })) return *same;
+  if (auto same = match(data, [&](auto& label) { return classes.by_any(label); })) return *same;
   DataLabels unknown = data;
-  for (const std::string& name : names) unknown.erase(name);
+  std::erase_if(unknown, [&](const auto& label) { return classes.by_any(label.first); });
   fail(
       "the data contain {}, not among the model's classes: {}; if the model only names them "
       "differently, list the classes in output order with {}",
@@ -77,8 +108,7 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
 bool are_polar(const DataLabels& data) {
   const auto labels = std::views::keys(data);
   return std::ranges::all_of(labels, [](auto& label) { return polarity_of(label).has_value(); }) &&
-         !std::ranges::all_of(
-             labels, [](auto& label) { return parse_number<std::size_t>(label).has_value(); });
+         !std::ranges::all_of(labels, is_number);
 }
 
 /// Without names of the model's classes: numbers count them.
@@ -118,10 +148,14 @@ MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels, s
   Head& head = matched.head;
   head.classes = std::max(least, names.size());
   head.or_more = names.empty();
-  for (const auto& [label, index] : matched.class_of) {
-    head.classes = std::max(head.classes, index + 1);
-    if (matched.names.size() <= index) matched.names.resize(index + 1);
-    matched.names[index] = label;  // predictions are named as the data name them
+  // Predictions are named as the data name them, by numbers only where these have no name.
+  for (const bool numbers : {true, false}) {
+    for (const auto& [label, index] : matched.class_of) {
+      if (is_number(label) != numbers) continue;
+      head.classes = std::max(head.classes, index + 1);
+      if (matched.names.size() <= index) matched.names.resize(index + 1);
+      matched.names[index] = label;
+    }
   }
   head.meaning = fmt::format("{} classes", head.classes);
   if (!names.empty()) head.meaning += fmt::format(": {}", fmt::join(names, ", "));

@@ -25,5 +25,38 @@ TEST(MatchLabels, PolarityIsAWholeWord) {
   EXPECT_EQ(match_labels({{"neg", 1}}, {"Positive", "Negative"}, 2).class_of.at("neg"), 1u);
 }
 
+TEST(MatchLabels, NamesAndNumbersInOneFile) {
+  const auto matched =
+      match_labels({{"BAD", 1}, {"1", 2}, {"good", 3}, {"2", 4}}, {"bad", "good", "ok"}, 2);
+  EXPECT_EQ(matched.class_of.at("BAD"), 0u);
+  EXPECT_EQ(matched.class_of.at("1"), 1u);
+  EXPECT_EQ(matched.class_of.at("good"), 1u);
+  EXPECT_EQ(matched.class_of.at("2"), 2u);
+  EXPECT_EQ(matched.name_of(1), "good") << "rather than its number";
+  EXPECT_EQ(matched.name_of(2), "2");
+  EXPECT_EQ(match_labels({{"(good)", 1}, {"0", 2}}, {"(good)"}, 1).name_of(0), "(good)");
+}
+
+TEST(MatchLabels, OnlyWhatHasNoClassIsNamed) {
+  const std::vector<std::string> names = {"bad", "good", "ok"};
+  EXPECT_ERROR(HasSubstr("the data contain 3, fine, not among the model's classes: bad, good, ok"),
+               match_labels({{"fine", 1}, {"Good", 2}, {"2", 3}, {"3", 4}}, names, 2));
+}
+
+TEST(MatchLabels, NumbersThatAreNamesDoNotCount) {
+  const std::vector<std::string> stars = {"1", "2", "3", "none"};
+  EXPECT_EQ(match_labels({{"1", 1}, {"none", 2}}, stars, 2).class_of.at("1"), 0u);
+  EXPECT_EQ(match_labels({{"0", 1}, {"1", 2}}, stars, 2).class_of.at("1"), 1u)
+      << "all of them count";
+  EXPECT_ERROR(HasSubstr("the data contain 0, not among the model's classes: 1, 2, 3, none"),
+               match_labels({{"0", 1}, {"1", 2}, {"none", 3}}, stars, 2));
+}
+
+TEST(MatchLabels, NamesMayDifferInCase) {
+  const auto matched = match_labels({{"A", 1}, {"B", 2}}, {"a", "A", "b"}, 2);
+  EXPECT_EQ(matched.class_of.at("A"), 1u);
+  EXPECT_EQ(matched.class_of.at("B"), 2u);
+}
+
 }  // namespace
 }  // namespace bertcl::tasks
