@@ -146,11 +146,14 @@ class Labels(unittest.TestCase):
     def test_are_those_of_the_model(self):
         for names, labels, expected in ((["contra", "entail", "neutral"], "neutral entail", [2, 1]),
                                         (["Yes", "no"], "NO yes", [1, 0]), (["POSITIVE", "NEGATIVE"], "neg 1", [1, 0]),
-                                        (["a", "b", "c"], "2 0", [2, 0])):
+                                        (["a", "b", "c"], "2 0", [2, 0]), (["a", "b"], "A 1 b", [0, 1, 1]),
+                                        (["a", "A", "b"], "A B", [1, 2]), (["1", "0x", "b"], "1 b", [0, 2])):
             rows, found = self.texts("x.tsv", "".join(f"t\t{label}\n" for label in labels.split()), names=names)
             self.assertEqual(([label for _, label in rows], found), (expected, names))
         with self.assertRaisesRegex(ValueError, "x.tsv: the label 'd' is unknown .choose from a, b"):
-            self.texts("x.tsv", "t\td\n", names=["a", "b"])
+            self.texts("x.tsv", "t\td\nt\tB\nt\t0\n", names=["a", "b"])
+        with self.assertRaisesRegex(ValueError, "x.tsv: the label '0' is unknown .choose from 1, b"):
+            self.texts("x.tsv", "t\t0\nt\tb\n", names=["1", "b"])
 
     def test_names_of_classes_come_from_the_model(self):
         model = onnx.helper.make_model(onnx.helper.make_graph([], "g", [], []))

@@ -37,17 +37,33 @@ def are_polar(labels):
 
 def match(labels, names, by_number=True):
     """{label: class}. `by_number`: numbers count the classes. ValueError: a label is none of the classes."""
-    ways = [lambda label, at: label == names[at], lambda label, at: label.lower() == names[at].lower()]
+    def first(matches):
+        return next((at for at, name in enumerate(names) if matches(at, name)), None)
+
+    def by_name(label):
+        exact = first(lambda at, name: label == name)
+        return first(lambda at, name: label.lower() == name.lower()) if exact is None else exact
+
+    def by_polarity(label):
+        return first(lambda at, name: polarities[at] == POLARITY.get(label.lower(), ""))
+
+    def number(label):
+        return first(lambda at, name: label == str(at))
+
+    def by_any(label):
+        return next((at for way in ways for at in [way(label)] if at is not None), None)
+
     polarities = [POLARITY.get(name.lower()) for name in names]
-    if sorted(polarities, key=str) == [0, 1]:
-        ways.append(lambda label, at: POLARITY.get(label.lower()) == polarities[at])
-    if by_number:
-        ways.append(lambda label, at: label == str(at))
-    for matches in ways:
-        found = {label: next((at for at in range(len(names)) if matches(label, at)), None) for label in labels}
+    polar = [by_polarity] if sorted(polarities, key=str) == [0, 1] else []
+    alone = [by_name, *polar, number] if by_number else [by_name, *polar]
+    ways = [by_name, *polar]
+    if by_number and not any(name.isdecimal() for name in names):
+        ways.append(number)
+    for way in (*alone, by_any):
+        found = {label: way(label) for label in labels}
         if None not in found.values():
             return found
-    unknown = next(label for label in sorted(labels) if label not in names)
+    unknown = next(label for label in sorted(labels) if by_any(label) is None)
     raise ValueError(f"the label {unknown!r} is unknown (choose from {', '.join(names)})")
 
 
