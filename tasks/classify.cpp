@@ -47,7 +47,7 @@ class ClassifyTask : public LabelTask {
       : LabelTask(std::move(texts), std::move(unit)) {
     DataLabels labels;
     for (const ClassifiedText& text : texts_) labels.try_emplace(text.label, text.line);
-    matched_ = match_labels(labels, model_labels, 2);
+    matched_ = match_labels(labels, model_labels, 2, possible_header(texts_));
   }
 
   std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override;
@@ -94,7 +94,7 @@ class MultiLabelTask : public LabelTask {
       for (const std::string& label : *text.labels) labels.try_emplace(label, text.line);
     }
     if (labels.contains("")) throw Error("the data contain an empty label; check for stray commas");
-    matched_ = match_labels(labels, model_labels, 1);
+    matched_ = match_labels(labels, model_labels, 1, possible_header(texts_));
     for (const ClassifiedText& text : texts_) {
       std::set<std::size_t> classes;
       for (const std::string& label : *text.labels) classes.insert(matched_.class_of.at(label));

@@ -45,6 +45,12 @@ std::optional<std::size_t> polarity_of(const std::string& name) {
   return std::nullopt;
 }
 
+constexpr const char* kHeaderHint = "; if it is a header, name its columns text and label";
+
+bool is_only(const DataLabels& labels, const std::string& label) {
+  return labels.size() == 1 && labels.contains(label);
+}
+
 /// A label's class by the names of the model's classes.
 class NamedClasses {
  public:
@@ -89,7 +95,7 @@ class NamedClasses {
 };
 
 /// All labels by name, all by polarity, all as numbers that count the classes, or each in its way.
-ClassOf match_names(const DataLabels& data, const Labels& names) {
+ClassOf match_names(const DataLabels& data, const Labels& names, const std::string& header) {
   const NamedClasses classes(names);
   if (auto same = match(data, [&](auto& label) { return classes.by_name(label); })) return *same;
   if (auto same = match(data, [&](auto& label) { return classes.by_polarity(label); }))
@@ -98,6 +104,11 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
   if (auto same = match(data, [&](auto& label) { return classes.by_any(label); })) return *same;
   DataLabels unknown = data;
   std::erase_if(unknown, [&](const auto& label) { return classes.by_any(label.first); });
+  if (is_only(unknown, header) && data.size() > 1)
+    fail(
+        "line {}: {} is not among the model's classes: {}{}; if the model only names them "
+        "differently, list the classes in output order with {}",
+        data.at(header), header, fmt::join(names, ", "), kHeaderHint, option_name("labels"));
   fail(
       "the data contain {}, not among the model's classes: {}; if the model only names them "
       "differently, list the classes in output order with {}",
@@ -112,7 +123,12 @@ bool are_polar(const DataLabels& data) {
 }
 
 /// Without names of the model's classes: numbers count them.
-ClassOf match_numbers(const DataLabels& data) {
+ClassOf match_numbers(const DataLabels& data, const std::string& header) {
+  DataLabels names = data;
+  std::erase_if(names, [](const auto& label) { return is_number(label.first); });
+  if (is_only(names, header) && data.size() > 1)
+    fail("line {}: {} is not a number{}; for names list the classes in output order with {}",
+         data.at(header), header, kHeaderHint, option_name("labels"));
   ClassOf class_of;
   for (const auto& [label, line] : data) {
     const auto number = parse_number<std::size_t>(label);
@@ -138,13 +154,21 @@ std::string MatchedLabels::name_of(std::size_t index) const {
   return index < names.size() && !names[index].empty() ? names[index] : std::to_string(index);
 }
 
-MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels, std::size_t least) {
+std::string possible_header(const std::vector<ClassifiedText>& texts) {
+  const auto first = std::ranges::find_if(texts, &ClassifiedText::first_row);
+  if (first == texts.end() || std::ranges::count(texts, first->label, &ClassifiedText::label) > 1)
+    return "";
+  return first->label;
+}
+
+MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels, std::size_t least,
+                           const std::string& header) {
   MatchedLabels matched;
   // Where the model does not name its classes, data may say that there are two.
   const bool polar = model_labels.empty() && are_polar(data);
   const Labels names = polar ? Labels{"negative", "positive"} : model_labels;
   matched.names = names;
-  matched.class_of = names.empty() ? match_numbers(data) : match_names(data, names);
+  matched.class_of = names.empty() ? match_numbers(data, header) : match_names(data, names, header);
   Head& head = matched.head;
   head.classes = std::max(least, names.size());
   head.or_more = names.empty();

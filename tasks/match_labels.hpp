@@ -25,10 +25,15 @@ struct MatchedLabels {
   std::string name_of(std::size_t index) const;
 };
 
+/// The label of the first row of a table, if no other row has it and it may be a column's name in a
+/// header; else "".
+std::string possible_header(const std::vector<ClassifiedText>& texts);
+
 /// As classify_task() says; a model of `least` classes or more. Throws Error if a label has no
-/// class, or is a number that counts more than kMostClasses.
+/// class, or is a number that counts more than kMaxClasses; it says so where only `header` has
+/// none.
 MatchedLabels match_labels(const DataLabels& data, const std::vector<std::string>& model_labels,
-                           std::size_t least);
+                           std::size_t least, const std::string& header = "");
 
 /// One sequence, or with `windows` as many as a text without a second one needs.
 std::vector<Sequence> encode_classified(const ClassifiedText& text,

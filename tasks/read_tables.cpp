@@ -9,10 +9,12 @@
 #include <cmath>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "support/parse_number.hpp"
 #include "tasks/table.hpp"
+#include "text/unicode.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -43,21 +45,25 @@ struct PairColumns {
   bool header = false;    ///< found by the names of a header
 };
 
-std::optional<PairColumns> pair_header(const std::vector<std::string>& row) {
-  const auto at = [&](std::string_view name) {
-    return static_cast<std::size_t>(std::ranges::find(row, name) - row.begin());
-  };
-  const PairColumns columns{at("sentence1"), at("sentence2"), at("score"), row.size(), true};
-  if (std::max({columns.first, columns.second, columns.score}) == row.size()) return std::nullopt;
-  return columns;
+/// True for a name in a header, whatever its case and the blanks around it.
+bool is_named(std::string_view field, std::string_view name) {
+  return text::lower_ascii(text::trimmed(field)) == name;
 }
 
+/// The column of the first of these names; the number of columns if it has none.
 std::size_t column_of(const std::vector<std::string>& row,
                       std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
-    if (const auto at = std::ranges::find(row, name); at != row.end())
-      return static_cast<std::size_t>(at - row.begin());
+    for (std::size_t i = 0; i < row.size(); ++i)
+      if (is_named(row[i], name)) return i;
   return row.size();
+}
+
+std::optional<PairColumns> pair_header(const std::vector<std::string>& row) {
+  const PairColumns columns{column_of(row, {"sentence1"}), column_of(row, {"sentence2"}),
+                            column_of(row, {"score"}), row.size(), true};
+  if (std::max({columns.first, columns.second, columns.score}) == row.size()) return std::nullopt;
+  return columns;
 }
 
 constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and label (or labels)";
@@ -86,6 +92,14 @@ constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and la
 bool lacks_label(const std::vector<std::string>& row) {
   return column_of(row, {"label", "labels"}) == row.size() &&
          column_of(row, {"text", "sentence", "sentence1", "text_pair", "sentence2"}) < row.size();
+}
+
+/// True for a header with names of classes that is more than "..<tab>label".
+bool names_columns(const std::vector<std::string>& row) {
+  if (column_of(row, {"label", "labels"}) == row.size()) return false;
+  if (row.size() > 2) return true;
+  return row.size() == 2 &&
+         (is_named(row[1], "labels") || column_of(row, {"text", "sentence", "sentence1"}) == 1);
 }
 
 }  // namespace
@@ -129,7 +143,7 @@ void read_classified_table(const text::DataFile& file, char separator,
       header = true;
       width = row.size();
       label = column_of(row, {"labels", "label"});
-      several = row[label] == "labels";
+      several = is_named(row[label], "labels");
       first = column_of(row, {"text", "sentence", "sentence1"});
       second = column_of(row, {"text_pair", "sentence2"});
       pairs = second < width;
@@ -143,7 +157,8 @@ void read_classified_table(const text::DataFile& file, char separator,
                      pairs ? std::optional(std::string(text::trimmed(row[second]))) : std::nullopt,
                      std::string(text::trimmed(row[label])),
                      {},
-                     table.lines[i]});
+                     table.lines[i],
+                     i == 0});
     if (several) texts.back().labels = split_labels(row[label]);
   }
 }
@@ -155,20 +170,15 @@ void read_classified_lines(const text::DataFile& file, bool is_table,
   const Table first = parse_table(head, '\t', false, file.name);
   if (!first.rows.empty() && first.rows[0].size() > 1 && lacks_label(first.rows[0]))
     refuse_header(file, 1, first.rows[0]);
-  if (std::ranges::count(head, '\t') > 1 || head.ends_with("\tlabels")) {
-    const std::vector<std::string>& row = first.rows.front();
-    if (column_of(row, {"label", "labels"}) < row.size()) {
-      read_classified_table(file, '\t', texts);
-      return;
-    }
-  }
+  if (!first.rows.empty() && names_columns(first.rows[0]))
+    return read_classified_table(file, '\t', texts);
   bool header = false;
   text::each_line(file.content, [&](std::string_view line, std::size_t number) {
     if (text::is_blank(line)) return;
     const std::size_t tab = line.rfind('\t');
     const std::string_view label =
         tab == line.npos ? std::string_view() : text::trimmed(line.substr(tab + 1));
-    if (number == 1 && label == "label") {
+    if (number == 1 && is_named(label, "label")) {
       header = true;
       return;
     }
@@ -183,7 +193,8 @@ void read_classified_lines(const text::DataFile& file, bool is_table,
                      std::nullopt,
                      std::string(label),
                      {},
-                     number});
+                     number,
+                     texts.empty() && !header});
   });
 }
 

@@ -22,7 +22,8 @@ struct ClassifiedText {
   std::optional<std::string> second;  ///< of a pair
   std::string label;
   std::optional<std::vector<std::string>> labels = {};  ///< where the data have lists of them
-  std::size_t line = 0;  ///< of the file, from 1; 0 where it is not one of lines
+  std::size_t line = 0;    ///< of the file, from 1; 0 where it is not one of lines
+  bool first_row = false;  ///< of a table whose header, if it has one, was not known
 };
 
 /// The labels between the commas of a text, without the blanks around them; none for a blank one.
@@ -30,10 +31,10 @@ std::vector<std::string> split_labels(std::string_view text);
 
 /// Lines of text, tab, class (SST-2); a first line that ends in "label" is a header (GLUE). With a
 /// header of more columns, or in a .csv (RFC 4180), the columns text, sentence or sentence1,
-/// text_pair or sentence2, and label are taken; in JSON lines the members of these names. Without
-/// one, rows of a .tsv or .csv have two columns; in other files a text may hold tabs. A column
-/// labels has any number of classes, with commas between them; in JSON it is a list. Movie reviews,
-/// too: see read_movie_reviews().
+/// text_pair or sentence2, and label are taken, whatever their case; in JSON lines the members of
+/// these names. Without a header rows of a .tsv or .csv have two columns; in other files a text may
+/// hold tabs. A column labels has any number of classes, with commas between them; in JSON it is a
+/// list. Movie reviews, too: see read_movie_reviews().
 std::vector<ClassifiedText> read_classified(const std::filesystem::path& path,
                                             IdRule rule = IdRule::unique);
 

@@ -124,7 +124,7 @@ class Labels(unittest.TestCase):
         pair = [(["a film", "b"], 1), (["c", "d"], 0)]
         for name, content in (
                 ("a.csv", 'text,text_pair,label\n"a film",b,yes\nc,d,no\n'),
-                ("b.tsv", "label\tsentence1\tsentence2\r\nyes\ta film\tb\r\nno\tc\td\r\n"),
+                ("b.tsv", "Label\tSentence1\tsentence2\r\nyes\ta film\tb\r\nno\tc\td\r\n"),
                 ("c.tsv", "\ufeffid\ttext\tlabel\ttext_pair\n7\ta film\tyes\tb\n8\tc\tno\td\n"),
                 ("d.jsonl", '{"text": "a film", "text_pair": "b", "label": "yes"}\n'
                             '{"sentence1": "c", "sentence2": "d", "label": "no"}\n')):
@@ -132,6 +132,8 @@ class Labels(unittest.TestCase):
                 self.assertEqual(self.texts(name, content), (pair, ["no", "yes"]))
         self.assertEqual(self.texts("e.tsv", "id\tsentence\tlabel\n1\tfine\t1\n")[0], [(["fine"], 0)])
         self.assertEqual(self.texts("e.tsv", "review\tlabel\nfine\t1\n")[0], [(["fine"], 0)])
+        for header in "Text\tLabel\nfine\t1", "label\ttext\n1\tfine":
+            self.assertEqual(self.texts("e.tsv", header)[0], [(["fine"], 0)])
         self.assertEqual(self.texts("e.tsv", "label\t1\nfine\t0\n")[0], [(["label"], 1), (["fine"], 0)])
         for name, content, problem in (
                 ("f.tsv", "id\tlabel\tx\n1\t1\t\n", "f.tsv:1: no column text or sentence"),

@@ -58,5 +58,37 @@ TEST(MatchLabels, NamesMayDifferInCase) {
   EXPECT_EQ(matched.class_of.at("B"), 2u);
 }
 
+TEST(MatchLabels, AFirstRowMayBeAHeader) {
+  const std::vector<std::string> names = {"bad", "good"};
+  const std::string hint = "; if it is a header, name its columns text and label";
+  const DataLabels with_names = {{"good", 2}, {"sentiment", 1}, {"1", 4}};
+  EXPECT_ERROR(
+      AllOf(HasSubstr("line 1: sentiment is not among the model's classes: bad, good" + hint),
+            HasSubstr("'labels'")),
+      match_labels(with_names, names, 2, "sentiment"));
+  const DataLabels with_numbers = {{"0", 2}, {"1", 3}, {"sentiment", 1}};
+  EXPECT_ERROR(AllOf(HasSubstr("line 1: sentiment is not a number" + hint), HasSubstr("'labels'")),
+               match_labels(with_numbers, {}, 2, "sentiment"));
+  // Where other labels have no class, either, or there is no other label.
+  EXPECT_ERROR(HasSubstr("the data contain fine, sentiment"),
+               match_labels({{"good", 2}, {"sentiment", 1}, {"fine", 3}}, names, 2, "sentiment"));
+  EXPECT_ERROR(HasSubstr("cannot map 0, fine, sentiment"),
+               match_labels({{"0", 2}, {"sentiment", 1}, {"fine", 3}}, {}, 2, "sentiment"));
+  EXPECT_ERROR(HasSubstr("the data contain sentiment"),
+               match_labels({{"sentiment", 1}}, names, 2, "sentiment"));
+}
+
+TEST(MatchLabels, OnlyAFirstRowOfATableMayBeAHeader) {
+  const auto header = [](const std::string& content, const std::string& extension) {
+    return possible_header(read_classified(ScratchFile(content, extension).path()));
+  };
+  EXPECT_EQ(header("review,sentiment\nfine,good\n", ".csv"), "sentiment");
+  EXPECT_EQ(header("review\tsentiment\nfine\tgood\n", ".tsv"), "sentiment");
+  EXPECT_EQ(header("review\tsentiment\nfine\tsentiment\n", ".tsv"), "") << "a label of others";
+  EXPECT_EQ(header("text,label\nreview,sentiment\nfine,good\n", ".csv"), "");
+  EXPECT_EQ(header("text\tlabel\nreview\tsentiment\nfine\tgood\n", ".tsv"), "");
+  EXPECT_EQ(header("{\"text\": \"a\", \"label\": \"sentiment\"}\n", ".jsonl"), "");
+}
+
 }  // namespace
 }  // namespace bertcl::tasks

@@ -97,6 +97,28 @@ TEST(ReadClassified, ColumnsMayHaveNoName) {
   }
 }
 
+TEST(ReadTables, NamesOfAHeaderAreComparedWithoutCaseAndBlanks) {
+  for (const auto& [content, extension] : {std::pair("Text,Label\nfine,pos\n", ".csv"),
+                                           {"text, label\nfine,pos\n", ".csv"},
+                                           {"LABEL,Sentence\npos,fine\n", ".csv"},
+                                           {"Text\tLabel\nfine\tpos\n", ".tsv"},
+                                           {"Index\tLabel\tSENTENCE1\n0\tpos\tfine\n", ".tsv"},
+                                           {"label\ttext\npos\tfine\n", ".tsv"},
+                                           {"Labels\tText\npos\tfine\n", ".tsv"},
+                                           {"Text\tLabels\nfine\tpos\n", ".tsv"}}) {
+    const auto texts = read_classified(ScratchFile(content, extension).path());
+    ASSERT_EQ(texts.size(), 1u) << content;
+    EXPECT_EQ(texts[0].text, "fine") << content;
+    EXPECT_EQ(texts[0].label, "pos") << content;
+    const bool several = std::string_view(content).find("abels") != std::string_view::npos;
+    EXPECT_EQ(texts[0].labels.has_value(), several) << content;
+  }
+  EXPECT_THAT(refusal(read_classified, "Text,Category\na,b\n", ".csv"),
+              HasSubstr(":1: the header is Text, Category; expected text"));
+  const ScratchFile pairs("Score,Sentence1, SENTENCE2\n2.5,a,b\n", ".csv");
+  EXPECT_EQ(read_scored_pairs(pairs.path()).at(0).second, "b");
+}
+
 TEST(ReadClassified, AFirstRowThatNamesTextsNeedsAHeader) {
   const std::string row = "text\tpos\n";
   EXPECT_THAT(

@@ -126,10 +126,11 @@ def _read_lines(path):
 
 
 def _columns_of(header, place):
-    """Where the first and second text and the label stand; None: it is no header."""
+    """Where the first and second text and the label stand, by names in any case; None: it is no header."""
+    header = [name.lower() for name in header]
     if header[-1] == "label" and len(header) == 2:
         return 0, None, 1
-    if "label" not in header or len(header) < 3:
+    if "label" not in header or len(header) < 3 and header[-1] not in FIRST:
         return None
     first, second = (next((header.index(name) for name in names if name in header), None) for names in (FIRST, SECOND))
     if first is None:
