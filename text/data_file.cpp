@@ -20,9 +20,27 @@ namespace bertcl::text {
 namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+bool is_named_json(const DataFile& file) {
+  return lower_ascii(std::filesystem::path(file.name).extension().string()) == ".json";
+}
+
+/// Throws Error where a JSON array would be read as lines of text: in a .json file, and elsewhere
+/// where objects are in brackets, or where strings are on lines of their own.
+void refuse_array(const DataFile& file) {
+  const std::string_view content = trimmed(file.content);
+  if (!content.starts_with('[')) return;
+  const std::string_view inside = trimmed(content.substr(1));
+  const std::string_view between(content.begin() + 1, inside.begin());
+  const bool by_name = is_named_json(file);
+  if (inside.starts_with('"') && (by_name || between.find('\n') != between.npos))
+    fail("{}: is a JSON array; write one text a line (jq -r '.[]' FILE)", file.name);
+  if (by_name || begins_as_array(content))
+    fail("{}: is a JSON array; write one object a line (jq -c '.[]' FILE)", file.name);
+}
 }  // namespace
 
-DataFile read_data(const std::filesystem::path& path) {
+DataFile read_utf8(const std::filesystem::path& path) {
   DataFile file{path.string(), {}};
   if (path == "-") {
     file.name = "standard input";
@@ -37,6 +55,12 @@ DataFile read_data(const std::filesystem::path& path) {
     fail_at(file, static_cast<std::size_t>(1 + std::count(file.content.begin(), end, '\n')),
             fmt::format("invalid UTF-8 at byte {} of {}", *bad, file.content.size()));
   }
+  return file;
+}
+
+DataFile read_data(const std::filesystem::path& path) {
+  DataFile file = read_utf8(path);
+  refuse_array(file);
   return file;
 }
 
@@ -62,6 +86,8 @@ void each_line(std::string_view content,
 void each_text(const DataFile& file, std::string_view unit,
                const std::function<void(std::string_view line, std::size_t number)>& visit) {
   if (file.content.empty()) fail("{}: contains no {}; each line is one", file.name, unit);
+  if (is_named_json(file) && begins_as_object(file.content))
+    fail("{}: is a single JSON document; write one object a line", file.name);
   each_line(file.content, visit);
 }
 
@@ -70,6 +96,15 @@ bool read_line(std::istream& stream, std::string& line, std::size_t number) {
   if (line.ends_with('\r')) line.pop_back();
   if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
   return true;
+}
+
+bool begins_as_array(std::string_view content) {
+  content = trimmed(content);
+  if (!content.starts_with('[')) return false;
+  content = trimmed(content.substr(1));
+  if (!content.starts_with('{')) return false;
+  content = trimmed(content.substr(1));
+  return content.starts_with('"') || content.starts_with('}');
 }
 
 bool is_json_lines(std::string_view content) {

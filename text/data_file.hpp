@@ -17,8 +17,13 @@ struct DataFile {
   std::string content;  ///< without a byte order mark
 };
 
+/// A file of any text in UTF-8. "-" is standard input. Throws Error that names file and line where
+/// it is not UTF-8.
+DataFile read_utf8(const std::filesystem::path& path);
+
 /// "-" is standard input, which can be read once. Throws Error that names file and line where it is
-/// not UTF-8: another encoding would lose letters without a word.
+/// not UTF-8: another encoding would lose letters without a word; and where it is a JSON array,
+/// which would be read as lines of text.
 DataFile read_data(const std::filesystem::path& path);
 
 bool is_blank(std::string_view text);
@@ -29,7 +34,8 @@ void each_line(std::string_view content,
                const std::function<void(std::string_view line, std::size_t number)>& visit);
 
 /// The same of a file whose lines are texts, each with its result: a blank line is a text, too, so
-/// that result i belongs to line i. Throws Error "..: contains no UNIT" if the file is empty.
+/// that result i belongs to line i. Throws Error "..: contains no UNIT" if the file is empty, and
+/// if a .json file is one object.
 void each_text(const DataFile& file, std::string_view unit,
                const std::function<void(std::string_view line, std::size_t number)>& visit);
 
@@ -39,6 +45,9 @@ bool read_line(std::istream& stream, std::string& line, std::size_t number);
 
 /// True for a JSON object on each line. A SQuAD file is none, also where it has one line.
 bool is_json_lines(std::string_view content);
+
+/// True for a JSON array of objects: "[{" and the quote of a member, whatever the blanks.
+bool begins_as_array(std::string_view content);
 
 /// Calls visit(object, number) for each line that is not blank. What is broken, missing or of
 /// another type is an Error "dev.jsonl:3: ..; HINT".

@@ -75,6 +75,18 @@ TEST_F(StandardInputTest, TextsThatCannotBeReadAreNamedByTheirLine) {
                  {"x.npz: texts are expected; give arrays with --inputs"});
 }
 
+TEST_F(StandardInputTest, JsonArraysAreRefused) {
+  const std::string array = "[\n {\"text\": \"a\", \"query\": \"b\"}\n]\n";
+  const std::string remedy = "is a JSON array; write one object a line (jq -c '.[]' FILE)";
+  for (const char* command : {"run", "classify", "tag", "fill-mask", "rerank", "embed"})
+    expect_refused({command, kModel, "-"}, {"standard input: " + remedy}, {}, array);
+  expect_refused({"similarity", kModel, write("a.json", array)}, {"a.json: " + remedy});
+  expect_refused({"eval", kModel, "--data", "-"}, {"standard input: " + remedy}, {}, array);
+  expect_refused({"quantize", kModel, "-o", path("q.onnx"), "--task", "fill-mask", "--data",
+                  write("a.txt", array)},
+                 {"a.txt: " + remedy});
+}
+
 TEST_F(StandardInputTest, LongQuestionsAreTruncatedWithAWarning) {
   std::string question = "Who";
   for (int i = 0; i < 70; ++i) question += " who";

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of texts: JSON that is not one of lines is refused, not read as lines of text.
+#include "text/data_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/matchers.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace bertcl::text {
+namespace {
+
+using tests::ScratchFile;
+
+std::string refusal_of_data(const std::string& content, const std::string& extension) {
+  const ScratchFile file(content, extension);
+  return error_of([&] { read_data(file.path()); });
+}
+
+TEST(ReadData, AJsonArrayIsRefused) {
+  const std::string objects = ": is a JSON array; write one object a line (jq -c '.[]' FILE)";
+  for (const char* content :
+       {"[\n {\"text\": \"a\"},\n {\"text\": \"b\"}\n]\n", "[{\"text\": \"a\"}]", "[{}]",
+        "\xEF\xBB\xBF \n[\r\n\t{ \"text\": \"a\"}\r\n]", "[{\n \"text\": \"a\"}]"})
+    for (const char* extension : {".json", ".txt", ".jsonl"})
+      EXPECT_THAT(refusal_of_data(content, extension), HasSubstr(extension + objects)) << content;
+  const std::string strings = ": is a JSON array; write one text a line (jq -r '.[]' FILE)";
+  for (const char* extension : {".json", ".txt"})
+    EXPECT_THAT(refusal_of_data("[\n  \"a\",\n  \"b\"\n]\n", extension),
+                HasSubstr(extension + strings));
+  EXPECT_THAT(refusal_of_data("[\"a\", \"b\"]\n", ".JSON"), HasSubstr(".JSON" + strings));
+  EXPECT_THAT(refusal_of_data("[1, 2]\n", ".json"), HasSubstr(".json" + objects));
+}
+
+TEST(ReadData, TextsMayBeginWithABracket) {
+  for (const char* content : {"[", "[\n", "[\n]\n", "[Music] plays\n", "[\"a\"], he said\n",
+                              "[{x}]\n", "[\tO\n\n{\tO\n", "[1]\n", "[\nand\n"})
+    EXPECT_EQ(read_data(ScratchFile(content, ".txt").path()).content, content);
+  EXPECT_EQ(read_data(ScratchFile("{\"text\": \"[\"}\n", ".json").path()).content,
+            "{\"text\": \"[\"}\n");
+}
+
+TEST(EachText, AJsonDocumentIsRefused) {
+  const auto read = [](const std::string& content, const std::string& extension) {
+    const ScratchFile file(content, extension);
+    return error_of(
+        [&] { each_text(read_data(file.path()), "text", [](std::string_view, std::size_t) {}); });
+  };
+  EXPECT_THAT(read("{\n  \"data\": []\n}\n", ".json"),
+              HasSubstr(".json: is a single JSON document; write one object a line"));
+  EXPECT_THAT(read("{\"data\": []}\n", ".json"), HasSubstr(".json: is a single JSON document"));
+  EXPECT_EQ(read("{\n", ".txt"), read("text\n", ".json")) << "lines of text";
+}
+
+}  // namespace
+}  // namespace bertcl::text
