@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "support/fail.hpp"
+#include "tasks/load.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -41,6 +43,34 @@ std::string find_output(const std::vector<plan::Port>& outputs, const Head& head
   fail("the outputs are {}; the task needs [batch, {}{}{}], with {}",
        fmt::join(plan::describe(outputs), ", "), head.by_token ? "seq, " : "", head.classes,
        head.or_more ? " or more" : "", head.meaning);
+}
+
+std::vector<std::string> fitting_tasks(const std::vector<plan::Port>& outputs,
+                                       std::int64_t vocabulary) {
+  std::vector<std::string> tasks;
+  const auto add = [&](const char* task) {
+    if (std::ranges::find(tasks, task) == tasks.end()) tasks.emplace_back(task);
+  };
+  for (const plan::Port& output : outputs) {
+    const std::size_t rank = output.type.shape.size(), classes = classes_of(output);
+    if (!ir::is_float(output.type.dtype) || rank < 2 || rank > 3 || classes == 0) continue;
+    // Vectors have more dimensions than most heads have classes.
+    const bool scores = classes <= 100 || output.name.find("logits") != std::string::npos;
+    if (rank == 3 && static_cast<std::int64_t>(classes) == vocabulary) {
+      add(kFillMask);
+    } else if (!scores) {
+      add(kRetrieval);
+      add(kSimilarity);
+    } else if (rank == 3) {
+      add(kTag);
+    } else if (classes == 1) {
+      add(kReranking);
+      add(kSimilarity);
+    } else {
+      add(kClassify);
+    }
+  }
+  return tasks;
 }
 
 text::BatchOptions usual_batches(const Head& head) {

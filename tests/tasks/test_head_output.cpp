@@ -35,5 +35,24 @@ TEST(TaskOutput, AnotherHeadIsRefusedWithAllOutputs) {
                find_output({output("y", {kBatch, kSeq, 99})}, words));
 }
 
+TEST(TaskOutput, TellsWhichTasksFit) {
+  const auto fitting = [](const std::string& name, const ir::Shape& shape) {
+    return fitting_tasks({output(name, shape)}, 30522);
+  };
+  EXPECT_THAT(fitting("last_hidden_state", {kBatch, kSeq, 384}),
+              ElementsAre("retrieval", "similarity"));
+  EXPECT_THAT(fitting("sentence_embedding", {kBatch, 384}), ElementsAre("retrieval", "similarity"));
+  EXPECT_THAT(fitting("logits", {kBatch, 3}), ElementsAre("classify"));
+  EXPECT_THAT(fitting("logits", {kBatch, 150}), ElementsAre("classify"));
+  EXPECT_THAT(fitting("y", {kBatch, 1}), ElementsAre("reranking", "similarity"));
+  EXPECT_THAT(fitting("logits", {kBatch, kSeq, 9}), ElementsAre("tag"));
+  EXPECT_THAT(fitting("logits", {kBatch, kSeq, 30522}), ElementsAre("fill-mask"));
+  EXPECT_THAT(fitting("start", {kBatch, kSeq}), IsEmpty());
+  EXPECT_THAT(fitting_tasks({output("a", {kBatch, kSeq, 384}), output("b", {kBatch, 384}),
+                             output("c", {kBatch, 2})},
+                            30522),
+              ElementsAre("retrieval", "similarity", "classify"));
+}
+
 }  // namespace
 }  // namespace bertcl::tasks

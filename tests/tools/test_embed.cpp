@@ -291,5 +291,13 @@ TEST_F(EmbedTest, WhatCannotBePooledIsRefused) {
   expect_refused(embed({"--pooling", "mean"}, write("empty.txt", "")), {"contains no text"});
 }
 
+TEST_F(EmbedTest, EvalOfAModelWithoutAnswersNamesItsTasks) {
+  quant::tests::TinyBert bert({.vocabulary = 30522});
+  const std::string model = write("hidden.onnx", bert.model().SerializeAsString());
+  expect_refused(
+      {"eval", model, "--data", tests::kData, "--vocab", tests::kVocabulary},
+      {"hidden.onnx: no start and end logits among the outputs", "; for this model use --task"});
+}
+
 }  // namespace
 }  // namespace bertcl::tools

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluation on SQuAD.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "squad/logit_outputs.hpp"
+#include "support/fail.hpp"
+#include "tasks/head_output.hpp"
 #include "tools/commands/eval.hpp"
 #include "tools/models/qa_model.hpp"
 #include "tools/terminal/output.hpp"
@@ -56,10 +62,23 @@ ItemText text_of(const squad::Dataset& dataset, std::size_t item) {
   return {question.text, dataset.context_of(question), question.answers};
 }
 
+/// Throws Error that names other tasks if the model does not answer questions.
+void check_answers(const runtime::Session& session) {
+  try {
+    squad::find_logits(session.outputs());
+  } catch (const Error& error) {
+    const auto fitting = tasks::fitting_tasks(session.outputs(), session.plan().word_rows);
+    if (fitting.empty()) throw;
+    fail("{}: {}; for this model use --task {}", session.path().string(), error.what(),
+         fmt::join(fitting, " or "));
+  }
+}
+
 EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
                               const squad::Dataset& dataset, const text::Tokenizer& tokenizer,
                               bool first) {
   EvaluatedModel row = begin_row(session, options);
+  check_answers(session);
   QaModel model(session);
   model.check_vocabulary(tokenizer);
   squad::EvaluateOptions evaluate = options.squad;
