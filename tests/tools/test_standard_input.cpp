@@ -87,6 +87,37 @@ TEST_F(StandardInputTest, JsonArraysAreRefused) {
                  {"a.txt: " + remedy});
 }
 
+TEST_F(StandardInputTest, HoldsTheTextOfOneQuestion) {
+  const std::vector<std::string> ask = {"answer", "--context", "-"};
+  const auto asked = joined(ask, {"-q", "Where does she live?"});
+  const ProgramResult text = succeeded(run_bertcl(asked, {}, "Ada lives\nin Oslo.\n"));
+  EXPECT_THAT(text.out, AllOf(StartsWith("Oslo\n"), Not(HasSubstr("built-in"))));
+  expect_refused(asked, {"standard input:2: invalid UTF-8"}, {}, "Ada lives\nin \xd8.\n");
+  expect_refused(ask, {"--context - needs -q"}, {}, "Where does she live?\n");
+}
+
+TEST_F(StandardInputTest, AnswersSayWhichTextIsAsked) {
+  const std::string note = ", in the built-in text about OpenCL\n";
+  const std::string own = write("t.txt", "The Khronos Group maintains OpenCL.");
+  const std::vector<std::string> ask = {"answer", "-q", "Who maintains OpenCL?"};
+  EXPECT_THAT(succeeded(run_bertcl(ask)).out, HasSubstr(note));
+  EXPECT_THAT(
+      succeeded(run_bertcl(joined(ask, {"--may-be-absent", "--null-threshold", "-99"}))).out,
+      StartsWith("No answer in the built-in text about OpenCL (null odds"));
+  EXPECT_THAT(succeeded(run_bertcl(joined(ask, {"--context", own}))).out,
+              AllOf(HasSubstr("score"), Not(HasSubstr("built-in"))));
+  const std::string out = succeeded(run_bertcl({"answer"}, {},
+                                               "Who maintains OpenCL?\n"
+                                               R"({"question": "Who?", "context": "Ada."})"
+                                               "\n"))
+                              .out;
+  EXPECT_THAT(out, HasSubstr(note));
+  EXPECT_EQ(out.find(note), out.rfind(note)) << "not of a context of its own";
+  for (const char* array : {"[\n{\"question\": \"Who?\"}]\n", "[{\"question\": \"Who?\"}]\n"})
+    expect_refused({"answer"}, {"standard input:1: is a JSON array; write one question a line"}, {},
+                   array);
+}
+
 TEST_F(StandardInputTest, LongQuestionsAreTruncatedWithAWarning) {
   std::string question = "Who";
   for (int i = 0; i < 70; ++i) question += " who";

@@ -22,7 +22,6 @@
 #include "support/fail.hpp"
 #include "support/stopwatch.hpp"
 #include "text/data_file.hpp"
-#include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 #include "text/unicode.hpp"
@@ -47,6 +46,8 @@ constexpr std::string_view kBuiltInText =
     "which published version 1.0 in December 2008. PoCL is a free implementation of OpenCL that "
     "compiles kernels with LLVM and runs them on an ordinary CPU.";
 
+constexpr std::string_view kBuiltInName = "built-in text about OpenCL";
+
 struct AnswerCommandOptions : ModelOptions {
   std::string model, context, question;
   bool may_be_absent = false;
@@ -59,14 +60,6 @@ struct Reply {
   double seconds = 0.0;
 };
 
-/// A text in another encoding would lose letters, and a binary file would be read for hours.
-std::string read_text(const std::string& path) {
-  std::string text = text::read_file(path);
-  if (const auto bad = text::first_ill_formed(text))
-    fail("{}: invalid UTF-8 at byte {} of {}; give a UTF-8 text", path, *bad, text.size());
-  return text;
-}
-
 /// What stays the same from question to question.
 class Oracle {
  public:
@@ -76,7 +69,8 @@ class Oracle {
       : tokenizer_(device.meanwhile(
             [&] { return load_squad_tokenizer(options.vocabulary, {model_path}); })),
         text_(device.meanwhile([&] {
-          return options.context.empty() ? std::string(kBuiltInText) : read_text(options.context);
+          return options.context.empty() ? std::string(kBuiltInText)
+                                         : text::read_utf8(options.context).content;
         })),
         session_(load_model(model_path, options, device)),
         model_(session_),
@@ -115,11 +109,12 @@ void warn_if_truncated(const Reply& reply, const Oracle& oracle, std::string_vie
        kept + reply.answer.question_truncated, kept);
 }
 
-void print_reply(const Reply& reply, const std::string& text) {
+/// `built_in`: of the text that stands in for a --context.
+void print_reply(const Reply& reply, const std::string& text, bool built_in) {
   const squad::FoundAnswer& answer = reply.answer;
   if (!answer.bytes) {
-    print_text("No answer in the text (null odds {:.2f}, {})\n", answer.null_odds.value_or(0.0),
-               duration_text(reply.seconds));
+    print_text("No answer in the {} (null odds {:.2f}, {})\n", built_in ? kBuiltInName : "text",
+               answer.null_odds.value_or(0.0), duration_text(reply.seconds));
     return;
   }
   const bool terminal = isatty(STDOUT_FILENO) == 1;
@@ -127,8 +122,9 @@ void print_reply(const Reply& reply, const std::string& text) {
   const std::string found = printable(answer.text);
   // Marks may be escape sequences of our own.
   write_output((terminal ? marks.before + found + marks.after : found) + '\n');
-  print_text("score {:.2f}, probability {:.2f}, {}\n\n", answer.score, answer.probability,
-             duration_text(reply.seconds));
+  print_text("score {:.2f}, probability {:.2f}, {}{}\n\n", answer.score, answer.probability,
+             duration_text(reply.seconds),
+             built_in ? fmt::format(", in the {}", kBuiltInName) : "");
   write_output(excerpt(text, *answer.bytes, marks) + '\n');
 }
 
@@ -162,10 +158,13 @@ const std::vector<std::string> kPassedOver = {"id", "title", "answers", "is_impo
 
 struct Asked {
   std::string question, text;
+  bool own_text = false;
 };
 
 /// A line of standard input: a question about `text`, or an object that may bring its own.
 Asked parse_line(const std::string& line, std::size_t number, const std::string& text) {
+  if (number == 1 && (text::trimmed(line) == "[" || text::begins_as_array(line)))
+    throw Error("is a JSON array; write one question a line (jq -c '.[]' FILE)");
   if (!text::begins_as_object(line)) return {line, text};
   const std::string place = fmt::format("standard input:{}", number);
   const nlohmann::json document = text::parse_json(line, place);
@@ -176,12 +175,12 @@ Asked parse_line(const std::string& line, std::size_t number, const std::string&
         std::ranges::find(kPassedOver, key) == kPassedOver.end())
       fail("{}: unknown member '{}'{}; {}", place, key, did_you_mean(key, kMembers), hint);
   const auto context = object.find("context");
-  return {object.at("question").string(), context ? context->string() : text};
+  return {object.at("question").string(), context ? context->string() : text, context.has_value()};
 }
 
 /// Questions from standard input, one a line; with a prompt where somebody types them. Gives what
 /// was answered, as JSON.
-nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text) {
+nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text, bool built_in) {
   nlohmann::ordered_json answers = nlohmann::ordered_json::array();
   const bool prompt = isatty(STDIN_FILENO) == 1 && prints_text;
   if (prompt) print_text("{}\n\nAsk about this text; an empty line ends.\n", oracle.text());
@@ -195,13 +194,13 @@ nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text) {
     if (text::is_blank(line)) continue;
     try {
       if (text::first_ill_formed(line)) throw Error("invalid UTF-8");
-      const auto [question, text] = parse_line(line, number, oracle.text());
+      const auto [question, text, own_text] = parse_line(line, number, oracle.text());
       const Reply reply = oracle.ask(question, text);
       warn_if_truncated(reply, oracle, prompt ? "" : fmt::format("standard input:{}: ", number));
       answers.push_back(to_json(question, reply));
       if (!prints_text) continue;
       if (!prompt) print_text("? {}\n", question);
-      print_reply(reply, text);
+      print_reply(reply, text, built_in && !own_text && !prompt);
       if (!prompt) print_text("\n");
     } catch (const Error& error) {
       const std::string message = error.what(), place = fmt::format("standard input:{}", number);
@@ -215,17 +214,20 @@ nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text) {
 }
 
 int run_answer(const AnswerCommandOptions& options) {
+  const bool built_in = options.context.empty();
+  if (options.context == "-" && options.question.empty())
+    throw Error("--context - needs -q: questions are read from standard input, too");
   const std::filesystem::path model =
       options.model.empty() ? find_default_model() : std::filesystem::path(options.model);
   Oracle oracle(options, model, opencl::ContextFuture::open(options.device));
   if (!meets_requirement(oracle.session(), options)) return kCheckFailed;
   nlohmann::ordered_json result = {{"path", oracle.session().path().string()}};
   if (options.question.empty()) {
-    result["answers"] = answer_lines(oracle, options.prints_text());
+    result["answers"] = answer_lines(oracle, options.prints_text(), built_in);
   } else {
     const Reply reply = oracle.ask(options.question, oracle.text());
     warn_if_truncated(reply, oracle, "");
-    if (options.prints_text()) print_reply(reply, oracle.text());
+    if (options.prints_text()) print_reply(reply, oracle.text(), built_in);
     result.update(to_json(options.question, reply));
   }
   write_report(options, oracle.session().context().info(), result);
@@ -247,7 +249,8 @@ void add_answer(CLI::App& program, Action& action) {
   model_file(command->add_option("MODEL", options->model,
                                  "ONNX model with a question-answering head; by default "
                                  "BERTCL_MODEL,\nelse the bundled one (models/minilm-l6-squad)"));
-  input_file(command->add_option("--context", options->context, "The text, a UTF-8 file"));
+  input_file(command->add_option("--context", options->context,
+                                 "The text, a UTF-8 file; with -q, - is standard input"));
   text_option(command->add_option("-q,--question", options->question, "The question"),
               "the question is empty; without -q questions are read from standard input");
   command->add_flag("--may-be-absent", options->may_be_absent,
