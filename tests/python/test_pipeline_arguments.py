@@ -37,7 +37,7 @@ class PipelineArgumentsTest(unittest.TestCase):
         for options, message in (({"truncation": False}, "truncation is False, but .* always truncated.*; leave it"),
                                  ({"truncation": "only_second"}, "truncation is 'only_second'"),
                                  ({"padding": "max_length"}, "padding is 'max_length', but .* without padding; leave"),
-                                 ({"max_length": 8.5}, "max_length is 8.5, expected a whole number")):
+                                 ({"max_length": 8.5}, "max_length is 8.5, expected an integer")):
             with self.subTest(**options):
                 with self.assertRaisesRegex(TypeError, message):
                     self.vectors(LONG, **options)

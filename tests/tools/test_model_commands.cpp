@@ -87,7 +87,14 @@ TEST_F(EvalTest, BadInputIsNamed) {
               AllOf(HasSubstr("absent.json"), HasSubstr("No such file")));
   EXPECT_THAT(eval(write("words.onnx", "words"), kData, {"--vocab", kVocabulary}),
               AllOf(HasSubstr("words.onnx"), HasSubstr("not an ONNX file")));
-  EXPECT_THAT(eval(write("alone.onnx", "words"), kData), HasSubstr("vocab.txt"));
+  EXPECT_THAT(eval(write("words.onnx", "words"), kData), HasSubstr("words.onnx: not an ONNX file"))
+      << "before the vocabulary that is not beside it";
+  const std::string model = read(kModel);
+  EXPECT_THAT(eval(write("cut.onnx", model.substr(0, model.size() / 2)), kData),
+              AllOf(HasSubstr("cut.onnx: "), Not(HasSubstr("vocab.txt"))));
+  EXPECT_THAT(eval(write("lfs.onnx", "version https://git-lfs.github.com/spec/v1\n"), kData),
+              AllOf(HasSubstr("lfs.onnx: "), Not(HasSubstr("vocab.txt"))));
+  EXPECT_THAT(eval(write("alone.onnx", model), kData), HasSubstr("vocab.txt"));
   EXPECT_THAT(eval(kModel, write("cut.json", "{\"data\": [\n{\"title\": ")),
               AllOf(HasSubstr("cut.json"), HasSubstr("line 2")));
   EXPECT_THAT(eval(kModel, write("other.json", "{\"data\": [{\"paragraphs\": [{}]}]}")),

@@ -117,7 +117,7 @@ TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
   };
   const VocabularyOptions named{write("other.json", json), {}, {}};
   EXPECT_ERROR(HasSubstr("model.onnx: no such file"), tokens({}));
-  write("model.onnx", "");
+  write("model.onnx", tests::model_of_tasks());
   EXPECT_ERROR(HasSubstr("no tokenizer.json"), tokens({}));
   EXPECT_THAT(tokens(named), ElementsAre("Café", "東", "京"));
   write("tokenizer.json", json);

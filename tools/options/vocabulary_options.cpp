@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
 #include "support/fail.hpp"
 #include "text/model_tokenizer.hpp"
 #include "tools/options/file_options.hpp"
@@ -31,6 +32,20 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
        "Drop accents, or keep them; by default as in those files, else like case");
 }
 
+namespace {
+
+/// Where a model is damaged, that is told before what it lacks beside it.
+std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& models) {
+  try {
+    return text::find_vocabulary(models, "give the model's with --vocab FILE");
+  } catch (const Error&) {
+    for (const std::filesystem::path& model : models) onnx_io::external_files(model);
+    throw;
+  }
+}
+
+}  // namespace
+
 text::Tokenizer load_squad_tokenizer(const VocabularyOptions& options,
                                      const std::vector<std::filesystem::path>& models) {
   for (const std::filesystem::path& model : models) {  // before what it lacks beside it
@@ -39,8 +54,7 @@ text::Tokenizer load_squad_tokenizer(const VocabularyOptions& options,
       throw Error(model.string() + ": " + (error ? error.message() : "no such file"));
   }
   std::filesystem::path vocabulary = options.vocabulary;
-  if (vocabulary.empty())
-    vocabulary = text::find_vocabulary(models, "give the model's with --vocab FILE");
+  if (vocabulary.empty()) vocabulary = find_vocabulary(models);
   text::TokenizerOptions tokenizer;
   tokenizer.lower_case = options.lower_case;
   tokenizer.strip_accents = options.strip_accents;

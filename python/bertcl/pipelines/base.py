@@ -147,7 +147,7 @@ class Pipeline(TextModel):
                 raise TypeError("max_length is not an option of question-answering; max_seq_len is the tokens of a "
                                 "window of question and context")
             if not isinstance(longest, numbers.Integral):
-                raise TypeError(f"max_length is {longest!r}, expected a whole number of tokens")
+                raise TypeError(f"max_length is {longest!r}, expected an integer")
             if longest < 1:
                 raise ValueError(f"max_length is {longest}, expected 1 or more")
         return options
