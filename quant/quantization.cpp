@@ -93,7 +93,7 @@ std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) cons
 
 /// The results of Softmax that can be unnormalized if their MatMul is quantized.
 std::set<std::string> Quantization::unnormalizable() {
-  return unnormalizable_softmaxes(placement_, index_,
+  return unnormalizable_softmaxes(placement_, index_, structure_,
                                   [this](const std::string& tensor) { return rank_of(tensor); });
 }
 
@@ -306,7 +306,7 @@ Model Quantization::quantized(const Placement& part, bool unnormalize) {
   rewrite(model, part, encodings_of(part, unnormalized), index, constants,
           {options_.weights.as_float, options_.dedicated_pairs, options_.all_readers,
            options_.weights.transposed});
-  unnormalize_softmax(model, unnormalized);
+  unnormalize_softmax(model, unnormalized, structure_);
   if (!calibrated) quantize_dynamically(model, dynamic, scales_);
   remove_unread(model, unread, initializers);
   report_.opset_after = opset_of(model.proto());
@@ -315,7 +315,12 @@ Model Quantization::quantized(const Placement& part, bool unnormalize) {
 }
 
 Report Quantization::write(const Placement& part, bool unnormalize) {
-  for (const auto& [key, encoding] : encodings_of(part, unnormalized_of(part, unnormalize))) {
+  const auto unnormalized = unnormalized_of(part, unnormalize);
+  if (options_.softmax == Softmax::unnormalized)
+    report_.not_applied["unnormalized Softmax"] =
+        not_unnormalized(unnormalized, index_, structure_,
+                         [this](const std::string& tensor) { return rank_of(tensor); });
+  for (const auto& [key, encoding] : encodings_of(part, unnormalized)) {
     report_.tensors.push_back(tensor_report(key.first, encoding));
     report_.gptq_weights += encoding.role == Role::weight && rounded_.rounded.contains(key.first);
   }

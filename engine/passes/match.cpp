@@ -207,6 +207,16 @@ std::optional<Scaled> scaled(const ir::Node& node) {
   return std::nullopt;
 }
 
+ir::Node* without_nan(const ir::Value* p) {
+  if (p->users.size() != 3 && p->users.size() != 2) return nullptr;
+  for (ir::Node* user : p->users)
+    if (user->op == "Where" && user->inputs[2] == p && scalar_value(user->inputs[1]) == 0.0 &&
+        user->inputs[0]->producer && user->inputs[0]->producer->op == "IsNaN" &&
+        user->inputs[0]->producer->inputs[0] == p)
+      return user;
+  return nullptr;
+}
+
 std::optional<double> scalar_value(const ir::Value* value) {
   if (!value || !value->is_constant() || value->constant->size() != 1) return std::nullopt;
   return value->constant->to_doubles().front();

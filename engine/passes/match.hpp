@@ -103,6 +103,10 @@ struct Scaled {
 /// What x * c, c * x or x / c scales without repeating it; empty for any other node.
 std::optional<Scaled> scaled(const ir::Node& node);
 
+/// The node Where(IsNaN(p), 0, p), which torch writes after Softmax so that rows without any key
+/// give 0; null where none reads `p` or other nodes do, too.
+ir::Node* without_nan(const ir::Value* p);
+
 /// The number in a constant of one element; empty for anything else.
 std::optional<double> scalar_value(const ir::Value* value);
 

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "ir/input_role.hpp"
+#include "passes/match.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::quant {
@@ -53,12 +54,15 @@ bool multiplies_activations(const ir::Node& n) {
 const ir::Node* context_of(const ir::Value* probabilities) {
   std::vector<const ir::Value*> values{probabilities};
   std::unordered_set<const ir::Node*> seen;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    for (const ir::Node* user : values[i]->users) {
-      if (user->inputs[0] != values[i] || !seen.insert(user).second) continue;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const ir::Value* value = values[i];
+    if (const ir::Node* where = passes::without_nan(value)) values.push_back(where->output());
+    for (const ir::Node* user : value->users) {
+      if (user->inputs[0] != value || !seen.insert(user).second) continue;
       if (user->op == "MatMul") return user;
       if (user->op == "Mul" || is_quantization(*user)) values.push_back(user->output());
     }
+  }
   return nullptr;
 }
 
@@ -116,6 +120,10 @@ class Recognizer {
   }
 
   void add_attention(const ir::Node& softmax, Structure& structure) const {
+    const ir::Node* where = passes::without_nan(softmax.output());
+    const int without_nan = where ? node_of(where->output(), "Where") : -1;
+    if (without_nan >= 0)
+      structure.without_nan.emplace(where->output()->name, softmax.output()->name);
     const ir::Node* context = context_of(softmax.output());
     const ir::Node* scores =
         search_back(softmax.inputs[0], multiplies_activations, [](const ir::Node& n) {
@@ -125,16 +133,27 @@ class Recognizer {
     if (!context || !scores) return;
     AttentionParts parts;
     parts.softmax = node_of(softmax.output(), "Softmax");
+    parts.probabilities = without_nan >= 0 ? without_nan : parts.softmax;
     parts.scores = node_of(scores->output(), "MatMul");
     parts.context = node_of(context->output(), "MatMul");
     if (parts.softmax < 0 || parts.scores < 0 || parts.context < 0) return;
     parts.q = index_.node(parts.scores).input(0);
     parts.k = index_.node(parts.scores).input(1);
     parts.v = index_.node(parts.context).input(1);
+    for (const ir::Value* operand : scores->inputs) add_scaled(*operand, structure);
     parts.q_linear = linear_before(scores->inputs[0]);
     parts.k_linear = linear_before(scores->inputs[1]);
     parts.v_linear = linear_before(context->inputs[1]);
     structure.attentions.push_back(std::move(parts));
+  }
+
+  /// By the file's node: passes may have replaced what it scales.
+  void add_scaled(const ir::Value& operand, Structure& structure) const {
+    const auto scaled = operand.producer ? passes::scaled(*operand.producer) : std::nullopt;
+    if (!scaled || scaled->factor <= 0.0) return;
+    const int node = node_of(&operand, operand.producer->op);
+    const int input = operand.producer->inputs[0] == scaled->x ? 0 : 1;
+    if (node >= 0) structure.scaled.emplace(operand.name, index_.node(node).input(input));
   }
 
   /// The MatMul with a weight that makes the heads, or -1.

@@ -18,6 +18,8 @@ namespace bertcl::quant {
 struct AttentionParts {
   int scores = -1;   ///< the node Q x K^T
   int softmax = -1;  ///< the node
+  /// The node that gives P: `softmax`, or Where(IsNaN(p), 0, p) after it, as torch writes it.
+  int probabilities = -1;
   int context = -1;  ///< the node P x V
   std::string q, k, v;
   /// The MatMul nodes whose results become q, k and v; -1 where there is none with a weight.
@@ -25,12 +27,14 @@ struct AttentionParts {
 };
 
 struct Structure {
-  std::vector<AttentionParts> attentions;         ///< by the place of the Softmax in the file
-  std::vector<int> residual_adds;                 ///< nodes whose sum a norm reads, ascending
-  std::vector<std::string> layer_norms;           ///< results of LayerNorms and RMSNorms
-  std::map<std::string, std::string> normalized;  ///< operand of a LayerNorm or RMSNorm -> result
-  std::set<std::string> gelus;                    ///< their results, and these times a constant
-  std::map<std::string, std::string> biased;      ///< result of a MatMul -> its sum with a constant
+  std::vector<AttentionParts> attentions;          ///< by the place of the Softmax in the file
+  std::vector<int> residual_adds;                  ///< nodes whose sum a norm reads, ascending
+  std::vector<std::string> layer_norms;            ///< results of LayerNorms and RMSNorms
+  std::map<std::string, std::string> without_nan;  ///< Where(IsNaN(p), 0, p) of a Softmax -> p
+  std::map<std::string, std::string> scaled;       ///< q or k times a positive number -> q or k
+  std::map<std::string, std::string> normalized;   ///< operand of a LayerNorm or RMSNorm -> result
+  std::set<std::string> gelus;                     ///< their results, and these times a constant
+  std::map<std::string, std::string> biased;  ///< result of a MatMul -> its sum with a constant
   std::set<std::string> masks;  ///< what depends on an attention mask alone among the inputs
 
   bool is_residual(int node) const;

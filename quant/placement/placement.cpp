@@ -291,7 +291,7 @@ class Placer {
         if (wants(place)) outputs.insert(index_.node(n).output(0));
       };
       add(Place::scores, parts.scores);
-      add(Place::probabilities, parts.softmax);
+      add(Place::probabilities, parts.probabilities);
       add(Place::context, parts.context);
     }
     return outputs;
@@ -315,13 +315,16 @@ class Placer {
     return std::ranges::any_of(uses, [&](Use u) { return structure_.is_residual(u.node); });
   }
 
-  /// An operand that only moves the elements of a quantized place holds integers already. After an
+  /// An operand that only moves the elements of a quantized place holds integers already, and so
+  /// does q or k that is scaled, as attention takes the factor. After an
   /// output by operator it is quantized again, with its own range, as onnxruntime does.
   void drop_moved() {
     std::set<std::string> outputs(placement_.outputs.begin(), placement_.outputs.end());
     std::erase_if(outputs, [&](const std::string& o) { return by_operator_.contains(o); });
     const auto is_moved = [&](const Operand& operand) {
       std::string tensor = operand.tensor;
+      if (const auto it = structure_.scaled.find(tensor); it != structure_.scaled.end())
+        tensor = it->second;
       for (int steps = 0; steps < 8 && !outputs.contains(tensor); ++steps) {
         const int producer = index_.producer(tensor);
         if (producer < 0 || !moves_elements(index_.node(producer))) return false;

@@ -28,7 +28,7 @@ enum class Adds {
 enum class Place {
   linear,         ///< a MatMul with a weight, after its bias; not where the residual is added next
   scores,         ///< Q x K^T, before scale and mask
-  probabilities,  ///< Softmax
+  probabilities,  ///< Softmax, with 0 for NaN where the file says so
   context,        ///< P x V
   gelu,           ///< GELU
   sum,            ///< what a LayerNorm or RMSNorm takes

@@ -3,6 +3,7 @@
 #pragma once
 #include <set>
 #include <string>
+#include <vector>
 
 #include "quant/calibration/parameters.hpp"
 #include "quant/graph/graph_index.hpp"
@@ -21,10 +22,16 @@ enum class Softmax {
 /// The range of the exponentials: the largest is always 1.
 inline constexpr Range kExponentials{0.0f, 1.0f};
 
-/// The results of Softmax nodes over the last axis whose only reader is a MatMul of `placement`, as
-/// its quantized first input.
+/// The results of Softmax nodes over the last axis, or of Where(IsNaN(p), 0, p) after them, whose
+/// only reader is a MatMul of `placement`, as its quantized first input.
 std::set<std::string> unnormalizable_softmaxes(const Placement& placement, const GraphIndex& index,
-                                               const RankOf& rank_of);
+                                               const Structure& structure, const RankOf& rank_of);
+
+/// The Softmax nodes whose results are not among `unnormalized`, and why; the model where it has
+/// none.
+std::vector<SkippedNode> not_unnormalized(const std::set<std::string>& unnormalized,
+                                          const GraphIndex& index, const Structure& structure,
+                                          const RankOf& rank_of);
 
 /// In a model with Q/DQ, rewrites for each of these results p
 ///
@@ -35,6 +42,10 @@ std::set<std::string> unnormalizable_softmaxes(const Placement& placement, const
 /// which is the same except for rounding: with many keys most probabilities are below one step,
 /// while the largest exponential is always 1. The parameters of Q and DQ must be those of
 /// kExponentials. All other names stay.
-void unnormalize_softmax(Model& model, const std::set<std::string>& results);
+///
+/// Where(IsNaN(p), 0, p) between Softmax and Q stays, of the exponentials; ReduceSum then has
+/// Max(.., 1e-30) after it, so that rows without any key give 0 as before.
+void unnormalize_softmax(Model& model, const std::set<std::string>& results,
+                         const Structure& structure);
 
 }  // namespace bertcl::quant

@@ -186,6 +186,34 @@ TEST(QuantizedAttention, UnnormalizedSoftmaxInFloatIsPlain) {
 })");
 }
 
+/// Powers of which those of rows without keys are 0, as their sum is next to 0.
+std::string unnormalized_without_nan(std::string_view least) {
+  std::string text = dequantized_x("0.004") + unnormalized(R"(
+  %nan: bool[batch, 2, seq, seq] = IsNaN(%e)
+  const %zero: f32[] = 0
+  %w: f32[batch, 2, seq, seq] = Where(%nan, %zero, %e)
+  %pq: u8[batch, 2, seq, seq] = QuantizeLinear(%w, %ps)
+  %p: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps)
+)",
+                                                           R"(
+  %any: f32[batch, 2, seq, 1] = ReduceSum(%p) {axes = [3], keepdims = 1}
+  const %least: f32[] = LEAST
+  %sum: f32[batch, 2, seq, 1] = Max(%any, %least)
+)");
+  text.replace(text.find("LEAST"), 5, least);
+  return text;
+}
+
+TEST(QuantizedAttention, UnnormalizedSoftmaxWithRowsWithoutKeys) {
+  EXPECT_REWRITE(find_attention(), unnormalized_without_nan("1e-30"), dequantized_x("0.004") + R"(
+  %y: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {unnormalized = 1, heads = 2, p_type = "u8", scale = 1.0}
+  return %y
+})");
+  // A sum of one step would be another.
+  EXPECT_UNCHANGED(find_attention(), unnormalized_without_nan("0.005"));
+  EXPECT_UNCHANGED(find_attention(), unnormalized_without_nan("-1"));
+}
+
 TEST(QuantizedAttention, ASumOfOtherPowersStaysUnfused) {
   const std::string unquantized =
       "  %sum: f32[batch, 2, seq, 1] = ReduceSum(%e) {axes = [3], keepdims = 1}\n";

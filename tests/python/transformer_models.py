@@ -121,9 +121,9 @@ def export_outputs(model, path, by_token=(), by_text=()):
 
 class Model:
     """A head of a family: `module`, names of inputs, of outputs by token and by text. `types`: whether token
-    types are an input, where not as usual in the family."""
+    types are an input, where not as usual in the family. `attention`: its implementation."""
 
-    def __init__(self, head="question answering", family="bert", types=None):
+    def __init__(self, head="question answering", family="bert", types=None, attention="eager"):
         torch.manual_seed(0)
         suffix, self.by_token, self.by_text = HEADS[head]
         prefix, configuration, settings, usual_types = FAMILIES[family]
@@ -131,7 +131,7 @@ class Model:
         sizes = DISTILBERT_SIZES if family == "distilbert" else SIZES
         config = configuration(**{**sizes, **settings}, num_labels=2 if self.by_token[:1] == ["start_logits"]
                                else LABELS, is_decoder=head.startswith("causal"), use_cache=False)
-        config._attn_implementation = "eager"
+        config._attn_implementation = attention
         self.inputs = ["input_ids", "attention_mask"] + (["token_type_ids"] if types else [])
         self.choices = CHOICES if head == "multiple choice" else None
         model = getattr(transformers, prefix + suffix)(config).eval()

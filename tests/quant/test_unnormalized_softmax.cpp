@@ -5,7 +5,7 @@
 
 #include "quant/transforms/unnormalized_softmax.hpp"
 #include "quant/writing/rewrite.hpp"
-#include "tests/quant/graphs.hpp"
+#include "tests/quant/planted.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::quant::tests {
@@ -27,19 +27,19 @@ std::optional<std::size_t> rank_3(const std::string&) { return 3; }
 
 std::set<std::string> unnormalizable(GraphBuilder g, const PlacementOptions& options = {}) {
   Analysed a(std::move(g));
-  return unnormalizable_softmaxes(place(a, options), a.index, rank_3);
+  return unnormalizable_softmaxes(place(a, options), a.index, a.structure(), rank_3);
 }
 
 /// The model with Q/DQ and then unnormalized.
 Model unnormalized(GraphBuilder g, Scheme activations = {ir::DType::u8, false}) {
   Analysed a(std::move(g));
   Placement p = place(a);
-  const auto results = unnormalizable_softmaxes(p, a.index, rank_3);
+  const auto results = unnormalizable_softmaxes(p, a.index, a.structure(), rank_3);
   const EncodeOptions options{activations, {}};
   const Encodings e =
       encode(p, a.index, a.constants, {{"p", kExponentials}, {"v", {-1.0f, 1.0f}}}, options);
   rewrite(a.model, p, e, a.index, a.constants, {});
-  unnormalize_softmax(a.model, results);
+  unnormalize_softmax(a.model, results, a.structure());
   return std::move(a.model);
 }
 
@@ -121,6 +121,42 @@ TEST(UnnormalizedSoftmax, AsTheFirstInputOfAQuantizedMatMul) {
   two.node("MatMul", {"out", "w"}, "z");
   two.output("z");
   EXPECT_THAT(unnormalizable(std::move(two), {.exclude = {"y_node"}}), IsEmpty());
+}
+
+class NotUnnormalized : public PlantedTest {
+ protected:
+  std::vector<std::string> reasons() const {
+    std::vector<std::string> lines;
+    const Report report = calibrated().write();
+    if (const auto it = report.not_applied.find("unnormalized Softmax");
+        it != report.not_applied.end())
+      for (const SkippedNode& node : it->second)
+        lines.push_back(fmt::format("{} {}", node.node, node.reason));
+    return lines;
+  }
+  const std::string self_ = "/bert/encoder/layer.0/attention/self/";
+};
+
+TEST_F(NotUnnormalized, SoftmaxIsReportedWithTheReason) {
+  options_.placement.exclude = {self_ + "MatMul_1"};
+  EXPECT_THAT(reasons(), IsEmpty()) << "not asked for";
+  options_.softmax = Softmax::unnormalized;
+  EXPECT_THAT(reasons(), ElementsAre(AllOf(StartsWith(self_ + "Softmax "),
+                                           HasSubstr("first input of one quantized MatMul"))));
+  options_.placement.exclude.clear();
+  EXPECT_THAT(reasons(), IsEmpty());
+}
+
+TEST_F(NotUnnormalized, AModelWithoutSoftmaxIsReported) {
+  TinyBert bert;
+  for (auto& node : *bert.builder().graph().mutable_node())
+    if (node.op_type() == "Softmax") {
+      node.set_op_type("Relu");
+      node.clear_attribute();
+    }
+  Model::of(std::move(bert.builder().model()), "bert").save(options_.model);
+  options_.softmax = Softmax::unnormalized;
+  EXPECT_THAT(reasons(), ElementsAre("the model it has no Softmax"));
 }
 
 }  // namespace

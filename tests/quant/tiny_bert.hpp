@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A BERT of one layer with random weights, as torch's exporter names its parts.
 #pragma once
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@ struct TinyOptions {
   bool nameless = false;  ///< nodes without names, so that only constants tell modules
   std::int64_t opset = 17;
   int vocabulary = kTinyVocabulary;
+  /// Attention as torch exports scaled_dot_product_attention: the scale on both operands, a mask of
+  /// truth values, and 0 for rows without keys.
+  bool sdpa = false;
 };
 
 /// input_ids, attention_mask [batch, seq] -> start_logits, end_logits [batch, seq]. Names of nodes
@@ -22,7 +26,7 @@ struct TinyOptions {
 class TinyBert {
  public:
   explicit TinyBert(const TinyOptions& options = {})
-      : g_(options.opset), nameless_(options.nameless) {
+      : g_(options.opset), nameless_(options.nameless), sdpa_(options.sdpa) {
     free_input("input_ids");
     free_input("attention_mask");
     const std::string layer = "/bert/encoder/layer.0";
@@ -35,12 +39,7 @@ class TinyBert {
     const auto q = heads(layer + "/attention/self", "query", x, {0, 2, 1, 3});
     const auto k = heads(layer + "/attention/self", "key", x, {0, 2, 3, 1});
     const auto v = heads(layer + "/attention/self", "value", x, {0, 2, 1, 3});
-    const auto scores = node("MatMul", layer + "/attention/self", {q, k});
-    const auto scaled =
-        node("Div", layer + "/attention/self", {scores, g_.weight("root", {}, {2.828427f})});
-    const auto masked = node("Add", layer + "/attention/self", {scaled, mask()});
-    const auto p = node("Softmax", layer + "/attention/self", {masked});
-    g_.set("axis", -1);
+    const auto p = probabilities(layer + "/attention/self", q, k);
     const auto context = node("MatMul", layer + "/attention/self", {p, v});
     const auto turned = node("Transpose", layer + "/attention/self", {context});
     g_.set("perm", std::vector<std::int64_t>{0, 2, 1, 3});
@@ -119,8 +118,27 @@ class TinyBert {
     g_.set("perm", perm);
     return turned;
   }
+  std::string probabilities(const std::string& module, std::string q, std::string k) {
+    if (sdpa_) {
+      const auto scale = g_.weight("fourth_root", {}, {0.59460354f});
+      q = node("Mul", module, {q, scale});
+      k = node("Mul", module, {k, scale});
+    }
+    auto scores = node("MatMul", module, {q, k});
+    if (!sdpa_) scores = node("Div", module, {scores, g_.weight("root", {}, {2.828427f})});
+    const auto p = node("Softmax", module, {node("Add", module, {scores, mask()})});
+    g_.set("axis", -1);
+    return sdpa_ ? node("Where", module, {node("IsNaN", module, {p}), "zero", p}) : p;
+  }
   std::string mask() {
     const auto wide = node("Unsqueeze", "/bert", {"attention_mask", g_.ints("axes", {1, 2})});
+    if (sdpa_) {
+      const auto kept = node("Cast", "/bert", {wide});
+      g_.set("to", 9);
+      constexpr float kInfinity = std::numeric_limits<float>::infinity();
+      return node("Where", "/bert",
+                  {kept, g_.weight("zero", {}, {0.0f}), g_.weight("hidden", {}, {-kInfinity})});
+    }
     const auto real = node("Cast", "/bert", {wide});
     g_.set("to", 1);
     const auto off = node("Sub", "/bert", {g_.weight("one", {}, {1.0f}), real});
@@ -144,7 +162,7 @@ class TinyBert {
   }
 
   GraphBuilder g_;
-  bool nameless_;
+  bool nameless_, sdpa_;
   int count_ = 0;
   std::map<std::string, int> used_;
   std::mt19937 generator_{5};

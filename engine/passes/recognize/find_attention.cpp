@@ -14,6 +14,9 @@
 //   scores -> s; s -> ReduceMax -> m; s - m -> Exp -> [Q -> DQ] -> p; MatMul(p, v) / ReduceSum(p)
 //   becomes the same with {unnormalized = 1} if p is quantized
 //
+// Where(IsNaN(p), 0, p) may stand after Softmax or Exp, and after Exp the sum may be Max(sum, c),
+// with c too small for other rows than those without keys.
+//
 // The scores may be quantized between the MatMul and the factor or mask after it (attributes
 // score_scale, score_lowest, score_factor), and so may the context, P x V: that Q -> DQ moves
 // after y.
@@ -126,6 +129,14 @@ bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
          match_split_heads(scores->producer->inputs[1], {0, 2, 3, 1}, found.k, found.nodes);
 }
 
+/// True for Max(sum, c) that changes no sum of p but 0: the least is one step, and 1 in float.
+bool keeps_positive_sums(const ir::Node& max, const ir::Value* sum, const Found& found) {
+  if (max.inputs.size() != 2) return false;
+  const auto least = scalar_value(max.inputs[max.inputs[0] == sum ? 1 : 0]);
+  const auto step = found.quantize ? scalar_value(found.quantize->inputs[1]) : 1.0;
+  return least && step && *least > 0.0 && *least <= *step;
+}
+
 /// Takes the MatMul of `p` and v, and where the normalization is unnormalized its division by the
 /// sum of p. Returns the context [batch, heads, seq, size], null if the readers of p are others.
 ir::Value* match_context(const ir::Graph& g, ir::Value* p, Found& found) {
@@ -142,25 +153,26 @@ ir::Value* match_context(const ir::Graph& g, ir::Value* p, Found& found) {
   found.nodes.push_back(matmul);
   if (!match_split_heads(matmul->inputs[1], {0, 2, 1, 3}, found.v, found.nodes)) return nullptr;
   if (!sum) return matmul->output();
+  found.nodes.push_back(sum->producer);
+  if (ir::Node* max = only_user(g, sum); max && max->op == "Max") {
+    if (!keeps_positive_sums(*max, sum, found)) return nullptr;
+    found.nodes.push_back(max);
+    sum = max->output();
+  }
   ir::Node* quotient = only_user(g, matmul->output());
   if (!quotient || quotient->op != "Div" || quotient->inputs[1] != sum) return nullptr;
-  found.nodes.insert(found.nodes.end(), {sum->producer, quotient});
+  found.nodes.push_back(quotient);
   return quotient->output();
 }
 
 /// Follows the probabilities down to the merged heads; returns the last node of the spelling.
 ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
   ir::Value* p = softmax.output();
-  // torch writes Where(IsNaN(p), 0, p) so that rows without any key give 0; the kernels do so.
-  if (!found.unnormalized && (p->users.size() == 3 || p->users.size() == 2))
-    for (ir::Node* user : p->users)
-      if (user->op == "Where" && user->inputs[2] == p && scalar_value(user->inputs[1]) == 0.0 &&
-          user->inputs[0]->producer && user->inputs[0]->producer->op == "IsNaN") {
-        found.nodes.push_back(user->inputs[0]->producer);
-        found.nodes.push_back(user);
-        p = user->output();
-        break;
-      }
+  // The kernels give 0 for rows without any key.
+  if (ir::Node* where = without_nan(p)) {
+    found.nodes.insert(found.nodes.end(), {where->inputs[0]->producer, where});
+    p = where->output();
+  }
   ir::Node* user = only_user(g, p);
   if (user && user->op == "QuantizeLinear" && is_per_tensor(*user) &&
       ir::is_int8(user->output()->type.dtype)) {
