@@ -50,7 +50,8 @@ void DeviceHistogram::make_room(const ValueBounds& sample, std::size_t count) {
 void DeviceHistogram::count(const opencl::Buffer& values, const ElementRange& sample) {
   const Division d = divide(context_, sample);
   const auto bins = static_cast<std::int32_t>(host_.counts().size());
-  const float span = host_.edges().back() - host_.edges().front();
+  const double span =
+      static_cast<double>(host_.edges().back()) - static_cast<double>(host_.edges().front());
   // Few work-items have a copy of the counts each, many share one by atomics.
   auto kernel =
       context_.kernel("observe", "observe_histogram",
@@ -64,7 +65,7 @@ void DeviceHistogram::count(const opencl::Buffer& values, const ElementRange& sa
                            .chunk = d.chunk,
                            .bins = bins,
                            .absolute = std::int32_t{host_.absolute()},
-                           .bins_per_unit = static_cast<float>(bins) / span});
+                           .bins_per_unit = static_cast<float>(bins / span)});
   context_.queue().launch_items(kernel, {d.items, 1, 1}, "observe_histogram");
   pending_ += sample.count;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "support/fail.hpp"
@@ -11,7 +12,15 @@
 namespace bertcl::quant {
 namespace {
 
+constexpr float kLargest = std::numeric_limits<float>::max();
+
 float largest_of(const ValueBounds& batch) { return std::max(-batch.low, batch.high); }
+
+/// (high - low) / parts, where the difference may be no float.
+float part_of(float low, float high, int parts) {
+  const float span = high - low, count = static_cast<float>(parts);
+  return std::isfinite(span) ? span / count : high / count - low / count;
+}
 
 }  // namespace
 
@@ -20,11 +29,14 @@ std::vector<float> even_edges(float low, float high, int bins) {
     low -= 0.5f;
     high += 0.5f;
   }
-  const float step = (high - low) / static_cast<float>(bins);
+  const float step = part_of(low, high, bins);
   std::vector<float> edges(static_cast<std::size_t>(bins) + 1);
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const float offset = static_cast<float>(i) * step;
-    edges[i] = offset + low;
+    edges[i] = std::isfinite(offset)
+                   ? offset + low
+                   : static_cast<float>(static_cast<double>(i) * static_cast<double>(step) +
+                                        static_cast<double>(low));
   }
   edges.back() = high;
   return edges;
@@ -74,7 +86,7 @@ void Histogram::extend_absolute(float largest) {
   const float delta = (start + width) - start;
   for (int i = 0; i < static_cast<int>(added); ++i) {
     const float offset = static_cast<float>(i) * delta;
-    edges_.push_back(i == 1 ? start + width : start + offset);
+    edges_.push_back(std::min(i == 1 ? start + width : start + offset, kLargest));
   }
   counts_.resize(edges_.size() - 1, 0);
 }
@@ -92,7 +104,7 @@ void Histogram::extend_from_zero(float largest) {
   if (!(wanted <= max_bins_)) return coarsen(0.0f, largest);
   const auto size = std::max(static_cast<std::size_t>(wanted), counts_.size()) + 1;
   while (edges_.size() < size) edges_.push_back(static_cast<float>(edges_.size()) * width);
-  edges_.back() = std::max(edges_.back(), largest);
+  edges_.back() = std::clamp(edges_.back(), largest, kLargest);
   counts_.resize(edges_.size() - 1, 0);
 }
 
@@ -103,7 +115,7 @@ void Histogram::extend_two_sided(float largest) {
     edges_ = even_edges(-largest, largest, old_bins);
     return;
   }
-  const float stride = 2.0f * threshold_ / static_cast<float>(old_bins);
+  const float stride = part_of(-threshold_, threshold_, old_bins);
   // numpy's floor division of floats
   const float gap = largest - threshold_;
   const float quotient = (gap - std::fmod(gap, stride)) / stride;
@@ -115,7 +127,7 @@ void Histogram::extend_two_sided(float largest) {
   }
   const int side = static_cast<int>(half);
   const float added = static_cast<float>(side) * stride;
-  threshold_ = added + threshold_;
+  threshold_ = std::min(added + threshold_, kLargest);
   edges_ = even_edges(-threshold_, threshold_, old_bins + 2 * side);
   std::vector<std::uint64_t> counts(old_bins + 2 * side, 0);
   std::ranges::copy(counts_, counts.begin() + side);
@@ -127,17 +139,21 @@ void Histogram::coarsen(float low, float high) {
   const auto edges = even_edges(low, high, bins);
   std::vector<std::uint64_t> counts(bins, 0);
   for (std::size_t i = 0; i < counts_.size(); ++i) {
-    const float centre = 0.5f * (edges_[i] + edges_[i + 1]);
-    const auto after = std::ranges::upper_bound(edges, centre) - edges.begin();
+    const auto after = std::ranges::upper_bound(edges, centre(i)) - edges.begin();
     counts[std::clamp<std::ptrdiff_t>(after - 1, 0, bins - 1)] += counts_[i];
   }
   edges_ = edges;
   counts_ = std::move(counts);
 }
 
+float Histogram::centre(std::size_t bin) const {
+  const float left = edges_[bin], right = edges_[bin + 1], sum = left + right;
+  return std::isfinite(sum) ? 0.5f * sum : 0.5f * left + 0.5f * right;
+}
+
 std::vector<float> Histogram::centres() const {
   std::vector<float> centres(counts_.size());
-  for (std::size_t i = 0; i < centres.size(); ++i) centres[i] = 0.5f * (edges_[i] + edges_[i + 1]);
+  for (std::size_t i = 0; i < centres.size(); ++i) centres[i] = centre(i);
   return centres;
 }
 

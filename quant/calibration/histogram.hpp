@@ -57,6 +57,7 @@ class Histogram {
   void extend_from_zero(float largest);
   void extend_two_sided(float largest);
   void coarsen(float low, float high);
+  float centre(std::size_t bin) const;
 
   int bins_, max_bins_;
   Binning binning_;

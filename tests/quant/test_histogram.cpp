@@ -2,6 +2,7 @@
 // Histograms on the device and their growth against plain C++.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "quant/calibration/device_histogram.hpp"
 #include "tests/quant/observed.hpp"
@@ -148,6 +149,29 @@ TEST(Histogram, StaysBoundedWhenTheRangeExplodes) {
     }
     EXPECT_GT(bin_width(h), 1.5f * first_width) << "made coarser";
   }
+}
+
+// Masks add the smallest float to scores; twice the largest is not a float.
+TEST(Histogram, HoldsTheLargestFloats) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  for (const Binning binning : {Binning::absolute, Binning::from_zero, Binning::two_sided})
+    for (const float before : {0.0f, 0.6f * largest, 0.95f * largest}) {
+      std::vector<std::vector<float>> data{{-largest, 0.5f, 2.0f, 0.75f * largest}};
+      if (before > 0.0f) data.insert(data.begin(), {-before, 1.0f, 0.9f * before});
+      const Histogram h = histogram_of(data, 64, binning);
+      for (std::size_t i = 0; i < h.counts().size(); ++i) {
+        EXPECT_LT(h.edges()[i], h.edges()[i + 1]) << before << " bin " << i;
+        EXPECT_GE(h.centres()[i], h.edges()[i]) << before;
+        EXPECT_LE(h.centres()[i], h.edges()[i + 1]) << before;
+      }
+      EXPECT_EQ(h.edges().back(), largest) << before;
+      DeviceHistogram counted(device(), "t", 64, binning);
+      for (const auto& x : data) {
+        const ElementRange all{0, x.size()};
+        counted.observe(upload(x), {&all, 1});
+      }
+      expect_equal(counted.read().counts(), h.counts(), std::to_string(before));
+    }
 }
 
 // What coarsening moves: no count by more than one of the new bins.

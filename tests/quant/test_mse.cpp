@@ -50,6 +50,16 @@ TEST(Mse, SymmetricIsItsDefinition) {
     }
 }
 
+TEST(Mse, TheLargestFloatsHaveARange) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  for (const bool symmetric : {true, false}) {
+    const Range range =
+        range_by(mse, with(256, {ir::DType::i8, symmetric}), {{-largest, 1.0f, 2.0f, -3.0f}});
+    EXPECT_TRUE(std::isfinite(range.high)) << symmetric;
+    EXPECT_LT(range.low, -0.9f * largest) << symmetric;
+  }
+}
+
 /// What quantizing the centres with a range costs.
 double plain_error(const Histogram& h, Range range, Scheme scheme) {
   const Parameters p = parameters_of(range, scheme);
