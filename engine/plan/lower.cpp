@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 
+#include "ir/input_role.hpp"
 #include "ir/node_error.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/persistent_kernel.hpp"
@@ -242,6 +243,21 @@ void check_disabled(const std::string& disabled) {
 
 namespace {
 
+/// A table of positions is cut to the length of the ids where it is not read with them.
+void limit_positions(Plan& plan) {
+  for (const auto& [size, most] : plan.at_most) {
+    const auto is_length = [&size](const Port& port) {
+      return ir::role_of_input(port.name) == ir::InputRole::ids && port.type.shape.size() == 2 &&
+             !ir::is_float(port.type.dtype) && port.type.shape[1] == size;
+    };
+    if (size.is_constant() || !most.is_constant() ||
+        std::ranges::none_of(plan.model_inputs, is_length))
+      continue;
+    plan.max_positions =
+        plan.max_positions > 0 ? std::min(plan.max_positions, most.constant()) : most.constant();
+  }
+}
+
 Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
               const Options& options) {
   Plan plan;
@@ -270,6 +286,7 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
     check_sizes(*node, known);
     lower(builder, graph, *node);
   }
+  limit_positions(plan);
   const std::set<const ir::Value*> of_tokens = passes::values_of_tokens(graph);
   for (const ir::GraphOutput& output : graph.outputs()) {
     plan.model_outputs.push_back({output.name, output.value->type});

@@ -115,5 +115,19 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
   }
 }
 
+TEST(SizeChecks, ThePositionsOfATableThatIsCutLimitSequences) {
+  const auto positions = [](const std::string& input) {
+    const std::string graph = "graph g(" + input + R"() {
+  const %table: f32[6, 2] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]  const %zero: i64[1] = [0]
+  %to: i64[1] = Shape(%x) {start = 1}
+  %y: f32[seq, 2] = Slice(%table, %zero, %to, %zero)
+  return %y as y
+})";
+    return Session::compile(ir::parse(graph), {}).plan().max_positions;
+  };
+  EXPECT_EQ(positions("%x: i64[batch, seq]"), 6);
+  EXPECT_EQ(positions("%x: f32[batch, seq]"), 0) << "no ids";
+}
+
 }  // namespace
 }  // namespace bertcl::runtime
