@@ -55,7 +55,9 @@ std::vector<std::string> fitting_tasks(const std::vector<plan::Port>& outputs,
     const std::size_t rank = output.type.shape.size(), classes = classes_of(output);
     if (!ir::is_float(output.type.dtype) || rank < 2 || rank > 3 || classes == 0) continue;
     // Vectors have more dimensions than most heads have classes.
-    const bool scores = classes <= 100 || output.name.find("logits") != std::string::npos;
+    const auto has = [&](const char* part) { return output.name.find(part) != std::string::npos; };
+    const bool vector = has("hidden") || has("embedding") || has("pooler");
+    const bool scores = has("logits") || (classes <= 100 && !vector);
     if (rank == 3 && static_cast<std::int64_t>(classes) == vocabulary) {
       add(kFillMask);
     } else if (!scores) {

@@ -41,6 +41,8 @@ TEST(TaskOutput, TellsWhichTasksFit) {
   };
   EXPECT_THAT(fitting("last_hidden_state", {kBatch, kSeq, 384}),
               ElementsAre("retrieval", "similarity"));
+  EXPECT_THAT(fitting("last_hidden_state", {kBatch, kSeq, 64}),
+              ElementsAre("retrieval", "similarity"));
   EXPECT_THAT(fitting("sentence_embedding", {kBatch, 384}), ElementsAre("retrieval", "similarity"));
   EXPECT_THAT(fitting("logits", {kBatch, 3}), ElementsAre("classify"));
   EXPECT_THAT(fitting("logits", {kBatch, 150}), ElementsAre("classify"));

@@ -292,11 +292,15 @@ TEST_F(EmbedTest, WhatCannotBePooledIsRefused) {
 }
 
 TEST_F(EmbedTest, EvalOfAModelWithoutAnswersNamesItsTasks) {
-  quant::tests::TinyBert bert({.vocabulary = 30522});
-  const std::string model = write("hidden.onnx", bert.model().SerializeAsString());
-  expect_refused(
-      {"eval", model, "--data", tests::kData, "--vocab", tests::kVocabulary},
-      {"hidden.onnx: no start and end logits among the outputs", "; for this model use --task"});
+  onnx::ModelProto model;
+  model.ParseFromString(tests::model_of_tasks());
+  auto& outputs = *model.mutable_graph()->mutable_output();
+  while (outputs[0].name() != "classes") outputs.DeleteSubrange(0, 1);
+  outputs.DeleteSubrange(1, outputs.size() - 1);
+  expect_refused({"eval", write("classes.onnx", model.SerializeAsString()), "--data", tests::kData,
+                  "--vocab", tests::kVocabulary},
+                 {"classes.onnx: no start and end logits among the outputs classes f32[batch, 2]",
+                  "; for this model use --task classify"});
 }
 
 }  // namespace
