@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "quant/calibrated_model.hpp"
@@ -11,6 +12,16 @@ namespace bertcl::quant {
 
 /// The loss of a model against the float model, in any unit; lower is better.
 using MeasureDrop = std::function<double(const Model& model)>;
+
+/// The largest loss that is allowed, with words for errors.
+struct DropBound {
+  double most;
+  std::string name = "drop";
+  std::string unit{};
+
+  /// With the unit.
+  std::string text(double value) const;
+};
 
 /// A measured model.
 struct FallbackTrial {
@@ -29,13 +40,13 @@ struct FloatFallback {
 /// All ops, the most sensitive first, where Softmax is unnormalized or as the options say.
 using RankOps = std::function<std::vector<std::size_t>(bool unnormalized)>;
 
-/// Leaves ops in float from the front of the order, as few as keep the drop at most `max_drop`.
+/// Leaves ops in float from the front of the order, as few as keep the drop within `bound`.
 /// First Softmax is unnormalized, if possible: that may be enough, and is kept if it reduces the
 /// drop. The number is found by bisection, assuming that each op in float helps; the chosen model
 /// was measured, so the bound holds even if one does not. Throws Error if even all ops in float
-/// drop more.
+/// drop more, or if nothing less than all of them keeps the bound.
 FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& rank_ops,
-                                  double max_drop, const MeasureDrop& measure_drop,
+                                  const DropBound& bound, const MeasureDrop& measure_drop,
                                   const std::function<void(const FallbackTrial&)>& progress = {});
 
 }  // namespace bertcl::quant

@@ -47,7 +47,7 @@ TEST_F(FloatFallbacks, LeavesThePlantedOpAlone) {
   const double most = 1.5 * s.ops[0].cost.rest;
   ASSERT_LT(most, s.all);
   const FloatFallback found = find_float_fallback(
-      model, [&](bool unnormalize) { return s.order(unnormalize); }, most, std::cref(error));
+      model, [&](bool unnormalize) { return s.order(unnormalize); }, {most}, std::cref(error));
   EXPECT_THAT(found.float_ops, ElementsAre(first));
   EXPECT_LE(found.drop, most);
 }
@@ -56,10 +56,10 @@ TEST_F(FloatFallbacks, FindsTheFewestForEveryBound) {
   const CalibratedModel model = calibrated();
   const auto order = all_of(model);
   ASSERT_EQ(order.size(), 9u);
-  for (int most = 0; most <= 9; ++most) {
+  for (int most = 1; most <= 9; ++most) {
     std::size_t last = 0;
     const FloatFallback found = find_float_fallback(
-        model, in_order(model), most, quantized_matmuls, [&](const FallbackTrial& step) {
+        model, in_order(model), {1.0 * most}, quantized_matmuls, [&](const FallbackTrial& step) {
           ++last;
           EXPECT_EQ(step.drop, 9.0 - static_cast<double>(step.float_ops));
         });
@@ -74,7 +74,7 @@ TEST_F(FloatFallbacks, FindsTheFewestForEveryBound) {
 
 TEST_F(FloatFallbacks, LeavesNothingWhereAllHolds) {
   const CalibratedModel model = calibrated();
-  const FloatFallback found = find_float_fallback(model, in_order(model), 9.5, quantized_matmuls);
+  const FloatFallback found = find_float_fallback(model, in_order(model), {9.5}, quantized_matmuls);
   EXPECT_THAT(found.float_ops, IsEmpty());
   EXPECT_EQ(found.steps.size(), 1u);
 }
@@ -85,7 +85,7 @@ TEST_F(FloatFallbacks, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {
   const auto softmaxes = [](const Model& part) {
     return find_node(part.graph(), "Softmax") ? 1.0 : 0.0;
   };
-  const FloatFallback found = find_float_fallback(model, in_order(model), 0.5, softmaxes);
+  const FloatFallback found = find_float_fallback(model, in_order(model), {0.5}, softmaxes);
   EXPECT_TRUE(found.unnormalized);
   EXPECT_THAT(found.float_ops, IsEmpty());
   ASSERT_EQ(found.steps.size(), 2u);
@@ -109,10 +109,28 @@ TEST_F(FloatFallbacks, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {
 TEST_F(FloatFallbacks, RefusesABoundThatFloatMisses) {
   const CalibratedModel model = calibrated();
   const auto find = [&](double most, double drop) {
-    find_float_fallback(model, in_order(model), most, [&](const auto&) { return drop; });
+    find_float_fallback(model, in_order(model), {most}, [&](const auto&) { return drop; });
   };
   EXPECT_ERROR(AllOf(HasSubstr("-0.25"), HasSubstr("all 9 ops in float")), find(-0.25, 0.0));
   EXPECT_ERROR(HasSubstr("nan"), find(1.0, NAN));
+  EXPECT_THAT(files(), ElementsAre("model.onnx"));
+}
+
+/// What is left then is the float model.
+TEST_F(FloatFallbacks, RefusesABoundThatLeavesNothingToQuantize) {
+  const CalibratedModel model = calibrated();
+  EXPECT_ERROR(AllOf(HasSubstr("nothing to quantize"), HasSubstr("drop within 0.5:"),
+                     HasSubstr("is 1 with 8 of 9 ops in float")),
+               find_float_fallback(model, in_order(model), {0.5}, quantized_matmuls));
+  EXPECT_ERROR(
+      AllOf(HasSubstr("error within 0.5 %:"), HasSubstr("is 1 % with 8 of 9 ops in float")),
+      find_float_fallback(model, in_order(model), {0.5, "error", "%"}, quantized_matmuls));
+  // The least was reached before.
+  EXPECT_ERROR(HasSubstr("is 0.75 with 4 of 9 ops in float"),
+               find_float_fallback(model, in_order(model), {0.5}, [](const Model& part) {
+                 const auto left = 9 - static_cast<int>(quantized_matmuls(part));
+                 return left == 9 ? 0.0 : left == 4 ? 0.75 : 2.0;
+               }));
   EXPECT_THAT(files(), ElementsAre("model.onnx"));
 }
 
@@ -120,7 +138,7 @@ TEST_F(FloatFallbacks, RefusesABoundThatFloatMisses) {
 TEST_F(FloatFallbacks, HoldsAlsoWhereTheDropIsNotMonotone) {
   const CalibratedModel model = calibrated();
   const FloatFallback found =
-      find_float_fallback(model, in_order(model), 1.0, [](const Model& part) {
+      find_float_fallback(model, in_order(model), {1.0}, [](const Model& part) {
         const auto left = 9 - static_cast<int>(quantized_matmuls(part));
         return left == 2 || left == 6 || left == 9 ? 0.5 : 2.0;
       });

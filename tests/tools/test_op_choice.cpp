@@ -65,7 +65,9 @@ TEST_F(OpChoiceTest, LeavesTheFewestOpsForAnError) {
   const double most =
       90.0 * std::min(all.at("all").get<double>(), all.at("all_unnormalized").get<double>());
   const ProgramResult made = succeeded(quantize({"--max-error", std::to_string(most)}));
-  EXPECT_THAT(made.out, AllOf(HasSubstr("to keep the drop within"), HasSubstr("ops in float")));
+  EXPECT_THAT(made.out,
+              AllOf(HasSubstr("to keep the error within"), HasSubstr("Error on 2 samples"),
+                    HasSubstr("ops in float"), Not(HasSubstr("drop"))));
   const nlohmann::json report = read_json(path("q.json"));
   const nlohmann::json& found = report.at("max_drop");
   EXPECT_LE(found.at("drop"), most);
@@ -186,6 +188,8 @@ TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
 
 TEST_F(OpChoiceTest, RefusesWhatCannotBe) {
   expect_refused(quantize({"--max-drop", "-101", "--drop-limit", "5"}), {"-101", "ops in float"});
+  expect_refused(quantize({"--max-error", "0.001", "--sensitivity-plot", path("q.svg")}),
+                 {"nothing to quantize", "error within 0.001 %", "of 9 ops in float"});
   expect_refused(quantize({"--drop-limit", "5"}), {"--max-drop"});
   expect_refused(quantize({"--max-drop", "1", "--max-error", "1"}), {"excludes"});
   expect_refused({"quantize", path("model.onnx"), "-o", path("q.onnx"), "--data", kCalibration,

@@ -122,9 +122,6 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
   std::optional<ScoreDrop> score;  // first: it refuses a model without the head of the task
   if (options.max_drop) score.emplace(score_drop(quantizer, data, options));
   choice.sensitivity = measure(model, samples);
-  if (!options.plot.empty())
-    write_file(options.plot,
-               sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
   const auto order = [&](bool unnormalize) { return choice.sensitivity.order(unnormalize); };
   if (score) {
     choice.unit = score->float_score().name;
@@ -132,19 +129,25 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
     choice.items = score->items();
     choice.items_unit = score->unit();
     choice.float_score = score->float_score().points;
-    choice.drop = quant::find_float_fallback(model, order, *options.max_drop, std::ref(*score));
+    choice.drop = quant::find_float_fallback(
+        model, order, {*options.max_drop, choice.loss, choice.unit}, std::ref(*score));
   } else if (options.max_error) {
+    choice.loss = "error";
     choice.unit = "%";
     choice.bound = fmt::format("{} %", *options.max_error);
     choice.items = samples.size();
     choice.items_unit = "samples";
     const quant::OutputError error(quantizer.model, model.device(), samples);
     choice.drop =
-        quant::find_float_fallback(model, order, *options.max_error, [&](const quant::Model& part) {
-          throw_if_interrupted();
-          return 100.0 * error(part);
-        });
+        quant::find_float_fallback(model, order, {*options.max_error, choice.loss, choice.unit},
+                                   [&](const quant::Model& part) {
+                                     throw_if_interrupted();
+                                     return 100.0 * error(part);
+                                   });
   }
+  if (!options.plot.empty())
+    write_file(options.plot,
+               sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
   return choice;
 }
 
@@ -152,20 +155,21 @@ std::map<std::size_t, std::string> OpChoice::float_ops() const {
   std::map<std::size_t, std::string> reasons;
   if (!drop) return reasons;
   for (const std::size_t op : drop->float_ops)
-    reasons[op] = fmt::format(
-        "to keep the drop within {}: quantized alone it changes the outputs by {:.3f} %", bound,
-        100.0 * sensitivity.alone(op, drop->unnormalized));
+    reasons[op] =
+        fmt::format("to keep the {} within {}: quantized alone it changes the outputs by {:.3f} %",
+                    loss, bound, 100.0 * sensitivity.alone(op, drop->unnormalized));
   return reasons;
 }
 
 std::string text_of(const OpChoice& choice) {
   std::string text = sensitivity_text(choice.sensitivity, choice.ops);
   if (!choice.drop) return text;
-  Table table({">ops in float", "Softmax", ">drop"});
+  Table table({">ops in float", "Softmax", ">" + choice.loss});
   for (const quant::FallbackTrial& step : choice.drop->steps)
     table.add({std::to_string(step.float_ops), step.unnormalized ? "unnormalized" : "as asked for",
                fmt::format("{:.3f} {}", step.drop, choice.unit)});
-  text += "\nDrop on " + counted(static_cast<std::int64_t>(choice.items), choice.items_unit);
+  text += choice.loss == "drop" ? "\nDrop on " : "\nError on ";
+  text += counted(static_cast<std::int64_t>(choice.items), choice.items_unit);
   if (choice.float_score)
     text += fmt::format(", where the float model has {} {:.3f}", choice.unit, *choice.float_score);
   return text +

@@ -56,6 +56,7 @@ struct OpChoice {
   quant::Sensitivity sensitivity;
   std::optional<quant::FloatFallback> drop;
   std::string bound;                  ///< "0.2 F1"; empty: none was set
+  std::string loss = "drop";          ///< what is bounded; "error" of the outputs
   std::string unit;                   ///< of the drop
   std::size_t items = 0;              ///< that it was measured on
   std::string items_unit;             ///< what they are: "questions"
