@@ -75,7 +75,7 @@ int sample_length(const QuantizeOptions& options, const text::Tokenizer& tokeniz
 }
 
 /// Calibrates on the questions or texts of the data file.
-quant::Report quantize_by_data(QuantizeOptions& options, Quantized& result) {
+quant::Report quantize_by_data(QuantizeOptions& options, WrittenFiles& written, Quantized& result) {
   options.quantizer.context = opencl::ContextFuture::open(options.device);
   const text::Tokenizer tokenizer = options.task.is_squad()
                                         ? load_squad_tokenizer(options.vocabulary, {options.model})
@@ -106,7 +106,7 @@ quant::Report quantize_by_data(QuantizeOptions& options, Quantized& result) {
   progress.reset();
   result.unit = samples.unit();
   result.device = options.quantizer.context.get()->info();
-  if (options.ops.wanted()) result.choice = choose_ops(model, data, options.ops);
+  if (options.ops.wanted()) result.choice = choose_ops(model, data, options.ops, written);
   return result.choice ? model.write(result.choice->float_ops(), result.choice->unnormalize())
                        : model.write();
 }
@@ -242,7 +242,7 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   WrittenFiles written;
   quantized.made = quant::run_job(
       quantizer, options.job, written, [&] { check_runs(options); },
-      [&] { return quantize_by_data(options, quantized); });
+      [&] { return quantize_by_data(options, written, quantized); });
   if (options.prints_text()) print_report(quantized, options);
   written.keep();
   nlohmann::ordered_json json = {{"path", options.model},

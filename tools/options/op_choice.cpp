@@ -114,7 +114,7 @@ void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& 
 }
 
 OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& data,
-                    const OpChoiceOptions& options) {
+                    const OpChoiceOptions& options, WrittenFiles& written) {
   const auto samples = some_of(data.samples, options.samples.value_or(16));
   const quant::Options& quantizer = model.options();
   OpChoice choice;
@@ -145,9 +145,11 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
                                      return 100.0 * error(part);
                                    });
   }
-  if (!options.plot.empty())
+  if (!options.plot.empty()) {
+    written.add_new(options.plot);
     write_file(options.plot,
                sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
+  }
   return choice;
 }
 

@@ -15,6 +15,7 @@
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
 #include "support/cli_forward.hpp"
+#include "support/written_files.hpp"
 #include "text/tokenizer.hpp"
 #include "tools/options/task_options.hpp"
 
@@ -67,8 +68,9 @@ struct OpChoice {
   bool unnormalize() const { return drop && drop->unnormalized; }
 };
 
+/// The plot is one of `written`.
 OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& data,
-                    const OpChoiceOptions& options);
+                    const OpChoiceOptions& options, WrittenFiles& written);
 
 std::string text_of(const OpChoice& choice);
 /// {"sensitivity": ..., "max_drop": ...}
