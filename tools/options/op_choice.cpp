@@ -81,10 +81,10 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
       "Leave just enough of the most sensitive ops in float to keep the task's score within "
       "X\npoints of the float model's: F1, accuracy, or Pearson's correlation x 100",
       "X");
-  any_number(command, "--max-error", options.max_error,
-             "As --max-drop, by the relative error of the outputs, for any model; on the "
-             "samples\nof --sensitivity-samples",
-             "PERCENT")
+  not_negative(command, "--max-error", options.max_error,
+               "As --max-drop, by the relative error of the outputs, for any model; on the "
+               "samples\nof --sensitivity-samples",
+               "PERCENT")
       ->excludes(drop);
   input_file(command.add_option("--drop-data", options.drop_data,
                                 "File of the same task to measure the score on; by default the "
