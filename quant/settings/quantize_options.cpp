@@ -8,6 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -193,7 +195,13 @@ void add_number_options(CLI::App& command, Options& options) {
   add_list(
       command, "--axis",
       [&](const std::vector<std::string>& texts) {
-        for (const auto& text : texts) set_axis(options, text);
+        std::set<std::string> given;
+        for (const auto& text : texts) {
+          set_axis(options, text);
+          const std::string op = text.substr(0, text.find('='));
+          if (!given.insert(op).second)
+            throw CLI::ValidationError("--axis", "'" + op + "' is given twice");
+        }
       },
       "OP=AXIS",
       "Channel axis of an operator's weights, from the end if negative; MatMul=-1 by default");

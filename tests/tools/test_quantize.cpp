@@ -204,6 +204,8 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
                     HasSubstr("'/m/bert/encoder/layer.0/attention/self/MatMul_1'")));
   EXPECT_THAT(refused({"--axis", "MatMul=99999999999"}), HasSubstr("--axis"));
   EXPECT_THAT(refused({"--axis", "MatMul=x"}), HasSubstr("'MatMul=x' is not OPERATOR=AXIS"));
+  EXPECT_THAT(refused({"--axis", "MatMul=1", "--axis", "MatMul=1"}),
+              HasSubstr("--axis: 'MatMul' is given twice"));
   EXPECT_THAT(refused({"--axis", "MatMull=1"}), HasSubstr("'MatMull' has no weights"));
   EXPECT_THAT(refused({"--op-types", "MatMull"}),
               HasSubstr("operator 'MatMull' cannot be quantized (did you mean MatMul?); `bertcl "
