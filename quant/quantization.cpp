@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "quant/checks.hpp"
 #include "quant/graph/graph_edit.hpp"
@@ -54,11 +55,17 @@ void record(onnx::ModelProto& model, const Report& report) {
   set_metadata(model, "bertcl.quantizer.data_sha256", report.data_sha256);
 }
 
-/// A table of another program has no ranges of what is inside of fused operators.
-bool has_ranges_inside(const ScaleTable& table, const Expanded& expanded) {
-  return expanded.count == 0 || std::ranges::any_of(table.ranges, [&](const auto& range) {
-           return expanded.tensors.contains(range.first);
-         });
+/// A table of another program has no ranges of what is inside of fused operators. FusedMatMul may
+/// have nothing inside: then all that its MatMuls need is named.
+bool knows_expanded(const ScaleTable& table, const Options& options, Workspace& workspace) {
+  const auto has = [&](const std::string& tensor) { return table.ranges.contains(tensor); };
+  const Expanded& expanded = workspace.expanded();
+  if (expanded.count == 0 || std::ranges::any_of(expanded.tensors, has)) return true;
+  try {
+    return std::ranges::all_of(Quantization(options, workspace).activations(), has);
+  } catch (const Error&) {  // the options may suit whole operators alone
+    return false;
+  }
 }
 
 std::set<std::string> tensors_of(const Placement& placement, Role role) {
@@ -369,7 +376,7 @@ void check_ranges(const Options& options, const ScaleTable& table, const Quantiz
 Report quantize_with_table(const Options& options, const ScaleTable& table) {
   std::optional<Workspace> workspace(std::in_place, options.model);
   const std::int64_t fused = workspace->expanded().count;
-  const bool expanded = has_ranges_inside(table, workspace->expanded());
+  const bool expanded = knows_expanded(table, options, *workspace);
   if (!expanded) workspace.emplace(options.model, FusedOperators::whole);
   Quantization quantization(options, *workspace);
   check_ranges(options, table, quantization, fused, expanded);

@@ -54,6 +54,26 @@ TEST_F(ExpandInFile, TablesOfOtherProgramsDoNotKnowWhatIsInside) {
   EXPECT_EQ(report.quantized_nodes, 11);
 }
 
+// Its MatMul reads the operands of FusedMatMul, and its result is not quantized.
+TEST_F(ExpandInFile, ATableNamesTheOperandsOfFusedMatMuls) {
+  Fused f(3);
+  f.input("x", {2, 6, 6});
+  f.node("MatMul", {"x", f.weight("w", {6, 6})}, "y", "");
+  f.node("FusedMatMul", {"x", "y"}, "z").set("alpha", 0.5f);
+  f.name("/layer/MatMul/MatMulScaleFusion/");
+  f.builder().output("z");
+  Options options = options_of(f);
+  ScaleTable table;
+  table.ranges["x"] = {-1.0f, 1.0f};
+  EXPECT_EQ(quantize_with_table(options, table).quantized_nodes, 1) << "of another program";
+  table.ranges["y"] = {-1.0f, 1.0f};
+  EXPECT_EQ(quantize_with_table(options, table).quantized_nodes, 2);
+  options.placement.exclude = {"/layer/MatMul"};
+  EXPECT_EQ(quantize_with_table(options, table).quantized_nodes, 1);
+  options.placement.exclude = {"/layer/MatMul/MatMulScaleFusion/"};
+  EXPECT_EQ(quantize_with_table(options, table).expanded_nodes, 0) << "the name of the whole";
+}
+
 // Optimizers name tensors anew: a table of the file before it knows some names, or none.
 TEST_F(ExpandInFile, ATableOfTheFileBeforeIsRefusedWithTheReason) {
   Fused f = two_layers_and_a_matmul();
