@@ -368,8 +368,10 @@ void check_ranges(const Options& options, const ScaleTable& table, const Quantiz
           "{}: the table does not name tensor '{}'; {} fused operators of this file were {}: give "
           "the file that the table was made from, or make a table of this one ({})",
           options.model.string(), tensor, fused,
-          expanded ? "expanded into MatMuls"
-                   : "not expanded, because the table names no tensor inside them",
+          expanded
+              ? "expanded into MatMuls"
+              : "not expanded, because the table has no ranges of tensors inside them and not all "
+                "that their MatMuls need",
           option_name("write-table"));
 }
 

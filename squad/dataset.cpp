@@ -126,7 +126,6 @@ Dataset parse_dataset(std::string_view text, const std::string& origin) {
 }
 
 Dataset load_dataset(const std::filesystem::path& path) {
-  if (path != "-") return parse_dataset(text::read_file(path), path.string());
   const text::DataFile file = text::read_data(path);
   return parse_dataset(file.content, file.name);
 }

@@ -12,6 +12,7 @@
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/parse_number.hpp"
+#include "tasks/readers.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::tasks {
@@ -104,7 +105,9 @@ ClassOf match_names(const DataLabels& data, const Labels& names, const std::stri
   if (auto same = match(data, [&](auto& label) { return classes.by_any(label); })) return *same;
   DataLabels unknown = data;
   std::erase_if(unknown, [&](const auto& label) { return classes.by_any(label.first); });
-  if (is_only(unknown, header) && data.size() > 1)
+  const bool lists_classes = std::ranges::all_of(
+      split_labels(header), [&](const auto& label) { return classes.by_any(label).has_value(); });
+  if (is_only(unknown, header) && data.size() > 1 && !lists_classes)
     fail(
         "line {}: {} is not among the model's classes: {}{}; if the model only names them "
         "differently, list the classes in output order with {}",

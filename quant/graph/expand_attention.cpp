@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -70,6 +71,7 @@ struct Heads {
   std::int64_t heads = 0, key_heads = 0;
   float scale = 0.0f;
   std::vector<std::string> terms;  // added to the scaled scores
+  bool zero_empty_rows = false;    // a row whose keys are all masked, by -inf, gives 0
 };
 
 class Expander {
@@ -227,8 +229,10 @@ class Expander {
     const std::size_t axis = h.divided ? 2 : 1;  // of rows
     const std::string& rows_of = node.input(0);
     const std::string& keys_of = kind == Kind::packed ? node.input(0) : node.input(1);
-    const float filter = plain ? static_cast<float>(onnx_io::masked_score)
-                               : float_attribute(node, "mask_filter_value", -10000.0f);
+    h.zero_empty_rows = plain && !mask.empty();
+    const float hidden = h.zero_empty_rows ? -std::numeric_limits<float>::infinity()
+                                           : static_cast<float>(onnx_io::masked_score);
+    const float filter = plain ? hidden : float_attribute(node, "mask_filter_value", -10000.0f);
     std::string term;
     if (!mask.empty() && plain) {
       h.terms.push_back(type_of(mask)->dtype == ir::DType::boolean ? filtered(mask, filter)
@@ -250,9 +254,7 @@ class Expander {
           });
       // In the place of what the mask gives, as ONNX Runtime does.
       term = shared({"seen", term, later, filter}, [&] {
-        return emit("Where", "",
-                    {later, scalar(static_cast<float>(onnx_io::masked_score)),
-                     term.empty() ? scalar(0.0f) : term});
+        return emit("Where", "", {later, scalar(hidden), term.empty() ? scalar(0.0f) : term});
       });
     }
     if (!term.empty()) h.terms.push_back(term);
@@ -343,8 +345,10 @@ class Expander {
     const std::string q = as_heads(0), k = as_heads(1), v = as_heads(2);
     std::string scores = emit("Mul", "", {emit("MatMul", "", {q, k}), scalar(h.scale)});
     for (const std::string& term : h.terms) scores = emit("Add", "", {scores, term});
-    const std::string weights = emit("Softmax", "", {scores});
+    std::string weights = emit("Softmax", "", {scores});
     set_attribute(nodes_->back(), "axis", -1);
+    if (h.zero_empty_rows)
+      weights = emit("Where", "", {emit("IsNaN", "", {weights}), scalar(0.0f), weights});
     std::string result = emit("MatMul", "", {weights, v});
     if (!h.divided) {
       result = transposed(result, "", {0, 2, 1, 3});

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenCL C to PTX by clang with libclc, as tests/layout/check_gpu_kernels does it. NVIDIA's own compiler, which the
 driver has, makes other PTX of the same source: what runs here is the source, its assembly and its layouts."""
+import contextlib
 import functools
 import hashlib
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 import banks
@@ -37,7 +39,7 @@ def for_sm_90a(ptx):
 @functools.cache
 def cache_folder():
     """Where what clang gives is kept, for all that it is made of but the arguments: with another compiler, library or
-    kernel it is another folder. The eight newest stay."""
+    kernel it is another folder; one that was not used for a week goes."""
     digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
     for tool in pathlib.Path(shutil.which(CLANG)).resolve(), LIBCLC:
         digest.update(repr((str(tool), tool.stat().st_size, tool.stat().st_mtime_ns)).encode())
@@ -48,8 +50,10 @@ def cache_folder():
     folder = all_folders / digest.hexdigest()
     folder.mkdir(parents=True, exist_ok=True)
     os.utime(folder)
-    for other in sorted(all_folders.iterdir(), key=lambda f: f.stat().st_mtime)[:-8]:
-        shutil.rmtree(other, ignore_errors=True)
+    for other in all_folders.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # another process was first
+            if time.time() - other.stat().st_mtime > 7 * 86_400:
+                shutil.rmtree(other, ignore_errors=True)
     return folder
 
 

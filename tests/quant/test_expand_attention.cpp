@@ -111,7 +111,7 @@ TEST(ExpandAttention, MultiHeadAttentionOfEveryForm) {
 
 TEST(ExpandAttention, AttentionOfOnnx) {
   for (const bool divided : {false, true})
-    for (const std::string mask : {"", "keep", "added"})
+    for (const std::string mask : {"", "keep", "none", "added"})
       for (const std::int64_t causal : {0, 1}) {
         SCOPED_TRACE(fmt::format("divided {}, mask '{}', causal {}", divided, mask, causal));
         Fused f(7, 23);
@@ -121,6 +121,8 @@ TEST(ExpandAttention, AttentionOfOnnx) {
         }
         if (mask == "keep")
           f.mask(mask, {5, 4}, f.integers<std::int32_t>(20, 2), onnx::TensorProto::BOOL);
+        if (mask == "none")  // rows without any key
+          f.mask(mask, {5, 4}, std::vector<std::int32_t>(20, 0), onnx::TensorProto::BOOL);
         if (mask == "added") f.input(mask, {2, 1, 5, 4});
         auto& g = f.node("Attention", {"q", "k", "v", mask}, "y", "");
         if (!divided) g.set("q_num_heads", 3).set("kv_num_heads", 3);

@@ -81,8 +81,9 @@ TEST_F(ExpandInFile, ATableOfTheFileBeforeIsRefusedWithTheReason) {
   ScaleTable table;
   table.ranges["x"] = {-1.0f, 1.0f};
   EXPECT_ERROR(
-      AllOf(HasSubstr(options.model.string()), HasSubstr("'write_table'"),
-            HasSubstr("2 fused operators of this file were not expanded, because the table names")),
+      AllOf(
+          HasSubstr(options.model.string()), HasSubstr("'write_table'"),
+          HasSubstr("2 fused operators of this file were not expanded, because the table has no")),
       quantize_with_table(options, table));
   Model model = f.model();
   table.ranges[*expand_fused(model).tensors.begin()] = {-1.0f, 1.0f};

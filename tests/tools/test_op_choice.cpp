@@ -190,7 +190,8 @@ TEST_F(OpChoiceTest, RefusesWhatCannotBe) {
   expect_refused(quantize({"--max-drop", "-101", "--drop-limit", "5"}), {"-101", "ops in float"});
   expect_refused(quantize({"--max-error", "0.001", "--sensitivity-plot", path("q.svg")}),
                  {"nothing to quantize", "error within 0.001 %", "of 9 ops in float"});
-  expect_refused(quantize({"--max-error", "-1"}), {"--max-error", "a number, 0 or more", "-1"});
+  expect_refused(quantize({"--max-error", "-1"}),
+                 {"--max-error: '-1' is out of range (0 or more)"});
   expect_refused(quantize({"--drop-limit", "5"}), {"--max-drop"});
   expect_refused(quantize({"--max-drop", "1", "--max-error", "1"}), {"excludes"});
   expect_refused({"quantize", path("model.onnx"), "-o", path("q.onnx"), "--data", kCalibration,

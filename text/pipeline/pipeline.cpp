@@ -16,9 +16,10 @@ std::uint64_t next_serial() {
   return ++last;
 }
 
-/// The tokens of words seen before. A word has one place, where a later one replaces it.
-struct WordCache {
-  static constexpr std::size_t kWords = 1 << 14;
+/// The tokens of words seen before. A word has one place, where a later one replaces it. A thread
+/// that sees few words keeps a small cache: servers have many threads.
+class WordCache {
+ public:
   static constexpr std::size_t kLongest = 64;  // bytes
 
   struct Entry {
@@ -26,8 +27,32 @@ struct WordCache {
     std::string word;
     std::vector<Token> tokens;
   };
-  std::vector<Entry> entries = std::vector<Entry>(kWords);
+
+  /// Where `word` is if it is there.
+  Entry& place_of(std::string_view word) {
+    return entries_[std::hash<std::string_view>{}(word) % entries_.size()];
+  }
+  /// Where to put a word that was not found.
+  Entry& new_place_of(std::string_view word) {
+    if (++missed_ > entries_.size() && entries_.size() < kMostWords) grow();
+    return place_of(word);
+  }
+
   std::vector<Token> uncached;
+
+ private:
+  static constexpr std::size_t kFewestWords = 1 << 6, kMostWords = 1 << 14;
+
+  void grow() {
+    std::vector<Entry> before(4 * entries_.size());
+    before.swap(entries_);
+    for (Entry& entry : before)
+      if (entry.owner != 0) place_of(entry.word) = std::move(entry);
+    missed_ = 0;
+  }
+
+  std::vector<Entry> entries_ = std::vector<Entry>(kFewestWords);
+  std::size_t missed_ = 0;  // since it last grew
 };
 
 /// Bytes of spaces at the ends of a token, which `process_offsets` of the library's
@@ -87,15 +112,14 @@ const std::vector<Token>& Pipeline::tokens_of(std::string_view word) const {
     model->tokenize(word, cache.uncached);
     return cache.uncached;
   }
-  const std::size_t place = std::hash<std::string_view>{}(word) % WordCache::kWords;
-  WordCache::Entry& entry = cache.entries[place];
-  if (entry.owner != serial_ || entry.word != word) {
-    entry.owner = 0;  // so that nothing is found there if the model throws
-    entry.tokens.clear();
-    model->tokenize(word, entry.tokens);
-    entry.word = word;
-    entry.owner = serial_;
-  }
+  const WordCache::Entry& found = cache.place_of(word);
+  if (found.owner == serial_ && found.word == word) return found.tokens;
+  WordCache::Entry& entry = cache.new_place_of(word);
+  entry.owner = 0;  // so that nothing is found there if the model throws
+  entry.tokens.clear();
+  model->tokenize(word, entry.tokens);
+  entry.word = word;
+  entry.owner = serial_;
   return entry.tokens;
 }
 
