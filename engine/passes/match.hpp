@@ -104,7 +104,7 @@ struct Scaled {
 std::optional<Scaled> scaled(const ir::Node& node);
 
 /// The node Where(IsNaN(p), 0, p), which torch writes after Softmax so that rows without any key
-/// give 0; null where none reads `p` or other nodes do, too.
+/// give 0; null where there is none.
 ir::Node* without_nan(const ir::Value* p);
 
 /// The number in a constant of one element; empty for anything else.

@@ -79,7 +79,7 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
 
   floatv query[HEAD_MAX * 2];      // [d][rows], times scale * log2(e)
   floatv result[HEAD_MAX * 2];     // [d][rows]
-  floatv scores[(BLOCK_KEYS + TILE) * 2];  // [key][rows], then exponentials; to a tile's end
+  floatv scores[(BLOCK_KEYS + TILE) * 2];  // [key][rows], then exponentials; padded to a tile
   // [key][d] of attended keys. Read where they lie, they would be a stride apart that leaves most
   // sets of the first-level cache idle.
   float keys[CACHED_FLOATS], values[CACHED_FLOATS];

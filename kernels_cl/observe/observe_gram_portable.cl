@@ -14,11 +14,11 @@
 // Grid: (ceil(channels / GROUP), ceil(channels / 12)), any local size. Bounds: none.
 #include "lib/lanes.clh"
 
-#define GROUP 192
-#define COLUMNS 12
+#define GROUP 192      // columns of a work-item: 6 tiles or 12 read what it has copied
+#define COLUMNS 12     // a multiple of TALL
+#define KEPT_ROWS 512  // 24 KiB of copies; most samples are shorter
 #define WIDE (2 * LANES)
 #define TALL (LANES == 16 ? 12 : 6)  // 2 * TALL sums and two vectors of x fill the registers
-#define KEPT_ROWS 512
 #define GRAM_INLINE static __attribute__((always_inline))
 
 // A tile of WIDE columns j .. and of `tall` rows i ..: x and kept begin at the same row.

@@ -18,7 +18,7 @@ namespace {
   const auto quantizes = [&](const FallbackTrial& step) { return step.float_ops < ops; };
   auto least = std::ranges::find_if(found.steps, quantizes);
   for (auto step = least; step != found.steps.end(); ++step)
-    if (quantizes(*step) && step->drop < least->drop) least = step;
+    if (quantizes(*step) && !(step->drop >= least->drop)) least = step;
   fail(
       "nothing to quantize with the {} within {}: the least is {} with {} of {} ops in float; "
       "allow more, or use the float model",

@@ -91,14 +91,16 @@ void GramObserver::observe(const opencl::Buffer& values, std::int64_t rows, std:
     gram_.fill(0);
   }
   const bool cpu = context_->info().type == "cpu";
-  auto kernel = context_->kernel(cpu ? "observe_gram_portable" : "observe_channels", "observe_gram");
+  auto kernel =
+      context_->kernel(cpu ? "observe_gram_portable" : "observe_channels", "observe_gram");
   kernels::set(kernel, kernels::ObserveGram<opencl::KernelArgument>{
                            .x = values,
                            .gram = gram_,
                            .rows = static_cast<std::int32_t>(rows),
                            .channels = static_cast<std::int32_t>(channels)});
+  const GramTile tile = cpu ? kPortableGramTile : kGramTile;
   context_->queue().launch_items(
-      kernel, {tiles(channels, cpu ? 192 : 16), tiles(channels, cpu ? 12 : 8), 1}, "observe_gram");
+      kernel, {tiles(channels, tile.columns), tiles(channels, tile.rows), 1}, "observe_gram");
 }
 
 std::vector<float> GramObserver::gram() const {

@@ -46,6 +46,12 @@ class ChannelObserver {
   std::int64_t channels_ = 0, rows_ = 0;
 };
 
+/// What a work-item of observe_gram makes; of observe_gram_portable GROUP and COLUMNS.
+struct GramTile {
+  std::int64_t columns, rows;
+};
+inline constexpr GramTile kGramTile{16, 8}, kPortableGramTile{192, 12};
+
 /// The Gram matrix x^T x of one tensor, [channels][channels] floats on the device.
 class GramObserver {
  public:

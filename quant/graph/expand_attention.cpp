@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -227,19 +226,16 @@ class Expander {
     const bool plain = kind == Kind::plain;
     const std::string mask = input(node, kind == Kind::multi_head ? 4 : 3);
     const std::size_t axis = h.divided ? 2 : 1;  // of rows
-    const std::string& rows_of = node.input(0);
-    const std::string& keys_of = kind == Kind::packed ? node.input(0) : node.input(1);
+    const std::string &rows_of = node.input(0), &keys_of = node.input(kind == Kind::packed ? 0 : 1);
     h.zero_empty_rows = plain && !mask.empty();
-    const float hidden = h.zero_empty_rows ? -std::numeric_limits<float>::infinity()
-                                           : static_cast<float>(onnx_io::masked_score);
+    const auto hidden = static_cast<float>(h.zero_empty_rows ? -HUGE_VAL : onnx_io::masked_score);
     const float filter = plain ? hidden : float_attribute(node, "mask_filter_value", -10000.0f);
     std::string term;
     if (!mask.empty() && plain) {
-      h.terms.push_back(type_of(mask)->dtype == ir::DType::boolean ? filtered(mask, filter)
-                                                                   : as_float(mask));
+      const bool keeps = type_of(mask)->dtype == ir::DType::boolean;
+      h.terms.push_back(keeps ? filtered(mask, filter) : as_float(mask));
     } else if (!mask.empty()) {
-      const std::string pairs =
-          fmt::format("{} x {}", extents_of(rows_of, axis), extents_of(keys_of, axis));
+      const std::string pairs = extents_of(rows_of, axis) + " x " + extents_of(keys_of, axis);
       term = shared({"mask", mask, pairs, filter}, [&] {
         const auto form = onnx_io::mask_form(shape_of(mask), shape_of(rows_of)[0],
                                              shape_of(rows_of)[1], shape_of(keys_of)[1]);
@@ -253,8 +249,9 @@ class Expander {
             return emit("Less", "", {row, places(keys_of, axis)});
           });
       // In the place of what the mask gives, as ONNX Runtime does.
+      const std::string seen = term.empty() ? scalar(0.0f) : term;
       term = shared({"seen", term, later, filter}, [&] {
-        return emit("Where", "", {later, scalar(hidden), term.empty() ? scalar(0.0f) : term});
+        return emit("Where", "", {later, scalar(hidden), seen});
       });
     }
     if (!term.empty()) h.terms.push_back(term);

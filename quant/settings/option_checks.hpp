@@ -55,14 +55,14 @@ CLI::Option* check_number(CLI::Option* option, T least, T most, const std::strin
     const char* end = text.data() + text.size();
     const bool is_negative = std::is_unsigned_v<T> && text.starts_with('-');
     const auto [rest, error] = std::from_chars(text.data() + (is_negative ? 1 : 0), end, value);
-    if (error == std::errc::result_out_of_range && rest == end)
-      return fmt::format("'{}' is out of range", text);
+    const std::string out_of_range =
+        fmt::format("'{}' is out of range{}", text, range.empty() ? "" : " (" + range + ")");
+    if (error == std::errc::result_out_of_range && rest == end) return out_of_range;
     bool is_finite = true;
     if constexpr (std::is_floating_point_v<T>) is_finite = std::isfinite(value);
     if (error != std::errc{} || rest != end || !is_finite)
       return fmt::format("'{}' is not {}", text, std::is_integral_v<T> ? "an integer" : "a number");
-    if (is_negative || value < least || value > most)
-      return fmt::format("'{}' is out of range{}", text, range.empty() ? "" : " (" + range + ")");
+    if (is_negative || value < least || value > most) return out_of_range;
     // The parser would read 010 as octal.
     if constexpr (std::is_integral_v<T>) text = fmt::to_string(value);
     return "";

@@ -10,6 +10,7 @@
 #include "kernels/contracts/observe.hpp"
 #include "quant/calibration/channel_statistics.hpp"
 #include "quant/transforms/gptq.hpp"
+#include "support/ceil_div.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -92,10 +93,11 @@ TEST(GramPortable, EqualsPlainProductInBothWidths) {
                                .gram = gram,
                                .rows = static_cast<std::int32_t>(rows),
                                .channels = static_cast<std::int32_t>(channels)});
-      device().queue().launch_items(kernel,
-                                    {static_cast<std::size_t>((channels + 191) / 192),
-                                     static_cast<std::size_t>((channels + 11) / 12), 1},
-                                    "observe_gram");
+      device().queue().launch_items(
+          kernel,
+          {static_cast<std::size_t>(ceil_div(channels, kPortableGramTile.columns)),
+           static_cast<std::size_t>(ceil_div(channels, kPortableGramTile.rows)), 1},
+          "observe_gram");
       gram.read(std::as_writable_bytes(std::span(sums)));
       const auto m = Eigen::Map<const Eigen::MatrixXf>(x.data(), channels, rows).cast<double>();
       const Matrix expected = m * m.transpose();

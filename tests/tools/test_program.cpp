@@ -137,7 +137,7 @@ TEST(Program, NumbersAreRefusedInOneShortLine) {
   EXPECT_EQ(refused({"bench", "m.onnx", "--batch", "0"}),
             "bertcl: --batch: '0' is out of range (1 or more); see bertcl bench --help\n");
   EXPECT_EQ(refused({"bench", "m.onnx", "--runs", "99999999999"}),
-            "bertcl: --runs: '99999999999' is out of range; see bertcl bench --help\n");
+            "bertcl: --runs: '99999999999' is out of range (1 or more); see bertcl bench --help\n");
   for (const char* text : {"nan", "1e-3x", ""})
     EXPECT_EQ(
         refused({"verify", "m.onnx", "g.npz", "--atol", text}),

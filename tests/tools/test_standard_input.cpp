@@ -85,6 +85,7 @@ TEST_F(StandardInputTest, JsonArraysAreRefused) {
   expect_refused({"quantize", kModel, "-o", path("q.onnx"), "--task", "fill-mask", "--data",
                   write("a.txt", array)},
                  {"a.txt: " + remedy});
+  expect_refused({"eval", kModel, "--data", write("a.json", array)}, {"a.json: " + remedy});
 }
 
 TEST_F(StandardInputTest, HoldsTheTextOfOneQuestion) {

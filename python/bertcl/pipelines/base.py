@@ -146,7 +146,7 @@ class Pipeline(TextModel):
             if "max_length" not in self.call_options().parameters:
                 raise TypeError("max_length is not an option of question-answering; max_seq_len is the tokens of a "
                                 "window of question and context")
-            if not isinstance(longest, numbers.Integral):
+            if not isinstance(longest, numbers.Integral) or isinstance(longest, bool):
                 raise TypeError(f"max_length is {longest!r}, expected an integer")
             if longest < 1:
                 raise ValueError(f"max_length is {longest}, expected 1 or more")
