@@ -75,6 +75,8 @@ class Operators(unittest.TestCase):
         for mask in keep, np.where(keep, 0, -np.inf).astype(np.float32):
             for causal in 0, 1:
                 self.check("Attention", dict(q=q, k=k, v=v, mask=mask), opset=23, is_causal=causal, by_onnx=True)
+                self.check("Attention", dict(q=q, k=k, v=v, mask=mask), ("y", "", "", "scores"), opset=23,
+                           is_causal=causal, qk_matmul_output_mode=3)
 
     def test_attention_whose_queries_share_keys(self):
         self.check("Attention", dict(q=self.floats(2, 5, 24), k=self.floats(2, 3, 8), v=self.floats(2, 3, 8)), opset=23,
