@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The check of a device at the first load: it runs once, and a kernel that is wrong is refused.
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,7 +14,6 @@
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/files.hpp"
-#include "tests/support/lend_programs.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -25,6 +25,16 @@ int files_of(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     count += entry.path().filename().string().starts_with("self-check-");
   return count;
+}
+
+/// The programs that other tests have built: what is checked here is neither building nor storing.
+void lend_programs(const tests::ScratchFolder& folder) {
+  const char* cache = std::getenv("BERTCL_CACHE");
+  if (!cache || !std::filesystem::is_directory(cache)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(cache))
+    if (entry.path().extension() == ".clbin")
+      std::filesystem::create_symlink(std::filesystem::absolute(entry.path()),
+                                      folder / entry.path().filename().string());
 }
 
 /// The kernels of LayerNorm, with results so many times as large.
@@ -44,7 +54,7 @@ void write_kernels(const tests::ScratchFolder& folder, const std::string& times)
 
 TEST(SelfCheck, RunsAtTheFirstLoadAndLeavesNothingButItsFile) {
   const tests::ScratchFolder folder;
-  tests::lend_programs(folder);
+  lend_programs(folder);
   const tests::ScopedVariable cache("BERTCL_CACHE", folder.path().string());
   for (int load = 0; load < 2; ++load) {
     const Session session = Session::load(model);
@@ -57,7 +67,7 @@ TEST(SelfCheck, RunsAtTheFirstLoadAndLeavesNothingButItsFile) {
 TEST(SelfCheck, RefusesWrongKernelsAndForgetsThem) {
   const tests::ScratchFolder folder, wrong;
   write_kernels(wrong, "3.0f");
-  tests::lend_programs(folder);
+  lend_programs(folder);
   const tests::ScopedVariable cache("BERTCL_CACHE", folder.path().string());
   const tests::ScopedVariable kernels("BERTCL_KERNELS", wrong.path().string());
   for (int load = 0; load < 2; ++load)

@@ -239,7 +239,8 @@ class OverwrittenFile : public testing::Test {
 
 TEST_F(OverwrittenFile, IsNamedByTheNextRun) {
   Session session = Session::load(file_);
-  if (!session.plan().tables_in_place) GTEST_SKIP() << "the device has copies of the tables";
+  if (!session.plan().tables_in_place)
+    GTEST_SKIP() << "the device has copies of the tables, which no writer of the file reaches";
   const Tensors expected = session.run(inputs_);
   const auto begun = std::filesystem::last_write_time(file_);
   std::filesystem::copy_file(model, file_, std::filesystem::copy_options::overwrite_existing);

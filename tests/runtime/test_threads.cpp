@@ -13,7 +13,6 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "tests/support/environment.hpp"
-#include "tests/support/lend_programs.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -179,8 +178,7 @@ TEST(Threads, SessionsOnOneContextGiveTheBitsOfOneThread) {
   for (const SessionOptions& each : options)
     expected.push_back(results_of(each, opencl::Context::create(), 1));
 
-  tests::lend_programs(folder);
-  const tests::ScopedVariable cache("BERTCL_CACHE", folder.path().string());
+  const tests::ScopedVariable cache("BERTCL_CACHE", (folder / "cache").string());
   const auto context = opencl::Context::create();
   std::vector<std::thread> threads;
   std::atomic<std::size_t> running = options.size();
