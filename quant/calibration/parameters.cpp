@@ -100,10 +100,10 @@ std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std:
   const auto values = floats(constant, name);
   const Channels channels = channels_of(constant, axis, name);
   std::vector<Range> ranges(channels.count);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    Range& r = ranges[channels.of(i)];
+  channels.for_each(values.size(), [&](std::size_t i, std::size_t channel) {
+    Range& r = ranges[channel];
     r = {std::min(r.low, values[i]), std::max(r.high, values[i])};
-  }
+  });
   return ranges;
 }
 
@@ -119,9 +119,10 @@ QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parame
     result.zero_points.push_back(p.zero_point);
   }
   const auto fill = [&](auto to) {
-    for (std::size_t i = 0; i < values.size(); ++i)
+    channels.for_each(values.size(), [&](std::size_t i, std::size_t channel) {
       to[i] = static_cast<typename decltype(to)::value_type>(std::clamp(
-          quantize_value(values[i], parameters[channels.of(i)], type), ends.first, ends.second));
+          quantize_value(values[i], parameters[channel], type), ends.first, ends.second));
+    });
   };
   if (type == ir::DType::u8)
     fill(result.values.mutable_as<std::uint8_t>());

@@ -93,9 +93,12 @@ QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parame
 /// The indices of an axis; one channel for the axis -1.
 struct Channels {
   std::int64_t count = 1, inner = 1;
-  /// Of the element at place `i`.
-  std::size_t of(std::size_t i) const {
-    return static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % count);
+  /// visit(i, c) for each of `size` elements and its channel.
+  template <class Visit>
+  void for_each(std::size_t size, const Visit& visit) const {
+    for (std::size_t i = 0; i < size;)
+      for (std::int64_t c = 0; c < count; ++c)
+        for (std::int64_t k = 0; k < inner; ++k) visit(i++, static_cast<std::size_t>(c));
   }
 };
 /// Throws Error if the shape has no such axis.

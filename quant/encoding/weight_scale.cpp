@@ -50,7 +50,8 @@ QuantizedConstant quantize_by_min_error(const ir::Tensor& constant, int axis,
   const Channels channels = channels_of(constant, axis, name);
   std::vector<std::vector<float>> values(ranges.size());
   const auto all = constant.as<float>();
-  for (std::size_t i = 0; i < all.size(); ++i) values[channels.of(i)].push_back(all[i]);
+  channels.for_each(all.size(),
+                    [&](std::size_t i, std::size_t channel) { values[channel].push_back(all[i]); });
   std::vector<Parameters> parameters;
   for (std::size_t c = 0; c < ranges.size(); ++c)
     parameters.push_back(min_error(values[c], ranges[c], scheme));

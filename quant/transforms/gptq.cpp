@@ -11,6 +11,15 @@
 #include "quant/transforms/panels.hpp"
 #include "support/fail.hpp"
 
+// The rounding of a panel is compiled twice, for AVX2 too; the CPU chooses when the program starts,
+// which is before a sanitizer is ready. No FMA: it would round other bits than CPUs without it.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define BERTCL_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define BERTCL_CLONES
+#endif
+
 namespace bertcl::quant {
 namespace {
 

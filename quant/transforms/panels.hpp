@@ -3,16 +3,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
-
-// Compiled twice, for AVX2 too; the CPU chooses when the program starts, which is before a
-// sanitizer is ready. No FMA: it would round other bits than CPUs without it.
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define BERTCL_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define BERTCL_CLONES
-#endif
 
 namespace bertcl::quant {
 
@@ -60,5 +52,13 @@ void add_transposed_product(Panels& c, const Panels& a, const Panels& b, std::in
 /// H = U^T U, in place, with terms subtracted one after the other. False where H is not positive
 /// definite. What is below the diagonal is left undefined.
 bool factor_upper(Panels& h);
+
+/// Both, compiled for one width of vector registers.
+struct PanelFunctions {
+  void (*add_transposed_product)(Panels& c, const Panels& a, const Panels& b, std::int64_t depth);
+  bool (*factor_upper)(Panels& h);
+};
+/// Of each width that this CPU has, the widest first; all give the same bits.
+std::span<const PanelFunctions> panel_functions();
 
 }  // namespace bertcl::quant
