@@ -257,6 +257,8 @@ int run_program(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     const Complaint wrong = complaint(program, error, argv[1]);
     return failed(fmt::format("{}; see {}", wrong.text, help_command(program, wrong)));
+  } catch (const std::out_of_range&) {  // of CLI11, which reads values of flags as integers
+    return failed("the value of a flag is neither true nor false");
   }
   try {
     check_files(*program.get_subcommands().front());

@@ -22,8 +22,8 @@ void add_method_options(CLI::App& command, Options& options) {
     summaries += fmt::format("\n{}: {}", m.name, m.summary);
   }
   one_of(command.add_option("--method", options.method, summaries), names);
-  command.add_flag_function(
-      "--two-sided,!--absolute", [&method](std::int64_t yes) { method.symmetric = yes <= 0; },
+  add_switch(
+      command, "--two-sided,!--absolute", [&method](bool yes) { method.symmetric = !yes; },
       "Choose each end of the range separately, or -a .. a from magnitudes. By "
       "default\npercentile is absolute, minmax and entropy two-sided, the others follow the "
       "integers");

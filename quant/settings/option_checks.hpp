@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -34,6 +36,26 @@ class OptionGroup {
   CLI::OptionDefaults& defaults_;
   const std::string before_;
 };
+
+/// Flags such as "--yes,--no{false}", of which the last one given is told by set(bool);
+/// "--yes=false" is "--no". Unlike App::add_flag(), it leaves alone what no flag names.
+template <class Set>
+CLI::Option* add_switch(CLI::App& command, const std::string& names, Set set,
+                        const std::string& help) {
+  const auto check = [](const std::string& text) -> std::string {
+    bool value = false;
+    try {
+      if (CLI::detail::lexical_cast(text, value)) return "";
+    } catch (const std::out_of_range&) {  // of a number
+    }
+    return fmt::format("'{}' is neither true nor false", text);
+  };
+  return command
+      .add_flag_function(
+          names, [set](std::int64_t count) { set(count > 0); }, help)
+      ->take_last()
+      ->check(CLI::Validator(check, ""));
+}
 
 /// One of `values`, which the help shows as "a|b", with the default.
 inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& values) {

@@ -101,10 +101,10 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
       "OP,...",
       fmt::format("Operators whose inputs are quantized; MatMul by default.\nOf {}",
                   fmt::join(quantizable_operators(), ", ")));
-  command.add_flag_function(
-      "--residual,!--no-residual",
-      [&](std::int64_t yes) {
-        if (yes > 0)
+  add_switch(
+      command, "--residual,!--no-residual",
+      [&](bool yes) {
+        if (yes)
           placement.op_types.insert("Add");
         else
           placement.op_types.erase("Add");
@@ -211,19 +211,26 @@ void add_number_options(CLI::App& command, Options& options) {
       "max: weight scales cover all values (default); mse: clip to the range with the "
       "least\nsquared error; helps with --per-tensor or fewer than 8 bits");
   in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8, "Bits of weights, 2 to 8");
-  command.add_flag_function(
-      "--reduce-range", [&](std::int64_t) { options.weights.scheme.steps = Steps::reduced; },
+  add_switch(
+      command, "--reduce-range",
+      [&](bool yes) {
+        Steps& steps = options.weights.scheme.steps;
+        if (yes)
+          steps = Steps::reduced;
+        else if (steps == Steps::reduced)
+          steps = Steps::standard;
+      },
       "7 bits for weights: -64 .. 64, or 0 .. 127");
-  command.add_flag_function(
-      "--full-range,!--narrow-range",
-      [&](std::int64_t yes) {
-        const auto steps = yes > 0 ? Steps::full : Steps::standard;
+  add_switch(
+      command, "--full-range,!--narrow-range",
+      [&](bool yes) {
+        const auto steps = yes ? Steps::full : Steps::standard;
         Steps& of_weights = options.weights.scheme.steps;
         options.activations.steps = steps;
         // --reduce-range, which stands before, is of weights alone.
         if (of_weights != Steps::reduced)
           of_weights = steps;
-        else if (yes > 0)
+        else if (yes)
           throw CLI::ValidationError(
               "--full-range",
               "cannot be combined with --reduce-range, which quantizes weights to 7 bits");

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <stdexcept>
 
 #include "bertcl/error.hpp"
 #include "quant/settings/accuracy_checks.hpp"
@@ -71,6 +72,8 @@ void apply(const std::vector<Setting>& settings, const JobOptions& job, Options&
     command.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     throw Error(renamed(error.what(), names));
+  } catch (const std::out_of_range&) {  // of CLI11, which reads values of flags as integers
+    throw Error("the value of a flag is neither true nor false");
   }
   if (!overrides.empty()) options.overrides = read_overrides(overrides);
   check_accuracy(explicit_options(command, options), options, job);

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -187,6 +188,20 @@ void expect_refused(const std::vector<std::string>& arguments,
                     const std::map<std::string, std::string>& environment, const std::string& input,
                     std::source_location where) {
   expect_refused(run_bertcl(arguments, environment, input), parts, where);
+}
+
+std::vector<std::string> working_commands() {
+  const std::set<std::string> about_the_program{"completion", "man", "help"};
+  std::vector<std::string> commands;
+  std::istringstream help(run_bertcl({"--help"}).out);
+  std::string line;
+  while (std::getline(help, line) && line != "Commands:") {
+  }
+  while (std::getline(help, line) && line.starts_with("  ")) {
+    const std::string name = line.substr(2, line.find(' ', 2) - 2);
+    if (!about_the_program.contains(name)) commands.push_back(name);
+  }
+  return commands;
 }
 
 std::vector<std::string> joined(std::vector<std::string> arguments,

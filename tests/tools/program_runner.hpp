@@ -34,6 +34,9 @@ ProgramResult run_bertcl_on_terminal(const std::vector<std::string>& arguments,
 int interrupt_bertcl(const std::vector<std::string>& arguments, int signal,
                      const std::function<bool()>& now);
 
+/// The commands that the help lists and that do the work of the program, in its order.
+std::vector<std::string> working_commands();
+
 inline const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
 inline const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
 inline const std::string kData = source_file("data/sample-v2.0.json");

@@ -54,12 +54,10 @@ TEST_F(CompletionTest, BashProposesCommandsOptionsAndValues) {
 
 TEST_F(CompletionTest, EveryOptionOfTheHelpIsThere) {
   const std::string man = run_bertcl({"man"}).out, fish = run_bertcl({"completion", "fish"}).out;
-  for (const char* command :
-       {"devices", "inspect", "quantize", "eval", "run", "verify", "answer", "rerank", "similarity",
-        "classify", "tag", "fill-mask", "serve", "bench", "tune"}) {
+  for (const std::string& command : working_commands()) {
     const std::string help =
-        run_bertcl({command, command == std::string("quantize") ? "--help-all" : "--help"}).out;
-    const auto all = proposed(std::string("bertcl ") + command + " --");
+        run_bertcl({command, command == "quantize" ? "--help-all" : "--help"}).out;
+    const auto all = proposed("bertcl " + command + " --");
     std::istringstream words(help);
     std::size_t options = 0;
     for (std::string line; std::getline(words, line);) {

@@ -8,19 +8,18 @@
 namespace bertcl::tests {
 namespace {
 
-const std::vector<std::string> kCommands = {"devices",    "inspect", "quantize", "eval",
-                                            "run",        "verify",  "answer",   "rerank",
-                                            "similarity", "serve",   "bench",    "tune"};
-
 TEST(Program, HelpListsEveryCommand) {
   const ProgramResult help = succeeded(run_bertcl({"--help"}));
   EXPECT_EQ(help.err, "");
-  for (const std::string& command : kCommands) EXPECT_THAT(help.out, HasSubstr("\n  " + command));
+  EXPECT_THAT(working_commands(),
+              ElementsAre("devices", "inspect", "quantize", "eval", "run", "embed", "verify",
+                          "answer", "rerank", "similarity", "classify", "tag", "fill-mask", "serve",
+                          "bench", "tune"));
 }
 
 TEST(Program, HelpIsACommandToo) {
   EXPECT_EQ(run_bertcl({"help"}).out, run_bertcl({"--help"}).out);
-  for (const std::string& command : kCommands)
+  for (const std::string& command : working_commands())
     EXPECT_EQ(run_bertcl({"help", command}).out, run_bertcl({command, "--help"}).out);
   EXPECT_EQ(run_bertcl({"help", "eval"}).code, 0);
   EXPECT_EQ(run_bertcl({"help", "help"}).code, 0);
@@ -31,11 +30,12 @@ TEST(Program, HelpIsACommandToo) {
 }
 
 TEST(Program, EachCommandHasHelpWithAnExample) {
-  for (const std::string& command : kCommands) {
+  for (const std::string& command : working_commands()) {
     const ProgramResult help = run_bertcl({command, "--help"});
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: bertcl " + command), HasSubstr("--device"),
-                                HasSubstr("--json"), HasSubstr("Example:\n  bertcl " + command)));
+                                HasSubstr("--json"), HasSubstr("\nExample:\n")));
+    EXPECT_THAT(help.out.substr(help.out.find("\nExample:\n")), HasSubstr("bertcl " + command));
     EXPECT_EQ(help.err, "") << command;
     EXPECT_THAT(help.out, AllOf(Not(HasSubstr("{false}")), Not(HasSubstr("... ..."))));
   }
@@ -156,6 +156,18 @@ TEST(Program, NumbersAreRefusedInOneShortLine) {
   EXPECT_THAT(refused({"bench", "m.onnx", "--max-memory", "8388607T"}), HasSubstr("m.onnx: no"));
   EXPECT_THAT(refused({"quantize", "m.onnx", "-o", "q", "--percentile", "most"}),
               HasSubstr("--percentile: 'most' is not a number"));
+}
+
+TEST(Program, FlagsTakeTrueAndFalseAlone) {
+  for (const char* flag : {"--residual", "--no-residual", "--reduce-range", "--full-range",
+                           "--absolute", "--no-lower-case", "--strip-accents"})
+    for (const char* value : {"maybe", "x", "99999999999999999999"})
+      EXPECT_THAT(
+          refusal(run_bertcl({"quantize", "m.onnx", "-o", "q", fmt::format("{}={}", flag, value)})),
+          AllOf(HasSubstr("is neither true nor false"), Not(HasSubstr("terminate"))))
+          << flag;
+  expect_refused({"embed", "m.onnx", "--normalize=x"}, {"--normalize", "neither true nor false"});
+  expect_refused({"rerank", "m.onnx", "--sigmoid=x"}, {"--logits", "neither true nor false"});
 }
 
 TEST(Program, TellsItsVersion) {

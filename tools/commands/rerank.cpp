@@ -145,9 +145,8 @@ void add_rerank(CLI::App& program, Action& action) {
   input_file(command->add_option("PASSAGES,--passages", options->passages,
                                  "Passages, one per line; - is standard input, the default"));
   positive(*command, "--top-k", options->top_k, "Only the best N of each query");
-  // add_flag() would set an optional that no flag names.
-  command->add_flag_function(
-      "--logits,--sigmoid{false}", [options](std::int64_t count) { options->logits = count > 0; },
+  add_switch(
+      *command, "--logits,--sigmoid{false}", [options](bool yes) { options->logits = yes; },
       "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default\n"
       "the activation in sentence-transformers' files beside the model, else sigmoids");
   positive(*command, "--max-seq-length", options->max_length,

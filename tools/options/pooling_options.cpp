@@ -16,9 +16,9 @@ void add_pooling_options(CLI::App& command, PoolingOptions& options) {
                          "model: an\noutput of the model that is pooled already; by default as in "
                          "modules.json and\n1_Pooling/config.json beside the model, else model"),
       {"mean", "cls", "max", "last", "model"});
-  command.add_flag_function(
-      "--normalize,--no-normalize{false}",
-      [&options](std::int64_t count) { options.normalize = count > 0; },
+  add_switch(
+      command, "--normalize,--no-normalize{false}",
+      [&options](bool yes) { options.normalize = yes; },
       "Scale vectors to length 1, or do not; by default as in modules.json");
   positive(command, "--dimensions", options.dimensions,
            "Keep the first N dimensions (Matryoshka), before vectors are normalized");

@@ -11,6 +11,7 @@
 #include "support/fail.hpp"
 #include "text/model_tokenizer.hpp"
 #include "tools/options/file_options.hpp"
+#include "tools/options/option_checks.hpp"
 
 namespace bertcl::tools {
 
@@ -19,17 +20,14 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
       "--vocab", options.vocabulary,
       "Tokenizer: tokenizer.json, vocab.txt (WordPiece), vocab.json with merges.txt,"
       "\nor sentencepiece.bpe.model; by default the one beside the model"));
-  // add_flag() would set an optional that no flag names.
-  const auto flag = [&](const char* names, std::optional<bool>& value, const char* text) {
-    command.add_flag_function(
-        names, [&value](std::int64_t count) { value = count > 0; }, text);
-  };
-  flag("--lower-case,--no-lower-case{false},--cased{false}", options.lower_case,
-       "Lower-case the text, or keep case (--no-lower-case, --cased); by default as "
-       "in\ntokenizer_config.json beside the vocabulary, else tokenizer.json itself, else\nlower "
-       "case");
-  flag("--strip-accents,--no-strip-accents{false}", options.strip_accents,
-       "Drop accents, or keep them; by default as in those files, else like case");
+  const auto set = [](std::optional<bool>& value) { return [&value](bool yes) { value = yes; }; };
+  add_switch(
+      command, "--lower-case,--no-lower-case{false},--cased{false}", set(options.lower_case),
+      "Lower-case the text, or keep case (--no-lower-case, --cased); by default as "
+      "in\ntokenizer_config.json beside the vocabulary, else tokenizer.json itself, else\nlower "
+      "case");
+  add_switch(command, "--strip-accents,--no-strip-accents{false}", set(options.strip_accents),
+             "Drop accents, or keep them; by default as in those files, else like case");
 }
 
 namespace {
