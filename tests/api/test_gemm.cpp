@@ -6,6 +6,7 @@
 #include "tests/api/gemm_case.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/variants_before.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -154,11 +155,11 @@ void check_random_cases(const char* disabled, unsigned count) {
 TEST(Gemm, AgreesWithPlainLoops) { check_random_cases(nullptr, 160); }
 
 TEST(Gemm, AgreesWithPlainLoopsInPortableKernels) {
-  check_random_cases("x86_vnni,x86_avx_vnni,x86_avx2", 80);
+  check_random_cases(s8_variants_before("portable").c_str(), 80);
 }
 
 TEST(Gemm, AgreesWithPlainLoopsInTheReference) {
-  check_random_cases("mma,dpas,mfma,wmma,x86_vnni,x86_avx_vnni,x86_avx2,portable,dot4", 80);
+  check_random_cases(s8_variants_before("ref").c_str(), 80);
 }
 
 bertcl_gemm_info info_of(const GemmPointer& gemm, std::int64_t m) {
@@ -169,8 +170,7 @@ bertcl_gemm_info info_of(const GemmPointer& gemm, std::int64_t m) {
 }
 
 TEST(Gemm, TilesOfWorkGroupsFollowTheRows) {
-  const ContextPointer context =
-      make_context("mma,dpas,mfma,wmma,x86_vnni,x86_avx_vnni,x86_avx2,portable");
+  const ContextPointer context = make_context(s8_variants_before("dot4").c_str());
   GemmCase c = random_case(1, 130, 33, BERTCL_U8, BERTCL_I32, 0, 3);
   const WeightsPointer weights = make_weights(context, c);
   const GemmPointer gemm = make_gemm(weights, c);

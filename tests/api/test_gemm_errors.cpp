@@ -5,6 +5,7 @@
 
 #include "tests/api/gemm_case.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/variants_before.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -129,7 +130,7 @@ TEST_F(GemmErrors, UnknownVariant) {
 }
 
 TEST_F(GemmErrors, EveryVariantSwitchedOff) {
-  context = make_context("mma,dpas,mfma,wmma,x86_vnni,x86_avx_vnni,x86_avx2,portable,dot4,ref");
+  context = make_context(s8_variants_before("").c_str());
   EXPECT_THAT(of_weights([](auto&) {}), HasSubstr("ref: disabled"));
 }
 

@@ -8,6 +8,7 @@
 #include "passes/pass.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/variants_before.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -114,7 +115,7 @@ TEST(SizesOfBatch, BindTheOwnNamesOfAnInput) {
 TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {
   const auto context = opencl::Context::create("cpu");
   Options options;
-  options.disabled = "mma,x86_vnni,x86_avx_vnni,x86_avx2,portable";
+  options.disabled = tests::s8_variants_before("dot4");
   const Plan plan = make_plan(ir::parse(R"(graph g(%x: u8[batch, 4]) {
   const %s: f32[] = [0.5]  const %w: i8[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
   %y: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s)
