@@ -17,7 +17,7 @@ FILE_OPTIONS = {"preset", "device", "dynamic", "per_token", "read_table", "write
 FILES = {"read_table", "write_table", "overrides", "vocab"}
 # What only the program has: the choice of ops by their cost, and other readings of a vocabulary.
 PROGRAM_OPTIONS = {"sensitivity", "sensitivity_plot", "sensitivity_samples", "max_drop", "max_error", "drop_data",
-                   "drop_limit", "labels", "lower_case", "no_lower_case", "cased", "strip_accents",
+                   "drop_samples", "labels", "lower_case", "no_lower_case", "cased", "strip_accents",
                    "no_strip_accents", "max_memory", "json", "config"}
 SQUAD = "question-answering"
 USUAL_LENGTH = 384

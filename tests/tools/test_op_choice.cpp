@@ -80,7 +80,7 @@ TEST_F(OpChoiceTest, LeavesTheFewestOpsForAnError) {
 }
 
 TEST_F(OpChoiceTest, KeepsF1WithinABound) {
-  succeeded(quantize({"--max-drop", "100", "--drop-limit", "10"}));
+  succeeded(quantize({"--max-drop", "100", "--drop-samples", "10"}));
   nlohmann::json found = read_json(path("q.json")).at("max_drop");
   EXPECT_EQ(found.at("questions"), 10);
   EXPECT_EQ(found.at("unit"), "F1");
@@ -89,7 +89,7 @@ TEST_F(OpChoiceTest, KeepsF1WithinABound) {
   EXPECT_EQ(found.at("drop"), found.at("steps")[0].at("drop"));
 
   succeeded(quantize({"--max-drop", "100", "--drop-data", source_file("data/sample-v2.0.json"),
-                      "--drop-limit", "6"}));
+                      "--drop-samples", "6"}));
   EXPECT_EQ(read_json(path("q.json")).at("max_drop").at("questions"), 6);
 }
 
@@ -129,7 +129,7 @@ TEST_F(OpChoiceTest, KeepsTheScoreOfEveryTaskWithinABound) {
       return task.points * run({"eval", file}).at("models")[0].at(task.score).get<double>();
     };
     EXPECT_EQ(quantize({}).at("questions"), 8) << "those not calibrated on";
-    EXPECT_EQ(quantize({"--drop-limit", "5"}).at("questions"), 5);
+    EXPECT_EQ(quantize({"--drop-samples", "5"}).at("questions"), 5);
     const nlohmann::json all = quantize({"--drop-data", task.data});
     EXPECT_EQ(all.at("questions"), 12);
     EXPECT_EQ(all.at("unit"), task.unit);
@@ -187,12 +187,12 @@ TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
 }
 
 TEST_F(OpChoiceTest, RefusesWhatCannotBe) {
-  expect_refused(quantize({"--max-drop", "-101", "--drop-limit", "5"}), {"-101", "ops in float"});
+  expect_refused(quantize({"--max-drop", "-101", "--drop-samples", "5"}), {"-101", "ops in float"});
   expect_refused(quantize({"--max-error", "0.001", "--sensitivity-plot", path("q.svg")}),
                  {"nothing to quantize", "error within 0.001 %", "of 9 ops in float"});
   expect_refused(quantize({"--max-error", "-1"}),
                  {"--max-error: '-1' is out of range (0 or more)"});
-  expect_refused(quantize({"--drop-limit", "5"}), {"--max-drop"});
+  expect_refused(quantize({"--drop-samples", "5"}), {"--max-drop"});
   expect_refused(quantize({"--max-drop", "1", "--max-error", "1"}), {"excludes"});
   expect_refused({"quantize", path("model.onnx"), "-o", path("q.onnx"), "--data", kCalibration,
                   "--samples", "0", "--max-drop", "1"},

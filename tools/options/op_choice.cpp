@@ -45,7 +45,8 @@ ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& dat
   const bool same = options.drop_data.empty();
   std::vector<std::size_t> items;
   const tasks::ItemChoice others = [&](std::size_t total) {
-    items = other_items(total, same ? data.chosen : std::vector<std::size_t>{}, options.drop_limit);
+    items =
+        other_items(total, same ? data.chosen : std::vector<std::size_t>{}, options.drop_samples);
     return items;
   };
   TaskOptions task = data.task;
@@ -90,7 +91,7 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
                                 "File of the same task to measure the score on; by default the "
                                 "part of --data not\nused for calibration"))
       ->needs(drop);
-  not_negative(command, "--drop-limit", options.drop_limit,
+  not_negative(command, "--drop-samples", options.drop_samples,
                "Questions or texts to measure the score on, spread over the file; 0 is all")
       ->needs(drop);
   add_labels_option(command, task)->needs(drop);

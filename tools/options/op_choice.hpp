@@ -28,7 +28,7 @@ struct OpChoiceOptions {
   std::optional<double> max_drop;      ///< points of the task's score
   std::optional<double> max_error;     ///< percent
   std::string drop_data;
-  std::size_t drop_limit = 1000;
+  std::size_t drop_samples = 1000;
 
   bool wanted() const { return sensitivity || !plot.empty() || max_drop || max_error; }
 };
