@@ -3,6 +3,7 @@
 #include <set>
 
 #include "program_runner.hpp"
+#include "tests/quant/tiny_bert.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/matchers.hpp"
 #include "tools/verify/verify_folder.hpp"
@@ -35,8 +36,28 @@ TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
               HasSubstr("b.onnx: listed in the table, but no such model in the folder"));
   expect_refused(with("bad/words.onnx\trefused\n"), {"needs a reason"});
   expect_refused(with("bad/words.onnx\tbroken\t\n"), {"table.tsv:1"});
-  expect_refused(with("bad/words.onnx\trefused\twords\tfew\n"), {"TIES must be a number"});
-  expect_refused(with("bad/words.onnx\tpass\t\t0.1\n"), {"TIES requires a REASON"});
+  expect_refused(with("bad/words.onnx\trefused\twords\tfew\n"), {"MISMATCHES must be a number"});
+  expect_refused(with("bad/words.onnx\tpass\t\t0.1\n"), {"MISMATCHES requires a REASON"});
+}
+
+TEST_F(VerifyFolderTest, AnotherStatusThanExpectedIsToldWithItsReason) {
+  std::filesystem::create_directories(folder_ / "models" / "tiny");
+  quant::tests::TinyBert bert;
+  write("models/tiny/bert.onnx", bert.builder().model().SerializeAsString());
+  const auto told = [&](const std::string& expected) {
+    const ProgramResult result =
+        run_bertcl({"verify", "--all", path("models"), "--expect",
+                    write("table.tsv", "tiny/bert.onnx\t" + expected + "\tas told\n")});
+    EXPECT_EQ(result.code, 1);
+    return result.err;
+  };
+  EXPECT_THAT(
+      told("pass"),
+      HasSubstr("tiny/bert.onnx: status reference, expected pass: no golden with all of its "
+                "inputs and outputs (goldens/tiny~bert.npz or tiny/bert.npz)\n"));
+  EXPECT_THAT(told("refused"), HasSubstr("status reference, expected refused: no golden"));
+  EXPECT_THAT(tools::unexpected({{"a.onnx", "pass", {}}}, {{"a.onnx", {"refused", "words"}}}),
+              testing::ElementsAre("a.onnx: status pass, expected refused"));
 }
 
 TEST_F(VerifyFolderTest, AFolderMayBeCalledTotal) {

@@ -250,10 +250,12 @@ void add_verify(CLI::App& program, Action& action) {
                          ->excludes(model)
                          ->excludes(goldens)
                          ->excludes(self);
-  input_file(command->add_option(
-                 "--expect", options->expected,
-                 "With --all: lines FILE<tab>STATUS<tab>REASON<tab>TIES; exit code 1 if\nthey "
-                 "differ. TIES: share of the values that may be off by a rounding step"))
+  input_file(
+      command->add_option(
+          "--expect", options->expected,
+          "With --all: lines FILE<tab>STATUS<tab>REASON<tab>MISMATCHES; exit code 1\nif they "
+          "differ. MISMATCHES, for quantized models: fraction of an output's\nelements that "
+          "may exceed the tolerance, by at most 0.1 of its largest value;\n0 to below 1"))
       ->type_name("TABLE")
       ->needs(all);
   not_negative(*command, "--rtol", options->relative, "Relative tolerance (0.001)", "RTOL");

@@ -176,11 +176,11 @@ Difference compare(const std::string& name, const ir::Tensor& found, const ir::T
                             0.0);  // a double does not hold all of them
   result.max_abs = wrong.max_abs;
   result.max_rel = result.max_abs == 0.0 ? 0.0 : result.max_abs / largest;
-  constexpr double largest_step = 0.1;
-  const bool ties_only =
-      floats && result.max_rel <= largest_step &&
-      static_cast<double>(wrong.count) <= tolerance.ties * static_cast<double>(values.size());
-  if (wrong.count > 0 && !ties_only) {
+  constexpr double largest_mismatch = 0.1;
+  const bool acceptable =
+      floats && result.max_rel <= largest_mismatch &&
+      static_cast<double>(wrong.count) <= tolerance.mismatches * static_cast<double>(values.size());
+  if (wrong.count > 0 && !acceptable) {
     return disagree(fmt::format("{} [{}]: {} of {} values differ, the largest difference {}", name,
                                 fmt::join(found.shape(), ", "), wrong.count, values.size(),
                                 wrong.message));

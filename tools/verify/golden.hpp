@@ -32,9 +32,9 @@ struct Tolerance {
   double relative = 1e-3;
   std::optional<double> absolute;
   double share = 1e-3;
-  /// Share of the elements of an output that may be further off, by at most 0.1 of its largest
-  /// value: for quantized graphs, where a value next to a rounding tie may take the other step.
-  double ties = 0.0;
+  /// Fraction of the elements of an output that may exceed the tolerance, by at most 0.1 of its
+  /// largest value: for quantized models, where a value next to a tie may be rounded either way.
+  double mismatches = 0.0;
 };
 
 struct Difference {

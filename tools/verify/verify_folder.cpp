@@ -3,8 +3,10 @@
 #include "tools/verify/verify_folder.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -42,15 +44,26 @@ std::vector<std::string> models_below(const fs::path& folder) {
   return files;
 }
 
+/// Where the stored tensors of a model may be, below its folder.
+std::array<std::string, 2> golden_names(const std::string& file) {
+  const std::string stem = file.substr(0, file.size() - std::string(".onnx").size());
+  std::string flat = stem;
+  std::ranges::replace(flat, '/', '~');
+  return {"goldens/" + flat + ".npz", stem + ".npz"};
+}
+
 /// The stored tensors of a model; empty where there are none.
 fs::path golden_of(const fs::path& folder, const std::string& file) {
-  std::string flat = file.substr(0, file.size() - std::string(".onnx").size());
-  const fs::path beside = folder / (flat + ".npz");
-  std::ranges::replace(flat, '/', '~');
-  for (const fs::path& path : {folder / "goldens" / (flat + ".npz"), beside}) {
-    if (fs::exists(path)) return path;
+  for (const std::string& name : golden_names(file)) {
+    if (fs::exists(folder / name)) return folder / name;
   }
   return {};
+}
+
+/// Why a model was compared with the reference, where the table does not ask for that.
+std::string why_no_golden(const std::string& file) {
+  return fmt::format("no golden with all of its inputs and outputs ({})",
+                     fmt::join(golden_names(file), " or "));
 }
 
 /// A tensor of small random numbers: ids and masks of 0 and 1, any byte, positive scales, other
@@ -154,7 +167,7 @@ class Folder {
       }
       Tolerance tolerance = tolerance_;
       if (has_halves(*session)) tolerance.share = std::max(kHalfShare, tolerance.share);
-      tolerance.ties = expected.ties;
+      tolerance.mismatches = expected.mismatches;
       outcome.difference = compare_outputs(session->run(golden.inputs), golden, tolerance);
       if (!outcome.difference.agrees) outcome.status = "fail";
     } catch (const std::exception& error) {
@@ -203,13 +216,14 @@ Expectations read_expectations(const fs::path& path) {
     const auto fail = [&](const char* what) {
       bertcl::fail("{}:{}: {}", path.string(), number, what);
     };
-    if (std::string ties; std::getline(row, ties, '\t')) {
+    if (std::string mismatches; std::getline(row, mismatches, '\t')) {
       char* end = nullptr;
-      entry.ties = std::strtod(ties.c_str(), &end);
-      if (ties.empty() || *end != '\0' || !(entry.ties >= 0.0 && entry.ties < 1.0)) {
-        fail("TIES must be a number from 0 to below 1");
+      entry.mismatches = std::strtod(mismatches.c_str(), &end);
+      if (mismatches.empty() || *end != '\0' ||
+          !(entry.mismatches >= 0.0 && entry.mismatches < 1.0)) {
+        fail("MISMATCHES must be a number from 0 to below 1");
       }
-      if (entry.reason.empty()) fail("TIES requires a REASON");
+      if (entry.reason.empty()) fail("MISMATCHES requires a REASON");
     }
     if (!known.contains(entry.status)) fail("the status must be pass, reference, refused or fail");
     if (entry.status != "pass" && entry.status != "reference" && entry.reason.empty()) {
@@ -241,8 +255,9 @@ std::vector<std::string> unexpected(const std::vector<Comparison>& outcomes,
     if (entry == expected.end()) {
       list.push_back(fmt::format("{}: {}, but not listed in the table", file, status));
     } else if (status != entry->second.status) {
-      list.push_back(fmt::format("{}: status {}, expected {}: {}", file, status,
-                                 entry->second.status, difference.message));
+      const std::string why = status == "reference" ? why_no_golden(file) : difference.message;
+      list.push_back(fmt::format("{}: status {}, expected {}{}{}", file, status,
+                                 entry->second.status, why.empty() ? "" : ": ", why));
     } else if (status == "refused" &&
                difference.message.find(entry->second.reason) == std::string::npos) {
       list.push_back(fmt::format("{}: refused, but not for the expected reason '{}': {}", file,

@@ -14,13 +14,13 @@ namespace bertcl::tools {
 /// The table entry for one model.
 struct Expectation {
   std::string status;
-  std::string reason;  ///< must be part of the message of a refusal; for others it says why
-  double ties = 0.0;   ///< Tolerance::ties for its outputs
+  std::string reason;       ///< must be part of the message of a refusal; for others it says why
+  double mismatches = 0.0;  ///< Tolerance::mismatches for its outputs
 };
 using Expectations = std::map<std::string, Expectation>;
 
-/// Reads lines FILE <tab> STATUS <tab> REASON <tab> TIES, the last two where there are any; empty
-/// lines and those that begin with '#' do not count. Throws Error naming the line.
+/// Reads lines FILE <tab> STATUS <tab> REASON <tab> MISMATCHES, the last two where there are any;
+/// empty lines and those that begin with '#' do not count. Throws Error naming the line.
 Expectations read_expectations(const std::filesystem::path& path);
 
 /// Compiles and runs every .onnx below `folder`, in the order of their paths. The golden of
