@@ -50,7 +50,7 @@ inline bool is_token(std::string_view name) {
 /// may take "Content-Length : 9" for the length of a body, the library knows no such header.
 inline const char* head_error(const httplib::Request& request) {
   for (const auto& [name, value] : request.headers)
-    if (!is_token(name)) return "the name of a header is malformed";
+    if (!is_token(name)) return "malformed header name";
   // The library drops a header without a value: an empty Host looks like none.
   if (request.version == "HTTP/1.1" && request.get_header_value_count("Host") != 1)
     return "the request must have exactly one non-empty Host header";

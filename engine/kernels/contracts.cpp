@@ -71,9 +71,9 @@ std::string mismatch(const Takes& expected, const Parameter& other,
   if (found.is_absent)
     return expected.may_be_absent
                ? ""
-               : fmt::format("absent; the kernel expects a buffer of {}", expected.types);
+               : fmt::format("absent; the kernel expects a buffer of {} elements", expected.types);
   if (!found.is_buffer)
-    return fmt::format("a number; the kernel expects a buffer of {}", expected.types);
+    return fmt::format("a number; the kernel expects a buffer of {} elements", expected.types);
   if (expected.types == "raw") return "";
   if (!found.type)
     return fmt::format("of unknown element type; the kernel expects {}", expected.types);

@@ -2,8 +2,11 @@
 // The QOrdered operators of com.microsoft, which onnxruntime's transformer optimizer writes: int8
 // with f32 scales, no zero points, matrices in the orders of cuBLASLt. They become row-major
 // matrices and Q/DQ pairs, and so what every other quantized file becomes.
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
+#include <string>
 
 #include "onnx/attention.hpp"
 #include "onnx/importer.hpp"
@@ -14,10 +17,16 @@ namespace {
 /// Orders of cuBLASLt as the attributes count them.
 enum Order : std::int64_t { column = 0, row = 1, col32 = 2, col4_4r2_8c = 3, col32_2r_4r4 = 4 };
 
+/// "2 (COL32)".
+std::string str(std::int64_t order) {
+  static constexpr const char* names[] = {"COL", "ROW", "COL32", "COL4_4R2_8C", "COL32_2R_4R4"};
+  return fmt::format("{} ({})", order, names[order]);
+}
+
 ir::Dim part(NodeImport& node, const ir::Dim& extent, std::int64_t by, std::int64_t order) {
   const auto parts = ir::Dim::divide(extent, by);
   if (!parts)
-    node.fail("order {} needs an extent divisible by {}, found {}", order, by, extent.str());
+    node.fail("order {} needs an extent divisible by {}, found {}", str(order), by, extent.str());
   return *parts;
 }
 

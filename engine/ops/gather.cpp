@@ -137,7 +137,8 @@ std::vector<ir::Type> infer_one_hot(InferContext& context) {
   if (!depth || depth->size() != 1) context.fail("the depth must be a known size");
   if (depth->front().is_constant() && depth->front().constant() < 0)
     context.fail("the depth is {}", depth->front().str());
-  if (ir::element_count(context.shape(2)) != ir::Dim(2)) context.fail("values must be [off, on]");
+  if (ir::element_count(context.shape(2)) != ir::Dim(2))
+    context.fail("values must have two elements (off_value, on_value)");
   ir::Type type{context.type(2).dtype, context.shape(0)};
   const auto axis = context.axis("axis", -1, type.shape.size() + 1);
   type.shape.insert(type.shape.begin() + axis, depth->front());

@@ -39,7 +39,9 @@ std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) 
 
 void check_tokens(std::int64_t tokens) {
   if (tokens > std::numeric_limits<std::int32_t>::max())
-    throw Error(fmt::format("a batch of {} tokens is too large", tokens), ErrorCode::out_of_memory);
+    throw Error(fmt::format("a batch of {} tokens is too large (at most {})", tokens,
+                            std::numeric_limits<std::int32_t>::max()),
+                ErrorCode::out_of_memory);
 }
 
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,

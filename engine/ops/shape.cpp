@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators on shapes: Shape, Size, Reshape, Expand, Squeeze, Unsqueeze, Flatten, Range. Reshape,
 // Expand and Range without their shape operands take the shape from their result type.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -123,7 +125,9 @@ std::vector<ir::Tensor> evaluate_expand(const EvaluateContext& context) {
   const ir::Sizes out = context.inputs.size() == 1
                             ? context.result_sizes()
                             : broadcast(context, x.shape(), context.in(1).to_ints());
-  if (broadcast(context, x.shape(), out) != out) context.fail("the input cannot be expanded");
+  if (broadcast(context, x.shape(), out) != out)
+    context.fail("shape [{}] cannot be expanded to [{}]", fmt::join(x.shape(), ", "),
+                 fmt::join(out, ", "));
   return {gather_strided(x, out, broadcast_strides(x.shape(), out))};
 }
 

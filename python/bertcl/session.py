@@ -108,7 +108,7 @@ class Session:
     def _names(self, wanted):
         known = [output.name for output in self._outputs]
         if isinstance(wanted, str):
-            raise TypeError(f"the names of outputs are a list, such as ['{wanted}']")
+            raise TypeError(f"output names must be a list, such as ['{wanted}']")
         wanted = [] if wanted is None else list(wanted)
         if not wanted:
             return known

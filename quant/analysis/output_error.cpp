@@ -63,7 +63,8 @@ double OutputError::operator()(const Model& model) const {
       const auto found = outputs.find(name);
       const auto values = found == outputs.end() ? std::vector<float>() : floats_of(found->second);
       if (values.size() != expected[s].size())
-        fail("{}: output '{}' does not match the float model's", model.path().string(), name);
+        fail("{}: output '{}' has {} elements, the float model's {}", model.path().string(), name,
+             values.size(), expected[s].size());
       Sum& sum = sums[name];
       for (std::size_t i = 0; i < values.size(); ++i) {
         const double f = expected[s][i], y = values[i], difference = y - f;

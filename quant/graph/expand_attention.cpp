@@ -114,7 +114,7 @@ class Expander {
     for (int i = past; i < node.input_size(); ++i)
       if (!node.input(i).empty() && !(kind == Kind::packed && i == 5))
         return fmt::format("it has past keys or values (operand {})", i);
-    if (float_attribute(node, "softcap", 0.0f) != 0.0f) return "it has a soft cap";
+    if (float_attribute(node, "softcap", 0.0f) != 0.0f) return "it has attribute 'softcap'";
     for (const std::string& name : node.input())  // results of functions and of If bodies
       if (!name.empty() && !type_of(name) && !constants_.contains(name))
         return fmt::format("the type of operand '{}' is not known", name);

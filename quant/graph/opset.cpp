@@ -37,7 +37,10 @@ class Raiser {
   void raise(onnx::NodeProto& node, std::int64_t to) {
     if (!node.domain().empty() && node.domain() != "ai.onnx") return;
     if (node.op_type() == "BatchNormalization" && from_ < 15 && to >= 14)
-      fail(node, fmt::format("cannot be upgraded from opset {} to {}", from_, to));
+      fail(node,
+           fmt::format("cannot be upgraded from opset {} to {}; convert the model to opset 15 "
+                       "first (onnx.version_converter)",
+                       from_, to));
     if (from_ >= kQuantizedOpset) return;
     const std::string& op = node.op_type();
     for (const auto& u : kUnsupported)

@@ -192,13 +192,15 @@ class Placer {
       const std::string& tensor = node.input(i);
       const int producer = index_.producer(tensor);
       if (producer >= 0 && is_op(index_.node(producer), "DequantizeLinear"))
-        return leave(operands, fmt::format("input '{}' is already quantized", tensor));
+        return leave(operands, fmt::format("its operand '{}' is already quantized", tensor));
       if (const auto type = other_type(tensor))
-        return leave(operands, fmt::format("input '{}' is {}; {}", tensor, ir::name_of(*type),
+        return leave(operands, fmt::format("its operand '{}' is {}; {}", tensor, ir::name_of(*type),
                                            "only f32 can be quantized: export the model in f32, or "
                                            "keep weights in half precision before a Cast to f32"));
       if (structure_.masks.contains(tensor))
-        return leave(operands, fmt::format("input '{}' is an attention mask", tensor));
+        return leave(
+            operands,
+            fmt::format("its operand '{}' is an attention mask, which stays float", tensor));
       const bool constant = constants_.contains(tensor);
       const bool weight = constant && op.weight && i == 1;
       varies = varies || is_op(node, "Gather") ||

@@ -235,7 +235,8 @@ void add_number_options(CLI::App& command, Options& options) {
               "--full-range",
               "cannot be combined with --reduce-range, which quantizes weights to 7 bits");
       },
-      "Symmetric s8: steps of 2 a / 255 with -128 (as torch) or 2 a / 254 (default)");
+      "Symmetric s8: -128 .. 127 with scale 2 * absmax / 255 (as torch), or -127 .. 127 "
+      "with\nscale absmax / 127 (default)");
 }
 
 void add_accuracy_options(CLI::App& command, AccuracyOptions& options) {

@@ -257,7 +257,8 @@ node { name: 'n' op_type: 'DequantizeWithOrder' domain: 'com.microsoft' input: [
 )" + scale("s", "0.5"));
   add_value(*model.mutable_graph()->add_input(), "x", int8_type, {"4", "31"});
   add_value(*model.mutable_graph()->add_output(), "y", float_type, {"4", "31"});
-  EXPECT_THAT(tests::failure(model), HasSubstr("order 2 needs an extent divisible by 32, found 31"))
+  EXPECT_THAT(tests::failure(model),
+              HasSubstr("order 2 (COL32) needs an extent divisible by 32, found 31"))
       << tests::failure(model);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of operators against small results worked out by hand from the ONNX definitions.
+#include <fmt/format.h>
+
 #include <cmath>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "evaluated.hpp"
@@ -104,6 +107,17 @@ TEST(Evaluate, MovesElements) {
   EXPECT_THAT(y[2].to_ints(), ElementsAre(0, 1, 2, 0, 4, 5, 0, 0, 0));
   EXPECT_THAT(y[3].to_ints(), ElementsAre(1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6));
   EXPECT_THAT(y[4].to_ints(), ElementsAre(1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6));
+}
+
+TEST(Evaluate, SplitRefusesAnotherExtent) {
+  const std::string text =
+      "graph g(%x: i64[2, n]) { %a: i64[], %b: i64[] = Split(%x) {axis = 1, split = [1, 2]} "
+      "return %a, %b }";
+  EXPECT_THAT(run(text, {{"x", ints({2, 3}, {1, 2, 3, 4, 5, 6})}})[1].to_ints(),
+              ElementsAre(2, 3, 5, 6));
+  for (const std::int64_t extent : {2, 4})
+    EXPECT_ERROR(HasSubstr(fmt::format("sum to 3, axis 1 of [2, {0}] has {0}", extent)),
+                 run(text, {{"x", ints({2, extent}, std::vector<std::int64_t>(2 * extent))}}));
 }
 
 TEST(Evaluate, ReducesAndSearches) {

@@ -248,7 +248,7 @@ class FineTuning(unittest.TestCase):
                                        ("absent/made.onnx", [], "cannot write to folder"),
                                        ("x.onnx", ["--device", "gpu"], "--device gpu: unknown torch device"),
                                        ("x.onnx", ["--max-length", 2000, "--data", self.long_text()],
-                                        "does not run a text of 1502 tokens")):
+                                        "cannot run a sequence of 1502 tokens")):
             with self.subTest(problem):
                 self.assertIn(problem, self.train(self.encoder, data, *options, name=name, code=2)[1])
         self.assertEqual(self.encoder.read_bytes(), before)

@@ -260,7 +260,7 @@ TEST(ExpandAttention, WhatStaysWholeHasAReason) {
     Fused f(1, 23);
     for (const char* name : {"q", "k", "v"}) f.input(name, {2, 2, 3, 4});
     f.node("Attention", {"q", "k", "v"}, "y", "").set("softcap", 2.0f).output("y");
-    EXPECT_THAT(whole(f), ElementsAre(Pair("y_node", "it has a soft cap")));
+    EXPECT_THAT(whole(f), ElementsAre(Pair("y_node", "it has attribute 'softcap'")));
   }
 }
 

@@ -189,9 +189,10 @@ TEST(Placement, OperandsThatAreNotF32StayAsTheyAre) {
   ASSERT_EQ(p.sites.size(), 1u);
   EXPECT_EQ(p.sites[0].operands[0].tensor, "x");
   ASSERT_EQ(p.skipped.size(), 2u);
-  EXPECT_THAT(p.skipped[0].reason, HasSubstr("input 'half' is f16; only f32 can be quantized: "
-                                             "export the model in f32"));
-  EXPECT_THAT(p.skipped[1].reason, HasSubstr("input 'z' is f16"));
+  EXPECT_THAT(p.skipped[0].reason,
+              HasSubstr("its operand 'half' is f16; only f32 can be quantized: "
+                        "export the model in f32"));
+  EXPECT_THAT(p.skipped[1].reason, HasSubstr("its operand 'z' is f16"));
 }
 
 TEST(Encode, AConstantOfAnAddTakesTheActivationType) {

@@ -256,7 +256,9 @@ void add_answer(CLI::App& program, Action& action) {
   command->add_flag("--may-be-absent", options->may_be_absent,
                     "The text may contain no answer (models trained on SQuAD v2.0)");
   any_number(*command, "--null-threshold", options->answer.predictions.null_score_diff_threshold,
-             "With --may-be-absent: no answer if the null odds exceed this", "X");
+             "With --may-be-absent: no answer if the null odds (null score - the best answer's)\n"
+             "exceed X",
+             "X");
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, &action] { action = [options] { return run_answer(*options); }; });
 }

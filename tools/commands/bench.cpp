@@ -260,10 +260,10 @@ void add_bench(CLI::App& program, Action& action) {
   take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   positive_list(*command, "--batch", options->batches,
-                "Sequences of a batch; by default 1, or as the model fixes it");
+                "Batch sizes; by default 1, or the model's fixed one");
   positive_list(*command, "--seq", options->seqs,
-                "Tokens of a sequence; by default 128, or as the model fixes it. Every batch "
-                "is\nmeasured with every length");
+                "Sequence lengths; by default 128, or the model's fixed one. Every batch size is\n"
+                "measured with every length");
   CLI::Option* runs =
       positive(*command, "--runs", options->load.runs, "Measured runs, of all streams together");
   positive(*command, "--duration", options->load.seconds,

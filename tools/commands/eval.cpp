@@ -173,7 +173,8 @@ void add_squad_options(CLI::App& command, EvalOptions& options) {
   number("--max-answer-length", options.squad.predictions.max_answer_length,
          "Longest answer, in tokens");
   any_number(command, "--null-threshold", options.squad.predictions.null_score_diff_threshold,
-             "SQuAD v2.0: no answer if the null odds exceed this", "X");
+             "SQuAD v2.0: no answer if the null odds (null score - the best answer's) exceed X",
+             "X");
 }
 
 }  // namespace
@@ -225,7 +226,7 @@ void add_eval(CLI::App& program, Action& action) {
   add_task_options(
       *command, options->task,
       {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kRetrieval, kReranking},
-      "SQuAD file, or the file of another task")
+      "Evaluation data: a SQuAD file, or a file of the task given by --task")
       ->required();
   add_vocabulary_options(*command, options->vocabulary);
   not_negative(*command, "--limit", options->limit,
@@ -233,8 +234,8 @@ void add_eval(CLI::App& program, Action& action) {
   positive(*command, "--batch-tokens", options->batch_tokens,
            "Maximum tokens per batch; by default 4096, for fill-mask 1024");
   positive(*command, "--max-seq-length", options->max_length,
-           "Tokens of a sequence, separators included; by default 384 for questions, else as many\n"
-           "as the model and its files allow, or 512");
+           "Maximum tokens of a sequence, special tokens included; by default 384 for questions,\n"
+           "else as many as the model and its files allow, or 512");
   const auto file = [&](const char* name, std::string& value, const char* text) {
     output_file(command->add_option(name, value, text));
   };

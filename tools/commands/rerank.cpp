@@ -150,8 +150,8 @@ void add_rerank(CLI::App& program, Action& action) {
       "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default\n"
       "the activation in sentence-transformers' files beside the model, else sigmoids");
   positive(*command, "--max-seq-length", options->max_length,
-           "Tokens of query and passage, separators included; by default as many as the model\n"
-           "and its files allow, or 512");
+           "Maximum tokens of query and passage, special tokens included; by default as many as\n"
+           "the model and its files allow, or 512");
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, &action] { action = [options] { return run_rerank(*options); }; });
 }

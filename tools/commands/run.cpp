@@ -90,8 +90,8 @@ void add_run(CLI::App& program, Action& action) {
       command->add_option("--outputs", options->outputs, "File to write: arrays by output name"))
       ->type_name("Y.npz");
   positive(*command, "--max-seq-length", options->max_length,
-           "Tokens of a text, separators included; by default as many as the model and its "
-           "files\nallow, or 512")
+           "Maximum tokens of a text, special tokens included; by default as many as the model\n"
+           "and its files allow, or 512")
       ->excludes(inputs);
   add_vocabulary_options(*command, options->vocabulary);
   add_force_flag(*command, options->force);

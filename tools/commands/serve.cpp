@@ -329,9 +329,10 @@ void add_serve(CLI::App& program, Action& action) {
       "--prompt", options->prompt,
       "Text before each text that becomes a vector (\"query: \"), where a request "
       "names none;\nby default the model's default prompt"));
-  positive(*command, "--max-seq-length", options->max_length,
-           "Tokens of a text, separators included; by default as the files say, or as many as "
-           "the\nmodel takes, or 512");
+  positive(
+      *command, "--max-seq-length", options->max_length,
+      "Maximum tokens of a text, special tokens included; by default as the files say, or the\n"
+      "model's maximum, or 512");
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, command, &action] {
     action = [options, command] {

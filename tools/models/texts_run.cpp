@@ -80,8 +80,8 @@ CLI::App* add_texts_command(CLI::App& program, const std::string& name,
                                  "Texts, one per line; - is standard input, the default"))
       ->type_name("");
   positive(*command, "--max-seq-length", options.max_length,
-           "Tokens of a text, separators included; by default as many as the model and its "
-           "files\nallow, or 512");
+           "Maximum tokens of a text, special tokens included; by default as many as the model\n"
+           "and its files allow, or 512");
   add_vocabulary_options(*command, options.vocabulary);
   return command;
 }

@@ -20,9 +20,10 @@ void add_model_and_texts(CLI::App& command, std::string& model, std::string& tex
 
 void add_embedding_options(CLI::App& command, EmbeddingOptions& options) {
   positive(command, "--batch-tokens", options.batch_tokens, "Maximum tokens per batch");
-  positive(command, "--max-seq-length", options.max_length,
-           "Tokens of a text, separators included; by default as the files say, or the\nmodel's "
-           "maximum, or 512");
+  positive(
+      command, "--max-seq-length", options.max_length,
+      "Maximum tokens of a text, special tokens included; by default as the files say, or the\n"
+      "model's maximum, or 512");
   add_vocabulary_options(command, options.vocabulary);
 }
 

@@ -93,7 +93,7 @@ def variants():
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", type=pathlib.Path, help="where the models go")
-    parser.add_argument("--only", default="", help="variants whose name contains this")
+    parser.add_argument("--only", default="", metavar="TEXT", help="export only models whose name contains TEXT")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")

@@ -122,7 +122,8 @@ class OnnxEncoder(torch.nn.Module):
         width = next((values[n].shape[-1] for n in norms or names if values[n].dim() == 3), None)
         fitting = [n for n in norms or names if values[n].dim() == 3 and values[n].shape[-1] == width]
         if width is None or not fitting:
-            raise ValueError(f"{path}: no LayerNorm that makes [batch, seq, hidden] was found")
+            raise ValueError(f"{path}: cannot place a new head: no LayerNormalization gives hidden states "
+                             "[batch, seq, hidden]")
         return fitting[-1], width
 
     def logits(self, ids, mask, types):

@@ -90,7 +90,8 @@ def Gelu(node, x):
 def Softmax(node, x):
     axis = node.get("axis", -1 if node.opset >= 13 else 1)
     if node.opset < 13 and axis % x.dim() != x.dim() - 1:
-        raise node.error(f"axis {axis} before opset 13 is the last one only; convert the opset")
+        raise node.error(f"axis {axis}: Softmax before opset 13 is supported along the last axis only; convert the "
+                         "model to opset 13")
     return torch.softmax(x, axis)
 
 

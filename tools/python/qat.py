@@ -35,7 +35,7 @@ def parse(arguments):
     parser.add_argument("-o", "--output", required=True, help="Q/DQ model to write")
     task_data.add_options(parser, several=True)
     parser.add_argument("--labels", type=float, default=0.0,
-                        help="share of the loss that comes from the answers of the data (0 to 1)")
+                        help="weight of the loss against the labels of the data (0 to 1); the rest is distillation")
     parser.add_argument("--temperature", type=float, default=2.0, help="distillation temperature")
     parser.add_argument("--scale-rate", type=float, default=5e-3,
                         help="learning rate of the logarithms of scales, a tenth of it where there is one for "

@@ -87,7 +87,7 @@ def take(browser, url, view, heading, target):
         page.locator("h2", has_text=heading).first.evaluate("e => window.scrollTo(0, e.offsetTop - 12)")
     wide = page.evaluate("document.documentElement.scrollWidth")
     if wide > width:
-        sys.exit(f"screenshots: {url} takes {wide} of {width} pixels")
+        sys.exit(f"screenshots: {url} is {wide} pixels wide, the window {width}")
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     picture.quantize(COLORS, dither=Image.Dither.NONE).save(target, optimize=True)
     page.close()

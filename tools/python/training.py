@@ -21,7 +21,7 @@ def add_options(parser, steps, learning_rate, tokens):
     parser.add_argument("--steps", type=int, default=steps, help="steps of the optimizer")
     parser.add_argument("--learning-rate", type=float, default=learning_rate,
                         help="peak learning rate of AdamW: warm-up over a tenth of the steps, then linear decay to 0")
-    parser.add_argument("--tokens", type=positive, default=tokens, help="tokens of a batch, padding included")
+    parser.add_argument("--tokens", type=positive, default=tokens, help="maximum tokens per batch, padding included")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu", help="torch device: cpu, cuda, cuda:1")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
@@ -76,7 +76,7 @@ def check_length(run, examples, collated, source):
         run(*collated([longest]))
     except (RuntimeError, IndexError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"{source} does not run a text of {len(longest.ids)} tokens ({reason}); "
+        raise ValueError(f"{source} cannot run a sequence of {len(longest.ids)} tokens ({reason}); "
                          "lower --max-length") from error
 
 

@@ -162,7 +162,7 @@ std::vector<AttentionVariant> attention_variants_of(const ir::Node& node) {
 
 void lower_attention(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.input(ops::operands::attention::p_scale))
-    fail(node, "its probabilities are quantized but its operands are not");
+    fail(node, "its probabilities are quantized but Q, K or V is not");
   const ir::Value* seq_offsets = node.input(ops::operands::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
   const bool bf16 = precision_of(node) == "bf16";

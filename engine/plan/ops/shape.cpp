@@ -175,7 +175,7 @@ void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Strides strides = row_major(type.shape);
   ir::Dim start(0);
   for (std::size_t d = 0; d < strides.size(); ++d) {
-    if (pads[d] < 0 || pads[strides.size() + d] < 0) fail(node, "negative pads have no kernel");
+    if (pads[d] < 0 || pads[strides.size() + d] < 0) fail(node, "negative pads are not supported");
     start = pads[d] == 0 ? start : part_sum(node, start, ir::Dim(pads[d]) * strides[d]);
   }
   const Argument out = b.out(node.output());
