@@ -45,9 +45,9 @@ quant::Options to_quant(const QuantizeOptions& options, const quant::JobOptions&
   if (options.smooth) all.accuracy.smooth = *options.smooth;
   if (options.gptq) all.accuracy.gptq = *options.gptq;
   if (options.bias_correction) all.accuracy.bias_correction = *options.bias_correction;
-  quant::check_accuracy({options.smooth == true, options.gptq == true,
-                         options.bias_correction == true, options.method ? "method" : ""},
-                        all, job);
+  quant::check_accuracy_options({options.smooth == true, options.gptq == true,
+                                 options.bias_correction == true, options.method ? "method" : ""},
+                                all, job);
   return all;
 }
 

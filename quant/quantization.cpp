@@ -120,7 +120,7 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
             const ir::Type* type = workspace_.type_of(tensor);
             return type ? std::optional(type->dtype) : std::nullopt;
           },
-          workspace.expanded().whole, nested_matmuls(model_.proto()))),
+          workspace.expanded().unexpanded, nested_matmuls(model_.proto()))),
       unnormalized_(options.softmax == Softmax::unnormalized ? unnormalizable()
                                                              : std::set<std::string>()) {
   check_types(options);
@@ -189,7 +189,7 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
                               options_.ranges.symmetric, accuracy.gptq};
   auto& left = report_.not_applied["smoothing"];
   left = other_than_matmuls(placement_, index_, "smoothing");
-  for (const int node : sharing_weights(index_, placement_))
+  for (const int node : matmuls_with_shared_weights(index_, placement_))
     left.push_back({label_of(index_.node(node)), index_.node(node).op_type(),
                     "several nodes read its weight"});
   auto chosen =
@@ -250,9 +250,9 @@ Encodings Quantization::encodings_of(const Placement& part,
   for (auto& [key, encoding] : used)
     std::erase_if(encoding.nodes, [&](const std::string& node) { return left.contains(node); });
   for (const std::string& tensor : unnormalized) {
-    Encoding& powers = used.at({tensor, Role::activation});
-    powers.range = kExponentials;
-    powers.parameters = parameters_of(kExponentials, options_.activations);
+    Encoding& exponentials = used.at({tensor, Role::activation});
+    exponentials.range = kExponentials;
+    exponentials.parameters = parameters_of(kExponentials, options_.activations);
   }
   return used;
 }
@@ -325,8 +325,8 @@ Report Quantization::write(const Placement& part, bool unnormalize) {
   const auto unnormalized = unnormalized_of(part, unnormalize);
   if (options_.softmax == Softmax::unnormalized)
     report_.not_applied["unnormalized Softmax"] =
-        not_unnormalized(unnormalized, index_, structure_,
-                         [this](const std::string& tensor) { return rank_of(tensor); });
+        normalized_softmaxes(unnormalized, index_, structure_,
+                             [this](const std::string& tensor) { return rank_of(tensor); });
   for (const auto& [key, encoding] : encodings_of(part, unnormalized)) {
     report_.tensors.push_back(tensor_report(key.first, encoding));
     report_.gptq_weights += encoding.role == Role::weight && rounded_.rounded.contains(key.first);

@@ -48,9 +48,9 @@ std::vector<OpGroup> groups_of(const std::vector<QuantizedOp>& ops,
   return groups;
 }
 
-void sort_by_cost(std::vector<OpGroup>& groups) {
+void sort_by_error(std::vector<OpGroup>& groups) {
   std::ranges::stable_sort(
-      groups, [](const OpGroup& a, const OpGroup& b) { return a.cost.alone > b.cost.alone; });
+      groups, [](const OpGroup& a, const OpGroup& b) { return a.errors.alone > b.errors.alone; });
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ double Sensitivity::alone(std::size_t op, bool unnormalize) const {
       return it->second;
   const auto it =
       std::ranges::find_if(ops, [&](const OpGroup& group) { return group.ops.front() == op; });
-  return it->cost.alone;
+  return it->errors.alone;
 }
 
 std::vector<std::size_t> Sensitivity::order(bool unnormalize) const {
@@ -105,9 +105,9 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
       const Ops alone(group.ops.begin(), group.ops.end());
       Ops rest = all;
       for (const std::size_t op : group.ops) rest.erase(op);
-      group.cost.alone = error(alone);
+      group.errors.alone = error(alone);
       report();
-      group.cost.rest = error(rest);
+      group.errors.without = error(rest);
       report();
     }
   if (!after_softmax.empty()) result.unnormalized.emplace().all = error(all, true);
@@ -115,8 +115,8 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
     result.unnormalized->alone[op] = error({op}, true);
     report();
   }
-  sort_by_cost(result.ops);
-  sort_by_cost(result.kinds);
+  sort_by_error(result.ops);
+  sort_by_error(result.kinds);
   return result;
 }
 

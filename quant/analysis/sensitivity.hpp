@@ -15,21 +15,21 @@
 
 namespace bertcl::quant {
 
-/// Errors as OutputError.
+/// Errors of the outputs, as OutputError, with and without a set of ops in int8.
 ///
 /// Ops are ranked by `alone`: no other error disturbs it, and since the errors of different ops are
-/// nearly independent, their squares add up to about that of the whole model. `rest` shows the
+/// nearly independent, their squares add up to about that of the whole model. `without` shows the
 /// benefit of leaving the op in float, but as a small difference of two large errors it is noisy.
-struct Cost {
-  double alone = 0.0;  ///< with nothing else quantized
-  double rest = 0.0;   ///< with everything else quantized
+struct SensitivityErrors {
+  double alone = 0.0;    ///< with nothing else quantized
+  double without = 0.0;  ///< with everything else quantized
 };
 
 /// A set of ops: a layer, or those of a kind.
 struct OpGroup {
   std::string name;
   std::vector<std::size_t> ops;  ///< indices into CalibratedModel::ops()
-  Cost cost;
+  SensitivityErrors errors;
 };
 
 struct Sensitivity {

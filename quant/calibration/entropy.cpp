@@ -174,7 +174,7 @@ class EntropyObserver final : public HistogramObserver {
         best = {h.edges()[start], h.edges()[end]};
       }
     }
-    best = clipped(best, h.seen());
+    best = clipped(best, h.bounds());
     if (!symmetric_) return best;
     const float a = std::max(-best.low, best.high);
     return {-a, a};

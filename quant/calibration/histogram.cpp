@@ -158,9 +158,9 @@ std::vector<float> Histogram::centres() const {
 }
 
 void Histogram::note(const ValueBounds& batch) {
-  seen_ = any_ ? ValueBounds{std::min(seen_.low, batch.low), std::max(seen_.high, batch.high),
-                             std::min(seen_.nearest, batch.nearest)}
-               : batch;
+  bounds_ = any_ ? ValueBounds{std::min(bounds_.low, batch.low), std::max(bounds_.high, batch.high),
+                               std::min(bounds_.nearest, batch.nearest)}
+                 : batch;
   any_ = true;
 }
 

@@ -50,7 +50,7 @@ class Histogram {
   /// (left edge + right edge) / 2 of each bin.
   std::vector<float> centres() const;
   const std::vector<std::uint64_t>& counts() const { return counts_; }
-  ValueBounds seen() const { return seen_; }
+  ValueBounds bounds() const { return bounds_; }
 
  private:
   void extend_absolute(float largest);
@@ -62,7 +62,7 @@ class Histogram {
   int bins_, max_bins_;
   Binning binning_;
   float threshold_ = 0.0f;  // largest |x| that the bins were made for
-  ValueBounds seen_;
+  ValueBounds bounds_;
   bool any_ = false;
   std::vector<float> edges_;
   std::vector<std::uint64_t> counts_;

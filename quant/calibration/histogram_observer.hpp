@@ -24,7 +24,7 @@ class HistogramObserver : public Observer {
     const Histogram& h = histogram_.read();
     const Range range = choose(h);
     const float bin = h.edges()[1] - h.edges()[0];
-    const bool cuts = range.low > h.seen().low || range.high < h.seen().high;
+    const bool cuts = range.low > h.bounds().low || range.high < h.bounds().high;
     is_coarse_ = cuts && range.high - range.low < static_cast<float>(few_bins_) * bin;
     return range;
   }

@@ -38,7 +38,7 @@ class SymmetricMseObserver final : public HistogramObserver {
         bound = candidate;
       }
     }
-    return range_of_bound(bound, h.seen(), scheme_.symmetric);
+    return range_of_bound(bound, h.bounds(), scheme_.symmetric);
   }
 
  private:
@@ -68,7 +68,7 @@ class AsymmetricMseObserver final : public HistogramObserver {
       return error.of([&](float x) { return std::clamp(std::nearbyint(x / p.scale), low, high); },
                       [&](float q) { return q * p.scale; });
     };
-    Range best{std::min(h.seen().low, 0.0f), std::max(h.seen().high, 0.0f)};
+    Range best{std::min(h.bounds().low, 0.0f), std::max(h.bounds().high, 0.0f)};
     double least = of(best);
     const auto improve = [&](float Range::*end) {
       bool improved = false;
@@ -94,8 +94,8 @@ class AsymmetricMseObserver final : public HistogramObserver {
   static std::vector<float> bounds(const Histogram& h, float end) {
     std::vector<float> bounds;
     for (const float edge : h.edges())
-      if ((end < 0.0f && edge < 0.0f && edge >= h.seen().low) ||
-          (end > 0.0f && edge > 0.0f && edge <= h.seen().high))
+      if ((end < 0.0f && edge < 0.0f && edge >= h.bounds().low) ||
+          (end > 0.0f && edge > 0.0f && edge <= h.bounds().high))
         bounds.push_back(edge);
     if (end > 0.0f) std::ranges::reverse(bounds);
     const std::size_t step = bounds.size() / 1024 + 1;

@@ -58,7 +58,7 @@ class PercentileObserver final : public HistogramObserver {
       range = {h.edges()[low],
                upper_edge(h, high, high - low < static_cast<std::size_t>(few_bins_))};
     }
-    return clipped(range, h.seen());
+    return clipped(range, h.bounds());
   }
 
  private:
@@ -78,7 +78,7 @@ class TorchPercentileObserver final : public HistogramObserver {
  protected:
   Range choose(const Histogram& h) const override {
     const std::size_t bin = bin_reaching(h, percentile_ / 100.0);
-    return range_of_bound(upper_edge(h, bin, bin == 0), h.seen(), symmetric_);
+    return range_of_bound(upper_edge(h, bin, bin == 0), h.bounds(), symmetric_);
   }
 
  private:

@@ -64,7 +64,7 @@ class TorchEntropyObserver final : public HistogramObserver {
   Range choose(const Histogram& h) const override {
     const std::vector<double> counts(h.counts().begin(), h.counts().end());
     const std::size_t end = best_end(counts, search_.start_bin, search_.stride);
-    return range_of_bound(h.edges()[end], h.seen(), symmetric_);
+    return range_of_bound(h.edges()[end], h.bounds(), symmetric_);
   }
 
  private:

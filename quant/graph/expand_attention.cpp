@@ -84,8 +84,8 @@ class Expander {
       const auto& node = index_.node(n);
       const auto kind = kind_of(node);
       if (!kind) continue;
-      if (std::string reason = why_whole(node, *kind); !reason.empty()) {
-        done.whole.emplace(label_of(node), std::move(reason));
+      if (std::string reason = why_unexpanded(node, *kind); !reason.empty()) {
+        done.unexpanded.emplace(label_of(node), std::move(reason));
         continue;
       }
       ++done.count;
@@ -106,7 +106,7 @@ class Expander {
   const ir::Shape& shape_of(const std::string& tensor) const { return type_of(tensor)->shape; }
 
   /// Empty where the node can be expanded. The importer has refused what is wrong.
-  std::string why_whole(const onnx::NodeProto& node, Kind kind) {
+  std::string why_unexpanded(const onnx::NodeProto& node, Kind kind) {
     for (int o = 1; o < node.output_size(); ++o)
       if (!index_.uses(node.output(o)).empty() || index_.read_elsewhere(node.output(o)))
         return "more than one of its results is read";

@@ -12,9 +12,9 @@ namespace bertcl::quant {
 
 /// What became of such operators.
 struct Expanded {
-  std::int64_t count = 0;                    ///< nodes that were replaced
-  std::set<std::string> tensors;             ///< results of the nodes in their place
-  std::map<std::string, std::string> whole;  ///< label of any other, and why it stays as it is
+  std::int64_t count = 0;                         ///< nodes that were replaced
+  std::set<std::string> tensors;                  ///< results of the nodes in their place
+  std::map<std::string, std::string> unexpanded;  ///< label of any other, and why it stays as it is
 };
 
 /// expand_attention() and expand_fused_matmul().

@@ -88,7 +88,7 @@ Expanded expand_fused_matmul(Model& model) {
       replaced[n] = expanded(model, node, ranks);
       ++done.count;
     } else {
-      done.whole.emplace(label_of(node), "its operands are not f32 matrices");
+      done.unexpanded.emplace(label_of(node), "its operands are not f32 matrices");
     }
   }
   replace_nodes(model, std::move(replaced));
@@ -100,7 +100,7 @@ Expanded expand_fused(Model& model) {
   Expanded done = expand_attention(model);
   Expanded more = expand_fused_matmul(model);
   done.count += more.count;
-  done.whole.merge(more.whole);
+  done.unexpanded.merge(more.unexpanded);
   if (done.count > 0) done.tensors = results_of(model);
   for (const std::string& tensor : before) done.tensors.erase(tensor);
   return done;

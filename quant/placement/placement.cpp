@@ -60,14 +60,14 @@ std::unordered_set<std::string> tensors_of_data(const GraphIndex& index) {
 class Placer {
  public:
   Placer(const GraphIndex& index, Constants& constants, const Structure& structure,
-         const PlacementOptions& options, const TypeOf& type_of, const WholeNodes& whole,
+         const PlacementOptions& options, const TypeOf& type_of, const UnexpandedNodes& unexpanded,
          std::vector<SkippedNode> nested)
       : index_(index),
         constants_(constants),
         structure_(structure),
         options_(options),
         type_of_(type_of),
-        whole_(whole),
+        unexpanded_(unexpanded),
         data_(tensors_of_data(index)),
         matmuls_(index),
         quantizer_name_(index, structure),
@@ -103,7 +103,7 @@ class Placer {
                    fmt::join(options_.op_types, " or "));
     const auto& skipped = placement_.skipped;
     const auto whole = std::ranges::find_if(
-        skipped, [&](const SkippedNode& node) { return whole_.contains(node.node); });
+        skipped, [&](const SkippedNode& node) { return unexpanded_.contains(node.node); });
     const SkippedNode& first = whole == skipped.end() ? skipped.front() : *whole;
     bertcl::fail("nothing to quantize; for example node '{}' ({}): {}", first.node, first.op,
                  first.reason);
@@ -177,7 +177,7 @@ class Placer {
           return;  // arithmetic on shapes and positions
       reason = collect_operands(n, *op, site.operands);
     }
-    if (const auto why = whole_.find(label_of(node)); why != whole_.end())
+    if (const auto why = unexpanded_.find(label_of(node)); why != unexpanded_.end())
       reason = fmt::format("{} was not expanded: {}", node.op_type(), why->second);
     if (!reason.empty()) placement_.skipped.push_back({label_of(node), node.op_type(), reason});
     if (!site.operands.empty()) placement_.sites.push_back(std::move(site));
@@ -348,7 +348,7 @@ class Placer {
   const Structure& structure_;
   const PlacementOptions& options_;
   const TypeOf& type_of_;
-  const WholeNodes& whole_;
+  const UnexpandedNodes& unexpanded_;
   const std::unordered_set<std::string> data_;
   MatMuls matmuls_;
   QuantizerNames quantizer_name_;
@@ -388,9 +388,10 @@ const char* name_of(Role role) {
 }
 
 Placement place(const GraphIndex& index, Constants& constants, const Structure& structure,
-                const PlacementOptions& options, const TypeOf& type_of, const WholeNodes& whole,
-                std::vector<SkippedNode> nested) {
-  return Placer(index, constants, structure, options, type_of, whole, std::move(nested)).place();
+                const PlacementOptions& options, const TypeOf& type_of,
+                const UnexpandedNodes& unexpanded, std::vector<SkippedNode> nested) {
+  return Placer(index, constants, structure, options, type_of, unexpanded, std::move(nested))
+      .place();
 }
 
 }  // namespace bertcl::quant

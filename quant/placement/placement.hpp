@@ -101,14 +101,14 @@ struct Placement {
 /// The element type of a tensor of the main graph, empty where it is not known.
 using TypeOf = std::function<std::optional<ir::DType>(const std::string& tensor)>;
 
-/// Labels of nodes that hold MatMuls and stay whole, and why (Expanded::whole).
-using WholeNodes = std::map<std::string, std::string>;
+/// Labels of nodes that hold MatMuls and are not expanded, and why (Expanded::unexpanded).
+using UnexpandedNodes = std::map<std::string, std::string>;
 
 /// Chooses sites and outputs. Tensors known not to be f32 are skipped, and so are the `nested`
 /// MatMuls. Throws Error if an operator cannot be quantized, a pattern matches no node, a keyword
 /// no quantizer, or if nothing is left to quantize.
 Placement place(const GraphIndex& index, Constants& constants, const Structure& structure,
                 const PlacementOptions& options, const TypeOf& type_of = {},
-                const WholeNodes& whole = {}, std::vector<SkippedNode> nested = {});
+                const UnexpandedNodes& unexpanded = {}, std::vector<SkippedNode> nested = {});
 
 }  // namespace bertcl::quant

@@ -52,7 +52,8 @@ ExplicitOptions explicit_options(const CLI::App& command, const Options& options
       .enabled_modules = command.count("--enable-layer-module") > 0};
 }
 
-void check_accuracy(const ExplicitOptions& asked, const Options& options, const JobOptions& job) {
+void check_accuracy_options(const ExplicitOptions& asked, const Options& options,
+                            const JobOptions& job) {
   const auto refuse = [](std::string_view option, std::string_view reason) {
     fail("{} has no effect here: {}", option, reason);
   };

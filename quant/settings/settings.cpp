@@ -76,7 +76,7 @@ void apply(const std::vector<Setting>& settings, const JobOptions& job, Options&
     throw Error("the value of a flag is neither true nor false");
   }
   if (!overrides.empty()) options.overrides = read_overrides(overrides);
-  check_accuracy(explicit_options(command, options), options, job);
+  check_accuracy_options(explicit_options(command, options), options, job);
 }
 
 }  // namespace bertcl::quant

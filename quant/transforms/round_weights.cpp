@@ -104,9 +104,9 @@ RoundedWeights round_weights(Encodings& encodings, const Placement& placement,
         progress);
     std::vector<const RoundedTogether*> reached;
     for (const auto& [group, observer] : observers) reached.push_back(group);
-    std::mutex one_at_a_time;  // for the queue, the constants and the result
+    std::mutex device_and_result_mutex;  // guards the queue, the constants and the result
     in_parallel(reached.size(), [&](std::size_t i) {
-      std::unique_lock lock(one_at_a_time);
+      std::unique_lock lock(device_and_result_mutex);
       const std::vector<std::string>& weights = reached[i]->weights;
       const auto gram = observers.at(reached[i]).gram();
       std::vector<ir::Tensor> values;

@@ -166,7 +166,7 @@ bool is_shared(const GraphIndex& index, const std::string& weight) {
 
 }  // namespace
 
-std::vector<int> sharing_weights(const GraphIndex& index, const Placement& placement) {
+std::vector<int> matmuls_with_shared_weights(const GraphIndex& index, const Placement& placement) {
   std::vector<int> nodes;
   for (const Site& site : placement.sites) {
     const auto& node = index.node(site.node);

@@ -32,7 +32,7 @@ std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& con
 
 /// The MatMuls of a placement whose weights other nodes read, too: one scaling would have to serve
 /// all of them.
-std::vector<int> sharing_weights(const GraphIndex& index, const Placement& placement);
+std::vector<int> matmuls_with_shared_weights(const GraphIndex& index, const Placement& placement);
 
 /// Channel factors s of one activation: x / s is quantized, row k of each W is multiplied by s[k].
 struct Smoothing {

@@ -19,14 +19,14 @@ std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Const
   if (targets.empty()) return {};
   const auto statistics = channel_statistics(workspace, tensors, samples, progress);
   std::vector<Smoothing> chosen(targets.size());
-  std::mutex one_at_a_time;  // for the constants
+  std::mutex constants_mutex;
   in_parallel(targets.size(), [&](std::size_t i) {
     const SmoothTarget& t = targets[i];
     chosen[i].tensor = t.tensor;
     const auto x = statistics.find(t.tensor);
     if (x == statistics.end()) return;  // it depends on no input; calibration says so later
     std::vector<ir::Tensor> values;
-    std::unique_lock lock(one_at_a_time);
+    std::unique_lock lock(constants_mutex);
     for (const std::string& w : t.weights) values.push_back(constants.value(w));
     lock.unlock();
     std::vector<WeightView> weights;

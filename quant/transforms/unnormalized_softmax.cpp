@@ -58,12 +58,13 @@ class Unnormalizer {
     const std::string scores = index_.node(softmax).input(0);
     const std::string largest = model_.fresh_name(result + "_largest");
     const std::string shifted = model_.fresh_name(result + "_shifted");
-    const std::string powers = model_.fresh_name(result + "_powers");
+    // The suffix is older than the term: with another the bytes of written models would change.
+    const std::string exponentials = model_.fresh_name(result + "_powers");
     replaced_[softmax] = {reduction("ReduceMax", result, scores, largest),
                           node("Sub", result, {scores, largest}, shifted),
-                          node("Exp", result, {shifted}, powers)};
+                          node("Exp", result, {shifted}, exponentials)};
     for (const Use use : index_.uses(probabilities))
-      model_.proto().mutable_graph()->mutable_node(use.node)->set_input(use.input, powers);
+      model_.proto().mutable_graph()->mutable_node(use.node)->set_input(use.input, exponentials);
 
     const std::string y = output_of(reader);
     std::string sum = model_.fresh_name(y + "_sum");
@@ -127,9 +128,9 @@ std::set<std::string> unnormalizable_softmaxes(const Placement& placement, const
   return results;
 }
 
-std::vector<SkippedNode> not_unnormalized(const std::set<std::string>& unnormalized,
-                                          const GraphIndex& index, const Structure& structure,
-                                          const RankOf& rank_of) {
+std::vector<SkippedNode> normalized_softmaxes(const std::set<std::string>& unnormalized,
+                                              const GraphIndex& index, const Structure& structure,
+                                              const RankOf& rank_of) {
   std::set<int> done;
   for (const std::string& result : unnormalized) done.insert(softmax_of(result, index, structure));
   std::vector<SkippedNode> nodes;

@@ -29,9 +29,9 @@ std::set<std::string> unnormalizable_softmaxes(const Placement& placement, const
 
 /// The Softmax nodes whose results are not among `unnormalized`, and why; the model where it has
 /// none.
-std::vector<SkippedNode> not_unnormalized(const std::set<std::string>& unnormalized,
-                                          const GraphIndex& index, const Structure& structure,
-                                          const RankOf& rank_of);
+std::vector<SkippedNode> normalized_softmaxes(const std::set<std::string>& unnormalized,
+                                              const GraphIndex& index, const Structure& structure,
+                                              const RankOf& rank_of);
 
 /// In a model with Q/DQ, rewrites for each of these results p
 ///

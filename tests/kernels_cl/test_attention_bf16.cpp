@@ -26,8 +26,8 @@ class AttentionBf16 : public testing::TestWithParam<int> {  // BLOCK_KEYS
         static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7, sharpness));
   }
 
-  /// Powers and result are rounded to 8 bits, 2^-9 of a value each at most, 0.6 of that in the
-  /// mean; relative RMS below 2^-8.
+  /// Exponentials and result are rounded to 8 bits, 2^-9 of a value each at most, 0.6 of that in
+  /// the mean; relative RMS below 2^-8.
   void expect_right(const AttentionCase& c, float sharpness = 1.0f, int32_t block_rows = 32) const {
     const auto bits = operands(c, sharpness);
     const auto qkv = from_bf16(bits);

@@ -38,7 +38,7 @@ void expect_right(const AttentionKernel& program, const AttentionCase& c, float 
   const auto qkv = normal_values(
       static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7, sharpness);
   const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_size));
-  // Powers in f16 have an error of up to 2^-11 each; relative RMS below 2^-12.
+  // Exponentials in f16 have an error of up to 2^-11 each; relative RMS below 2^-12.
   expect_close(attend(program, c, qkv, scale, block_rows),
                reference(c, as_multiplied(program, c, qkv, scale), scale),
                program.name() + ", " + c.name(), rounds_operands(program) ? 2048 : 80);

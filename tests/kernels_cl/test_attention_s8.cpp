@@ -17,8 +17,9 @@ Bytes random_bytes(const AttentionCase& c, unsigned seed = 5) {
                            seed, 0, 255);
 }
 
-/// A p that is next to a tie may round either way: one step of p times v. Powers are p of up to 255
-/// steps with an error of 3e-7 of them, so that ties are met in 1 of 20,000; a row sees them all.
+/// A p that is next to a tie may round either way: one step of p times v. Exponentials are p of up
+/// to 255 steps with an error of 3e-7 of them, so that ties are met in 1 of 20,000; a row sees them
+/// all.
 void expect_near_exact(const std::vector<float>& actual, const std::vector<float>& expected,
                        const Quantization& z, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size());
@@ -303,7 +304,7 @@ TEST_P(AttentionS8, RequantizedOutput) {
 }
 
 // Of 600 keys that differ little each has a probability below half a step: plain quantization loses
-// them all, powers keep them.
+// them all, exponentials keep them.
 TEST_P(AttentionS8, UnnormalizedKeepsWhatIsBelowAStep) {
   const AttentionCase c{.lengths = {600}, .heads = 1, .head_size = 16};
   const Bytes qkv = random_bytes(c);

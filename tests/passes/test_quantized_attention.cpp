@@ -119,8 +119,8 @@ TEST(QuantizedAttention, ScoresThatAreQuantizedTwiceStayUnfused) {
                                                    quantized_context));
 }
 
-/// Attention of 2 heads of size 4 whose p are powers that `quantize` makes from %e, divided by
-/// `sum` after the MatMul.
+/// Attention of 2 heads of size 4 whose p are exponentials that `quantize` makes from %e, divided
+/// by `sum` after the MatMul.
 std::string unnormalized(std::string_view quantize, std::string_view sum) {
   std::string text = R"(
   %qr: f32[batch, seq, 2, 4] = Reshape(%x)
@@ -186,7 +186,7 @@ TEST(QuantizedAttention, UnnormalizedSoftmaxInFloatIsPlain) {
 })");
 }
 
-/// Powers of which those of rows without keys are 0, as their sum is next to 0.
+/// Exponentials of which those of rows without keys are 0, as their sum is next to 0.
 std::string unnormalized_without_nan(std::string_view least) {
   std::string text = dequantized_x("0.004") + unnormalized(R"(
   %nan: bool[batch, 2, seq, seq] = IsNaN(%e)
@@ -214,7 +214,7 @@ TEST(QuantizedAttention, UnnormalizedSoftmaxWithRowsWithoutKeys) {
   EXPECT_UNCHANGED(find_attention(), unnormalized_without_nan("-1"));
 }
 
-TEST(QuantizedAttention, ASumOfOtherPowersStaysUnfused) {
+TEST(QuantizedAttention, ASumOfOtherExponentialsStaysUnfused) {
   const std::string unquantized =
       "  %sum: f32[batch, 2, seq, 1] = ReduceSum(%e) {axes = [3], keepdims = 1}\n";
   EXPECT_UNCHANGED(find_attention(),
@@ -263,7 +263,7 @@ TEST(QuantizedAttention, QuantizedOperandsOfFloatProbabilitiesAreDequantized) {
   }
 }
 
-TEST(QuantizedAttention, FloatPowersOfQuantizedOperandsArePlain) {
+TEST(QuantizedAttention, FloatExponentialsOfQuantizedOperandsArePlain) {
   std::string text = dequantized_x("0.004") + unnormalized("", sum_of_p);
   for (std::size_t at; (at = text.find("%e:")) != std::string::npos;) text.replace(at, 3, "%p:");
   EXPECT_REWRITE(find_attention(), text, R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {

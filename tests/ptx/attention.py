@@ -55,7 +55,7 @@ class Case:
         self.pv_scale = np.float32(0.01 if self.unnormalized else 0.01 / 255)
 
     def softmaxes(self, qkv, scores_of):
-        """For each head of each sequence (rows, columns of out, v, powers, their totals)."""
+        """For each head of each sequence (rows, columns of out, v, exponentials, their totals)."""
         for begin, end in zip(self.seq_offsets, self.seq_offsets[1:]):
             for head in range(self.heads):
                 columns = slice(head * self.head_size, (head + 1) * self.head_size)
@@ -66,8 +66,8 @@ class Case:
                 if not attended.any():
                     continue
                 scores = self.with_bias(scores_of(q, k[attended]), head, np.flatnonzero(attended))
-                powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-                yield slice(begin, end), columns, v[attended], powers, powers.sum(axis=1, keepdims=True)
+                exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+                yield slice(begin, end), columns, v[attended], exponentials, exponentials.sum(axis=1, keepdims=True)
 
     def with_bias(self, scores, head, keys):
         rows = np.arange(len(scores))[:, None]
@@ -128,10 +128,10 @@ def run_f32(case, edits=()):
     launch(program, memory, *case.grid(),
            [*q, *k, *v, out, *case.tail(memory), scale, np.int32(case.rows), *case.bias_arguments(memory)])
     expected = np.zeros((case.tokens, case.hidden))
-    for rows, columns, values, powers, totals in case.softmaxes(case.parts(data),
+    for rows, columns, values, exponentials, totals in case.softmaxes(case.parts(data),
                                                                 lambda q, k: q @ k.T * float(scale)):
-        expected[rows, columns] = powers / totals @ values
-    # Scores of sums of head_size terms, and powers by a polynomial of 3e-7.
+        expected[rows, columns] = exponentials / totals @ values
+    # Scores of sums of head_size terms, and exponentials by a polynomial of 3e-7.
     bound = 3e-6 + np.abs(expected) * (2.0 ** -11 if case.half else 0)
     return memory.get("out", stored).reshape(expected.shape).astype(np.float64), expected, bound
 
@@ -155,11 +155,11 @@ def run_f16(case, edits=(), change=None):
     parts = [data[:, o:o + case.hidden] for o in case.offsets]
     q, k, v = (x.astype(np.float16).astype(np.float64) for x in (parts[0] * exponent, parts[1], parts[2]))
     expected, bound = np.zeros(q.shape), np.full(q.shape, 1e-30)
-    for rows, columns, values, powers, totals in case.softmaxes((q, k, v), lambda q, k: q @ k.T * np.log(2)):
-        p, size = powers / totals, np.abs(values)
+    for rows, columns, values, exponentials, totals in case.softmaxes((q, k, v), lambda q, k: q @ k.T * np.log(2)):
+        p, size = exponentials / totals, np.abs(values)
         expected[rows, columns] = p @ values
-        # p is rounded to halves: by 2^-11 of it, below 2^-14 by 2^-25 of the largest power. Sums are rounded to f32 once
-        # for 16 products, of head_size (scores below 16) and of keys; powers have an error of 3e-7.
+        # p is rounded to halves: by 2^-11 of it, below 2^-14 by 2^-25 of the largest exponential. Sums are rounded to
+        # f32 once for 16 products, of head_size (scores below 16) and of keys; exponentials have an error of 3e-7.
         share = 2.0 ** -11 + 1e-6 * (4 + case.head_size / 16 + len(values) / 16)
         bound[rows, columns] = share * (p @ size) + 2.0 ** -25 / totals * size.sum(axis=0) + share * np.abs(p @ values)
     return memory.get("out", np.float32).reshape(expected.shape).astype(np.float64), expected, bound
@@ -193,8 +193,8 @@ def run_s8(case, edits=()):
 
     shape = case.tokens, case.hidden
     expected, near_tie = np.zeros(shape, np.float32), np.zeros(shape)
-    for rows, columns, values, powers, totals in case.softmaxes(qkv, scores_of):
-        exact = powers * float(p_inv_scale) / (1 if case.unnormalized else totals)
+    for rows, columns, values, exponentials, totals in case.softmaxes(qkv, scores_of):
+        exact = exponentials * float(p_inv_scale) / (1 if case.unnormalized else totals)
         p = np.minimum(np.rint(exact), case.p_max)
         near = np.abs(exact - np.floor(exact) - 0.5) < 1e-5 * np.maximum(exact, 1)
         p_sum = np.maximum(p.sum(axis=1, keepdims=True), 1).astype(np.float32)

@@ -113,7 +113,7 @@ inline void expect_same(Fused& fused, std::int64_t count = 1) {
   const auto before = ops::interpret(model.import(), fused.inputs);
   const Expanded done = expand_fused(model);
   EXPECT_EQ(done.count, count);
-  EXPECT_THAT(done.whole, IsEmpty());
+  EXPECT_THAT(done.unexpanded, IsEmpty());
   EXPECT_THAT(ops_of(model), Not(AnyOf(Contains("Attention"), Contains("MultiHeadAttention"),
                                        Contains("FusedMatMul"))));
   raise_opset(model, [](const std::string&) { return std::optional<std::size_t>{}; });
@@ -135,7 +135,7 @@ inline std::map<std::string, std::string> whole(Fused& f) {
   const Expanded done = expand_fused(model);
   EXPECT_EQ(done.count, 0);
   EXPECT_EQ(model.proto().SerializeAsString(), before);
-  return done.whole;
+  return done.unexpanded;
 }
 
 /// Two layers, as ONNX Runtime's optimizer of transformers names them.

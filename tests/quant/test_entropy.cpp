@@ -99,7 +99,7 @@ Range plain_entropy(const Histogram& h, std::size_t merged) {
         p.empty() || q.empty() ? std::numeric_limits<double>::infinity() : divergence_of(p, q);
     if (d < least || i == merged / 2) least = d, best = {h.edges()[start], h.edges()[end]};
   }
-  return {std::max(best.low, h.seen().low), std::min(best.high, h.seen().high)};
+  return {std::max(best.low, h.bounds().low), std::min(best.high, h.bounds().high)};
 }
 
 TEST(Entropy, IsItsDefinitionOnManyHistograms) {

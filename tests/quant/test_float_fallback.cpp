@@ -44,7 +44,7 @@ TEST_F(FloatFallbacks, LeavesThePlantedOpAlone) {
   const std::size_t first = s.order(false)[0];
   ASSERT_EQ(model.ops()[first].node, kOutlier);
   const OutputError error(options_.model, opencl::ContextFuture::open(""), samples_);
-  const double most = 1.5 * s.ops[0].cost.rest;
+  const double most = 1.5 * s.ops[0].errors.without;
   ASSERT_LT(most, s.all);
   const FloatFallback found = find_float_fallback(
       model, [&](bool unnormalize) { return s.order(unnormalize); }, {most}, std::cref(error));

@@ -100,8 +100,8 @@ TEST(DeviceHistogram, DoesNotDependOnTheBatches) {
       }
       expect_equal(histogram.read().edges(), expected.edges(), std::to_string(together) + " edges");
       expect_equal(histogram.read().counts(), expected.counts(), std::to_string(together));
-      EXPECT_EQ(histogram.read().seen().low, expected.seen().low);
-      EXPECT_EQ(histogram.read().seen().high, expected.seen().high);
+      EXPECT_EQ(histogram.read().bounds().low, expected.bounds().low);
+      EXPECT_EQ(histogram.read().bounds().high, expected.bounds().high);
     }
   }
 }

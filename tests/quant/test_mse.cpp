@@ -76,10 +76,10 @@ double plain_error(const Histogram& h, Range range, Scheme scheme) {
 
 /// Least over all pairs of edges.
 double min_error(const Histogram& h, Scheme scheme) {
-  std::vector<float> lows{std::min(0.0f, h.seen().low)}, highs{std::max(0.0f, h.seen().high)};
+  std::vector<float> lows{std::min(0.0f, h.bounds().low)}, highs{std::max(0.0f, h.bounds().high)};
   for (const float e : h.edges()) {
-    if (e < 0 && e >= h.seen().low) lows.push_back(e);
-    if (e > 0 && e <= h.seen().high) highs.push_back(e);
+    if (e < 0 && e >= h.bounds().low) lows.push_back(e);
+    if (e > 0 && e <= h.bounds().high) highs.push_back(e);
   }
   double least = std::numeric_limits<double>::infinity();
   for (const float low : lows)
@@ -105,7 +105,7 @@ TEST(Mse, AsymmetricFindsTheBestPairOrOneAsGood) {
       const double found = plain_error(h, range, scheme), best = min_error(h, scheme);
       EXPECT_LE(found, 1.05 * best)
           << ir::name_of(type) << ", seed " << seed << ": " << range.low << " .. " << range.high;
-      EXPECT_LT(found, plain_error(h, {h.seen().low, h.seen().high}, scheme))
+      EXPECT_LT(found, plain_error(h, {h.bounds().low, h.bounds().high}, scheme))
           << "clipping pays on these values";
     }
 }

@@ -141,8 +141,8 @@ TEST(TorchPercentile, IsTheEdgeThatReachesTheShare) {
     const Range range = range_by(torch_percentile, with(512, share, true));
     EXPECT_EQ(range, (Range{-h.edges()[bin], h.edges()[bin]})) << share;
     const Range clipped = range_by(torch_percentile, with(512, share, false));
-    EXPECT_EQ(clipped.low, std::max(range.low, h.seen().low)) << share;
-    EXPECT_EQ(clipped.high, std::min(range.high, h.seen().high)) << share;
+    EXPECT_EQ(clipped.low, std::max(range.low, h.bounds().low)) << share;
+    EXPECT_EQ(clipped.high, std::min(range.high, h.bounds().high)) << share;
   }
 }
 

@@ -39,13 +39,13 @@ TEST_F(Sensitivities, RanksAPlantedOutlierFirst) {
   ASSERT_EQ(s.ops.size(), 9u);
   EXPECT_EQ(s.ops[0].name, kOutlier);
   EXPECT_EQ(s.kinds[0].name, "feed-forward out");
-  EXPECT_EQ(s.kinds[0].cost.alone, s.ops[0].cost.alone) << "the kind is this op";
+  EXPECT_EQ(s.kinds[0].errors.alone, s.ops[0].errors.alone) << "the kind is this op";
   ASSERT_EQ(s.layers.size(), 1u);
   EXPECT_EQ(s.layers[0].ops.size(), 8u);
-  EXPECT_GT(s.ops[0].cost.alone, 3 * s.ops[1].cost.alone);
-  EXPECT_LT(s.ops[0].cost.rest, 0.5 * s.all) << "in float it takes most of the error with it";
+  EXPECT_GT(s.ops[0].errors.alone, 3 * s.ops[1].errors.alone);
+  EXPECT_LT(s.ops[0].errors.without, 0.5 * s.all) << "in float it takes most of the error with it";
   for (std::size_t i = 1; i < s.ops.size(); ++i)
-    EXPECT_GE(s.ops[i - 1].cost.alone, s.ops[i].cost.alone);
+    EXPECT_GE(s.ops[i - 1].errors.alone, s.ops[i].errors.alone);
   ASSERT_TRUE(s.unnormalized);
   EXPECT_GT(s.unnormalized->all, 0.0);
   ASSERT_EQ(s.unnormalized->alone.size(), 1u) << "the context";

@@ -237,7 +237,8 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   if (!options.overrides.empty()) quantizer.overrides = quant::read_overrides(options.overrides);
   options.job.copy_companions = !options.model_only;
   options.job.vocabulary = options.vocabulary.vocabulary;
-  quant::check_accuracy(quant::explicit_options(command, quantizer), quantizer, options.job);
+  quant::check_accuracy_options(quant::explicit_options(command, quantizer), quantizer,
+                                options.job);
   Quantized quantized;
   WrittenFiles written;
   quantized.made = quant::run_job(

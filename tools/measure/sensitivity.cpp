@@ -18,10 +18,11 @@ std::string percent(double part) { return fmt::format("{:.3f} %", 100.0 * part);
 
 /// What an op's error is of the sum of all, in squares, which add up.
 double share(const quant::OpGroup& op, const quant::Sensitivity& sensitivity) {
-  if (std::isinf(op.cost.alone)) return 1.0;
+  if (std::isinf(op.errors.alone)) return 1.0;
   double sum = 0.0;
-  for (const quant::OpGroup& other : sensitivity.ops) sum += other.cost.alone * other.cost.alone;
-  return sum > 0.0 ? op.cost.alone * op.cost.alone / sum : 0.0;
+  for (const quant::OpGroup& other : sensitivity.ops)
+    sum += other.errors.alone * other.errors.alone;
+  return sum > 0.0 ? op.errors.alone * op.errors.alone / sum : 0.0;
 }
 
 double largest_unnormalized(const quant::Sensitivity& sensitivity) {
@@ -34,8 +35,8 @@ double largest_unnormalized(const quant::Sensitivity& sensitivity) {
 std::string group_table(const char* head, const std::vector<quant::OpGroup>& groups) {
   Table table({head, ">ops", ">alone", ">without"});
   for (const quant::OpGroup& group : groups)
-    table.add({group.name, std::to_string(group.ops.size()), percent(group.cost.alone),
-               percent(group.cost.rest)});
+    table.add({group.name, std::to_string(group.ops.size()), percent(group.errors.alone),
+               percent(group.errors.without)});
   return table.str();
 }
 
@@ -44,8 +45,8 @@ nlohmann::ordered_json groups_json(const std::vector<quant::OpGroup>& groups) {
   for (const quant::OpGroup& group : groups)
     list.push_back({{"name", group.name},
                     {"ops", group.ops.size()},
-                    {"alone", group.cost.alone},
-                    {"without", group.cost.rest}});
+                    {"alone", group.errors.alone},
+                    {"without", group.errors.without}});
   return list;
 }
 
@@ -56,9 +57,10 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
   Table table({"op", "kind", ">layer", ">alone", ">share", ">without"});
   for (const quant::OpGroup& group : sensitivity.ops) {
     const quant::QuantizedOp& op = ops[group.ops.front()];
-    table.add(
-        {op.node, op.kind, op.layer ? std::to_string(*op.layer) : "", percent(group.cost.alone),
-         fmt::format("{:.1f} %", 100.0 * share(group, sensitivity)), percent(group.cost.rest)});
+    table.add({op.node, op.kind, op.layer ? std::to_string(*op.layer) : "",
+               percent(group.errors.alone),
+               fmt::format("{:.1f} %", 100.0 * share(group, sensitivity)),
+               percent(group.errors.without)});
   }
   std::string text = fmt::format(
       "\nRelative error of the outputs over {} ({}): {} with all ops quantized.\nalone: only this "
@@ -85,9 +87,9 @@ nlohmann::ordered_json sensitivity_json(const quant::Sensitivity& sensitivity,
                     {"op", op.op},
                     {"kind", op.kind},
                     {"layer", layer},
-                    {"alone", group.cost.alone},
+                    {"alone", group.errors.alone},
                     {"share", share(group, sensitivity)},
-                    {"without", group.cost.rest}});
+                    {"without", group.errors.without}});
   }
   nlohmann::ordered_json json = {{"samples", sensitivity.samples},
                                  {"tokens", sensitivity.tokens},

@@ -131,16 +131,16 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
     choice.items_unit = score->unit();
     choice.float_score = score->float_score().points;
     choice.drop = quant::find_float_fallback(
-        model, order, {*options.max_drop, choice.loss, choice.unit}, std::ref(*score));
+        model, order, {*options.max_drop, choice.loss(), choice.unit}, std::ref(*score));
   } else if (options.max_error) {
-    choice.loss = "error";
+    choice.bounds_error = true;
     choice.unit = "%";
     choice.bound = fmt::format("{} %", *options.max_error);
     choice.items = samples.size();
     choice.items_unit = "samples";
     const quant::OutputError error(quantizer.model, model.device(), samples);
     choice.drop =
-        quant::find_float_fallback(model, order, {*options.max_error, choice.loss, choice.unit},
+        quant::find_float_fallback(model, order, {*options.max_error, choice.loss(), choice.unit},
                                    [&](const quant::Model& part) {
                                      throw_if_interrupted();
                                      return 100.0 * error(part);
@@ -160,18 +160,18 @@ std::map<std::size_t, std::string> OpChoice::float_ops() const {
   for (const std::size_t op : drop->float_ops)
     reasons[op] =
         fmt::format("to keep the {} within {}: quantized alone it changes the outputs by {:.3f} %",
-                    loss, bound, 100.0 * sensitivity.alone(op, drop->unnormalized));
+                    loss(), bound, 100.0 * sensitivity.alone(op, drop->unnormalized));
   return reasons;
 }
 
 std::string text_of(const OpChoice& choice) {
   std::string text = sensitivity_text(choice.sensitivity, choice.ops);
   if (!choice.drop) return text;
-  Table table({">ops in float", "Softmax", ">" + choice.loss});
+  Table table({">ops in float", "Softmax", fmt::format(">{}", choice.loss())});
   for (const quant::FallbackTrial& step : choice.drop->steps)
     table.add({std::to_string(step.float_ops), step.unnormalized ? "unnormalized" : "as asked for",
                fmt::format("{:.3f} {}", step.drop, choice.unit)});
-  text += choice.loss == "drop" ? "\nDrop on " : "\nError on ";
+  text += choice.bounds_error ? "\nError on " : "\nDrop on ";
   text += counted(static_cast<std::int64_t>(choice.items), choice.items_unit);
   if (choice.float_score)
     text += fmt::format(", where the float model has {} {:.3f}", choice.unit, *choice.float_score);

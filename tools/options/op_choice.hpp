@@ -57,7 +57,7 @@ struct OpChoice {
   quant::Sensitivity sensitivity;
   std::optional<quant::FloatFallback> drop;
   std::string bound;                  ///< "0.2 F1"; empty: none was set
-  std::string loss = "drop";          ///< what is bounded; "error" of the outputs
+  bool bounds_error = false;          ///< the outputs' error is bounded, not the score's drop
   std::string unit;                   ///< of the drop
   std::size_t items = 0;              ///< that it was measured on
   std::string items_unit;             ///< what they are: "questions"
@@ -66,6 +66,8 @@ struct OpChoice {
   /// The ops to leave in float, and why.
   std::map<std::size_t, std::string> float_ops() const;
   bool unnormalize() const { return drop && drop->unnormalized; }
+  /// What is bounded, in messages.
+  const char* loss() const { return bounds_error ? "error" : "drop"; }
 };
 
 /// The plot is one of `written`.

@@ -65,9 +65,10 @@ class Picture {
         kBarLeft, y_, kWidth - kMargin, y_);
   }
 
-  void bar(const std::string& name, const quant::Cost& cost, std::string_view color) {
+  void bar(const std::string& name, const quant::SensitivityErrors& errors,
+           std::string_view color) {
     y_ += kRow;
-    const double part = std::min(1.0, cost.alone / largest_);  // 1 of an infinite error
+    const double part = std::min(1.0, errors.alone / largest_);  // 1 of an infinite error
     const double length = (kBarRight - kBarLeft) * part;
     body_ += fmt::format(
         "<g><title>{}</title><text x='{}' y='{}' class='end'>{}</text>"
@@ -75,8 +76,8 @@ class Picture {
         "<text x='{:.1f}' y='{}'>{}</text>"
         "<text x='{}' y='{}' class='end{}'>{}</text></g>\n",
         escaped(name), kBarLeft - 8, y_, escaped(shortened(name)), kBarLeft, y_ - kRow + 7, length,
-        kRow - 5, color, kBarLeft + length + 6, y_, percent(cost.alone), kWidth - kMargin, y_,
-        cost.rest < all_ ? " less" : "", percent(cost.rest));
+        kRow - 5, color, kBarLeft + length + 6, y_, percent(errors.alone), kWidth - kMargin, y_,
+        errors.without < all_ ? " less" : "", percent(errors.without));
   }
 
   std::string str() const {
@@ -107,7 +108,7 @@ std::string sensitivity_svg(const quant::Sensitivity& sensitivity,
   double largest = 0.0;
   for (const auto* groups : {&sensitivity.kinds, &sensitivity.layers, &sensitivity.ops})
     for (const quant::OpGroup& group : *groups)
-      if (std::isfinite(group.cost.alone)) largest = std::max(largest, group.cost.alone);
+      if (std::isfinite(group.errors.alone)) largest = std::max(largest, group.errors.alone);
   // A kind has one color, among the ops too.
   const auto color = [&](const std::string& kind) {
     const auto it = std::ranges::find_if(
@@ -122,13 +123,13 @@ std::string sensitivity_svg(const quant::Sensitivity& sensitivity,
                   sensitivity.samples, 100.0 * sensitivity.all));
   picture.head("Kinds");
   for (const quant::OpGroup& group : sensitivity.kinds)
-    picture.bar(group.name, group.cost, color(group.name));
+    picture.bar(group.name, group.errors, color(group.name));
   if (!sensitivity.layers.empty()) picture.head("Layers");
   for (const quant::OpGroup& group : sensitivity.layers)
-    picture.bar(group.name, group.cost, kLayerColor);
+    picture.bar(group.name, group.errors, kLayerColor);
   picture.head("Ops");
   for (const quant::OpGroup& group : sensitivity.ops)
-    picture.bar(group.name, group.cost, color(ops[group.ops.front()].kind));
+    picture.bar(group.name, group.errors, color(ops[group.ops.front()].kind));
   return picture.str();
 }
 

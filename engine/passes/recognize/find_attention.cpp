@@ -9,7 +9,8 @@
 //   becomes
 //   attention(q, k, v, attention_mask, p_scale, p_zero_point) {heads, scale} -> y
 //
-// or, where the normalization is unnormalized so that quantization sees powers whose largest is 1,
+// or, where the normalization is unnormalized so that quantization sees exponentials whose largest
+// is 1,
 //
 //   scores -> s; s -> ReduceMax -> m; s - m -> Exp -> [Q -> DQ] -> p; MatMul(p, v) / ReduceSum(p)
 //   becomes the same with {unnormalized = 1} if p is quantized
