@@ -70,15 +70,15 @@ struct KernelContract {
 };
 
 template <template <class> class Contract>
-constexpr KernelContract row(std::string_view kernel, std::string_view t = "",
-                             std::string_view u = "") {
+constexpr KernelContract contract_for(std::string_view kernel, std::string_view t = "",
+                                      std::string_view u = "") {
   return {kernel, parameters_of<Contract>, t, u};
 }
 
-/// The rows of kernels for elements of each size, as "gather_1", "gather_2"..
-#define BERTCL_ROWS_BY_SIZE(contract, kernel)                               \
-  row<contract>(kernel "_1", "size1"), row<contract>(kernel "_2", "size2"), \
-      row<contract>(kernel "_4", "size4"), row<contract>(kernel "_8", "size8")
+/// The contracts of kernels for elements of each size, as "gather_1", "gather_2"..
+#define BERTCL_CONTRACTS_BY_SIZE(contract, kernel)                                            \
+  contract_for<contract>(kernel "_1", "size1"), contract_for<contract>(kernel "_2", "size2"), \
+      contract_for<contract>(kernel "_4", "size4"), contract_for<contract>(kernel "_8", "size8")
 
 /// The arguments in the kernel's order.
 template <template <class> class Contract, class A>

@@ -234,8 +234,8 @@ std::int32_t group_rows(const AttentionVariant& variant, std::int32_t head_size,
   return fewer ? 32 : 64;
 }
 
-GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
-                       const opencl::Capabilities& capabilities) {
+GemmVariant adapt_to_device(GemmVariant variant, const opencl::DeviceInfo& info,
+                            const opencl::Capabilities& capabilities) {
   if (variant.takes_prefetch) variant.defines["PREFETCH"] = gains_by_prefetch(info);
   const bool has_unit = variant.unit == Unit::matrix || variant.unit == Unit::wgmma;
   if (has_unit) {
@@ -295,7 +295,7 @@ std::vector<GemmVariant> with_all_smaller_tiles(const GemmVariant& variant,
       return other.tile_rows == tiles[0] && other.tile_columns == tiles[1];
     });
     if (is_new && tiles[0] * tiles[1] < variant.tile_rows * variant.tile_columns)
-      smaller.push_back(with_tiles(for_device(of, info, capabilities), tiles));
+      smaller.push_back(with_tiles(adapt_to_device(of, info, capabilities), tiles));
   };
   for (const std::vector<GemmVariant>* table : {&s8, &f32}) {
     auto of = std::ranges::find(*table, variant.tiles_of, &GemmVariant::name);

@@ -76,8 +76,8 @@ std::vector<std::string> gemm_programs();
 
 /// The build options of a kernel that depend on the device: its instructions, as probed, and tiles
 /// that fit its registers.
-GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
-                       const opencl::Capabilities& capabilities);
+GemmVariant adapt_to_device(GemmVariant variant, const opencl::DeviceInfo& info,
+                            const opencl::Capabilities& capabilities);
 
 /// Arm's and Qualcomm's GPUs.
 bool has_few_registers(const opencl::DeviceInfo& info);

@@ -123,22 +123,22 @@ ir::Tensor TensorReader::read(const onnx::TensorProto& proto,
   if (const auto sub_byte = sub_byte_type(proto.data_type())) {
     ir::Sizes sizes = sizes_of(proto, DType::u8, where);
     const std::int64_t count = ir::element_count(sizes);
-    const ir::Tensor bytes = content(proto, DType::u8, {bytes_of(count, sub_byte->bits)}, raw,
-                                     fmt::format("{} ({} of {}, {} to a byte)", where, count,
-                                                 sub_byte->name, 8 / sub_byte->bits));
+    const ir::Tensor bytes = read_data(proto, DType::u8, {bytes_of(count, sub_byte->bits)}, raw,
+                                       fmt::format("{} ({} of {}, {} to a byte)", where, count,
+                                                   sub_byte->name, 8 / sub_byte->bits));
     return widen_to_bytes(*sub_byte, std::move(sizes), bytes.as<std::uint8_t>());
   }
   const DType dtype = element_type(proto.data_type(), where);
-  return content(proto, dtype, sizes_of(proto, dtype, where), raw, where);
+  return read_data(proto, dtype, sizes_of(proto, dtype, where), raw, where);
 }
 
-ir::Tensor TensorReader::content(const onnx::TensorProto& proto, DType dtype, ir::Sizes sizes,
-                                 std::optional<std::span<const std::byte>> raw,
-                                 const std::string& where) {
+ir::Tensor TensorReader::read_data(const onnx::TensorProto& proto, DType dtype, ir::Sizes sizes,
+                                   std::optional<std::span<const std::byte>> raw,
+                                   const std::string& where) {
   if (proto.has_segment())
     throw Error(fmt::format("{}: segments are not supported", where), ErrorCode::unsupported);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL)
-    return external(proto, dtype, std::move(sizes), where);
+    return read_external(proto, dtype, std::move(sizes), where);
   if (raw) return view_or_copy(dtype, std::move(sizes), *raw, owner_, where);
   if (proto.has_raw_data())
     return view_or_copy(dtype, std::move(sizes), std::as_bytes(std::span(proto.raw_data())),
@@ -163,8 +163,8 @@ bool lies_beside(const std::filesystem::path& file, const std::filesystem::path&
 
 }  // namespace
 
-ir::Tensor TensorReader::external(const onnx::TensorProto& proto, DType dtype, ir::Sizes sizes,
-                                  const std::string& where) {
+ir::Tensor TensorReader::read_external(const onnx::TensorProto& proto, DType dtype, ir::Sizes sizes,
+                                       const std::string& where) {
   std::string location;
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> length;

@@ -45,10 +45,10 @@ class TensorReader {
 
  private:
   /// The data, wherever they are, under the given type and extents.
-  ir::Tensor content(const onnx::TensorProto& proto, ir::DType dtype, ir::Sizes sizes,
-                     std::optional<std::span<const std::byte>> raw, const std::string& where);
-  ir::Tensor external(const onnx::TensorProto& proto, ir::DType dtype, ir::Sizes sizes,
-                      const std::string& where);
+  ir::Tensor read_data(const onnx::TensorProto& proto, ir::DType dtype, ir::Sizes sizes,
+                       std::optional<std::span<const std::byte>> raw, const std::string& where);
+  ir::Tensor read_external(const onnx::TensorProto& proto, ir::DType dtype, ir::Sizes sizes,
+                           const std::string& where);
 
   std::filesystem::path model_;
   std::shared_ptr<const void> owner_;

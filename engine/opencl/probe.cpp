@@ -31,21 +31,21 @@ Capabilities Prober::run() {
   if (!found_.in_process_cpu)
     found_.notes["in_process_cpu"] =
         "kernels of " + device.platform + " do not run in this process as native CPU code";
-  x86();
-  sdot();
-  dot_products();
+  probe_x86();
+  probe_sdot();
+  probe_dot_products();
   extension("fp16", &Capabilities::fp16, "cl_khr_fp16",
             [&] { return adds_constant("probe_fp16", 2); });
   extension("fp64", &Capabilities::fp64, "cl_khr_fp64",
             [&] { return adds_constant("probe_fp64", 0); });
   // An extension once, now part of OpenCL 3.0 that a device may have without naming it.
   if (device.has_subgroups)
-    probe("subgroups", &Capabilities::subgroups, [&] { return subgroups(); });
+    probe("subgroups", &Capabilities::subgroups, [&] { return subgroup_probe(); });
   else
     found_.notes["subgroups"] = "the driver reports no sub-groups";
   extension("command_buffer", &Capabilities::command_buffer, "cl_khr_command_buffer",
             [&] { return command_buffer_probe(); });
-  in_process();
+  probe_in_process();
   return found_;
 }
 
@@ -96,7 +96,7 @@ bool Prober::adds_constant(const std::string& program, int added) {
   return out.download<int32_t>() == expected;
 }
 
-void Prober::sdot() {
+void Prober::probe_sdot() {
   constexpr const char* kName = "arm_sdot";
   if (!found_.in_process_cpu)
     found_.notes[kName] = "no in-process CPU device";
@@ -114,10 +114,10 @@ bool Prober::sdot_probe() {
   Kernel kernel = context_.kernel("probe_sdot", "probe_sdot");
   kernel.args(a, b, start, out);
   context_.queue().launch(kernel, {kLanes / 4, 1, 1}, {1, 1, 1}, "probe");
-  return out.download<int32_t>() == dot4<int8_t, int8_t>(data_);
+  return out.download<int32_t>() == expected_dot4<int8_t, int8_t>(data_);
 }
 
-bool Prober::subgroups() {
+bool Prober::subgroup_probe() {
   constexpr int kItems = 64;
   std::vector<int32_t> values;
   for (int i = 0; i < kItems; ++i) values.push_back(i * i - 100);
@@ -159,7 +159,7 @@ bool Prober::command_buffer_probe() {
   return true;
 }
 
-void Prober::in_process() {
+void Prober::probe_in_process() {
   if (found_.in_process_cpu) {
     probe("persistent_kernel", &Capabilities::persistent_kernel,
           [&] { return persistent_kernel_probe(); });

@@ -25,17 +25,18 @@ bool Prober::dot4_probe(int backend) {
   const auto row = [&](long index) {
     return std::vector<int32_t>(sums.begin() + index * kLanes, sums.begin() + (index + 1) * kLanes);
   };
-  return row(0) == dot4<int8_t, int8_t>(data_) && row(1) == dot4<uint8_t, int8_t>(data_) &&
-         row(2) == dot4<uint8_t, uint8_t>(data_);
+  return row(0) == expected_dot4<int8_t, int8_t>(data_) &&
+         row(1) == expected_dot4<uint8_t, int8_t>(data_) &&
+         row(2) == expected_dot4<uint8_t, uint8_t>(data_);
 }
 
-void Prober::dot_products() {
+void Prober::probe_dot_products() {
   const DeviceInfo& device = context_.info();
   const bool nvidia = device.vendor.find("NVIDIA") != std::string::npos && device.type == "gpu";
   const bool amd =
       device.type == "gpu" && (device.vendor.find("Advanced Micro Devices") != std::string::npos ||
                                device.platform.find("AMD") != std::string::npos);
-  matrix_units_of(nvidia, amd);
+  probe_matrix_units(nvidia, amd);
   for (const Dot4Backend& backend : kDot4Backends) {
     const auto works = [&] { return dot4_probe(backend.code); };
     const std::string name = backend.name;
@@ -52,7 +53,7 @@ void Prober::dot_products() {
 }
 
 // By vendor and name: compilers of other devices print errors, or die.
-void Prober::matrix_units_of(bool nvidia, bool amd) {
+void Prober::probe_matrix_units(bool nvidia, bool amd) {
   const std::string& device = context_.info().name;
   const auto named = [&](auto... names) { return amd && (device.starts_with(names) || ...); };
   struct Home {

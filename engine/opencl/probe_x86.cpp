@@ -60,7 +60,7 @@ std::vector<int32_t> Prober::run_x86(const Defines& sections) {
   return out.download<int32_t>();
 }
 
-void Prober::x86() {
+void Prober::probe_x86() {
   struct Section {
     const char* name;
     bool Capabilities::*flag;
@@ -73,9 +73,9 @@ void Prober::x86() {
       {"avx2", &Capabilities::avx2, cpu.avx2, "PROBE_AVX2", pair_sums(data_, 2, 1)},
       {"avx512", &Capabilities::avx512, cpu.avx512, "PROBE_AVX512", pair_sums(data_, 2, 1)},
       {"avx512_vnni", &Capabilities::avx512_vnni, cpu.avx512_vnni, "PROBE_AVX512_VNNI",
-       dot4<uint8_t, int8_t>(data_)},
+       expected_dot4<uint8_t, int8_t>(data_)},
       {"avx_vnni", &Capabilities::avx_vnni, cpu.avx_vnni, "PROBE_AVX_VNNI",
-       dot4<uint8_t, int8_t>(data_)},
+       expected_dot4<uint8_t, int8_t>(data_)},
       {"avx512_bf16", &Capabilities::avx512_bf16, cpu.avx512_bf16, "PROBE_AVX512_BF16",
        pair_sums(data_, 1, kLanes)},
   };

@@ -26,7 +26,7 @@ ProbeData probe_data();
 
 /// start + sum of four products in wrapping s32.
 template <typename A, typename B>
-std::vector<int32_t> dot4(const ProbeData& data) {
+std::vector<int32_t> expected_dot4(const ProbeData& data) {
   std::vector<int32_t> sums;
   for (size_t lane = 0; lane < kLanes; ++lane) {
     auto sum = static_cast<uint32_t>(data.start[lane]);
@@ -58,15 +58,15 @@ class Prober {
   void extension(const char* name, bool Capabilities::*flag, const std::string& extension_name,
                  const std::function<bool()>& works);
 
-  void x86();
-  void sdot();
+  void probe_x86();
+  void probe_sdot();
   bool sdot_probe();
-  void dot_products();
-  void in_process();
+  void probe_dot_products();
+  void probe_in_process();
   bool adds_constant(const std::string& program, int added);
-  bool subgroups();
+  bool subgroup_probe();
   bool dot4_probe(int backend);
-  void matrix_units_of(bool nvidia, bool amd);
+  void probe_matrix_units(bool nvidia, bool amd);
   bool matrix_probe(const MatrixUnit& unit, bool half);
   bool wgmma_probe();
   bool copy_async_probe();

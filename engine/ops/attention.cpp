@@ -188,7 +188,7 @@ Weights weights_of(const EvaluateContext& context, const Positions& at, std::vec
   const ir::DType type = *ir::dtype_from_name(context.node.string_attribute("p_type"));
   double sum = 0.0;
   for (double& e : p) {
-    e = static_cast<double>(saturate(static_cast<float>(e) / scale, 0, type)) * scale;
+    e = static_cast<double>(quantize_scaled(static_cast<float>(e) / scale, 0, type)) * scale;
     sum += e;
   }
   return {std::move(p), unnormalized ? sum : 1.0};

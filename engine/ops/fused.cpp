@@ -66,8 +66,8 @@ ir::Tensor result_of(const EvaluateContext& context, std::size_t i, const ir::Si
       context.has(zero_point) ? context.in(zero_point).to_ints() : std::vector<std::int64_t>{0};
   std::vector<std::int64_t> q(y.size());
   for (std::size_t j = 0; j < y.size(); ++j)
-    q[j] = saturate(static_cast<float>(y[j]) / scales[static_cast<std::int64_t>(j % n)],
-                    zeros[j % zeros.size()], type);
+    q[j] = quantize_scaled(static_cast<float>(y[j]) / scales[static_cast<std::int64_t>(j % n)],
+                           zeros[j % zeros.size()], type);
   return make_tensor<std::int64_t>(sizes, std::move(q), type);
 }
 

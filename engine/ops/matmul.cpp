@@ -146,7 +146,7 @@ std::vector<ir::Tensor> evaluate_qlinear_matmul(const EvaluateContext& context) 
     const double a = a_scale.size() == 1 ? a_scale[0] : a_scale.at(at / n % m);
     const double b = b_scale.size() == 1 ? b_scale[0] : b_scale.at(at % n);
     const float scale = static_cast<float>(a) * static_cast<float>(b) / y_scale;
-    c[i] = saturate(static_cast<float>(c[i]) * scale, zero, context.in(7).dtype());
+    c[i] = quantize_scaled(static_cast<float>(c[i]) * scale, zero, context.in(7).dtype());
   }
   return {ir::Tensor::of<std::int64_t>(sizes, std::move(c)).converted(context.in(7).dtype())};
 }

@@ -156,7 +156,7 @@ std::vector<ir::Tensor> evaluate_quantize_rows(const EvaluateContext& context) {
     for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(in[row + i]));
     scales.push_back(std::max(largest, least) / 127.0f);
     for (std::size_t i = 0; i < n; ++i)
-      q.push_back(saturate(in[row + i] / scales.back(), zero, type));
+      q.push_back(quantize_scaled(in[row + i] / scales.back(), zero, type));
   }
   return {make_tensor<std::int64_t>(x.shape(), std::move(q), type),
           ir::Tensor::of(rows, std::move(scales))};

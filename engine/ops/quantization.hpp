@@ -21,7 +21,7 @@ constexpr std::pair<std::int64_t, std::int64_t> range_of(ir::DType type) {
 }
 
 /// round(x) + zero point within the range of the type; half goes to even, NaN to the zero point.
-inline std::int64_t saturate(float x, std::int64_t zero_point, ir::DType type) {
+inline std::int64_t quantize_scaled(float x, std::int64_t zero_point, ir::DType type) {
   const auto [low, high] = range_of(type);
   const double rounded = std::isnan(x) ? 0.0 : std::nearbyint(static_cast<double>(x));
   return static_cast<std::int64_t>(std::clamp(rounded + static_cast<double>(zero_point),

@@ -67,7 +67,7 @@ std::vector<ir::Tensor> evaluate_quantize(const EvaluateContext& context) {
       context.has(2) ? context.in(2).to_ints() : std::vector<std::int64_t>(context.in(1).size(), 0);
   std::vector<std::int64_t> out(x.size());
   for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = saturate(in[static_cast<std::int64_t>(i)] / scale[at(i)], zero.at(at(i)), type);
+    out[i] = quantize_scaled(in[static_cast<std::int64_t>(i)] / scale[at(i)], zero.at(at(i)), type);
   return {ir::Tensor::of<std::int64_t>(x.shape(), std::move(out)).converted(type)};
 }
 
@@ -102,9 +102,9 @@ std::vector<ir::Tensor> evaluate_dynamic(const EvaluateContext& context) {
     high = std::max(high, v);
   }
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
-  const std::int64_t zero = saturate(0.0f - low / scale, 0, ir::DType::u8);
+  const std::int64_t zero = quantize_scaled(0.0f - low / scale, 0, ir::DType::u8);
   std::vector<std::int64_t> out;
-  for (const float v : in) out.push_back(saturate(v / scale, zero, ir::DType::u8));
+  for (const float v : in) out.push_back(quantize_scaled(v / scale, zero, ir::DType::u8));
   return {ir::Tensor::of<std::int64_t>(x.shape(), std::move(out)).converted(ir::DType::u8),
           ir::Tensor::scalar(scale), ir::Tensor::scalar(static_cast<std::uint8_t>(zero))};
 }

@@ -13,7 +13,7 @@ bool is_per_tensor(const ir::Node& node) {
   return scalar_value(node.input(1)) && (!node.input(2) || scalar_value(node.input(2)));
 }
 
-bool is_per_column(const ir::Node& node) {
+bool is_per_tensor_or_column(const ir::Node& node) {
   if (is_per_tensor(node)) return true;
   const ir::Value *scale = node.inputs[1], *zero = node.input(2);
   if (!scale->is_constant() || (zero && !zero->is_constant())) return false;
@@ -25,15 +25,16 @@ bool is_per_column(const ir::Node& node) {
   return fits(scale) && (!zero || fits(zero));
 }
 
-std::optional<Dequantized> per_column_dequantized(const ir::Value* v) {
+std::optional<Dequantized> per_tensor_or_column_dequantized(const ir::Value* v) {
   ir::Node* node = v->producer;
-  if (!node || node->op != "DequantizeLinear" || !is_per_column(*node)) return std::nullopt;
+  if (!node || node->op != "DequantizeLinear" || !is_per_tensor_or_column(*node))
+    return std::nullopt;
   if (!ir::is_int8(node->inputs[0]->type.dtype)) return std::nullopt;
   return Dequantized{node, node->inputs[0], node->inputs[1], node->input(2)};
 }
 
 std::optional<Dequantized> per_tensor_dequantized(const ir::Value* v) {
-  const auto found = per_column_dequantized(v);
+  const auto found = per_tensor_or_column_dequantized(v);
   return found && is_per_tensor(*found->node) ? found : std::nullopt;
 }
 

@@ -25,13 +25,13 @@ struct Dequantized {
 std::optional<Dequantized> per_tensor_dequantized(const ir::Value* v);
 
 /// The same if it is per tensor or per column.
-std::optional<Dequantized> per_column_dequantized(const ir::Value* v);
+std::optional<Dequantized> per_tensor_or_column_dequantized(const ir::Value* v);
 
 /// True if scale and zero point of a Q or DQ node are constants of one element.
 bool is_per_tensor(const ir::Node& node);
 
 /// True if they are constants of one element, or of one for each index of the last axis.
-bool is_per_column(const ir::Node& node);
+bool is_per_tensor_or_column(const ir::Node& node);
 
 /// True if 1 / scale, with which fused kernels multiply, is finite for each of a constant.
 bool has_inverse(const ir::Value& scale);

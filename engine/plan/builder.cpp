@@ -151,7 +151,7 @@ void Builder::check_contracts() const {
       t = {.is_buffer = true, .type = plan_.slots[read->slot].type.dtype};
     else if (const auto* written = std::get_if<Writes>(&argument))
       t = {.is_buffer = true, .type = plan_.slots[written->slot].type.dtype};
-    else if (std::holds_alternative<Table>(argument))
+    else if (std::holds_alternative<SizeTable>(argument))
       t = {.is_buffer = true, .type = ir::DType::i32};
     else if (const auto* number = std::get_if<std::int32_t>(&argument))
       t.number = *number;

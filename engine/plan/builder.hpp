@@ -136,7 +136,7 @@ class Builder {
   /// and make_constant() from now on. `weights` must outlive it.
   void check_weights(WeightCheck& weights) { weights_ = &weights; }
   /// Sets the node being lowered.
-  void begin(const ir::Node& node) { node_ = &node; }
+  void set_node(const ir::Node& node) { node_ = &node; }
   /// A kernel for one step, built by finish().
   opencl::Kernel kernel(std::string_view program, std::string_view name,
                         const opencl::Defines& defines = {});

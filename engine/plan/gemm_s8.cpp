@@ -135,7 +135,7 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
   gemm.why_not_faster = choice.why_not_faster;
   gemm.tunable = tunable_of(tunable, n, k, choice.variant->name);
-  gemm.variant = target.for_device(*choice.variant);
+  gemm.variant = target.adapt_to_device(*choice.variant);
   if (!tuned.empty()) {
     if (gemm.variant.items > 1) add_tiles(gemm, target);  // names what it was compared with
     gemm.tunable.predicted_for = "";

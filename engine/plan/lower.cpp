@@ -129,7 +129,7 @@ void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
                         fmt::format("{}: this operator has no OpenCL kernel", node.describe()),
                         ErrorCode::unsupported);
   const std::size_t first = builder.plan().steps.size();
-  builder.begin(node);
+  builder.set_node(node);
   try {
     (*lowering)(builder, graph, node);
     for (std::size_t i = first; i < builder.plan().steps.size(); ++i)

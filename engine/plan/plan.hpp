@@ -57,11 +57,11 @@ struct Constant {
   int index;
 };
 /// Extents and strides for a strided kernel, as int32 in device memory.
-struct Table {
+struct SizeTable {
   std::vector<SizeExpr> values;
 };
 using Argument =
-    std::variant<std::nullptr_t, Reads, Writes, Constant, Table, SizeExpr, std::int32_t, float>;
+    std::variant<std::nullptr_t, Reads, Writes, Constant, SizeTable, SizeExpr, std::int32_t, float>;
 
 /// Enqueues the work of a library instead of a kernel. `buffers` are those of the step's arguments
 /// in their order.
@@ -120,7 +120,7 @@ struct Step {
 };
 
 /// The source of a slot's bytes before the first step.
-enum class InputKind { dense, packed_ids, packed_types, positions, seq_offsets, key_mask };
+enum class InputKind { dense, packed_ids, packed_token_types, positions, seq_offsets, key_mask };
 struct Input {
   InputKind kind = InputKind::dense;
   std::string

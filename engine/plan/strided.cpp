@@ -63,8 +63,8 @@ View coalesced(View view) {
   return result;
 }
 
-Table table_of(const View& view) {
-  Table table;
+SizeTable table_of(const View& view) {
+  SizeTable table;
   for (const ir::Dim& d : view.extents) table.values.push_back(SizeExpr{d});
   for (const Strides& s : view.strides)
     for (const ir::Dim& d : s) table.values.push_back(SizeExpr{d});

@@ -33,6 +33,6 @@ Strides broadcast(const ir::Shape& from, const ir::Shape& to);
 View coalesced(View view);
 
 /// extents, then the strides of each operand: the `shape` argument of the strided kernels.
-Table table_of(const View& view);
+SizeTable table_of(const View& view);
 
 }  // namespace bertcl::plan

@@ -38,8 +38,8 @@ struct Target {
                                 const std::array<std::size_t, 3>& local) const;
 
   /// What the variant takes from the device.
-  kernels::GemmVariant for_device(const kernels::GemmVariant& variant) const {
-    return kernels::for_device(variant, context.info(), context.capabilities());
+  kernels::GemmVariant adapt_to_device(const kernels::GemmVariant& variant) const {
+    return kernels::adapt_to_device(variant, context.info(), context.capabilities());
   }
 
   /// Options of the prepacking kernels: a work-item packs a panel on a CPU, a column elsewhere.

@@ -85,7 +85,7 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
     opencl::Buffer& to = executor_.buffer(in.slot);
     if (in.kind == plan::InputKind::packed_ids)
       to.copy_from(sequences.ids.buffer, bytes, sequences.ids.offset);
-    if (in.kind == plan::InputKind::packed_types && sequences.token_type_ids.buffer)
+    if (in.kind == plan::InputKind::packed_token_types && sequences.token_type_ids.buffer)
       to.copy_from(sequences.token_type_ids.buffer, bytes, sequences.token_type_ids.offset);
   }
   executor_.enqueue(tap);
@@ -93,7 +93,7 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
     copy_output(out, i, shape.packing.seq_offsets, to);
   });
   to_device_ = true;
-  done_ = queue.mark();
+  completion_event_ = queue.mark();
   executor_.end_run();
 }
 

@@ -281,7 +281,7 @@ void Executor::fill_tables() {
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
   for (const plan::Step& step : plan_.steps)
     for (const plan::Argument& a : step.arguments)
-      if (const auto* table = std::get_if<plan::Table>(&a)) {
+      if (const auto* table = std::get_if<plan::SizeTable>(&a)) {
         host.resize(round_up(host.size() * 4, align) / 4);
         ranges.emplace_back(host.size() * 4, std::max<std::size_t>(1, table->values.size()) * 4);
         for (const plan::SizeExpr& s : table->values)

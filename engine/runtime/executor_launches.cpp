@@ -29,7 +29,8 @@ void Executor::choose_launches() {
   for (const plan::Step& step : plan_.steps) {
     Launch& launch = launches_.emplace_back();
     launch.first_table = tables;
-    for (const plan::Argument& a : step.arguments) tables += std::holds_alternative<plan::Table>(a);
+    for (const plan::Argument& a : step.arguments)
+      tables += std::holds_alternative<plan::SizeTable>(a);
     if (step.call) continue;
     const auto take = [&](const opencl::Kernel& kernel, int persistent_index,
                           const std::array<plan::SizeExpr, 3>& global,
@@ -69,7 +70,7 @@ void Executor::bind_arguments(std::size_t s, const opencl::Kernel& built) {
       kernel.set(i, buffer(r->slot));
     else if (const auto* w = std::get_if<plan::Writes>(&a))
       kernel.set(i, buffer(w->slot));
-    else if (std::holds_alternative<plan::Table>(a))
+    else if (std::holds_alternative<plan::SizeTable>(a))
       kernel.set(i, table_views_[table++]);
     else if (const auto* size = std::get_if<plan::SizeExpr>(&a))
       kernel.set(i, as_int(size->evaluate(sizes_), step));

@@ -274,7 +274,7 @@ void Gemm::try_kernels() {
     return is_cpu ? opencl::Buffer()
                   : target.context.allocate(static_cast<std::size_t>(count) * size);
   };
-  GemmArguments arguments = own_arguments();
+  GemmArguments arguments = base_arguments();
   arguments.M = 1;
   arguments.a = scratch(weights_->k(), 1);
   arguments.out = scratch(weights_->n(), ir::size_of(desc_.out_type));
@@ -290,7 +290,7 @@ void Gemm::try_kernels() {
                 ErrorCode::device);
 }
 
-GemmArguments Gemm::own_arguments() const {
+GemmArguments Gemm::base_arguments() const {
   return {.b = weights_->prepacked_.panels,
           .colsum = weights_->prepacked_.column_sums,
           .scale = scale_,
@@ -376,7 +376,7 @@ void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
     summed = opencl::adopt(event);
     last.after = {&event, 1};
   }
-  GemmArguments arguments = own_arguments();
+  GemmArguments arguments = base_arguments();
   arguments.M = m;
   arguments.a = a;
   arguments.out = out;

@@ -115,7 +115,7 @@ class Gemm {
   /// and throws Error if it refuses the kernel of the others.
   void try_kernels();
   /// All that a call does not give.
-  GemmArguments own_arguments() const;
+  GemmArguments base_arguments() const;
 
   std::shared_ptr<const GemmWeights> weights_;
   GemmDesc desc_;  // without what its spans point to

@@ -35,7 +35,8 @@ bool may_be_absent(const plan::Plan& plan, const plan::Port& port) {
   for (const plan::Input& in : plan.inputs) {
     if (in.source != name) continue;
     if (in.kind == plan::InputKind::packed_ids) return is_like_ids;
-    has_default |= in.kind == plan::InputKind::packed_types || in.kind == plan::InputKind::key_mask;
+    has_default |=
+        in.kind == plan::InputKind::packed_token_types || in.kind == plan::InputKind::key_mask;
   }
   return has_default;
 }

@@ -81,7 +81,7 @@ void PersistentKernel::bind(std::span<const Launch> launches, const Memory& memo
     if (const auto* r = std::get_if<plan::Reads>(&a)) return slot(r->slot);
     if (const auto* w = std::get_if<plan::Writes>(&a)) return slot(w->slot);
     if (const auto* c = std::get_if<plan::Constant>(&a)) return constants_[c->index];
-    if (std::holds_alternative<plan::Table>(a))
+    if (std::holds_alternative<plan::SizeTable>(a))
       return memory.tables_address + memory.table_offsets[table++];
     if (const auto* size = std::get_if<plan::SizeExpr>(&a))
       return static_cast<std::uint32_t>(as_int(size->evaluate(sizes), step));

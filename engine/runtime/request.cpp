@@ -22,7 +22,7 @@ namespace bertcl::runtime {
 
 namespace symbols = ops::symbols;
 
-void Request::bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const {
+void Request::bind_packing_sizes(const ops::Packing& packing, ir::Bindings& sizes) const {
   sizes[symbols::batch] = packing.batch;
   sizes[symbols::tokens] = packing.tokens();
   sizes[symbols::offsets] = packing.batch + 1;
@@ -65,7 +65,7 @@ void Request::upload(const Tensors& inputs, const ops::Packing* packing) {
         break;
       }
       case plan::InputKind::packed_ids:
-      case plan::InputKind::packed_types:
+      case plan::InputKind::packed_token_types:
         stage(packing->gather(packed_source(inputs, in.source)));
         break;
       case plan::InputKind::positions:
@@ -113,7 +113,7 @@ void Request::upload(const Sequences& sequences, const ops::Packing& packing) {
       case plan::InputKind::packed_ids:
         narrow(sequences.ids);
         break;
-      case plan::InputKind::packed_types:
+      case plan::InputKind::packed_token_types:
         narrow(sequences.token_type_ids);
         break;
       case plan::InputKind::positions:
@@ -137,14 +137,14 @@ void Request::begin(const OutputNames& wanted) {
   wanted_ = wanted;
   seq_offsets_.clear();
   packed_ = to_device_ = false;
-  done_ = nullptr;
+  completion_event_ = nullptr;
   // What it says of a run that was dropped is not said of this one.
   if (opencl::Buffer& flag = executor_.index_error(); unfinished_ && flag) flag.fill(0);
   unfinished_ = true;
 }
 
 void Request::bind(const ops::Packing& packing, ir::Bindings sizes) {
-  bind_packing(packing, sizes);
+  bind_packing_sizes(packing, sizes);
   statistics_ = {packing.batch, packing.seq, packing.tokens()};
   executor_.bind(sizes);
 }
@@ -232,7 +232,7 @@ std::int64_t Request::arena_bytes(const Shapes& inputs) const {
     ops::check_tokens(tokens);
     packing.seq_offsets = {static_cast<std::int32_t>(tokens)};
     check_length(plan_, packing);
-    bind_packing(packing, sizes);
+    bind_packing_sizes(packing, sizes);
   }
   return executor_.arena_bytes(sizes);
 }

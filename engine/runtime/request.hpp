@@ -42,7 +42,7 @@ class Request {
   /// these cannot run. The request runs nothing afterwards. Throws Error where the device fails.
   void try_launches();
   /// When the outputs of such a run are there.
-  const opencl::EventHandle& done() const { return done_; }
+  const opencl::EventHandle& completion_event() const { return completion_event_; }
   /// Waits for its outputs, not for runs that were started after it.
   Tensors finish();
 
@@ -56,7 +56,7 @@ class Request {
  private:
   std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
   std::int64_t default_of(const std::string& name) const;
-  void bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const;
+  void bind_packing_sizes(const ops::Packing& packing, ir::Bindings& sizes) const;
   /// [batch, seq] of the rows that are packed; empty where the model does not pack.
   std::optional<ir::Sizes> packed_rows(const Shapes& inputs, const ir::Bindings& sizes) const;
   void begin(const OutputNames& wanted);
@@ -82,7 +82,7 @@ class Request {
   bool packed_ = false;                    // they were not padded on their way in
   bool to_device_ = false;                 // its outputs stay there
   bool unfinished_ = false;                // the previous run's result was not collected
-  opencl::EventHandle done_;
+  opencl::EventHandle completion_event_;
 };
 
 }  // namespace bertcl::runtime

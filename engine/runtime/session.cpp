@@ -143,7 +143,7 @@ Session::Run::Run(State& state, bool wait, const Begin& begin)
     if (state.tap) state.tapping = std::this_thread::get_id();
     begin(*request_, state.tap);
     state.tapping = std::thread::id();
-    event_ = request_->done();
+    event_ = request_->completion_event();
   } catch (...) {
     state.tapping = std::thread::id();
     state.give_back(*request_);

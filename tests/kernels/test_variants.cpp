@@ -126,13 +126,13 @@ TEST(Variants, TilesForTheDevice) {
   opencl::Capabilities amd;
   amd.amd_sudot4 = true;
   const opencl::DeviceInfo gpu = device_of("gpu");
-  const GemmVariant dot4 = for_device(gemm_variant_of_program("gemm_s8_dot4"), gpu, amd);
+  const GemmVariant dot4 = adapt_to_device(gemm_variant_of_program("gemm_s8_dot4"), gpu, amd);
   EXPECT_EQ(dot4.tile_rows, 64);
   EXPECT_EQ(dot4.defines, (opencl::Defines{{"DOT4", 4}, {"TILE_M", 64}, {"TILE_N", 128}}));
   opencl::DeviceInfo intel = gpu;
   intel.vendor = "Intel(R) Corporation";
   for (const char* program : {"gemm_s8_dot4", "gemm_f32_group"}) {
-    const GemmVariant variant = for_device(gemm_variant_of_program(program), intel, {});
+    const GemmVariant variant = adapt_to_device(gemm_variant_of_program(program), intel, {});
     EXPECT_EQ(variant.tile_rows, 64) << program;
     EXPECT_EQ(variant.tile_columns, 64) << program;
   }

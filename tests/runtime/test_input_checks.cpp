@@ -18,7 +18,7 @@ plan::Plan encoder_plan() {
                        {"x", {ir::DType::f32, {batch, 4}}}};
   plan.inputs = {{plan::InputKind::packed_ids, "ids", 0},
                  {plan::InputKind::key_mask, "mask", 1},
-                 {plan::InputKind::packed_types, "types", 2},
+                 {plan::InputKind::packed_token_types, "types", 2},
                  {plan::InputKind::dense, "x", 3}};
   plan.mask_input = "mask";
   return plan;

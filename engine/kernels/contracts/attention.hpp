@@ -77,11 +77,11 @@ BERTCL_CONTRACT(PositionScores, (x, "f32|u8|i8@x_type"),
                 (error, "i32"));      // set where an index is outside
 
 inline constexpr KernelContract attention_contracts[] = {
-    row<AttentionFloat>("attention_bf16", "bf16"),
-    row<AttentionFloat>("attention_f32", "f32"),
-    row<AttentionS8>("attention_s8"),
-    row<PositionScores>("position_scores", "f32"),
-    row<PositionScores>("position_scores_s8", "i32"),
+    contract_for<AttentionFloat>("attention_bf16", "bf16"),
+    contract_for<AttentionFloat>("attention_f32", "f32"),
+    contract_for<AttentionS8>("attention_s8"),
+    contract_for<PositionScores>("position_scores", "f32"),
+    contract_for<PositionScores>("position_scores_s8", "i32"),
 };
 
 }  // namespace bertcl::kernels

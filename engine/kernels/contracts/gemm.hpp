@@ -89,16 +89,16 @@ BERTCL_CONTRACT(MatMulS32, (a, "u8|i8@a_type"),  // m x k
 BERTCL_CONTRACT(LibraryGemm, (a, "T"), (b, "T"), (c, "T"));
 
 inline constexpr KernelContract gemm_contracts[] = {
-    row<LibraryGemm>("clblast_fp16", "f16"),
-    row<LibraryGemm>("clblast_fp32", "f32"),
-    row<GemmBf16>("gemm_bf16"),
-    row<GemmF32>("gemm_f32"),
-    row<GemmS8>("gemm_s8"),
-    row<GemmS8Reduce>("gemm_s8_reduce"),
-    row<GemmS8Partial>("gemm_s8_partial"),
-    row<MatMulF32>("matmul_f32_batched"),
-    row<MatMulS32>("matmul_s32_batched"),
-    row<RowSums>("row_sums"),
+    contract_for<LibraryGemm>("clblast_fp16", "f16"),
+    contract_for<LibraryGemm>("clblast_fp32", "f32"),
+    contract_for<GemmBf16>("gemm_bf16"),
+    contract_for<GemmF32>("gemm_f32"),
+    contract_for<GemmS8>("gemm_s8"),
+    contract_for<GemmS8Reduce>("gemm_s8_reduce"),
+    contract_for<GemmS8Partial>("gemm_s8_partial"),
+    contract_for<MatMulF32>("matmul_f32_batched"),
+    contract_for<MatMulS32>("matmul_s32_batched"),
+    contract_for<RowSums>("row_sums"),
 };
 
 }  // namespace bertcl::kernels

@@ -51,13 +51,13 @@ BERTCL_CONTRACT(Unpack, (packed, "any"),  // [tokens, row_bytes + second_bytes]
                 (rows_per_item, "int"));
 
 inline constexpr KernelContract move_contracts[] = {
-    BERTCL_ROWS_BY_SIZE(CopyStrided, "copy_strided"),
-    BERTCL_ROWS_BY_SIZE(FillStrided, "fill_strided"),
-    BERTCL_ROWS_BY_SIZE(Gather, "gather"),
-    BERTCL_ROWS_BY_SIZE(GatherElements, "gather_elements"),
-    BERTCL_ROWS_BY_SIZE(GatherND, "gather_nd"),
-    row<Pack>("pack"),
-    row<Unpack>("unpack"),
+    BERTCL_CONTRACTS_BY_SIZE(CopyStrided, "copy_strided"),
+    BERTCL_CONTRACTS_BY_SIZE(FillStrided, "fill_strided"),
+    BERTCL_CONTRACTS_BY_SIZE(Gather, "gather"),
+    BERTCL_CONTRACTS_BY_SIZE(GatherElements, "gather_elements"),
+    BERTCL_CONTRACTS_BY_SIZE(GatherND, "gather_nd"),
+    contract_for<Pack>("pack"),
+    contract_for<Unpack>("unpack"),
 };
 
 }  // namespace bertcl::kernels

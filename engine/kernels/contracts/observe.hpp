@@ -39,10 +39,14 @@ BERTCL_CONTRACT(FindNonfinite, (words, "any"), (wide, "int"), (count, "int"), (l
                 (found, "i32"), (number, "int"), (chunk, "int"));
 
 inline constexpr KernelContract observe_contracts[] = {
-    row<FindNonfinite>("find_nonfinite"),       row<ObserveChannels>("observe_channels"),
-    row<ObserveGather>("observe_gather"),       row<ObserveGram>("observe_gram"),
-    row<ObserveHistogram>("observe_histogram"), row<ObserveMerge>("observe_merge"),
-    row<ObserveRange>("observe_range"),         row<ObserveShift>("observe_shift"),
+    contract_for<FindNonfinite>("find_nonfinite"),
+    contract_for<ObserveChannels>("observe_channels"),
+    contract_for<ObserveGather>("observe_gather"),
+    contract_for<ObserveGram>("observe_gram"),
+    contract_for<ObserveHistogram>("observe_histogram"),
+    contract_for<ObserveMerge>("observe_merge"),
+    contract_for<ObserveRange>("observe_range"),
+    contract_for<ObserveShift>("observe_shift"),
 };
 
 }  // namespace bertcl::kernels

@@ -19,9 +19,9 @@ BERTCL_CONTRACT(PrepackFloat, (w, "f32|f16?"),  // [K, n]; the planner gives it 
                 (N, "int"));
 
 inline constexpr KernelContract prepack_contracts[] = {
-    row<PrepackFloat>("prepack_f32"),
-    row<PrepackFloat>("prepack_pairs"),
-    row<PrepackS8>("prepack_s8"),
+    contract_for<PrepackFloat>("prepack_f32"),
+    contract_for<PrepackFloat>("prepack_pairs"),
+    contract_for<PrepackS8>("prepack_s8"),
 };
 
 }  // namespace bertcl::kernels

@@ -27,10 +27,10 @@ BERTCL_CONTRACT(DynamicQuantize, (x, "f32"), (ranges, "f32"), (y, "u8"), (scale_
                 (count, "int"), (chunk, "int"));
 
 inline constexpr KernelContract quantize_contracts[] = {
-    row<Dequantize>("dequantize"),
-    row<DynamicQuantize>("dynamic_quantize"),
-    row<DynamicRange>("dynamic_range"),
-    row<Quantize>("quantize"),
+    contract_for<Dequantize>("dequantize"),
+    contract_for<DynamicQuantize>("dynamic_quantize"),
+    contract_for<DynamicRange>("dynamic_range"),
+    contract_for<Quantize>("quantize"),
 };
 
 }  // namespace bertcl::kernels

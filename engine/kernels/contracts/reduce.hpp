@@ -18,11 +18,11 @@ BERTCL_CONTRACT(CumSum, (x, "T"), (out, "T"), (outer, "int"), (size, "int"), (in
                 (exclusive, "int"), (reverse, "int"), (chunk, "int"));
 
 inline constexpr KernelContract reduce_contracts[] = {
-    row<ArgMax>("argmax_f32", "f32"), row<ArgMax>("argmax_i32", "i32"),
-    row<ArgMax>("argmax_i64", "i64"), row<CumSum>("cumsum_f32", "f32"),
-    row<CumSum>("cumsum_i32", "i32"), row<CumSum>("cumsum_i64", "i64"),
-    row<Reduce>("reduce_f32", "f32"), row<Reduce>("reduce_i32", "i32"),
-    row<Reduce>("reduce_i64", "i64"),
+    contract_for<ArgMax>("argmax_f32", "f32"), contract_for<ArgMax>("argmax_i32", "i32"),
+    contract_for<ArgMax>("argmax_i64", "i64"), contract_for<CumSum>("cumsum_f32", "f32"),
+    contract_for<CumSum>("cumsum_i32", "i32"), contract_for<CumSum>("cumsum_i64", "i64"),
+    contract_for<Reduce>("reduce_f32", "f32"), contract_for<Reduce>("reduce_i32", "i32"),
+    contract_for<Reduce>("reduce_i64", "i64"),
 };
 
 }  // namespace bertcl::kernels

@@ -96,10 +96,10 @@ BERTCL_CONTRACT(Rotary, (x, "f32"),           // [tokens, heads * head_size]
                 (rows_per_item, "int"));
 
 inline constexpr KernelContract row_contracts[] = {
-    row<AddNorm>("add_norm"),           row<AddNormSplitK>("add_norm_split_k"),
-    row<EmbedNorm>("embed_norm"),       row<Pool>("pool"),
-    row<QuantizeRows>("quantize_rows"), row<Rotary>("rotary"),
-    row<SoftmaxF32>("softmax_f32"),
+    contract_for<AddNorm>("add_norm"),           contract_for<AddNormSplitK>("add_norm_split_k"),
+    contract_for<EmbedNorm>("embed_norm"),       contract_for<Pool>("pool"),
+    contract_for<QuantizeRows>("quantize_rows"), contract_for<Rotary>("rotary"),
+    contract_for<SoftmaxF32>("softmax_f32"),
 };
 
 }  // namespace bertcl::kernels

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t max_quantized_results = 2;  // of a norm
 
 bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
-  if (q.op != "QuantizeLinear" || !is_per_column(q) || !has_inverse(*q.inputs[1]) ||
+  if (q.op != "QuantizeLinear" || !is_per_tensor_or_column(q) || !has_inverse(*q.inputs[1]) ||
       !ir::is_int8(q.output()->type.dtype))
     return false;
   ir::Node* maker = q.inputs[0]->producer;

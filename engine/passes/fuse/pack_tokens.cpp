@@ -193,7 +193,7 @@ class Packer {
         {"positions", {ir::DType::i32, {tokens}}},
         {"seq_offsets", {ir::DType::i32, {symbols::dim(symbols::offsets)}}},
         {"key_mask", {ir::DType::u8, {tokens}}}};
-    if (types) results.push_back({"packed_types", {ir::DType::i32, {tokens}}});
+    if (types) results.push_back({"packed_token_types", {ir::DType::i32, {tokens}}});
     ir::Node* first = g_.nodes().front().get();
     std::vector<ir::Value*> operands;
     if (ids) operands = {ids, types, mask_};

@@ -24,7 +24,7 @@ bool lower_add_norm_q_at(ir::Graph& g, ir::Node& node) {
   bool changed = false;
   for (const add_norm::Term& term : add_norm::terms) {
     if (!node.input(term.value)) continue;
-    const auto d = per_column_dequantized(node.inputs[term.value]);
+    const auto d = per_tensor_or_column_dequantized(node.inputs[term.value]);
     if (!d) continue;
     g.set_input(&node, term.value, d->quantized);
     g.set_input(&node, term.scale, d->scale);

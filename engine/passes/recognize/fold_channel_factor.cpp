@@ -44,7 +44,7 @@ std::vector<double> channel_factors(const ir::Node& node, ir::Value** x) {
 }
 
 bool fold_channel_factor_at(ir::Graph& g, ir::Node& q) {
-  if (q.op != "QuantizeLinear" || !is_per_column(q)) return false;
+  if (q.op != "QuantizeLinear" || !is_per_tensor_or_column(q)) return false;
   ir::Node* mul = q.inputs[0]->producer;
   ir::Value* x = nullptr;
   if (!mul) return false;

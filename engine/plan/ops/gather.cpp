@@ -82,7 +82,7 @@ void lower_gather_nd(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto batch_dims = static_cast<std::size_t>(node.int_attribute("batch_dims", 0));
   const auto depth = static_cast<std::size_t>(indices.back().constant());
   const auto [batches, chosen, inner] = split(data, batch_dims, depth);
-  Table extents;
+  SizeTable extents;
   for (std::size_t d = batch_dims; d < batch_dims + depth; ++d)
     extents.values.push_back(SizeExpr{data[d]});
   ir::Dim tuples(1);

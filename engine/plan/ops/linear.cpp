@@ -60,7 +60,8 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
   const std::vector<TunedVariant> tuned =
       tuned_variants(b.target(), supported, "linear", key, n, k);
   GemmChoice gemm;
-  gemm.variant = tuned.empty() ? b.target().for_device(*choice.variant) : *tuned.back().variant;
+  gemm.variant =
+      tuned.empty() ? b.target().adapt_to_device(*choice.variant) : *tuned.back().variant;
   gemm.tunable = tunable_of(supported, n, k, choice.variant->name);
   gemm.why_not_faster = why_not_faster(node, choice.why_not_faster);
   if (!tuned.empty()) {

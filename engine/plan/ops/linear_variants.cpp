@@ -26,7 +26,7 @@ std::vector<GemmVariant> tunable_variants_of(const Target& target,
     if (variant.is_reference || target.is_disabled(variant.name) ||
         !target.why_not(variant.needs).reason.empty())
       continue;
-    const GemmVariant own = target.for_device(variant);
+    const GemmVariant own = target.adapt_to_device(variant);
     supported.push_back(own);
     for (const auto& tiles : variant.smaller_tiles)
       if (tiles[0] * tiles[1] < own.tile_rows * own.tile_columns)
@@ -40,7 +40,7 @@ void add_tuned_options(std::vector<GemmVariant>& supported, const Target& target
   for (const GemmVariant& variant : variants)
     if (std::ranges::find(supported, variant.name, &GemmVariant::name) != supported.end())
       for (const kernels::TileOptions& options : variant.tuned_options)
-        supported.push_back(kernels::with_options(target.for_device(variant), options));
+        supported.push_back(kernels::with_options(target.adapt_to_device(variant), options));
 }
 
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,

@@ -21,7 +21,7 @@ void lower_pack_inputs(Builder& b, const ir::Graph&, const ir::Node& node) {
   inputs.push_back({InputKind::seq_offsets, "", b.add_slot(node.outputs[2])});
   inputs.push_back({InputKind::key_mask, name(o::mask), b.add_slot(node.outputs[3])});
   if (node.outputs.size() > 4)
-    inputs.push_back({InputKind::packed_types, name(o::types), b.add_slot(node.outputs[4])});
+    inputs.push_back({InputKind::packed_token_types, name(o::types), b.add_slot(node.outputs[4])});
   b.plan().mask_input = name(o::mask);
   b.plan().mask_is_length = node.has("mask_is_length");
   if (node.has("padding_reader")) b.plan().padding_reader = node.string_attribute("padding_reader");

@@ -193,7 +193,7 @@ void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 /// Sizes of this run as an integer tensor.
 void lower_sizes(Builder& b, const ir::Graph&, const ir::Node& node) {
-  Table table;
+  SizeTable table;
   const auto sizes = ir::parse_shape(node.string_attribute("values"));
   for (const ir::Dim& size : sizes.value()) table.values.push_back(SizeExpr{size});
   const auto count = static_cast<std::int32_t>(table.values.size());
