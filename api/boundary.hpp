@@ -13,7 +13,7 @@
 namespace bertcl {
 
 template <class Work>
-auto at_boundary(const Work& work) {
+auto translate_exceptions(const Work& work) {
   try {
     return work();
   } catch (const Error&) {
@@ -38,7 +38,7 @@ Impl& held(const std::unique_ptr<Impl>& impl, const char* what) {
 
 /// What a function of the caller gives. Throws Error with the message of what it throws.
 template <class Call>
-auto from_caller(const Call& call) {
+auto call_user_callback(const Call& call) {
   try {
     return call();
   } catch (const Error&) {

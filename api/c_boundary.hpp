@@ -28,7 +28,7 @@ template <class Work>
 bertcl_status guarded(const Work& work) noexcept {
   try {
     try {
-      at_boundary(work);
+      translate_exceptions(work);
       return BERTCL_OK;
     } catch (const Error& error) {
       last_error() = error.what();

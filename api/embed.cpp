@@ -48,7 +48,7 @@ Sequences gathered(const Sequences& all, const std::vector<std::size_t>& group) 
 }  // namespace
 
 EmbeddingSettings read_embedding_settings(const std::filesystem::path& model) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     const std::filesystem::path file = onnx_io::find_model(model);
     if (!file.empty() && !std::filesystem::exists(file))
       throw Error(file.string() + ": there is no such model", ErrorCode::io);
@@ -69,7 +69,7 @@ EmbeddingSettings read_embedding_settings(const std::filesystem::path& model) {
 
 Tensor embed(const Session& session, const Tokenizer& tokenizer,
              const std::vector<std::string>& texts, const EmbedOptions& options) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     const std::int64_t dimensions = dimensions_of(session);
     const std::int64_t limit = session.info().max_length;
     std::int64_t max_length = options.max_length > 0 ? options.max_length : kLongest;

@@ -48,7 +48,8 @@ SquadScores to_public(const squad::Evaluation& evaluation) {
   SquadScores result;
   result.exact_match = evaluation.scores.exact_match;
   result.f1 = evaluation.scores.f1;
-  for (const auto& [name, value] : evaluation.scores.official()) result.metrics[name] = value;
+  for (const auto& [name, value] : evaluation.scores.official_metrics())
+    result.metrics[name] = value;
   result.questions = evaluation.scores.total;
   result.windows = evaluation.features;
   result.tokens = evaluation.tokens;
@@ -64,7 +65,7 @@ SquadScores to_public(const squad::Evaluation& evaluation) {
 SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
                            const std::filesystem::path& data, const SquadOptions& options,
                            const SquadProgress& progress) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     check_model(session.info(), tokenizer, options);
     const squad::LogitOutputs found = squad::find_logits(SessionAccess::of(session).outputs());
     const bool joint = !found.both.empty();
@@ -75,7 +76,8 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
       return {padded(outputs.at(start), 0, batch), padded(outputs.at(end), joint ? 1 : 0, batch)};
     };
     const auto tell = [&](const squad::Progress& now) {
-      if (progress && !from_caller([&] { return progress(now.questions, now.questions_total); }))
+      if (progress &&
+          !call_user_callback([&] { return progress(now.questions, now.questions_total); }))
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
     const squad::Evaluation evaluation =

@@ -106,7 +106,7 @@ TaskScores scores_of(const tasks::Evaluation& evaluation) {
 TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std::string_view task,
                          const std::filesystem::path& data, const TaskOptions& options,
                          const TaskProgress& progress) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     const ModelInfo& info = session.info();
     const Embedding embedding = embedding_of(session);
     const auto items = load_items(data_of(task, data, options, session), tokenizer, embedding);
@@ -127,7 +127,8 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
       return batch_values(outputs.at(wanted.outputs[0]), batch, head.by_token);
     };
     const auto tell = [&](const tasks::Progress& now) {
-      if (progress && !from_caller([&] { return progress(now.sequences, now.sequences_total); }))
+      if (progress &&
+          !call_user_callback([&] { return progress(now.sequences, now.sequences_total); }))
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
     const tasks::Evaluation evaluation =

@@ -19,7 +19,7 @@ namespace {
 
 Session load_on(cl_context context, cl_command_queue queue, const auto& model,
                 const std::filesystem::path& file, const SessionOptions& options) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     runtime::SessionOptions all = to_runtime(options, file);
     all.context = opencl::context_on(context, queue);
     return SessionAccess::make(runtime::Session::load(model, all));
@@ -44,7 +44,7 @@ runtime::BufferRegion region_of(const std::shared_ptr<opencl::Context>& context,
 
 Session load_on_queue(cl_context context, cl_command_queue queue,
                       const std::filesystem::path& model, const SessionOptions& options) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     const std::filesystem::path file = onnx_io::find_model(model);
     return load_on(context, queue, file, file, options);
   });
@@ -52,7 +52,7 @@ Session load_on_queue(cl_context context, cl_command_queue queue,
 
 Session load_on_queue(cl_context context, cl_command_queue queue, const ModelBytes& model,
                       const SessionOptions& options) {
-  return at_boundary(
+  return translate_exceptions(
       [&] { return load_on(context, queue, to_runtime(model), file_in(model), options); });
 }
 
@@ -64,7 +64,7 @@ DeviceRun::~DeviceRun() = default;
 cl_event DeviceRun::event() const { return held(impl_, "run").run.event().get(); }
 
 void DeviceRun::finish() {
-  at_boundary([&] { held(impl_, "run").run.finish(); });
+  translate_exceptions([&] { held(impl_, "run").run.finish(); });
 }
 
 DeviceRun SessionAccess::start(const Session& session, const DeviceSequences& sequences,
@@ -85,7 +85,8 @@ DeviceRun SessionAccess::start(const Session& session, const DeviceSequences& se
 
 DeviceRun start_on_device(const Session& session, const DeviceSequences& sequences,
                           const DeviceOutputs& outputs, std::span<const cl_event> wait_for) {
-  return at_boundary([&] { return SessionAccess::start(session, sequences, outputs, wait_for); });
+  return translate_exceptions(
+      [&] { return SessionAccess::start(session, sequences, outputs, wait_for); });
 }
 
 }  // namespace bertcl

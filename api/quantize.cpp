@@ -133,7 +133,7 @@ QuantizeReport to_public(const quant::JobResult& made) {
 QuantizeReport quantize(const std::filesystem::path& model, const std::filesystem::path& output,
                         const Sequences& samples, const QuantizeOptions& options,
                         const QuantizeProgress& progress) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     const quant::JobOptions job = job_of(options);
     check_source(job, samples);
     quant::Options all = to_quant(options, job);
@@ -141,7 +141,7 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
     all.output = output;
     check_outputs(all, options);
     const auto tell = [&](std::string_view pass, std::int64_t done) {
-      if (progress && !from_caller([&] { return progress(pass, done); }))
+      if (progress && !call_user_callback([&] { return progress(pass, done); }))
         throw Error("the quantization was cancelled", ErrorCode::cancelled);
     };
     WrittenFiles written;

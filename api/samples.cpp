@@ -12,7 +12,7 @@ namespace bertcl {
 
 Sequences read_samples(const std::filesystem::path& data, const Tokenizer& tokenizer,
                        const SampleOptions& options) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     squad::FeatureOptions features;
     features.max_seq_length = options.max_length;
     features.max_query_length = options.max_query_length;

@@ -152,14 +152,14 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     const std::filesystem::path file = onnx_io::find_model(model);
     return SessionAccess::make(runtime::Session::load(file, to_runtime(options, file)));
   });
 }
 
 Session Session::load(const ModelBytes& model, const SessionOptions& options) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     return SessionAccess::make(
         runtime::Session::load(to_runtime(model), to_runtime(options, file_in(model))));
   });
@@ -173,7 +173,7 @@ MemoryUse Session::memory() const {
 }
 
 std::int64_t Session::run_memory(std::int64_t batch, std::int64_t length) const {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     if (batch < 1 || length < 1)
       throw Error("a batch needs at least one sequence, and a sequence at least one token");
     std::map<std::string, ir::Sizes, std::less<>> shapes;
@@ -189,14 +189,14 @@ std::int64_t Session::run_memory(std::int64_t batch, std::int64_t length) const 
 }
 
 Tensors Session::run(const Tensors& inputs, const RunOptions& options) const {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     return bertcl::to_public(
         held(impl_, "session").session.run(bertcl::to_runtime(inputs), options.outputs));
   });
 }
 
 Tensors Session::run(const Sequences& sequences, const RunOptions& options) const {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     return bertcl::to_public(
         held(impl_, "session").session.run(to_runtime(sequences), options.outputs));
   });
@@ -208,21 +208,21 @@ Session::Run& Session::Run::operator=(Run&&) noexcept = default;
 Session::Run::~Run() = default;
 
 Session::Run Session::start(const Tensors& inputs, const RunOptions& options) const {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     return Run(std::unique_ptr<Run::Impl>(new Run::Impl{
         held(impl_, "session").session.start(bertcl::to_runtime(inputs), options.outputs)}));
   });
 }
 
 Session::Run Session::start(const Sequences& sequences, const RunOptions& options) const {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     return Run(std::unique_ptr<Run::Impl>(new Run::Impl{
         held(impl_, "session").session.start(to_runtime(sequences), options.outputs)}));
   });
 }
 
 Tensors Session::Run::finish() {
-  return at_boundary([&] { return bertcl::to_public(held(impl_, "run").run.finish()); });
+  return translate_exceptions([&] { return bertcl::to_public(held(impl_, "run").run.finish()); });
 }
 
 }  // namespace bertcl

@@ -46,7 +46,7 @@ const char* name_of(ElementType type) { return ir::name_of(to_runtime(type)).dat
 Tensor::Tensor() : Tensor(ElementType::f32, {0}, {}) {}
 
 Tensor::Tensor(ElementType type, std::vector<std::int64_t> shape, std::span<const std::byte> bytes)
-    : data_(at_boundary([&] {
+    : data_(translate_exceptions([&] {
         return std::make_shared<const Data>(Data{copied(type, std::move(shape), bytes)});
       })) {}
 

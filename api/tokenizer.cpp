@@ -37,7 +37,7 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     auto tokenizer =
         with_code(ErrorCode::invalid_file, [&] { return text::load_with_config(vocabulary); });
     return Tokenizer(std::unique_ptr<Impl>(new Impl(std::move(tokenizer))));
@@ -45,7 +45,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
 }
 
 Tokenizer Tokenizer::load_beside(const std::filesystem::path& model) {
-  return load(at_boundary([&] {
+  return load(translate_exceptions([&] {
     return with_code(ErrorCode::io, [&] {
       return text::find_vocabulary({onnx_io::find_model(model)}, "copy the model's beside it");
     });
@@ -53,7 +53,7 @@ Tokenizer Tokenizer::load_beside(const std::filesystem::path& model) {
 }
 
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text) const {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     const auto ids = held(impl_, "tokenizer").tokenizer.encode(text);
     return std::vector<std::int64_t>(ids.begin(), ids.end());
   });
@@ -61,7 +61,7 @@ std::vector<std::int64_t> Tokenizer::encode(std::string_view text) const {
 
 Sequences Tokenizer::encode_texts(const std::vector<std::string>& texts,
                                   std::int64_t max_length) const {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     Sequences sequences;
     for (const std::string& text : texts)
       held(impl_, "tokenizer").add(sequences, text, nullptr, max_length);
@@ -71,7 +71,7 @@ Sequences Tokenizer::encode_texts(const std::vector<std::string>& texts,
 
 Sequences Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                                   std::int64_t max_length) const {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     Sequences sequences;
     for (const auto& [first, second] : pairs)
       held(impl_, "tokenizer").add(sequences, first, &second, max_length);
@@ -80,12 +80,12 @@ Sequences Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::
 }
 
 std::int64_t Tokenizer::id(std::string_view token) const {
-  return at_boundary(
+  return translate_exceptions(
       [&] { return std::int64_t{held(impl_, "tokenizer").tokenizer.token_id(token)}; });
 }
 
 std::string Tokenizer::token(std::int64_t id) const {
-  return at_boundary([&] {
+  return translate_exceptions([&] {
     if (id < 0 || id > std::numeric_limits<std::int32_t>::max())
       throw Error("the vocabulary has no token " + std::to_string(id));
     return held(impl_, "tokenizer").tokenizer.token(static_cast<std::int32_t>(id));

@@ -13,7 +13,8 @@
 namespace bertcl {
 
 struct Tokenizer::Impl {
-  explicit Impl(text::Tokenizer read) : tokenizer(read.with_spans()), squad(std::move(read)) {}
+  explicit Impl(text::Tokenizer read)
+      : tokenizer(read.as_tokenizer_json()), squad(std::move(read)) {}
 
   text::Tokenizer tokenizer;
   text::Tokenizer squad;  ///< for questions and contexts; differs where a vocab.txt was read

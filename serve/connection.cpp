@@ -58,7 +58,7 @@ void visit_descriptors(const Visit& visit) {
 
 }  // namespace
 
-bool Connection::is_mine(int descriptor) const {
+bool Connection::is_this_connection(int descriptor) const {
   // All connections have the server's port, so compare the client's first.
   End remote(descriptor, getpeername);
   return remote.port() == remote_port_ && remote.host() == remote_address_ &&
@@ -72,9 +72,9 @@ int Connection::socket() {
   if (remote_port_ < 0 || local_port_ < 0) return *socket_;
   // A connection keeps its thread: look through all descriptors for its first request only.
   static thread_local int last = -1;
-  if (last >= 0 && is_mine(last)) return *(socket_ = last);
+  if (last >= 0 && is_this_connection(last)) return *(socket_ = last);
   visit_descriptors([&](int descriptor) {
-    if (!is_mine(descriptor)) return false;
+    if (!is_this_connection(descriptor)) return false;
     socket_ = last = descriptor;
     return true;
   });
@@ -96,14 +96,15 @@ void Connection::close() {
   }
 }
 
-Connection::Wake Connection::wait(std::chrono::milliseconds most, std::array<int, 2> events) {
+Connection::WakeReason Connection::wait(std::chrono::milliseconds most, std::array<int, 2> events) {
   pollfd room{socket(), POLLOUT, 0};
-  if (socket() < 0 || poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return Wake::client;
+  if (socket() < 0 || poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0)
+    return WakeReason::client;
   pollfd ends[] = {
       {socket(), POLLIN | POLLRDHUP, 0}, {events[0], POLLIN, 0}, {events[1], POLLIN, 0}};
   const int ready = poll(ends, std::size(ends), static_cast<int>(most.count()));
-  if (ready == 0) return Wake::time;
-  return ready < 0 || ends[0].revents != 0 ? Wake::client : Wake::event;
+  if (ready == 0) return WakeReason::timeout;
+  return ready < 0 || ends[0].revents != 0 ? WakeReason::client : WakeReason::event;
 }
 
 void RequestsInWork::add(const std::string& remote_address, int remote_port) {

@@ -25,14 +25,14 @@ class Connection {
   /// Ends it once all that was written has been sent; what the client has sent is dropped.
   void close();
   /// What ended a wait.
-  enum class Wake { client, event, time };
+  enum class WakeReason { client, event, timeout };
   /// Sleeps until the client has sent more or has gone, one of the descriptors `events` can be
   /// read, or `most` has passed. Does not sleep while the client has not taken what was written.
-  Wake wait(std::chrono::milliseconds most, std::array<int, 2> events);
+  WakeReason wait(std::chrono::milliseconds most, std::array<int, 2> events);
 
  private:
   int socket();
-  bool is_mine(int descriptor) const;
+  bool is_this_connection(int descriptor) const;
 
   std::string remote_address_;
   int remote_port_, local_port_;

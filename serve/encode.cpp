@@ -16,7 +16,7 @@ std::size_t room_beside(std::size_t specials, std::size_t limit) {
 
 }  // namespace
 
-Sequence in_segments(text::Tokens ids, std::size_t second) {
+Sequence with_token_types(text::Tokens ids, std::size_t second) {
   Sequence sequence{{ids.begin(), ids.end()}};
   if (second < ids.size()) {
     sequence.token_type_ids.resize(second);
@@ -34,7 +34,7 @@ Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, st
     throw TooLong{pieces.size() + special.count(), limit};
   const auto all = text::add_special_tokens(special, pieces, std::nullopt, room,
                                             truncation.truncates_left(tokenizer));
-  return in_segments(all.ids, all.second);
+  return with_token_types(all.ids, all.second);
 }
 
 Sequence encode_pair(const text::Tokenizer& tokenizer, text::Tokens a, std::string_view second,
@@ -49,7 +49,7 @@ Sequence encode_pair(const text::Tokenizer& tokenizer, text::Tokens a, std::stri
   if (a.size() + b.size() > room && !truncation.truncate)
     throw TooLong{a.size() + b.size() + special.pair_count(), limit};
   const text::EncodedInput all = text::add_special_tokens(special, a, b, room, left);
-  return in_segments(all.ids, all.second);
+  return with_token_types(all.ids, all.second);
 }
 
 }  // namespace bertcl::serve

@@ -31,7 +31,7 @@ struct TooLong {
 };
 
 /// Tokens of which those from `second` on are segment 1.
-Sequence in_segments(text::Tokens ids, std::size_t second);
+Sequence with_token_types(text::Tokens ids, std::size_t second);
 
 /// [CLS] text [SEP], or what the tokenizer has for them, of at most `limit` tokens. Throws TooLong.
 Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, std::size_t limit,

@@ -48,7 +48,7 @@ const char* name_of(Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-RunFn run_of(std::shared_ptr<runtime::Session> session, Head head) {
+RunFn make_run_fn(std::shared_ptr<runtime::Session> session, Head head) {
   return [session = std::move(session),
           head = std::move(head)](std::span<const Sequence* const> sequences) {
     Packed packed;
@@ -96,7 +96,7 @@ Model::Model(ModelSetup setup, BatcherOptions options)
         };
         return std::move(options);
       }()) {
-  batcher_ = std::make_unique<Batcher>(run_of(setup_.session, setup_.head), options_);
+  batcher_ = std::make_unique<Batcher>(make_run_fn(setup_.session, setup_.head), options_);
 }
 
 Batcher& Model::hidden_states() {
@@ -106,7 +106,8 @@ Batcher& Model::hidden_states() {
       const auto session = setup_.load_hidden_states ? setup_.load_hidden_states() : setup_.session;
       const std::string output = hidden_output(*session);
       if (output.empty()) throw Error("the model gives no hidden states [batch, seq, hidden]");
-      hidden_states_ = std::make_unique<Batcher>(run_of(session, Head{{output}, true}), options_);
+      hidden_states_ =
+          std::make_unique<Batcher>(make_run_fn(session, Head{{output}, true}), options_);
       loaded_ = hidden_states_.get();
     } catch (const std::exception& error) {
       load_error_ = backend_error(error).what();

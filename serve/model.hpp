@@ -65,7 +65,7 @@ struct ModelSetup {
 };
 
 /// Values of a head for each sequence, by one run of a session.
-RunFn run_of(std::shared_ptr<runtime::Session> session, Head head);
+RunFn make_run_fn(std::shared_ptr<runtime::Session> session, Head head);
 
 class Model {
  public:

@@ -205,7 +205,7 @@ struct Server::Impl {
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>((is_idle ? end : std::min(idle, end)) - now);
       const auto wake = connection.wait(left, {stopping.get(), is_idle ? thread_wanted.get() : -1});
-      if (wake == Connection::Wake::client) return;
+      if (wake == Connection::WakeReason::client) return;
       if (is_idle && thread_wanted.take() && pool.is_full()) break;
     }
     connection.close();

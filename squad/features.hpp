@@ -69,7 +69,7 @@ struct Feature {
 Document make_document(std::string_view context, const text::Tokenizer& tokenizer);
 
 /// Each token is a word, since what it stands for is known. Throws Error with the tokenizer of a
-/// vocab.txt; see text::Tokenizer::with_spans().
+/// vocab.txt; see text::Tokenizer::as_tokenizer_json().
 Document make_token_document(std::string_view context, const text::Tokenizer& tokenizer);
 
 /// Windows over `document` for one question, as `convert_example_to_features` of

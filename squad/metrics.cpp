@@ -179,7 +179,7 @@ Scores evaluate_v2(std::span<const Question> questions, const Predictions& predi
   return scores;
 }
 
-std::vector<std::pair<std::string, double>> Scores::official() const {
+std::vector<std::pair<std::string, double>> Scores::official_metrics() const {
   if (!has_answer && !no_answer) return {{"exact_match", exact_match}, {"f1", f1}};
   std::vector<std::pair<std::string, double>> result = {
       {"exact", exact_match}, {"f1", f1}, {"total", static_cast<double>(total)}};

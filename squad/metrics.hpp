@@ -50,7 +50,7 @@ struct Scores {
 
   /// Names of evaluate-v2.0.py ("exact", "f1", "total", "HasAns_f1", "best_f1_thresh", ..) or,
   /// for v1.1, of evaluate-v1.1.py ("exact_match", "f1").
-  std::vector<std::pair<std::string, double>> official() const;
+  std::vector<std::pair<std::string, double>> official_metrics() const;
 };
 
 /// evaluate-v1.1.py: a missing prediction counts 0.

@@ -44,7 +44,7 @@ Encoded encode_items(const Task& task, const text::Tokenizer& tokenizer,
 }  // namespace
 
 Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
-                    const EvaluateOptions& options, const OutputFn& model,
+                    const EvaluateOptions& options, const RunBatchFn& model,
                     const ProgressFn& progress, std::size_t limit) {
   const Stopwatch clock;
   Evaluation evaluation;

@@ -49,7 +49,7 @@ struct Evaluation {
 /// Throws Error if no item has a sequence to run, or if the model's output has another size than
 /// the task's head, or is not finite.
 Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
-                    const EvaluateOptions& options, const OutputFn& model,
+                    const EvaluateOptions& options, const RunBatchFn& model,
                     const ProgressFn& progress = {}, std::size_t limit = 0);
 
 }  // namespace bertcl::tasks

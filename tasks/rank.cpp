@@ -65,7 +65,7 @@ void keep_best(std::vector<RankedPassage>& passages, std::size_t most) {
 }
 
 Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& tokenizer,
-              const RankOptions& options, const OutputFn& model, const BatchDoneFn& progress) {
+              const RankOptions& options, const RunBatchFn& model, const BatchDoneFn& progress) {
   Rankings rankings;
   std::vector<Sequence> sequences;
   for (const Passage& passage : passages) {

@@ -58,6 +58,7 @@ void keep_best(std::vector<RankedPassage>& passages, std::size_t most);
 /// Scores all passages and orders those of each query. Which batches they are in changes nothing,
 /// if a row's output does not. Throws Error as run_sequences(), and on logits that are not finite.
 Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& tokenizer,
-              const RankOptions& options, const OutputFn& model, const BatchDoneFn& progress = {});
+              const RankOptions& options, const RunBatchFn& model,
+              const BatchDoneFn& progress = {});
 
 }  // namespace bertcl::tasks

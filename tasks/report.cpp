@@ -42,7 +42,7 @@ nlohmann::ordered_json report_of(std::string_view command,
 void EvaluationRow::take(const squad::Evaluation& evaluation) {
   more_metrics.clear();
   metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
-  for (const auto& [name, value] : evaluation.scores.official())
+  for (const auto& [name, value] : evaluation.scores.official_metrics())
     if (name != "exact") more_metrics.emplace_back(name, value);
   total = evaluation.scores.total;
   features = evaluation.features;

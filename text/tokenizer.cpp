@@ -126,7 +126,7 @@ Encoding Tokenizer::encode_with_spans(std::string_view text) const {
   throw Error("a vocab.txt does not give token offsets; use a tokenizer.json");
 }
 
-Tokenizer Tokenizer::with_spans() const {
+Tokenizer Tokenizer::as_tokenizer_json() const {
   if (pipeline_) return *this;
   return of_pipeline(
       make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt", options_));

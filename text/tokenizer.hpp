@@ -67,8 +67,8 @@ enum class Spelling { word_pieces, bytes, pieces };
 
 /// Makes tokens of texts. Immutable: any number of threads may use one object.
 /// A vocab.txt is read as google-research/bert does it, for SQuAD: special tokens inside the text
-/// are not protected, "[CLS]" gives "[", "cl", "##s", "]". All else uses its with_spans(). With the
-/// other files they are found as Hugging Face's tokenizers does it.
+/// are not protected, "[CLS]" gives "[", "cl", "##s", "]". All else uses its as_tokenizer_json().
+/// With the other files they are found as Hugging Face's tokenizers does it.
 class Tokenizer {
  public:
   /// Reads a tokenizer:
@@ -92,7 +92,7 @@ class Tokenizer {
   /// tells the beginning of a word by that.
   std::vector<std::int32_t> encode_word(std::string_view word) const;
 
-  /// Whether it tells where tokens are: all but that of a vocab.txt do; see with_spans().
+  /// Whether it tells where tokens are: all but that of a vocab.txt do; see as_tokenizer_json().
   bool has_spans() const { return pipeline_ != nullptr; }
 
   /// Ids, and where they are in the text. Throws Error without has_spans().
@@ -102,7 +102,7 @@ class Tokenizer {
   /// BertTokenizerFast), which tells where tokens are and finds special tokens inside the text:
   /// "[MASK]" is one token. A capital sigma that ends a word becomes U+03C3, not U+03C2, and
   /// unassigned code points are [UNK], not dropped.
-  Tokenizer with_spans() const;
+  Tokenizer as_tokenizer_json() const;
 
   /// Id of one token, e.g. "[CLS]"; none if it is not in the vocabulary.
   std::optional<std::int32_t> find_id(std::string_view token) const;

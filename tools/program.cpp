@@ -219,7 +219,7 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
       command->add_option(
           "--json", options.json,
           "Write the result as JSON to FILE (new, or an earlier report); - prints\nonly the JSON"),
-      Output::report_or_terminal);
+      OutputFileKind::report_or_terminal);
   return command;
 }
 

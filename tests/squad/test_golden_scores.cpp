@@ -42,7 +42,7 @@ TEST_P(OfficialScores, AreEqualToTheLastDigit) {
   const Scores scores = score(system);
   EXPECT_TRUE(scores.missing.empty());
   std::map<std::string, double> ours;
-  for (const auto& [key, value] : scores.official()) ours[key] = value;
+  for (const auto& [key, value] : scores.official_metrics()) ours[key] = value;
   for (const auto& [key, value] : expected.items()) {
     ASSERT_TRUE(ours.contains(key)) << key;
     EXPECT_EQ(ours[key], value.get<double>()) << key;

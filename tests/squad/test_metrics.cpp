@@ -69,7 +69,7 @@ TEST(ScoresV1, TheBestReferenceCountsAndMissingOnesCountZero) {
   EXPECT_DOUBLE_EQ(scores.f1, 100.0 * (1.0 + 2.0 / 3) / 4);
   EXPECT_EQ(scores.total, 4u);
   EXPECT_THAT(scores.missing, ElementsAre("3"));
-  EXPECT_THAT(scores.official(), ElementsAre(Key("exact_match"), Key("f1")));
+  EXPECT_THAT(scores.official_metrics(), ElementsAre(Key("exact_match"), Key("f1")));
 }
 
 TEST(ScoresV2, MissingOnesAreLeftOut) {
@@ -86,7 +86,7 @@ TEST(ScoresV2, MissingOnesAreLeftOut) {
   EXPECT_EQ(scores.no_answer->total, 2u);
   EXPECT_FALSE(scores.thresholds.has_value());
   EXPECT_THAT(
-      scores.official(),
+      scores.official_metrics(),
       ElementsAre(Key("exact"), Key("f1"), Key("total"), Key("HasAns_exact"), Key("HasAns_f1"),
                   Key("HasAns_total"), Key("NoAns_exact"), Key("NoAns_f1"), Key("NoAns_total")));
 }

@@ -64,7 +64,7 @@ void expect_equal(const Evaluation& a, const Evaluation& b) {
       ASSERT_EQ(x.nbest[k].probability, y.nbest[k].probability) << a.predictions[i].id;
     }
   }
-  EXPECT_EQ(a.scores.official(), b.scores.official());
+  EXPECT_EQ(a.scores.official_metrics(), b.scores.official_metrics());
   EXPECT_EQ(a.features, b.features);
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.tokens_padded, b.tokens_padded);

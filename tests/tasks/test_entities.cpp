@@ -20,7 +20,7 @@ std::vector<TextEntity> found_entities(const std::string& text,
                                        const std::vector<std::size_t>& chosen,
                                        Aggregation aggregation,
                                        const std::vector<float>& sure = {}) {
-  const text::Tokenizer tokenizer = letter_tokenizer().with_spans();
+  const text::Tokenizer tokenizer = letter_tokenizer().as_tokenizer_json();
   const text::Encoding encoding = tokenizer.encode_with_spans(text);
   EXPECT_EQ(encoding.ids.size(), chosen.size());
   std::vector<float> scores(chosen.size() * kTagNames.size());

@@ -36,7 +36,7 @@ std::vector<float> count_a(const text::Batch& batch) {
 
 /// [batch, seq, classes]: class of a token is `of(id)`, padding is poison.
 template <typename Of>
-OutputFn by_token(std::size_t classes, const Of& of) {
+RunBatchFn by_token(std::size_t classes, const Of& of) {
   return [=](const text::Batch& batch) {
     std::vector<float> logits(batch.input_ids.size() * classes,
                               std::numeric_limits<float>::quiet_NaN());
@@ -244,7 +244,7 @@ TEST(Tasks, WrongOutputsAreRefused) {
 TEST(Tasks, DataWithoutWordPiecesAreRefused) {
   EvaluateOptions options;
   options.origin = "blank.txt";
-  const OutputFn model = [](const text::Batch&) -> std::vector<float> {
+  const RunBatchFn model = [](const text::Batch&) -> std::vector<float> {
     ADD_FAILURE() << "there is nothing to run";
     return {};
   };

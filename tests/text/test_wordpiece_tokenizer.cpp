@@ -66,18 +66,18 @@ TEST(Tokenizer, WithSpansItMakesTheSameTokensAndTellsWhereTheyAre) {
   const std::string text = "UNwanted  é unaffx, want 東京";
   for (const TokenizerOptions& options :
        {TokenizerOptions{}, {.lower_case = false}, {.lower_case = true, .strip_accents = false}}) {
-    const Tokenizer plain = small(options), spans = plain.with_spans();
+    const Tokenizer plain = small(options), spans = plain.as_tokenizer_json();
     EXPECT_EQ(tokens_of(spans, text), tokens_of(plain, text));
     EXPECT_EQ(spans.vocabulary_size(), plain.vocabulary_size());
     EXPECT_EQ(spans.special().before, plain.special().before);
     EXPECT_EQ(spans.special().pair_between, plain.special().pair_between);
     EXPECT_EQ(spans.special().pair_after, plain.special().pair_after);
   }
-  const Encoding encoding = small().with_spans().encode_with_spans(text);
+  const Encoding encoding = small().as_tokenizer_json().encode_with_spans(text);
   ASSERT_EQ(encoding.spans.size(), 9u);
   EXPECT_EQ(encoding.spans[1], (Span{2, 6})) << "##want";
   EXPECT_EQ(encoding.spans[4], (Span{13, 19})) << "unaffx, unknown, after two bytes of é";
-  EXPECT_THAT(tokens_of(small().with_spans(), "un[SEP]"), ElementsAre("un", "[SEP]"));
+  EXPECT_THAT(tokens_of(small().as_tokenizer_json(), "un[SEP]"), ElementsAre("un", "[SEP]"));
 }
 
 TEST(Vocabulary, TheLastNewlineMayBeMissing) {

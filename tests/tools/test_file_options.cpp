@@ -26,9 +26,10 @@ std::string complaint(std::vector<std::string> arguments) {
   bool force = false;
   tools::input_file(command.add_option("MODEL", models));
   tools::input_file(command.add_option("--vocab", vocabulary));
-  tools::output_file(command.add_option("--html", html), tools::Output::report);
-  tools::output_file(command.add_option("-j,--json", json), tools::Output::report_or_terminal);
-  tools::output_file(command.add_option("--plot", picture), tools::Output::picture);
+  tools::output_file(command.add_option("--html", html), tools::OutputFileKind::report);
+  tools::output_file(command.add_option("-j,--json", json),
+                     tools::OutputFileKind::report_or_terminal);
+  tools::output_file(command.add_option("--plot", picture), tools::OutputFileKind::picture);
   tools::output_file(command.add_option("-o,--output", output));
   tools::add_force_flag(command, force);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them

@@ -282,7 +282,7 @@ void add_bench(CLI::App& program, Action& action) {
       command->add_option("--html", options->html,
                           "Write latency, kernels and their roofline as one HTML page; measures\n"
                           "the peaks of the device for it"),
-      Output::report);
+      OutputFileKind::report);
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

@@ -47,7 +47,7 @@ std::string activation_of(const ClassifyOptions& options, std::size_t classes) {
   if (config.is_regression) return kNone;
   if (config.multi_label.value_or(false)) return kSigmoid;
   if (classes > 1) return kSoftmax;
-  return has_sigmoid(options.model) ? kSigmoid : kNone;
+  return applies_sigmoid(options.model) ? kSigmoid : kNone;
 }
 
 /// The classes that have names; else any number of them, where the output is one of classes.

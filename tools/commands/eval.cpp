@@ -247,7 +247,7 @@ void add_eval(CLI::App& program, Action& action) {
                   "--html", options->html,
                   "Write one HTML page: scores, answers that differ, F1 by length, kernels,\n"
                   "calibrated ranges; --json holds its figures then"),
-              Output::report);
+              OutputFileKind::report);
   add_force_flag(*command, options->force);
   add_squad_options(*command, *options);
   const OptionGroup group(*command, "Other tasks");

@@ -58,7 +58,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   model.model().check_vocabulary(tokenizer);
   tasks::EvaluateOptions evaluate;
   evaluate.encode.max_length = options.max_length.value_or(
-      options.embedding.longest_text(static_cast<int>(model.model().longest())));
+      options.embedding.longest_text(static_cast<int>(model.model().longest_sequence())));
   evaluate.encode.windows = options.windows;
   evaluate.encode.lower_case = options.embedding.lower_case && !options.vocabulary.lower_case;
   evaluate.origin = options.task.data;

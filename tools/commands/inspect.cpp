@@ -96,7 +96,7 @@ void add_inspect(CLI::App& program, Action& action) {
       command->add_option("--html", options->html,
                           "Write the report as one HTML page: launches by layer, their cost, "
                           "why\nMatMuls run in float, and the status of each node of the file"),
-      Output::report);
+      OutputFileKind::report);
   command->add_flag("--run", options->run, "Also run it once, on synthetic inputs");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");

@@ -92,7 +92,7 @@ int run_rerank(const RerankOptions& options) {
         tasks::read_passages(options.passages.empty() ? "-" : options.passages, options.query));
   });
   tasks::RankOptions rank;
-  rank.sigmoid = options.logits ? !*options.logits : has_sigmoid(options.model);
+  rank.sigmoid = options.logits ? !*options.logits : applies_sigmoid(options.model);
   if (files.scores_pairs) rank.prompt = files.default_prompt;
   rank.top_k = options.top_k.value_or(0);
   rank.allow_nonfinite = options.allow_nonfinite;

@@ -36,7 +36,7 @@ std::string activation_of(const std::filesystem::path& model) {
 
 }  // namespace
 
-bool has_sigmoid(const std::filesystem::path& model) {
+bool applies_sigmoid(const std::filesystem::path& model) {
   const std::string name = activation_of(model);
   if (name.empty() || name.ends_with("Sigmoid")) return true;
   if (name.ends_with("Identity")) return false;

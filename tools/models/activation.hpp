@@ -8,6 +8,6 @@ namespace bertcl::tools {
 /// Without an activation sentence-transformers takes the sigmoid of one logit; models that were
 /// trained on logits (ms-marco) name torch's Identity.
 /// Throws Error that names another activation.
-bool has_sigmoid(const std::filesystem::path& model);
+bool applies_sigmoid(const std::filesystem::path& model);
 
 }  // namespace bertcl::tools

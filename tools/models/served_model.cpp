@@ -84,7 +84,7 @@ void set_head(serve::ModelSetup& setup) {
       if (std::string score = output(tasks::rank_head()); !score.empty()) {
         setup.kind = serve::Kind::reranker;
         setup.head = {{std::move(score)}, false};
-        setup.sigmoid = has_sigmoid(setup.path);
+        setup.sigmoid = applies_sigmoid(setup.path);
       } else if (std::string classes = output({false, 2, true, "2 classes or more"});
                  !classes.empty()) {
         setup.kind = serve::Kind::classifier;

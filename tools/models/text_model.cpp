@@ -105,16 +105,16 @@ void TextModel::check_ids(const text::Batch& batch) const {
           found->second, id, session_.plan().word_rows);
 }
 
-std::int64_t TextModel::longest() const {
+std::int64_t TextModel::longest_sequence() const {
   const std::int64_t positions = session_.plan().max_positions;
   if (ports_.seq == 0 || positions == 0) return std::max(ports_.seq, positions);
   return std::min(ports_.seq, positions);
 }
 
 void TextModel::check_length(int max_length) const {
-  if (longest() == 0 || max_length <= longest()) return;
+  if (longest_sequence() == 0 || max_length <= longest_sequence()) return;
   fail("{}: sequences of {} tokens exceed the model's maximum of {}; use --max-seq-length {}",
-       session_.path().string(), max_length, longest(), longest());
+       session_.path().string(), max_length, longest_sequence(), longest_sequence());
 }
 
 int TextModel::max_length(std::optional<int> asked, std::optional<int> default_value) const {
@@ -122,14 +122,14 @@ int TextModel::max_length(std::optional<int> asked, std::optional<int> default_v
   if (asked) return *asked;
   const auto declared = tasks::declared_length(session_.path());
   const auto limit = declared ? declared : default_value;
-  if (longest() == 0) return limit.value_or(kUsualLongest);
-  const int most = static_cast<int>(longest());
+  if (longest_sequence() == 0) return limit.value_or(kUsualLongest);
+  const int most = static_cast<int>(longest_sequence());
   return std::min(most, limit.value_or(most));
 }
 
 int TextModel::max_length(std::optional<int> asked, const tasks::EmbeddingFiles& files) const {
   if (asked) check_length(*asked);
-  return asked.value_or(files.longest_text(static_cast<int>(longest())));
+  return asked.value_or(files.longest_text(static_cast<int>(longest_sequence())));
 }
 
 void TextModel::bound(text::BatchOptions& batches) const {
@@ -184,7 +184,8 @@ text::Batch TextModel::small_batch() const {
   batch.batch = 2;
   batch.seq = 64;
   if (ports_.batch > 0) batch.batch = static_cast<int>(std::min<std::int64_t>(2, ports_.batch));
-  if (longest() > 0) batch.seq = static_cast<int>(std::min<std::int64_t>(64, longest()));
+  if (longest_sequence() > 0)
+    batch.seq = static_cast<int>(std::min<std::int64_t>(64, longest_sequence()));
   if (ports_.seq > 0 && !runtime::ignores_padding(session_.plan()))
     batch.seq = static_cast<int>(ports_.seq);
   const auto count = static_cast<std::size_t>(batch.batch * batch.seq);

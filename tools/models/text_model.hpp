@@ -36,7 +36,7 @@ class TextModel {
   /// beyond the table are errors of the texts that have them: run() names them.
   void check_vocabulary(const text::Tokenizer& tokenizer);
   /// Tokens of the longest sequence that the file allows; 0: no limit.
-  std::int64_t longest() const;
+  std::int64_t longest_sequence() const;
   /// Throws Error if sequences of `max_length` tokens are too long for the model.
   void check_length(int max_length) const;
   /// Tokens of a sequence: as many as are `asked` for, which check_length() has to take; else as

@@ -137,9 +137,9 @@ CLI::Option* model_file(CLI::Option* option) {
   return input_file(option)->type_name("")->transform(CLI::Validator(find, ""));
 }
 
-CLI::Option* output_file(CLI::Option* option, Output what) {
+CLI::Option* output_file(CLI::Option* option, OutputFileKind what) {
   const auto check = [what](const std::string& path) -> std::string {
-    if (what == Output::report_or_terminal && path == "-") return "";
+    if (what == OutputFileKind::report_or_terminal && path == "-") return "";
     try {
       check_writable(path);
       return "";
@@ -147,7 +147,9 @@ CLI::Option* output_file(CLI::Option* option, Output what) {
       return error.what();
     }
   };
-  const char* mark = what == Output::data ? kData : what == Output::picture ? kPicture : kReport;
+  const char* mark = what == OutputFileKind::data      ? kData
+                     : what == OutputFileKind::picture ? kPicture
+                                                       : kReport;
   option->type_name("FILE")->check(CLI::Validator([](const std::string&) { return ""; }, "", mark));
   return option->check(CLI::Validator(check, "", kOutput));
 }

@@ -14,7 +14,7 @@ CLI::Option* input_file(CLI::Option* option);
 CLI::Option* model_file(CLI::Option* option);
 
 /// What a file to write holds.
-enum class Output {
+enum class OutputFileKind {
   data,                ///< what took work to make, or may be read again: replaced by --force alone
   report,              ///< what a command tells of its run: replaces an earlier one alone
   picture,             ///< the same, as SVG: replaces an earlier one alone
@@ -22,7 +22,7 @@ enum class Output {
 };
 
 /// The same for a file to write. One that cannot be written is refused as the command line is read.
-CLI::Option* output_file(CLI::Option* option, Output what = Output::data);
+CLI::Option* output_file(CLI::Option* option, OutputFileKind what = OutputFileKind::data);
 
 /// True for an option of input_file() or output_file().
 bool names_file(CLI::Option& option);

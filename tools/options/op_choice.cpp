@@ -73,7 +73,7 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
                    "sensitive\nfirst");
   output_file(command.add_option("--sensitivity-plot", options.plot,
                                  "Show the sensitivity, and plot it as SVG"),
-              Output::picture)
+              OutputFileKind::picture)
       ->type_name("FILE.svg");
   positive(command, "--sensitivity-samples", options.samples,
            "Calibration questions or texts to measure sensitivity on; by default 16");

@@ -65,7 +65,7 @@ text::Tokenizer load_squad_tokenizer(const VocabularyOptions& options,
 
 text::Tokenizer load_tokenizer(const VocabularyOptions& options,
                                const std::vector<std::filesystem::path>& models) {
-  return load_squad_tokenizer(options, models).with_spans();
+  return load_squad_tokenizer(options, models).as_tokenizer_json();
 }
 
 }  // namespace bertcl::tools

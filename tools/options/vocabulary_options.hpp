@@ -21,7 +21,7 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options);
 /// vocab.txt or another file of Tokenizer::from_file() beside it. Case and accents follow the
 /// options, tokenizer_config.json beside the vocabulary, or the tokenizer.json; else letters are
 /// lower-cased and accents dropped. A vocab.txt is read as BERT's tokenizer.json
-/// (Tokenizer::with_spans()).
+/// (Tokenizer::as_tokenizer_json()).
 /// Throws Error if there is no vocabulary, or if a file has a value of another type.
 text::Tokenizer load_tokenizer(const VocabularyOptions& options,
                                const std::vector<std::filesystem::path>& models);

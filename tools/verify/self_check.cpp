@@ -28,7 +28,7 @@ std::vector<std::vector<std::int32_t>> made_up_sequences(const TextModel& model)
   std::mt19937 random(1);
   const std::int64_t words = std::max(kFewestIds, model.session().plan().word_rows);
   std::uniform_int_distribution<std::int32_t> id(0, static_cast<std::int32_t>(words - 1));
-  const auto longest = static_cast<int>(model.longest());
+  const auto longest = static_cast<int>(model.longest_sequence());
   std::vector<std::vector<std::int32_t>> sequences;
   for (const int length : kLengths) {
     if (longest > 0 && length > longest) break;

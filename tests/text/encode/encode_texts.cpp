@@ -68,7 +68,7 @@ void write_tokens(const Tokenizer& tokenizer, const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const Tokenizer tokenizer = Tokenizer::from_file(argv[1]).with_spans();
+  const Tokenizer tokenizer = Tokenizer::from_file(argv[1]).as_tokenizer_json();
   const std::vector<std::string> texts = read_texts();
   if (argc > 2) {
     const auto start = std::chrono::steady_clock::now();
