@@ -12,6 +12,7 @@
 #include "text/companion_files.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
+#include "text/token_names.hpp"
 
 namespace bertcl::text {
 
@@ -52,7 +53,9 @@ Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOpt
         side->fail(fmt::format("is \"{}\" (choose from right, left)", side->string()));
     }
   }
-  return Tokenizer::from_file(vocabulary, std::move(options));
+  Tokenizer tokenizer = Tokenizer::from_file(vocabulary, std::move(options));
+  tokenizer.prefer_mask_tokens(token_names_beside(vocabulary, "mask_token"));
+  return tokenizer;
 }
 
 }  // namespace bertcl::text

@@ -9,15 +9,20 @@
 namespace bertcl::text {
 
 /// The tokenizer.json, else the vocab.txt, else another file that Tokenizer::from_file() reads,
-/// beside (companion_file()) the first of `models` that has one. `advice` ends the Error if there is
-/// none.
+/// beside (companion_file()) a model; empty if there is none.
+std::filesystem::path vocabulary_beside(const std::filesystem::path& model);
+
+/// The same beside the first of `models` that has one. `advice` ends the Error if there
+/// is none.
 std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& models,
                                       const std::string& advice);
 
 /// Reads a vocabulary. What the options leave open is as tokenizer_config.json beside it says
 /// ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "truncation_side"), else as a
-/// tokenizer.json itself does; else letters are lower-cased and accents dropped. Throws Error if a
-/// value is of another type.
+/// tokenizer.json itself does; else letters are lower-cased and accents dropped. Its mask token is
+/// the first that is in the vocabulary of "mask_token" in tokenizer_config.json,
+/// special_tokens_map.json and config.json, [MASK] and <mask>. Throws Error if an option is of
+/// another type, or one of these files is damaged.
 Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options = {});
 
 }  // namespace bertcl::text

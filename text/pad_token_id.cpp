@@ -3,24 +3,14 @@
 #include "text/pad_token_id.hpp"
 
 #include <nlohmann/json.hpp>
-#include <string>
 
-#include "text/companion_files.hpp"
-#include "text/json_file.hpp"
 #include "text/model_tokenizer.hpp"
+#include "text/token_names.hpp"
 
 namespace bertcl::text {
 namespace {
 
 using Json = nlohmann::json;
-
-/// The object in a file beside a model; empty if there is none.
-Json object_beside(const std::filesystem::path& model, const char* name) {
-  const std::filesystem::path file = companion_file(model, name);
-  if (!std::filesystem::exists(file)) return Json::object();
-  Json json = read_json(file);
-  return json.is_object() ? std::move(json) : Json::object();
-}
 
 /// A member that is an id; -1, as some files have it, is none.
 std::optional<std::int64_t> id_in(const Json& json, const char* key) {
@@ -37,13 +27,11 @@ std::optional<std::int64_t> read_pad_token_id(const std::filesystem::path& model
   const auto padding = tokenizer.find("padding");
   if (padding != tokenizer.end() && padding->is_object())
     if (const auto id = id_in(*padding, "pad_id")) return id;
-  const Json settings = object_beside(model, "tokenizer_config.json");
-  const Json token = settings.value("pad_token", Json());
-  const Json name = token.is_object() ? token.value("content", Json()) : token;
-  if (!name.is_string()) return std::nullopt;
+  const auto name = token_name(object_beside(model, "tokenizer_config.json"), "pad_token");
+  if (!name) return std::nullopt;
   const std::filesystem::path vocabulary = vocabulary_beside(model);
   if (vocabulary.empty()) return std::nullopt;
-  return load_with_config(vocabulary).find_id(name.get<std::string>());
+  return load_with_config(vocabulary).find_id(*name);
 }
 
 }  // namespace bertcl::text

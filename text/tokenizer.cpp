@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -128,8 +129,10 @@ Encoding Tokenizer::encode_with_spans(std::string_view text) const {
 
 Tokenizer Tokenizer::as_tokenizer_json() const {
   if (pipeline_) return *this;
-  return of_pipeline(
-      make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt", options_));
+  Tokenizer tokenizer =
+      of_pipeline(make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt", options_));
+  tokenizer.mask_tokens_ = mask_tokens_;
+  return tokenizer;
 }
 
 void Tokenizer::add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const {
@@ -181,9 +184,14 @@ const std::string& Tokenizer::token(std::int32_t id) const {
 }
 
 std::int32_t Tokenizer::mask_id() const {
-  if (pipeline_ && !pipeline_->id_of("[MASK]") && pipeline_->id_of("<mask>"))
-    return token_id("<mask>");
+  for (const std::string& name : mask_tokens_)
+    if (const auto id = find_id(name)) return *id;
   return token_id("[MASK]");
+}
+
+void Tokenizer::prefer_mask_tokens(std::vector<std::string> names) {
+  mask_tokens_.insert(mask_tokens_.begin(), std::move_iterator(names.begin()),
+                      std::move_iterator(names.end()));
 }
 
 std::optional<std::int32_t> Tokenizer::unknown_id() const {

@@ -112,8 +112,10 @@ class Tokenizer {
   /// Token of an id. Throws Error if the id is outside the vocabulary.
   const std::string& token(std::int32_t id) const;
 
-  /// Id of the token that hides another one: [MASK] or <mask>. Throws Error if there is none.
+  /// Id of the token that hides another one: the first that is in the vocabulary of those that
+  /// prefer_mask_tokens() got, [MASK] and <mask>. Throws Error if there is none.
   std::int32_t mask_id() const;
+  void prefer_mask_tokens(std::vector<std::string> names);
 
   /// Id of the token for what the vocabulary lacks: that of the model, else [UNK] or <unk>.
   std::optional<std::int32_t> unknown_id() const;
@@ -156,6 +158,7 @@ class Tokenizer {
 
   std::shared_ptr<const Pipeline> pipeline_;  // none: of a vocab.txt
   SpecialTokens special_;
+  std::vector<std::string> mask_tokens_{"[MASK]", "<mask>"};
   std::optional<int> longest_;
   bool is_bert_ = true, truncates_left_ = false;
 

@@ -85,6 +85,15 @@ def truncation_side(model, tokenizer):
     return side
 
 
+def token_names(model, key):
+    """What tokenizer_config.json, special_tokens_map.json and config.json call `key`, for instance mask_token."""
+    for file in ("tokenizer_config.json", "special_tokens_map.json", "config.json"):
+        token = read_json(model, file).get(key)
+        name = token.get("content") if isinstance(token, dict) else token
+        if isinstance(name, str):
+            yield name
+
+
 def load_tokenizer(model, rows):
     """That of tokenizer.json, else BERT's with vocab.txt, without padding. rows: of the model's word table, 0 where not
     known. Raises bertcl.Error: its own vocabulary has more tokens than that; those that were added to it may."""

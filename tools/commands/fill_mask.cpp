@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "tasks/class_scores.hpp"
 #include "text/data_file.hpp"
 #include "text/decoder.hpp"
+#include "text/pad_token_id.hpp"
 #include "tools/models/texts_run.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/terminal/output.hpp"
@@ -53,16 +55,25 @@ void check_mask(const text::Tokenizer& tokenizer, const std::string& model) {
     tokenizer.mask_id();
   } catch (const Error&) {
     fail(
-        "{}: its tokenizer has no mask token, [MASK] or <mask>; use that of a "
-        "masked language model (--vocab FILE)",
+        "{}: its tokenizer has no mask token: neither the mask_token of tokenizer_config.json, nor "
+        "[MASK] or <mask>; use that of a masked language model (--vocab FILE)",
         model);
   }
 }
 
-/// The best tokens for a mask, by their probabilities among all of the vocabulary.
+/// By the files of the model, else by its usual names.
+std::optional<std::int64_t> pad_id(const std::string& model, const text::Tokenizer& tokenizer) {
+  if (const auto known = text::read_pad_token_id(model)) return known;
+  const auto id = tokenizer.find_id("[PAD]");
+  return id ? id : tokenizer.find_id("<pad>");
+}
+
+/// The best tokens for a mask, by their probabilities among all of the vocabulary. `pad`, where it
+/// is one of them, is left out of its text.
 std::vector<Candidate> candidates(const tasks::Sequence& sequence, std::size_t place,
                                   std::span<const float> logits, std::size_t count,
-                                  const text::Tokenizer& tokenizer, const text::Decoder& decode) {
+                                  const text::Tokenizer& tokenizer, const text::Decoder& decode,
+                                  std::optional<std::int64_t> pad) {
   std::vector<std::int64_t> ids(sequence.ids.begin(), sequence.ids.end());
   std::vector<Candidate> all;
   auto scores = tasks::class_scores(logits, tasks::Activation::softmax);
@@ -74,8 +85,10 @@ std::vector<Candidate> candidates(const tasks::Sequence& sequence, std::size_t p
     if (best.score < 0) break;
     const auto id = static_cast<std::int64_t>(best.label);
     ids[place] = id;
+    std::vector<std::int64_t> filled = ids;
+    if (pad) std::erase(filled, *pad);
     all.push_back({best.score, static_cast<std::int32_t>(id), decode(std::vector{id}, false),
-                   decode(ids, sequence.places.size() == 1)});
+                   decode(filled, sequence.places.size() == 1)});
   }
   return all;
 }
@@ -86,6 +99,7 @@ int run_fill_mask(const FillMaskOptions& options) {
   check_mask(run.tokenizer(), options.model);
   const std::size_t vocabulary = run.tokenizer().vocabulary_size();
   const text::Decoder decode(std::make_shared<const text::Tokenizer>(run.tokenizer()));
+  const std::optional<std::int64_t> pad = pad_id(options.model, run.tokenizer());
   std::vector<tasks::Sequence> sequences;
   std::vector<std::vector<std::vector<Candidate>>> found(run.texts().size());  // of each mask
   run.run(
@@ -99,7 +113,7 @@ int run_fill_mask(const FillMaskOptions& options) {
         for (const std::size_t place : sequence.places)
           found[index].push_back(candidates(sequence, place,
                                             logits.subspan(place * classes, classes), options.top_k,
-                                            run.tokenizer(), decode));
+                                            run.tokenizer(), decode, pad));
       });
   const bool several = found.size() > 1;
   std::vector<std::string> head = {">score", ">id", "token", "text"};
@@ -140,7 +154,8 @@ void add_fill_mask(CLI::App& program, Action& action) {
       "Predict the tokens that [MASK] hides in texts\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
       "an\n"
-      "id. Each holds the mask token of its tokenizer, [MASK] or <mask>, once or several times.",
+      "id. Each holds the mask token of its tokenizer ([MASK], <mask> or the mask_token of\n"
+      "tokenizer_config.json) once or several times.",
       "echo \"Paris is the [MASK] of France.\" | bertcl fill-mask model.onnx",
       "ONNX model with logits [batch, seq, vocabulary]", *options);
   positive(*command, "--top-k", options->top_k, "The best N tokens of each mask");

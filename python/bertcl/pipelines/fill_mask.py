@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from ..files import token_names
 from .base import Pipeline, softmax, texts_of
 
 
@@ -17,6 +18,8 @@ class FillMask(Pipeline):
         words = self.tokenizer.get_vocab_size()
         self.logits = self.head("fill-mask", "logits", form=f"[batch, seq, vocabulary], of {words} tokens",
                                 fits=lambda shape, task: len(shape) == 3 and (shape[2] is None or shape[2] >= words))
+
+        self.pad_id = self._pad_id()
 
     def results(self, texts, top_k=5, targets=None, max_length=None):
         one, texts = texts_of(texts)
@@ -44,15 +47,28 @@ class FillMask(Pipeline):
     def _candidate(self, ids, place, token, score, skip_special):
         filled = ids.copy()
         filled[place] = token
+        filled = filled[filled != self.pad_id]
         return {"score": float(score), "token": int(token),
                 "token_str": self.tokenizer.decode([int(token)], skip_special_tokens=False),
                 "sequence": self.tokenizer.decode(filled.tolist(), skip_special_tokens=skip_special)}
 
+    def _first_id(self, *names):
+        ids = (self.tokenizer.token_to_id(name) for name in names)
+        return next((known for known in ids if known is not None), None)
+
+    def _pad_id(self):
+        """By config.json, else by the names in the files, else by the usual ones; -1: there is none."""
+        if isinstance(known := self.config.get("pad_token_id"), int) and known >= 0:
+            return known
+        known = self._first_id(*token_names(self.model, "pad_token"), "[PAD]", "<pad>")
+        return -1 if known is None else known
+
     def _mask_id(self):
-        for token in ("[MASK]", "<mask>"):
-            if (known := self.tokenizer.token_to_id(token)) is not None:
-                return known
-        raise ValueError("fill-mask: the tokenizer has no mask token")
+        known = self._first_id(*token_names(self.model, "mask_token"), "[MASK]", "<mask>")
+        if known is None:
+            raise ValueError("fill-mask: the tokenizer has no mask token: neither the mask_token of "
+                             "tokenizer_config.json, nor [MASK] or <mask>")
+        return known
 
     def _ids(self, targets):
         if not targets:

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens with names and flags of their own, in pipelines of transformers and of bertcl and in the commands."""
+import json
+import subprocess
+
+from support import BERTCL, needs
+
+needs("torch")
+
+import transformers
+from package import DEFAULT_MODEL, bertcl
+from pipeline_cases import PipelineCase, texts
+from tokenizers import Tokenizer
+
+
+class PipelineTokensTest(PipelineCase):
+    def test_the_mask_token_is_that_of_the_files(self):
+        made = json.loads(transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL)).backend_tokenizer.to_str()
+                          .replace("[MASK]", "<|mask|>"))
+        made = transformers.PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(made)),
+                                                    mask_token="<|mask|>", pad_token="[PAD]", unk_token="[UNK]")
+        ours, theirs = self.pipelines("fill-mask", made)
+        given = texts(20, "<|mask|>")
+        expected = theirs(given, top_k=2)
+        self.assert_same(ours(given, top_k=2), expected)
+        masks = [each["masks"] for each in self.command("fill-mask", given, "--top-k", "2")]
+        self.assert_same([of_one for (of_one,) in masks], expected)
+        config = self.model.with_name("tokenizer_config.json")
+        settings = json.loads(config.read_text())
+        config.write_text(json.dumps({**settings, "mask_token": {"content": "<|mask|>", "lstrip": True}}))
+        self.assert_same(bertcl.pipeline("fill-mask", model=self.model)(given, top_k=2), expected)
+        config.write_text(json.dumps({**settings, "mask_token": None}))
+        for other in self.model.with_name("special_tokens_map.json"), self.model.with_name("config.json"):
+            other.unlink(missing_ok=True)
+        with self.assertRaisesRegex(ValueError, "has no mask token: neither the mask_token of tokenizer_config.json"):
+            bertcl.pipeline("fill-mask", model=self.model)(given)
+        refused = subprocess.run([BERTCL, "fill-mask", self.model], input=given[0], capture_output=True, text=True)
+        self.assertRegex(refused.stderr, "has no mask token: neither the mask_token of tokenizer_config.json")
+
+    def test_pad_tokens_are_not_in_sequences(self):
+        ours, theirs = self.pipelines("fill-mask")
+        text, targets = "the [MASK] [MASK] was", ["[PAD]", "engine"]
+        expected = theirs(text, targets=targets)
+        self.assertEqual({each["sequence"] for of_mask in expected for each in of_mask if each["token"] == 0},
+                         {"[CLS] the [MASK] was [SEP]"})
+        words = ours.tokenizer.get_vocab_size()
+        for found_by in "config.json", "tokenizer_config.json", "name":
+            with self.subTest(found_by):
+                self.assert_same(bertcl.pipeline("fill-mask", model=self.model)(text, targets=targets), expected)
+                (of_command,) = self.command("fill-mask", [text], "--top-k", str(words))
+                chosen = [[each for each in of_mask if each["token"] in (0, ours.tokenizer.token_to_id("engine"))]
+                          for of_mask in of_command["masks"]]
+                self.assert_same(chosen, expected)
+            self.model.with_name(found_by).unlink(missing_ok=True)
