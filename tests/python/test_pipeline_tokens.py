@@ -10,7 +10,7 @@ needs("torch")
 import transformers
 from package import DEFAULT_MODEL, bertcl
 from pipeline_cases import PipelineCase, texts
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer
 
 
 class PipelineTokensTest(PipelineCase):
@@ -52,3 +52,14 @@ class PipelineTokensTest(PipelineCase):
                           for of_mask in of_command["masks"]]
                 self.assert_same(chosen, expected)
             self.model.with_name(found_by).unlink(missing_ok=True)
+
+    def test_words_of_added_tokens_have_no_white_space(self):
+        made = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))
+        made.add_tokens([AddedToken("[X]", lstrip=True, rstrip=True, normalized=False), AddedToken("[Yy]", lstrip=True)])
+        ours, theirs = self.pipelines("token-classification", made, vocab_size=len(made))
+        given = ["the [X] was", "[X] [Yy]", "London\n[Yy]engine", "a[X]  b [X]", " [Yy]"]
+        for strategy in "none", "simple", "first", "average", "max":
+            with self.subTest(strategy):
+                self.assert_same(ours(given, aggregation_strategy=strategy, ignore_labels=[]),
+                                 theirs(given, aggregation_strategy=strategy, ignore_labels=[]))
+        self.assertIn("[X]", [each["word"] for each in ours(given[0], ignore_labels=[])])

@@ -39,11 +39,12 @@ class TokenClassification(Pipeline):
 
     def _tokens(self, text, encoding, scores):
         marked = getattr(self.tokenizer.model, "continuing_subword_prefix", None)  # "##" of WordPiece
-        for i, token in enumerate(encoding.tokens):
+        for i, token_id in enumerate(encoding.ids):
             if encoding.special_tokens_mask[i]:
                 continue
+            token = self.tokenizer.id_to_token(token_id)  # encoding.tokens has white space that added tokens take along
             start, end = encoding.offsets[i]
-            if encoding.ids[i] == self.unknown_id:
+            if token_id == self.unknown_id:
                 token, continues = text[start:end], False
             elif marked:
                 continues = len(token) != end - start
