@@ -11,13 +11,14 @@
 
 namespace bertcl::text {
 
-/// The text that tokens spell, as Hugging Face's tokenizers decode them: word pieces joined and
-/// full stops and commas attached to the word before, bytes of byte-level BPE, or pieces whose spaces are
-/// U+2581.
+/// The text that tokens spell, as Hugging Face's tokenizers decode them: by the decoder of a
+/// tokenizer.json, else by Tokenizer::spelling().
 class Decoder {
  public:
   explicit Decoder(std::shared_ptr<const Tokenizer> tokenizer);
-  /// Throws Error for an id outside the vocabulary.
+  /// `skip_special` leaves out the tokens that the file marks as special or, if it marks none,
+  /// those around texts and [PAD], [UNK], <s> and the like. Throws Error for an id outside the
+  /// vocabulary.
   std::string operator()(std::span<const std::int64_t> ids, bool skip_special) const;
 
  private:

@@ -122,6 +122,20 @@ Spelling Tokenizer::spelling() const {
   return pipeline_->byte_level ? Spelling::bytes : Spelling::pieces;
 }
 
+std::string Tokenizer::decode(std::vector<std::string> tokens) const {
+  if (pipeline_ && pipeline_->decoders)
+    return text::decode(*pipeline_->decoders, std::move(tokens));
+  return text::decode(decoders_of(spelling()), std::move(tokens));
+}
+
+std::vector<std::int32_t> Tokenizer::marked_special() const {
+  std::vector<std::int32_t> ids;
+  if (pipeline_)
+    for (const AddedToken& token : pipeline_->added.tokens())
+      if (token.special) ids.push_back(token.id);
+  return ids;
+}
+
 Encoding Tokenizer::encode_with_spans(std::string_view text) const {
   if (pipeline_) return pipeline_->encode(text);
   throw Error("a vocab.txt does not give token offsets; use a tokenizer.json");

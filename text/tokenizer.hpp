@@ -138,6 +138,11 @@ class Tokenizer {
 
   Spelling spelling() const;
 
+  /// The text that tokens spell, by the decoder of their file, else by spelling().
+  std::string decode(std::vector<std::string> tokens) const;
+  /// Ids of the added tokens that their file marks as special.
+  std::vector<std::int32_t> marked_special() const;
+
   /// Whether it splits words as BERT does: basic(), then word pieces with "##".
   bool is_bert() const { return is_bert_; }
   /// How BERT splits words. Requires is_bert().

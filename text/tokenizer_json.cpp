@@ -153,6 +153,7 @@ std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& 
   } else if (pipeline->bert) {
     surround_as_bert(*pipeline);
   }
+  if (const auto node = root.find("decoder")) pipeline->decoders = read_decoders(*node);
   read_truncation(root, *pipeline);
   pipeline->truncates_left = options.cut_left.value_or(pipeline->truncates_left);
   pipeline->word_pieces = kind_of_model(*model) == "WordPiece";

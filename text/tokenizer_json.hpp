@@ -14,10 +14,10 @@ inline constexpr const char* kTokenizerHint =
     "supported are WordPiece, BPE and Unigram as docs/models.md lists them. Other models run on "
     "token ids: bertcl run, verify, bench and inspect need no vocabulary";
 
-/// Reads model, normalizer, pre_tokenizer, post_processor, added_tokens and truncation; padding and
-/// decoder do not matter here. `options` overrule a BertNormalizer's. The charsmap of a normalizer
-/// may be binary.
-/// Throws Error with `origin` and the place: a part of a type that is not supported, or damage.
+/// Reads model, normalizer, pre_tokenizer, post_processor, decoder, added_tokens and truncation;
+/// padding does not matter here, nor a decoder of a type that is not supported. `options` overrule
+/// a BertNormalizer's. The charsmap of a normalizer may be binary. Throws Error with `origin` and
+/// the place: a part of a type that is not supported, or damage.
 std::shared_ptr<const Pipeline> make_pipeline(nlohmann::json document, const std::string& origin,
                                               const TokenizerOptions& options = {});
 

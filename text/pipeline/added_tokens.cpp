@@ -55,8 +55,9 @@ AddedToken read_added_token(const JsonNode& node) {
   token.single_word = node.flag("single_word", false);
   token.strip_left = node.flag("lstrip", false);
   token.strip_right = node.flag("rstrip", false);
+  token.special = node.flag("special", false);
   // Files that leave it out mean that special tokens are found as they are.
-  token.normalized = node.flag("normalized", !node.flag("special", false));
+  token.normalized = node.flag("normalized", !token.special);
   return token;
 }
 

@@ -18,6 +18,7 @@ struct AddedToken {
   bool single_word = false;                      ///< not inside a word
   bool strip_left = false, strip_right = false;  ///< takes white space beside it along
   bool normalized = true;  ///< found in the normalized text, itself normalized
+  bool special = false;    ///< stands for no text
 };
 
 AddedToken read_added_token(const JsonNode& node);

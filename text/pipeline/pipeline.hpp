@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "text/pipeline/added_tokens.hpp"
+#include "text/pipeline/decoders.hpp"
 #include "text/pipeline/model.hpp"
 #include "text/pipeline/post_processor.hpp"
 #include "text/pipeline/pre_tokenizers.hpp"
@@ -27,10 +28,11 @@ class Pipeline {
   std::unique_ptr<Model> model;
   AddedTokens added;
   PostProcessor post_processor;
-  bool word_pieces = false;     ///< the model is WordPiece
-  bool byte_level = false;      ///< a space before a word tells that it begins there
-  std::optional<int> longest;   ///< tokens of a sequence (`truncation`)
-  bool truncates_left = false;  ///< longer ones lose their first tokens
+  std::optional<Decoders> decoders;  ///< none: the file has none that are supported
+  bool word_pieces = false;          ///< the model is WordPiece
+  bool byte_level = false;           ///< a space before a word tells that it begins there
+  std::optional<int> longest;        ///< tokens of a sequence (`truncation`)
+  bool truncates_left = false;       ///< longer ones lose their first tokens
   /// What BasicTokenizer does, where these parts are all that BERT's have.
   std::optional<TokenizerOptions> bert;
 

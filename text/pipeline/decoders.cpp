@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// `decode_chain` of the decoders of Hugging Face's tokenizers (src/decoders).
+#include "text/pipeline/decoders.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "text/pipeline/pattern.hpp"
+#include "text/unicode.hpp"
+
+namespace bertcl::text {
+namespace {
+
+using Tokens = std::vector<std::string>;
+using DecoderFn = Decoders::value_type;
+
+constexpr std::string_view kMetaspace = "\u2581", kReplacement = "\uFFFD";
+
+std::string replaced(const std::string& text, std::string_view from, std::string_view to) {
+  if (from.empty()) return text;
+  std::string result;
+  result.reserve(text.size());
+  std::size_t begin = 0;
+  for (std::size_t at; (at = text.find(from, begin)) != std::string::npos; begin = at + from.size())
+    result.append(text, begin, at - begin).append(to);
+  return result.append(text, begin);
+}
+
+std::string joined(const Tokens& tokens) {
+  std::string text;
+  for (const std::string& token : tokens) text += token;
+  return text;
+}
+
+/// With a space in front of what begins a word, but for some English punctuation: in each token by
+/// itself, so that what spans tokens stays: "it ' s".
+DecoderFn word_piece_decoder(std::string prefix, bool cleans_up) {
+  return [prefix = std::move(prefix), cleans_up](Tokens& tokens) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 11> rules = {
+        {{" .", "."},
+         {" ?", "?"},
+         {" !", "!"},
+         {" ,", ","},
+         {" ' ", "'"},
+         {" n't", "n't"},
+         {" 'm", "'m"},
+         {" do not", " don't"},
+         {" 's", "'s"},
+         {" 've", "'ve"},
+         {" 're", "'re"}}};
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      std::string& token = tokens[i];
+      if (i > 0) token = token.starts_with(prefix) ? token.substr(prefix.size()) : " " + token;
+      if (!cleans_up) continue;
+      for (const auto& [from, to] : rules) token = replaced(token, from, to);
+    }
+  };
+}
+
+/// GPT-2's character of each byte: printable ones stand for themselves, the others for U+0100 on.
+const std::unordered_map<char32_t, char>& byte_of_character() {
+  static const auto table = [] {
+    std::unordered_map<char32_t, char> bytes;
+    char32_t next = 0x100;
+    for (char32_t byte = 0; byte < 256; ++byte) {
+      const bool itself =
+          (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+      bytes[itself ? byte : next++] = static_cast<char>(byte);
+    }
+    return bytes;
+  }();
+  return table;
+}
+
+/// The bytes that a token spells; itself if it has other characters.
+std::string bytes_of(const std::string& token) {
+  std::string bytes;
+  for (std::size_t at = 0; at < token.size();) {
+    const auto found = byte_of_character().find(next_code_point(token, at));
+    if (found == byte_of_character().end()) return token;
+    bytes += found->second;
+  }
+  return bytes;
+}
+
+void join_bytes(Tokens& tokens) {
+  std::string bytes, text;
+  for (const std::string& token : tokens) bytes += bytes_of(token);
+  for (std::size_t at = 0; at < bytes.size();) append_code_point(text, next_code_point(bytes, at));
+  tokens = {std::move(text)};
+}
+
+/// The byte of a token such as "<0x0A>".
+std::optional<char> fallback_byte(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with('>')) return std::nullopt;
+  std::uint8_t byte = 0;
+  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
+  if (error != std::errc() || end != token.data() + 5) return std::nullopt;
+  return static_cast<char>(byte);
+}
+
+/// Runs of bytes become one token, or U+FFFD for each byte where they are no UTF-8.
+void gather_bytes(Tokens& tokens) {
+  Tokens result;
+  std::string bytes;
+  const auto flush = [&] {
+    if (!bytes.empty() && !first_ill_formed(bytes))
+      result.push_back(bytes);
+    else
+      result.insert(result.end(), bytes.size(), std::string(kReplacement));
+    bytes.clear();
+  };
+  for (std::string& token : tokens) {
+    if (const auto byte = fallback_byte(token)) {
+      bytes += *byte;
+      continue;
+    }
+    flush();
+    result.push_back(std::move(token));
+  }
+  flush();
+  tokens = std::move(result);
+}
+
+void fuse(Tokens& tokens) { tokens = {joined(tokens)}; }
+
+/// Takes `character` off the ends of each token, as often as it is there and so many times at most.
+DecoderFn strip_decoder(std::string character, std::int64_t begin, std::int64_t end) {
+  return [character = std::move(character), begin, end](Tokens& tokens) {
+    for (std::string& token : tokens) {
+      std::string_view rest = token;
+      for (std::int64_t i = 0; i < begin && rest.starts_with(character); ++i)
+        rest.remove_prefix(character.size());
+      for (std::int64_t i = 0; i < end && rest.ends_with(character); ++i)
+        rest.remove_suffix(character.size());
+      token = std::string(rest);
+    }
+  };
+}
+
+DecoderFn replace_decoder(Pattern pattern, std::string content) {
+  return [pattern = std::make_shared<const Pattern>(std::move(pattern)),
+          content = std::move(content)](Tokens& tokens) {
+    for (std::string& token : tokens) {
+      if (token.empty()) continue;
+      std::vector<Match> matches;
+      pattern->find(token, matches);
+      std::string result;
+      for (const auto& [begin, end, found] : matches)
+        result +=
+            found ? std::string_view(content) : std::string_view(token).substr(begin, end - begin);
+      token = std::move(result);
+    }
+  };
+}
+
+/// What the pre-tokenizer put before a text goes from the first token.
+DecoderFn metaspace_decoder(std::string replacement, bool prepended) {
+  return [replacement = std::move(replacement), prepended](Tokens& tokens) {
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = replaced(tokens[i], replacement, i == 0 && prepended ? "" : " ");
+  };
+}
+
+DecoderFn suffix_decoder(std::string suffix) {
+  return [suffix = std::move(suffix)](Tokens& tokens) {
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = replaced(tokens[i], suffix, i + 1 == tokens.size() ? "" : " ");
+  };
+}
+
+/// False: one is not supported.
+bool add_decoders(const JsonNode& node, Decoders& decoders) {
+  const std::string& type = node.at("type").string();
+  if (type == "Sequence") {
+    bool known = true;
+    node.at("decoders").each([&](const JsonNode& each) {
+      known = add_decoders(each, decoders) && known;
+    });
+    return known;
+  }
+  if (type == "WordPiece") {
+    decoders.push_back(word_piece_decoder(node.at("prefix").string(), node.flag("cleanup", true)));
+  } else if (type == "ByteLevel") {
+    decoders.emplace_back(join_bytes);
+  } else if (type == "ByteFallback") {
+    decoders.emplace_back(gather_bytes);
+  } else if (type == "Fuse") {
+    decoders.emplace_back(fuse);
+  } else if (type == "Strip") {
+    const JsonNode content = node.at("content");
+    if (count_code_points(content.string()) != 1)
+      content.fail("is \"{}\"; expected one character", content.string());
+    decoders.push_back(
+        strip_decoder(content.string(), node.at("start").integer(), node.at("stop").integer()));
+  } else if (type == "Replace") {
+    decoders.push_back(
+        replace_decoder(Pattern::of(node.at("pattern")), node.at("content").string()));
+  } else if (type == "Metaspace") {
+    const auto scheme = node.find("prepend_scheme");
+    decoders.push_back(metaspace_decoder(
+        node.at("replacement").string(),
+        node.flag("add_prefix_space", true) && !(scheme && scheme->string() == "never")));
+  } else if (type == "BPEDecoder") {
+    decoders.push_back(suffix_decoder(node.at("suffix").string()));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Decoders decoders_of(Spelling spelling) {
+  switch (spelling) {
+    case Spelling::word_pieces:
+      return {word_piece_decoder("##", true)};
+    case Spelling::bytes:
+      return {join_bytes};
+    case Spelling::pieces:
+      break;
+  }
+  return {metaspace_decoder(std::string(kMetaspace), false), gather_bytes, fuse,
+          strip_decoder(" ", 1, 0)};
+}
+
+std::optional<Decoders> read_decoders(const JsonNode& node) {
+  Decoders decoders;
+  return add_decoders(node, decoders) ? std::optional(std::move(decoders)) : std::nullopt;
+}
+
+std::string decode(const Decoders& decoders, std::vector<std::string> tokens) {
+  for (const auto& decoder : decoders) decoder(tokens);
+  return joined(tokens);
+}
+
+}  // namespace bertcl::text
