@@ -253,6 +253,29 @@ TEST(Offsets, AreTrimmedByTheirPostProcessor) {
   EXPECT_THAT(tokenizer->encode("a a").spans, ElementsAre(Span{0, 1}, Span{2, 2}, Span{2, 3}));
 }
 
+// By tokenizers 0.23.3.
+TEST(Offsets, AreTrimmedByTheCharactersOfTheToken) {
+  const json trims = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}};
+  const auto spans = [&](const json& model, std::string_view text, json post = {}) {
+    const json document = {{"model", model}, {"post_processor", post.is_null() ? trims : post}};
+    return make_pipeline(document, "t.json")->encode(text).spans;
+  };
+  const json pieces = json::parse(R"({"type": "WordPiece", "unk_token": "[UNK]",
+      "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+      "vocab": {"[UNK]": 0, "a": 1}})");
+  EXPECT_THAT(spans(pieces, " "), ElementsAre(Span{0, 1})) << "[UNK] is no space";
+  json plain = trims;
+  plain["add_prefix_space"] = false;
+  EXPECT_THAT(spans(pieces, " ", plain), ElementsAre(Span{0, 1}));
+  const json characters =
+      json::parse(R"({"type": "BPE", "merges": [], "vocab": {"a": 0, "b": 1}})");
+  EXPECT_THAT(spans(characters, "a b"), ElementsAre(Span{0, 1}, Span{1, 2}));
+  const json unigram = json::parse(R"({"type": "Unigram", "unk_id": 0,
+      "vocab": [["?", 0], ["a", -1], ["b", -1]]})");
+  EXPECT_THAT(spans(unigram, "a  b"), ElementsAre(Span{0, 1}, Span{3, 3}, Span{3, 4}))
+      << "Unigram's unknown token is the text";
+}
+
 TEST(Texts, MayBeIllFormed) {
   const json model =
       json::parse(R"({"type": "Unigram", "unk_id": 0, "vocab": [["?", 0], ["a", -1]]})");

@@ -157,18 +157,24 @@ std::vector<std::int32_t> Pipeline::encode_ids(std::string_view text) const {
   return ids;
 }
 
+/// Those of the token that the model makes of a part of the normalized text.
+std::string_view Pipeline::characters_of(std::int32_t id, std::string_view text) const {
+  return unknown_as_text && id == model->unknown() ? text : std::string_view(vocabulary.at(id));
+}
+
 Encoding Pipeline::encode(std::string_view text) const {
   const Parts parts = split(text);
   Encoding encoding;
   std::uint32_t word = 0;
-  const auto add = [&](std::int32_t id, std::uint32_t begin, std::uint32_t end) {
+  const auto add = [&](std::int32_t id, std::uint32_t begin, std::uint32_t end, bool is_added) {
     Span span = parts.original(begin, end);
-    const Blanks blanks = post_processor.trims.empty()
-                              ? Blanks{}
-                              : blanks_of(std::string_view(parts.text).substr(begin, end - begin));
-    for (const bool added_space : post_processor.trims) {
-      const bool first = encoding.ids.empty() || span.begin == 0;
-      trim_span(span, blanks, text, first, added_space);
+    if (!post_processor.trims.empty()) {
+      const auto taken = std::string_view(parts.text).substr(begin, end - begin);
+      const Blanks blanks = blanks_of(is_added ? taken : characters_of(id, taken));
+      for (const bool added_space : post_processor.trims) {
+        const bool first = encoding.ids.empty() || span.begin == 0;
+        trim_span(span, blanks, text, first, added_space);
+      }
     }
     encoding.ids.push_back(id);
     encoding.spans.push_back(span);
@@ -176,10 +182,10 @@ Encoding Pipeline::encode(std::string_view text) const {
   };
   for (const Part& part : parts.parts) {
     if (part.token >= 0) {
-      add(part.token, part.begin, part.end);
+      add(part.token, part.begin, part.end, true);
     } else if (part.begin < part.end) {
       for (const auto& [id, begin, end] : tokens_of(parts.text_of(part)))
-        add(id, part.begin + begin, part.begin + std::max(end, begin + 1));
+        add(id, part.begin + begin, part.begin + std::max(end, begin + 1), false);
     }
     ++word;
   }

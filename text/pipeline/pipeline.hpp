@@ -30,6 +30,7 @@ class Pipeline {
   PostProcessor post_processor;
   std::optional<Decoders> decoders;  ///< none: the file has none that are supported
   bool word_pieces = false;          ///< the model is WordPiece
+  bool unknown_as_text = false;      ///< what Unigram lacks keeps its text as a token
   bool byte_level = false;           ///< a space before a word tells that it begins there
   std::optional<int> longest;        ///< tokens of a sequence (`truncation`)
   bool truncates_left = false;       ///< longer ones lose their first tokens
@@ -49,6 +50,7 @@ class Pipeline {
  private:
   Parts split(std::string_view text) const;
   const std::vector<Token>& tokens_of(std::string_view word) const;
+  std::string_view characters_of(std::int32_t id, std::string_view text) const;
 
   std::uint64_t serial_;  // tells the words in a thread's cache apart from those of others
 };
