@@ -118,6 +118,29 @@ TEST(Split, RegularExpressionsMayLookAhead) {
               ElementsAre("Ab1", "Cd"));
 }
 
+// By tokenizers 0.23.3, whose Oniguruma finds no empty match directly after a match.
+TEST(Split, EmptyMatchesDoNotFollowAMatch) {
+  const auto words = [](const char* behavior, bool inverted = false) {
+    const json stage = {{"type", "Split"},
+                        {"pattern", {{"Regex", "x*"}}},
+                        {"behavior", behavior},
+                        {"invert", inverted}};
+    return split("xxab", stage.dump().c_str()).words;
+  };
+  EXPECT_THAT(words("MergedWithNext"), ElementsAre("xxa", "b"));
+  EXPECT_THAT(words("MergedWithPrevious", true), ElementsAre("xxa", "b"));
+  EXPECT_THAT(words("Isolated"), ElementsAre("xx", "a", "b"));
+  const auto dashed = [](const char* text, const char* pattern) {
+    const json stage = {{"type", "Replace"}, {"pattern", {{"Regex", pattern}}}, {"content", "-"}};
+    return normalized(text, stage.dump().c_str()).words;
+  };
+  EXPECT_THAT(dashed("xab", "x*"), ElementsAre("-a-b-"));
+  EXPECT_THAT(dashed("axxb", "x*"), ElementsAre("-a-b-"));
+  EXPECT_THAT(dashed("xab", "x*?"), ElementsAre("-x-a-b-"));
+  EXPECT_THAT(dashed("axxb", "^|x"), ElementsAre("-a--b"));
+  EXPECT_THAT(dashed("axxb", "b*"), ElementsAre("-a-x-x-"));
+}
+
 TEST(UnicodeNormalizer, KeepsOrigins) {
   EXPECT_THAT(normalized("e\u0301\u0323", R"({"type": "NFC"})").words, ElementsAre("ẹ\u0301"));
   EXPECT_THAT(normalized("각ﬁ", R"({"type": "NFKD"})").words, ElementsAre("\u1100\u1161\u11a8fi"));

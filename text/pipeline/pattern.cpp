@@ -81,9 +81,15 @@ void Pattern::find(std::string_view text, std::vector<Match>& matches) const {
     utext_openUTF8(&utext, text.data(), std::ssize(text), &status);
     const std::unique_ptr<icu::RegexMatcher> matcher(expression_->compiled->matcher(status));
     if (U_SUCCESS(status)) matcher->reset(&utext);
-    while (U_SUCCESS(status) && matcher->find(status))
-      found.add(static_cast<std::size_t>(matcher->start64(status)),
-                static_cast<std::size_t>(matcher->end64(status)));
+    std::size_t last = text.npos;  // where the last match ended
+    while (U_SUCCESS(status) && matcher->find(status)) {
+      const auto begin = static_cast<std::size_t>(matcher->start64(status));
+      const auto end = static_cast<std::size_t>(matcher->end64(status));
+      // As with Oniguruma, no empty match directly follows a match.
+      if (begin == end && end == last) continue;
+      found.add(begin, end);
+      last = end;
+    }
     utext_close(&utext);
     if (U_FAILURE(status))
       throw Error(std::string("ICU cannot search a text: ") + u_errorName(status));
