@@ -11,7 +11,7 @@
 
 #include "ir/node_error.hpp"
 #include "onnx/tensors.hpp"
-#include "ops/op.hpp"
+#include "onnxruntime_ep/run_time_sizes.hpp"
 
 namespace bertcl::onnxruntime_ep {
 namespace {
@@ -334,7 +334,7 @@ ir::Graph Graph::import(const NodeSet& part, bool copy, onnx_io::ReadOptions opt
         return ir::Tensor(dtype, std::move(shape), own, std::span<const std::byte>(*own));
       },
       options);
-  check_broadcasts(result);
+  check_run_time_sizes(result, unknown_extents(result));
   return result;
 }
 
@@ -346,12 +346,11 @@ std::vector<std::string> Graph::users(const NodeSet& part, const std::string& va
   return result;
 }
 
-/// Throws ir::NodeError with the nodes that may broadcast an extent that only a run knows, of a
-/// value that the part takes from other nodes. The engine takes two extents for equal unless one is
-/// known to be 1.
-void Graph::check_broadcasts(const ir::Graph& graph) const {
-  std::map<std::string, std::string> unknown;  // symbols, and the values whose extents they are
-  for (const ir::Value* input : graph.inputs()) {
+/// Symbols of extents that ONNX Runtime does not know, of values that a part takes from other
+/// nodes, and these values.
+std::map<std::string, std::string> Graph::unknown_extents(const ir::Graph& part) const {
+  std::map<std::string, std::string> unknown;
+  for (const ir::Value* input : part.inputs()) {
     if (!results_.contains(input->name)) continue;
     onnx::ValueInfoProto declared;
     set_type(ort_, values_.at(input->name), declared);
@@ -362,39 +361,7 @@ void Graph::check_broadcasts(const ir::Graph& graph) const {
         for (const std::string& symbol : input->type.shape[i].symbols())
           unknown.emplace(symbol, input->name);
   }
-  if (unknown.empty()) return;
-  std::vector<std::string> nodes;
-  std::string why;
-  const auto refuse_unknown = [&](const ir::Node& node, const ir::Dim& extent) {
-    for (const std::string& symbol : extent.symbols())
-      if (const auto found = unknown.find(symbol); found != unknown.end()) {
-        nodes.insert(nodes.end(), node.sources.begin(), node.sources.end());
-        if (why.empty())
-          why = fmt::format(
-              "ONNX Runtime does not know the shape of '{}', so its broadcasting is unknown before "
-              "the run",
-              found->second);
-      }
-  };
-  const auto compare = [&](const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
-    if (a == b || a == ir::Dim(1) || b == ir::Dim(1)) return;
-    refuse_unknown(node, a), refuse_unknown(node, b);
-  };
-  for (const auto& node : graph.nodes()) {
-    if (node->op == "Expand")  // its result has the extents of the target, whatever these are
-      for (const ir::Dim& extent : node->inputs[0]->type.shape) refuse_unknown(*node, extent);
-    const bool multiplies = node->op == "MatMul";
-    if (!multiplies && node->op != "Where" && !ops::traits(*node).binary_code) continue;
-    const std::size_t from = multiplies ? 2 : 0;  // from the right
-    for (const ir::Value* a : node->inputs)
-      for (const ir::Value* b : node->inputs) {
-        if (!a || !b || a == b) continue;
-        const ir::Shape &left = a->type.shape, &right = b->type.shape;
-        for (std::size_t i = from; i < std::min(left.size(), right.size()); ++i)
-          compare(*node, left[left.size() - 1 - i], right[right.size() - 1 - i]);
-      }
-  }
-  if (!nodes.empty()) throw ir::NodeError(std::move(nodes), why, ErrorCode::unsupported);
+  return unknown;
 }
 
 }  // namespace bertcl::onnxruntime_ep

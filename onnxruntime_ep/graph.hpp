@@ -56,7 +56,7 @@ class Graph {
   void check_types(const onnx::NodeProto& node) const;
   void read_attribute(const OrtOpAttr* attribute, onnx::NodeProto& proto) const;
   std::vector<std::string> users(const NodeSet& part, const std::string& value) const;
-  void check_broadcasts(const ir::Graph& graph) const;
+  std::map<std::string, std::string> unknown_extents(const ir::Graph& part) const;
 
   const Ort& ort_;
   std::vector<Node> nodes_;

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine takes for granted of extents that only a run knows, and ONNX Runtime does not.
+#include "onnxruntime_ep/run_time_sizes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ir/node_error.hpp"
+#include "ops/op.hpp"
+
+namespace bertcl::onnxruntime_ep {
+namespace {
+
+/// Nodes that stay with ONNX Runtime, and why the first of them does.
+struct Refused {
+  std::vector<std::string> nodes;
+  std::string why;
+
+  void add(const ir::Node& node, std::string reason) {
+    nodes.insert(nodes.end(), node.sources.begin(), node.sources.end());
+    if (why.empty()) why = std::move(reason);
+  }
+  void raise() {
+    if (!nodes.empty()) throw ir::NodeError(std::move(nodes), why, ErrorCode::unsupported);
+  }
+};
+
+/// Whether `size` is at most `limit` whatever the run: symbols are at least 1.
+bool is_at_most(const ir::Dim& size, const ir::Dim& limit) {
+  if (!size.is_constant()) return ir::Dim::divide(limit, size).has_value();
+  ir::Bindings least;
+  for (const std::string& symbol : limit.symbols()) least[symbol] = 1;
+  return size.constant() <= limit.evaluate(least);
+}
+
+std::optional<std::vector<std::int64_t>> constants(const ir::Value* value) {
+  if (!value || !value->is_constant()) return std::nullopt;
+  return value->constant->to_ints();
+}
+
+/// A constant axis, as that of a table of positions, is taken for long enough.
+void check_slice(const ir::Node& node, Refused& refused) {
+  const auto starts = constants(node.input(1));
+  const auto axes = constants(node.input(3));
+  if (!starts || (node.input(3) && !axes)) return;  // has no kernel
+  const ir::Shape &from = node.inputs[0]->type.shape, &to = node.output()->type.shape;
+  for (std::size_t i = 0; i < starts->size(); ++i) {
+    std::int64_t axis = axes ? axes->at(i) : static_cast<std::int64_t>(i);
+    if (axis < 0) axis += std::ssize(from);
+    const ir::Dim& extent = from.at(static_cast<std::size_t>(axis));
+    const ir::Dim& count = to.at(static_cast<std::size_t>(axis));
+    const ir::Dim reach =
+        count.is_constant() ? count.constant() + std::max<std::int64_t>((*starts)[i], 0) : count;
+    if (extent.is_constant() || is_at_most(reach, extent)) continue;
+    refused.add(
+        node, fmt::format("the slice ends at {}, which may be beyond axis {} of '{}' ({}) in a run",
+                          reach.str(), axis, node.inputs[0]->name, extent.str()));
+  }
+}
+
+/// Operators that broadcast, by the extents that they compare.
+class Broadcasts {
+ public:
+  Broadcasts(const std::map<std::string, std::string>& unknown, Refused& refused)
+      : unknown_(unknown), refused_(refused) {}
+
+  void check(const ir::Node& node) {
+    if (node.op == "Expand")  // its result has the extents of the target, whatever these are
+      for (const ir::Dim& extent : node.inputs[0]->type.shape) refuse_unknown(node, extent);
+    const bool multiplies = node.op == "MatMul";
+    if (!multiplies && node.op != "Where" && !ops::traits(node).binary_code) return;
+    const std::size_t from = multiplies ? 2 : 0;  // from the right
+    for (const ir::Value* a : node.inputs)
+      for (const ir::Value* b : node.inputs) {
+        if (!a || !b || a == b) continue;
+        const ir::Shape &left = a->type.shape, &right = b->type.shape;
+        for (std::size_t i = from; i < std::min(left.size(), right.size()); ++i)
+          compare(node, left[left.size() - 1 - i], right[right.size() - 1 - i]);
+      }
+  }
+
+ private:
+  void refuse_unknown(const ir::Node& node, const ir::Dim& extent) {
+    for (const std::string& symbol : extent.symbols())
+      if (const auto found = unknown_.find(symbol); found != unknown_.end())
+        refused_.add(node, fmt::format("ONNX Runtime does not know the shape of '{}', so its "
+                                       "broadcasting is unknown before the run",
+                                       found->second));
+  }
+  void compare(const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
+    if (a == b || a == ir::Dim(1) || b == ir::Dim(1)) return;
+    refuse_unknown(node, a), refuse_unknown(node, b);
+  }
+
+  const std::map<std::string, std::string>& unknown_;
+  Refused& refused_;
+};
+
+}  // namespace
+
+void check_run_time_sizes(const ir::Graph& graph,
+                          const std::map<std::string, std::string>& unknown) {
+  Refused slices, broadcasts;
+  Broadcasts check(unknown, broadcasts);
+  for (const auto& node : graph.nodes()) {
+    if (node->op == "Slice" && node->inputs.size() > 1) check_slice(*node, slices);
+    check.check(*node);
+  }
+  slices.raise();
+  broadcasts.raise();
+}
+
+}  // namespace bertcl::onnxruntime_ep

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the execution provider takes of nodes whose shapes only a run knows."""
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+from sessions import MODEL, NAME, ProviderTest, batch, nodes_by_provider, run, session
+
+EYE = np.eye(4, dtype=np.float32)
+FREE = ["b", "s", 4]
+
+
+class RunTimeSizes(ProviderTest):
+    def graph(self, nodes, inputs, constants=(), outputs=("y",)):
+        """The path of a graph of (operator, operands, result) on float inputs and w, the identity."""
+        value = helper.make_tensor_value_info
+        arrays = {"w": EYE, **dict(constants)}
+        return self.save_graph(helper.make_graph(
+            [helper.make_node(kind, operands, [result]) for kind, operands, result in nodes], "sizes",
+            [value(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+            [value(name, TensorProto.FLOAT, None) for name in outputs],
+            [numpy_helper.from_array(np.asarray(array), name) for name, array in arrays.items()]))
+
+    def check(self, path, inputs):
+        """As the CPU provider computes it."""
+        found = run(session(path), inputs)
+        reference = run(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]), inputs)
+        for name, expected in reference.items():
+            np.testing.assert_allclose(found[name], expected, rtol=1e-4, atol=1e-4, err_msg=name)
+
+    def sliced(self, start, end, shape=FREE):
+        return self.graph([("MatMul", ["x", "w"], "m"), ("Slice", ["m", "start", "end", "axis"], "y")], {"x": shape},
+                          {"start": [start], "end": [end], "axis": [1]})
+
+    def slices(self, start, end, shape=FREE, rows=6):
+        """The nodes of the CPU provider."""
+        inputs = {"x": np.ones((2, rows, 4), np.float32)}
+        counts = nodes_by_provider(self.sliced(start, end, shape), inputs)
+        self.assertEqual(counts[NAME], 1)
+        return counts.get("CPUExecutionProvider", 0)
+
+    def test_end_beyond_a_free_axis(self):
+        """x[:, :5] has fewer elements of a short axis, which the engine refuses: it stays with ONNX Runtime."""
+        random = np.random.default_rng(1)
+        for start, end in ((0, 5), (1, 5), (0, 2)):
+            path = self.sliced(start, end)
+            for rows in (1, 2, 5, 7):
+                self.check(path, {"x": random.normal(size=(2, rows, 4)).astype(np.float32)})
+            self.assertEqual(self.slices(start, end), 1)
+
+    def test_ends_within_the_axis(self):
+        for start, end, shape in ((0, 1, FREE), (0, 5, ["b", 6, 4]), (0, 9, ["b", 6, 4]), (0, 2**31 - 1, FREE)):
+            self.assertEqual(self.slices(start, end, shape), 0, (start, end, shape))
+
+    def test_truncated_inputs(self):
+        """A model that truncates its inputs to 16 tokens."""
+        model = onnx.load(MODEL)
+        names = [value.name for value in model.graph.input]
+        for node in model.graph.node:
+            node.input[:] = [name + "_cut" if name in names else name for name in node.input]
+        cut = [helper.make_node("Slice", [name, "cut_start", "cut_end", "cut_axis"], [name + "_cut"])
+               for name in names]
+        rest = list(model.graph.node)
+        del model.graph.node[:]
+        model.graph.node.extend(cut + rest)
+        for name, number in (("cut_start", 0), ("cut_end", 16), ("cut_axis", 1)):
+            model.graph.initializer.append(numpy_helper.from_array(np.array([number]), name))
+        for output in model.graph.output:
+            output.type.tensor_type.shape.dim[1].dim_param = "cut"
+        path = self.save(model, "cut.onnx")
+        for length in (5, 16, 21):
+            self.check(path, batch(2, length, padded=False))
+
+    def test_position_tables(self):
+        """A table of positions is sliced by the length of the ids, as exports have it: all is taken."""
+        random = np.random.default_rng(2)
+        path = self.graph(
+            [("MatMul", ["x", "w"], "m"), ("Shape", ["x"], "shape"), ("Slice", ["shape", "one", "two"], "length"),
+             ("Slice", ["table", "zero", "length", "one"], "positions"), ("Add", ["m", "positions"], "y")],
+            {"x": FREE}, {"zero": [0], "one": [1], "two": [2],
+                          "table": random.normal(size=(1, 32, 4)).astype(np.float32)})
+        inputs = {"x": random.normal(size=(2, 7, 4)).astype(np.float32)}
+        self.check(path, inputs)
+        self.assertEqual(nodes_by_provider(path, inputs), {NAME: 1})
