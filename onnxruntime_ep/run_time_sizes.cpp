@@ -31,6 +31,24 @@ struct Refused {
   }
 };
 
+/// The symbols of a graph's inputs. Others are sums, or equal to what an operator compares them
+/// with.
+class GivenSizes {
+ public:
+  explicit GivenSizes(const ir::Graph& graph) {
+    for (const ir::Value* input : graph.inputs())
+      for (const ir::Dim& extent : input->type.shape)
+        symbols_.insert(extent.symbols().begin(), extent.symbols().end());
+  }
+  bool tell(const ir::Dim& extent) const {
+    return std::ranges::all_of(
+        extent.symbols(), [&](const std::string& symbol) { return symbols_.contains(symbol); });
+  }
+
+ private:
+  std::set<std::string> symbols_;
+};
+
 /// Whether `size` is at most `limit` whatever the run: symbols are at least 1.
 bool is_at_most(const ir::Dim& size, const ir::Dim& limit) {
   if (!size.is_constant()) return ir::Dim::divide(limit, size).has_value();
@@ -45,7 +63,7 @@ std::optional<std::vector<std::int64_t>> constants(const ir::Value* value) {
 }
 
 /// A constant axis, as that of a table of positions, is taken for long enough.
-void check_slice(const ir::Node& node, Refused& refused) {
+void check_slice(const ir::Node& node, const GivenSizes& sizes, Refused& refused) {
   const auto starts = constants(node.input(1));
   const auto axes = constants(node.input(3));
   if (!starts || (node.input(3) && !axes)) return;  // has no kernel
@@ -57,7 +75,8 @@ void check_slice(const ir::Node& node, Refused& refused) {
     const ir::Dim& count = to.at(static_cast<std::size_t>(axis));
     const ir::Dim reach =
         count.is_constant() ? count.constant() + std::max<std::int64_t>((*starts)[i], 0) : count;
-    if (extent.is_constant() || is_at_most(reach, extent)) continue;
+    if (extent.is_constant() || !sizes.tell(extent) || !sizes.tell(reach)) continue;
+    if (is_at_most(reach, extent)) continue;
     refused.add(
         node, fmt::format("the slice ends at {}, which may be beyond axis {} of '{}' ({}) in a run",
                           reach.str(), axis, node.inputs[0]->name, extent.str()));
@@ -67,8 +86,9 @@ void check_slice(const ir::Node& node, Refused& refused) {
 /// Operators that broadcast, by the extents that they compare.
 class Broadcasts {
  public:
-  Broadcasts(const std::map<std::string, std::string>& unknown, Refused& refused)
-      : unknown_(unknown), refused_(refused) {}
+  Broadcasts(const GivenSizes& sizes, const std::map<std::string, std::string>& unknown,
+             Refused& refused)
+      : sizes_(sizes), unknown_(unknown), refused_(refused) {}
 
   void check(const ir::Node& node) {
     if (node.op == "Expand")  // its result has the extents of the target, whatever these are
@@ -96,8 +116,13 @@ class Broadcasts {
   void compare(const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
     if (a == b || a == ir::Dim(1) || b == ir::Dim(1)) return;
     refuse_unknown(node, a), refuse_unknown(node, b);
+    if (sizes_.tell(a) && sizes_.tell(b))
+      refused_.add(node, fmt::format("whether {} and {} are equal, or one of them is 1, is unknown "
+                                     "before the run",
+                                     a.str(), b.str()));
   }
 
+  const GivenSizes& sizes_;
   const std::map<std::string, std::string>& unknown_;
   Refused& refused_;
 };
@@ -107,9 +132,10 @@ class Broadcasts {
 void check_run_time_sizes(const ir::Graph& graph,
                           const std::map<std::string, std::string>& unknown) {
   Refused slices, broadcasts;
-  Broadcasts check(unknown, broadcasts);
+  const GivenSizes sizes(graph);
+  Broadcasts check(sizes, unknown, broadcasts);
   for (const auto& node : graph.nodes()) {
-    if (node->op == "Slice" && node->inputs.size() > 1) check_slice(*node, slices);
+    if (node->op == "Slice" && node->inputs.size() > 1) check_slice(*node, sizes, slices);
     check.check(*node);
   }
   slices.raise();

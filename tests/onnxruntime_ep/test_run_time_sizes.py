@@ -83,3 +83,44 @@ class RunTimeSizes(ProviderTest):
         inputs = {"x": random.normal(size=(2, 7, 4)).astype(np.float32)}
         self.check(path, inputs)
         self.assertEqual(nodes_by_provider(path, inputs), {NAME: 1})
+
+    def test_end_at_another_size(self):
+        """x[:, :t] where t may be more than s."""
+        path = self.graph(
+            [("MatMul", ["x", "w"], "m"), ("Shape", ["u"], "shape"), ("Slice", ["shape", "one", "two"], "length"),
+             ("Slice", ["m", "zero", "length", "one"], "y")], {"x": FREE, "u": ["b", "t", 4]},
+            {"zero": [0], "one": [1], "two": [2]})
+        x = np.random.default_rng(3).normal(size=(2, 5, 4)).astype(np.float32)
+        for rows in (3, 5, 7):
+            self.check(path, {"x": x, "u": np.zeros((2, rows, 4), np.float32)})
+
+    def test_other_extents(self):
+        """Extents of two names, or without one, may be 1 in a run: what broadcasts them stays with ONNX Runtime, the rest
+        does not."""
+        random = np.random.default_rng(4)
+        direct = [("MatMul", ["x", "w"], "m"), ("MatMul", ["m", "w"], "n"), ("Add", ["n", "u"], "y")]
+        parts = [("Sinh", ["x"], "p"), ("MatMul", ["p", "w"], "m"), ("MatMul", ["m", "w"], "n"), ("Sinh", ["u"], "q"),
+                 ("Add", ["n", "q"], "y")]
+        choice = [("MatMul", ["x", "w"], "m"), ("MatMul", ["m", "w"], "n"), ("Greater", ["u", "u"], "above"),
+                  ("Where", ["above", "u", "n"], "y")]
+        batched = [("MatMul", ["x", "w"], "m"), ("MatMul", ["m", "w"], "n"), ("MatMul", ["n", "u"], "y")]
+        for nodes, left, right in ((direct, FREE, ["c", "d", 4]), (direct, [None, None, 4], [None, None, 4]),
+                                   (direct, FREE, ["b", 5, 4]), (parts, FREE, ["c", "d", 4]),
+                                   (choice, FREE, ["c", "s", 4]), (batched, FREE, ["c", 4, "d"])):
+            path = self.graph(nodes, {"x": left, "u": right})
+            x = random.normal(size=(3, 5, 4)).astype(np.float32)
+            for rows in (3, 1) if right[0] != "b" else (3,):
+                u = random.normal(size=(rows, 4 if right[1] == 4 else 5, 4)).astype(np.float32)
+                for one in (x, x[:, :1] if right[1] != "s" else x):
+                    self.check(path, {"x": one, "u": u})
+                    self.assertEqual(nodes_by_provider(path, {"x": one, "u": u})[NAME], 1)
+
+    def test_inputs_of_bert(self):
+        """Names of torch.onnx.export with dynamic_axes={"input_ids": [0, 1], ...}: of each input its own."""
+        model = onnx.load(MODEL)
+        for value in model.graph.input:
+            for axis, dim in enumerate(value.type.tensor_type.shape.dim, 1):
+                dim.dim_param = f"{value.name}_dynamic_axes_{axis}"
+        path, inputs = self.save(model, "axes.onnx"), batch(2, 7, padded=False)
+        self.check(path, inputs)
+        self.assertEqual(nodes_by_provider(path, inputs), {NAME: 1})
