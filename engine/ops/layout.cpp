@@ -177,8 +177,12 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
       d = clamp_slice(start.constant(), end.constant(), step, d.constant()).count;
     } else if (step == 1 && start.is_constant() && start.constant() < 0 &&
                start.constant() >= -huge && end.is_constant() &&
-               (end.constant() >= huge || end.constant() == 0)) {
-      d = end.constant() == 0 ? ir::Dim(0) : ir::Dim(-start.constant());  // the last ones
+               (end.constant() >= huge || end.constant() <= 0)) {
+      // The last ones, as many as there are: each run checks it (Plan::at_most).
+      const std::int64_t after = end.constant() >= huge ? 0 : end.constant();
+      d = end.constant() == 0
+              ? 0
+              : std::max<std::int64_t>(std::max(after, -huge) - start.constant(), 0);
     } else if (step == 1 && (!end.is_constant() || end.constant() >= huge || !d.is_constant())) {
       // An end is assumed to be within the axis, which each run checks (Plan::at_most); 2^31 - 1 or
       // more means the end of the axis.

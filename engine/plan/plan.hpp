@@ -25,16 +25,17 @@
 
 namespace bertcl::plan {
 
-/// ceil(dim / divide) * times: a size that is known at run time, over the symbols of the model's
-/// inputs and those of packing (ops/symbols.hpp).
+/// ceil(dim / divide) * times - minus: a size that is known at run time, over the symbols of the
+/// model's inputs and those of packing (ops/symbols.hpp).
 struct SizeExpr {
   ir::Dim dim{1};
   ir::Dim divide{1};
   std::int64_t times = 1;  // work-items of a group, where it counts groups
+  ir::Dim minus{0};        // of a place, from the end
 
   std::int64_t evaluate(const ir::Bindings& bindings) const {
     const std::int64_t by = divide.evaluate(bindings);
-    return ceil_div(dim.evaluate(bindings), by) * times;
+    return ceil_div(dim.evaluate(bindings), by) * times - minus.evaluate(bindings);
   }
 };
 

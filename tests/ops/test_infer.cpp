@@ -132,6 +132,18 @@ TEST(Infer, SlicesToASymbol) {
             "i64[1, seq]");
 }
 
+TEST(Infer, SlicesFromTheEndOfAFreeAxis) {
+  const auto of = [](const std::string& from, const std::string& to) {
+    return inferred(
+        "graph g(%x: f32[batch, n]) { const %from: i64[1] = " + from + " const %to: i64[1] = " +
+        to + " const %axis: i64[1] = 1 %y: f32[] = Slice(%x, %from, %to, %axis) return %y }");
+  };
+  EXPECT_EQ(of("-4", "2147483647"), "f32[batch, 4]");
+  EXPECT_EQ(of("-4", "-1"), "f32[batch, 3]");
+  EXPECT_EQ(of("-4", "0"), "f32[batch, 0]");
+  EXPECT_EQ(of("-2", "-3"), "f32[batch, 0]");
+}
+
 TEST(Infer, ASliceThatEndsBeforeItStartsIsEmpty) {
   EXPECT_EQ(inferred(R"(graph g(%x: f32[batch, n]) {
       const %from: i64[1] = [3]  const %to: i64[1] = [1]

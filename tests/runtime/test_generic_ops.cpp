@@ -93,6 +93,17 @@ TEST(GenericOps, SliceThatStartsInFrontOfTheFirst) {
 })");
 }
 
+TEST(GenericOps, SliceOfTheLastElementsOfAFreeAxis) {
+  expect_as_interpreted(R"(graph g(%x: f32[batch, seq, 6]) {
+  const %start: i64[1] = -1  const %end: i64[1] = 2147483647  const %one: i64[1] = 1
+  const %starts: i64[2] = [0, -1]  const %ends: i64[2] = [5, 2147483647]
+  const %last: i64[2] = [2, 1]
+  %y: f32[batch, 1, 6] = Slice(%x, %start, %end, %one)
+  %z: f32[batch, 1, 5] = Slice(%x, %starts, %ends, %last)
+  return %y as y, %z as z
+})");
+}
+
 TEST(GenericOps, NegativeSizesAreCompared) {
   expect_as_interpreted(R"(graph g(%x: f32[batch, seq]) {
   const %minus: i64[1] = [-1]  const %least: i64[1] = [-3]  const %zero: i64[1] = [0]

@@ -34,6 +34,15 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
        {{"batch", 2}, {"k", 5}},
        {{"batch", 2}, {"k", 3}},
        "the model requires k to be at least 4, the inputs give 3"},
+      {"the last two but one of fewer",
+       R"(graph g(%x: f32[batch, k, 2]) {
+  const %from: i64[1] = [-3]  const %to: i64[1] = [-1]  const %one: i64[1] = [1]
+  %y: f32[batch, 2, 2] = Slice(%x, %from, %to, %one)
+  return %y as y
+})",
+       {{"batch", 2}, {"k", 5}},
+       {{"batch", 2}, {"k", 2}},
+       "the model requires k to be at least 3, the inputs give 2"},
       {"extents that sum to less",
        R"(graph g(%x: f32[batch, k]) {
   %a: f32[batch, 2], %b: f32[batch, 3] = Split(%x) {axis = 1, split = [2, 3]}

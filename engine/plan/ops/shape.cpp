@@ -81,15 +81,18 @@ std::vector<std::int64_t> integers(const ir::Node& node, std::string_view key, s
   return v->constant->to_ints();
 }
 
-/// The elements of an axis up to the last one that a slice of `count` reads.
+/// The elements of an axis up to the last one that a slice of `count` reads; from its end, those
+/// from the first one.
 ir::Dim reach(const ir::Node& node, std::int64_t first, std::int64_t step, const ir::Dim& count) {
+  if (first < 0) return -first;
   if (count.is_constant())
     return count.constant() > 0 ? ir::Dim(first + (count.constant() - 1) * step + 1) : ir::Dim(0);
   if (first != 0 || step != 1) fail(node, "slices of dynamic size must start at 0 with step 1");
   return count;
 }
 
-/// Slice with constant starts and positive steps; ends show in the result type.
+/// Slice with constant starts and positive steps; ends show in the result type. Negative starts
+/// count from the end.
 void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& from = node.inputs[0]->type.shape;
   const ir::Shape& to = node.output()->type.shape;
@@ -106,15 +109,21 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
     std::int64_t first = starts[i];
     if (first < 0 && from[axis].is_constant())
       first = std::max<std::int64_t>(first + from[axis].constant(), 0);
-    if (steps[i] < 0 || first < 0)
-      fail(node, "slices must have a constant start and a positive step");
-    if (first > 0) {
-      const ir::Dim offset = ir::Dim(first) * strides[axis];
+    if (steps[i] < 0) fail(node, "slices must have a positive step");
+    if (first < 0 && (steps[i] != 1 || !to[axis].is_constant()))
+      fail(node,
+           "a slice from the end of an axis of free length must have step 1 and a constant end");
+    if (first != 0) {
+      const SizeExpr offset =
+          first > 0 ? SizeExpr{ir::Dim(first) * strides[axis]}
+                    : SizeExpr{.dim = from[axis] * strides[axis], .minus = -first * strides[axis]};
       // The sum of two offsets is a size only if it stays a product; one sliced axis is the rule.
-      if (start.dim != ir::Dim(0) && !(start.dim.is_constant() && offset.is_constant()))
+      if (start.dim != ir::Dim(0) && !(start.dim.is_constant() && offset.dim.is_constant()))
         fail(node, "kernels take one sliced axis after symbolic extents");
-      start.dim =
-          start.dim == ir::Dim(0) ? offset : ir::Dim(start.dim.constant() + offset.constant());
+      if (start.dim == ir::Dim(0))
+        start = offset;
+      else
+        start.dim = ir::Dim(start.dim.constant() + offset.dim.constant());
     }
     b.limit(reach(node, first, steps[i], to[axis]), from[axis]);
     strides[axis] = strides[axis] * ir::Dim(steps[i]);
