@@ -2,6 +2,8 @@
 // The C interface over the C++ one.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,8 +27,9 @@ std::string& last_error() {
 
 Sequences sequences_of(const bertcl_sequences* sequences) {
   const bertcl_sequences given = read(sequences, "sequences");
-  if (given.count < 1 || !given.offsets || !given.ids)
-    throw Error("sequences: count must be 1 or more, and offsets and ids must not be NULL");
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (given.count < 1 || given.count > most || !given.offsets || !given.ids)
+    throw Error("sequences: count must be 1 to 2147483647, and offsets and ids must not be NULL");
   Sequences all;
   all.offsets.assign(given.offsets, given.offsets + given.count + 1);
   const std::int64_t tokens = all.offsets.back();

@@ -115,6 +115,7 @@ std::string evaluated(const bertcl::Session& session, const char* data,
            options.progress(options.user, "evaluate", static_cast<std::int64_t>(done),
                             static_cast<std::int64_t>(total)) == 0;
   };
+  const bertcl::TaskOptions for_task = task_options(options);
   const std::filesystem::path model = bertcl::SessionAccess::file(session);
   if (!options.vocabulary && model.empty())
     throw bertcl::Error(
@@ -133,7 +134,7 @@ std::string evaluated(const bertcl::Session& session, const char* data,
       bertcl::tasks::append_prediction(predictions, id, answer);
   } else {
     bertcl::TaskScores scores =
-        bertcl::evaluate_task(session, tokenizer, task, data, task_options(options), tell);
+        bertcl::evaluate_task(session, tokenizer, task, data, for_task, tell);
     report = std::move(scores.json);
     if (!options.predictions) return report;
     for (const auto& [id, value] : scores.predictions)

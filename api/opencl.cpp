@@ -2,6 +2,7 @@
 // Sessions on the OpenCL objects of a caller.
 #include "bertcl/opencl.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/boundary.hpp"
@@ -69,6 +70,8 @@ void DeviceRun::finish() {
 
 DeviceRun SessionAccess::start(const Session& session, const DeviceSequences& sequences,
                                const DeviceOutputs& outputs, std::span<const cl_event> wait_for) {
+  if (std::ranges::find(wait_for, nullptr) != wait_for.end())
+    throw Error("wait_for holds a null event");
   runtime::Session& engine = of(session);
   const auto context = engine.context().shared_from_this();
   runtime::DeviceSequences given;

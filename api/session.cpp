@@ -23,6 +23,8 @@
 namespace bertcl {
 namespace {
 
+constexpr int kMaxRequests = 1024;  // as the provider of ONNX Runtime
+
 static_assert(static_cast<int>(Task::feature_extraction) ==
               static_cast<int>(runtime::Task::feature_extraction));
 
@@ -98,9 +100,9 @@ std::filesystem::path file_in(const ModelBytes& model) {
 
 runtime::SessionOptions to_runtime(const SessionOptions& options,
                                    const std::filesystem::path& model) {
-  if (options.requests < 1)
-    throw Error(fmt::format("{} is {}, expected 1 or more runs in flight", option_name("requests"),
-                            options.requests));
+  if (options.requests < 1 || options.requests > kMaxRequests)
+    throw Error(fmt::format("{} is {}, expected 1 to {} runs in flight", option_name("requests"),
+                            options.requests, kMaxRequests));
   if (options.max_memory < 0)
     throw Error(fmt::format("{} is {}, must not be negative (0: what the device has)",
                             option_name("max-memory"), options.max_memory));

@@ -55,6 +55,7 @@ ir::Graph import_file(const ModelFile& opened, const std::filesystem::path& path
 
 ModelFile open_model(const std::filesystem::path& path) {
   const std::string name = path.string();
+  if (name.empty()) throw Error("the path of the model is empty", ErrorCode::io);
   if (!std::filesystem::exists(path))
     throw Error(fmt::format("{}: no such file", name), ErrorCode::io);
   const auto file = MappedFile::open(path);

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "bertcl/error.hpp"
 #include "opencl/queue.hpp"
 #include "runtime/request.hpp"
@@ -72,9 +75,21 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
       if (const auto to = outputs.find(plan_.outputs[i].name); to != outputs.end())
         action(plan_.outputs[i], i, to->second);
   };
+  struct Written {
+    std::string name;
+    const _cl_mem* memory;
+    std::size_t first, last;  // bytes
+  };
+  std::vector<Written> written;
   for_each_output([&](const plan::Output& out, std::size_t i, const BufferRegion& to) {
     if (out.slot < 0) throw Error(fmt::format("output '{}' is a constant of the model", out.name));
-    check_bytes(to, bytes_on_device(out, i), fmt::format("output '{}'", out.name));
+    const std::size_t size = bytes_on_device(out, i);
+    check_bytes(to, size, fmt::format("output '{}'", out.name));
+    for (const Written& other : written)
+      if (other.memory == to.buffer.native() && other.first < to.offset + size &&
+          to.offset < other.last)
+        throw Error(fmt::format("outputs '{}' and '{}' overlap in a buffer", other.name, out.name));
+    written.push_back({out.name, to.buffer.native(), to.offset, to.offset + size});
   });
 
   opencl::Queue& queue = plan_.context->queue();

@@ -71,7 +71,7 @@ typedef struct bertcl_session_options {
   size_t size;
   const char* device;      /* part of a name, or "gpu", "cpu"; NULL: first GPU, else CPU */
   int32_t precision;       /* bertcl_precision: of float linears and attention */
-  int32_t requests;        /* maximum number of runs in flight; 0: 4 */
+  int32_t requests;        /* maximum number of runs in flight, up to 1024; 0: 4 */
   int64_t max_memory;      /* bytes of weights and values; 0: what the device has */
   int32_t require_int8;    /* error where a MatMul that the file quantizes runs in float */
   int32_t allow_nonfinite; /* weights may hold NaN and infinity */
@@ -230,9 +230,9 @@ BERTCL_API bertcl_status bertcl_results_find(const bertcl_results* results, cons
 BERTCL_API void bertcl_results_free(bertcl_results* results);
 
 /* Calibrates the float model in the file `model` on the questions of a SQuAD file, and writes the
- * int8 model `output`, as quantize() of quantize.hpp; nothing is left of it on failure. `options`
- * may be NULL, and so may `report`, which becomes JSON as `bertcl quantize --json` writes it;
- * bertcl_string_free() frees it. */
+ * int8 model `output`, as quantize() of quantize.hpp; nothing is left of it on failure, and an
+ * `output` that exists is replaced. `options` may be NULL, and so may `report`, which becomes JSON
+ * as `bertcl quantize --json` writes it; bertcl_string_free() frees it. */
 BERTCL_API bertcl_status bertcl_quantize(const char* model, const char* output, const char* data,
                                          const bertcl_quantize_options* options, char** report);
 /* The same on samples of any texts, as token ids. */

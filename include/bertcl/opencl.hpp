@@ -67,8 +67,8 @@ class BERTCL_API DeviceRun {
 
 /// Queues a run and flushes the queue; nothing is copied to the host. It starts when `wait_for` is
 /// complete. Throws Error, before anything is queued, where a buffer is of another context or too
-/// small, ModelInfo::takes_packed is false, or all requests are in flight. Where an earlier
-/// DeviceRun was dropped without finish(), the call may wait for the queue.
+/// small, outputs overlap, ModelInfo::takes_packed is false, or all requests are in flight. Where
+/// an earlier DeviceRun was dropped without finish(), the call may wait for the queue.
 BERTCL_API DeviceRun start_on_device(const Session& session, const DeviceSequences& sequences,
                                      const DeviceOutputs& outputs,
                                      std::span<const cl_event> wait_for = {});

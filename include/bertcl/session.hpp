@@ -36,7 +36,7 @@ struct Pooling {
 struct SessionOptions {
   std::string device = {};  ///< part of a name, or "gpu", "cpu"; empty: first GPU, else CPU
   Precision precision = Precision::fp32;
-  int requests = 4;  ///< maximum number of runs in flight, at least 1; each takes run_memory()
+  int requests = 4;  ///< maximum number of runs in flight, 1 to 1024; each takes run_memory()
   std::int64_t max_memory = 0;   ///< bytes of weights and values; 0: what the device has
   bool require_int8 = false;     ///< Error if a MatMul that the file quantizes runs in float
   bool allow_nonfinite = false;  ///< weights may hold NaN and infinity

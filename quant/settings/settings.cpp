@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <stdexcept>
 
 #include "bertcl/error.hpp"
@@ -57,6 +58,7 @@ void apply(const std::vector<Setting>& settings, const JobOptions& job, Options&
   command.add_option("--overrides", overrides);
   std::vector<std::string> words;  // the parser takes the last first
   const std::vector<std::string> names = long_names(command);
+  std::set<std::string> given;
   for (auto setting = settings.rbegin(); setting != settings.rend(); ++setting) {
     std::string bare = setting->first;
     std::ranges::replace(bare, '_', '-');
@@ -66,6 +68,8 @@ void apply(const std::vector<Setting>& settings, const JobOptions& job, Options&
     // Without its value an option would take the next one as that.
     if (setting->second.empty() && command.get_option(name)->get_items_expected_min() > 0)
       fail("{} needs a value", option_name(bare));
+    if (!given.insert(bare).second && command.get_option(name)->get_items_expected_max() == 1)
+      fail("{} is given twice", option_name(bare));
     words.push_back(setting->second.empty() ? name : name + "=" + setting->second);
   }
   try {

@@ -240,6 +240,18 @@ TEST_F(CApi, NullAndEmptyStructsAreRefused) {
   const bertcl_sequences longer_than_memory{sizeof(sequences), 1, endless, &id, nullptr};
   EXPECT_EQ(bertcl_session_run_sequences(session_, &longer_than_memory, nullptr, &results),
             BERTCL_OUT_OF_MEMORY);
+  const bertcl_sequences endless_count{sizeof(sequences), INT64_MAX, endless, &id, nullptr};
+  EXPECT_EQ(bertcl_session_run_sequences(session_, &endless_count, nullptr, &results),
+            BERTCL_INVALID_ARGUMENT);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("count must be 1 to 2147483647"));
+  bertcl_evaluate_options no_labels{};
+  no_labels.size = sizeof(no_labels);
+  no_labels.label_count = 2;
+  char* report = nullptr;
+  EXPECT_EQ(bertcl_evaluate(session_, "x.json", &no_labels, &report), BERTCL_INVALID_ARGUMENT);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("labels must not be NULL"));
+  EXPECT_EQ(bertcl_session_load("", nullptr, &session), BERTCL_IO);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("the path of the model is empty"));
   EXPECT_EQ(bertcl_results_get(nullptr, 0, &tensor), BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_results_find(nullptr, "x", &tensor), BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_results_count(nullptr), 0u);
@@ -260,6 +272,8 @@ TEST_F(CApi, OptionsThatMeanNothingAreRefused) {
   EXPECT_THAT(error_of_options([](auto& o) { o.max_memory = -1; }),
               HasSubstr("'max_memory' is -1"));
   EXPECT_THAT(error_of_options([](auto& o) { o.requests = -5; }), HasSubstr("'requests' is -5"));
+  EXPECT_THAT(error_of_options([](auto& o) { o.requests = 1025; }),
+              HasSubstr("'requests' is 1025, expected 1 to 1024 runs in flight"));
   EXPECT_THAT(error_of_options([](auto& o) { o.normalize = 1; }), HasSubstr("need 'pooling'"));
   EXPECT_THAT(error_of_options([](auto& o) { o.dimensions = 8; }), HasSubstr("need 'pooling'"));
   EXPECT_THAT(error_of_options([](auto& o) { o.pooling = "mean", o.dimensions = -8; }),

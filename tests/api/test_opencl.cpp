@@ -271,6 +271,15 @@ TEST_F(ApiOpencl, WhatDoesNotSuitIsRefusedBeforeItRuns) {
   wrong = given;
   wrong.offsets = {0, 4, 3};
   EXPECT_THAT(start(wrong, {}), HasSubstr("sequence 1"));
+  const auto both = host_->buffer(std::vector<float>(12, 9));
+  EXPECT_THAT(start(given, {{"start_logits", {both.get()}}, {"end_logits", {both.get(), 20}}}),
+              HasSubstr("outputs 'start_logits' and 'end_logits' overlap in a buffer"));
+  start_on_device(*session_, given,
+                  {{"start_logits", {both.get()}}, {"end_logits", {both.get(), 24}}})
+      .finish();
+  const std::vector<cl_event> none(1, nullptr);
+  EXPECT_THAT(error_of([&] { start_on_device(*session_, given, {}, none); }),
+              HasSubstr("wait_for holds a null event"));
   const Host stranger;
   const auto foreign = stranger.buffer(std::vector<float>(8, 9));
   EXPECT_THAT(start(given, {{"end_logits", {foreign.get()}}}), HasSubstr("another cl_context"));

@@ -156,6 +156,9 @@ TEST_F(ApiQuantize, OptionsThatCannotBeMetAreRefused) {
   options.settings = {{"exclude", ""}, {"per-tensor", ""}};
   EXPECT_ERROR(HasSubstr("'exclude' needs a value"),
                quantize(tests::model, folder_ / "a.onnx", Sequences(), options));
+  options.settings = {{"activations", "u8"}, {"activations", "s8"}};
+  EXPECT_ERROR(HasSubstr("'activations' is given twice"),
+               quantize(tests::model, folder_ / "a.onnx", Sequences(), options));
 }
 
 TEST_F(ApiQuantize, RangesComeFromATableOrFromEachRun) {
