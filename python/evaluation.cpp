@@ -13,6 +13,8 @@
 
 #include "bertcl/bertcl.hpp"
 #include "callback.hpp"
+#include "lock.hpp"
+#include "path.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -20,9 +22,8 @@ using namespace nb::literals;
 namespace {
 
 /// The tokenizer of a file, or of the first model that has one beside it.
-bertcl::Tokenizer tokenizer_of(const std::string& vocabulary,
-                               const std::vector<std::string>& models) {
-  if (!vocabulary.empty()) return bertcl::Tokenizer::load(vocabulary);
+bertcl::Tokenizer tokenizer_of(const Path& vocabulary, const std::vector<Path>& models) {
+  if (!vocabulary.name.empty()) return bertcl::Tokenizer::load(vocabulary);
   for (std::size_t i = 0; i + 1 < models.size(); ++i) {
     try {
       return bertcl::Tokenizer::load_beside(models[i]);
@@ -34,8 +35,8 @@ bertcl::Tokenizer tokenizer_of(const std::string& vocabulary,
 }
 
 std::string evaluate_squad(const bertcl::Session& session, const bertcl::Tokenizer& tokenizer,
-                           const std::string& data, nb::object progress, std::size_t limit,
-                           int max_length, int batch_tokens, int doc_stride, int max_query_length,
+                           const Path& data, nb::object progress, std::size_t limit, int max_length,
+                           int batch_tokens, int doc_stride, int max_query_length,
                            int max_answer_length, int n_best, double null_threshold,
                            bool allow_nonfinite) {
   bertcl::SquadOptions options;
@@ -55,7 +56,7 @@ std::string evaluate_squad(const bertcl::Session& session, const bertcl::Tokeniz
 }
 
 std::string evaluate_task(const bertcl::Session& session, const bertcl::Tokenizer& tokenizer,
-                          const std::string& task, const std::string& data, nb::object progress,
+                          const std::string& task, const Path& data, nb::object progress,
                           std::size_t limit, int max_length, int batch_tokens,
                           const std::vector<std::string>& labels, bool windows,
                           bool allow_nonfinite) {
@@ -78,8 +79,7 @@ void bind_evaluation(nb::module_& m) {
   nb::class_<bertcl::Tokenizer>(m, "Tokenizer")
       .def(
           "__init__",
-          [](bertcl::Tokenizer* self, const std::string& vocabulary,
-             const std::vector<std::string>& models) {
+          [](bertcl::Tokenizer* self, const Path& vocabulary, const std::vector<Path>& models) {
             LockReleased others_run;
             new (self) bertcl::Tokenizer(tokenizer_of(vocabulary, models));
           },

@@ -11,12 +11,14 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "bertcl/bertcl.hpp"
 #include "evaluation.hpp"
 #include "lock.hpp"
+#include "path.hpp"
 #include "quantization.hpp"
 
 namespace nb = nanobind;
@@ -102,12 +104,12 @@ const char* name_of(bertcl::Precision precision) {
                                                 : "fp32";
 }
 
-using Model = std::variant<std::string, nb::bytes>;  // a file, or its content
+using Model = std::variant<Path, nb::bytes>;  // a file, or its content
 
 void load(bertcl::Session* session, const Model& model, const std::string& device,
           const std::string& precision, int requests, std::int64_t max_memory, bool require_int8,
           bool allow_nonfinite, const std::optional<std::string>& pooling, bool normalize,
-          std::int64_t dimensions, bool or_own, const std::vector<std::string>& dense) {
+          std::int64_t dimensions, bool or_own, const std::vector<Path>& dense) {
   bertcl::SessionOptions options;
   options.device = device;
   options.precision = precision_of(precision);
@@ -116,15 +118,13 @@ void load(bertcl::Session* session, const Model& model, const std::string& devic
   options.require_int8 = require_int8;
   options.allow_nonfinite = allow_nonfinite;
   if (pooling)
-    options.pooling =
-        bertcl::Pooling{*pooling, or_own, normalize, dimensions, {dense.begin(), dense.end()}};
+    options.pooling = bertcl::Pooling{*pooling, or_own, normalize, dimensions, file_names(dense)};
   bertcl::ModelBytes content;
   const auto* bytes = std::get_if<nb::bytes>(&model);
   if (bytes) content.bytes = {static_cast<const std::byte*>(bytes->data()), bytes->size()};
   LockReleased others_run;
-  new (session)
-      bertcl::Session(bytes ? bertcl::Session::load(content, options)
-                            : bertcl::Session::load(std::get<std::string>(model), options));
+  new (session) bertcl::Session(bytes ? bertcl::Session::load(content, options)
+                                      : bertcl::Session::load(std::get<Path>(model), options));
 }
 
 nb::dict run(const bertcl::Session& session, const std::map<std::string, Array>& feeds,
@@ -194,7 +194,7 @@ nb::dict info(const bertcl::Session& session) {
   return all;
 }
 
-nb::dict embedding_settings(const std::string& model) {
+nb::dict embedding_settings(const Path& model) {
   const bertcl::EmbeddingSettings settings = [&] {
     LockReleased others_run;
     return bertcl::read_embedding_settings(model);
@@ -203,8 +203,8 @@ nb::dict embedding_settings(const std::string& model) {
   all["pooling"] = settings.pooling.kind;
   all["normalize"] = settings.pooling.normalize;
   all["dimensions"] = settings.pooling.dimensions;
-  std::vector<std::string> dense;
-  for (const auto& folder : settings.pooling.dense) dense.push_back(folder.string());
+  std::vector<Path> dense;
+  for (const auto& folder : settings.pooling.dense) dense.push_back({folder.string()});
   all["dense"] = dense;
   all["max_length"] = settings.max_length;
   all["prompts"] = settings.prompts;
@@ -231,7 +231,10 @@ void bind_error(nb::module_& m) {
     try {
       std::rethrow_exception(thrown);
     } catch (const bertcl::Error& error) {
-      const nb::object raised = nb::borrow(static_cast<PyObject*>(type))(error.what());
+      const std::string_view what = error.what();  // may name a file that is not valid Unicode
+      const nb::object message = nb::steal(PyUnicode_DecodeUTF8(
+          what.data(), static_cast<Py_ssize_t>(what.size()), "surrogateescape"));
+      const nb::object raised = nb::borrow(static_cast<PyObject*>(type))(message);
       raised.attr("code") = name_of(error.code());
       PyErr_SetObject(static_cast<PyObject*>(type), raised.ptr());
     }

@@ -15,13 +15,14 @@
 #include "bertcl/bertcl.hpp"
 #include "callback.hpp"
 #include "lock.hpp"
+#include "path.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
 
-bertcl::Sequences read_samples(const std::string& data, const bertcl::Tokenizer& tokenizer,
+bertcl::Sequences read_samples(const Path& data, const bertcl::Tokenizer& tokenizer,
                                const std::string& task, std::size_t samples, bool first_samples,
                                int max_seq_length, int max_query_length) {
   bertcl::SampleOptions options;
@@ -34,13 +35,12 @@ bertcl::Sequences read_samples(const std::string& data, const bertcl::Tokenizer&
   return bertcl::read_samples(data, tokenizer, options);
 }
 
-std::string quantize(const std::string& model, const std::string& output,
-                     const bertcl::Sequences& samples,
+std::string quantize(const Path& model, const Path& output, const bertcl::Sequences& samples,
                      const std::vector<std::pair<std::string, std::string>>& settings,
                      nb::object progress, const std::string& preset, const std::string& device,
-                     bool dynamic, bool per_token, const std::string& read_table,
-                     const std::string& write_table, const std::string& table_format,
-                     bool model_only, const std::string& vocab, bool force) {
+                     bool dynamic, bool per_token, const Path& read_table, const Path& write_table,
+                     const std::string& table_format, bool model_only, const Path& vocab,
+                     bool force) {
   bertcl::QuantizeOptions options;
   options.preset = preset;
   options.device = device;
@@ -68,6 +68,7 @@ void bind_quantization(nb::module_& m) {
         "first_samples"_a = false, "max_seq_length"_a = 384, "max_query_length"_a = 64);
   m.def("quantize", &quantize, "model"_a, "output"_a, "samples"_a, "settings"_a,
         "progress"_a.none() = nb::none(), "preset"_a = "default", "device"_a = "",
-        "dynamic"_a = false, "per_token"_a = false, "read_table"_a = "", "write_table"_a = "",
-        "table_format"_a = "", "model_only"_a = false, "vocab"_a = "", "force"_a = false);
+        "dynamic"_a = false, "per_token"_a = false, "read_table"_a = Path(),
+        "write_table"_a = Path(), "table_format"_a = "", "model_only"_a = false, "vocab"_a = Path(),
+        "force"_a = false);
 }

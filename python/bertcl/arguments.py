@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 import os
+import reprlib
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -21,14 +23,21 @@ FLAGS = {"force", "model_only", "first_samples", "dynamic", "per_token", "moving
          "keep_padding", "command_buffer"}
 
 
+FILES = {"read_table", "write_table", "overrides", "vocab"}
+LARGEST = 2**31 - 1  # of an int in C++
+
+
 def asked(options):
-    """The options that are not None. False of a flag is its negation, or no option where it has none."""
+    """The options that are not None, those of several values as lists. False of a flag is its negation, or no option
+    where it has none."""
     made = {}
     for name, value in options.items():
         if value is None:
             continue
         if name in FLAGS | NEGATIONS.keys() and isinstance(value, (numbers.Integral, np.bool_)):
             value = bool(value)
+        elif name not in FILES and isinstance(value, Iterable) and not isinstance(value, (str, os.PathLike)):
+            value = _listed(name, value)
         if value is not False:
             made[name] = device_text(value) if name == "device" else value
         elif name in NEGATIONS:
@@ -38,10 +47,30 @@ def asked(options):
     return made
 
 
+def _listed(name, values):
+    if isinstance(values, (bytes, Mapping)) or (name == "labels" and isinstance(values, (set, frozenset))):
+        raise TypeError(f"{name} is {values!r}, expected a text or a list of texts")
+    values = list(values)
+    for value in values:
+        if not isinstance(value, (str, os.PathLike, numbers.Real)):
+            raise TypeError(f"{name} holds {value!r}, expected texts")
+    return values
+
+
+def file_name(**options):
+    """The name of a file as a str, whose bytes need not be valid Unicode."""
+    (value,) = options.values()
+    check_type((str, os.PathLike), "the name of a file", **options)
+    value = os.fsdecode(value)
+    if "\0" in value:
+        raise ValueError(f"{value!r}: the path contains a zero byte")
+    return value
+
+
 def check_type(wanted, words, **options):
     for name, value in options.items():
         if not isinstance(value, wanted):
-            raise TypeError(f"{name} is {value!r}, expected {words}")
+            raise TypeError(f"{name} is {reprlib.repr(value)}, expected {words}")
 
 
 def check_data(data):
@@ -58,19 +87,37 @@ def device_text(device):
             raise ValueError(f"device is {device}, expected an index, or -1 for the CPU")
         return "cpu" if device == -1 else str(device)
     check_type(str, "a text or an index", device=device)
+    check_texts(device=device)
     return device
+
+
+def check_texts(**options):
+    """Texts that C++ can read."""
+    check_type(str, "a text", **options)
+    for name, value in options.items():
+        if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise ValueError(f"{name} is {value!r}, which has a zero byte or a lone surrogate")
 
 
 def check_flags(names, options):
     check_type(bool, "True or False", **{name: options[name] for name in names & options.keys()})
 
 
-def check_counts(names, least, options):
-    """Integers, `least` or more."""
+def flag(**options):
+    """True or False, also as a number, as the flags of quantize() and evaluate()."""
+    (value,) = options.values()
+    check_type((numbers.Integral, np.bool_), "True or False", **options)
+    return bool(value)
+
+
+def check_counts(names, least, options, most=LARGEST):
+    """Integers, `least` or more, that C++ can hold."""
     for name in names & options.keys():
-        check_type(numbers.Integral, "an integer", **{name: options[name]})
-        if options[name] < least:
-            raise _bertcl.Error(f"'{name}' is {options[name]}, expected {least} or more")
+        value = options[name]
+        check_type(numbers.Integral, "an integer", **{name: value})
+        if not least <= value <= most:
+            wanted = f"{least} or more" if value < least and most >= LARGEST else f"{least} to {most}"
+            raise _bertcl.Error(f"'{name}' is {value}, expected {wanted}")
 
 
 def check_exist(models):

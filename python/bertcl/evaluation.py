@@ -8,7 +8,7 @@ import os
 import pathlib
 
 from . import _bertcl
-from .arguments import asked, check_counts, check_data, check_exist, check_flags, check_type, load_tokenizer
+from .arguments import asked, check_counts, check_data, check_exist, check_flags, check_type, file_name, load_tokenizer
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
@@ -32,9 +32,11 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
     if not models:
         raise TypeError("evaluate: no model is given")
     check_data(data)
+    data = file_name(data=data)
+    models = [model if isinstance(model, Session) else file_name(model=model) for model in models]
     options = asked(options)
     _check(options)
-    others = _unknown_to_library(models, options, os.fspath(data))
+    others = _unknown_to_library(models, options, data)
     if others and any(isinstance(model, Session) for model in models):
         raise ValueError(f"evaluate: {', '.join(others)}: not supported for a Session; give the model's file")
     if others:
@@ -46,16 +48,16 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
             options["labels"] = ",".join(labels)
         return report_of("eval", models, progress, {"data": data, **options})
     task = options.pop("task", SQUAD)
-    check_exist(os.fspath(model) for model in models if not isinstance(model, Session))
-    tokenizer = load_tokenizer(os.fspath(options.pop("vocab", "")), [_path_of(model) for model in models])
+    check_exist(model for model in models if not isinstance(model, Session))
+    tokenizer = load_tokenizer(file_name(vocab=options.pop("vocab", "")), [_path_of(model) for model in models])
     draw = drawer(progress)
-    reports = [_scores(model, tokenizer, task, os.fspath(data), draw, dict(options)) for model in models]
+    reports = [_scores(model, tokenizer, task, data, draw, dict(options)) for model in models]
     return {**reports[0], "models": [report["models"][0] for report in reports]}
 
 
 def _check(options):
     check_flags({"windows", "allow_nonfinite"}, options)
-    check_counts({"limit"}, 0, options)
+    check_counts({"limit"}, 0, options, 2**63 - 1)
     check_counts({"max_seq_length", "batch_tokens", "doc_stride", "max_query_length", "max_answer_length", "n_best"}, 1,
                  options)
     if "null_threshold" in options:
@@ -82,11 +84,11 @@ def _unknown_to_library(models, options, data):
 
 
 def _path_of(model):
-    return model.path if isinstance(model, Session) else os.fspath(model)
+    return model.path if isinstance(model, Session) else model
 
 
 def _scores(model, tokenizer, task, data, draw, options):
-    session = model if isinstance(model, Session) else _load(os.fspath(model), task, options)
+    session = model if isinstance(model, Session) else _load(model, task, options)
     name = f"{'int8' if session.info.int8 else session.info.precision} {pathlib.Path(session.path).name}"
     unit = "questions" if task == SQUAD else "sequences"
     tell = None if draw is None else lambda done, total: draw(name, done, total, unit)

@@ -103,7 +103,8 @@ def load_tokenizer(model, rows):
     if file.name == "vocab.txt":
         tokenizer = _bert_tokenizer(file, read_json(model, "tokenizer_config.json"))
     else:
-        tokenizer = tokenizers.Tokenizer.from_file(str(file))
+        with _valid_name(file) as name:
+            tokenizer = tokenizers.Tokenizer.from_file(name)
     tokenizer.no_padding()
     own = tokenizer.get_vocab_size(with_added_tokens=False)
     if 0 < rows < own:
@@ -141,6 +142,18 @@ def naming_surrogates(texts):
         raise
 
 
+@contextlib.contextmanager
+def _valid_name(file):
+    """Its name; where that is not valid Unicode, which the tokenizers need, another one."""
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        with file.open("rb") as opened:
+            yield f"/dev/fd/{opened.fileno()}"
+    else:
+        yield str(file)
+
+
 def _bert_tokenizer(vocabulary, settings):
     kind = settings.get("tokenizer_class") or ""
     if kind.removesuffix("Fast").removesuffix("Tokenizer") not in BERTS:
@@ -151,7 +164,8 @@ def _bert_tokenizer(vocabulary, settings):
     missing = [token for token in ("[UNK]", "[CLS]", "[SEP]") if token not in known]
     if missing:
         raise Error(f"{vocabulary} lacks {', '.join(missing)}: it is not BERT's; put a tokenizer.json beside the model")
-    tokenizer = tokenizers.Tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"))
+    with _valid_name(vocabulary) as name:
+        tokenizer = tokenizers.Tokenizer(models.WordPiece.from_file(name, unk_token="[UNK]"))
     tokenizer.add_special_tokens([token for token in SPECIAL if tokenizer.token_to_id(token) is not None])
     tokenizer.normalizer = normalizers.BertNormalizer(
         lowercase=settings.get("do_lower_case", True), strip_accents=settings.get("strip_accents"),

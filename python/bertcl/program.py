@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -39,11 +40,17 @@ def report_of(command, positionals, progress, options):
         report = pathlib.Path(folder) / "report.json"
         code, messages = _run([PROGRAM, *arguments, "--json", report], progress)
         if code:
-            raise Error(messages.strip() or f"bertcl {command} ended with {code}")
+            raise Error(_in_python(messages.strip()) or f"bertcl {command} ended with {code}")
         sys.stderr.write(messages)  # warnings
         if copy is not None:
             shutil.copyfile(report, copy)
         return json.loads(report.read_text())
+
+
+def _in_python(message):
+    """A message of the program about an option that it lacks, by the name of the argument."""
+    unknown = re.fullmatch(r"bertcl: unknown option '--([^']+)'; see bertcl .*", message)
+    return f"unknown option '{unknown[1].replace('-', '_')}'" if unknown else message
 
 
 def _run(command, progress):

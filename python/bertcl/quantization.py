@@ -6,7 +6,7 @@ import json
 import os
 
 from . import _bertcl
-from .arguments import asked, check_counts, check_data, check_exist, check_flags, check_type, load_tokenizer
+from .arguments import FILES, asked, check_counts, check_data, check_exist, check_flags, file_name, load_tokenizer
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
@@ -14,7 +14,6 @@ from .session import Session
 # What the library takes beside the options of the quantizer, which it knows by name.
 SAMPLE_OPTIONS = {"samples", "first_samples", "max_seq_length", "max_query_length"}
 FILE_OPTIONS = {"preset", "device", "dynamic", "per_token", "read_table", "write_table", "table_format", "model_only"}
-FILES = {"read_table", "write_table", "overrides", "vocab"}
 # What only the program has: the choice of ops by their cost, and other readings of a vocabulary.
 PROGRAM_OPTIONS = {"sensitivity", "sensitivity_plot", "sensitivity_samples", "max_drop", "max_error", "drop_data",
                    "drop_samples", "labels", "lower_case", "no_lower_case", "cased", "strip_accents",
@@ -32,17 +31,17 @@ def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
     installed; or a function of (what, done, total, unit). Raises bertcl.Error."""
     options = asked(options)
     check_flags({"force", "first_samples", "dynamic", "per_token", "model_only"}, options)
-    check_counts({"samples"}, 0, options)
+    check_counts({"samples"}, 0, options, 2**63 - 1)
     check_counts({"max_seq_length", "max_query_length"}, 1, options)
+    model, output = file_name(model=model), file_name(output=output)
     if data is not None:
         check_data(data)
-    for name in FILES & options.keys():
-        check_type((str, os.PathLike), "the name of a file", **{name: options[name]})
+        data = file_name(data=data)
+    options.update({name: file_name(**{name: options[name]}) for name in FILES & options.keys()})
     if PROGRAM_OPTIONS & options.keys():
         return report_of("quantize", [model], progress, {"output": output, "data": data, **options})
-    model, output = os.fspath(model), os.fspath(output)
     task = options.pop("task", SQUAD)
-    vocab = os.fspath(options.pop("vocab", ""))
+    vocab = options.pop("vocab", "")
     force = options.pop("force", False)
     ways = {name: options.pop(name) for name in SAMPLE_OPTIONS & options.keys()}
     files = {name: _text(value) if not isinstance(value, bool) else value
@@ -58,12 +57,12 @@ def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
         check_exist([model])
         tokenizer = load_tokenizer(vocab, [model])
         ways["max_seq_length"] = _sample_length(model, tokenizer, ways.get("max_seq_length"), files.get("device", ""))
-        samples = _bertcl.read_samples(os.fspath(data), tokenizer, task, **ways)
+        samples = _bertcl.read_samples(data, tokenizer, task, **ways)
     draw, total = drawer(progress), len(samples)
     unit = "questions" if task == SQUAD else "texts"
     tell = None if draw is None else lambda what, done: draw(what, done, total, unit)
     report = json.loads(_bertcl.quantize(model, output, samples, settings, tell, vocab=vocab, force=force, **files))
-    return {**report, "data": "" if data is None else os.fspath(data), "task": task}
+    return {**report, "data": data or "", "task": task}
 
 
 def _text(value):

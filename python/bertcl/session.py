@@ -2,7 +2,6 @@
 """A model on a device, with the interface of onnxruntime.InferenceSession."""
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _bertcl
-from .arguments import check_type, device_text
+from .arguments import check_counts, check_texts, device_text, file_name, flag
 
 
 class NodeArg(NamedTuple):
@@ -59,16 +58,18 @@ class Session:
                  pooling: str | None = None, normalize: bool = False, dimensions: int = 0, or_own: bool = False,
                  dense: Sequence[str | os.PathLike[str]] = ()):
         device = device_text(device)
-        check_type(str, "a text", precision=precision)
-        check_type(numbers.Integral, "an integer", requests=requests, max_memory=max_memory, dimensions=dimensions)
+        check_texts(precision=precision, **{} if pooling is None else {"pooling": pooling})
+        check_counts({"requests"}, 1, {"requests": requests}, 1024)
+        check_counts({"max_memory", "dimensions"}, 0, {"max_memory": max_memory, "dimensions": dimensions}, 2**63 - 1)
+        require_int8, allow_nonfinite = flag(require_int8=require_int8), flag(allow_nonfinite=allow_nonfinite)
+        normalize, or_own = flag(normalize=normalize), flag(or_own=or_own)
         if pooling is None and (normalize or dimensions or dense):
             raise ValueError("normalize, dimensions and dense need pooling")
-        model = path if isinstance(path, bytes) else os.fspath(path)
-        if isinstance(model, str) and "\0" in model:
-            raise ValueError(f"{model!r}: the path contains a zero byte")
+        model = path if isinstance(path, bytes) else file_name(path=path)
         self.path = "" if isinstance(path, bytes) else model
         self._session = _bertcl.Session(model, device, precision, requests, max_memory, require_int8, allow_nonfinite,
-                                        pooling, normalize, dimensions, or_own, [os.fspath(folder) for folder in dense])
+                                        pooling, normalize, dimensions, or_own,
+                                        [file_name(dense=folder) for folder in dense])
         self._inputs = [NodeArg(*port) for port in self._session.inputs()]
         self._outputs = [NodeArg(*port) for port in self._session.outputs()]
 
@@ -82,11 +83,20 @@ class Session:
     def get_outputs(self) -> list[NodeArg]:
         return list(self._outputs)
 
-    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, np.ndarray],
+            run_options: None = None) -> list[np.ndarray]:
         """One batch of padded sequences; outputs in the order of `output_names`, or all of them (None). Token types
         may be left out (zeros), and so may the mask (ones). Rows of padding are 0 in the outputs. Integers may have
-        another integer type than the model's, if it holds them; floats in their place are an Error."""
+        another integer type than the model's, if it holds them; floats in their place are an Error. run_options: None,
+        onnxruntime's default."""
+        if run_options is not None:
+            raise TypeError(f"run_options is {run_options!r}, expected None: bertcl has no options of a run")
         names = self._names(output_names)
+        if not isinstance(input_feed, Mapping):
+            raise TypeError(f"input_feed is of type {type(input_feed).__name__}, expected arrays by the names of "
+                            "inputs")
+        for name in input_feed:
+            check_texts(**{"a name of input_feed": name})
         made = self._session.run({name: _numbers(name, array) for name, array in input_feed.items()}, names)
         return [made[name] for name in names]
 
@@ -130,15 +140,19 @@ def _check_same_lengths(types, ids):
 
 def _numbers(name, values):
     array = np.asarray(values, order="C")
-    if array.dtype.kind not in "biufc":
-        raise _bertcl.Error(f"input '{name}' has dtype {array.dtype}, expected numbers")
-    if array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8):
+    if array.dtype.kind not in "biuf":
+        wanted = "real numbers" if array.dtype.kind == "c" else "numbers"
+        raise _bertcl.Error(f"input '{name}' has dtype {array.dtype}, expected {wanted}")
+    if array.dtype.itemsize > 8:
         raise _bertcl.Error(f"input '{name}' has dtype {array.dtype}, expected numbers of at most 64 bits")
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _concat(name, sequences):
     """All of their numbers, one after the other, and where each begins, with the end of the last."""
+    if isinstance(sequences, (str, bytes, Mapping)):
+        raise TypeError(f"run_sequences: {name} is of type {type(sequences).__name__}, expected sequences of numbers")
+    sequences = list(sequences)
     arrays = [np.asarray(sequence) for sequence in sequences]
     for i, array in enumerate(arrays):
         if not array.ndim:

@@ -218,11 +218,23 @@ class QuantizationTest(Scratch):
                  (TypeError, "samples is '3', expected an integer", {"samples": "3"}),
                  (TypeError, "max_seq_length is '5', expected an integer", {"max_seq_length": "5"}),
                  (TypeError, "first_samples is 'no', expected True or False", {"first_samples": "no"}),
+                 (TypeError, "exclude is {'a': 1}, expected a text or a list of texts", {"exclude": {"a": 1}}),
+                 (TypeError, "exclude holds b'a', expected texts", {"exclude": [b"a"]}),
                  (TypeError, "overrides is {}, expected the name of a file", {"overrides": {}})]
         for kind, message, options in cases:
             with self.subTest(message), self.assertRaisesRegex(kind, message):
                 bertcl.quantize(MODEL, self.path / "q.onnx", data, **{**QUICK, **options})
+        for model, output in (b"m", "q"), ("m", 3):
+            with self.assertRaisesRegex(TypeError, "expected the name of a file"):
+                bertcl.quantize(model, output, data)
         self.assertFalse((self.path / "q.onnx").exists())
+
+    def test_nodes_to_exclude_may_be_any_of_several(self):
+        reports = [bertcl.quantize(MODEL, self.path / "q.onnx", dynamic=True, force=True, progress=False, exclude=names)
+                   for names in (["*query*"], {"*query*"}, (name for name in ["*query*"]), "*query*")]
+        self.assertTrue(any("query" in str(node) for node in reports[0]["left_in_float"]))
+        for report in reports[1:]:
+            self.assertEqual(report["left_in_float"], reports[0]["left_in_float"])
 
     def test_progress_is_told_and_may_raise(self):
         seen, output = [], self.path / "q.onnx"

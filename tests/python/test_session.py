@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """bertcl.Session beside onnxruntime.InferenceSession, in one process."""
+import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -62,9 +65,16 @@ class SessionTest(unittest.TestCase):
         for options, message in (({"device": 0.5}, "device is 0.5, expected a text or an index"),
                                  ({"device": True}, "device is True, expected a text or an index"),
                                  ({"precision": None}, "precision is None, expected a text"),
-                                 ({"requests": "4"}, "requests is '4', expected an integer")):
+                                 ({"requests": "4"}, "requests is '4', expected an integer"),
+                                 ({"require_int8": "no"}, "require_int8 is 'no', expected True or False"),
+                                 ({"pooling": 3}, "pooling is 3, expected a text")):
             with self.assertRaisesRegex(TypeError, f"^{message}$"):
                 bertcl.Session(MODEL, **options)
+
+    def test_flags_may_be_numbers_of_numpy(self):
+        bertcl.Session(MODEL, allow_nonfinite=np.bool_(True), require_int8=np.int64(0))
+        with self.assertRaisesRegex(bertcl.Error, "int8"):
+            bertcl.Session(MODEL, require_int8=1)
 
     def test_a_device_may_be_its_index(self):
         self.assertEqual(bertcl.Session(MODEL, device=-1).info.device, self.session.info.device)
@@ -76,8 +86,13 @@ class SessionTest(unittest.TestCase):
 
     def test_options_that_mean_nothing_are_refused(self):
         for options, message in (({"requests": 0}, "'requests' is 0"), ({"requests": -5}, "'requests' is -5"),
-                                 ({"max_memory": -1}, "'max_memory' is -1")):
+                                 ({"requests": 2**31}, "'requests' is 2147483648, expected 1 to 1024$"),
+                                 ({"max_memory": -1}, "'max_memory' is -1"),
+                                 ({"max_memory": 2**63}, "'max_memory' is 9223372036854775808, expected 0 to ")):
             with self.assertRaisesRegex(bertcl.Error, message):
+                bertcl.Session(MODEL, **options)
+        for options in {"device": "a\0b"}, {"device": "\udc80"}, {"precision": "fp32\0"}:
+            with self.assertRaisesRegex(ValueError, "has a zero byte or a lone surrogate"):
                 bertcl.Session(MODEL, **options)
         for options in {"normalize": True}, {"dimensions": 8}:
             with self.assertRaisesRegex(ValueError, "need pooling"):
@@ -175,8 +190,19 @@ class SessionTest(unittest.TestCase):
             self.session.run(None, {"attention_mask": np.ones((1, 3), np.int64)})
         with self.assertRaisesRegex(ValueError, "scores.*start_logits"):
             self.session.run(["scores"], padded(sequences(1)))
-        with self.assertRaisesRegex(bertcl.Error, "input_ids"):
+        with self.assertRaisesRegex(bertcl.Error, "'input_ids' has dtype complex64, expected real numbers"):
             self.session.run(None, {"input_ids": np.ones((1, 3), np.complex64)})
+        for name in 1, b"input_ids", None:
+            with self.assertRaisesRegex(TypeError, "a name of input_feed is .*, expected a text"):
+                self.session.run(None, {name: np.ones((1, 3), np.int64)})
+        with self.assertRaisesRegex(ValueError, "lone surrogate"):
+            self.session.run(None, {"\udc80": np.ones((1, 3), np.int64)})
+        for feeds in None, [np.ones((1, 3), np.int64)]:
+            with self.assertRaisesRegex(TypeError, "input_feed is of type .*, expected arrays by the names of inputs"):
+                self.session.run(None, feeds)
+        for ids in {"a": 1}, "ids":
+            with self.assertRaisesRegex(TypeError, "ids is of type .*, expected sequences of numbers"):
+                self.session.run_sequences(ids)
         for values in np.array([["a"]]), None:
             with self.assertRaisesRegex(bertcl.Error, "'input_ids' has dtype .*, expected numbers"):
                 self.session.run(None, {"input_ids": values})
@@ -195,6 +221,30 @@ class SessionTest(unittest.TestCase):
             self.session.run(None, {"input_ids": np.ones((1, 3), np.longdouble)})
         with self.assertRaisesRegex(ValueError, "the path contains a zero byte"):
             bertcl.Session(f"{MODEL}\0x")
+
+    def test_a_path_may_be_any_bytes(self):
+        """Names of files on Linux need not be valid Unicode; Python has their bytes as surrogates."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / os.fsdecode(b"mod\xe8le")
+            path.mkdir()
+            for name in "model.onnx", "vocab.txt":
+                (path / name).symlink_to(DEFAULT_MODEL / name)
+            self.assertEqual(bertcl.Session(path).info, self.session.info)
+            with self.assertRaisesRegex(bertcl.Error, "mod\udce8le/other.onnx: no such file"):
+                bertcl.Session(path / "other.onnx")
+            for name, options in ("int8", {}), (os.fsdecode(b"q\xff"), {"vocab": path / "vocab.txt"}):
+                report = bertcl.quantize(path, path / name, dynamic=True, progress=False, **options)
+                self.assertTrue(report["quantized_nodes"])
+                bertcl.Session(path / name, require_int8=True)
+            answer = bertcl.pipeline("question-answering", path)(question="Who came?", context="Ada came.")
+            self.assertEqual(answer["answer"], "Ada")
+
+    def test_the_arguments_of_onnxruntime(self):
+        feeds = padded(sequences(1))
+        for found, expected in zip(self.session.run(None, feeds, None), self.session.run(None, feeds)):
+            np.testing.assert_array_equal(found, expected)
+        with self.assertRaisesRegex(TypeError, "run_options is 5, expected None"):
+            self.session.run(None, feeds, 5)
 
     def test_threads_get_the_bits_of_one_thread(self):
         work = [sequences(1 + seed % 3, seed) for seed in range(24)]
