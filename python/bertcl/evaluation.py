@@ -8,7 +8,8 @@ import os
 import pathlib
 
 from . import _bertcl
-from .arguments import asked, check_counts, check_data, check_exist, check_flags, check_type, file_name, load_tokenizer
+from .arguments import (asked, check_counts, check_data, check_exist, check_flags, check_texts, check_type, file_name,
+                        load_tokenizer)
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
@@ -60,6 +61,7 @@ def _check(options):
     check_counts({"limit"}, 0, options, 2**63 - 1)
     check_counts({"max_seq_length", "batch_tokens", "doc_stride", "max_query_length", "max_answer_length", "n_best"}, 1,
                  options)
+    check_texts(**{name: options[name] for name in {"task", "precision"} & options.keys()})
     if "null_threshold" in options:
         check_type(numbers.Real, "a number", null_threshold=options["null_threshold"])
 

@@ -6,7 +6,8 @@ import json
 import os
 
 from . import _bertcl
-from .arguments import FILES, asked, check_counts, check_data, check_exist, check_flags, file_name, load_tokenizer
+from .arguments import (FILES, asked, check_counts, check_data, check_exist, check_flags, check_texts, file_name,
+                        load_tokenizer)
 from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
@@ -48,6 +49,9 @@ def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
              for name, value in ((name, options.pop(name)) for name in FILE_OPTIONS & options.keys())}
     settings = [(name, "" if each is True else _text(each))
                 for name, value in options.items() for each in (value if isinstance(value, (list, tuple)) else [value])]
+    for name, value in [("task", task), *settings, *files.items()]:
+        if name not in FILES and not isinstance(value, bool):
+            check_texts(**{name: value})
     _check_source(data, ways, files, task)
     _check_files({"output": output, "write_table": files.get("write_table", "")},
                  {"data": data, "read_table": files.get("read_table"), "overrides": options.get("overrides"),

@@ -172,6 +172,7 @@ class EvaluationTest(Scratch):
                                        ({"max_seq_length": 0}, bertcl.Error, "'max_seq_length' is 0, expected 1 or more"),
                                        ({"limit": 2**70}, bertcl.Error, f"'limit' is {2**70}, expected 0 to"),
                                        ({"n_best": 2**31}, bertcl.Error, "'n_best' is 2147483648, expected 1 to"),
+                                       ({"task": 3}, TypeError, "task is 3, expected a text"),
                                        ({"wibble": 1}, bertcl.Error, "^unknown option 'wibble'$"),
                                        ({"task": "classify", "labels": {"a", "b"}}, TypeError, "labels is {"),
                                        ({"html": False}, TypeError, "html is False, but is not a flag")):

@@ -220,6 +220,8 @@ class QuantizationTest(Scratch):
                  (TypeError, "first_samples is 'no', expected True or False", {"first_samples": "no"}),
                  (TypeError, "exclude is {'a': 1}, expected a text or a list of texts", {"exclude": {"a": 1}}),
                  (TypeError, "exclude holds b'a', expected texts", {"exclude": [b"a"]}),
+                 (ValueError, "exclude is .*, which has a zero byte or a lone surrogate", {"exclude": ["a", "\udce9"]}),
+                 (TypeError, "task is 3, expected a text", {"task": 3}),
                  (TypeError, "overrides is {}, expected the name of a file", {"overrides": {}})]
         for kind, message, options in cases:
             with self.subTest(message), self.assertRaisesRegex(kind, message):
