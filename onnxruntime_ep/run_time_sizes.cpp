@@ -93,7 +93,7 @@ class Broadcasts {
   void check(const ir::Node& node) {
     if (node.op == "Expand")  // its result has the extents of the target, whatever these are
       for (const ir::Dim& extent : node.inputs[0]->type.shape) refuse_unknown(node, extent);
-    const bool multiplies = node.op == "MatMul";
+    const bool multiplies = node.op == "MatMul" || node.op == "MatMulInteger";
     if (!multiplies && node.op != "Where" && !ops::traits(node).binary_code) return;
     const std::size_t from = multiplies ? 2 : 0;  // from the right
     for (const ir::Value* a : node.inputs)
@@ -103,9 +103,19 @@ class Broadcasts {
         for (std::size_t i = from; i < std::min(left.size(), right.size()); ++i)
           compare(node, left[left.size() - 1 - i], right[right.size() - 1 - i]);
       }
+    if (node.op != "MatMulInteger") return;
+    check_zero_points(node, node.inputs[0], 2, node.input(2));  // of rows
+    check_zero_points(node, node.inputs[1], 1, node.input(3));  // of columns
   }
 
  private:
+  /// One for all, or one for each along an axis.
+  void check_zero_points(const ir::Node& node, const ir::Value* of, std::size_t axis_from_end,
+                         const ir::Value* zero) {
+    const ir::Shape& shape = of->type.shape;
+    if (zero && zero->type.shape.size() == 1 && shape.size() >= axis_from_end)
+      compare(node, shape[shape.size() - axis_from_end], zero->type.shape[0]);
+  }
   void refuse_unknown(const ir::Node& node, const ir::Dim& extent) {
     for (const std::string& symbol : extent.symbols())
       if (const auto found = unknown_.find(symbol); found != unknown_.end())

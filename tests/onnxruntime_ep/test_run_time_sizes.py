@@ -117,6 +117,24 @@ class RunTimeSizes(ProviderTest):
                     self.check(path, {"x": one, "u": u})
                     self.assertEqual(nodes_by_provider(path, {"x": one, "u": u})[NAME], 1)
 
+    def test_zero_points(self):
+        """One for all columns, or one for each, as a run has it."""
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("MatMulInteger", ["a", "b", "", "z"], ["q"])],
+            "zeros", [value("x", TensorProto.FLOAT, FREE), value("a", TensorProto.UINT8, ["m", 4]),
+                      value("b", TensorProto.UINT8, [4, "n"]), value("z", TensorProto.UINT8, ["c"])],
+            [value("y", TensorProto.FLOAT, None), value("q", TensorProto.INT32, None)],
+            [numpy_helper.from_array(EYE, "w")])
+        path = self.save_graph(graph)
+        random = np.random.default_rng(5)
+        for zeros in 1, 6:
+            inputs = {"x": np.ones((2, 3, 4), np.float32), "a": random.integers(0, 9, (3, 4)).astype(np.uint8),
+                      "b": random.integers(0, 9, (4, 6)).astype(np.uint8),
+                      "z": random.integers(0, 9, zeros).astype(np.uint8)}
+            self.check(path, inputs)
+            self.assertEqual(nodes_by_provider(path, inputs), {NAME: 1, "CPUExecutionProvider": 1})
+
     def test_inputs_of_bert(self):
         """Names of torch.onnx.export with dynamic_axes={"input_ids": [0, 1], ...}: of each input its own."""
         model = onnx.load(MODEL)
