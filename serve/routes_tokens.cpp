@@ -89,6 +89,7 @@ HttpResponse tokenize_route(Context& context) {
   std::size_t left = model.batcher().options().max_queue_tokens;
   HttpResponse response;
   for (const std::string& text : texts) {
+    context.check_time();
     TokenList tokens = tokens_of(*model.setup().tokenizer, prompt + text, special, left);
     left -= std::min(left, tokens.count());
     context.record.tokens += tokens.count();

@@ -68,13 +68,10 @@ bool is_nested_deeper(std::string_view text, int most) {
 /// ClientDisconnected, or HttpError 504 at the request's end.
 template <class Ready>
 auto wait_for(const Context& context, const Ready& ready) {
-  const std::chrono::milliseconds timeout = context.service.options().timeout;
   for (;;) {
     if (auto found = ready(kBetweenLooks)) return found;
     if (context.call.is_disconnected()) throw ClientDisconnected();
-    if (std::chrono::steady_clock::now() >= context.begin + timeout)
-      throw HttpError(504, "Backend",
-                      fmt::format("timed out after {} s (--timeout)", timeout.count() / 1000));
+    context.check_time();
   }
 }
 
@@ -128,6 +125,13 @@ void Context::release_body() {
   share.reset();
 }
 
+void Context::check_time() const {
+  const std::chrono::milliseconds timeout = service.options().timeout;
+  if (std::chrono::steady_clock::now() >= begin + timeout)
+    throw HttpError(504, "Backend",
+                    fmt::format("timed out after {} s (--timeout)", timeout.count() / 1000));
+}
+
 void Context::wait(Batcher::Ticket& ticket) {
   release_body();
   wait_for(*this, [&](std::chrono::milliseconds time) { return ticket.wait_for(time); });
@@ -158,6 +162,7 @@ std::vector<Values> Context::run(Model& model, Batcher& batcher, std::vector<Seq
 
 Sequence Context::encode(const Model& model, std::string_view text,
                          const Truncation& truncation) const {
+  check_time();
   try {
     return encode_text(*model.setup().tokenizer, text, model.setup().max_length, truncation);
   } catch (const TooLong& long_one) {
@@ -172,6 +177,7 @@ Sequence Context::encode(const Model& model, std::string_view first, std::string
 
 Sequence Context::encode(const Model& model, std::span<const std::int32_t> first,
                          std::string_view second, const Truncation& truncation) const {
+  check_time();
   try {
     return encode_pair(*model.setup().tokenizer, first, second, model.setup().max_length,
                        truncation);

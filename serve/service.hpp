@@ -64,9 +64,12 @@ struct Context {
   std::vector<Values> run(Model& model, Batcher& batcher, std::vector<Sequence> sequences);
   /// Frees the parsed body and gives back its share of the budget, for what takes long.
   void release_body();
+  /// Throws HttpError 504 at the request's end.
+  void check_time() const;
   /// Releases the body first.
   void wait(Batcher::Ticket& ticket);
-  /// A text or a pair with the limits of the model and the request. Throws HttpError 413.
+  /// A text or a pair with the limits of the model and the request. Throws HttpError 413, and 504
+  /// at the request's end: a regular expression may take seconds for each of many texts.
   Sequence encode(const Model& model, std::string_view text, const Truncation& truncation) const;
   Sequence encode(const Model& model, std::string_view first, std::string_view second,
                   const Truncation& truncation) const;

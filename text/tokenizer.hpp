@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "text/special_tokens.hpp"
 
 namespace bertcl::text {
@@ -60,6 +61,12 @@ struct Encoding {
 };
 
 class Pipeline;
+
+/// A text, which the message quotes, for which a regular expression of the tokenizer takes too long
+/// or too much memory.
+struct SearchError : Error {
+  using Error::Error;
+};
 
 /// How tokens spell a text: pieces of words, those that continue one with "##"; GPT-2's characters
 /// of bytes; or pieces with U+2581 for a space.

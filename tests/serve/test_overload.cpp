@@ -276,5 +276,14 @@ TEST(Overload, AllWaitsOfARequestEndTogether) {
   later.join();
 }
 
+TEST(Overload, TokenizingEndsInTime) {
+  TestService service({.models = {"vectors", "score"}, .service = {.timeout = {}}});
+  const std::vector<std::string> texts = {"short", "another one"};
+  for (const char* path : {"/tokenize", "/embed"})
+    EXPECT_EQ(service.status(path, {{"inputs", texts}}), 504) << path;
+  EXPECT_EQ(service.status("/rerank", {{"query", "short"}, {"texts", texts}}), 504);
+  EXPECT_EQ(service.service().models().front()->batcher().depth().requests, 0u);
+}
+
 }  // namespace
 }  // namespace bertcl::serve::tests

@@ -141,6 +141,61 @@ TEST(Split, EmptyMatchesDoNotFollowAMatch) {
   EXPECT_THAT(dashed("axxb", "b*"), ElementsAre("-a-x-x-"));
 }
 
+/// A pre-tokenizer of a regular expression, after another if it is given.
+std::string regex_split(const std::string& regex, const json& before = nullptr) {
+  json stages = {{{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}}};
+  if (!before.is_null()) stages.insert(stages.begin(), before);
+  return json{{"type", "Sequence"}, {"pretokenizers", stages}}.dump();
+}
+
+TEST(Split, ARegularExpressionThatBacktracksIsGivenUp) {
+  std::string words;
+  for (int i = 0; i < 20; ++i) words += "w ";
+  EXPECT_THAT([&] { split(words, regex_split("(?:[^b]+)+c").c_str()); },
+              ThrowsMessage<SearchError>(AllOf(
+                  HasSubstr("the tokenizer's regular expression backtracks too long for the text "
+                            "'w w w"),
+                  HasSubstr("(40 bytes)"))));
+  EXPECT_THAT(
+      [&] {
+        normalized(words, R"j({"type": "Replace", "pattern": {"Regex": "(?:[^b]+)+c"},
+                               "content": ""})j");
+      },
+      ThrowsMessage<SearchError>(HasSubstr("backtracks too long")));
+}
+
+TEST(Split, TimeIsBoundedForATextNotForEachOfItsParts) {
+  // Each part takes about a third of the time of a text.
+  const std::string part = std::string(22, 'a') + "b";
+  const std::string pattern = regex_split("(a+)+$", {{"type", "WhitespaceSplit"}});
+  EXPECT_THAT(split(part, pattern.c_str()).words, ElementsAre(part));
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += part + " ";
+  EXPECT_THAT([&] { split(text, pattern.c_str()); },
+              ThrowsMessage<SearchError>(HasSubstr("backtracks too long")));
+}
+
+TEST(Split, LongRunsOfSpacesFitInMemory) {
+  // Of Qwen2, and of GPT-4o, as their tokenizer.json have them.
+  const std::string qwen2 =
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+      R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+  const std::string gpt4o =
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|)"
+      R"(\s+(?!\S)|\s+)";
+  const std::string spaces(1'900'000, ' ');
+  for (const std::string& pattern : {qwen2, gpt4o}) {
+    const Words words = split("w1" + spaces + " w2", regex_split(pattern).c_str()).words;
+    EXPECT_EQ(words, (Words{"w", "1", spaces, " w", "2"})) << pattern;
+    const std::string too_long(6'000'000, ' ');
+    EXPECT_THAT([&] { split(too_long, regex_split(pattern).c_str()); },
+                ThrowsMessage<SearchError>(HasSubstr("needs too much memory")));
+  }
+}
+
 TEST(UnicodeNormalizer, KeepsOrigins) {
   EXPECT_THAT(normalized("e\u0301\u0323", R"({"type": "NFC"})").words, ElementsAre("ẹ\u0301"));
   EXPECT_THAT(normalized("각ﬁ", R"({"type": "NFKD"})").words, ElementsAre("\u1100\u1161\u11a8fi"));

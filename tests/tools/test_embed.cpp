@@ -11,6 +11,7 @@
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/tokenizer_json.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -242,6 +243,17 @@ TEST_F(EmbedTest, APairIsNoTextToEmbed) {
 TEST_F(EmbedTest, APromptIsUtf8) {
   expect_refused(embed({"--pooling", "mean", "--prompt", "a\xff"}, texts_),
                  {"--prompt: invalid UTF-8 at byte 1 of 2"});
+}
+
+TEST_F(EmbedTest, ATextThatTheTokenizerCannotSearchIsNamed) {
+  nlohmann::json tokenizer = bertcl::tests::bert_tokenizer_json({{"a", 4}});
+  tokenizer["pre_tokenizer"] = {
+      {"type", "Split"}, {"pattern", {{"Regex", "(?:[^b]+)+c"}}}, {"behavior", "Isolated"}};
+  const std::string file = write("tokenizer.json", tokenizer.dump());
+  const std::string texts = write("hard.txt", "a\n" + std::string(40, 'a') + "\n");
+  const char* const expected = "hard.txt:2: the tokenizer's regular expression backtracks too long";
+  expect_refused({"embed", model_, texts, "--vocab", file, "--pooling", "mean"}, {expected});
+  expect_refused({"run", model_, "--texts", texts, "--vocab", file}, {expected});
 }
 
 TEST_F(EmbedTest, AnAbsentModelIsNamed) {

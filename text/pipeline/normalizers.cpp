@@ -96,9 +96,10 @@ class ReplaceStage : public Stage {
   ReplaceStage(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   void apply(Parts& parts) const override {
+    Pattern::Search search(pattern_, parts.text.size());
     rewrite(parts, [&](Edits& edits) {
       std::vector<Match> matches;
-      if (!edits.at_end()) pattern_.find(edits.text(), matches);
+      if (!edits.at_end()) search.find(edits.text(), matches);
       for (const auto& [begin, end, found] : matches) {
         if (found) {
           edits.skip(end - begin);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The patterns of a tokenizer.json: {"String": ".."} and {"Regex": ".."}.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,14 +21,34 @@ class Pattern {
   Pattern& operator=(Pattern&&) noexcept;
   ~Pattern();
 
-  /// Adds matches that cover a text, which is not empty.
-  void find(std::string_view text, std::vector<Match>& matches) const;
+  /// Searches the parts of one text.
+  class Search;
 
  private:
   struct Expression;
   Pattern();
   std::string literal_;
   std::unique_ptr<Expression> expression_;
+};
+
+/// Its time and memory are bounded: the pattern comes with a model, the text from anyone, and
+/// together they may take time that doubles with each character. The pattern outlives it.
+class Pattern::Search {
+ public:
+  /// For parts of `bytes` in all.
+  Search(const Pattern& pattern, std::size_t bytes);
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+  ~Search();
+
+  /// Adds matches that cover a part, which is not empty. Throws SearchError where a bound is
+  /// met.
+  void find(std::string_view part, std::vector<Match>& matches);
+
+ private:
+  struct Matcher;
+  const Pattern& pattern_;
+  std::unique_ptr<Matcher> matcher_;  // none for a string
 };
 
 }  // namespace bertcl::text

@@ -62,8 +62,9 @@ class PatternSplit : public Stage {
   PatternSplit(Pattern pattern, Behavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
   void apply(Parts& parts) const override {
+    Pattern::Search search(pattern_, parts.text.size());
     split(parts, behavior_, [&](std::string_view text, std::vector<Match>& matches) {
-      pattern_.find(text, matches);
+      search.find(text, matches);
       if (!invert_) return;
       for (Match& match : matches) match.found = !match.found;
     });

@@ -91,9 +91,10 @@ class TextRunner {
   std::vector<tasks::Sequence> encode(std::span<const InputText> texts) const {
     std::vector<tasks::Sequence> sequences;
     for (const InputText& text : texts)
-      sequences.push_back(text.second
-                              ? tasks::encode_pair(text.text, *text.second, tokenizer_, max_length_)
-                              : tasks::encode_text(text.text, tokenizer_, max_length_));
+      sequences.push_back(naming_text(text, [&] {
+        return text.second ? tasks::encode_pair(text.text, *text.second, tokenizer_, max_length_)
+                           : tasks::encode_text(text.text, tokenizer_, max_length_);
+      }));
     return sequences;
   }
 

@@ -81,7 +81,8 @@ std::vector<float> Embedder::run(std::span<const InputText> texts, const std::st
   std::vector<std::size_t> lengths;
   for (const InputText& text : texts) {
     const std::string prepared = tasks::embedded_text(prompt + text.text, lower_case_);
-    sequences.push_back(tasks::encode_text(prepared, tokenizer_, max_length_));
+    sequences.push_back(
+        naming_text(text, [&] { return tasks::encode_text(prepared, tokenizer_, max_length_); }));
     lengths.push_back(sequences.back().length());
     tokens_ += lengths.back();
     truncated_ += sequences.back().cut > 0 ? 1 : 0;

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "bertcl/error.hpp"
+#include "text/tokenizer.hpp"
+
 namespace bertcl::tools {
 
 /// A text, or two that are read together.
@@ -23,5 +26,15 @@ std::vector<InputText> read_input_texts(const std::string& path);
 
 /// Throws Error naming the text and the command if it is a pair.
 void check_single(const InputText& text, const std::string& command);
+
+/// What `encode` returns. What the tokenizer cannot search is told with the place of the text.
+template <class Encode>
+auto naming_text(const InputText& text, const Encode& encode) {
+  try {
+    return encode();
+  } catch (const text::SearchError& error) {
+    throw Error(text.place + ": " + error.what());
+  }
+}
 
 }  // namespace bertcl::tools

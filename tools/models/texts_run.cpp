@@ -36,7 +36,7 @@ void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks:
   model.model().bound(batches);
   std::vector<tasks::Sequence> sequences;
   for (const InputText& text : texts()) {
-    sequences.push_back(encode(text, max_length));
+    sequences.push_back(naming_text(text, [&] { return encode(text, max_length); }));
     tokens_ += sequences.back().length();
     truncated_ += sequences.back().cut > 0 ? 1 : 0;
   }
