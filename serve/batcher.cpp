@@ -28,10 +28,14 @@ struct Batcher::Request {
   std::vector<Values> values;
   std::promise<std::vector<Values>> promise;
   Clock::time_point arrival = Clock::now();
+  std::uint64_t serial = 0;           // in the order of arrival
   std::size_t queued = 0;             // items in the queue; under Batcher::mutex_
   std::atomic<std::size_t> left = 0;  // items without a result
   std::atomic<bool> settled = false;  // the promise is kept, or nobody waits for it
 
+  /// The first item in the queue.
+  std::size_t next() const { return items() - queued; }
+  std::size_t items() const { return work ? 1 : sequences.size(); }
   void finish_one() {
     if (left.fetch_sub(1) == 1 && !settled.exchange(true)) promise.set_value(std::move(values));
   }
@@ -64,8 +68,15 @@ std::vector<Values> Batcher::Ticket::get() { return values_.get(); }
 
 Batcher::Batcher(RunFn run, BatcherOptions options)
     : run_(std::move(run)), options_(std::move(options)) {
-  for (int i = 0; i < std::max(options_.executors, 1); ++i)
-    executors_.emplace_back([this] { execute(); });
+  const int wanted = std::max(options_.executors, 1);
+  try {
+    while (std::ssize(executors_) < wanted) executors_.emplace_back([this] { execute(); });
+  } catch (const std::exception& error) {  // std::system_error, std::bad_alloc
+    drain();
+    throw Error(fmt::format("only {} of {} executors can be started: {}", executors_.size(), wanted,
+                            error.what()),
+                ErrorCode::out_of_memory);
+  }
 }
 
 Batcher::~Batcher() { drain(); }
@@ -119,7 +130,9 @@ Batcher::Ticket Batcher::add(std::shared_ptr<Request> request) {
     if (!fits && depth_.requests > 0)
       throw QueueFull(fmt::format("the queue is full: {} requests of {} tokens wait",
                                   depth_.requests, depth_.tokens));
-    for (std::size_t i = 0; i < request->queued; ++i) items_.push_back({request, i});
+    request->serial = ++requests_;
+    sequences_ += request->queued;
+    queue_.push_back(request);
     ++depth_.requests;
     depth_.tokens += request->tokens;
   }
@@ -139,9 +152,10 @@ void Batcher::fail(const std::shared_ptr<Request>& request) {
 void Batcher::remove(const std::shared_ptr<Request>& request) {
   const std::lock_guard lock(mutex_);
   if (request->queued == 0) return;  // all of it runs already
-  for (const Item& item : items_)
-    if (item.request == request) depth_.tokens -= item.tokens();
-  std::erase_if(items_, [&](const Item& item) { return item.request == request; });
+  for (Item item = {request, request->next()}; item.index < request->items(); ++item.index)
+    depth_.tokens -= item.tokens();
+  std::erase(queue_, request);
+  sequences_ -= request->queued;
   --depth_.requests;
   request->queued = 0;
 }
@@ -157,36 +171,50 @@ void Batcher::execute() {
 std::vector<Batcher::Item> Batcher::collect() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
-    if (items_.empty()) return {};
+    changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
+    if (queue_.empty()) return {};
     if (options_.max_wait.count() > 0) {
-      const auto until = items_.front().request->arrival + options_.max_wait;
+      const auto first = std::ranges::min_element(
+          queue_, {}, [](const auto& request) { return request->arrival; });
+      const auto until = (*first)->arrival + options_.max_wait;
       changed_.wait_until(lock, until, [&] {
-        return closed_ || items_.empty() || depth_.tokens >= options_.max_batch_tokens ||
-               items_.size() >= options_.max_batch_sequences;
+        return closed_ || queue_.empty() || depth_.tokens >= options_.max_batch_tokens ||
+               sequences_ >= options_.max_batch_sequences;
       });
     }
-    if (!items_.empty()) return take();  // they may have been cancelled, or another took them
+    if (!queue_.empty()) return take();  // they may have been cancelled, or another took them
   }
 }
 
 std::vector<Batcher::Item> Batcher::take() {
   std::vector<Item> taken;
+  std::vector<std::shared_ptr<Request>> works;  // the next ones to run, if sequences came first
   std::size_t tokens = 0, longest = 0;
-  while (!items_.empty() && taken.size() < options_.max_batch_sequences) {
-    const Item& next = items_.front();
+  while (!queue_.empty() && taken.size() < options_.max_batch_sequences) {
+    const Item next = {queue_.front(), queue_.front()->next()};
+    if (next.is_work() && !taken.empty()) {
+      works.push_back(next.request);
+      queue_.pop_front();
+      continue;
+    }
     const std::size_t length = next.tokens();
     longest = std::max(longest, length);
     tokens += length;
     const std::size_t cost = options_.pads ? longest * (taken.size() + 1) : tokens;
-    if (!taken.empty() && (next.is_work() || cost > options_.max_batch_tokens)) break;
+    if (!taken.empty() && cost > options_.max_batch_tokens) break;
     depth_.tokens -= length;
-    if (--next.request->queued == 0) --depth_.requests;
+    --sequences_;
+    queue_.pop_front();
     taken.push_back(next);
-    items_.pop_front();
-    if (taken.back().is_work()) break;
+    if (--next.request->queued == 0)
+      --depth_.requests;
+    else
+      queue_.push_back(next.request);
+    if (next.is_work()) break;
   }
-  if (!items_.empty()) changed_.notify_one();
+  queue_.insert(queue_.begin(), works.begin(), works.end());
+  if (!queue_.empty()) changed_.notify_one();
+  std::ranges::stable_sort(taken, {}, [](const Item& item) { return item.request->serial; });
   return taken;
 }
 

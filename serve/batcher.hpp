@@ -69,7 +69,8 @@ struct BatcherOptions {
 };
 
 /// A bounded queue of requests and the threads that run it. While they wait for the device, further
-/// requests gather: the next batch takes as many sequences as fit, in the order of their arrival.
+/// requests gather: the next batch takes as many sequences as fit, one of each request in turn, so
+/// that a short request does not wait for all of a long one.
 class Batcher {
   struct Request;
 
@@ -94,6 +95,7 @@ class Batcher {
     std::future<std::vector<Values>> values_;
   };
 
+  /// Throws Error if the system does not start as many threads.
   Batcher(RunFn run, BatcherOptions options);
   ~Batcher();
   Batcher(const Batcher&) = delete;
@@ -135,7 +137,7 @@ class Batcher {
   void execute();
   /// Waits for work; nothing once the queue is closed and empty.
   std::vector<Item> collect();
-  std::vector<Item> take();  // under mutex_
+  std::vector<Item> take();  // under mutex_; items of a request are adjacent
   void run(std::vector<Item>& items);
   void run_together(std::span<Item> items);
   void perform(std::span<Item> items);
@@ -145,7 +147,9 @@ class Batcher {
   const BatcherOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Item> items_;
+  std::deque<std::shared_ptr<Request>> queue_;  // of those with items left, in their turns
+  std::size_t sequences_ = 0;                   // items left
+  std::uint64_t requests_ = 0;                  // since the start
   Depth depth_;
   std::multiset<std::chrono::steady_clock::time_point> runs_;  // begins of those in flight
   bool closed_ = false;

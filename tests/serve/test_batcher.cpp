@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of a made-up model: what runs together, what is refused, and whom an error reaches.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -106,9 +112,30 @@ TEST_F(BatcherTest, WhatGathersRunsTogetherUpToTheBudget) {
   EXPECT_THAT(a.get(), ElementsAre(Values{4}, Values{3}));
   EXPECT_THAT(b.get(), ElementsAre(Values{6}));
   EXPECT_THAT(c.get(), ElementsAre(Values{5}, Values{12}, Values{6}));
-  EXPECT_THAT(model_.batches, ElementsAre(ElementsAre(1), ElementsAre(4, 3, 3), ElementsAre(1),
+  EXPECT_THAT(model_.batches, ElementsAre(ElementsAre(1), ElementsAre(4, 3, 1), ElementsAre(3),
                                           ElementsAre(12), ElementsAre(2)));
   EXPECT_EQ(batcher_->depth().requests, 0u);
+  EXPECT_EQ(batcher_->depth().tokens, 0u);
+}
+
+TEST_F(BatcherTest, AShortRequestDoesNotWaitForAllOfLongOnes) {
+  start({.max_batch_tokens = 4});
+  Batcher::Ticket first = hold();
+  std::vector<Batcher::Ticket> tickets;
+  for (const std::int64_t id : {1, 2})
+    tickets.push_back(batcher_->submit(std::vector<Sequence>(6, sequence(2, id))));
+  std::size_t batches_before = 0;
+  Batcher::Ticket work = batcher_->submit([&] { batches_before = model_.batches.size(); }, 1, {});
+  tickets.push_back(batcher_->submit({sequence(1), sequence(3)}));
+  model_.gate.open();
+  EXPECT_THAT(tickets[2].get(), ElementsAre(Values{1}, Values{3}));
+  work.get();
+  EXPECT_EQ(batches_before, 2u);
+  EXPECT_THAT(tickets[0].get(), testing::Each(Values{2}));
+  EXPECT_THAT(tickets[1].get(), testing::Each(Values{4}));
+  const std::vector<std::size_t> longs = {2, 2};
+  EXPECT_THAT(model_.batches, ElementsAre(ElementsAre(1), longs, ElementsAre(2, 1), ElementsAre(2),
+                                          ElementsAre(3), longs, longs, longs, longs));
   EXPECT_EQ(batcher_->depth().tokens, 0u);
 }
 
@@ -254,8 +281,8 @@ TEST_F(BatcherTest, WorkRunsBetweenBatches) {
   EXPECT_EQ(batches_before, 2u);
   EXPECT_THROW(failing.get(), std::runtime_error);
   b.get();
-  EXPECT_THAT(model_.batches, ElementsAre(ElementsAre(1), ElementsAre(2), ElementsAre(3)));
-  EXPECT_THAT(counted, ElementsAre(1, 1, 1, 2, 8, 40, 1, 3));
+  EXPECT_THAT(model_.batches, ElementsAre(ElementsAre(1), ElementsAre(2, 3)));
+  EXPECT_THAT(counted, ElementsAre(1, 1, 2, 5, 8, 40));
 }
 
 TEST_F(BatcherTest, DrainingFinishesWhatIsQueued) {
@@ -266,6 +293,26 @@ TEST_F(BatcherTest, DrainingFinishesWhatIsQueued) {
   EXPECT_TRUE(a.wait_for(milliseconds(0)));
   EXPECT_THAT(a.get(), ElementsAre(Values{2}));
   EXPECT_THROW(batcher_->submit({sequence(1)}), Draining);
+}
+
+TEST_F(BatcherTest, ThreadsThatCannotStartAreAnError) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto starve = [&] {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (256u << 20);
+    const rlimit limit = {most, most};
+    setrlimit(RLIMIT_AS, &limit);  // room for the stacks of a few dozen threads
+    try {
+      const Batcher batcher(model_.run(), {.executors = 100'000});
+    } catch (const Error& error) {
+      std::cerr << error.what();
+      std::_Exit(3);  // not the ends of drivers, whose threads a fork does not have
+    }
+    std::_Exit(4);
+  };
+  EXPECT_EXIT(starve(), testing::ExitedWithCode(3),
+              "only [0-9]+ of 100000 executors can be started: ");
 }
 
 TEST_F(BatcherTest, ManyThreadsGetTheirOwn) {

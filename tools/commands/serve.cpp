@@ -294,7 +294,7 @@ void add_batch_options(CLI::App& command, ServeOptions& options) {
            "Maximum tokens of all waiting requests");
   positive(command, "--max-client-batch", options.service.max_client_batch,
            "Maximum texts of a request");
-  positive(command, "--executors", batcher.executors, "Concurrent batches of a model");
+  in_range(command, "--executors", batcher.executors, 1, 1024, "Concurrent batches of a model");
   command.add_flag("--auto-truncate", options.service.auto_truncate,
                    "Truncate texts that are too long instead of refusing them, unless the "
                    "request says\notherwise");
