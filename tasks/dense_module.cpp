@@ -14,6 +14,7 @@
 
 #include "bertcl/error.hpp"
 #include "npz/safetensors.hpp"
+#include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 
@@ -57,10 +58,11 @@ ir::Tensor transposed(const ir::Tensor& weight) {
 }
 
 runtime::DenseLayer read_weights(const fs::path& file, std::string_view activation) {
-  if (!fs::exists(file))
+  if (!text::is_present(file))
     fail_in(file,
             "is missing, but modules.json names the module; a pytorch_model.bin is not read: "
             "SentenceTransformer.save_pretrained() writes this file");
+  text::check_regular_file(file);
   const npz::Arrays arrays = npz::load_safetensors(file);
   const auto take = [&](const char* name, std::size_t rank) {
     const auto found = arrays.find(name);
@@ -104,7 +106,7 @@ void check_config(const text::JsonNode& config, const runtime::DenseLayer& layer
 
 runtime::DenseLayer read_module(const fs::path& folder) {
   const fs::path file = folder / "config.json";
-  if (!fs::exists(file)) fail_in(file, "is missing, but modules.json names the module");
+  if (!text::is_present(file)) fail_in(file, "is missing, but modules.json names the module");
   const nlohmann::json json = text::read_json(file);
   const std::string origin = file.string();
   const text::JsonNode config(json, origin);

@@ -10,6 +10,7 @@
 #include "bertcl/error.hpp"
 #include "tasks/model_config.hpp"
 #include "text/companion_files.hpp"
+#include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 
@@ -22,15 +23,10 @@ constexpr const char* kRemedy =
     "export the model with all of its modules in the graph, as an output sentence_embedding";
 constexpr int kUsualLongest = 512;  // tokens, where neither files nor model set a limit
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
 /// Calls visit(node) for a file that is there.
 template <class Visit>
 void if_there(const fs::path& path, const Visit& visit) {
-  if (!is_there(path)) return;
+  if (!text::is_present(path)) return;
   const nlohmann::json json = text::read_json(path);
   const std::string origin = path.string();
   visit(text::JsonNode(json, origin));
@@ -88,7 +84,7 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
         if (const auto lower = config.find("do_lower_case")) files.lower_case = lower->boolean();
       });
     } else if (name == "Pooling") {
-      if (!is_there(folder / "config.json"))
+      if (!text::is_present(folder / "config.json"))
         throw Error((folder / "config.json").string() + " is missing, but modules.json names it");
       if_there(folder / "config.json",
                [&](const text::JsonNode& config) { read_pooling(config, files); });
@@ -155,8 +151,8 @@ EmbeddingFiles read_embedding_files(const fs::path& model) {
   EmbeddingFiles settings = files;
   if_there(text::companion_file(model, "config_sentence_transformers.json"),
            [&](const text::JsonNode& config) { read_settings(config, settings); });
-  if (is_there(modules) || settings.scores_pairs) files = std::move(settings);
-  if (!is_there(modules)) return files;
+  if (text::is_present(modules) || settings.scores_pairs) files = std::move(settings);
+  if (!text::is_present(modules)) return files;
   files.folder = modules.parent_path();
   if_there(modules, [&](const text::JsonNode& list) { read_modules(list, files); });
   return files;

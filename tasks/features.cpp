@@ -16,17 +16,6 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-/// Word pieces that fit beside `specials` special tokens.
-std::size_t room(int max_length, std::size_t specials) {
-  if (max_length <= static_cast<int>(specials)) {
-    fail(
-        "sequences of {} tokens leave no room for a text beside {} special tokens; "
-        "raise {}",
-        max_length, specials, option_name("max-seq-length"));
-  }
-  return static_cast<std::size_t>(max_length) - specials;
-}
-
 /// [CLS] pieces [SEP], with at most `most` of the pieces.
 Sequence add_special_tokens(text::Tokens pieces, std::size_t most,
                             const text::Tokenizer& tokenizer) {
@@ -76,6 +65,16 @@ void hide_tokens(Sequence& sequence, const text::Tokenizer& tokenizer, std::mt19
 }
 
 }  // namespace
+
+std::size_t room(int max_length, std::size_t specials) {
+  if (max_length <= static_cast<int>(specials)) {
+    fail(
+        "sequences of {} tokens leave no room for a text beside {} special tokens; "
+        "raise {}",
+        max_length, specials, option_name("max-seq-length"));
+  }
+  return static_cast<std::size_t>(max_length) - specials;
+}
 
 std::string embedded_text(std::string_view text, bool lower_case) {
   return lower_case ? text::lower(text) : std::string(text);

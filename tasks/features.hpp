@@ -24,6 +24,9 @@ struct Sequence : text::EncodedInput {
   std::size_t length() const { return ids.size(); }
 };
 
+/// Word pieces that fit beside `specials` special tokens. Throws Error if there are none.
+std::size_t room(int max_length, std::size_t specials);
+
 /// A text as sentence-transformers prepares it for a vector: lower-cased where the model's files
 /// say so.
 std::string embedded_text(std::string_view text, bool lower_case);

@@ -13,6 +13,7 @@
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "text/companion_files.hpp"
+#include "text/file.hpp"
 #include "text/json_file.hpp"
 
 namespace bertcl::tasks {
@@ -70,7 +71,7 @@ constexpr const char* kClassNamesKey = "bertcl.classes";  // of a model's metada
 
 ModelConfig read_model_config(const std::filesystem::path& path) {
   ModelConfig config;
-  if (!std::filesystem::exists(path)) return config;
+  if (!text::is_present(path)) return config;
   const nlohmann::json json = text::read_json(path);
   if (!json.is_object()) return config;
   const std::string origin = path.string();
@@ -83,7 +84,7 @@ ModelConfig read_model_config(const std::filesystem::path& path) {
 }
 
 std::vector<std::string> read_labels(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return {};
+  if (!text::is_present(path)) return {};
   const nlohmann::json json = text::read_json(path);
   const bool has = json.is_object() && json.contains("id2label") && !json["id2label"].is_null();
   return has ? labels_of(json["id2label"], path.string()) : std::vector<std::string>();
@@ -100,7 +101,7 @@ std::optional<int> declared_length(const std::filesystem::path& model) {
   std::optional<int> length =
       read_model_config(text::companion_file(model, "config.json")).positions;
   const std::filesystem::path tokenizer = text::companion_file(model, "tokenizer_config.json");
-  if (!std::filesystem::exists(tokenizer)) return length;
+  if (!text::is_present(tokenizer)) return length;
   const nlohmann::json json = text::read_json(tokenizer);
   const std::string origin = tokenizer.string();
   const auto limit = text::JsonNode(json, origin).find("model_max_length");

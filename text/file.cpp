@@ -29,4 +29,17 @@ std::string read_file(const std::filesystem::path& path) {
   return content;
 }
 
+void check_regular_file(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (!fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status)) return;
+  throw Error(fmt::format("{}: not a regular file", path.string()), ErrorCode::io);
+}
+
+bool is_present(const std::filesystem::path& path) {
+  std::error_code failure;
+  return std::filesystem::exists(path, failure) || failure;
+}
+
 }  // namespace bertcl::text

@@ -9,4 +9,12 @@ namespace bertcl::text {
 /// Content of a file, without a byte order mark. Throws Error that names it.
 std::string read_file(const std::filesystem::path& path);
 
+/// Throws Error that names the file if it is a pipe, a device or the like: the files of a model are
+/// looked for, so they must not make anyone wait, nor have no end.
+void check_regular_file(const std::filesystem::path& path);
+
+/// True for a file that is there, also where it cannot be looked at (a link to itself, a folder
+/// without permission): whoever reads it says why.
+bool is_present(const std::filesystem::path& path);
+
 }  // namespace bertcl::text

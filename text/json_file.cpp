@@ -120,6 +120,7 @@ bool begins_as_object(std::string_view text) {
 }
 
 nlohmann::json read_json(const std::filesystem::path& path) {
+  check_regular_file(path);
   return parse_json(read_file(path), path.string());
 }
 

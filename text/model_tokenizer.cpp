@@ -10,6 +10,7 @@
 
 #include "support/fail.hpp"
 #include "text/companion_files.hpp"
+#include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 #include "text/token_names.hpp"
@@ -20,7 +21,7 @@ std::filesystem::path vocabulary_beside(const std::filesystem::path& model) {
   // A tokenizer.json says all of a tokenizer, the others a part. The reader reports other kinds.
   for (const char* name :
        {"tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
-    if (auto found = companion_file(model, name); std::filesystem::exists(found)) return found;
+    if (auto found = companion_file(model, name); is_present(found)) return found;
   return {};
 }
 
@@ -36,7 +37,7 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
 
 Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {
   const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
-  if (std::filesystem::exists(config)) {
+  if (is_present(config)) {
     const std::string origin = config.string();
     const nlohmann::json json = read_json(config);
     const JsonNode settings(json, origin);

@@ -6,13 +6,14 @@
 #include <utility>
 
 #include "text/companion_files.hpp"
+#include "text/file.hpp"
 #include "text/json_file.hpp"
 
 namespace bertcl::text {
 
 nlohmann::json object_beside(const std::filesystem::path& model, const char* name) {
   const std::filesystem::path file = companion_file(model, name);
-  if (!std::filesystem::exists(file)) return nlohmann::json::object();
+  if (!is_present(file)) return nlohmann::json::object();
   nlohmann::json json = read_json(file);
   return json.is_object() ? std::move(json) : nlohmann::json::object();
 }

@@ -55,6 +55,7 @@ Tokenizer Tokenizer::of_pipeline(std::shared_ptr<const Pipeline> pipeline) {
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptions options) {
+  check_regular_file(path);
   const std::string content = read_file(path);
   const std::string origin = path.string();
   if (is_sentence_piece(content))
@@ -63,7 +64,7 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptio
     nlohmann::json document = parse_json(content, origin);
     const auto model = document.find("model");  // "model" may also be a token of a vocab.json
     const bool is_vocabulary = model == document.end() || model->is_number();
-    if (is_vocabulary && std::filesystem::exists(path.parent_path() / "merges.txt"))
+    if (is_vocabulary && is_present(path.parent_path() / "merges.txt"))
       document = document_of_merges(std::move(document), path);
     return of_pipeline(make_pipeline(std::move(document), origin, options));
   }

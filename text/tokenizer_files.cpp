@@ -38,7 +38,7 @@ Json special_token(const std::string& content, std::int64_t id) {
 /// The class of a tokenizer that a file beside it names; "" if there is none.
 std::string class_beside(const std::filesystem::path& path) {
   const std::filesystem::path config = path.parent_path() / "tokenizer_config.json";
-  if (!std::filesystem::exists(config)) return "";
+  if (!is_present(config)) return "";
   const Json json = read_json(config);
   const std::string origin = config.string();
   const auto found = JsonNode(json, origin).find("tokenizer_class");
@@ -144,6 +144,7 @@ Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
   }
   const std::filesystem::path file = path.parent_path() / "merges.txt";
   Json merges = Json::array();
+  check_regular_file(file);
   each_line(read_file(file), [&](std::string_view line, std::size_t number) {
     if (line.starts_with("#version") || line.empty()) return;
     const std::size_t space = line.find(' ');

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/fail.hpp"
+#include "text/file.hpp"
 #include "text/json_file.hpp"
 
 namespace bertcl::quant {
@@ -144,7 +145,7 @@ TensorOverride read_tensor(const Json& json, const std::string& place) {
 }  // namespace
 
 Overrides read_overrides(const std::filesystem::path& path) {
-  const Json json = text::read_json(path);
+  const Json json = text::parse_json(text::read_file(path), path.string());
   if (!json.is_object()) fail("{}: must be an object of lists by tensor", path.string());
   Overrides overrides;
   for (const auto& [tensor, entries] : json.items())

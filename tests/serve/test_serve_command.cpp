@@ -248,6 +248,14 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
   EXPECT_EQ(tools::parse_named_model(path("current")).name, "1") << "the folder of the link";
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--host", "192.0.2.1"})),
               HasSubstr("cannot listen on 192.0.2.1:8080"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--port", "0", "--host", ""})),
+              HasSubstr("--host: the address is empty"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--executors", "1025"})),
+              HasSubstr("--executors"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", tests::folders().path("classes"), "--port", "0",
+                                  "--max-seq-length", "2"})),
+              HasSubstr("leave no room for a text beside 2 special tokens; raise "
+                        "--max-seq-length"));
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--prompt", "a\xff"})),
               HasSubstr("--prompt: invalid UTF-8 at byte 1 of 2"));
   const std::vector<std::string> prompted = {"serve",

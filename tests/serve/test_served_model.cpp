@@ -73,6 +73,18 @@ TEST_F(ServedModel, OtherTextsAreAsLongAsTheirFilesSay) {
   EXPECT_EQ(answers.answer.features.max_seq_length, 256);
 }
 
+TEST_F(ServedModel, TextsHaveRoomBesideSpecialTokens) {
+  tools::ServedModelOptions options;
+  for (const auto& [head, specials] :
+       {std::pair{HeadOf::vectors, 2}, {HeadOf::two_classes, 2}, {HeadOf::score, 3}}) {
+    options.pooled.pooling = head == HeadOf::vectors ? "mean" : "";
+    options.max_length = specials;
+    EXPECT_THAT(error_of([&] { load(head, options); }), HasSubstr("leave no room for a text"));
+    options.max_length = specials + 1;
+    EXPECT_EQ(load(head, options).max_length, static_cast<std::size_t>(specials + 1));
+  }
+}
+
 TEST_F(ServedModel, TextsAreCutOnTheSideOfTheTokenizer) {
   const auto ranked = [&](const json& more) {
     json body = {{"query", "Who?"}, {"texts", {"one two three four five"}}, {"truncate", true}};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl embed: its vectors are the pooled outputs of `bertcl run`, whatever the batch; files and
 // options say how. The vectors of sentence-transformers: tests/python/test_sentence_transformer.py.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -254,6 +256,26 @@ TEST_F(EmbedTest, ATextThatTheTokenizerCannotSearchIsNamed) {
   const char* const expected = "hard.txt:2: the tokenizer's regular expression backtracks too long";
   expect_refused({"embed", model_, texts, "--vocab", file, "--pooling", "mean"}, {expected});
   expect_refused({"run", model_, "--texts", texts, "--vocab", file}, {expected});
+}
+
+TEST_F(EmbedTest, FilesOfAModelAreRegularFiles) {
+  std::filesystem::copy_file(tests::kVocabulary, path("vocab.txt"));
+  const auto embedded = [&] { return run_bertcl({"embed", model_, texts_, "--pooling", "mean"}); };
+  succeeded(embedded());
+  for (const char* name :
+       {"tokenizer.json", "config.json", "tokenizer_config.json", "modules.json"}) {
+    ASSERT_EQ(mkfifo(path(name).c_str(), 0600), 0);
+    expect_refused(embedded(), {std::string(name) + ": not a regular file"});
+    std::filesystem::remove(path(name));
+    std::filesystem::create_symlink(name, path(name));
+    expect_refused(embedded(), {std::string(name) + ": cannot open: Too many levels of symbolic"});
+    std::filesystem::remove(path(name));
+  }
+  for (const std::string device : {"/dev/zero", "/dev/null"})
+    expect_refused({"embed", model_, texts_, "--pooling", "mean", "--vocab", device},
+                   {device + ": not a regular file"});
+  // Texts may come from anywhere.
+  succeeded(run_bertcl({"embed", model_, "/dev/stdin", "--pooling", "mean"}, {}, "short\n"));
 }
 
 TEST_F(EmbedTest, AnAbsentModelIsNamed) {

@@ -147,10 +147,13 @@ DecoderFn strip_decoder(std::string character, std::int64_t begin, std::int64_t 
 DecoderFn replace_decoder(Pattern pattern, std::string content) {
   return [pattern = std::make_shared<const Pattern>(std::move(pattern)),
           content = std::move(content)](Tokens& tokens) {
+    std::size_t bytes = 0;
+    for (const std::string& token : tokens) bytes += token.size();
+    Pattern::Search search(*pattern, bytes);
     for (std::string& token : tokens) {
       if (token.empty()) continue;
       std::vector<Match> matches;
-      pattern->find(token, matches);
+      search.find(token, matches);
       std::string result;
       for (const auto& [begin, end, found] : matches)
         result +=

@@ -254,6 +254,11 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   serve::ServiceOptions& service = options.service;
   command.add_option("--host", server.host, "Address to listen on; 0.0.0.0: all of this machine")
       ->capture_default_str()
+      ->check(CLI::Validator(
+          [](const std::string& host) {
+            return host.empty() ? "the address is empty; 127.0.0.1 is this machine" : "";
+          },
+          ""))
       ->type_name("ADDRESS");
   in_range(command, "--port", server.port, 0, 65535, "Port; 0 picks a free one");
   command

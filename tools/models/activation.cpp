@@ -9,6 +9,7 @@
 
 #include "support/fail.hpp"
 #include "text/companion_files.hpp"
+#include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 std::string activation_of(const std::filesystem::path& model) {
   const auto member = [&](const char* file, const std::vector<std::string>& path) -> std::string {
     const std::filesystem::path name = text::companion_file(model, file);
-    if (!std::filesystem::exists(name)) return "";
+    if (!text::is_present(name)) return "";
     const nlohmann::json document = text::read_json(name);
     const std::string place = name.string();
     std::optional<text::JsonNode> node(std::in_place, document, place);

@@ -100,6 +100,14 @@ void set_head(serve::ModelSetup& setup) {
   }
 }
 
+/// Throws Error if every text would be refused.
+void check_room(const serve::ModelSetup& setup) {
+  const text::SpecialTokens& special = setup.tokenizer->special();
+  const bool pairs =
+      setup.kind == serve::Kind::reranker || setup.kind == serve::Kind::question_answering;
+  tasks::room(static_cast<int>(setup.max_length), pairs ? special.pair_count() : special.count());
+}
+
 std::string dtype_of(const runtime::Session& session, const ModelOptions& options) {
   const std::string precision = precision_of(session.plan(), options);
   return precision == "fp32"   ? "float32"
@@ -198,6 +206,7 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
     set_embedding(setup, pooling, files, options);
   else
     set_head(setup);
+  if (setup.kind != serve::Kind::other || options.max_length) check_room(setup);
   return setup;
 }
 
