@@ -337,7 +337,9 @@ Report Quantization::write(const Placement& part, bool unnormalize) {
   report_.without_column_scales = without_column_scales(part);
   report_.quantized_nodes = std::ssize(part.sites);
   report_.quantized_outputs = std::ssize(part.outputs);
-  report_.written_bytes = quantized(part, unnormalize).save(options_.output);
+  Model made = quantized(part, unnormalize);
+  if (options_.before_output) options_.before_output();
+  report_.written_bytes = made.save(options_.output);
   report_.total_seconds = clock_.seconds();
   return report_;
 }

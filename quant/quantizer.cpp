@@ -40,6 +40,9 @@ JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written
   if (result.written_format) check_writable(job.write_table);
   if (!job.calibrates()) check_runs();
   add_model(written, options.output);
+  options.before_output = [&] {
+    if (companions) result.copied = companions->copy(written);
+  };
   if (job.dynamic) {
     result.report = quantize_dynamic(
         options, job.per_token ? ActivationScales::per_token : ActivationScales::per_tensor);
@@ -50,7 +53,6 @@ JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written
     result.read_format = read.format;
     result.report = quantize_with_table(options, read.table);
   }
-  if (companions) result.copied = companions->copy(written);
   if (result.written_format) {
     written.add_new(job.write_table);
     const auto table = scale_table_of(result.report);

@@ -58,6 +58,8 @@ struct Options {
   bool dedicated_pairs = false;    ///< as RewriteOptions
   bool all_readers = false;        ///< as RewriteOptions
   std::int64_t opset = 0;          ///< of the file at least; 13, or the model's, if that is more
+  /// Called before the output is written, if it is set: it comes last, and nothing is missing then.
+  std::function<void()> before_output;
 };
 
 /// Why a model is not smoothed although `options.accuracy` asks for it: other options refer to its

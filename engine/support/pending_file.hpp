@@ -38,6 +38,13 @@ inline std::filesystem::path follow_links(std::filesystem::path path) {
   return path;
 }
 
+/// The file that is written under a name: where it is a link, also one that leads to no file yet,
+/// its target.
+inline std::filesystem::path written_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_symlink(path, ignored) ? follow_links(path) : path;
+}
+
 /// True for a device, a pipe, a socket or an open file (/dev/stdout): renaming a file to its name
 /// would replace it.
 inline bool is_special_file(const std::filesystem::path& path) {
@@ -80,7 +87,8 @@ inline void check_writable(const std::filesystem::path& path) {
   if (const std::size_t bytes = path.filename().string().size(); bytes > kLongest)
     refuse("cannot write: its name has " + std::to_string(bytes) + " bytes; the limit is " +
            std::to_string(kLongest) + ", because a temporary suffix is added");
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const std::filesystem::path file = written_file(path);
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
   const int error = errno;
   refuse("cannot write: folder " + folder.string() + ": " + std::strerror(error) +
@@ -121,15 +129,16 @@ inline void remove_abandoned(const std::filesystem::path& path) {
 
 /// A temporary name beside the final one, for code that opens files itself. Processes and threads
 /// that write one file have a name each, and the last to finish wins. What lies there goes unless
-/// commit() has renamed it. Where the final name is a link, its target is replaced. What a process
-/// that was killed has left there under such a name goes, too.
+/// commit() has renamed it. Where the final name is a link, its target is replaced; a file that is
+/// replaced hands on its permissions. What a process that was killed has left there under such a
+/// name goes, too.
 class PendingName {
  public:
   /// Throws Error if the final name is that of a device, a pipe or a socket.
-  explicit PendingName(const std::filesystem::path& path) : path_(path) {
+  explicit PendingName(const std::filesystem::path& path) : path_(written_file(path)) {
     if (is_special_file(path)) fail("it is a device or a pipe, not a file");
     std::error_code ignored;
-    if (std::filesystem::is_symlink(path, ignored)) path_ = std::filesystem::weakly_canonical(path);
+    if (std::filesystem::is_symlink(path_, ignored)) fail(std::strerror(ELOOP));
     static std::atomic<unsigned> counter{0};
     temporary_ = path_.string() + "." + std::to_string(::getpid()) + "." +
                  std::to_string(counter++) + ".tmp";
@@ -145,8 +154,16 @@ class PendingName {
   const std::filesystem::path& path() const { return path_; }  ///< the final name
   const std::filesystem::path& temporary() const { return temporary_; }
 
+  /// Gives the temporary file, which is there, the permissions of the one that it replaces.
+  void keep_permissions() const {
+    std::error_code ignored;
+    const auto before = std::filesystem::status(path_, ignored);
+    if (std::filesystem::is_regular_file(before))
+      std::filesystem::permissions(temporary_, before.permissions(), ignored);
+  }
   /// Throws Error if the file cannot be renamed.
   void commit() {
+    keep_permissions();
     std::error_code error;
     std::filesystem::rename(temporary_, path_, error);
     if (error) fail(error.message());
@@ -167,6 +184,7 @@ class PendingFile {
   explicit PendingFile(const std::filesystem::path& path)
       : name_(path), stream_(name_.temporary(), std::ios::binary | std::ios::trunc) {
     if (!stream_) fail();
+    name_.keep_permissions();  // before there is anything to read
   }
 
   const std::filesystem::path& path() const { return name_.path(); }

@@ -142,7 +142,7 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
 }
 
 void add_model(WrittenFiles& written, const fs::path& model) {
-  const fs::path real = fs::weakly_canonical(model);  // of a link, what it leads to
+  const fs::path real = written_file(model);
   written.add_new(real);
   written.add_new(real.string() + ".data");
 }

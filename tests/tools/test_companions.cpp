@@ -153,6 +153,21 @@ TEST_F(CompanionsTest, TheInt8ModelNeedsNoVocabularyToBeNamed) {
   EXPECT_EQ(read(path("elsewhere/vocab.txt")), "[PAD]\n");
 }
 
+TEST_F(CompanionsTest, TheModelIsWrittenLast) {
+  write("out/int8.onnx", "an older one");
+  write("out/1_Pooling", "no folder");
+  fs::create_directory(path("in/1_Pooling"));
+  write("in/1_Pooling/config.json", "{}");
+  fs::copy_file(bertcl::tests::source_file("models/minilm-l6-squad/vocab.txt"),
+                path("in/vocab.txt"));
+  fs::copy_file(tests::kModel, path("in/model.onnx"));
+  tests::expect_refused(
+      {"quantize", path("in/model.onnx"), "-o", path("out/int8.onnx"), "--dynamic", "--force"},
+      {"1_Pooling"});
+  EXPECT_EQ(read(path("out/int8.onnx")), "an older one");
+  EXPECT_FALSE(fs::exists(path("out/vocab.txt")));
+}
+
 TEST(ShortNames, TellFilesApart) {
   EXPECT_THAT(short_names({"a/int8.onnx", "b/fp32.onnx"}), ElementsAre("int8.onnx", "fp32.onnx"));
   EXPECT_THAT(short_names({"x/a/m.onnx", "x/b/m.onnx", "n.onnx"}),

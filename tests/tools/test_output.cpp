@@ -80,6 +80,18 @@ TEST_F(OutputTest, WritesThroughLinksAndIntoPipes) {
   EXPECT_TRUE(std::filesystem::is_symlink(path("link.json")));
   EXPECT_EQ(read_json(target), (nlohmann::json{{"x", 1}}));
 
+  std::filesystem::create_symlink("new.json", path("dangling.json"));
+  check_writable(path("dangling.json"));
+  write_json(path("dangling.json"), {{"x", 2}});
+  EXPECT_TRUE(std::filesystem::is_symlink(path("dangling.json")));
+  EXPECT_EQ(read_json(path("new.json")), (nlohmann::json{{"x", 2}}));
+  std::filesystem::create_symlink("none/new.json", path("far.json"));
+  EXPECT_THAT([&] { check_writable(path("far.json")); },
+              ThrowsMessage<Error>(HasSubstr("none: No such file")));
+  std::filesystem::create_symlink("loop", path("loop"));
+  EXPECT_THAT([&] { write_file(path("loop"), ""); },
+              ThrowsMessage<Error>(HasSubstr("cannot write: Too many levels of symbolic links")));
+
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   const int reader = open(path("pipe").c_str(), O_RDWR | O_NONBLOCK);
   ASSERT_GE(reader, 0);
@@ -89,6 +101,18 @@ TEST_F(OutputTest, WritesThroughLinksAndIntoPipes) {
   close(reader);
   EXPECT_STREQ(bytes, "{\n  \"x\": 1\n}\n");
   EXPECT_TRUE(std::filesystem::is_fifo(path("pipe"))) << "a file took the place of the pipe";
+}
+
+TEST_F(OutputTest, AReplacedFileKeepsItsPermissions) {
+  namespace fs = std::filesystem;
+  for (const unsigned mode : {0600u, 0640u, 0444u, 0755u}) {
+    write("a.json", "{}");
+    fs::permissions(path("a.json"), static_cast<fs::perms>(mode));
+    write_json(path("a.json"), {{"mode", mode}});
+    EXPECT_EQ(static_cast<unsigned>(fs::status(path("a.json")).permissions()), mode);
+    EXPECT_EQ(read_json(path("a.json")), (nlohmann::json{{"mode", mode}}));
+    fs::remove(path("a.json"));
+  }
 }
 
 TEST_F(OutputTest, WritesToOpenFilesWhereTheyAre) {
