@@ -34,7 +34,7 @@ TEST(MaskToken, OfAVocabularyIsKeptWithSpans) {
   const tests::ScratchFolder folder;
   folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[BLANK]\n");
   folder.write("tokenizer_config.json", R"({"mask_token": "[BLANK]"})");
-  EXPECT_EQ(load_with_config(folder / "vocab.txt").with_spans().mask_id(), 5);
+  EXPECT_EQ(load_with_config(folder / "vocab.txt").as_tokenizer_json().mask_id(), 5);
 }
 
 }  // namespace
