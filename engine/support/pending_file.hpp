@@ -83,11 +83,13 @@ inline void check_writable(const std::filesystem::path& path) {
     if (::access(path.c_str(), W_OK) == 0) return;
     refuse(std::string("cannot write: ") + std::strerror(errno));
   }
+  const std::filesystem::path file = written_file(path);
+  if (std::filesystem::is_symlink(file, ignored))  // of links that lead to each other
+    refuse(std::string("cannot write: ") + std::strerror(ELOOP));
   constexpr std::size_t kLongest = NAME_MAX - std::string_view(".4194304.4294967295.tmp").size();
-  if (const std::size_t bytes = path.filename().string().size(); bytes > kLongest)
+  if (const std::size_t bytes = file.filename().string().size(); bytes > kLongest)
     refuse("cannot write: its name has " + std::to_string(bytes) + " bytes; the limit is " +
            std::to_string(kLongest) + ", because a temporary suffix is added");
-  const std::filesystem::path file = written_file(path);
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
   const int error = errno;
@@ -159,7 +161,8 @@ class PendingName {
     std::error_code ignored;
     const auto before = std::filesystem::status(path_, ignored);
     if (std::filesystem::is_regular_file(before))
-      std::filesystem::permissions(temporary_, before.permissions(), ignored);
+      std::filesystem::permissions(temporary_, before.permissions() & std::filesystem::perms::all,
+                                   ignored);
   }
   /// Throws Error if the file cannot be renamed.
   void commit() {

@@ -91,6 +91,11 @@ TEST_F(OutputTest, WritesThroughLinksAndIntoPipes) {
   std::filesystem::create_symlink("loop", path("loop"));
   EXPECT_THAT([&] { write_file(path("loop"), ""); },
               ThrowsMessage<Error>(HasSubstr("cannot write: Too many levels of symbolic links")));
+  EXPECT_THAT([&] { check_writable(path("loop")); },
+              ThrowsMessage<Error>(HasSubstr("cannot write: Too many levels of symbolic links")));
+  std::filesystem::create_symlink(std::string(250, 'n'), path("long.json"));
+  EXPECT_THAT([&] { check_writable(path("long.json")); },
+              ThrowsMessage<Error>(HasSubstr("its name has 250 bytes")));
 
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   const int reader = open(path("pipe").c_str(), O_RDWR | O_NONBLOCK);
