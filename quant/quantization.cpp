@@ -338,7 +338,7 @@ Report Quantization::write(const Placement& part, bool unnormalize) {
   report_.quantized_nodes = std::ssize(part.sites);
   report_.quantized_outputs = std::ssize(part.outputs);
   Model made = quantized(part, unnormalize);
-  if (options_.before_output) options_.before_output();
+  if (options_.before_output) options_.before_output(report_);
   report_.written_bytes = made.save(options_.output);
   report_.total_seconds = clock_.seconds();
   return report_;

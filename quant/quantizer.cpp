@@ -2,7 +2,9 @@
 // One quantization with all its files: ranges that are read, the model, its companions, its table.
 #include "quant/quantizer.hpp"
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "quant/writing/companions.hpp"
 #include "support/pending_file.hpp"
@@ -24,6 +26,20 @@ std::vector<std::string> leave_out_by_table(Options& options, const JobOptions& 
   return left;
 }
 
+/// Sets Options::before_output while it lives.
+class BeforeOutput {
+ public:
+  BeforeOutput(Options& options, std::function<void(const Report&)> call) : options_(options) {
+    options_.before_output = std::move(call);
+  }
+  BeforeOutput(const BeforeOutput&) = delete;
+  BeforeOutput& operator=(const BeforeOutput&) = delete;
+  ~BeforeOutput() { options_.before_output = nullptr; }
+
+ private:
+  Options& options_;
+};
+
 }  // namespace
 
 JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written,
@@ -40,9 +56,14 @@ JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written
   if (result.written_format) check_writable(job.write_table);
   if (!job.calibrates()) check_runs();
   add_model(written, options.output);
-  options.before_output = [&] {
+  const BeforeOutput others(options, [&](const Report& report) {
     if (companions) result.copied = companions->copy(written);
-  };
+    if (!result.written_format) return;
+    written.add_new(job.write_table);
+    const auto table = scale_table_of(report);
+    result.written_ranges = table.ranges.size();
+    write_table(job.write_table, table, *result.written_format);
+  });
   if (job.dynamic) {
     result.report = quantize_dynamic(
         options, job.per_token ? ActivationScales::per_token : ActivationScales::per_tensor);
@@ -52,12 +73,6 @@ JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written
     const ReadTable read = read_table(job.read_table);
     result.read_format = read.format;
     result.report = quantize_with_table(options, read.table);
-  }
-  if (result.written_format) {
-    written.add_new(job.write_table);
-    const auto table = scale_table_of(result.report);
-    result.written_ranges = table.ranges.size();
-    write_table(job.write_table, table, *result.written_format);
   }
   return result;
 }

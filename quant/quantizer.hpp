@@ -37,6 +37,8 @@ struct AccuracyOptions {
   bool bias_correction = false;   ///< subtract the mean error of MatMuls from biases
 };
 
+struct Report;
+
 /// What to quantize, and how. By default: asymmetric u8 at the inputs of MatMul by MinMax, the
 /// residual stream in float. presets.hpp has others.
 struct Options {
@@ -58,8 +60,9 @@ struct Options {
   bool dedicated_pairs = false;    ///< as RewriteOptions
   bool all_readers = false;        ///< as RewriteOptions
   std::int64_t opset = 0;          ///< of the file at least; 13, or the model's, if that is more
-  /// Called before the output is written, if it is set: it comes last, and nothing is missing then.
-  std::function<void()> before_output;
+  /// Called before the model is written, if it is set: the model comes last, and where it is there,
+  /// nothing is missing.
+  std::function<void(const Report&)> before_output;
 };
 
 /// Why a model is not smoothed although `options.accuracy` asks for it: other options refer to its
