@@ -42,19 +42,20 @@ class OptionGroup {
 template <class Set>
 CLI::Option* add_switch(CLI::App& command, const std::string& names, Set set,
                         const std::string& help) {
-  const auto check = [](const std::string& text) -> std::string {
-    bool value = false;
+  // CLI11 checks no such value, and versions of it count "yes" differently: it gets 1 or -1.
+  const auto to_count = [](std::string& text) -> std::string {
     try {
-      if (CLI::detail::lexical_cast(text, value)) return "";
-    } catch (const std::out_of_range&) {  // of a number
+      text = CLI::detail::to_flag_value(text) > 0 ? "1" : "-1";
+      return "";
+    } catch (const std::logic_error&) {
+      return fmt::format("'{}' is neither true nor false", text);
     }
-    return fmt::format("'{}' is neither true nor false", text);
   };
   return command
       .add_flag_function(
           names, [set](std::int64_t count) { set(count > 0); }, help)
       ->take_last()
-      ->check(CLI::Validator(check, ""));
+      ->transform(CLI::Validator(to_count, ""));
 }
 
 /// One of `values`, which the help shows as "a|b", with the default.

@@ -4,13 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "quant/presets.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::quant {
 namespace {
 
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 Options with(const std::vector<Setting>& settings) {
   Options options = preset("default").options();
@@ -29,6 +31,9 @@ TEST(Settings, FlagsTakeTrueAndFalseAndTheLastOneCounts) {
   EXPECT_TRUE(residual({{"no_residual", ""}, {"residual", ""}}));
   EXPECT_FALSE(residual({{"residual", ""}, {"no_residual", ""}}));
   EXPECT_TRUE(residual({{"no_residual", "false"}}));
+  for (const char* yes : {"yes", "on", "1", "True"})
+    EXPECT_TRUE(residual({{"residual", yes}})) << yes;
+  for (const char* no : {"no", "off", "0", "-1"}) EXPECT_FALSE(residual({{"residual", no}})) << no;
 
   EXPECT_EQ(with({{"reduce_range", ""}}).weights.scheme.steps, Steps::reduced);
   EXPECT_EQ(with({{"reduce_range", "false"}}).weights.scheme.steps, Steps::standard);
@@ -37,9 +42,16 @@ TEST(Settings, FlagsTakeTrueAndFalseAndTheLastOneCounts) {
 }
 
 TEST(Settings, OtherValuesOfFlagsAreRefusedByName) {
-  for (const char* flag : {"residual", "no_residual", "reduce_range", "narrow_range", "absolute"})
-    for (const char* value : {"maybe", "x", "99999999999999999999"})
-      EXPECT_ERROR(HasSubstr("is neither true nor false"), with({{flag, value}}));
+  for (const auto& [flag, name] : {std::pair{"residual", "residual"},
+                                   {"no_residual", "residual"},
+                                   {"reduce_range", "reduce_range"},
+                                   {"narrow_range", "full_range"},
+                                   {"absolute", "two_sided"}}) {
+    for (const char* value : {"maybe", "x"})
+      EXPECT_ERROR(AllOf(HasSubstr(name), HasSubstr("is neither true nor false")),
+                   with({{flag, value}}));
+    EXPECT_ERROR(HasSubstr("is neither true nor false"), with({{flag, "99999999999999999999"}}));
+  }
 }
 
 }  // namespace
