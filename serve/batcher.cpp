@@ -219,16 +219,14 @@ std::vector<Batcher::Item> Batcher::take() {
 }
 
 void Batcher::run(std::vector<Item>& items) {
-  // Those of a request are adjacent, in any batch.
-  const auto same = [](const Item& a, const Item& b) { return a.request == b.request; };
   try {
     run_together(items);
   } catch (...) {
     if (items.front().request == items.back().request) return fail(items.front().request);
-    // One of them may be the reason: each again by itself.
+    // One of the requests may be the reason: each again by itself; its items are adjacent.
     for (auto begin = items.begin(); begin != items.end();) {
-      const auto end = std::find_if_not(begin, items.end(),
-                                        [&](const Item& item) { return same(*begin, item); });
+      const auto end = std::find_if_not(
+          begin, items.end(), [&](const Item& item) { return item.request == begin->request; });
       try {
         run_together({begin, end});
       } catch (...) {

@@ -35,7 +35,7 @@ bool all_finite(std::span<const float> values) {
 
 double run_sequences(std::span<const Sequence> sequences, const Head& head,
                      const text::BatchOptions& batches, const RunBatchFn& model,
-                     const OutputFn& visit, const BatchDoneFn& batch_done) {
+                     const OutputVisitor& visit, const BatchDoneFn& batch_done) {
   std::vector<std::size_t> lengths;
   for (const Sequence& sequence : sequences) lengths.push_back(sequence.length());
   std::size_t done = 0;

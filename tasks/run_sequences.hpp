@@ -15,7 +15,7 @@ namespace bertcl::tasks {
 using RunBatchFn = std::function<std::vector<float>(const text::Batch&)>;
 
 /// Called for each sequence, in any order: its output, [classes], or [length, classes] by token.
-using OutputFn = std::function<void(std::size_t index, std::span<const float> output)>;
+using OutputVisitor = std::function<void(std::size_t index, std::span<const float> output)>;
 
 /// Called after each batch: how many sequences are done, and the seconds so far inside the model.
 using BatchDoneFn = std::function<void(std::size_t done, double model_seconds)>;
@@ -24,7 +24,7 @@ using BatchDoneFn = std::function<void(std::size_t done, double model_seconds)>;
 /// through. Throws Error if the output has another size than the head.
 double run_sequences(std::span<const Sequence> sequences, const Head& head,
                      const text::BatchOptions& batches, const RunBatchFn& model,
-                     const OutputFn& visit, const BatchDoneFn& batch_done = {});
+                     const OutputVisitor& visit, const BatchDoneFn& batch_done = {});
 
 /// True if there is neither NaN nor infinity.
 bool all_finite(std::span<const float> values);

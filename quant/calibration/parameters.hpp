@@ -26,7 +26,7 @@ using Ranges = std::map<std::string, Range>;
 /// The integers that a range maps to.
 enum class Steps {
   standard,  ///< all of the type; symmetric i8 without -128
-  full,      ///< symmetric i8 with -128: 2 a / 255 a step, as torch's fake quantization
+  full,      ///< symmetric i8 with -128: steps of 2 absmax / 255, as torch's fake quantization
   reduced,   ///< 7 bits: -64 .. 64, or 0 .. 127, as `reduce_range` of onnxruntime
 };
 
@@ -93,7 +93,7 @@ QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parame
 /// The indices of an axis; one channel for the axis -1.
 struct Channels {
   std::int64_t count = 1, inner = 1;
-  /// visit(i, c) for each of `size` elements and its channel.
+  /// visit(i, c) for each of `size` elements, whole channels of them, and its channel.
   template <class Visit>
   void for_each(std::size_t size, const Visit& visit) const {
     for (std::size_t i = 0; i < size;)

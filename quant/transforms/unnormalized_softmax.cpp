@@ -58,7 +58,7 @@ class Unnormalizer {
     const std::string scores = index_.node(softmax).input(0);
     const std::string largest = model_.fresh_name(result + "_largest");
     const std::string shifted = model_.fresh_name(result + "_shifted");
-    // The suffix is older than the term: with another the bytes of written models would change.
+    // Written models have this suffix: another would change their bytes.
     const std::string exponentials = model_.fresh_name(result + "_powers");
     replaced_[softmax] = {reduction("ReduceMax", result, scores, largest),
                           node("Sub", result, {scores, largest}, shifted),

@@ -295,6 +295,8 @@ TEST_F(BatcherTest, DrainingFinishesWhatIsQueued) {
   EXPECT_THROW(batcher_->submit({sequence(1)}), Draining);
 }
 
+// Sanitizers need address space themselves.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_F(BatcherTest, ThreadsThatCannotStartAreAnError) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto starve = [&] {
@@ -314,6 +316,7 @@ TEST_F(BatcherTest, ThreadsThatCannotStartAreAnError) {
   EXPECT_EXIT(starve(), testing::ExitedWithCode(3),
               "only [0-9]+ of 100000 executors can be started: ");
 }
+#endif
 
 TEST_F(BatcherTest, ManyThreadsGetTheirOwn) {
   start({.max_batch_tokens = 64, .max_queue_requests = 1000, .executors = 3});

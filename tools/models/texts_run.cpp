@@ -28,7 +28,7 @@ TextsRun::TextsRun(const TextsOptions& options)
       })),
       session_(load_model(options.model, options, device_)) {}
 
-void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks::OutputFn& visit) {
+void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks::OutputVisitor& visit) {
   TaskModel model(session_, head);
   model.model().check_vocabulary(tokenizer());
   const int max_length = model.model().max_length(options_.max_length, tokenizer().longest());

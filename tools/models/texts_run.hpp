@@ -46,7 +46,7 @@ class TextsRun {
 
   /// Runs the model's output for `head` on all texts, in batches of similar length. Warns of texts
   /// that were truncated. Throws Error if the model has another head, or gives NaN or infinity.
-  void run(const tasks::Head& head, const EncodeFn& encode, const tasks::OutputFn& visit);
+  void run(const tasks::Head& head, const EncodeFn& encode, const tasks::OutputVisitor& visit);
 
   /// Prints what --json asks for: `results` [texts], and counts and times.
   void report(nlohmann::ordered_json more, nlohmann::ordered_json results) const;
