@@ -95,6 +95,12 @@ ir::Dim same_extent(const InferContext& context, const ir::Dim& a, const ir::Dim
   context.fail("{} differs: {} against {}", what, a.str(), b.str());
 }
 
+std::optional<ir::Dim> slice_reach(std::int64_t first, std::int64_t step, const ir::Dim& count) {
+  if (!count.is_constant()) return first == 0 && step == 1 ? std::optional(count) : std::nullopt;
+  if (count == ir::Dim(0)) return ir::Dim(0);
+  return first < 0 ? ir::Dim(-first) : ir::Dim(first + (count.constant() - 1) * step + 1);
+}
+
 ir::Sizes dense_strides(const ir::Sizes& sizes) {
   ir::Sizes strides(sizes.size());
   std::int64_t step = 1;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -112,6 +113,11 @@ ir::Tensor make_tensor(ir::Sizes sizes, std::vector<T> numbers, ir::DType dtype)
 std::vector<SymbolicElements> move_elements(InferContext& context, unsigned data_mask);
 inline std::vector<SymbolicElements> move_first(InferContext& c) { return move_elements(c, 1u); }
 inline std::vector<SymbolicElements> move_all(InferContext& c) { return move_elements(c, ~0u); }
+
+/// The fewest elements of an axis of which Slice gives `count`: up to the last one that it reads,
+/// or, where `first` is negative, from the first one to the end. Empty where `count` is not
+/// constant and the slice does not start at 0 with step 1, which has no kernel.
+std::optional<ir::Dim> slice_reach(std::int64_t first, std::int64_t step, const ir::Dim& count);
 
 /// Every axis of operand 0, for Traits::mixed_axes.
 std::vector<std::int64_t> all_axes(const ir::Node& node);

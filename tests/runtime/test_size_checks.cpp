@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input shapes that an operator cannot take are refused before anything is read.
+#include <fmt/format.h>
+
 #include <numeric>
+#include <utility>
 
 #include "as_interpreted.hpp"
 #include "tests/support/matchers.hpp"
@@ -121,6 +124,26 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
     for (std::size_t i = 0; i < expected.size(); ++i)
       EXPECT_EQ(difference(outputs.at(graph.outputs()[i].name), expected[i], 0), "");
     EXPECT_EQ(error_of([&] { session.run(inputs(c.others)); }), c.message);
+  }
+}
+
+TEST(SizeChecks, SlicesThatReadNothingTakeShortAxes) {
+  for (const auto& [from, to] : {std::pair{-4, 0}, {-2, -3}, {5, 5}}) {
+    const std::string graph = fmt::format(
+        R"(graph g(%x: f32[batch, k]) {{
+  const %from: i64[1] = [{}]  const %to: i64[1] = [{}]  const %one: i64[1] = [1]
+  %none: f32[batch, 0] = Slice(%x, %from, %to, %one)
+  %y: f32[batch, k] = Concat(%none, %x) {{axis = 1}}
+  return %y as y
+}})",
+        from, to);
+    SCOPED_TRACE(graph);
+    Session session = Session::compile(ir::parse(graph), {});
+    for (const std::int64_t k : {1, 2, 6}) {
+      ir::Tensor x = ir::Tensor::zeros(ir::DType::f32, {2, k});
+      std::iota(x.mutable_as<float>().begin(), x.mutable_as<float>().end(), 1.0f);
+      EXPECT_EQ(difference(session.run({{"x", x}}).at("y"), x, 0), "") << k;
+    }
   }
 }
 

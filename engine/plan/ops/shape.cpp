@@ -4,6 +4,7 @@
 
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/contracts/move.hpp"
+#include "ops/support.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/strided.hpp"
@@ -81,16 +82,6 @@ std::vector<std::int64_t> integers(const ir::Node& node, std::string_view key, s
   return v->constant->to_ints();
 }
 
-/// The elements of an axis up to the last one that a slice of `count` reads; from its end, those
-/// from the first one.
-ir::Dim reach(const ir::Node& node, std::int64_t first, std::int64_t step, const ir::Dim& count) {
-  if (first < 0) return -first;
-  if (count.is_constant())
-    return count.constant() > 0 ? ir::Dim(first + (count.constant() - 1) * step + 1) : ir::Dim(0);
-  if (first != 0 || step != 1) fail(node, "slices of dynamic size must start at 0 with step 1");
-  return count;
-}
-
 /// Slice with constant starts and positive steps; ends show in the result type. Negative starts
 /// count from the end.
 void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -109,6 +100,7 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
     std::int64_t first = starts[i];
     if (first < 0 && from[axis].is_constant())
       first = std::max<std::int64_t>(first + from[axis].constant(), 0);
+    if (to[axis] == ir::Dim(0)) first = 0;  // nothing is read
     if (steps[i] < 0) fail(node, "slices must have a positive step");
     if (first < 0 && (steps[i] != 1 || !to[axis].is_constant()))
       fail(node,
@@ -125,7 +117,9 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
       else
         start.dim = ir::Dim(start.dim.constant() + offset.dim.constant());
     }
-    b.limit(reach(node, first, steps[i], to[axis]), from[axis]);
+    const auto least = ops::slice_reach(first, steps[i], to[axis]);
+    if (!least) fail(node, "slices of dynamic size must start at 0 with step 1");
+    b.limit(*least, from[axis]);
     strides[axis] = strides[axis] * ir::Dim(steps[i]);
   }
   copy(b, node, node.inputs[0], b.out(node.output()), {to, {strides, row_major(to)}}, start, 0);
