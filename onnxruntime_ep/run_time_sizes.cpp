@@ -13,6 +13,7 @@
 
 #include "ir/node_error.hpp"
 #include "ops/op.hpp"
+#include "ops/support.hpp"
 
 namespace bertcl::onnxruntime_ep {
 namespace {
@@ -64,22 +65,21 @@ std::optional<std::vector<std::int64_t>> constants(const ir::Value* value) {
 
 /// A constant axis, as that of a table of positions, is taken for long enough.
 void check_slice(const ir::Node& node, const GivenSizes& sizes, Refused& refused) {
-  const auto starts = constants(node.input(1));
-  const auto axes = constants(node.input(3));
-  if (!starts || (node.input(3) && !axes)) return;  // has no kernel
+  const auto starts = constants(node.input(1)), axes = constants(node.input(3));
+  const auto steps = constants(node.input(4));
+  if (!starts || (node.input(3) && !axes) || (node.input(4) && !steps)) return;  // has no kernel
   const ir::Shape &from = node.inputs[0]->type.shape, &to = node.output()->type.shape;
   for (std::size_t i = 0; i < starts->size(); ++i) {
     std::int64_t axis = axes ? axes->at(i) : static_cast<std::int64_t>(i);
     if (axis < 0) axis += std::ssize(from);
     const ir::Dim& extent = from.at(static_cast<std::size_t>(axis));
-    const ir::Dim& count = to.at(static_cast<std::size_t>(axis));
-    const ir::Dim reach =
-        count.is_constant() ? count.constant() + std::max<std::int64_t>((*starts)[i], 0) : count;
-    if (extent.is_constant() || !sizes.tell(extent) || !sizes.tell(reach)) continue;
-    if (is_at_most(reach, extent)) continue;
-    refused.add(
-        node, fmt::format("the slice ends at {}, which may be beyond axis {} of '{}' ({}) in a run",
-                          reach.str(), axis, node.inputs[0]->name, extent.str()));
+    if (extent.is_constant() || !sizes.tell(extent)) continue;
+    const auto least = ops::slice_reach((*starts)[i], steps ? steps->at(i) : 1,
+                                        to.at(static_cast<std::size_t>(axis)));
+    if (!least || !sizes.tell(*least) || is_at_most(*least, extent)) continue;
+    refused.add(node, fmt::format("the slice needs {} elements along axis {} of '{}', which may "
+                                  "have fewer ({}) in a run",
+                                  least->str(), axis, node.inputs[0]->name, extent.str()));
   }
 }
 

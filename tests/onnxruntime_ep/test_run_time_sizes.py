@@ -50,6 +50,16 @@ class RunTimeSizes(ProviderTest):
                 self.check(path, {"x": random.normal(size=(2, rows, 4)).astype(np.float32)})
             self.assertEqual(self.slices(start, end), 1)
 
+    def test_start_before_a_free_axis(self):
+        """y[:, -5:-2] where y has 4, 8, 12 columns: two elements are of fewer than five."""
+        path = self.graph(
+            [("MatMul", ["x", "w"], "m"), ("Reshape", ["m", "flat"], "rows"),
+             ("Slice", ["rows", "start", "end", "axis"], "y")], {"x": FREE},
+            {"flat": [0, -1], "start": [-5], "end": [-2], "axis": [1]})
+        random = np.random.default_rng(8)
+        for rows in 1, 2, 3:
+            self.check(path, {"x": random.normal(size=(2, rows, 4)).astype(np.float32)})
+
     def test_ends_within_the_axis(self):
         for start, end, shape in ((0, 1, FREE), (0, 5, ["b", 6, 4]), (0, 9, ["b", 6, 4]), (0, 2**31 - 1, FREE),
                                   (-1, 2**62, FREE)):
