@@ -86,13 +86,12 @@ void check_slice(const ir::Node& node, const GivenSizes& sizes, Refused& refused
 /// Operators that broadcast, by the extents that they compare.
 class Broadcasts {
  public:
-  Broadcasts(const GivenSizes& sizes, const std::map<std::string, std::string>& unknown,
-             Refused& refused)
-      : sizes_(sizes), unknown_(unknown), refused_(refused) {}
+  Broadcasts(const ir::Graph& graph, const GivenSizes& sizes,
+             const std::map<std::string, std::string>& unknown, Refused& refused)
+      : assumptions_(graph.assumptions()), sizes_(sizes), unknown_(unknown), refused_(refused) {}
 
   void check(const ir::Node& node) {
-    if (node.op == "Expand")  // its result has the extents of the target, whatever these are
-      for (const ir::Dim& extent : node.inputs[0]->type.shape) refuse_unknown(node, extent);
+    if (node.op == "Expand") check_expand(node);
     const bool multiplies = node.op == "MatMul" || node.op == "MatMulInteger";
     if (!multiplies && node.op != "Where" && !ops::traits(node).binary_code) return;
     const std::size_t from = multiplies ? 2 : 0;  // from the right
@@ -109,6 +108,21 @@ class Broadcasts {
   }
 
  private:
+  /// Its result has the numbers of the target and, instead of other sizes of it, those of the
+  /// operand that they are assumed to equal.
+  void check_expand(const ir::Node& node) {
+    const ir::Shape &from = node.inputs[0]->type.shape, &to = node.output()->type.shape;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const ir::Dim &extent = from[i], &result = to[to.size() - from.size() + i];
+      refuse_unknown(node, extent);
+      compare(node, extent, result);
+      if (extent != result) continue;
+      for (const auto& [a, b] : assumptions_)
+        if (const ir::Dim& other = a == extent ? b : a;
+            (a == extent || b == extent) && !other.is_constant())
+          compare(node, extent, other);
+    }
+  }
   /// One for all, or one for each along an axis.
   void check_zero_points(const ir::Node& node, const ir::Value* of, std::size_t axis_from_end,
                          const ir::Value* zero) {
@@ -132,6 +146,7 @@ class Broadcasts {
                                      a.str(), b.str()));
   }
 
+  const std::vector<std::pair<ir::Dim, ir::Dim>>& assumptions_;
   const GivenSizes& sizes_;
   const std::map<std::string, std::string>& unknown_;
   Refused& refused_;
@@ -143,7 +158,7 @@ void check_run_time_sizes(const ir::Graph& graph,
                           const std::map<std::string, std::string>& unknown) {
   Refused slices, broadcasts;
   const GivenSizes sizes(graph);
-  Broadcasts check(sizes, unknown, broadcasts);
+  Broadcasts check(graph, sizes, unknown, broadcasts);
   for (const auto& node : graph.nodes()) {
     if (node->op == "Slice" && node->inputs.size() > 1) check_slice(*node, sizes, slices);
     check.check(*node);

@@ -127,6 +127,31 @@ class RunTimeSizes(ProviderTest):
                     self.check(path, {"x": one, "u": u})
                     self.assertEqual(nodes_by_provider(path, {"x": one, "u": u})[NAME], 1)
 
+    def test_expand(self):
+        """To a number, or to a size that only a run compares with that of the operand."""
+        random = np.random.default_rng(6)
+        ends = [("MatMul", ["x", "w"], "m"), ("Expand", ["m", "target"], "y")]
+        for left, right in ((["c", "s", 4], FREE), ([None, "s", 4], [None, "s", 4]), (["c", "s", 4], [3, 5, 4])):
+            inputs, constants = {"x": left, "u": right}, {}
+            nodes = [("Shape", ["u"], "target"), *ends]
+            if right == [3, 5, 4]:
+                inputs, constants, nodes = {"x": left}, {"target": right}, ends
+            path = self.graph(nodes, inputs, constants)
+            for rows in 3, 1:
+                given = {"x": random.normal(size=(rows, 5, 4)), "u": random.normal(size=(3, 5, 4))}
+                given = {name: given[name].astype(np.float32) for name in inputs}
+                self.check(path, given)
+                self.assertEqual(nodes_by_provider(path, given)[NAME], 1)
+
+    def test_expand_along_known_axes(self):
+        """Of 1, or to sizes of the operand itself."""
+        path = self.graph(
+            [("MatMul", ["x", "w"], "m"), ("Slice", ["m", "zero", "one", "one"], "first"), ("Shape", ["x"], "target"),
+             ("Expand", ["first", "target"], "y")], {"x": FREE}, {"zero": [0], "one": [1]})
+        inputs = {"x": np.random.default_rng(7).normal(size=(2, 3, 4)).astype(np.float32)}
+        self.check(path, inputs)
+        self.assertEqual(nodes_by_provider(path, inputs), {NAME: 1})
+
     def test_zero_points(self):
         """One for all columns, or one for each, as a run has it."""
         value = helper.make_tensor_value_info
