@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "opencl/caller.hpp"
 #include "opencl/queue.hpp"
 #include "runtime/request.hpp"
 #include "runtime/sequences.hpp"
@@ -77,8 +78,8 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
   };
   struct Written {
     std::string name;
-    const _cl_mem* memory;
-    std::size_t first, last;  // bytes
+    const BufferRegion* to;
+    std::size_t bytes;
   };
   std::vector<Written> written;
   for_each_output([&](const plan::Output& out, std::size_t i, const BufferRegion& to) {
@@ -86,10 +87,10 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
     const std::size_t size = bytes_on_device(out, i);
     check_bytes(to, size, fmt::format("output '{}'", out.name));
     for (const Written& other : written)
-      if (other.memory == to.buffer.native() && other.first < to.offset + size &&
-          to.offset < other.last)
+      if (opencl::overlap(other.to->buffer.native(), other.to->offset, other.bytes,
+                          to.buffer.native(), to.offset, size))
         throw Error(fmt::format("outputs '{}' and '{}' overlap in a buffer", other.name, out.name));
-    written.push_back({out.name, to.buffer.native(), to.offset, to.offset + size});
+    written.push_back({out.name, &to, size});
   });
 
   opencl::Queue& queue = plan_.context->queue();

@@ -277,6 +277,17 @@ TEST_F(ApiOpencl, WhatDoesNotSuitIsRefusedBeforeItRuns) {
   start_on_device(*session_, given,
                   {{"start_logits", {both.get()}}, {"end_logits", {both.get(), 24}}})
       .finish();
+  const cl_buffer_region region{0, 48};
+  const auto part = [&] {
+    return owned(clCreateSubBuffer(both.get(), 0, CL_BUFFER_CREATE_TYPE_REGION, &region, nullptr),
+                 clReleaseMemObject);
+  };
+  const auto first = part(), second = part();
+  EXPECT_THAT(
+      start(given, {{"start_logits", {first.get(), 24}}, {"end_logits", {second.get(), 20}}}),
+      HasSubstr("outputs 'start_logits' and 'end_logits' overlap in a buffer"));
+  EXPECT_THAT(start(given, {{"start_logits", {both.get()}}, {"end_logits", {second.get()}}}),
+              HasSubstr("outputs 'start_logits' and 'end_logits' overlap in a buffer"));
   const std::vector<cl_event> none(1, nullptr);
   EXPECT_THAT(error_of([&] { start_on_device(*session_, given, {}, none); }),
               HasSubstr("wait_for holds a null event"));
