@@ -29,7 +29,8 @@ Sequences sequences_of(const bertcl_sequences* sequences) {
   const bertcl_sequences given = read(sequences, "sequences");
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (given.count < 1 || given.count > most || !given.offsets || !given.ids)
-    throw Error("sequences: count must be 1 to 2147483647, and offsets and ids must not be NULL");
+    throw Error("sequences: count must be 1 to " + std::to_string(most) +
+                ", and offsets and ids must not be NULL");
   Sequences all;
   all.offsets.assign(given.offsets, given.offsets + given.count + 1);
   const std::int64_t tokens = all.offsets.back();
@@ -53,6 +54,7 @@ static_assert(BERTCL_INVALID_ARGUMENT == static_cast<int>(bertcl::ErrorCode::inv
               BERTCL_BUSY == static_cast<int>(bertcl::ErrorCode::busy) &&
               BERTCL_INTERNAL == static_cast<int>(bertcl::ErrorCode::internal));
 static_assert(BERTCL_TASK_FEATURE_EXTRACTION == static_cast<int>(bertcl::Task::feature_extraction));
+static_assert(BERTCL_MAX_REQUESTS == bertcl::max_requests);
 static_assert(BERTCL_PRECISION_BF16 == static_cast<int>(bertcl::Precision::bf16));
 
 void describe(const std::vector<bertcl::Port>& ports, std::size_t index, const char* things,

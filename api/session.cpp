@@ -23,8 +23,6 @@
 namespace bertcl {
 namespace {
 
-constexpr int kMaxRequests = 1024;  // as the provider of ONNX Runtime
-
 static_assert(static_cast<int>(Task::feature_extraction) ==
               static_cast<int>(runtime::Task::feature_extraction));
 
@@ -100,9 +98,9 @@ std::filesystem::path file_in(const ModelBytes& model) {
 
 runtime::SessionOptions to_runtime(const SessionOptions& options,
                                    const std::filesystem::path& model) {
-  if (options.requests < 1 || options.requests > kMaxRequests)
+  if (options.requests < 1 || options.requests > max_requests)
     throw Error(fmt::format("{} is {}, expected 1 to {} runs in flight", option_name("requests"),
-                            options.requests, kMaxRequests));
+                            options.requests, max_requests));
   if (options.max_memory < 0)
     throw Error(fmt::format("{} is {}, must not be negative (0: what the device has)",
                             option_name("max-memory"), options.max_memory));

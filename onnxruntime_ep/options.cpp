@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "bertcl/session.hpp"
 #include "support/parse_number.hpp"
 
 namespace bertcl::onnxruntime_ep {
@@ -52,8 +53,10 @@ const std::map<std::string, Setter>& setters() {
        [](Options& o, Text n, Text value) {
          o.max_memory = number(n, value, 0, std::numeric_limits<std::int64_t>::max());
        }},
-      {"requests", [](Options& o, Text n,
-                      Text value) { o.requests = static_cast<int>(number(n, value, 1, 1024)); }},
+      {"requests",
+       [](Options& o, Text n, Text value) {
+         o.requests = static_cast<int>(number(n, value, 1, max_requests));
+       }},
       {"require_int8",
        [](Options& o, Text n, Text value) { o.require_int8 = yes_or_no(n, value); }},
       {"allow_nonfinite",

@@ -246,6 +246,7 @@ void bind_error(nb::module_& m) {
 
 NB_MODULE(_bertcl, m) {
   m.attr("__version__") = bertcl::version();
+  m.attr("max_requests") = bertcl::max_requests;
   bind_error(m);
   m.def("embedding_settings", &embedding_settings, "model"_a);
   nb::class_<bertcl::Session>(m, "Session")

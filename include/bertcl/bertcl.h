@@ -66,12 +66,15 @@ typedef enum bertcl_task {
   BERTCL_TASK_FEATURE_EXTRACTION
 } bertcl_task;
 
+/* The largest `requests` of a session. */
+#define BERTCL_MAX_REQUESTS 1024
+
 /* All zeros but `size` are the defaults; negative numbers are errors. */
 typedef struct bertcl_session_options {
   size_t size;
   const char* device;      /* part of a name, or "gpu", "cpu"; NULL: first GPU, else CPU */
   int32_t precision;       /* bertcl_precision: of float linears and attention */
-  int32_t requests;        /* maximum number of runs in flight, up to 1024; 0: 4 */
+  int32_t requests;        /* runs in flight, at most BERTCL_MAX_REQUESTS; 0: 4 */
   int64_t max_memory;      /* bytes of weights and values; 0: what the device has */
   int32_t require_int8;    /* error where a MatMul that the file quantizes runs in float */
   int32_t allow_nonfinite; /* weights may hold NaN and infinity */

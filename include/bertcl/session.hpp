@@ -33,10 +33,13 @@ struct Pooling {
   std::vector<std::filesystem::path> dense = {};
 };
 
+/// The largest SessionOptions::requests.
+inline constexpr int max_requests = 1024;
+
 struct SessionOptions {
   std::string device = {};  ///< part of a name, or "gpu", "cpu"; empty: first GPU, else CPU
   Precision precision = Precision::fp32;
-  int requests = 4;  ///< maximum number of runs in flight, 1 to 1024; each takes run_memory()
+  int requests = 4;  ///< runs in flight at most, 1 to max_requests; each takes run_memory()
   std::int64_t max_memory = 0;   ///< bytes of weights and values; 0: what the device has
   bool require_int8 = false;     ///< Error if a MatMul that the file quantizes runs in float
   bool allow_nonfinite = false;  ///< weights may hold NaN and infinity

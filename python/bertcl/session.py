@@ -59,7 +59,7 @@ class Session:
                  dense: Sequence[str | os.PathLike[str]] = ()):
         device = device_text(device)
         check_texts(precision=precision, **{} if pooling is None else {"pooling": pooling})
-        check_counts({"requests"}, 1, {"requests": requests}, 1024)
+        check_counts({"requests"}, 1, {"requests": requests}, _bertcl.max_requests)
         check_counts({"max_memory", "dimensions"}, 0, {"max_memory": max_memory, "dimensions": dimensions}, 2**63 - 1)
         require_int8, allow_nonfinite = flag(require_int8=require_int8), flag(allow_nonfinite=allow_nonfinite)
         normalize, or_own = flag(normalize=normalize), flag(or_own=or_own)

@@ -272,7 +272,7 @@ TEST_F(CApi, OptionsThatMeanNothingAreRefused) {
   EXPECT_THAT(error_of_options([](auto& o) { o.max_memory = -1; }),
               HasSubstr("'max_memory' is -1"));
   EXPECT_THAT(error_of_options([](auto& o) { o.requests = -5; }), HasSubstr("'requests' is -5"));
-  EXPECT_THAT(error_of_options([](auto& o) { o.requests = 1025; }),
+  EXPECT_THAT(error_of_options([](auto& o) { o.requests = BERTCL_MAX_REQUESTS + 1; }),
               HasSubstr("'requests' is 1025, expected 1 to 1024 runs in flight"));
   EXPECT_THAT(error_of_options([](auto& o) { o.normalize = 1; }), HasSubstr("need 'pooling'"));
   EXPECT_THAT(error_of_options([](auto& o) { o.dimensions = 8; }), HasSubstr("need 'pooling'"));

@@ -127,7 +127,8 @@ class Provider(ProviderTest):
                 ({"max_memory": "much"}, "option max_memory: 'much' is not an integer from 0"),
                 ({"device": "nowhere"}, "device selector 'nowhere' matches no OpenCL device"),
                 ({"max_memory": "1000"}, "allows 1000"),
-                ({"requests": "0"}, "'0' is not an integer from 1 to 1024")):
+                ({"requests": "0"}, "'0' is not an integer from 1 to 1024"),
+                ({"requests": "1025"}, "'1025' is not an integer from 1 to 1024")):
             with self.assertRaisesRegex(Exception, message):
                 session(MODEL, options)
 
