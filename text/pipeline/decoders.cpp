@@ -105,7 +105,7 @@ std::optional<char> fallback_byte(std::string_view token) {
   return static_cast<char>(byte);
 }
 
-/// Runs of bytes become one token, or U+FFFD for each byte where they are no UTF-8.
+/// Runs of bytes become one token, or U+FFFD for each byte where they are invalid UTF-8.
 void gather_bytes(Tokens& tokens) {
   Tokens result;
   std::string bytes;
