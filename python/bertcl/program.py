@@ -49,8 +49,11 @@ def report_of(command, positionals, progress, options):
 
 def _in_python(message):
     """A message of the program about an option that it lacks, by the name of the argument."""
-    unknown = re.fullmatch(r"bertcl: unknown option '--([^']+)'; see bertcl .*", message)
-    return f"unknown option '{unknown[1].replace('-', '_')}'" if unknown else message
+    found = re.fullmatch(r"bertcl: unknown option '--([^']+)'(?: \(did you mean --(.+)\?\))?; see bertcl .*", message)
+    if not found:
+        return message
+    option, nearest = (each and each.replace("-", "_") for each in found.groups())
+    return f"unknown option '{option}'" + (f" (did you mean '{nearest}'?)" if nearest else "")
 
 
 def _run(command, progress):

@@ -174,6 +174,9 @@ class EvaluationTest(Scratch):
                                        ({"n_best": 2**31}, bertcl.Error, "'n_best' is 2147483648, expected 1 to"),
                                        ({"task": 3}, TypeError, "task is 3, expected a text"),
                                        ({"wibble": 1}, bertcl.Error, "^unknown option 'wibble'$"),
+                                       ({"limt": 3}, bertcl.Error,
+                                        r"^unknown option 'limt' \(did you mean 'limit'\?\)$"),
+                                       ({"max_sequence_length": 3}, bertcl.Error, r"\(did you mean 'max_seq_length'"),
                                        ({"task": "classify", "labels": {"a", "b"}}, TypeError, "labels is {"),
                                        ({"html": False}, TypeError, "html is False, but is not a flag")):
             with self.subTest(options), self.assertRaisesRegex(kind, message):
