@@ -111,9 +111,11 @@ def flag(**options):
 
 
 def check_counts(names, least, options, most=LARGEST):
-    """Integers, `least` or more, that C++ can hold."""
+    """Integers, `least` or more, that C++ can hold. True and False are none."""
     for name in names & options.keys():
         value = options[name]
+        if isinstance(value, bool):
+            raise TypeError(f"{name} is {value}, expected an integer")
         check_type(numbers.Integral, "an integer", **{name: value})
         if not least <= value <= most:
             wanted = f"{least} or more" if value < least and most >= LARGEST else f"{least} to {most}"

@@ -177,6 +177,7 @@ class EvaluationTest(Scratch):
                                        ({"limt": 3}, bertcl.Error,
                                         r"^unknown option 'limt' \(did you mean 'limit'\?\)$"),
                                        ({"max_sequence_length": 3}, bertcl.Error, r"\(did you mean 'max_seq_length'"),
+                                       ({"limit": True}, TypeError, "limit is True, expected an integer"),
                                        ({"task": "classify", "labels": {"a", "b"}}, TypeError, "labels is {"),
                                        ({"html": False}, TypeError, "html is False, but is not a flag")):
             with self.subTest(options), self.assertRaisesRegex(kind, message):

@@ -91,6 +91,10 @@ class SessionTest(unittest.TestCase):
                                  ({"max_memory": 2**63}, "'max_memory' is 9223372036854775808, expected 0 to ")):
             with self.assertRaisesRegex(bertcl.Error, message):
                 bertcl.Session(MODEL, **options)
+        for options in {"requests": True}, {"max_memory": False}:
+            (name, value), = options.items()
+            with self.assertRaisesRegex(TypeError, f"{name} is {value}, expected an integer"):
+                bertcl.Session(MODEL, **options)
         for options in {"device": "a\0b"}, {"device": "\udc80"}, {"precision": "fp32\0"}:
             with self.assertRaisesRegex(ValueError, "has a zero byte or a lone surrogate"):
                 bertcl.Session(MODEL, **options)
