@@ -2,7 +2,7 @@
 // Where the files lie that belong to a model.
 #include "text/companion_files.hpp"
 
-#include <system_error>
+#include "text/file.hpp"
 
 namespace bertcl::text {
 
@@ -11,12 +11,11 @@ std::filesystem::path companion_file(const std::filesystem::path& model,
   namespace fs = std::filesystem;
   const fs::path folder = model.has_parent_path() ? model.parent_path() : fs::path(".");
   fs::path beside = folder / name;
-  std::error_code ignored;
-  if (fs::is_regular_file(beside, ignored)) return beside;
+  if (is_present(beside)) return beside;
   const fs::path whole = fs::absolute(folder / "model").lexically_normal().parent_path();
   if (whole.filename() != "onnx") return beside;
   fs::path above = whole.parent_path() / name;
-  return fs::is_regular_file(above, ignored) ? above : beside;
+  return is_present(above) ? above : beside;
 }
 
 bool is_inside(const std::filesystem::path& path) {

@@ -5,8 +5,9 @@
 
 namespace bertcl::text {
 
-/// `name` in the model's folder or, where it is not there and the model is FOLDER/onnx/model.onnx
-/// (as on the Hugging Face hub), in FOLDER. The former where it is in neither.
+/// `name` in the model's folder or, where it is not present (is_present()) and the model is
+/// FOLDER/onnx/model.onnx (as on the Hugging Face hub), in FOLDER. The former where it is in
+/// neither.
 std::filesystem::path companion_file(const std::filesystem::path& model,
                                      const std::filesystem::path& name);
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import stat
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
@@ -44,10 +45,22 @@ def model_file(path):
 
 def companion(model, *names):
     """The first of these files that is beside the graph or, of FOLDER/onnx/model.onnx (as on the Hugging Face hub), in FOLDER;
-    None where there is none."""
+    None where there is none. OSError or Error: it cannot be looked at, or is a pipe or a device."""
     folder = model.absolute().parent
     folders = [folder, folder.parent] if folder.name == "onnx" else [folder]
-    return next((each / name for name in names for each in folders if (each / name).is_file()), None)
+    return next((each / name for name in names for each in folders if _is_present(each / name)), None)
+
+
+def _is_present(path):
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        error = Error(f"{path}: not a regular file")
+        error.code = "io"
+        raise error
+    return True
 
 
 def read_json(model, name):

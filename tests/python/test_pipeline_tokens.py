@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens with names and flags of their own, in pipelines of transformers and of bertcl and in the commands."""
 import json
+import os
 import subprocess
 
 from support import BERTCL, needs
@@ -52,6 +53,27 @@ class PipelineTokensTest(PipelineCase):
                           for of_mask in of_command["masks"]]
                 self.assert_same(chosen, expected)
             self.model.with_name(found_by).unlink(missing_ok=True)
+
+    def test_files_of_a_model_are_regular_files(self):
+        self.pipelines("fill-mask")
+        (self.model.parent / "onnx").mkdir()
+        model = self.model.rename(self.model.parent / "onnx" / "model.onnx")
+        for path in self.model.parent, model.parent:
+            for name in "tokenizer.json", "config.json", "special_tokens_map.json":
+                file = path / name
+                moved = file.rename(file.with_suffix(".kept")) if file.exists() else None
+                with self.subTest(file):
+                    os.mkfifo(file)
+                    with self.assertRaisesRegex(bertcl.Error, f"{name}: not a regular file"):
+                        bertcl.pipeline("fill-mask", model=model)
+                    file.unlink()
+                    file.symlink_to(name)
+                    with self.assertRaisesRegex((OSError, bertcl.Error),
+                                                f"Too many levels of symbolic links.*{name}|{name}.*Too many levels"):
+                        bertcl.pipeline("fill-mask", model=model)
+                file.unlink()
+                if moved:
+                    moved.rename(file)
 
     def test_words_of_added_tokens_have_no_white_space(self):
         made = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))

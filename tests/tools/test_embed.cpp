@@ -260,16 +260,21 @@ TEST_F(EmbedTest, ATextThatTheTokenizerCannotSearchIsNamed) {
 
 TEST_F(EmbedTest, FilesOfAModelAreRegularFiles) {
   std::filesystem::copy_file(tests::kVocabulary, path("vocab.txt"));
-  const auto embedded = [&] { return run_bertcl({"embed", model_, texts_, "--pooling", "mean"}); };
-  succeeded(embedded());
-  for (const char* name :
-       {"tokenizer.json", "config.json", "tokenizer_config.json", "modules.json"}) {
-    ASSERT_EQ(mkfifo(path(name).c_str(), 0600), 0);
-    expect_refused(embedded(), {std::string(name) + ": not a regular file"});
-    std::filesystem::remove(path(name));
-    std::filesystem::create_symlink(name, path(name));
-    expect_refused(embedded(), {std::string(name) + ": cannot open: Too many levels of symbolic"});
-    std::filesystem::remove(path(name));
+  std::filesystem::create_directory(path("onnx"));
+  const std::string hub = write("onnx/model.onnx", tests::model_of_tasks());
+  for (const std::string& model : {model_, hub}) {
+    const auto embedded = [&] { return run_bertcl({"embed", model, texts_, "--pooling", "mean"}); };
+    succeeded(embedded());
+    for (const std::string name :
+         {"tokenizer.json", "config.json", "tokenizer_config.json", "modules.json"}) {
+      SCOPED_TRACE(model + " " + name);
+      ASSERT_EQ(mkfifo(path(name).c_str(), 0600), 0);
+      expect_refused(embedded(), {name + ": not a regular file"});
+      std::filesystem::remove(path(name));
+      std::filesystem::create_symlink(name, path(name));
+      expect_refused(embedded(), {name + ": cannot open: Too many levels of symbolic"});
+      std::filesystem::remove(path(name));
+    }
   }
   for (const std::string device : {"/dev/zero", "/dev/null"})
     expect_refused({"embed", model_, texts_, "--pooling", "mean", "--vocab", device},
