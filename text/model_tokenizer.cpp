@@ -54,9 +54,8 @@ Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOpt
         side->fail(fmt::format("is \"{}\" (choose from right, left)", side->string()));
     }
   }
-  Tokenizer tokenizer = Tokenizer::from_file(vocabulary, std::move(options));
-  tokenizer.prefer_mask_tokens(token_names_beside(vocabulary, "mask_token"));
-  return tokenizer;
+  options.mask_tokens = token_names_beside(vocabulary, "mask_token");
+  return Tokenizer::from_file(vocabulary, std::move(options));
 }
 
 }  // namespace bertcl::text

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading of tokenizers, and word pieces by greedy longest match for those of a vocab.txt.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -35,21 +35,34 @@ std::string_view strip(std::string_view line) {
   return line.substr(begin, end - begin);
 }
 
+/// Each of `names` once, then the usual ones.
+std::vector<std::string> with_usual_masks(std::vector<std::string> names) {
+  names.insert(names.end(), {"[MASK]", "<mask>"});
+  std::vector<std::string> result;
+  for (std::string& name : names)
+    if (std::ranges::find(result, name) == result.end()) result.push_back(std::move(name));
+  return result;
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerOptions& options)
-    : truncates_left_(options.cut_left.value_or(false)),
+    : mask_tokens_(with_usual_masks(options.mask_tokens)),
+      truncates_left_(options.cut_left.value_or(false)),
       options_(options),
       basic_(options),
       max_word_chars_(static_cast<std::size_t>(std::max(options.max_word_chars.value_or(100), 0))) {
 }
 
-Tokenizer Tokenizer::of_pipeline(std::shared_ptr<const Pipeline> pipeline) {
+Tokenizer Tokenizer::of_pipeline(nlohmann::json document, const std::string& origin,
+                                 const TokenizerOptions& options) {
+  std::shared_ptr<const Pipeline> pipeline = make_pipeline(std::move(document), origin, options);
   Tokenizer tokenizer(pipeline->bert.value_or(TokenizerOptions{}));
   tokenizer.is_bert_ = pipeline->bert.has_value();
   tokenizer.special_ = pipeline->post_processor.special;
   tokenizer.longest_ = pipeline->longest;
   tokenizer.truncates_left_ = pipeline->truncates_left;
+  tokenizer.mask_tokens_ = with_usual_masks(options.mask_tokens);
   tokenizer.pipeline_ = std::move(pipeline);
   return tokenizer;
 }
@@ -59,14 +72,14 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptio
   const std::string content = read_file(path);
   const std::string origin = path.string();
   if (is_sentence_piece(content))
-    return of_pipeline(make_pipeline(document_of_sentence_piece(content, path), origin, options));
+    return of_pipeline(document_of_sentence_piece(content, path), origin, options);
   if (begins_as_object(content)) {
     nlohmann::json document = parse_json(content, origin);
     const auto model = document.find("model");  // "model" may also be a token of a vocab.json
     const bool is_vocabulary = model == document.end() || model->is_number();
     if (is_vocabulary && is_present(path.parent_path() / "merges.txt"))
       document = document_of_merges(std::move(document), path);
-    return of_pipeline(make_pipeline(std::move(document), origin, options));
+    return of_pipeline(std::move(document), origin, options);
   }
   check_word_pieces(path);
   std::vector<std::string> tokens;
@@ -144,10 +157,7 @@ Encoding Tokenizer::encode_with_spans(std::string_view text) const {
 
 Tokenizer Tokenizer::as_tokenizer_json() const {
   if (pipeline_) return *this;
-  Tokenizer tokenizer =
-      of_pipeline(make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt", options_));
-  tokenizer.mask_tokens_ = mask_tokens_;
-  return tokenizer;
+  return of_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt", options_);
 }
 
 void Tokenizer::add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const {
@@ -201,12 +211,10 @@ const std::string& Tokenizer::token(std::int32_t id) const {
 std::int32_t Tokenizer::mask_id() const {
   for (const std::string& name : mask_tokens_)
     if (const auto id = find_id(name)) return *id;
-  return token_id("[MASK]");
-}
-
-void Tokenizer::prefer_mask_tokens(std::vector<std::string> names) {
-  mask_tokens_.insert(mask_tokens_.begin(), std::move_iterator(names.begin()),
-                      std::move_iterator(names.end()));
+  fail(
+      "the tokenizer has no mask token: none of \"{}\" is in its vocabulary; name it as mask_token "
+      "in tokenizer_config.json, special_tokens_map.json or config.json",
+      fmt::join(mask_tokens_, "\", \""));
 }
 
 std::optional<std::int32_t> Tokenizer::unknown_id() const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,8 @@ struct TokenizerOptions {
   std::optional<bool> cut_left = std::nullopt;
   /// A longer word is [UNK]; by default 100, as in Hugging Face's transformers.
   std::optional<int> max_word_chars = std::nullopt;
+  /// Names that the token that hides another one may have; [MASK] and <mask> come after them.
+  std::vector<std::string> mask_tokens = {};
 };
 
 /// Splits UTF-8 text into words, as `BasicTokenizer` of google-research/bert tokenization.py:
@@ -119,10 +122,10 @@ class Tokenizer {
   /// Token of an id. Throws Error if the id is outside the vocabulary.
   const std::string& token(std::int32_t id) const;
 
-  /// Id of the token that hides another one: the first that is in the vocabulary of those that
-  /// prefer_mask_tokens() got, [MASK] and <mask>. Throws Error if there is none.
+  /// Id of the token that hides another one: the first that is in the vocabulary of
+  /// TokenizerOptions::mask_tokens, [MASK] and <mask>. Throws Error that names them if there is
+  /// none.
   std::int32_t mask_id() const;
-  void prefer_mask_tokens(std::vector<std::string> names);
 
   /// Id of the token for what the vocabulary lacks: that of the model, else [UNK] or <unk>.
   std::optional<std::int32_t> unknown_id() const;
@@ -165,12 +168,13 @@ class Tokenizer {
   using Ids = std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>>;
 
   explicit Tokenizer(const TokenizerOptions& options);
-  static Tokenizer of_pipeline(std::shared_ptr<const Pipeline> pipeline);
+  static Tokenizer of_pipeline(nlohmann::json document, const std::string& origin,
+                               const TokenizerOptions& options);
   void add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const;
 
   std::shared_ptr<const Pipeline> pipeline_;  // none: of a vocab.txt
   SpecialTokens special_;
-  std::vector<std::string> mask_tokens_{"[MASK]", "<mask>"};
+  std::vector<std::string> mask_tokens_;
   std::optional<int> longest_;
   bool is_bert_ = true, truncates_left_ = false;
 

@@ -101,7 +101,8 @@ def truncation_side(model, tokenizer):
 def token_names(model, key):
     """What tokenizer_config.json, special_tokens_map.json and config.json call `key`, for instance mask_token."""
     for file in ("tokenizer_config.json", "special_tokens_map.json", "config.json"):
-        token = read_json(model, file).get(key)
+        settings = read_json(model, file)
+        token = settings.get(key) if isinstance(settings, dict) else None
         name = token.get("content") if isinstance(token, dict) else token
         if isinstance(name, str):
             yield name

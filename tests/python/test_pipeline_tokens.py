@@ -30,13 +30,17 @@ class PipelineTokensTest(PipelineCase):
         settings = json.loads(config.read_text())
         config.write_text(json.dumps({**settings, "mask_token": {"content": "<|mask|>", "lstrip": True}}))
         self.assert_same(bertcl.pipeline("fill-mask", model=self.model)(given, top_k=2), expected)
-        config.write_text(json.dumps({**settings, "mask_token": None}))
-        for other in self.model.with_name("special_tokens_map.json"), self.model.with_name("config.json"):
-            other.unlink(missing_ok=True)
-        with self.assertRaisesRegex(ValueError, "has no mask token: neither the mask_token of tokenizer_config.json"):
+        made = bertcl.pipeline("fill-mask", model=self.model)
+        config.write_text(json.dumps({**settings, "mask_token": "[GONE]"}))
+        self.assert_same(made(given, top_k=2), expected)
+        self.model.with_name("special_tokens_map.json").write_text('{"mask_token": "[MASK]"}')
+        self.model.with_name("config.json").unlink()
+        refusal = (r'has no mask token: none of "\[GONE\]", "\[MASK\]", "<mask>" is in its vocabulary; name it as '
+                   "mask_token in tokenizer_config.json, special_tokens_map.json or config.json")
+        with self.assertRaisesRegex(ValueError, refusal):
             bertcl.pipeline("fill-mask", model=self.model)(given)
         refused = subprocess.run([BERTCL, "fill-mask", self.model], input=given[0], capture_output=True, text=True)
-        self.assertRegex(refused.stderr, "has no mask token: neither the mask_token of tokenizer_config.json")
+        self.assertRegex(refused.stderr, refusal)
 
     def test_pad_tokens_are_not_in_sequences(self):
         ours, theirs = self.pipelines("fill-mask")

@@ -37,5 +37,20 @@ TEST(MaskToken, OfAVocabularyIsKeptWithSpans) {
   EXPECT_EQ(load_with_config(folder / "vocab.txt").as_tokenizer_json().mask_id(), 5);
 }
 
+TEST(MaskToken, AllNamesThatWereLookedForAreSaid) {
+  const tests::ScratchFolder folder;
+  folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n");
+  folder.write("tokenizer_config.json", R"({"mask_token": "[GONE]"})");
+  folder.write("special_tokens_map.json", R"({"mask_token": "[GONE]"})");
+  folder.write("config.json", R"({"mask_token": "[MASK]"})");
+  const Tokenizer tokenizer = load_with_config(folder / "vocab.txt");
+  const auto expected = HasSubstr(
+      "the tokenizer has no mask token: none of \"[GONE]\", \"[MASK]\", \"<mask>\" is in its "
+      "vocabulary; name it as mask_token in tokenizer_config.json, special_tokens_map.json or "
+      "config.json");
+  EXPECT_ERROR(expected, tokenizer.mask_id());
+  EXPECT_ERROR(expected, tokenizer.as_tokenizer_json().mask_id());
+}
+
 }  // namespace
 }  // namespace bertcl::text

@@ -53,11 +53,9 @@ tasks::Sequence encode(const InputText& text, const text::Tokenizer& tokenizer, 
 void check_mask(const text::Tokenizer& tokenizer, const std::string& model) {
   try {
     tokenizer.mask_id();
-  } catch (const Error&) {
-    fail(
-        "{}: its tokenizer has no mask token: neither the mask_token of tokenizer_config.json, nor "
-        "[MASK] or <mask>; use that of a masked language model (--vocab FILE)",
-        model);
+  } catch (const Error& error) {
+    fail("{}: {}, or use the tokenizer of a masked language model (--vocab FILE)", model,
+         error.what());
   }
 }
 
@@ -154,8 +152,8 @@ void add_fill_mask(CLI::App& program, Action& action) {
       "Predict the tokens that [MASK] hides in texts\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
       "an\n"
-      "id. Each holds the mask token of its tokenizer ([MASK], <mask> or the mask_token of\n"
-      "tokenizer_config.json) once or several times.",
+      "id. Each holds the mask token of its tokenizer once or several times: mask_token in\n"
+      "tokenizer_config.json, special_tokens_map.json or config.json, else [MASK] or <mask>.",
       "echo \"Paris is the [MASK] of France.\" | bertcl fill-mask model.onnx",
       "ONNX model with logits [batch, seq, vocabulary]", *options);
   positive(*command, "--top-k", options->top_k, "The best N tokens of each mask");

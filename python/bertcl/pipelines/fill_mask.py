@@ -18,13 +18,14 @@ class FillMask(Pipeline):
         words = self.tokenizer.get_vocab_size()
         self.logits = self.head("fill-mask", "logits", form=f"[batch, seq, vocabulary], of {words} tokens",
                                 fits=lambda shape, task: len(shape) == 3 and (shape[2] is None or shape[2] >= words))
-
+        self.mask_names = list(dict.fromkeys((*token_names(self.model, "mask_token"), "[MASK]", "<mask>")))
+        self.mask_id = self._first_id(*self.mask_names)
         self.pad_id = self._pad_id()
 
     def results(self, texts, top_k=5, targets=None, max_length=None):
         one, texts = texts_of(texts)
         encodings = self.encode(texts, max_length=max_length)
-        mask = self._mask_id()
+        mask = self._known_mask_id()
         for encoding, text in zip(encodings, texts):
             if mask not in encoding.ids:
                 raise ValueError(f"fill-mask: no {self.tokenizer.id_to_token(mask)} in '{text}'")
@@ -63,12 +64,12 @@ class FillMask(Pipeline):
         known = self._first_id(*token_names(self.model, "pad_token"), "[PAD]", "<pad>")
         return -1 if known is None else known
 
-    def _mask_id(self):
-        known = self._first_id(*token_names(self.model, "mask_token"), "[MASK]", "<mask>")
-        if known is None:
-            raise ValueError("fill-mask: the tokenizer has no mask token: neither the mask_token of "
-                             "tokenizer_config.json, nor [MASK] or <mask>")
-        return known
+    def _known_mask_id(self):
+        if self.mask_id is None:
+            names = ", ".join(f'"{name}"' for name in self.mask_names)
+            raise ValueError(f"fill-mask: the tokenizer has no mask token: none of {names} is in its vocabulary; name "
+                             "it as mask_token in tokenizer_config.json, special_tokens_map.json or config.json")
+        return self.mask_id
 
     def _ids(self, targets):
         if not targets:
