@@ -49,7 +49,8 @@ class PipelineTokensTest(PipelineCase):
         self.assertEqual({each["sequence"] for of_mask in expected for each in of_mask if each["token"] == 0},
                          {"[CLS] the [MASK] was [SEP]"})
         words = ours.tokenizer.get_vocab_size()
-        for found_by in "config.json", "tokenizer_config.json", "name":
+        self.model.with_name("special_tokens_map.json").unlink(missing_ok=True)
+        for found_by in "tokenizer_config.json", "config.json", "name":
             with self.subTest(found_by):
                 self.assert_same(bertcl.pipeline("fill-mask", model=self.model)(text, targets=targets), expected)
                 (of_command,) = self.command("fill-mask", [text], "--top-k", str(words))
@@ -57,6 +58,39 @@ class PipelineTokensTest(PipelineCase):
                           for of_mask in of_command["masks"]]
                 self.assert_same(chosen, expected)
             self.model.with_name(found_by).unlink(missing_ok=True)
+
+    def test_the_pad_token_is_that_of_the_tokenizer(self):
+        made = json.loads(transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL)).backend_tokenizer.to_str()
+                          .replace("[PAD]", "<|pad|>"))
+        made = transformers.PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(made)),
+                                                    mask_token="[MASK]", pad_token="<|pad|>", unk_token="[UNK]")
+        # The configuration says another token, as some do; the tokenizer goes before it.
+        ours, theirs = self.pipelines("fill-mask", made, pad_token_id=7)
+        text, targets = "the [MASK] [MASK] was", ["<|pad|>", "engine"]
+        expected = theirs(text, targets=targets)
+        config, tokenizer = (self.model.with_name(name) for name in ("tokenizer_config.json", "tokenizer.json"))
+        settings = {**json.loads(config.read_text()), "pad_token": None}
+        map_of_names = self.model.with_name("special_tokens_map.json")
+        padding = {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
+                   "pad_type_id": 0, "pad_token": "<|pad|>"}
+
+        def found_in(file):
+            map_of_names.write_text("[]")
+            if file != "tokenizer_config.json":
+                config.write_text(json.dumps(settings))
+            if file == "special_tokens_map.json":
+                map_of_names.write_text(json.dumps({"pad_token": {"content": "<|pad|>"}}))
+            if file == "tokenizer.json":
+                tokenizer.write_text(json.dumps({**json.loads(tokenizer.read_text()), "padding": padding}))
+
+        for file in "tokenizer_config.json", "special_tokens_map.json", "tokenizer.json":
+            found_in(file)
+            with self.subTest(file):
+                self.assert_same(bertcl.pipeline("fill-mask", model=self.model)(text, targets=targets), expected)
+                (of_command,) = self.command("fill-mask", [text], "--top-k", str(ours.tokenizer.get_vocab_size()))
+                chosen = [[each for each in of_mask if each["token"] in (0, ours.tokenizer.token_to_id("engine"))]
+                          for of_mask in of_command["masks"]]
+                self.assert_same(chosen, expected)
 
     def test_files_of_a_model_are_regular_files(self):
         self.pipelines("fill-mask")

@@ -32,5 +32,29 @@ TEST(PadTokenId, IsThatOfTheFirstFileThatHasOne) {
   EXPECT_ERROR(HasSubstr("config.json"), id());
 }
 
+TEST(PadTokenId, OfATokenizerIsThatOfItsOwnFilesBeforeThatOfTheModel) {
+  const tests::ScratchFolder folder;
+  const Tokenizer tokenizer = Tokenizer::from_tokens(
+      {"[UNK]", "[CLS]", "[SEP]", "<pad>", "[PAD]", "<|pad|>", "<|end|>", "<|hidden|>"});
+  const auto id = [&] { return pad_id_of(tokenizer, folder / "model.onnx"); };
+  EXPECT_EQ(id(), 4);
+  folder.write("config.json", R"({"pad_token_id": 3})");
+  EXPECT_EQ(id(), 3);
+  folder.write("tokenizer.json", R"({"padding": {"pad_id": 7}})");
+  EXPECT_EQ(id(), 7);
+  folder.write("config.json", R"({"pad_token_id": 3, "pad_token": "[SEP]"})");
+  EXPECT_EQ(id(), 2);
+  folder.write("special_tokens_map.json", R"({"pad_token": {"content": "<|pad|>"}})");
+  EXPECT_EQ(id(), 5);
+  folder.write("tokenizer_config.json", R"({"pad_token": "<|end|>"})");
+  EXPECT_EQ(id(), 6);
+  folder.write("tokenizer_config.json", R"({"pad_token": "[GONE]"})");
+  EXPECT_EQ(id(), 5);
+  folder.write("special_tokens_map.json", "{");
+  EXPECT_ERROR(HasSubstr("special_tokens_map.json"), id());
+  EXPECT_EQ(
+      pad_id_of(Tokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]"}), "/nowhere.onnx"), 0);
+}
+
 }  // namespace
 }  // namespace bertcl::text

@@ -59,13 +59,6 @@ void check_mask(const text::Tokenizer& tokenizer, const std::string& model) {
   }
 }
 
-/// By the files of the model, else by its usual names.
-std::optional<std::int64_t> pad_id(const std::string& model, const text::Tokenizer& tokenizer) {
-  if (const auto known = text::read_pad_token_id(model)) return known;
-  const auto id = tokenizer.find_id("[PAD]");
-  return id ? id : tokenizer.find_id("<pad>");
-}
-
 /// The best tokens for a mask, by their probabilities among all of the vocabulary. `pad`, where it
 /// is one of them, is left out of its text.
 std::vector<Candidate> candidates(const tasks::Sequence& sequence, std::size_t place,
@@ -97,7 +90,7 @@ int run_fill_mask(const FillMaskOptions& options) {
   check_mask(run.tokenizer(), options.model);
   const std::size_t vocabulary = run.tokenizer().vocabulary_size();
   const text::Decoder decode(std::make_shared<const text::Tokenizer>(run.tokenizer()));
-  const std::optional<std::int64_t> pad = pad_id(options.model, run.tokenizer());
+  const std::optional<std::int64_t> pad = text::pad_id_of(run.tokenizer(), options.model);
   std::vector<tasks::Sequence> sequences;
   std::vector<std::vector<std::vector<Candidate>>> found(run.texts().size());  // of each mask
   run.run(

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from ..files import token_names
+from ..files import read_json, token_names
 from .base import Pipeline, softmax, texts_of
 
 
@@ -58,10 +58,14 @@ class FillMask(Pipeline):
         return next((known for known in ids if known is not None), None)
 
     def _pad_id(self):
-        """By config.json, else by the names in the files, else by the usual ones; -1: there is none."""
-        if isinstance(known := self.config.get("pad_token_id"), int) and known >= 0:
+        """That of the tokenizer, as the command finds it (text/pad_token_id.hpp); -1: there is none."""
+        known = self._first_id(*token_names(self.model, "pad_token"))
+        if known is not None:
             return known
-        known = self._first_id(*token_names(self.model, "pad_token"), "[PAD]", "<pad>")
+        for settings, key in (_padding(self.model), "pad_id"), (self.config, "pad_token_id"):
+            if isinstance(known := settings.get(key), int) and known >= 0:
+                return known
+        known = self._first_id("[PAD]", "<pad>")
         return -1 if known is None else known
 
     def _known_mask_id(self):
@@ -91,3 +95,9 @@ class FillMask(Pipeline):
         instead = f"its first piece '{pieces.tokens[0]}' is taken" if pieces.ids else "it is ignored"
         warnings.warn(f"fill-mask: the target '{target}' is not in the vocabulary; {instead}", stacklevel=2)
         return pieces.ids[0] if pieces.ids else None
+
+
+def _padding(model):
+    settings = read_json(model, "tokenizer.json")
+    padding = settings.get("padding") if isinstance(settings, dict) else None
+    return padding if isinstance(padding, dict) else {}
