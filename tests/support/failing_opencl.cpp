@@ -131,11 +131,14 @@ const std::vector<const char*>& failing_functions() { return names_of_calls(); }
 
 extern "C" {
 
+// ThreadSanitizer registers a handler before code that it has instrumented can run.
+#ifndef __SANITIZE_THREAD__
 int __cxa_atexit(void (*handler)(void*), void* argument, void* library) {
   static const auto real = bertcl::tests::next<decltype(&::__cxa_atexit)>("__cxa_atexit");
   ++bertcl::tests::registered_handlers;
   return real(handler, argument, library);
 }
+#endif
 
 using Notify = void(CL_CALLBACK*)(cl_program, void*);
 using MemNotify = void(CL_CALLBACK*)(cl_mem, void*);
