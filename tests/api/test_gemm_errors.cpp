@@ -224,8 +224,9 @@ TEST_F(GemmErrors, OtherContexts) {
 
 TEST_F(GemmErrors, Images) {
   cl_bool has_images = CL_FALSE;
-  clGetDeviceInfo(callers_device().device, CL_DEVICE_IMAGE_SUPPORT, sizeof(has_images), &has_images,
-                  nullptr);
+  ASSERT_EQ(clGetDeviceInfo(callers_device().device, CL_DEVICE_IMAGE_SUPPORT, sizeof(has_images),
+                            &has_images, nullptr),
+            CL_SUCCESS);
   if (!has_images) GTEST_SKIP() << "the device has no images (CL_DEVICE_IMAGE_SUPPORT)";
   const cl_image_format format{CL_RGBA, CL_UNSIGNED_INT8};
   cl_image_desc of_image{};

@@ -239,8 +239,9 @@ class OverwrittenFile : public testing::Test {
 
 TEST_F(OverwrittenFile, IsNamedByTheNextRun) {
   Session session = Session::load(file_);
-  if (!session.plan().tables_in_place)
+  if (session.context().info().type != "cpu")
     GTEST_SKIP() << "the device has copies of the tables, which no writer of the file reaches";
+  ASSERT_TRUE(session.plan().tables_in_place);
   const Tensors expected = session.run(inputs_);
   const auto begun = std::filesystem::last_write_time(file_);
   std::filesystem::copy_file(model, file_, std::filesystem::copy_options::overwrite_existing);
