@@ -320,7 +320,7 @@ ir::Graph Graph::import(const NodeSet& part, bool copy, onnx_io::ReadOptions opt
     output.set_name(name);
     set_type(ort_, values_.at(name), output);
   }
-  onnx_io::TensorReader reader(kGraphName, nullptr, false);
+  onnx_io::TensorReader reader(kGraphName, nullptr, ir::Memory::anonymous, false);
   options.without_past = false;  // the session feeds all inputs of its nodes
   ir::Graph result = onnx_io::import_model(
       model, kGraphName, reader,
@@ -329,7 +329,8 @@ ir::Graph Graph::import(const NodeSet& part, bool copy, onnx_io::ReadOptions opt
         const auto bytes = bytes_of(ort_, tensors[static_cast<std::size_t>(i)]);
         const ir::DType dtype = onnx_io::element_type(tensor.data_type(), tensor.name());
         ir::Sizes shape(tensor.dims().begin(), tensor.dims().end());
-        if (!copy) return ir::Tensor::of_file(dtype, std::move(shape), nullptr, bytes);
+        if (!copy)
+          return ir::Tensor::view(dtype, std::move(shape), nullptr, bytes, ir::Memory::anonymous);
         auto own = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
         return ir::Tensor(dtype, std::move(shape), own, std::span<const std::byte>(*own));
       },

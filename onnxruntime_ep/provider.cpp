@@ -69,8 +69,8 @@ ir::Tensor Computation::input(OrtKernelContext* context, const std::string& name
   ort.check(ort.api.KernelContext_GetInput(context, place, &value));
   if (!value) throw Error(fmt::format("input '{}' is absent", name));
   auto [element, shape] = type(value);
-  return ir::Tensor::of_file(onnx_io::element_type(element, name), std::move(shape), nullptr,
-                             bytes_of(ort, value));
+  return ir::Tensor::view(onnx_io::element_type(element, name), std::move(shape), nullptr,
+                          bytes_of(ort, value), ir::Memory::anonymous);
 }
 
 void Computation::output(OrtKernelContext* context, ir::Tensor tensor, std::size_t place) const {

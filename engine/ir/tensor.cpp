@@ -147,10 +147,10 @@ Tensor::Tensor(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
                             element_count(shape_), expected, bytes_.size()));
 }
 
-Tensor Tensor::of_file(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
-                       std::span<const std::byte> bytes) {
+Tensor Tensor::view(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
+                    std::span<const std::byte> bytes, Memory memory) {
   Tensor t(dtype, std::move(shape), std::move(owner), bytes);
-  t.of_file_ = true;
+  t.memory_ = memory;
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % size_of(dtype) != 0)
     t.lazy_ = std::make_shared<Lazy>();
   return t;
@@ -213,7 +213,7 @@ std::vector<Tensor> Tensor::parts() const {
 }
 
 void Tensor::release_pages() const {
-  if (!of_file_) return;  // such advice would discard the bytes of anonymous memory
+  if (memory_ == Memory::anonymous) return;  // such advice would discard its bytes
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
   const std::uintptr_t first = (address + page - 1) / page * page;
@@ -260,7 +260,7 @@ Tensor Tensor::reshaped(Sizes shape) const {
   }
   Tensor t(dtype_, std::move(shape), owner_, bytes_);
   t.lazy_ = lazy_;
-  t.of_file_ = of_file_;
+  t.memory_ = memory_;
   return t;
 }
 

@@ -16,6 +16,9 @@ using Sizes = std::vector<std::int64_t>;
 /// Product of all extents; 1 for a scalar.
 std::int64_t element_count(const Sizes& sizes);
 
+/// Where bytes lie: only pages of a mapped file can be read again once they were released.
+enum class Memory { anonymous, mapped_file };
+
 /// An immutable dense row-major tensor. Copying it shares the bytes. Several threads may read one.
 ///
 /// Large tensors made from others (concat(), and f32 from f16) get bytes of their own on first
@@ -27,10 +30,10 @@ class Tensor {
   Tensor(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
          std::span<const std::byte> bytes);
 
-  /// The same for bytes of a mapped file at any address: as() copies them once if they are not
-  /// aligned for their type.
-  static Tensor of_file(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
-                        std::span<const std::byte> bytes);
+  /// The same for bytes at any address: as() copies them once if they are not aligned for their
+  /// type.
+  static Tensor view(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
+                     std::span<const std::byte> bytes, Memory memory);
 
   /// The elements of `parts`, whose shapes differ in the last extent only, side by side along the
   /// last axis, as `dtype`.
@@ -54,7 +57,7 @@ class Tensor {
   DType dtype() const { return dtype_; }
   const Sizes& shape() const { return shape_; }
   std::int64_t size() const { return element_count(shape_); }
-  /// Possibly unaligned if they belong to a file.
+  /// Possibly unaligned in a view.
   std::span<const std::byte> bytes() const;
   /// The arguments of concat(), in f16 if this was converted from f16; the tensor itself if it
   /// already has bytes.
@@ -107,7 +110,7 @@ class Tensor {
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
   std::shared_ptr<Lazy> lazy_;  // bytes that are made on first access; shared by copies
-  bool of_file_ = false;
+  Memory memory_ = Memory::anonymous;
 };
 
 /// IEEE half to float and back (round to nearest even).

@@ -21,8 +21,8 @@ namespace bertcl::onnx_io {
 namespace {
 
 ModelFile parse_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                      const std::string& name) {
-  ModelFile opened{std::move(owner), std::make_shared<onnx::ModelProto>(), {}, {}};
+                      ir::Memory memory, const std::string& name) {
+  ModelFile opened{std::move(owner), memory, std::make_shared<onnx::ModelProto>(), {}, {}};
   if (bytes.empty()) throw Error(fmt::format("{}: the file is empty", name));
   auto skeleton = strip_weights(bytes);
   if (!skeleton || skeleton->model.size() > std::numeric_limits<int>::max() ||
@@ -38,7 +38,7 @@ ModelFile parse_model(std::span<const std::byte> bytes, std::shared_ptr<const vo
 
 ir::Graph import_file(const ModelFile& opened, const std::filesystem::path& path, bool has_folder,
                       const ReadOptions& options) {
-  TensorReader tensors(path, opened.owner, has_folder);
+  TensorReader tensors(path, opened.owner, opened.memory, has_folder);
   ir::Graph graph = import_model(
       *opened.model, path, tensors,
       [&](int i) {
@@ -59,7 +59,7 @@ ModelFile open_model(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path))
     throw Error(fmt::format("{}: no such file", name), ErrorCode::io);
   const auto file = MappedFile::open(path);
-  ModelFile opened = parse_model(file->bytes(), file, name);
+  ModelFile opened = parse_model(file->bytes(), file, ir::Memory::mapped_file, name);
   opened.stamp = file->stamp();
   return opened;
 }
@@ -69,7 +69,7 @@ ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& optio
 }
 
 ir::Graph read_model(const ModelBytes& model, const ReadOptions& options) {
-  return import_file(parse_model(model.bytes, model.owner, model_in_memory),
+  return import_file(parse_model(model.bytes, model.owner, ir::Memory::anonymous, model_in_memory),
                      model.folder / model_in_memory, !model.folder.empty(), options);
 }
 

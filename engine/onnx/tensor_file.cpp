@@ -21,7 +21,7 @@ std::pair<std::string, ir::Tensor> read_tensor_file(const std::filesystem::path&
     throw Error(path.string() + ": not an ONNX tensor (TensorProto)");
   }
   try {
-    return {proto.name(), TensorReader(path, file).read(proto)};
+    return {proto.name(), TensorReader(path, file, ir::Memory::mapped_file).read(proto)};
   } catch (const Error& error) {
     throw Error(path.string() + ": " + error.what(), error.code());
   }

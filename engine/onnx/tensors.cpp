@@ -28,14 +28,15 @@ ir::Sizes sizes_of(const onnx::TensorProto& proto, DType dtype, const std::strin
   return sizes;
 }
 
-/// A tensor of the given bytes: a view of those of a file, which is `owner`, else a copy.
+/// A tensor of the given bytes: a view if `owner` keeps them alive, else a copy.
 ir::Tensor view_or_copy(DType dtype, ir::Sizes sizes, std::span<const std::byte> bytes,
-                        std::shared_ptr<const void> owner, const std::string& where) {
+                        std::shared_ptr<const void> owner, ir::Memory memory,
+                        const std::string& where) {
   const auto expected = static_cast<std::size_t>(ir::element_count(sizes)) * ir::size_of(dtype);
   if (bytes.size() != expected)
     throw Error(fmt::format("{}: {} bytes of data, {} elements of {} need {}", where, bytes.size(),
                             ir::element_count(sizes), ir::name_of(dtype), expected));
-  if (owner) return ir::Tensor::of_file(dtype, std::move(sizes), std::move(owner), bytes);
+  if (owner) return ir::Tensor::view(dtype, std::move(sizes), std::move(owner), bytes, memory);
   ir::Tensor copy = ir::Tensor::zeros(dtype, std::move(sizes));
   if (!bytes.empty()) std::memcpy(copy.mutable_bytes().data(), bytes.data(), bytes.size());
   return copy;
@@ -139,10 +140,10 @@ ir::Tensor TensorReader::read_data(const onnx::TensorProto& proto, DType dtype, 
     throw Error(fmt::format("{}: segments are not supported", where), ErrorCode::unsupported);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL)
     return read_external(proto, dtype, std::move(sizes), where);
-  if (raw) return view_or_copy(dtype, std::move(sizes), *raw, owner_, where);
+  if (raw) return view_or_copy(dtype, std::move(sizes), *raw, owner_, memory_, where);
   if (proto.has_raw_data())
     return view_or_copy(dtype, std::move(sizes), std::as_bytes(std::span(proto.raw_data())),
-                        nullptr, where);
+                        nullptr, ir::Memory::anonymous, where);
   return typed_tensor(proto, dtype, std::move(sizes), where);
 }
 
@@ -201,7 +202,8 @@ ir::Tensor TensorReader::read_external(const onnx::TensorProto& proto, DType dty
   if (offset > bytes.size() || size > bytes.size() - offset)
     throw Error(fmt::format("{}: needs bytes {} to {} of '{}', which has {}", where, offset,
                             offset + size, location, bytes.size()));
-  return view_or_copy(dtype, std::move(sizes), bytes.subspan(offset, size), file, where);
+  return view_or_copy(dtype, std::move(sizes), bytes.subspan(offset, size), file,
+                      ir::Memory::mapped_file, where);
 }
 
 }  // namespace bertcl::onnx_io

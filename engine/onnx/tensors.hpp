@@ -26,11 +26,14 @@ ir::DType element_type(std::int32_t onnx_type, const std::string& where);
 /// Reads the tensors of one model.
 class TensorReader {
  public:
-  /// External data is looked for in the folder of `model`, whose bytes `owner` keeps alive; without
-  /// a folder, as for a model in memory, it is an error.
-  TensorReader(std::filesystem::path model, std::shared_ptr<const void> owner,
+  /// External data is looked for in the folder of `model`, whose bytes `owner` keeps alive in the
+  /// given memory; without a folder, as for a model in memory, it is an error.
+  TensorReader(std::filesystem::path model, std::shared_ptr<const void> owner, ir::Memory memory,
                bool has_folder = true)
-      : model_(std::move(model)), owner_(std::move(owner)), has_folder_(has_folder) {}
+      : model_(std::move(model)),
+        owner_(std::move(owner)),
+        memory_(memory),
+        has_folder_(has_folder) {}
 
   /// The tensor with its bytes as a view of the mapped file where they are aligned, else one copy.
   /// `raw` replaces raw_data where the caller took it out of the message. Elements of 2 and 4 bits
@@ -52,6 +55,7 @@ class TensorReader {
 
   std::filesystem::path model_;
   std::shared_ptr<const void> owner_;
+  ir::Memory memory_;
   bool has_folder_;
   std::map<std::string, std::shared_ptr<const MappedFile>> external_;
 };

@@ -78,7 +78,7 @@ Model Model::load(const std::filesystem::path& path) {
   const auto& initializers = model.graph().initializer();
   for (int i = 0; i < initializers.size(); ++i)
     if (const auto raw = opened.weights[i]) model.raw_[initializers[i].name()] = *raw;
-  model.reader_ = std::make_shared<onnx_io::TensorReader>(path, opened.owner);
+  model.reader_ = std::make_shared<onnx_io::TensorReader>(path, opened.owner, opened.memory);
   model.index();
   return model;
 }
@@ -87,7 +87,8 @@ Model Model::of(onnx::ModelProto proto, std::string name) {
   Model model;
   model.path_ = std::move(name);
   model.proto_ = std::move(proto);
-  model.reader_ = std::make_shared<onnx_io::TensorReader>(model.path_, nullptr);
+  model.reader_ =
+      std::make_shared<onnx_io::TensorReader>(model.path_, nullptr, ir::Memory::anonymous);
   model.index();
   return model;
 }

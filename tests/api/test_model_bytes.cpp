@@ -33,6 +33,17 @@ TEST(ApiModelBytes, GiveTheBitsOfTheFileAndAreCopiedWithoutAnOwner) {
   EXPECT_EQ(bits(session.run(sequences)), bits_from_file(sequences));
 }
 
+TEST(ApiModelBytes, OfAnOwnerStayAsTheyAre) {
+  const std::string content = tests::bytes_of_model();
+  const auto owner = std::make_shared<const std::string>(content);
+  const ModelBytes model{std::as_bytes(std::span(*owner)), owner};
+  const Sequences sequences = sequences_of({9, 30}, 1);
+  for (int load = 0; load < 2; ++load) {
+    EXPECT_EQ(bits(Session::load(model).run(sequences)), bits_from_file(sequences));
+    EXPECT_TRUE(*owner == content) << "load " << load;
+  }
+}
+
 TEST(ApiModelBytes, AnOwnerLivesAsLongAsTheSessionReads) {
   const Sequences sequences = sequences_of({9, 30}, 1);
   auto owner = std::make_shared<const std::string>(tests::bytes_of_model());

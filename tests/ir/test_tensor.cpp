@@ -124,11 +124,12 @@ TEST(Tensor, BytesOfAFileMayLieAtAnyAddressAndReturnAfterRelease) {
   std::fclose(file);
   ASSERT_NE(at, MAP_FAILED);
   const std::span mapped(static_cast<const std::byte*>(at), bytes);
-  const Tensor t = Tensor::of_file(DType::f32, {1000}, nullptr, mapped.subspan(5001, 4000));
+  const Tensor t =
+      Tensor::view(DType::f32, {1000}, nullptr, mapped.subspan(5001, 4000), Memory::mapped_file);
   EXPECT_EQ(t.bytes().data(), mapped.data() + 5001);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(t.as<float>().data()) % alignof(float), 0u);
   EXPECT_EQ(t, Tensor::of({1000}, values));
-  const Tensor all = Tensor::of_file(DType::u8, {bytes}, nullptr, mapped);
+  const Tensor all = Tensor::view(DType::u8, {bytes}, nullptr, mapped, Memory::mapped_file);
   all.release_pages();
   EXPECT_EQ(std::memcmp(all.bytes().data(), content.data(), bytes), 0);
   ::munmap(at, bytes);
@@ -138,6 +139,10 @@ TEST(Tensor, ReleaseLeavesMemoryThatIsNoFilesAlone) {
   const Tensor t = Tensor::of({100000}, counting(100000, 7));
   t.release_pages();
   EXPECT_EQ(t.as<float>()[50000], 50007.0f);
+  const Tensor view =
+      Tensor::view(DType::f32, {99999}, nullptr, t.bytes().subspan(4), Memory::anonymous);
+  view.release_pages();
+  EXPECT_EQ(view.as<float>()[50000], 50008.0f);
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST(Errors, LackOfMemoryIsNotDamage) {
   auto model = with_input(17,
                           "node { op_type: 'Add' input: 'x' input: 'w' output: 'y' }"
                           "initializer { name: 'w' data_type: 1 float_data: 1 }");
-  TensorReader tensors("m.onnx", nullptr);
+  TensorReader tensors("m.onnx", nullptr, ir::Memory::anonymous);
   const auto code = [&](const auto& failure) {
     try {
       import_model(model, "m.onnx", tensors, [&](int) -> ir::Tensor { throw failure; });

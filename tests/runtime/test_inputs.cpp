@@ -303,7 +303,8 @@ TEST(Inputs, EmbeddingTablesMayLieAtAnyAddress) {
     const auto content = std::as_bytes(std::span(values));
     auto file = std::make_shared<std::vector<std::byte>>(content.size() + 1);
     std::memcpy(file->data() + 1, content.data(), content.size());
-    word->constant = ir::Tensor::of_file(ir::DType::f32, {3, 4}, file, std::span(*file).subspan(1));
+    word->constant = ir::Tensor::view(ir::DType::f32, {3, 4}, file, std::span(*file).subspan(1),
+                                      ir::Memory::anonymous);
     return graph;
   };
   const Tensors inputs{
