@@ -5,10 +5,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <initializer_list>
-#include <optional>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
@@ -17,37 +16,28 @@ namespace bertcl::quant {
 
 namespace {
 
-/// The first of the options that was given, and not as --no-...; "" for none.
-std::string first_asked(const CLI::App& command, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    const CLI::Option* option = command.get_option_no_throw(std::string("--") + name);
-    if (option && option->count() > 0 && option->results().back() != "false") return name;
+/// The first of the options that was given, and not as --no-..., by the name of its value; "" for
+/// none.
+std::string first_asked(const std::vector<const CLI::Option*>& options) {
+  for (const CLI::Option* option : options) {
+    if (option->count() == 0 || option->results().back() == "false") continue;
+    const std::vector<std::string>& names = option->get_lnames();
+    return option->results().back() == "-1" ? names.back() : names.front();  // of add_switch()
   }
   return "";
 }
 
-/// The first option of calibration that was given; "" for none.
-std::string asked_calibration(const CLI::App& command, const Options& options) {
-  const std::optional<bool>& absolute = options.method_options.symmetric;
-  if (absolute && command.count("--two-sided") > 0) return *absolute ? "absolute" : "two-sided";
-  return first_asked(
-      command, {"method", "percentile", "bins", "quantized-bins", "start-bin", "stride",
-                "moving-average", "averaging-constant", "averaged-samples", "batch", "samples",
-                "first-samples", "max-seq-length", "max-query-length"});
-}
-
 }  // namespace
 
-ExplicitOptions explicit_options(const CLI::App& command, const Options& options) {
+ExplicitOptions explicit_options(const CLI::App& command, const MarkedOptions& marked,
+                                 const Options& options) {
   return {
       .smooth = options.accuracy.smooth && command.count("--smooth") > 0,
       .gptq = options.accuracy.gptq && command.count("--weight-rounding") > 0,
       .bias_correction = options.accuracy.bias_correction && command.count("--bias-correction") > 0,
-      .calibration = asked_calibration(command, options),
-      .activations =
-          first_asked(command, {"symmetric-ranges", "minimum-range", "recalibrate-weights",
-                                "dedicated-pairs", "all-readers", "adds", "add-channels"}),
-      .adds = first_asked(command, {"add-channels", "adds"}),
+      .calibration = first_asked(marked.of_samples),
+      .activations = first_asked(marked.of_activations),
+      .adds = first_asked(marked.of_adds),
       .axes = command.count("--axis") > 0,
       .enabled_modules = command.count("--enable-layer-module") > 0};
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "quant/quantizer.hpp"
+#include "quant/settings/quantize_options.hpp"
 #include "support/cli_forward.hpp"
 
 namespace bertcl::quant {
@@ -17,9 +18,9 @@ struct ExplicitOptions {
   bool axes = false, enabled_modules = false;
 };
 
-/// Of --smooth, --weight-rounding, --bias-correction, the options of methods and samples, and
-/// those that need Q/DQ of activations.
-ExplicitOptions explicit_options(const CLI::App& command, const Options& options);
+/// Of the options of the command, of which some are marked.
+ExplicitOptions explicit_options(const CLI::App& command, const MarkedOptions& marked,
+                                 const Options& options);
 
 /// Throws Error where what was asked for stands beside an option that leaves nothing of it.
 void check_accuracy_options(const ExplicitOptions& asked, const Options& options,

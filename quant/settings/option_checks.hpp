@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -35,6 +36,24 @@ class OptionGroup {
  private:
   CLI::OptionDefaults& defaults_;
   const std::string before_;
+};
+
+/// Puts the options that are added while it lives into a list of options of one kind.
+class OptionMark {
+ public:
+  OptionMark(const CLI::App& command, std::vector<const CLI::Option*>& marked)
+      : command_(command), marked_(marked), before_(std::ssize(command.get_options())) {}
+  ~OptionMark() {
+    const std::vector<const CLI::Option*> all = command_.get_options();
+    marked_.insert(marked_.end(), all.begin() + before_, all.end());
+  }
+  OptionMark(const OptionMark&) = delete;
+  OptionMark& operator=(const OptionMark&) = delete;
+
+ private:
+  const CLI::App& command_;
+  std::vector<const CLI::Option*>& marked_;
+  const std::ptrdiff_t before_;
 };
 
 /// Flags such as "--yes,--no{false}", of which the last one given is told by set(bool);

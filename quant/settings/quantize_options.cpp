@@ -91,7 +91,18 @@ void set_axis(Options& options, const std::string& text) {
   options.weights.axes[op] = *axis;
 }
 
-void add_placement_options(CLI::App& command, PlacementOptions& placement) {
+void add_options_of_adds(CLI::App& command, PlacementOptions& placement, MarkedOptions& marked) {
+  const OptionMark of_activations(command, marked.of_activations), of_adds(command, marked.of_adds);
+  command.add_flag("--add-channels,!--no-add-channels", placement.add_channels,
+                   "Per-channel scales for the inputs of residual Adds, or per-tensor (default)");
+  add_choice(
+      command, "--adds", kAdds, [&](Adds adds) { placement.adds = adds; },
+      "Adds to quantize: layer-norm: those that feed a LayerNorm or RMSNorm; encoder: the same "
+      "without\nthe embeddings; all: every float Add, biases included, and operands that a norm "
+      "also reads");
+}
+
+void add_placement_options(CLI::App& command, PlacementOptions& placement, MarkedOptions& marked) {
   const OptionGroup group(command, "What is quantized");
   add_list(
       command, "--op-types",
@@ -110,13 +121,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
           placement.op_types.erase("Add");
       },
       "Also quantize Adds (see --adds), or leave them in float");
-  add_choice(
-      command, "--adds", kAdds, [&](Adds adds) { placement.adds = adds; },
-      "Adds to quantize: layer-norm: those that feed a LayerNorm or RMSNorm; encoder: the same "
-      "without\nthe embeddings; all: every float Add, biases included, and operands that a norm "
-      "also reads");
-  command.add_flag("--add-channels,!--no-add-channels", placement.add_channels,
-                   "Per-channel scales for the inputs of residual Adds, or per-tensor (default)");
+  add_options_of_adds(command, placement, marked);
   command.add_flag("--head,!--no-head", placement.head,
                    "Quantize (or leave in float) the last MatMul of the model");
   add_list(
@@ -153,12 +158,16 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
                "Exceptions to --disable-layer-module; repeatable");
 }
 
-void add_calibration_options(CLI::App& command, Options& options) {
+void add_calibration_options(CLI::App& command, Options& options, MarkedOptions& marked) {
   const OptionGroup group(command, "How ranges are found");
-  add_method_options(command, options);
+  {
+    const OptionMark of_samples(command, marked.of_samples);
+    add_method_options(command, options);
+  }
   command.add_flag("--fuse-qkv", options.ranges.fuse_qkv,
                    "One range for Q, K and V of an attention, and for their per-tensor weights, "
                    "whatever\n--weight-scale says");
+  const OptionMark of_activations(command, marked.of_activations);
   positive(command, "--clip-gelu", options.ranges.clip_gelu,
            "Clip at N the GELU outputs that feed MatMuls");
   command.add_flag("--recalibrate-weights", options.ranges.recalibrate_weights,
@@ -264,7 +273,7 @@ void add_accuracy_options(CLI::App& command, AccuracyOptions& options) {
       "or\nnot (default)");
 }
 
-void add_form_options(CLI::App& command, Options& options) {
+void add_form_options(CLI::App& command, Options& options, MarkedOptions& marked) {
   const OptionGroup group(command, "What is written");
   add_choice(
       command, "--softmax", kSoftmax, [&](Softmax softmax) { options.softmax = softmax; },
@@ -276,19 +285,20 @@ void add_form_options(CLI::App& command, Options& options) {
   command.add_flag("--weights-transposed,!--weights-plain", options.weights.transposed,
                    "Store MatMul weights as [out, in] followed by Transpose, as torch does, or as "
                    "[in, out]\n(default)");
+  in_range(command, "--opset", options.opset, 13, 23,
+           "Upgrade the file to this opset: 13 (default) to 17, or the model's if newer")
+      ->default_str("");
+  const OptionMark of_activations(command, marked.of_activations);
   command.add_flag("--dedicated-pairs,!--shared-pairs", options.dedicated_pairs,
                    "One Q/DQ pair per reader of a tensor, or one for all (default)");
   command.add_flag("--all-readers,!--quantized-readers", options.all_readers,
                    "All readers of a quantized tensor read it quantized, or only the quantized "
                    "nodes\n(default)");
-  in_range(command, "--opset", options.opset, 13, 23,
-           "Upgrade the file to this opset: 13 (default) to 17, or the model's if newer")
-      ->default_str("");
 }
 
 }  // namespace
 
-void add_quantizer_options(CLI::App& command, Options& options) {
+void add_quantizer_options(CLI::App& command, Options& options, MarkedOptions& marked) {
   std::vector<std::string> names;
   std::string summaries = "Sets of options, which other options override:";
   for (const Preset& preset : presets()) {
@@ -301,11 +311,11 @@ void add_quantizer_options(CLI::App& command, Options& options) {
              summaries),
          names)
       ->default_str("default");
-  add_placement_options(command, options.placement);
-  add_calibration_options(command, options);
+  add_placement_options(command, options.placement, marked);
+  add_calibration_options(command, options, marked);
   add_number_options(command, options);
   add_accuracy_options(command, options.accuracy);
-  add_form_options(command, options);
+  add_form_options(command, options, marked);
 }
 
 std::string scheme_text(Scheme scheme) {

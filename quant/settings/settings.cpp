@@ -53,7 +53,8 @@ std::string meant(const std::string& name, const std::vector<std::string>& names
 void apply(const std::vector<Setting>& settings, const JobOptions& job, Options& options) {
   CLI::App command;
   command.set_help_flag();
-  add_quantizer_options(command, options);
+  MarkedOptions marked;
+  add_quantizer_options(command, options, marked);
   std::string overrides;
   command.add_option("--overrides", overrides);
   std::vector<std::string> words;  // the parser takes the last first
@@ -80,7 +81,7 @@ void apply(const std::vector<Setting>& settings, const JobOptions& job, Options&
     throw Error("the value of a flag is neither true nor false");
   }
   if (!overrides.empty()) options.overrides = read_overrides(overrides);
-  check_accuracy_options(explicit_options(command, options), options, job);
+  check_accuracy_options(explicit_options(command, marked, options), options, job);
 }
 
 }  // namespace bertcl::quant

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dynamic quantization: the integer MatMuls that are written, what stays in float, refusals.
+#include <CLI/CLI.hpp>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "quant/quantizer.hpp"
+#include "quant/settings/quantize_options.hpp"
+#include "quant/settings/settings.hpp"
 #include "tests/quant/tiny_bert.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
+#include "text/file.hpp"
 
 namespace bertcl::quant::tests {
 namespace {
@@ -261,6 +267,59 @@ TEST_F(Dynamic, AScaleForEachToken) {
     EXPECT_EQ(count(m, "Abs"), 1);
     EXPECT_EQ(count(m, "MatMulInteger"), 2);
     EXPECT_EQ(report_.method, "dynamic per token");
+  }
+}
+
+/// Values to try, "" as a flag: those that the help names, or what suits the type.
+std::vector<std::string> values_of(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) return {""};
+  const std::string type = option.get_type_name();
+  if (type.find('|') != type.npos) return CLI::detail::split(type, '|');
+  static const std::map<std::string, std::vector<std::string>> by_type{
+      {"N", {"2", "18"}},       {"P", {"99"}},          {"C", {"0.5"}},
+      {"X", {"0.5"}},           {"OP,...", {"Gather"}}, {"PLACE,...", {"gelu"}},
+      {"PATTERN", {"*query*"}}, {"REGEX", {"query"}},   {"OP=AXIS", {"MatMul=0"}}};
+  const auto known = by_type.find(type);
+  if (known != by_type.end()) return known->second;
+  ADD_FAILURE() << "no value of the type " << type;
+  return {};
+}
+
+// What is silently without effect lacks its mark in quantize_options.cpp.
+TEST_F(Dynamic, EveryOptionChangesTheFileOrIsRefused) {
+  TinyBert bert;
+  Model::of(std::move(bert.builder().model()), "m").save(options_.model);
+  JobOptions job;
+  job.dynamic = true;
+  const auto outcome = [&](const std::vector<Setting>& settings) {
+    Options options = options_;
+    const std::string error = error_of([&] {
+      apply(settings, job, options);
+      quantize_dynamic(options, scales_);
+    });
+    return error == kNoError ? text::read_file(options.output) : error;
+  };
+  const std::string usual = outcome({});
+  CLI::App command;
+  Options unused;
+  MarkedOptions marked;
+  add_quantizer_options(command, unused, marked);
+  const auto is_valid = [&](const std::string& name, const std::string& value) {
+    try {
+      unused = {};
+      command.parse("--" + name + (value.empty() ? "" : "=" + value));
+      return true;
+    } catch (const CLI::ParseError&) {
+      return false;
+    }
+  };
+  for (const CLI::Option* option : std::as_const(command).get_options()) {
+    if (option == command.get_help_ptr()) continue;
+    bool has_effect = false;
+    for (const std::string& name : option->get_lnames())
+      for (const std::string& value : values_of(*option))
+        has_effect = has_effect || (is_valid(name, value) && outcome({{name, value}}) != usual);
+    EXPECT_TRUE(has_effect) << option->get_name();
   }
 }
 

@@ -20,6 +20,7 @@
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "quant/settings/accuracy_checks.hpp"
+#include "quant/settings/option_checks.hpp"
 #include "quant/settings/quantize_options.hpp"
 #include "quant/tables/table.hpp"
 #include "support/fail.hpp"
@@ -50,6 +51,7 @@ struct QuantizeOptions : CommonOptions {
   std::optional<int> max_length;  ///< tokens of a sequence
   VocabularyOptions vocabulary;
   quant::Options quantizer = quant::presets().front().options();
+  quant::MarkedOptions marked;
   quant::JobOptions job;
   OpChoiceOptions ops;
 };
@@ -237,8 +239,8 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   if (!options.overrides.empty()) quantizer.overrides = quant::read_overrides(options.overrides);
   options.job.copy_companions = !options.model_only;
   options.job.vocabulary = options.vocabulary.vocabulary;
-  quant::check_accuracy_options(quant::explicit_options(command, quantizer), quantizer,
-                                options.job);
+  quant::check_accuracy_options(quant::explicit_options(command, options.marked, quantizer),
+                                quantizer, options.job);
   Quantized quantized;
   WrittenFiles written;
   quantized.made = quant::run_job(
@@ -258,6 +260,19 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   }
   write_report(options, quantized.device, json);
   return kOk;
+}
+
+void add_sample_options(CLI::App& command, QuantizeOptions& options) {
+  const quant::OptionMark of_samples(command, options.marked.of_samples);
+  not_negative(command, "--samples", options.samples.wanted,
+               "Questions or texts to calibrate on; 0 is all");
+  command.add_flag("--first-samples", options.samples.first,
+                   "Take the first samples of the file instead of spreading them over it");
+  positive(command, "--max-seq-length", options.max_length,
+           "Maximum tokens of a text, with its question; by default 384, or the model's limit\nif "
+           "that is less");
+  positive(command, "--max-query-length", options.samples.features.max_query_length,
+           "Longest question, in tokens; the rest is truncated");
 }
 
 }  // namespace
@@ -290,10 +305,7 @@ void add_quantize(CLI::App& program, Action& action) {
       "--help); of text: lines, JSON lines {\"text\": \"..\"}, with \"text_pair\"\nfor two texts, "
       "or the contexts of a SQuAD file",
       "--data,--calibration");
-  not_negative(*command, "--samples", options->samples.wanted,
-               "Questions or texts to calibrate on; 0 is all");
-  command->add_flag("--first-samples", options->samples.first,
-                    "Take the first samples of the file instead of spreading them over it");
+  add_sample_options(*command, *options);
   command->add_flag("--dynamic", options->job.dynamic,
                     "No calibration: activation scales are computed at run time "
                     "(DynamicQuantizeLinear,\nMatMulInteger). Only MatMuls with weights");
@@ -301,13 +313,8 @@ void add_quantize(CLI::App& program, Action& action) {
       ->add_flag("--per-token", options->job.per_token,
                  "With --dynamic: per-token instead of per-tensor scales, symmetric s8")
       ->needs("--dynamic");
-  positive(*command, "--max-seq-length", options->max_length,
-           "Maximum tokens of a text, with its question; by default 384, or the model's limit\nif "
-           "that is less");
-  positive(*command, "--max-query-length", options->samples.features.max_query_length,
-           "Longest question, in tokens; the rest is truncated");
   add_vocabulary_options(*command, options->vocabulary);
-  quant::add_quantizer_options(*command, options->quantizer);
+  quant::add_quantizer_options(*command, options->quantizer, options->marked);
   input_file(command->add_option("--overrides", options->overrides,
                                  "Scales, ranges and types of individual tensors: a JSON file "
                                  "of\nonnxruntime's TensorQuantOverrides. Disables smoothing"))
