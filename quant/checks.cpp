@@ -38,8 +38,9 @@ bool same_kind(const Scheme& a, const Scheme& b) {
 std::string usual_option(const Scheme& activations) {
   const Scheme usual;
   if (!same_kind(activations, usual)) return option_name("activations", "u8");
-  return activations.steps != usual.steps ? option_name("narrow-range")
-                                          : option_name("minimum-range", "0");
+  if (activations.steps != usual.steps) return option_name("narrow-range");
+  if (activations.min_range != usual.min_range) return option_name("minimum-range", "0");
+  return "the default scheme";
 }
 
 }  // namespace

@@ -347,6 +347,8 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
               HasSubstr("use 'narrow_range'"));
   EXPECT_THAT(refusal([](Options& o) { o.activations.min_range = 1.0f; }),
               HasSubstr("use 'minimum_range=0'"));
+  EXPECT_THAT(refusal([](Options& o) { o.activations.bits = 7; }),
+              HasSubstr("use the default scheme, or calibrate"));
   EXPECT_THAT(refusal([](Options& o) { o.weights.as_float = true; }),
               HasSubstr("read integer weights"));
   EXPECT_THAT(refusal([](Options& o) { o.softmax = Softmax::unnormalized; }), HasSubstr("Softmax"));
