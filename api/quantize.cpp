@@ -2,8 +2,10 @@
 // The quantizer of the public interface.
 #include "bertcl/quantize.hpp"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "api/boundary.hpp"
@@ -129,6 +131,10 @@ QuantizeReport to_public(const quant::JobResult& made) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> quantizer_flags() {
+  return translate_exceptions([] { return quant::flags(); });
+}
 
 QuantizeReport quantize(const std::filesystem::path& model, const std::filesystem::path& output,
                         const Sequences& samples, const QuantizeOptions& options,

@@ -2,6 +2,7 @@
 // bertcl._bertcl.quantize: an int8 model, with the interpreter's lock released.
 #include "quantization.hpp"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -64,6 +65,7 @@ void bind_quantization(nb::module_& m) {
   nb::class_<bertcl::Sequences>(m, "Samples")
       .def(nb::init<>())
       .def("__len__", &bertcl::Sequences::count);
+  m.def("quantizer_flags", &bertcl::quantizer_flags);
   m.def("read_samples", &read_samples, "data"_a, "tokenizer"_a, "task"_a, "samples"_a = 128,
         "first_samples"_a = false, "max_seq_length"_a = 384, "max_query_length"_a = 64);
   m.def("quantize", &quantize, "model"_a, "output"_a, "samples"_a, "settings"_a,

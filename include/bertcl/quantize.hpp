@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,10 @@ struct QuantizeOptions {
   std::filesystem::path vocabulary = {};  ///< the one to copy; empty: that beside the model
   bool replace_companions = false;        ///< that differ
 };
+
+/// The flags among QuantizeOptions::settings, named with _ between words, each with the one that
+/// undoes it ("head", "no_head"); "" where it is only off by default.
+BERTCL_API std::map<std::string, std::string> quantizer_flags();
 
 struct SkippedNode {
   std::string node, reason;

@@ -11,39 +11,32 @@ import numpy as np
 
 from . import _bertcl
 
-# Flags that undo each other, in pairs: False of the one is the other.
-_PAIRS = {"residual": "no_residual", "add_channels": "no_add_channels", "head": "no_head", "two_sided": "absolute",
-          "per_channel": "per_tensor", "full_range": "narrow_range", "bias_correction": "no_bias_correction",
-          "weights_qdq": "weights_int8", "weights_transposed": "weights_plain", "dedicated_pairs": "shared_pairs",
-          "all_readers": "quantized_readers", "lower_case": "no_lower_case", "strip_accents": "no_strip_accents"}
-NEGATIONS = {**_PAIRS, **{negation: name for name, negation in _PAIRS.items()}, "cased": "lower_case"}
-# Flags that are off by default.
-FLAGS = {"force", "model_only", "first_samples", "dynamic", "per_token", "moving_average", "fuse_qkv",
-         "recalibrate_weights", "symmetric_ranges", "reduce_range", "sensitivity", "windows", "allow_nonfinite",
-         "keep_padding", "command_buffer"}
-
-
+# Flags, each with the one that undoes it: False of the one is the other. Those with "" are off by default.
+FLAGS = {**_bertcl.quantizer_flags(), "lower_case": "no_lower_case", "no_lower_case": "lower_case", "cased": "lower_case",
+         "strip_accents": "no_strip_accents", "no_strip_accents": "strip_accents",
+         **dict.fromkeys(("force", "model_only", "first_samples", "dynamic", "per_token", "sensitivity", "windows",
+                          "allow_nonfinite", "keep_padding", "command_buffer"), "")}
 FILES = {"read_table", "write_table", "overrides", "vocab"}
 LARGEST = 2**31 - 1  # of an int in C++
 
 
 def asked(options):
-    """The options that are not None, those of several values as lists. False of a flag is its negation, or no option
-    where it has none."""
+    """The options that are not None, those of several values as lists. False of a flag is the one that undoes it, or no
+    option where there is none."""
     made = {}
     for name, value in options.items():
         if value is None:
             continue
-        if name in FLAGS | NEGATIONS.keys() and isinstance(value, (numbers.Integral, np.bool_)):
+        if name in FLAGS and isinstance(value, (numbers.Integral, np.bool_)):
             value = bool(value)
         elif name not in FILES and isinstance(value, Iterable) and not isinstance(value, (str, os.PathLike)):
             value = _listed(name, value)
         if value is not False:
             made[name] = device_text(value) if name == "device" else value
-        elif name in NEGATIONS:
-            made[NEGATIONS[name]] = True
         elif name not in FLAGS:
             raise TypeError(f"{name} is False, but is not a flag; leave it out for its default")
+        elif FLAGS[name]:
+            made[FLAGS[name]] = True
     return made
 
 

@@ -84,4 +84,21 @@ void apply(const std::vector<Setting>& settings, const JobOptions& job, Options&
   check_accuracy_options(explicit_options(command, marked, options), options, job);
 }
 
+std::map<std::string, std::string> flags() {
+  CLI::App command;
+  command.set_help_flag();
+  Options options;
+  MarkedOptions marked;
+  add_quantizer_options(command, options, marked);
+  std::map<std::string, std::string> undone_by;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_items_expected_max() > 0) continue;
+    std::vector<std::string> names = option->get_lnames();
+    for (std::string& name : names) std::ranges::replace(name, '-', '_');
+    for (const std::string& name : names)
+      undone_by[name] = names.size() == 1 ? "" : name == names[0] ? names[1] : names[0];
+  }
+  return undone_by;
+}
+
 }  // namespace bertcl::quant

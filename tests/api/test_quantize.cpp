@@ -142,6 +142,14 @@ TEST_F(ApiQuantize, SettingsAreTheOptionsOfTheCommand) {
   EXPECT_EQ(json["activations"]["type"], "i8");
 }
 
+TEST(QuantizerFlags, EachHasTheOneThatUndoesIt) {
+  const auto flags = quantizer_flags();
+  EXPECT_THAT(flags, IsSupersetOf({Pair("head", "no_head"), Pair("no_head", "head"),
+                                   Pair("per_tensor", "per_channel"), Pair("fuse_qkv", "")}));
+  for (const char* other : {"smooth", "exclude", "axis", "weight_bits", "help"})
+    EXPECT_FALSE(flags.contains(other)) << other;
+}
+
 TEST_F(ApiQuantize, OptionsThatCannotBeMetAreRefused) {
   QuantizeOptions options = quick();
   options.dynamic = true;

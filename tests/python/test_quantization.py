@@ -159,8 +159,7 @@ class QuantizationTest(Scratch):
         for command in "quantize", "eval":
             words = set(re.search(rf"'{command}'\) words='([^']*)'", script)[1].split())
             flags |= words - set(re.findall(rf"{command}:(--[a-z-]+)", script)) - {"--help", "--help-all"}
-        known = bertcl.arguments.FLAGS | bertcl.arguments.NEGATIONS.keys()
-        self.assertEqual({flag[2:].replace("-", "_") for flag in flags}, known)
+        self.assertEqual({flag[2:].replace("-", "_") for flag in flags}, bertcl.arguments.FLAGS.keys())
 
     def test_files_that_are_read_are_not_written(self):
         files = {"data": self.squad(), "overrides": self.write("overrides.json", "{}"), "read_table":
