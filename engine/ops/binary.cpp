@@ -169,7 +169,7 @@ OpDef binary(const char* name, std::int32_t code, TypeSet types,
              std::vector<SymbolicElements> (*values)(InferContext&) = values_binary,
              std::vector<std::string> onnx_attributes = {}) {
   return op(name, 2, 2, {{types, 'T'}}, infer, evaluate, values,
-            {.binary_code = code, .onnx_attributes = onnx_attributes});
+            {.by_element = true, .binary_code = code, .onnx_attributes = onnx_attributes});
 }
 
 }  // namespace

@@ -62,7 +62,10 @@ struct EvaluateContext {
 
 /// What passes and planner need to know about any operator.
 struct Traits {
-  bool row_wise = false;          // a row of a result depends on the same row of the operands only
+  bool row_wise = false;  // a row of a result depends on the same row of the operands only
+  /// An element of a result depends, of each operand, on the element at its place only, as in
+  /// broadcasting; scales and shapes aside.
+  bool by_element = false;
   bool moves_elements = false;    // the result holds elements of operand 0
   bool mixes_tokens = false;      // a row depends on the other rows of its sequence, packed or not
   bool takes_activation = false;  // attribute {activation}

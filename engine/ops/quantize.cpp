@@ -120,15 +120,15 @@ std::vector<OpDef> quantize_ops() {
          {{types::scales},
           {types::scales},
           {TypeSet{ir::DType::i8, ir::DType::u8, ir::DType::i16, ir::DType::u16}}},
-         infer_quantize, evaluate_quantize, nullptr, {.row_wise = true}),
+         infer_quantize, evaluate_quantize, nullptr, {.row_wise = true, .by_element = true}),
       op("DequantizeLinear", 2, 3,
          {{TypeSet{ir::DType::i8, ir::DType::u8, ir::DType::i16, ir::DType::u16, ir::DType::i32},
            'T'},
           {types::scales},
           {types::all, 'T'}},
-         infer_dequantize, evaluate_dequantize, nullptr, {.row_wise = true}),
+         infer_dequantize, evaluate_dequantize, nullptr, {.row_wise = true, .by_element = true}),
       op("DynamicQuantizeLinear", 1, 1, {{TypeSet{ir::DType::f32}}}, infer_dynamic,
-         evaluate_dynamic),
+         evaluate_dynamic, nullptr, {.by_element = true}),
       own_op("observe", {{types::all}}, operands::observe::names, infer_observe, evaluate_observe),
   };
 }

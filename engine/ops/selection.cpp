@@ -98,8 +98,9 @@ std::vector<ir::Tensor> evaluate_arg(const EvaluateContext& context) {
 std::vector<OpDef> selection_ops() {
   return {
       op("Where", 3, 3, {{types::truth}, {types::all, 'T'}}, infer_where, evaluate_where,
-         values_where),
-      op("Trilu", 1, 2, {{types::all}, {types::indices}}, infer_trilu, evaluate_trilu),
+         values_where, {.by_element = true}),
+      op("Trilu", 1, 2, {{types::all}, {types::indices}}, infer_trilu, evaluate_trilu, nullptr,
+         {.by_element = true}),
       op("ArgMax", 1, 1, {{types::numbers}}, infer_arg, evaluate_arg<true>, nullptr,
          {.mixed_axes = all_axes}),
       op("ArgMin", 1, 1, {{types::numbers}}, infer_arg, evaluate_arg<false>, nullptr,

@@ -294,7 +294,7 @@ std::vector<OpDef> shape_ops() {
       op("Reshape", 1, 2, {{types::all}, {types::indices}}, infer_reshape, evaluate_reshape,
          move_first, {.moves_elements = true}),
       op("Expand", 1, 2, {{types::all}, {types::indices}}, infer_expand, evaluate_expand,
-         move_first, {.moves_elements = true}),
+         move_first, {.by_element = true, .moves_elements = true}),
       op("Squeeze", 1, 1, {{types::all}}, infer_squeeze, evaluate_squeeze, move_first,
          {.moves_elements = true}),
       op("Unsqueeze", 1, 1, {{types::all}}, infer_unsqueeze, evaluate_by_type, move_first,

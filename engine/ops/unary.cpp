@@ -35,7 +35,8 @@ std::vector<ir::Type> infer_test(InferContext& context) {
   return {{ir::DType::boolean, context.shape(0)}};
 }
 
-// Each functor takes a computing type; mathematics on integers goes through double.
+// Each functor takes every computing type, whatever types the operator has: magnitude() for
+// std::abs, which is ambiguous for some. Mathematics on integers goes through double.
 #define BERTCL_UNARY(NAME, EXPRESSION) \
   struct NAME {                        \
     template <class T>                 \
@@ -133,7 +134,10 @@ OpDef unary(const char* name, std::optional<std::int32_t> code, TypeSet types,
             std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
             std::vector<std::string> onnx_attributes = {}) {
   return op(name, 1, 1, {{types}}, infer_same, evaluate, nullptr,
-            {.row_wise = true, .unary_code = code, .onnx_attributes = onnx_attributes});
+            {.row_wise = true,
+             .by_element = true,
+             .unary_code = code,
+             .onnx_attributes = onnx_attributes});
 }
 
 }  // namespace
@@ -160,12 +164,15 @@ std::vector<OpDef> unary_ops() {
       unary("LeakyRelu", std::nullopt, types::floats, evaluate_leaky_relu, {"alpha"}),
       unary("Gelu", 9, types::floats, evaluate_gelu, {"approximate"}),
       op("Not", 1, 1, {{types::truth}}, infer_test, evaluate_test<Not>, nullptr,
-         {.unary_code = 18}),
+         {.by_element = true, .unary_code = 18}),
       op("IsNaN", 1, 1, {{types::floats}}, infer_test, evaluate_test<IsNaN>, nullptr,
-         {.unary_code = 19}),
-      op("IsInf", 1, 1, {{types::floats}}, infer_test, evaluate_test<IsInf>),
-      op("Identity", 1, 1, {{types::all}}, infer_same, evaluate_identity, move_first),
-      op("Cast", 1, 1, {{types::all}}, infer_cast, evaluate_cast, values_cast),
+         {.by_element = true, .unary_code = 19}),
+      op("IsInf", 1, 1, {{types::floats}}, infer_test, evaluate_test<IsInf>, nullptr,
+         {.by_element = true}),
+      op("Identity", 1, 1, {{types::all}}, infer_same, evaluate_identity, move_first,
+         {.by_element = true}),
+      op("Cast", 1, 1, {{types::all}}, infer_cast, evaluate_cast, values_cast,
+         {.by_element = true}),
   };
 }
 

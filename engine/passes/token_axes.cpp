@@ -107,13 +107,6 @@ AxisMap widened(const ir::Shape& in, std::size_t axis, std::size_t inner) {
   return map;
 }
 
-bool works_by_element(const ir::Node& node) {
-  const ops::Traits& traits = ops::traits(node);
-  return traits.unary_code || traits.binary_code ||
-         is_any_of(node, {"Cast", "Where", "IsInf", "LeakyRelu", "Softplus", "Trilu",
-                          "QuantizeLinear", "DequantizeLinear", "Expand", "DynamicQuantizeLinear"});
-}
-
 std::set<std::size_t> from(std::size_t first, std::size_t rank) {
   std::set<std::size_t> axes;
   for (std::size_t d = first; d < rank; ++d) axes.insert(d);
@@ -141,7 +134,7 @@ std::set<std::size_t> combined_axes(const ir::Node& node, std::size_t rank) {
 std::optional<AxisMap> map_of(const ir::Node& node, std::size_t i, const ir::Shape& out) {
   const ir::Shape& in = node.inputs[i]->type.shape;
   const std::size_t rank = in.size();
-  if (works_by_element(node) || (node.op == "OneHot" && i > 0))
+  if (ops::traits(node).by_element || (node.op == "OneHot" && i > 0))
     return rank <= out.size() ? std::optional(aligned(in, out)) : std::nullopt;
   if (is_any_of(node, {"MatMul", "MatMulInteger"}) && i < 2) return multiplied(node, i, out);
   if (node.op == "Transpose") return transposed(node, in);

@@ -7,6 +7,7 @@
 
 #include "bertcl/error.hpp"
 #include "evaluated.hpp"
+#include "ops/op.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::ops {
@@ -28,6 +29,32 @@ TEST(Evaluate, DividesIntegersTowardsZero) {
   EXPECT_THROW(run("graph g(%x: i64[1], %d: i64[]) { %y: i64[] = Div(%x, %d) return %y }",
                    {{"x", ints({1}, {7})}, {"d", ints({}, {0})}}),
                Error);
+}
+
+// Passes follow tokens through these: one without the trait would be followed no more.
+TEST(Evaluate, OperatorsThatWorkByElementSaySo) {
+  std::vector<float> x(30), changed;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.25f * static_cast<float>(i + 1);
+  changed = x;
+  changed[7] = 9.0f;
+  int checked = 0;
+  for (const std::string& op : names()) {
+    // DynamicQuantizeLinear takes its scale of all elements.
+    if (find(op)->max_inputs != 1 || op == "DynamicQuantizeLinear") continue;
+    const Traits& traits = find(op)->traits;
+    const auto result = [&](const std::vector<float>& values) {
+      return run(fmt::format("graph g(%x: f32[2, 3, 5]) {{ %y: f32[] = {}(%x) return %y }}", op),
+                 {{"x", floats({2, 3, 5}, values)}})[0];
+    };
+    std::vector<double> y, z;
+    if (error_of([&] { y = result(x).to_doubles(), z = result(changed).to_doubles(); }) != kNoError)
+      continue;
+    if (y.size() != x.size()) continue;
+    z[7] = y[7];
+    ++checked;
+    EXPECT_EQ(y == z, traits.by_element || traits.moves_elements) << op;
+  }
+  EXPECT_GE(checked, 22);
 }
 
 TEST(Evaluate, GeluInBothSpellings) {
