@@ -4,17 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "quant/calibration/histogram.hpp"
 #include "quant/calibration/observer.hpp"
 #include "tests/kernels_cl/device_test.hpp"
-
-namespace bertcl::quant {
-
-extern const Method minmax, percentile, entropy, mse, torch_percentile, torch_entropy;
-
-}  // namespace bertcl::quant
 
 namespace bertcl::quant::tests {
 
@@ -52,9 +47,9 @@ inline void observe(Observer& observer, const std::vector<float>& x) {
   observer.observe(upload(x), {&all, 1});
 }
 
-inline Range range_by(const Method& m, const MethodOptions& options,
+inline Range range_by(std::string_view name, const MethodOptions& options,
                       const std::vector<std::vector<float>>& data = batches()) {
-  const auto observer = m.observer(device(), options, "t");
+  const auto observer = method(name).observer(device(), options, "t");
   for (const auto& x : data) observe(*observer, x);
   return observer->range();
 }

@@ -45,8 +45,8 @@ const Golden kGolden[] = {
 TEST(Entropy, IsThatOfOnnxruntime) {
   for (const Golden& g : kGolden) {
     SCOPED_TRACE(std::to_string(g.bins) + "/" + std::to_string(g.quantized_bins));
-    const Range range =
-        range_by(entropy, with(g.bins, g.quantized_bins), g.peaked ? peaked_batches() : batches());
+    const Range range = range_by("entropy", with(g.bins, g.quantized_bins),
+                                 g.peaked ? peaked_batches() : batches());
     EXPECT_NEAR(range.low, g.range.low, g.tolerance * std::abs(g.range.low));
     EXPECT_NEAR(range.high, g.range.high, g.tolerance * std::abs(g.range.high));
   }
@@ -112,7 +112,7 @@ TEST(Entropy, IsItsDefinitionOnManyHistograms) {
         for (auto& x : data)
           for (float& v : x) v = v > 2.5f ? 40.0f * v : 0.1f * std::abs(v);
       const Histogram h = histogram_of(data, bins, Binning::two_sided);
-      EXPECT_EQ(range_by(entropy, with(bins, merged), data),
+      EXPECT_EQ(range_by("entropy", with(bins, merged), data),
                 plain_entropy(h, static_cast<std::size_t>(merged)))
           << bins << "/" << merged << ", seed " << seed;
     }
@@ -121,15 +121,15 @@ TEST(Entropy, IsItsDefinitionOnManyHistograms) {
 
 TEST(Entropy, SymmetricTakesTheLargerEnd) {
   MethodOptions options = with(512, 128);
-  const Range range = range_by(entropy, options);
+  const Range range = range_by("entropy", options);
   options.symmetric = true;
-  EXPECT_EQ(range_by(entropy, options), (Range{-range.high, range.high}));
+  EXPECT_EQ(range_by("entropy", options), (Range{-range.high, range.high}));
 }
 
 TEST(Entropy, NamesTheFault) {
-  EXPECT_THROW(entropy.observer(device(), with(64, 128), "t"), Error);
-  EXPECT_THROW(entropy.observer(device(), with(64, 1), "t"), Error);
-  EXPECT_ERROR(HasSubstr("'hidden'"), entropy.observer(device(), {}, "hidden")->range());
+  EXPECT_THROW(method("entropy").observer(device(), with(64, 128), "t"), Error);
+  EXPECT_THROW(method("entropy").observer(device(), with(64, 1), "t"), Error);
+  EXPECT_ERROR(HasSubstr("'hidden'"), method("entropy").observer(device(), {}, "hidden")->range());
 }
 
 /// `_compute_amax_entropy` of pytorch-quantization, step by step; the end of the best stretch.
@@ -174,7 +174,7 @@ TEST(TorchEntropy, IsItsDefinition) {
       const Histogram h = histogram_of(data, bins, Binning::from_zero);
       const float bound = h.edges()[plain_torch_entropy(h, static_cast<std::size_t>(start),
                                                         static_cast<std::size_t>(stride))];
-      EXPECT_EQ(range_by(torch_entropy, options, data), (Range{-bound, bound}))
+      EXPECT_EQ(range_by("torch-entropy", options, data), (Range{-bound, bound}))
           << bins << ", seed " << seed;
     }
 }

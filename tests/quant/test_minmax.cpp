@@ -59,12 +59,12 @@ TEST(MinMax, IsTheRangeOfAllBatches) {
   float low = kInf, high = -kInf;
   for (const auto& x : batches())
     for (const float v : x) low = std::min(low, v), high = std::max(high, v);
-  EXPECT_EQ(range_by(minmax, {}), (Range{low, high}));
+  EXPECT_EQ(range_by("minmax", {}), (Range{low, high}));
 }
 
 TEST(MinMax, NamesATensorWithoutRange) {
   const auto message = [](const std::vector<float>& x) {
-    const auto observer = minmax.observer(device(), {}, "hidden");
+    const auto observer = method("minmax").observer(device(), {}, "hidden");
     if (!x.empty()) observe(*observer, x);
     return error_of([&] { observer->range(); });
   };
@@ -77,7 +77,7 @@ TEST(MinMax, NamesATensorWithoutRange) {
 TEST(MinMax, Symmetric) {
   MethodOptions options;
   options.symmetric = true;
-  const Range all = range_by(minmax, {}), range = range_by(minmax, options);
+  const Range all = range_by("minmax", {}), range = range_by("minmax", options);
   EXPECT_EQ(range.high, std::max(-all.low, all.high));
   EXPECT_EQ(range.low, -range.high);
 }
@@ -107,7 +107,7 @@ TEST(MinMax, MovingAverage) {
           low = i == 0 ? l : low + constant * (l - low);
           high = i == 0 ? h : high + constant * (h - high);
         }
-        const Range range = range_by(minmax, options);
+        const Range range = range_by("minmax", options);
         EXPECT_NEAR(range.low, low, 1e-6 * std::abs(low)) << together << " " << constant;
         EXPECT_NEAR(range.high, high, 1e-6 * std::abs(high)) << together << " " << constant;
       }
@@ -116,13 +116,14 @@ TEST(MinMax, MovingAverage) {
 TEST(MinMax, MovingAverageNamesTheFault) {
   MethodOptions options;
   options.moving_average = true;
-  EXPECT_ERROR(HasSubstr("'hidden'"), minmax.observer(device(), options, "hidden")->range());
+  EXPECT_ERROR(HasSubstr("'hidden'"),
+               method("minmax").observer(device(), options, "hidden")->range());
   options.averaging_constant = 1.5;
-  EXPECT_THROW(minmax.observer(device(), options, "t"), Error);
+  EXPECT_THROW(method("minmax").observer(device(), options, "t"), Error);
   options = {};
   options.moving_average = true;
   options.averaged_samples = -1;
-  EXPECT_THROW(minmax.observer(device(), options, "t"), Error);
+  EXPECT_THROW(method("minmax").observer(device(), options, "t"), Error);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(Mse, SymmetricIsItsDefinition) {
       const float bound =
           plain_bound(histogram_of(data, bins, Binning::from_zero), static_cast<std::size_t>(start),
                       static_cast<std::size_t>(stride));
-      EXPECT_EQ(range_by(mse, options, data), (Range{-bound, bound})) << bins;
+      EXPECT_EQ(range_by("mse", options, data), (Range{-bound, bound})) << bins;
     }
 }
 
@@ -54,7 +54,7 @@ TEST(Mse, TheLargestFloatsHaveARange) {
   constexpr float largest = std::numeric_limits<float>::max();
   for (const bool symmetric : {true, false}) {
     const Range range =
-        range_by(mse, with(256, {ir::DType::i8, symmetric}), {{-largest, 1.0f, 2.0f, -3.0f}});
+        range_by("mse", with(256, {ir::DType::i8, symmetric}), {{-largest, 1.0f, 2.0f, -3.0f}});
     EXPECT_TRUE(std::isfinite(range.high)) << symmetric;
     EXPECT_LT(range.low, -0.9f * largest) << symmetric;
   }
@@ -101,7 +101,7 @@ TEST(Mse, AsymmetricFindsTheBestPairOrOneAsGood) {
       const Scheme scheme{type, false};
       const Histogram h = histogram_of(data, 128, Binning::two_sided);
       const MethodOptions options = with(128, scheme);
-      const Range range = range_by(mse, options, data);
+      const Range range = range_by("mse", options, data);
       const double found = plain_error(h, range, scheme), best = min_error(h, scheme);
       EXPECT_LE(found, 1.05 * best)
           << ir::name_of(type) << ", seed " << seed << ": " << range.low << " .. " << range.high;
@@ -112,10 +112,10 @@ TEST(Mse, AsymmetricFindsTheBestPairOrOneAsGood) {
 
 TEST(Mse, FollowsTheIntegersUnlessToldOtherwise) {
   MethodOptions options = with(512, {ir::DType::u8, false});
-  const Range two = range_by(mse, options, peaked_batches());
+  const Range two = range_by("mse", options, peaked_batches());
   EXPECT_NE(two.low, -two.high);
   options.symmetric = true;  // one bound, cut to what was seen for asymmetric integers
-  const Range one = range_by(mse, options, batches());
+  const Range one = range_by("mse", options, batches());
   EXPECT_EQ(one.low, -0x1.8ep+1f);
   EXPECT_GT(one.high, 20.0f);
 }
@@ -123,24 +123,24 @@ TEST(Mse, FollowsTheIntegersUnlessToldOtherwise) {
 TEST(Mse, ConstantTensors) {
   for (const float value : {0.0f, 3.3f, -1e-20f, 1e30f})
     for (const Scheme scheme : {Scheme{ir::DType::u8, false}, Scheme{ir::DType::i8, true}})
-      for (const Method* m : {&mse, &torch_entropy, &torch_percentile, &entropy, &percentile}) {
+      for (const Method& m : methods()) {
         MethodOptions options;
         options.scheme = scheme;
-        const Range range = range_by(*m, options, {std::vector<float>(50, value)});
-        EXPECT_LE(range.low, range.high) << m->name << " " << value;
-        EXPECT_TRUE(std::isfinite(range.low) && std::isfinite(range.high)) << m->name;
-        EXPECT_NO_THROW(parameters_of(range, scheme)) << m->name << " " << value;
+        const Range range = range_by(m.name, options, {std::vector<float>(50, value)});
+        EXPECT_LE(range.low, range.high) << m.name << " " << value;
+        EXPECT_TRUE(std::isfinite(range.low) && std::isfinite(range.high)) << m.name;
+        EXPECT_NO_THROW(parameters_of(range, scheme)) << m.name << " " << value;
       }
 }
 
 TEST(Mse, NamesTheFault) {
   MethodOptions options = with(128, {ir::DType::i8, true});
   EXPECT_ERROR(HasSubstr("'start_bin' is 128 and must be 1 to 127"),
-               mse.observer(device(), options, "t"));
+               method("mse").observer(device(), options, "t"));
   options.bins = 2048;
   options.stride = 0;
-  EXPECT_THROW(mse.observer(device(), options, "t"), Error);
-  EXPECT_ERROR(HasSubstr("'hidden'"), mse.observer(device(), {}, "hidden")->range());
+  EXPECT_THROW(method("mse").observer(device(), options, "t"), Error);
+  EXPECT_ERROR(HasSubstr("'hidden'"), method("mse").observer(device(), {}, "hidden")->range());
 }
 
 }  // namespace
