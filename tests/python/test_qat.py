@@ -177,6 +177,14 @@ class Modules(Folder):
             for gradient in x.grad, quantizer.log_ratio.grad:
                 self.assertTrue(torch.isfinite(gradient).all())
 
+    def test_operands_that_are_left_out(self):
+        """As of a Clip without a largest value, which exporters write for clamp(min=..)."""
+        x = np.array([[-2.0, 0.5, 3.0]], np.float32)
+        model = model_of([helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Clip", ["n", "low", ""], ["y"])],
+                         {"x": x}, ["y"], dict(low=np.float32(0)))
+        module = onnx_module.OnnxModule(model)
+        np.testing.assert_array_equal(module({"x": torch.from_numpy(x)})["y"].numpy(), [[2, 0, 0]])
+
     def test_other_files_are_refused_by_name(self):
         with self.assertRaisesRegex(ValueError, "sample-v2.0.json: not an ONNX file"):
             onnx_module.OnnxModule(SAMPLE)

@@ -183,7 +183,7 @@ class OnnxModule(torch.nn.Module):
                 last[name] = index
         result = collections.defaultdict(list)
         for name, index in last.items():
-            if name not in self.constants and name not in self.weights and name not in self.outputs:
+            if name and name not in self.constants and name not in self.weights and name not in self.outputs:
                 result[index].append(name)
         return result
 
