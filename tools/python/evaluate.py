@@ -16,6 +16,7 @@ import torch
 from tqdm import tqdm
 
 import onnx_module
+import output_files
 import squad_data
 import task_data
 import training
@@ -59,16 +60,21 @@ def main(arguments):
     parser.add_argument("--device", default="cpu", help="torch device")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
     parser.add_argument("--predictions", help="file for the answers, id -> text")
+    parser.add_argument("--force", action="store_true", help="overwrite the file of --predictions")
     return training.main("evaluate", run, parser.parse_args(arguments))
 
 
 def run(options):
     device = training.device_of(options)
+    if options.predictions and not output_files.is_special(options.predictions):
+        output_files.check(options.predictions, "--predictions", options.force, [
+            *onnx_module.files_of(options.model), options.data,
+            *task_data.files_of(options, pathlib.Path(options.model).parent)])
     module = onnx_module.OnnxModule(options.model, device)
     result, answers = evaluate(module, options.model, options, device)
-    if options.predictions:
-        pathlib.Path(options.predictions).write_text(json.dumps(answers, ensure_ascii=False), encoding="utf-8")
     print(json.dumps(result))
+    if options.predictions:
+        output_files.write_text(options.predictions, json.dumps(answers, ensure_ascii=False))
 
 
 if __name__ == "__main__":

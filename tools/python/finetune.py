@@ -26,6 +26,7 @@ import class_labels
 import evaluate
 import heads
 import onnx_module
+import output_files
 import squad_data
 import task_data
 import training
@@ -105,6 +106,8 @@ class Beside:
             if self._vocabulary.exists():
                 raise ValueError(f"{beside} holds a tokenizer.json, which bertcl reads first; write to another folder")
             self._vocabulary, self._settings = beside / "vocab.txt", task_data.settings_of(options, folder)
+        if pathlib.Path(options.output).name in (self._vocabulary.name, "tokenizer_config.json"):
+            raise ValueError(f"{options.output}: bertcl reads a file of this name beside the model; choose another")
         if self._vocabulary.exists() and self._vocabulary.read_bytes() != self._source.read_bytes():
             raise ValueError(f"{self._vocabulary} differs from {self._source}, the vocabulary used for "
                              "training; write to another folder")
@@ -132,9 +135,12 @@ def measured(task, model, collated):
 
 def run(options):
     device = training.prepare(options)
-    training.check_output(options, options.encoder, options.data, options.eval)
-    folder = pathlib.Path(options.encoder)
-    folder = folder if folder.is_dir() else folder.parent
+    encoder = pathlib.Path(options.encoder)
+    folder = encoder if encoder.is_dir() else encoder.parent
+    models = (file for file in encoder.iterdir() if file.suffix != ".onnx") if encoder.is_dir() else (
+        onnx_module.files_of(encoder))
+    output_files.check(options.output, "--output", options.force,
+                       [*models, options.data, options.eval, *task_data.files_of(options, folder)])
     tokenizer = task_data.tokenizer_of(options, folder)
     beside = Beside(options, folder)
     kind = QuestionAnswering if pathlib.Path(options.data).suffix == ".json" else Classification

@@ -12,12 +12,13 @@ their size at other widths), LayerNorm has the few large channels that trained m
 """
 import argparse
 import dataclasses
-import os
 import sys
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+import output_files
 
 #        layers, hidden, heads, intermediate, vocabulary
 SIZES = {
@@ -290,10 +291,8 @@ def build(spec):
 
 def save(model, path):
     """Writes under a temporary name first."""
-    temporary = f"{path}.part"
-    with open(temporary, "wb") as file:
+    with output_files.pending(path) as temporary, open(temporary, "wb") as file:
         file.write(model.SerializeToString())
-    os.replace(temporary, path)
 
 
 def main(arguments):

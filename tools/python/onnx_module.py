@@ -7,13 +7,14 @@ DequantizeLinear after it is a fake quantizer, a DequantizeLinear of integer wei
 after one. Files: onnx_operators.py has the operators, fake_quantize.py the quantizers.
 """
 import collections
-import os
+import pathlib
 
 import onnx
 import torch
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
+import output_files
 from fake_quantize import RANGES, FakeQuantizer
 from onnx_operators import OPERATORS, Node, from_tensor
 
@@ -28,6 +29,15 @@ def load(path, weights=True):
         return onnx.load(path, format="protobuf", load_external_data=weights)  # whatever its name ends with
     except DecodeError as error:
         raise ValueError(f"{path}: not an ONNX file, or a truncated one") from error
+
+
+def files_of(path):
+    """The file of a model, and those that hold its external weights."""
+    path = pathlib.Path(path)
+    if not path.is_file():
+        return [path]
+    entries = (entry for tensor in load(path, weights=False).graph.initializer for entry in tensor.external_data)
+    return [path, *{path.parent / entry.value for entry in entries if entry.key == "location"}]
 
 
 class OnnxModule(torch.nn.Module):
@@ -291,6 +301,5 @@ def save(model, path, metadata=()):
     for key, value in dict(metadata).items():
         entry = next((p for p in model.metadata_props if p.key == key), None) or model.metadata_props.add()
         entry.key, entry.value = key, str(value)
-    temporary = f"{path}.part"
-    onnx.save(model, temporary)
-    os.replace(temporary, path)
+    with output_files.pending(path) as temporary:
+        onnx.save(model, temporary)

@@ -22,6 +22,7 @@ import torch
 
 import class_labels
 import onnx_module
+import output_files
 import task_data
 import training
 from model_inputs import ModelInputs, logits_of
@@ -169,10 +170,13 @@ def print_measures(measures, steps, options):
 
 def run(options):
     device = training.prepare(options)
-    training.check_output(options, options.model, options.quantized, *options.data)
+    folder = pathlib.Path(options.model).parent
+    models = onnx_module.files_of(options.model) + onnx_module.files_of(options.quantized)
+    output_files.check(options.output, "--output", options.force,
+                       [*models, *options.data, *task_data.files_of(options, folder)])
     distillation = Distillation(options, device)
     student = distillation.student
-    examples = task_data.load(options, pathlib.Path(options.model).parent, names_for(options))
+    examples = task_data.load(options, folder, names_for(options))
     if options.labels > 0:
         distillation.check_labels(examples)
     training.check_length(distillation.wanted, examples, distillation.collated, options.model)

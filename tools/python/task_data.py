@@ -65,6 +65,12 @@ def padding_of(folder):
     return config.get("pad_token_id") or 0
 
 
+def files_of(options, folder):
+    """What is read beside a model: the vocabulary and configurations."""
+    vocabulary = vocabulary_of(options, folder)
+    return [vocabulary, vocabulary.with_name("tokenizer_config.json"), folder / "config.json"]
+
+
 def settings_beside(vocabulary):
     """What the tokenizer_config.json beside a vocabulary says of texts, with the defaults of Hugging Face's BERT."""
     path = vocabulary.with_name("tokenizer_config.json")

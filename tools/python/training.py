@@ -2,8 +2,6 @@
 """What training scripts share: batches by tokens, losses, the loop with its progress bar."""
 import copy
 import math
-import os
-import pathlib
 import random
 import sys
 
@@ -49,23 +47,6 @@ def prepare(options):
     random.seed(options.seed)
     torch.manual_seed(options.seed)
     return device_of(options)
-
-
-def check_output(options, *inputs):
-    """Raises before the work is done where the result could not be written, or would replace what it is made of."""
-    path = pathlib.Path(options.output)
-    folder = path.absolute().parent
-    if path.is_dir() or options.output.endswith("/"):
-        raise ValueError(f"{path} is a folder; --output names a file")
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path}: cannot write to folder {folder}")
-    if not path.exists():
-        return
-    for other in inputs:
-        if other and pathlib.Path(other).exists() and path.samefile(other):
-            raise ValueError(f"{path} is also an input; name another file as --output")
-    if not options.force:
-        raise ValueError(f"{path} exists; --force overwrites it")
 
 
 @torch.no_grad()

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of qat.py, finetune.py and evaluate.py: what is written replaces nothing that is needed, and bad input is an
+error of one line that names it."""
+import contextlib
+import io
+import json
+import os
+import resource
+import shutil
+import signal
+import unittest
+
+import onnx
+from support import bertcl, needs, scratch
+
+import make_bert
+
+needs("torch")
+
+import torch
+
+import evaluate
+import finetune
+import onnx_module
+import output_files
+import qat
+
+torch.set_num_threads(1)
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat here who good bad film ? a b c d".split()
+QUESTIONS = {"data": [{"paragraphs": [{"context": "the cat sat here", "qas": [
+    {"id": "a", "question": "who sat?", "answers": [{"text": "cat", "answer_start": 4}]}]}]}]}
+
+
+class Folder(unittest.TestCase):
+    """With a small model and data beside its vocabulary."""
+
+    def setUp(self):
+        self.folder = scratch(self)
+        make_bert.save(make_bert.build(make_bert.Spec.of_size("tiny", vocabulary=len(WORDS))), self.path("model.onnx"))
+        self.write("vocab.txt", "\n".join(WORDS) + "\n")
+        self.write("questions.json", json.dumps(QUESTIONS))
+        self.write("texts.tsv", "good film\tpos\nbad film\tneg\n" * 4)
+
+    def path(self, name):
+        return self.folder / name
+
+    def write(self, name, content):
+        data = content if isinstance(content, bytes) else content.encode()
+        self.path(name).write_bytes(data)
+        return self.path(name)
+
+    def run_script(self, script, *arguments, code=0):
+        """What it printed; `arguments` that are names of files here are paths."""
+        printed, errors = io.StringIO(), io.StringIO()
+        paths = [str(self.path(a)) if isinstance(a, str) and self.path(a).exists() else str(a) for a in arguments]
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
+            found = script.main([*paths, "--threads", "1"])
+        self.assertEqual(found, code, errors.getvalue())
+        if code:
+            self.assertEqual(errors.getvalue().count("\n"), 1, errors.getvalue())
+        return errors.getvalue() if code else printed.getvalue()
+
+    def finetune(self, *options, encoder="model.onnx", data="texts.tsv", output=None, code=0):
+        return self.run_script(finetune, "--encoder", encoder, "--data", data, "-o", output or self.path("made.onnx"),
+                               "--steps", 1, "--max-length", 16, *options, code=code)
+
+    def quantize(self):
+        bertcl("quantize", self.path("model.onnx"), "-o", self.path("q.onnx"), "--data", self.path("questions.json"),
+               "--model-only", "--smooth", "off", "--weight-rounding", "nearest")
+
+    def qat(self, *options, data="texts.tsv", output=None, code=0):
+        return self.run_script(qat, "--model", "model.onnx", "--quantized", "q.onnx", "--data", data, "-o",
+                               output or self.path("made.onnx"), "--steps", 1, "--max-length", 16, *options, code=code)
+
+    def evaluate(self, *options, model="model.onnx", data="questions.json", code=0):
+        return self.run_script(evaluate, model, "--data", data, "--max-length", 16, *options, code=code)
+
+    @contextlib.contextmanager
+    def nothing_changes(self):
+        def state():
+            return {path: path.is_file() and path.read_bytes() for path in self.folder.rglob("*")}
+        before = state()
+        yield
+        self.assertEqual(state(), before)
+
+
+class Outputs(Folder):
+    def test_predictions_replace_no_input(self):
+        with self.nothing_changes():
+            for name in "model.onnx", "questions.json", "vocab.txt":
+                self.assertIn(f"{name} is also an input; name another file as --predictions",
+                              self.evaluate("--predictions", name, "--force", code=2))
+            self.assertIn("texts.tsv exists; --force overwrites it",
+                          self.evaluate("--predictions", "texts.tsv", code=2))
+            self.assertIn("mkdir -p", self.evaluate("--predictions", self.path("absent/p.json"), code=2))
+        for options in ((), ("--force",)):
+            self.evaluate("--predictions", self.path("p.json"), *options)
+            self.assertEqual(list(json.loads(self.path("p.json").read_text())), ["a"])
+
+    def test_models_replace_no_input(self):
+        self.quantize()
+        model, external = onnx.load(self.path("model.onnx")), self.path("external.onnx")
+        onnx.save(model, external, save_as_external_data=True, location="weights.bin", size_threshold=0)
+        encoder = self.path("encoder")
+        encoder.mkdir()
+        for name in "config.json", "model.safetensors":
+            (encoder / name).write_text("{}")
+        shutil.copy(self.path("vocab.txt"), encoder)
+        self.write("config.json", "{}")
+        self.write("tokenizer_config.json", "{}")
+        with self.nothing_changes():
+            for name in "model.onnx", "q.onnx", "texts.tsv", "vocab.txt", "config.json", "tokenizer_config.json":
+                problem = f"{name} is also an input; name another file as --output"
+                self.assertIn(problem, self.qat("--force", output=name, code=2))
+                if name != "q.onnx":
+                    self.assertIn(problem, self.finetune("--force", output=name, code=2))
+            self.assertIn("weights.bin is also an input",
+                          self.finetune("--force", encoder="external.onnx", output="weights.bin", code=2))
+            for file in encoder.iterdir():
+                self.assertIn(f"{file.name} is also an input",
+                              self.finetune("--force", encoder=encoder, output=file, code=2))
+
+    def test_a_model_is_not_named_as_what_is_read_beside_it(self):
+        folder = self.path("other")
+        folder.mkdir()
+        for name in "vocab.txt", "tokenizer_config.json":
+            self.assertIn("bertcl reads a file of this name", self.finetune(output=folder / name, code=2))
+        self.assertEqual(list(folder.iterdir()), [])
+
+    def test_devices_and_pipes_stay(self):
+        self.quantize()
+        os.mkfifo(self.path("pipe"))
+        for script in self.qat, self.finetune:
+            self.assertIn("it is a device or a pipe", script("--force", output="pipe", code=2))
+        self.assertTrue(self.path("pipe").is_fifo())
+        self.evaluate("--predictions", "/dev/null")
+        self.assertTrue(output_files.is_special("/dev/null"))
+
+    def test_links_stay(self):
+        target, link = self.write("target.onnx", ""), self.path("link.onnx")
+        target.chmod(0o640)
+        link.symlink_to("target.onnx")
+        self.finetune("--force", output=link)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(target.stat().st_mode & 0o777, 0o640)
+        onnx.checker.check_model(onnx.load(target))
+        loop = self.path("loop")
+        loop.symlink_to("loop")
+        self.assertIn("symbolic links", self.finetune("--force", output=loop, code=2))
+
+    def test_a_write_that_fails_leaves_nothing(self):
+        model = onnx.load(self.path("model.onnx"))
+        made = self.write("made.onnx", "before")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        try:
+            with self.nothing_changes():
+                for save in onnx_module.save, make_bert.save:
+                    with self.assertRaisesRegex(OSError, "too large"):
+                        save(model, made)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        for name in "../" * 3, self.folder:
+            with self.nothing_changes(), self.assertRaises(IsADirectoryError):
+                make_bert.save(model, name)
