@@ -2,6 +2,7 @@
 """Data of training: windows of questions, texts with labels, and the classes that labels mean."""
 import argparse
 import json
+import re
 import unittest
 
 import numpy as np
@@ -71,6 +72,18 @@ class Windows(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "cannot be mixed"):
             task_data.load(options, MODEL.parent)
 
+    def test_lines_end_in_line_feeds(self):
+        """Not where str.splitlines() ends them."""
+        folder = scratch(self)
+        (folder / "a.txt").write_bytes("\ufeffone\u2028two\u0085three\r\nfour\x0bfive\n \n".encode())
+        options = argparse.Namespace(data=[f"{folder}/a.txt"], limit=None, vocab=None, cased=False, max_length=9)
+        self.assertEqual(len(task_data.load(options, MODEL.parent)), 2)
+        for content, problem in ((b"a\nb\xe9\n", "a.txt:2: invalid UTF-8 at byte 3 of 5"), (b"a\rb\r", "end in CR alone"),
+                                 ("ab\n".encode("utf-16-le"), "convert it with iconv"), (b" \n", "no texts")):
+            (folder / "a.txt").write_bytes(content)
+            with self.subTest(problem), self.assertRaisesRegex(ValueError, f"a.txt:.*{problem.removeprefix('a.txt:')}"):
+                task_data.load(options, MODEL.parent)
+
     def test_labels_and_best_windows(self):
         tokenizer = squad_data.load_tokenizer(VOCABULARY)
         text = "one two three four five six seven eight nine ten eleven twelve"
@@ -104,6 +117,49 @@ class Windows(unittest.TestCase):
         labels = [e.labels for e in task_data.load(options, MODEL.parent)]
         self.assertEqual(labels, [(1,), (0,), (2,), (0,)])
 
+    def test_files_of_questions(self):
+        path = scratch(self) / "a.json"
+
+        def load(limit=None, **changes):
+            """Of two questions, the first with these members."""
+            qas = [{"id": "a", "question": "b?", "answers": [{"text": "c", "answer_start": 0}], **changes},
+                   {"id": 2, "question": "b?", "answers": [{"text": "c", "answer_start": 0}]}]
+            return write(json.dumps({"data": [{"paragraphs": [{"context": "c d", "qas": qas}]}]}), limit)
+
+        def write(content, limit=None):
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            return squad_data.load_questions(path, limit)
+
+        self.assertEqual([(q.id, q.version_2) for q in load()], [("a", False), ("2", False)])
+        self.assertEqual([q.version_2 for q in load(is_impossible=False)], [True, True])
+        for content in SAMPLE.read_text(), "\ufeff" + SAMPLE.read_text():
+            self.assertEqual([q.version_2 for q in write(content, 1)], [True])
+        at = "paragraphs[0].qas[0]"
+        answer = {"text": "c", "answer_start": "0"}
+        for changes, problem in ((dict(answers=[]), f"{at}.answers is empty; only v2.0"), (dict(question=5), "question is not a"),
+                                 (dict(answers=[answer]), f"{at}.answers[0].answer_start is not an integer"),
+                                 (dict(answers=[{**answer, "text": None}]), "answers[0].text is not a string"),
+                                 (dict(is_impossible=0), "is_impossible is not true or false"), (dict(answers=None), "a list"),
+                                 (dict(id="2"), "qas[1].id '2' is already used at data[0].paragraphs[0].qas[0]")):
+            with self.subTest(problem), self.assertRaisesRegex(ValueError, f"a.json: .*{re.escape(problem)}"):
+                load(**changes)
+        for content, problem in (("", "invalid JSON"), (b'{"data": "\xe9"}', "invalid UTF-8"), ("[]", "expected a JSON object"),
+                                 ('{"data": []}', "contains no questions"), ('{"data": 1}', "data is not a list"),
+                                 ("[" * 100000, "invalid JSON"),
+                                 ('{"data": [{"paragraphs": [{"context": 1}]}]}', "paragraphs.0..context is not a string"),
+                                 ('{"data": [{"paragraphs": [{"qas": []}]}]}', "paragraphs.0..context is missing")):
+            with self.subTest(content=content[:50]), self.assertRaisesRegex(ValueError, f"a.json:.*{problem}"):
+                write(content)
+
+    def test_the_null_answer_is_of_version_2(self):
+        """Also where all of the questions that are read have answers."""
+        question = squad_data.Question("a", "b?", "one two", [("two", 4)])
+        window = squad_data.Window([1, 2, 3, 4], 1, 3, spans=[(0, 3), (4, 7)], most_context=[True, True])
+        logits = np.array([9.0, 0, 1, 0])
+        for version_2, f1 in (False, 100), (True, 0):
+            question.version_2 = version_2
+            self.assertEqual(squad_data.evaluate([question], [window], [(logits, logits)])[0]["f1"], f1)
+
     def test_scores(self):
         self.assertEqual(squad_data.score("The  Cat!", ["dog", "cat"]), (1, 1))
         self.assertEqual(squad_data.score("a b c d", ["b c x y"])[0], 0)
@@ -136,7 +192,7 @@ class Labels(unittest.TestCase):
             self.assertEqual(self.texts("e.tsv", header)[0], [(["fine"], 0)])
         self.assertEqual(self.texts("e.tsv", "label\t1\nfine\t0\n")[0], [(["label"], 1), (["fine"], 0)])
         for name, content, problem in (
-                ("f.tsv", "id\tlabel\tx\n1\t1\t\n", "f.tsv:1: no column text or sentence"),
+                ("f.tsv", "id\tlabel\tx\n1\t1\t\n", "f.tsv:1: the header is id, label, x; expected text or sentence"),
                 ("g.tsv", "text\tlabel\na\tb\tc\n", "g.tsv:2: 3 columns, expected 2; a first line names others"),
                 ("g.tsv", "a\t1\nb\t\n", "g.tsv:2: the label is empty"),
                 ("h.jsonl", '{"text": 5, "label": "no"}', "h.jsonl:1: expected .* as strings"),
@@ -144,6 +200,42 @@ class Labels(unittest.TestCase):
                 ("i.jsonl", '{"text": "a", "label": true}', "i.jsonl:1: expected .* number")):
             with self.subTest(name), self.assertRaisesRegex(ValueError, problem):
                 self.texts(name, content)
+
+    def test_headers_are_those_of_the_engine(self):
+        for name, content in (("a.tsv", "text\tlabels\nfine\tyes\nbad\tno\n"), ("a.TSV", "labels\ttext\nyes\tfine\nno\tbad\n"),
+                              ("a.CSV", "text,id,labels\nfine,1,yes\nbad,2,no\n"),
+                              ("a.jsonl", '{"text": "fine", "labels": ["yes"]}\n{"text": "bad", "labels": ["no"]}\n')):
+            with self.subTest(name):
+                self.assertEqual(self.texts(name, content), ([(["fine"], 1), (["bad"], 0)], ["no", "yes"]))
+        for name, content, problem in (
+                ("a.tsv", "sentence\tclass\na\tb\n", "a.tsv:1: the header is sentence, class; expected text or"),
+                ("a.tsv", "id\ttext_pair\na\tb\n", "a.tsv:1: the header is id, text_pair"),
+                ("a.csv", "text,category\na,b\n", "a.csv:1: the header is text, category"),
+                ("a.csv", "review,label\na,b\n", "a.csv:1: the header is review, label"),
+                ("a.tsv", "text\ttext\tlabel\na\tb\tc\n", "a.tsv:1: text and text mean the same"),
+                ("a.tsv", "text\tlabel\tLabels\na\tb\tc\n", "a.tsv:1: label and labels mean the same"),
+                ("a.csv", "text,sentence2,text_pair,label\na,b,c,d\n", "a.csv:1: sentence2 and text_pair mean the same"),
+                ("a.jsonl", '{"text": "a", "sentence": "b", "label": "c"}', "a.jsonl:1: text and sentence mean the same"),
+                ("a.jsonl", '{"text": "a", "label": "c", "label": "d"}', "a.jsonl:1: .*'label' is there twice"),
+                ("a.jsonl", '{"text": "a", "labels": "c"}', 'a.jsonl:1: expected .*"labels" as a list'),
+                ("a.csv", 'text,label\n"a\nb",c\n"d"e,f\n', "a.csv:4: not a row of comma-separated values"),
+                ("a.csv", 'text,label\n"a,b\n', "a.csv:2: not a row of comma-separated values"),
+                ("a.csv", "text,label\n\na,b,c\n", "a.csv:3: 3 columns"),
+                ("a.tsv", "text\tlabels\na\tb\nc\td, e\n", "a.tsv:3: 2 labels, expected one"),
+                ("a.tsv", "text\tlabels\na\tb\nc\t\n", "a.tsv:3: no labels, expected one"),
+                ("a.jsonl", '{"text": "a", "labels": ["c", "d"]}', "a.jsonl:1: 2 labels, expected one")):
+            with self.subTest(name=name, content=content), self.assertRaisesRegex(ValueError, problem):
+                self.texts(name, content)
+
+    def test_several_are_texts_where_no_labels_are_needed(self):
+        (self.folder / "a.tsv").write_text("text\tlabels\na\tx, y\nb\t\n")
+        options = argparse.Namespace(data=[f"{self.folder}/a.tsv"], limit=None, vocab=None, cased=False, max_length=9)
+        self.assertEqual([len(e.ids) for e in task_data.load(options, MODEL.parent)], [3, 3])
+        with self.assertRaisesRegex(ValueError, "a.tsv:2: 2 labels"):
+            task_data.load(options, MODEL.parent, ["x", "y"])
+
+    def test_large_cells(self):
+        self.assertEqual(len(self.texts("a.csv", f'text,label\n"{"a " * 99999}",b\n')[0][0][0][0]), 199997)
 
     def test_are_those_of_the_model(self):
         for names, labels, expected in ((["contra", "entail", "neutral"], "neutral entail", [2, 1]),

@@ -164,3 +164,43 @@ class Outputs(Folder):
         for name in "../" * 3, self.folder:
             with self.nothing_changes(), self.assertRaises(IsADirectoryError):
                 make_bert.save(model, name)
+
+
+class Data(Folder):
+    def test_vocabularies_and_configurations(self):
+        for name, content, problem in (
+                ("vocab.txt", "", "vocab.txt: not a vocabulary"), ("vocab.txt", "[PAD]\n[CLS]\n", "vocab.txt: not a vocab"),
+                ("tokenizer.json", "{}", "tokenizer.json: not a vocabulary"),
+                ("config.json", "[]", "config.json: expected a JSON object"),
+                ("config.json", '{"id2label": ["a", "b"]}', "config.json: id2label does not name all classes"),
+                ("tokenizer_config.json", '{"do_lower', "tokenizer_config.json: invalid JSON")):
+            with self.subTest(name=name, content=content):
+                before = self.path(name).read_bytes() if self.path(name).exists() else None
+                self.write(name, content)
+                self.assertIn(problem, self.finetune(code=2))
+                if before is None:
+                    self.path(name).unlink()
+                else:
+                    self.write(name, before)
+        self.assertFalse(self.path("made.onnx").exists())
+
+    def test_questions_are_named_by_every_script(self):
+        self.quantize()
+        bad = self.write("bad.json", '{"data": []}')
+        for told in (self.evaluate(data="bad.json", code=2), self.finetune(data="bad.json", code=2),
+                     self.qat(data="bad.json", code=2)):
+            self.assertIn(f"{bad}: contains no questions", told)
+        blank = json.loads(json.dumps(QUESTIONS))
+        blank["data"][0]["paragraphs"][0]["context"] = " "
+        self.write("bad.json", json.dumps(blank))
+        for script in self.finetune, self.qat:
+            self.assertIn("no tokens", script(data="bad.json", code=2))
+
+    def test_sequences_without_room_for_a_text(self):
+        self.quantize()
+        for script in self.finetune, self.qat:
+            self.assertIn("leave no room for a text beside 2 special tokens; raise --max-length",
+                          script("--max-length", 2, code=2))
+            script("--max-length", 3, "--force")
+            self.assertTrue(self.path("made.onnx").exists())
+            self.path("made.onnx").unlink()

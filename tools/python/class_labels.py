@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of a model's classes, and which class a label of the data means: as tasks/match_labels.cpp has it."""
-import json
 import pathlib
 
+import data_files
 import onnx_module
 
 POLARITY = {"0": 0, "label_0": 0, "neg": 0, "negative": 0, "1": 1, "label_1": 1, "pos": 1, "positive": 1}
@@ -16,12 +16,13 @@ def names_of(model):
         properties = onnx_module.load(path, weights=False).metadata_props
         written = next((p.value for p in properties if p.key == "bertcl.classes"), None)
         if written is not None:
-            return _checked(json.loads(written), f"{path}: bertcl.classes in the metadata")
+            place = f"{path}: bertcl.classes in the metadata"
+            return _checked(data_files.parse_json(written, place), place)
     config = (path if path.is_dir() else path.parent) / "config.json"
     if not config.is_file():
         return None
-    labels = json.loads(config.read_text(encoding="utf-8")).get("id2label") or {}
-    names = _checked([labels.get(str(i)) for i in range(len(labels))], f"{config}: id2label")
+    labels = data_files.read_object(config).get("id2label") or {}
+    names = _checked(isinstance(labels, dict) and [labels.get(str(i)) for i in range(len(labels))], f"{config}: id2label")
     return None if all(name.startswith("LABEL_") for name in names) else names
 
 

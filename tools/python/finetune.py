@@ -143,7 +143,7 @@ def run(options):
                        [*models, options.data, options.eval, *task_data.files_of(options, folder)])
     tokenizer = task_data.tokenizer_of(options, folder)
     beside = Beside(options, folder)
-    kind = QuestionAnswering if pathlib.Path(options.data).suffix == ".json" else Classification
+    kind = QuestionAnswering if task_data.suffix_of(options.data) == ".json" else Classification
     task = kind(options, tokenizer)
     _, examples = task.read(options.data, options.limit)
     if options.eval:

@@ -141,7 +141,7 @@ def parameter_groups(student, options):
 def names_for(options):
     """Of the model's classes, for --labels. Without names, numbers count them, and there may be a negative and a
     positive one."""
-    if options.labels == 0 or pathlib.Path(options.data[0]).suffix in (".json", ".txt"):
+    if options.labels == 0 or task_data.suffix_of(options.data[0]) in (".json", ".txt"):
         return None
     names = class_labels.names_of(options.model)
     if names:

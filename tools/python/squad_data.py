@@ -7,12 +7,13 @@ questions cut at 64 tokens.
 """
 import collections
 import dataclasses
-import json
 import re
 import string
 
 import numpy as np
 from tokenizers import BertWordPieceTokenizer, Tokenizer
+
+import data_files
 
 MAX_QUERY, MAX_ANSWER, N_BEST = 64, 30, 20
 
@@ -39,29 +40,51 @@ class Question:
     text: str
     context: str
     answers: list  # (text, first character)
+    version_2: bool = False  # of a file of v2.0, where no answer may be right
 
 
 def load_tokenizer(vocabulary, cased=False, strip_accents=None, split_chinese=True):
     """Of a tokenizer.json, which says it all, or of a vocab.txt. `strip_accents` None: with lower case."""
-    if vocabulary.suffix == ".json":
+    try:
+        if vocabulary.suffix != ".json":
+            return BertWordPieceTokenizer(str(vocabulary), lowercase=not cased, strip_accents=strip_accents,
+                                          handle_chinese_chars=split_chinese)
         tokenizer = Tokenizer.from_file(str(vocabulary))
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        return tokenizer
-    return BertWordPieceTokenizer(str(vocabulary), lowercase=not cased, strip_accents=strip_accents,
-                                  handle_chinese_chars=split_chinese)
+    except Exception as error:  # tokenizers raises that itself
+        raise ValueError(f"{vocabulary}: not a vocabulary: {error}") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def load_questions(path, limit=None):
-    """The questions of a file in SQuAD format (v1.1 or v2.0), in file order."""
-    with open(path, encoding="utf-8") as file:
-        data = json.load(file)
-    try:
-        questions = [Question(q["id"], q["question"], p["context"],
-                              [(a["text"], a["answer_start"]) for a in q["answers"]])
-                     for article in data["data"] for p in article["paragraphs"] for q in p["qas"]]
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path}: not in SQuAD format: {error}") from error
+    """The questions of a file in SQuAD format, in file order. A file that has is_impossible is v2.0; in no other may
+    questions be without an answer."""
+    questions, places, unanswered, version_2 = [], {}, [], False
+    for article, in_data in data_files.elements(data_files.read_object(path), "data", f"{path}: "):
+        for paragraph, in_article in data_files.elements(article, "paragraphs", in_data):
+            context = data_files.member(paragraph, "context", in_article, str)
+            for qa, place in data_files.elements(paragraph, "qas", in_article):
+                name = str(data_files.member(qa, "id", place, str, int))
+                text = data_files.member(qa, "question", place, str)
+                answers = [(data_files.member(answer, "text", at, str), data_files.member(answer, "answer_start", at, int))
+                           for answer, at in data_files.elements(qa, "answers", place)]
+                if "is_impossible" in qa:
+                    data_files.member(qa, "is_impossible", place, bool)
+                    version_2 = True
+                if not answers:
+                    unanswered.append(place)
+                if name in places:
+                    raise ValueError(f"{place}.id {name!r} is already used at {places[name]}; ids must be unique")
+                places[name] = place.removeprefix(f"{path}: ")
+                questions.append(Question(name, text, context, answers))
+    if not questions:
+        raise ValueError(f"{path}: contains no questions")
+    if unanswered and not version_2:
+        raise ValueError(f"{unanswered[0]}.answers is empty; only v2.0 files (with is_impossible) may have questions "
+                         "without an answer")
+    for question in questions:
+        question.version_2 = version_2
     return questions[:limit]
 
 
@@ -177,7 +200,7 @@ def evaluate(questions, windows, logits):
     of_question = collections.defaultdict(list)
     for window, pair in zip(windows, logits):
         of_question[window.question].append((window, pair))
-    version_2 = any(not q.answers for q in questions)
+    version_2 = any(q.version_2 for q in questions)
     answers, totals = {}, np.zeros(2)
     for index, question in enumerate(questions):
         here = of_question[index]

@@ -2,20 +2,22 @@
 """Training data: questions (.json in SQuAD format), labelled texts (.tsv, .csv, .jsonl), texts (.txt), as windows of
 tokens.
 
-.tsv, .csv: a text and its label, or columns by the names of a first line that has "label": "text" ("sentence",
-"sentence1"), and "text_pair" ("sentence2") for two texts. .jsonl: objects with members of these names.
+.tsv, .csv: a text and its label, or columns by the names of a first line that has "label" or "labels" (one or more,
+separated by commas): "text" ("sentence", "sentence1"), and "text_pair" ("sentence2") for two texts. .jsonl: objects with
+members of these names. The rules are those of tasks/read_tables.cpp and tasks/readers.cpp.
 .txt: a text on each line, which has no label.
 """
 import argparse
 import csv
 import dataclasses
-import json
+import io
 import pathlib
 
 import class_labels
+import data_files
 import squad_data
 
-FIRST, SECOND = ("text", "sentence", "sentence1"), ("text_pair", "sentence2")
+FIRST, SECOND, LABEL = ("text", "sentence", "sentence1"), ("text_pair", "sentence2"), ("label", "labels")
 
 
 @dataclasses.dataclass
@@ -61,7 +63,7 @@ def padding_of(folder):
     """The id of the token of padding, as the config.json of a model says. Encoders that find the last token of a text
     by it need it."""
     path = folder / "config.json"
-    config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    config = data_files.read_object(path) if path.is_file() else {}
     return config.get("pad_token_id") or 0
 
 
@@ -74,7 +76,7 @@ def files_of(options, folder):
 def settings_beside(vocabulary):
     """What the tokenizer_config.json beside a vocabulary says of texts, with the defaults of Hugging Face's BERT."""
     path = vocabulary.with_name("tokenizer_config.json")
-    config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    config = data_files.read_object(path) if path.is_file() else {}
     defaults = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}
     return {name: config.get(name, default) for name, default in defaults.items()}
 
@@ -94,7 +96,7 @@ def load(options, folder, names=None):
     """Windows or examples of the files options.data, of one kind; the vocabulary is in `folder` unless named. `names`:
     of the model's classes, in the order of its output."""
     tokenizer = tokenizer_of(options, folder)
-    suffixes = {pathlib.Path(path).suffix for path in options.data}
+    suffixes = {suffix_of(path) for path in options.data}
     if len(suffixes & {".json", ".txt"}) > 0 and len(suffixes) > 1:
         raise ValueError("--data: questions (.json), labelled texts (.tsv, .csv, .jsonl) and texts (.txt) cannot be "
                          "mixed")
@@ -104,90 +106,131 @@ def load(options, folder, names=None):
     if suffixes == {".json"}:
         questions = [q for path in options.data for q in squad_data.load_questions(path, options.limit)]
         return squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
+    one = names is not None  # else the labels are not used
     names = names or class_labels.in_order({name for path in options.data
-                                            for name in load_texts(path, options.limit)[1]})
-    rows = [row for path in options.data for row in load_texts(path, options.limit, names)[0]]
+                                            for name in load_texts(path, options.limit, one=one)[1]})
+    rows = [row for path in options.data for row in load_texts(path, options.limit, names, one)[0]]
     return encode_texts(rows, tokenizer, options.max_length)
 
 
-def load_texts(path, limit=None, names=None):
-    """[(texts, class)] and the names of the classes: `names`, else the labels of the data, sorted."""
-    rows = (_read_jsonl if pathlib.Path(path).suffix == ".jsonl" else _read_table)(path)[:limit]
+def load_texts(path, limit=None, names=None, one=True):
+    """[(texts, class)] and the names of the classes: `names`, else the labels of the data, sorted. `one`: raises where a
+    text has several labels, or none."""
+    rows = (_read_jsonl if suffix_of(path) == ".jsonl" else _read_table)(path)[:limit]
     if not rows:
         raise ValueError(f"{path}: no texts")
-    labels = {label for _, label in rows}
-    names = names or class_labels.in_order(labels)
+    for place, _, labels in rows if one else ():
+        if len(labels) != 1:
+            raise ValueError(f"{place}: {len(labels) or 'no'} labels, expected one; training takes one class for a text")
+    rows = [(texts, ",".join(labels)) for _, texts, labels in rows]
+    names = names or class_labels.in_order({label for _, label in rows})
     try:
-        classes = class_labels.match(labels, names)
+        classes = class_labels.match({label for _, label in rows}, names)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return [(texts, classes[label]) for texts, label in rows], names
 
 
+def suffix_of(path):
+    return pathlib.Path(path).suffix.lower()
+
+
 def _read_lines(path):
-    lines = [line.strip() for line in pathlib.Path(path).read_text(encoding="utf-8-sig").splitlines()]
-    if not any(lines):
+    lines = [line.strip(data_files.BLANKS) for _, line in data_files.lines_of(data_files.read_text(path))]
+    if not lines:
         raise ValueError(f"{path}: no texts")
-    return [line for line in lines if line]
+    return lines
 
 
-def _columns_of(header, place):
-    """Where the first and second text and the label stand, by names in any case; None: it is no header."""
-    header = [name.lower() for name in header]
-    if header[-1] == "label" and len(header) == 2:
-        return 0, None, 1
-    if "label" not in header or len(header) < 3 and header[-1] not in FIRST:
+def _only(names, wanted, place):
+    """The first of `names` that is `wanted`, or None. Two of them are an error: they mean the same."""
+    found = [name for name in names if name in wanted]
+    if len(found) > 1:
+        raise ValueError(f"{place}: {found[0]} and {found[1]} mean the same; keep one of them")
+    return found[0] if found else None
+
+
+def _columns_of(cells, place, commas):
+    """Where the first and second text and the label stand, by names in any case, and whether the label may be several;
+    None: it is no header. As tasks/read_tables.cpp has it."""
+    header = [name.lower() for name in cells]
+    label = _only(header, LABEL, place)
+    if label is None and ((len(header) < 2 and not commas) or not set(header) & {*FIRST, *SECOND}):
         return None
-    first, second = (next((header.index(name) for name in names if name in header), None) for names in (FIRST, SECOND))
-    if first is None:
-        raise ValueError(f"{place}: no column {' or '.join(FIRST)} beside label")
-    return first, second, header.index("label")
+    if label and not commas and len(header) == 2 and header[1] not in ("labels", *FIRST):
+        return (0, None, 1, False) if header[1] == "label" else None
+    first, second = (_only(header, names, place) for names in (FIRST, SECOND))
+    if first is None or label is None:
+        raise ValueError(f"{place}: the header is {', '.join(cells)}; expected {' or '.join(FIRST)}, and label or labels; "
+                         'if the first row is data, put a header line "text, label" above it')
+    return header.index(first), header.index(second) if second else None, header.index(label), label == "labels"
+
+
+def _rows_of(path, commas):
+    """(number of the line, cells) of the rows that are not blank."""
+    content = data_files.read_text(path)
+    if not commas:
+        for number, line in data_files.lines_of(content):
+            yield number, line.split("\t")
+        return
+    csv.field_size_limit(max(csv.field_size_limit(), len(content)))
+    rows, number = csv.reader(io.StringIO(content, newline=""), strict=True), 1
+    try:
+        for row in rows:
+            if row and (len(row) > 1 or row[0].strip(data_files.BLANKS)):
+                yield number, row
+            number = rows.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"{path}:{number}: not a row of comma-separated values: {error}") from error
 
 
 def _read_table(path):
-    rows, columns, width = [], (0, None, 1), 2
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        commas = pathlib.Path(path).suffix == ".csv"
-        lines = csv.reader(file) if commas else (line.rstrip("\r\n").split("\t") for line in file)
-        for number, line in enumerate(lines, 1):
-            cells, place = [cell.strip() for cell in line], f"{path}:{number}"
-            header = _columns_of(cells, place) if number == 1 and cells else None
-            if header:
-                columns, width = header, len(cells)
-            elif any(cells):
-                if len(cells) != width:
-                    raise ValueError(f"{place}: {len(cells)} columns, expected {width}; a first line names others: "
-                                     "text, text_pair, label")
-                if not cells[columns[2]]:
-                    raise ValueError(f"{place}: the label is empty")
-                rows.append(([cells[at] for at in columns[:2] if at is not None], cells[columns[2]]))
+    rows, columns, width, commas = [], (0, None, 1, False), 2, suffix_of(path) == ".csv"
+    for index, (number, row) in enumerate(_rows_of(path, commas)):
+        cells, place = [cell.strip(data_files.BLANKS) for cell in row], f"{path}:{number}"
+        header = _columns_of(cells, place, commas) if index == 0 else None
+        if header:
+            columns, width = header, len(cells)
+            continue
+        if len(cells) != width:
+            raise ValueError(f"{place}: {len(cells)} columns, expected {width}; a first line names others: "
+                             "text, text_pair, label")
+        first, second, label, several = columns
+        labels = [name.strip(data_files.BLANKS) for name in cells[label].split(",")] if several else [cells[label]]
+        if not several and not cells[label]:
+            raise ValueError(f"{place}: the label is empty")
+        rows.append((place, [cells[at] for at in (first, second) if at is not None], labels if labels != [""] else []))
     return rows
 
 
 def _read_jsonl(path):
     rows = []
-    with open(path, encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                texts = [next((row[name] for name in names if row.get(name) is not None), None)
-                         for names in (FIRST, SECOND)]
-                label = row["label"]
-            except (ValueError, KeyError, AttributeError, TypeError) as error:
-                raise ValueError(f'{path}:{number}: expected an object with "text" and "label"') from error
-            texts = texts if texts[1] is not None else texts[:1]
-            named = isinstance(label, (str, int)) and not isinstance(label, bool) and label != ""
-            if not named or not all(isinstance(text, str) for text in texts):
-                raise ValueError(f'{path}:{number}: expected "text" and "text_pair" as strings, "label" as a name or '
-                                 "number")
-            rows.append((texts, str(label)))
+    for number, line in data_files.lines_of(data_files.read_text(path)):
+        place = f"{path}:{number}"
+        row = data_files.parse_json(line, place)
+        if not isinstance(row, dict):
+            raise ValueError(f'{place}: expected an object with "text" and "label"')
+        given = {name: value for name, value in row.items() if value is not None}
+        first, second, label = (_only(given, names, place) for names in (FIRST, SECOND, LABEL))
+        if first is None or label is None:
+            raise ValueError(f'{place}: expected an object with "text" and "label"')
+        texts = [given[name] for name in (first, second) if name]
+        labels = given[label] if label == "labels" else [given[label]]
+        named = isinstance(labels, list) and all(
+            isinstance(name, (str, int)) and not isinstance(name, bool) and name != "" for name in labels)
+        if not named or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f'{place}: expected "text" and "text_pair" as strings, "label" as a name or number, "labels" '
+                             "as a list of them")
+        rows.append((place, texts, list(map(str, labels))))
     return rows
 
 
 def encode_texts(rows, tokenizer, max_length):
     """[CLS] text [SEP], or [CLS] text [SEP] text [SEP], cut at `max_length` tokens."""
+    special = tokenizer.num_special_tokens_to_add(any(len(texts) == 2 for texts, _ in rows))
+    if max_length <= special:
+        raise ValueError(f"{max_length} tokens leave no room for a text beside {special} special tokens; raise "
+                         "--max-length")
     tokenizer.enable_truncation(max_length)
     encodings = tokenizer.encode_batch([tuple(t) if len(t) == 2 else t[0] for t, _ in rows])
     tokenizer.no_truncation()

@@ -52,6 +52,8 @@ def prepare(options):
 @torch.no_grad()
 def check_length(run, examples, collated, source):
     """Raises where the model cannot run the longest example, as one longer than its table of positions."""
+    if not examples:
+        raise ValueError("--data: the contexts hold no tokens")
     longest = max(examples, key=lambda e: len(e.ids))
     try:
         run(*collated([longest]))
