@@ -11,6 +11,7 @@ import signal
 import unittest
 
 import onnx
+from onnx import numpy_helper
 from support import bertcl, needs, scratch
 
 import make_bert
@@ -195,6 +196,24 @@ class Data(Folder):
         self.write("bad.json", json.dumps(blank))
         for script in self.finetune, self.qat:
             self.assertIn("no tokens", script(data="bad.json", code=2))
+
+    def test_vocabularies_of_other_models(self):
+        """More tokens than the table has rows, whether the data hold them or not; `bertcl eval` refuses such a model."""
+        self.quantize()
+        self.write("vocab.txt", "\n".join([*WORDS, "more", "rare"]) + "\n")
+        for data in self.path("texts.tsv"), self.write("rare.tsv", "rare\tpos\ngood good\tneg\n" * 5):
+            for script in self.finetune, self.qat:
+                told = script(data=data, code=2)
+                self.assertIn(f"cannot run token {len(WORDS) + 1} of a vocabulary of {len(WORDS) + 2}", told)
+                self.assertIn("--vocab FILE", told)
+
+    def test_encoders_without_a_second_type(self):
+        model = onnx.load(self.path("model.onnx"))
+        table = next(i for i in model.graph.initializer if "token_type" in i.name)
+        table.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(table)[:1], table.name))
+        onnx.save(model, self.path("model.onnx"))
+        self.finetune()
+        self.assertIn("cannot run tokens of type 1", self.finetune("--force", data="questions.json", code=2))
 
     def test_sequences_without_room_for_a_text(self):
         self.quantize()

@@ -179,7 +179,8 @@ def run(options):
     examples = task_data.load(options, folder, names_for(options))
     if options.labels > 0:
         distillation.check_labels(examples)
-    training.check_length(distillation.wanted, examples, distillation.collated, options.model)
+    training.check_runs(distillation.wanted, examples, task_data.tokenizer_of(options, folder), distillation.collated,
+                        options.model)
     print(f"outputs: {', '.join(distillation.outputs)}")
     generator = random.Random(options.seed)
     generator.shuffle(examples)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from tqdm import tqdm
 
-from task_data import positive
+from task_data import Example, positive
 
 IGNORED = -1e30  # in place of logits of padding
 
@@ -50,17 +50,25 @@ def prepare(options):
 
 
 @torch.no_grad()
-def check_length(run, examples, collated, source):
-    """Raises where the model cannot run the longest example, as one longer than its table of positions."""
+def check_runs(run, examples, tokenizer, collated, source):
+    """Raises where the model cannot run a short example, the types or ids of tokens that the tokenizer gives, or the
+    longest example, as one longer than its table of positions."""
     if not examples:
         raise ValueError("--data: the contexts hold no tokens")
     longest = max(examples, key=lambda e: len(e.ids))
-    try:
-        run(*collated([longest]))
-    except (RuntimeError, IndexError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{source} cannot run a sequence of {len(longest.ids)} tokens ({reason}); "
-                         "lower --max-length") from error
+    first, largest_type = longest.ids[0], max(max(e.types) for e in examples)
+    vocabulary = tokenizer.get_vocab(with_added_tokens=False).values()
+    largest_id = max(*vocabulary, *(max(e.ids) for e in examples))
+    belongs = "; use the vocabulary that belongs to this model (--vocab FILE)"
+    for what, ids, types, remedy in (
+            ("a text", [first] * 4, [0] * 4, ""),
+            (f"tokens of type {largest_type}", [first] * 4, [0, 0, 0, largest_type], belongs),
+            (f"token {largest_id} of a vocabulary of {len(vocabulary):,}", [first, largest_id, first], [0] * 3, belongs),
+            (f"a sequence of {len(longest.ids)} tokens", longest.ids, longest.types, "; lower --max-length")):
+        try:
+            run(*collated([Example(ids, types, ())]))
+        except (RuntimeError, IndexError, ValueError) as error:
+            raise ValueError(f"{source} cannot run {what} ({str(error).splitlines()[0]}){remedy}") from error
 
 
 def main(name, run, options):
