@@ -6,8 +6,9 @@ import unittest
 
 import numpy as np
 import onnx
-from onnx import helper
-from support import (CALIBRATION, MODEL, SAMPLE, VOCABULARY, Reference, bertcl, bertcl_run, inspect, model_of, needs,
+from onnx import helper, numpy_helper
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+from support import (CALIBRATION, MODEL, SAMPLE, VOCABULARY, Batches, Reference, bertcl, bertcl_run, inspect, model_of, needs,
                      scratch, worst)
 
 import make_bert
@@ -166,6 +167,37 @@ class Modules(Folder):
             quantizer = fake_quantize.FakeQuantizer(scale, torch.tensor(zero, dtype=dtype), axis=1, rank=2)
             quantizer.keep_range_of(weight)
             self.assertEqual(quantizer.to_integers(2 * weight).tolist(), expected)
+
+    def test_integer_biases_keep_to_the_scales_of_their_gemm(self):
+        """ONNX Runtime's optimizer takes the product of the other two for the scale of a bias, whatever the file says."""
+        random = np.random.default_rng(0)
+        x = random.standard_normal((8, 16), dtype=np.float32)
+        constants = {name: random.standard_normal(shape, dtype=np.float32)
+                     for name, shape in dict(w=(16, 12), b=(12,), w2=(5, 12), b2=(5,)).items()}
+        model = model_of([helper.make_node("Gemm", ["x", "w", "b"], ["h"], "a"), helper.make_node("Tanh", ["h"], ["t"]),
+                          helper.make_node("Gemm", ["t", "w2", "b2"], ["y"], "b", transB=1)], {"x": x}, ["y"], constants)
+        source, quantized = self.folder / "gemm.onnx", self.folder / "quantized.onnx"
+        onnx.save(model, source)
+        for per_channel in (False, True):
+            quantize_static(source, quantized, Batches([{"x": x}]), quant_format=QuantFormat.QDQ, per_channel=per_channel,
+                            activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, reduce_range=True)
+            module = onnx_module.OnnxModule(quantized)
+            for moved in (False, True):
+                with self.subTest(per_channel=per_channel, moved=moved), torch.no_grad():
+                    for quantizer in module.quantizers.values() if moved else ():
+                        if quantizer.log_ratio.requires_grad:
+                            quantizer.log_ratio += torch.randn(quantizer.log_ratio.shape, generator=torch.manual_seed(1))
+                    trained = module.updated_model().SerializeToString()
+                    expected = Reference(trained).run({"x": x})["y"]
+                    found = Reference(trained, optimized=True).run({"x": x})["y"]
+                    for other in found, module({"x": torch.from_numpy(x)})["y"].numpy():  # but for values next to ties
+                        self.assertLess(np.mean(np.abs(other - expected) > 1e-5 * np.abs(expected).max()), 0.05)
+                    stored = {i.name: numpy_helper.to_array(i) for i in onnx.load_from_string(trained).graph.initializer}
+                    before = {i.name: numpy_helper.to_array(i) for i in onnx.load(quantized).graph.initializer}
+                    biases = [name for name, values in stored.items() if values.dtype == np.int32 and "zero" not in name]
+                    self.assertEqual(len(biases), 2)
+                    for name in biases if not moved else ():
+                        np.testing.assert_array_equal(stored[name], before[name])
 
     def test_infinite_values_leave_finite_gradients(self):
         """A mask of -3.4e38 divided by a small scale is infinite."""

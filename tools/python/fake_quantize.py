@@ -5,6 +5,8 @@ Forward is what the two operators compute, to the bit: saturate(round_half_even(
 Backward is the straight-through estimator for x (Bengio et al. 2013, arXiv:1308.3432) and the
 gradient of LSQ for the scale (Esser et al. 2020, arXiv:1902.08153).
 """
+import math
+
 import torch
 
 #            least, largest integer
@@ -48,7 +50,8 @@ class FakeQuantizer(torch.nn.Module):
     channels of a tensor of `rank` dimensions; where the rank is not known, it has to be the last one.
 
     The scale is what the file says times exp(log_ratio), which starts at 0: a step of the optimizer
-    changes large and small scales by the same share. Zero points stay as calibrated.
+    changes large and small scales by the same share. Zero points stay as calibrated. With `factors`, two other
+    quantizers, the scale is the product of theirs.
     """
 
     def __init__(self, scale, zero_point, axis=None, rank=None):
@@ -65,10 +68,12 @@ class FakeQuantizer(torch.nn.Module):
         self.register_buffer("low", least - zero)
         self.register_buffer("high", largest - zero)
         self.log_ratio = torch.nn.Parameter(torch.zeros_like(self.start))
-        self.enabled = True
+        self.enabled, self.factors = True, ()
 
     @property
     def scale(self):
+        if self.factors:
+            return math.prod(factor.scale for factor in self.factors).detach().reshape(self.start.shape)
         return self.start * self.log_ratio.exp()
 
     def forward(self, x):

@@ -69,6 +69,7 @@ class OnnxModule(torch.nn.Module):
             for name in node.inputs:
                 self._readers[name].add(node.kind)
         self._steps = [node for node in nodes if not self._fold(node)]
+        self._tie_biases()
         self._parameter_list = torch.nn.ParameterList()
         self.weights = {}
         self._make_parameters()
@@ -141,6 +142,23 @@ class OnnxModule(torch.nn.Module):
             node.inputs[0] = self._integers[value][0]
         self._quantizer_of[node.outputs[0]] = key
         return False
+
+    def _tie_biases(self):
+        """Integer biases of Gemms get the product of the scales of the other two operands, if they have it in the file.
+        ONNX Runtime's QGemm takes that product, whatever the file says."""
+        makers = {name: node for node in self._steps for name in node.outputs}
+        for node in self._steps:
+            found = [makers.get(name) for name in node.inputs] if node.kind == "Gemm" and len(node.inputs) == 3 else [None]
+            if not all(maker and maker.kind == "DequantizeLinear" for maker in found):
+                continue
+            keys = [self._quantizer_of[m.outputs[0]] or self._integers[m.inputs[0]][1] for m in found]
+            *factors, bias = (self.quantizers[key] for key in keys)
+            product = factors[0].start * factors[1].start
+            if bias.dtype == torch.int32 and product.numel() == bias.start.numel() and torch.allclose(
+                    product.reshape(bias.start.shape), bias.start, rtol=1e-5, atol=0):
+                if bias.factors and bias.factors != tuple(factors):
+                    raise node.error("its bias has the scale of another bias; give it one of its own")
+                bias.factors = tuple(factors)
 
     @staticmethod
     def _key(*parts):
