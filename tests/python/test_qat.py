@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from support import (CALIBRATION, MODEL, SAMPLE, VOCABULARY, Batches, Reference, bertcl, bertcl_run, inspect, model_of, needs,
                      scratch, worst)
@@ -216,6 +216,32 @@ class Modules(Folder):
                          {"x": x}, ["y"], dict(low=np.float32(0)))
         module = onnx_module.OnnxModule(model)
         np.testing.assert_array_equal(module({"x": torch.from_numpy(x)})["y"].numpy(), [[2, 0, 0]])
+
+    def test_weights_of_other_types(self):
+        """Those that a Cast makes float32 are trained; others run, but are not."""
+        x, values = np.array([[1.0, 2.0]], np.float32), [1.5, -0.25, 3.0, 0.125]
+        for kind in "FLOAT16", "BFLOAT16", "DOUBLE":
+            with self.subTest(kind):
+                weight = helper.make_tensor("w", getattr(TensorProto, kind), [2, 2], values)
+                model = model_of([helper.make_node("Cast", ["w"], ["f"], to=TensorProto.FLOAT),
+                                  helper.make_node("MatMul", ["x", "f"], ["y"])], {"x": x}, ["y"])
+                model.graph.initializer.append(weight)
+                module = onnx_module.OnnxModule(model)
+                module.check_types()
+                self.assertEqual(list(module.weights), ["f"])
+                np.testing.assert_array_equal(module({"x": torch.from_numpy(x)})["y"].detach().numpy(), [[7.5, 0]])
+                model.graph.node[0].CopyFrom(helper.make_node("Cast", ["x"], ["t"], to=getattr(TensorProto, kind)))
+                model.graph.node[1].CopyFrom(helper.make_node("MatMul", ["t", "w"], ["y"]))
+                module = onnx_module.OnnxModule(model)
+                self.assertEqual(module({"x": torch.from_numpy(x)})["y"].tolist(), [[7.5, 0]])
+                with self.assertRaisesRegex(ValueError, f"weight w is {kind.lower().replace('double', 'float64')}; training"):
+                    module.check_types()
+        model.graph.initializer[0].CopyFrom(helper.make_tensor("w", TensorProto.FLOAT8E4M3FN, [2, 2], values))
+        with self.assertRaisesRegex(ValueError, "constant w: type FLOAT8E4M3FN is not supported"):
+            onnx_module.OnnxModule(model)
+        model = pair_on(x.astype(np.float16), dict(s=np.float16(0.5), z=np.uint8(3)))
+        with self.assertRaisesRegex(ValueError, "its scale is torch.float16; only float32"):
+            onnx_module.OnnxModule(model)
 
     def test_other_files_are_refused_by_name(self):
         with self.assertRaisesRegex(ValueError, "sample-v2.0.json: not an ONNX file"):

@@ -10,6 +10,7 @@ import shutil
 import signal
 import unittest
 
+import numpy as np
 import onnx
 from onnx import numpy_helper
 from support import bertcl, needs, scratch
@@ -206,6 +207,17 @@ class Data(Folder):
                 told = script(data=data, code=2)
                 self.assertIn(f"cannot run token {len(WORDS) + 1} of a vocabulary of {len(WORDS) + 2}", told)
                 self.assertIn("--vocab FILE", told)
+
+    def test_models_in_half_precision(self):
+        model = onnx.load(self.path("model.onnx"))
+        self.quantize()
+        for tensor in model.graph.initializer:
+            if tensor.data_type == onnx.TensorProto.FLOAT:
+                values = np.clip(numpy_helper.to_array(tensor), -65504, 65504).astype(np.float16)
+                tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+        onnx.save(model, self.path("model.onnx"))
+        for script in self.finetune, self.qat:
+            self.assertRegex(script(code=2), "model.onnx: weight .* is float16; training takes models in float32")
 
     def test_encoders_without_a_second_type(self):
         model = onnx.load(self.path("model.onnx"))

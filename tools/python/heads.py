@@ -83,6 +83,7 @@ class OnnxEncoder(torch.nn.Module):
         self.encoder = onnx_module.OnnxModule(path, device)
         if self.encoder.quantizers:
             raise ValueError(f"{path} is quantized; finetune.py takes a float model, qat.py trains this one")
+        self.encoder.check_types()
         self.inputs_of = ModelInputs(self.encoder, path)
         self.task, self.head, self.hidden = task, None, None
         if not self._has_head(classes):

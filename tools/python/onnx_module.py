@@ -72,6 +72,7 @@ class OnnxModule(torch.nn.Module):
         self._tie_biases()
         self._parameter_list = torch.nn.ParameterList()
         self.weights = {}
+        self._of_other_types = []  # names and types of weights that are not trained
         self._make_parameters()
         self.constants = {name: x.to(self.device) if x.is_floating_point() else x
                           for name, x in self.constants.items()}
@@ -99,6 +100,8 @@ class OnnxModule(torch.nn.Module):
         value, scale_name, zero_name = (node.inputs + [""])[:3]
         if scale_name not in self.constants or (zero_name and zero_name not in self.constants):
             raise node.error("scale and zero point must be constants")
+        if self.constants[scale_name].dtype != torch.float32:
+            raise node.error(f"its scale is {self.constants[scale_name].dtype}; only float32 is supported")
         if node.get("block_size", 0):
             raise node.error("blockwise quantization (block_size) is not supported")
         scale = self.constants[scale_name]
@@ -190,6 +193,8 @@ class OnnxModule(torch.nn.Module):
                     trained = place == 0
                 else:
                     trained = value.numel() > 1 and value.dtype == torch.float32 and not table
+                    if value.numel() > 1 and value.dtype != torch.float32 and not table:
+                        self._of_other_types.append((name, value.dtype))
                 if trained:
                     self.weights[name] = len(self._parameter_list)
                     self._parameter_list.append(torch.nn.Parameter(value))
@@ -249,6 +254,12 @@ class OnnxModule(torch.nn.Module):
         return {name: values[name] for name in (*self.outputs, *keep)}
 
     # --- weights ------------------------------------------------------------------------------
+    def check_types(self):
+        """Raises where weights have another type than the one that can be trained."""
+        for name, dtype in self._of_other_types:
+            raise ValueError(f"{self.path}: weight {name} is {str(dtype).removeprefix('torch.')}; training takes models "
+                             "in float32")
+
     def weight(self, name):
         return self._parameter_list[self.weights[name]]
 

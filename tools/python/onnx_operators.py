@@ -6,6 +6,7 @@ with a tensor on another device is moved there by the caller (onnx_module.py).
 """
 import math
 
+import numpy as np
 import onnx
 import torch
 import torch.nn.functional as F
@@ -339,4 +340,11 @@ def CumSum(node, x, axis):
 
 def from_tensor(proto):
     """A TensorProto as torch tensor."""
-    return torch.from_numpy(numpy_helper.to_array(proto).copy())
+    array = numpy_helper.to_array(proto)
+    if proto.data_type == TensorProto.BFLOAT16:  # NumPy has no such type
+        return torch.from_numpy(array.astype(np.float32)).to(torch.bfloat16)
+    try:
+        return torch.from_numpy(array.copy())
+    except TypeError as error:
+        raise ValueError(f"constant {proto.name}: type {TensorProto.DataType.Name(proto.data_type)} is not "
+                         "supported") from error

@@ -60,6 +60,8 @@ def load(options, device):
     if set(student.outputs) != set(teacher.outputs):
         raise ValueError(f"{options.quantized} has the outputs {', '.join(student.outputs)}, "
                          f"{options.model} {', '.join(teacher.outputs)}")
+    for module in teacher, student:
+        module.check_types()
     found, weights = student.start_from(teacher)
     print(f"{len(student.quantizers)} quantizers; {found} of {weights} quantized weights start from "
           "the float model" + ("" if found == weights else ", the others from their integers"))
