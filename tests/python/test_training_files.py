@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import unittest
+import unittest.mock
 
 import numpy as np
 import onnx
@@ -26,9 +27,11 @@ import finetune
 import onnx_module
 import output_files
 import qat
+import training
 
 torch.set_num_threads(1)
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat here who good bad film ? a b c d".split()
+QUANTIZED = {}
 QUESTIONS = {"data": [{"paragraphs": [{"context": "the cat sat here", "qas": [
     {"id": "a", "question": "who sat?", "answers": [{"text": "cat", "answer_start": 4}]}]}]}]}
 
@@ -67,8 +70,13 @@ class Folder(unittest.TestCase):
                                "--steps", 1, "--max-length", 16, *options, code=code)
 
     def quantize(self):
-        bertcl("quantize", self.path("model.onnx"), "-o", self.path("q.onnx"), "--data", self.path("questions.json"),
-               "--model-only", "--smooth", "off", "--weight-rounding", "nearest")
+        """Writes q.onnx; one model is quantized once for all tests."""
+        model = self.path("model.onnx").read_bytes()
+        if model not in QUANTIZED:
+            bertcl("quantize", self.path("model.onnx"), "-o", self.path("q.onnx"), "--data", self.path("questions.json"),
+                   "--model-only", "--smooth", "off", "--weight-rounding", "nearest")
+            QUANTIZED[model] = self.path("q.onnx").read_bytes()
+        self.write("q.onnx", QUANTIZED[model])
 
     def qat(self, *options, data="texts.tsv", output=None, code=0):
         return self.run_script(qat, "--model", "model.onnx", "--quantized", "q.onnx", "--data", data, "-o",
@@ -218,6 +226,45 @@ class Data(Folder):
         onnx.save(model, self.path("model.onnx"))
         for script in self.finetune, self.qat:
             self.assertRegex(script(code=2), "model.onnx: weight .* is float16; training takes models in float32")
+
+    def test_encoders_without_a_mask_see_no_padding(self):
+        """The same in batches and alone, as `bertcl eval` measures it."""
+        path = self.path("model.onnx")
+        make_bert.save(make_bert.build(make_bert.Spec.of_size("tiny", vocabulary=len(WORDS), mask="where")), path)
+        model = onnx.load(path)
+        mask = next(i for i in model.graph.input if i.name == "attention_mask")
+        model.graph.input.remove(mask)
+        ones = numpy_helper.from_array(np.ones((1, 1), np.int64))
+        model.graph.node.insert(0, onnx.helper.make_node("Shape", ["input_ids"], ["shape_of_ids"]))
+        model.graph.node.insert(1, onnx.helper.make_node("Expand", ["ones", "shape_of_ids"], ["attention_mask"]))
+        ones.name = "ones"
+        model.graph.initializer.append(ones)
+        onnx.save(model, path)
+        lines = [" ".join(np.random.default_rng(i).choice(WORDS[5:], 1 + i)) for i in range(12)]
+        data = self.write("texts.tsv", "".join(f"{line}\t{i % 2}\n" for i, line in enumerate(lines)))
+        made, lengths = self.path("made.onnx"), []
+
+        def collate(examples, found=training.collate, **rest):
+            lengths.append({len(e.ids) for e in examples})
+            return found(examples, **rest)
+
+        with unittest.mock.patch("training.collate", collate):
+            self.finetune("--eval", data, "--steps", 10, "--learning-rate", 1e-3, "--tokens", 512)
+            self.quantize()
+            self.qat("--held-out", 4, "--force", data=data)
+            self.evaluate()
+        self.assertGreater(len(lengths), 30)
+        self.assertEqual({len(of_batch) for of_batch in lengths}, {1})
+        self.assertTrue(made.exists())
+
+    def test_outputs_that_are_no_start_and_end(self):
+        model = onnx.load(self.path("model.onnx"))
+        name = model.graph.output[0].name
+        model.graph.node.append(onnx.helper.make_node("Unsqueeze", [name, "last"], ["vectors"]))
+        model.graph.initializer.append(numpy_helper.from_array(np.array([-1]), "last"))
+        model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("vectors", 1, ["b", "s", 1]))
+        onnx.save(model, self.path("model.onnx"))
+        self.assertIn("model.onnx: the outputs of tokens [1, 10] are [1, 10, 1] and [1, 10]; expected", self.evaluate(code=2))
 
     def test_encoders_without_a_second_type(self):
         model = onnx.load(self.path("model.onnx"))

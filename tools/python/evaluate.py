@@ -24,11 +24,11 @@ from model_inputs import ModelInputs, logits_of
 
 
 @torch.no_grad()
-def window_logits(run, windows, tokens, collated):
+def window_logits(run, windows, tokens, collated, padded):
     """Start and end logits of each window, as numpy. `run(ids, mask, types)` gives both."""
     logits = {}
     bar = tqdm(total=len(windows), unit="window", disable=None, leave=False)
-    for batch in training.batches_of(windows, tokens):
+    for batch in training.batches_of(windows, tokens, padded):
         start, end = run(*collated(batch))
         for window, s, e in zip(batch, start.float().cpu().numpy(), end.float().cpu().numpy()):
             logits[id(window)] = s[:len(window.ids)], e[:len(window.ids)]
@@ -47,7 +47,15 @@ def evaluate(module, path, options, device):
     windows = squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
     collated = functools.partial(training.collate, device=device,
                                  padding=task_data.padding_of(pathlib.Path(path).parent))
-    logits = window_logits(lambda *encoded: logits_of(module(inputs_of(*encoded))), windows, options.tokens, collated)
+
+    def run_batch(ids, mask, types):
+        start, end = logits_of(module(inputs_of(ids, mask, types)))
+        if not start.shape == end.shape == ids.shape:
+            raise ValueError(f"{path}: the outputs of tokens {list(ids.shape)} are {list(start.shape)} and "
+                             f"{list(end.shape)}; expected start and end logits [batch, seq]")
+        return start, end
+
+    logits = window_logits(run_batch, windows, options.tokens, collated, inputs_of.takes_mask)
     return squad_data.evaluate(questions, windows, logits)
 
 

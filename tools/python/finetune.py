@@ -57,7 +57,7 @@ class QuestionAnswering:
 
     def measure(self, model, collated):
         questions, windows = self.read(self._options.eval, self._options.eval_limit)
-        logits = evaluate.window_logits(model.logits, windows, self._options.tokens, collated)
+        logits = evaluate.window_logits(model.logits, windows, self._options.tokens, collated, model.padded)
         return squad_data.evaluate(questions, windows, logits)[0]
 
 
@@ -88,7 +88,7 @@ class Classification:
     def measure(self, model, collated):
         _, examples = self.read(self._options.eval, self._options.eval_limit)
         right = 0
-        for batch in training.batches_of(examples, self._options.tokens):
+        for batch in training.batches_of(examples, self._options.tokens, model.padded):
             classes = model.logits(*collated(batch))[0].argmax(-1).tolist()
             right += sum(c == e.labels[0] for c, e in zip(classes, batch))
         return {"accuracy": 100 * right / len(examples), "total": len(examples)}
@@ -156,7 +156,7 @@ def run(options):
           + (f", classes {', '.join(task.names)}" if task.names else ""))
     if options.eval:
         print(f"before: {measured(task, model, collated)}", flush=True)
-    batches = training.endless_batches(examples, options.tokens, random.Random(options.seed))
+    batches = training.endless_batches(examples, options.tokens, random.Random(options.seed), model.padded)
 
     def loss_of(batch):
         ids, mask, types = collated(batch)

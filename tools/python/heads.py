@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoders with a head for a task, to be trained and written as ONNX: from a Hugging Face folder or from
 an ONNX graph. Both give logits(ids, mask, types), a list: start and end [batch, seq], or one of classes
-[batch, classes]."""
+[batch, classes], and `padded`, whether batches may hold padding."""
 import contextlib
 import inspect
 import io
@@ -37,6 +37,7 @@ class HuggingFaceModel(torch.nn.Module):
         self.task = task
         known = inspect.signature(self.model.forward).parameters
         self.inputs = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in known]
+        self.padded = "attention_mask" in self.inputs
 
     def forward(self, *inputs):
         out = self.model(**dict(zip(self.inputs, inputs)))
@@ -85,6 +86,7 @@ class OnnxEncoder(torch.nn.Module):
             raise ValueError(f"{path} is quantized; finetune.py takes a float model, qat.py trains this one")
         self.encoder.check_types()
         self.inputs_of = ModelInputs(self.encoder, path)
+        self.padded = self.inputs_of.takes_mask
         self.task, self.head, self.hidden = task, None, None
         if not self._has_head(classes):
             opset = self._opset()

@@ -21,6 +21,10 @@ class ModelInputs:
         if "ids" not in [role for role, _ in self._roles.values()]:
             raise ValueError(f"{path}: no input for the token ids among {', '.join(module.inputs)}")
 
+    @property
+    def takes_mask(self):
+        return "mask" in [role for role, _ in self._roles.values()]
+
     def __call__(self, ids, mask, types):
         tensors = dict(ids=ids, mask=mask, types=types)
         tensors["positions"] = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)

@@ -78,6 +78,7 @@ class Distillation:
         self._teacher, self.student = load(options, device)
         self._teacher_inputs = ModelInputs(self._teacher, options.model)
         self._student_inputs = ModelInputs(self.student, options.quantized)
+        self.padded = self._teacher_inputs.takes_mask and self._student_inputs.takes_mask
         self._held_out = []
         short, longer = (self.wanted(*self.collated([task_data.Example([1] * tokens, [0] * tokens, ())]))
                          for tokens in (3, 5))
@@ -105,7 +106,7 @@ class Distillation:
 
     def hold_out(self, examples):
         self._held_out = [(batch, self.wanted(*self.collated(batch)))
-                          for batch in training.batches_of(examples, self._options.tokens)]
+                          for batch in training.batches_of(examples, self._options.tokens, self.padded)]
 
     def _loss(self, batch, encoded, wanted, temperature):
         found, share = self.student(self._student_inputs(*encoded)), self._options.labels
@@ -189,7 +190,7 @@ def run(options):
     held_out = examples[:min(options.held_out, len(examples) // 5)]
     print(f"{len(examples):,} windows of {', '.join(options.data)}, {len(held_out)} of them held out")
     distillation.hold_out(held_out)
-    batches = training.endless_batches(examples[len(held_out):], options.tokens, generator)
+    batches = training.endless_batches(examples[len(held_out):], options.tokens, generator, distillation.padded)
     begin = time.monotonic()
     measures, steps = training.train(student, parameter_groups(student, options), batches, distillation.loss, options,
                                      distillation.held_out_loss if held_out else None)

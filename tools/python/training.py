@@ -85,18 +85,20 @@ def main(name, run, options):
 
 
 # --- batches ------------------------------------------------------------------------------------
-def batches_of(examples, tokens):
-    """Lists of examples of similar length, each at most `tokens` with padding (at least one example)."""
+def batches_of(examples, tokens, padded=True):
+    """Lists of examples of similar length, each at most `tokens` with padding (at least one example). Without `padded` of
+    one length: a model that takes no mask reads padding as text."""
     batch, result = [], []
     for example in sorted(examples, key=lambda e: len(e.ids)):
-        if batch and (len(batch) + 1) * len(example.ids) > tokens:
+        differs = not padded and batch and len(batch[0].ids) != len(example.ids)
+        if batch and (differs or (len(batch) + 1) * len(example.ids) > tokens):
             result.append(batch)
             batch = []
         batch.append(example)
     return result + [batch] if batch else result
 
 
-def endless_batches(examples, tokens, generator):
+def endless_batches(examples, tokens, generator, padded=True):
     """Batches of shuffled examples without end. Only examples that stand near each other after
     shuffling are sorted by length, so that no batch is made of the same examples twice."""
     if not examples:
@@ -104,7 +106,7 @@ def endless_batches(examples, tokens, generator):
     while True:
         order = generator.sample(examples, len(examples))
         for first in range(0, len(order), 512):
-            group = batches_of(order[first:first + 512], tokens)
+            group = batches_of(order[first:first + 512], tokens, padded)
             generator.shuffle(group)
             yield from group
 
