@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training in torch: the module made of an ONNX graph, fake quantizers, and qat.py as a whole."""
-import argparse
+import contextlib
+import io
 import json
 import unittest
 
@@ -22,7 +23,6 @@ import fake_quantize
 import onnx_module
 import qat
 import squad_data
-import task_data
 import training
 from model_inputs import ModelInputs
 from test_spellings import LENGTHS, SPELLINGS, batch
@@ -256,49 +256,6 @@ class Modules(Folder):
             onnx_module.OnnxModule(model)
 
 
-class Losses(unittest.TestCase):
-    def test_of_as_many_tokens_as_classes(self):
-        """A class is not masked as a token of padding is."""
-        mask = torch.tensor([[1, 1, 1], [1, 0, 0]])
-        examples = [task_data.Example([1, 1, 1], [0, 0, 0], (0,)), task_data.Example([1], [0], (2,))]
-        logits = torch.zeros(2, 3)
-        self.assertAlmostEqual(training.label_loss([logits], mask, examples).item(), np.log(3), places=6)
-        teacher = {"logits": torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 5.0]])}
-        distance = training.distillation_loss({"logits": logits}, teacher, mask, set()).item()
-        self.assertGreater(distance, 0.3)
-        of_tokens = training.distillation_loss({"logits": logits}, teacher, mask, {"logits"}).item()
-        self.assertEqual(of_tokens, 0)
-
-    def test_of_one_logit_and_of_vectors(self):
-        mask = torch.tensor([[1, 1], [1, 0]])
-        def distance(name, found, target):
-            return training.distillation_loss({name: found}, {name: target}, mask, set()).item()
-        self.assertEqual(distance("logits", torch.tensor([[1.0], [2.0]]), torch.tensor([[0.0], [4.0]])), 2.5)
-        hidden = torch.ones(2, 2, 8)
-        other = 2 * hidden
-        other[1, 1] = 1e9  # padding
-        self.assertEqual(distance("last_hidden_state", other, hidden), 1)
-        self.assertEqual(distance("sentence_embedding", hidden[0], 2 * hidden[0]), 0.25)
-
-
-class Loop(unittest.TestCase):
-    def test_an_interrupt_measures_once_more(self):
-        module = torch.nn.Linear(1, 1, bias=False)
-        torch.nn.init.constant_(module.weight, 1.0)
-
-        def loss_of(step):
-            if step == 4:
-                raise KeyboardInterrupt
-            return module.weight.square().sum()
-
-        measures, taken = training.train(
-            module, [dict(params=module.parameters(), lr=0.1)], iter(range(1, 101)), loss_of,
-            argparse.Namespace(steps=100, learning_rate=0.1), lambda: module.weight.item())
-        self.assertEqual(([step for step, _ in measures], taken), ([0, 3], 3))
-        self.assertLess(module.weight.item(), 1)
-        self.assertEqual(module.weight.item(), measures[-1][1])
-
-
 class Training(Folder):
     STEPS = 30
 
@@ -349,6 +306,16 @@ class Training(Folder):
         common = ["--data", str(SAMPLE), "--vocab", str(VOCABULARY), "-o", str(self.folder / "o.onnx")]
         for model, quantized in ((path, path), (self.folder / "absent.onnx", path)):
             self.assertEqual(qat.main(["--model", str(model), "--quantized", str(quantized), *common]), 2)
+        for option, value in (("--temperature", "nan"), ("--scale-rate", "nan"), ("--scale-rate", "inf"),
+                              ("--temperature", "inf"), ("--labels", "nan")):
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as told:
+                qat.main(["--model", str(path), "--quantized", str(path), *common, option, value])
+            self.assertIn("all of them finite", told.getvalue())
+        for option, value, problem in (("--learning-rate", "nan", "a number above 0"), ("--seed", 10**22, "2^63 - 1"),
+                                       ("--learning-rate", "inf", "a number above 0"), ("--seed", -1, "2^63 - 1")):
+            with contextlib.redirect_stderr(io.StringIO()) as told:
+                self.assertEqual(qat.main(["--model", str(path), "--quantized", str(path), *common, option, str(value)]), 2)
+            self.assertIn(problem, told.getvalue())
         self.assertFalse((self.folder / "o.onnx").exists())
 
 

@@ -13,6 +13,7 @@ Needs the packages of requirements-torch.txt. docs/qat.md tells more.
 """
 import argparse
 import functools
+import math
 import pathlib
 import random
 import sys
@@ -44,8 +45,10 @@ def parse(arguments):
     parser.add_argument("--held-out", type=int, default=128, help="windows held out for validation; 0: none")
     training.add_options(parser, steps=500, learning_rate=3e-5, tokens=1024)
     options = parser.parse_args(arguments)
-    if not 0 <= options.labels <= 1 or options.temperature <= 0 or options.scale_rate < 0 or options.held_out < 0:
-        parser.error("--labels must be 0 to 1, --temperature above 0, --scale-rate and --held-out 0 or more")
+    finite = 0 < options.temperature < math.inf and 0 <= options.scale_rate < math.inf
+    if not 0 <= options.labels <= 1 or not finite or options.held_out < 0:
+        parser.error("--labels must be 0 to 1, --temperature above 0, --scale-rate and --held-out 0 or more, all of them "
+                     "finite")
     return options
 
 

@@ -42,8 +42,10 @@ def device_of(options):
 
 def prepare(options):
     """Seeds and threads; returns the device."""
-    if options.steps < 0 or options.learning_rate <= 0:
-        raise ValueError("--steps must be 0 or more, --learning-rate above 0")
+    if options.steps < 0 or not 0 < options.learning_rate < math.inf:
+        raise ValueError("--steps must be 0 or more, --learning-rate a number above 0")
+    if not 0 <= options.seed < 2**63:
+        raise ValueError("--seed must be 0 to 2^63 - 1")
     random.seed(options.seed)
     torch.manual_seed(options.seed)
     return device_of(options)
@@ -166,6 +168,14 @@ def label_loss(outputs, mask, examples):
 
 
 # --- the loop -----------------------------------------------------------------------------------
+def _advice(step, options):
+    """What to do about values of a step that are not finite."""
+    of_qat = "temperature" in options
+    if step > 1:
+        return "lower --learning-rate" + " or --scale-rate" * of_qat
+    return "no step was taken before: check the model and the data" + ", or raise --temperature" * of_qat
+
+
 def train(module, groups, batches, loss_of, options, measure=None):
     """AdamW over `groups` (of torch.optim, each with its "lr"). `loss_of(batch)` is a loss tensor,
     `measure()` a number to be small: it is taken at the start and five times on the way, and the
@@ -196,7 +206,7 @@ def train(module, groups, batches, loss_of, options, measure=None):
             norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             for what, value in ("loss", loss.item()), ("gradient", norm.item()):
                 if not math.isfinite(value):
-                    raise ValueError(f"the {what} of step {step} is {value}; lower --learning-rate")
+                    raise ValueError(f"the {what} of step {step} is {value}; {_advice(step, options)}")
             optimizer.step()
             schedule.step()
             taken = step
@@ -217,4 +227,6 @@ def train(module, groups, batches, loss_of, options, measure=None):
     bar.close()
     if best is not None:
         module.load_state_dict(best, strict=False)
+    if not all(torch.isfinite(parameter).all() for parameter in parameters):
+        raise ValueError(f"weights after step {taken} are not finite; {_advice(taken + 1, options)}")
     return measures, taken
