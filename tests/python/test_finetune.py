@@ -187,6 +187,8 @@ class FineTuning(unittest.TestCase):
         self.check_alike(of_three, [task_data.Example([101, 7, 102], [0, 0, 0], (0,))])
         self.check_alike(again, [task_data.Example([101, 7, 102], [0, 0, 0], (0, 0))])
         self.assertEqual(len(onnx.load(again).graph.node), len(onnx.load(questions).graph.node))
+        self.assertIn("bertcl.classes", {p.key for p in onnx.load(of_three).metadata_props})
+        self.assertNotIn("bertcl.classes", {p.key for p in onnx.load(again).metadata_props})
 
     def test_a_head_that_stays_keeps_the_order_of_its_classes(self):
         data = self.texts("data.tsv", "b", "a", "c")

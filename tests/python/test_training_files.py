@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of qat.py, finetune.py and evaluate.py: what is written replaces nothing that is needed, and bad input is an
 error of one line that names it."""
+import argparse
 import contextlib
 import io
 import json
@@ -193,6 +194,28 @@ class Data(Folder):
                 else:
                     self.write(name, before)
         self.assertFalse(self.path("made.onnx").exists())
+
+    def test_folders_of_hugging_face(self):
+        encoder = self.path("encoder")
+        encoder.mkdir()
+        shutil.copy(self.path("vocab.txt"), encoder)
+        for config, weights, problem in (
+                ({"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2}, b"cut", "cannot load it: "),
+                ({"model_type": "unheard-of"}, b"", "cannot load it: ")):
+            (encoder / "config.json").write_text(json.dumps(config))
+            (encoder / "model.safetensors").write_bytes(weights)
+            self.assertIn(f"{encoder}: transformers {problem}", self.finetune(encoder=encoder, code=2))
+
+    def test_devices_and_threads(self):
+        for options, problem in ((("--device", "meta"), "--device meta: torch cannot use it"),
+                                 (("--device", "gpu"), "--device gpu: unknown torch device")):
+            self.assertIn(problem, self.evaluate(*options, code=2))
+        with self.assertRaisesRegex(ValueError, "--threads must be 0 or more"):
+            training.device_of(argparse.Namespace(threads=-4, device="cpu"))
+
+    def test_errors_of_torch_are_one_line(self):
+        with unittest.mock.patch("training.check_runs", side_effect=torch.OutOfMemoryError("no memory\nat all")):
+            self.assertEqual(self.finetune(code=2), "finetune: no memory\n")
 
     def test_questions_are_named_by_every_script(self):
         self.quantize()

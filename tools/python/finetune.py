@@ -169,9 +169,8 @@ def run(options):
     model.eval()
     metadata = {"bertcl.finetune.steps": steps, "bertcl.finetune.seed": options.seed,
                 "bertcl.finetune.learning_rate": options.learning_rate,
-                "bertcl.finetune.data": pathlib.Path(options.data).name}
-    if task.names:
-        metadata["bertcl.classes"] = json.dumps(task.names)
+                "bertcl.finetune.data": pathlib.Path(options.data).name,
+                "bertcl.classes": json.dumps(task.names) if task.names else None}
     onnx_module.save(model.to_onnx(), options.output, metadata)
     beside.write()
     print(options.output)

@@ -32,8 +32,11 @@ class HuggingFaceModel(torch.nn.Module):
         settings = {} if task == "qa" else dict(num_labels=classes, ignore_mismatched_sizes=True)
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
-        self.model = kind.from_pretrained(folder, local_files_only=True, attn_implementation="eager",
-                                          dtype=torch.float32, **settings).to(device)
+        try:
+            self.model = kind.from_pretrained(folder, local_files_only=True, attn_implementation="eager",
+                                              dtype=torch.float32, **settings).to(device)
+        except Exception as error:  # of many packages, as one for each format of weights
+            raise ValueError(f"{folder}: transformers cannot load it: {(str(error).splitlines() or [error])[0]}") from error
         self.task = task
         known = inspect.signature(self.model.forward).parameters
         self.inputs = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in known]

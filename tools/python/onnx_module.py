@@ -326,8 +326,13 @@ def set_constants(graph, tensors):
 
 
 def save(model, path, metadata=()):
-    """Writes an onnx.ModelProto under a temporary name first. `metadata`: keys and values to set."""
+    """Writes an onnx.ModelProto under a temporary name first. `metadata`: keys and values to set, None to remove."""
     for key, value in dict(metadata).items():
+        if value is None:
+            kept = [p for p in model.metadata_props if p.key != key]
+            del model.metadata_props[:]
+            model.metadata_props.extend(kept)
+            continue
         entry = next((p for p in model.metadata_props if p.key == key), None) or model.metadata_props.add()
         entry.key, entry.value = key, str(value)
     with output_files.pending(path) as temporary:

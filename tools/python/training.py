@@ -28,6 +28,8 @@ def add_options(parser, steps, learning_rate, tokens):
 
 def device_of(options):
     """The device and threads of torch."""
+    if options.threads < 0:
+        raise ValueError("--threads must be 0 or more")
     if options.threads > 0:
         torch.set_num_threads(options.threads)
     try:
@@ -35,8 +37,10 @@ def device_of(options):
     except RuntimeError as error:
         raise ValueError(f"--device {options.device}: unknown torch device (expected cpu, cuda, cuda:1 or the "
                          "like)") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("--device cuda: torch found no CUDA device")
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"--device {options.device}: torch cannot use it: {str(error).splitlines()[0]}") from error
     return device
 
 
@@ -79,6 +83,9 @@ def main(name, run, options):
         run(options)
     except (ValueError, OSError, onnx.checker.ValidationError) as error:
         print(f"{name}: {error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:  # of torch, as memory that is not enough
+        print(f"{name}: {str(error).splitlines()[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted", file=sys.stderr)
