@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data of training: windows of questions, texts with labels, and the classes that labels mean."""
 import argparse
+import csv
+import io
 import json
 import re
 import unittest
@@ -14,6 +16,7 @@ needs("torch")
 from tokenizer_makers import xlm_roberta
 
 import class_labels
+import data_files
 import squad_data
 import task_data
 
@@ -79,7 +82,7 @@ class Windows(unittest.TestCase):
         options = argparse.Namespace(data=[f"{folder}/a.txt"], limit=None, vocab=None, cased=False, max_length=9)
         self.assertEqual(len(task_data.load(options, MODEL.parent)), 2)
         for content, problem in ((b"a\nb\xe9\n", "a.txt:2: invalid UTF-8 at byte 3 of 5"), (b"a\rb\r", "end in CR alone"),
-                                 ("ab\n".encode("utf-16-le"), "convert it with iconv"), (b" \n", "no texts")):
+                                 ("ab\n".encode("utf-16-le"), "looks like UTF-16"), (b" \n", "no texts")):
             (folder / "a.txt").write_bytes(content)
             with self.subTest(problem), self.assertRaisesRegex(ValueError, f"a.txt:.*{problem.removeprefix('a.txt:')}"):
                 task_data.load(options, MODEL.parent)
@@ -218,8 +221,8 @@ class Labels(unittest.TestCase):
                 ("a.jsonl", '{"text": "a", "sentence": "b", "label": "c"}', "a.jsonl:1: text and sentence mean the same"),
                 ("a.jsonl", '{"text": "a", "label": "c", "label": "d"}', "a.jsonl:1: .*'label' is there twice"),
                 ("a.jsonl", '{"text": "a", "labels": "c"}', 'a.jsonl:1: expected .*"labels" as a list'),
-                ("a.csv", 'text,label\n"a\nb",c\n"d"e,f\n', "a.csv:4: not a row of comma-separated values"),
-                ("a.csv", 'text,label\n"a,b\n', "a.csv:2: not a row of comma-separated values"),
+                ("a.csv", 'text,label\n"a\nb",c\n"d"e,f\n', "a.csv:4: a quote that is not closed, or text after"),
+                ("a.csv", 'text,label\n"a,b\n', "a.csv:2: a quote that is not closed"),
                 ("a.csv", "text,label\n\na,b,c\n", "a.csv:3: 3 columns"),
                 ("a.tsv", "text\tlabels\na\tb\nc\td, e\n", "a.tsv:3: 2 labels, expected one"),
                 ("a.tsv", "text\tlabels\na\tb\nc\t\n", "a.tsv:3: no labels, expected one"),
@@ -233,6 +236,31 @@ class Labels(unittest.TestCase):
         self.assertEqual([len(e.ids) for e in task_data.load(options, MODEL.parent)], [3, 3])
         with self.assertRaisesRegex(ValueError, "a.tsv:2: 2 labels"):
             task_data.load(options, MODEL.parent, ["x", "y"])
+
+    def test_tables_of_commas(self):
+        """As csv.reader has them, with blanks after a closing quote, too."""
+        random = np.random.default_rng(0)
+        read = refused = 0
+        for _ in range(3000):
+            content = "".join(random.choice(list('ab",,\n\n" '), random.integers(1, 20)))
+            try:
+                found = [row for _, row in data_files.rows_of(content, "a.csv")]
+            except ValueError as error:
+                self.assertRegex(str(error), "a.csv:.*quote")
+                found = None
+            try:
+                expected = list(csv.reader(io.StringIO(content, newline=""), strict=True))
+            except csv.Error:
+                if found is not None:
+                    self.assertRegex(content, '" +(,|\n|$)')
+                refused += 1
+                continue
+            rows, expected = ([row for row in rows if len(row) > 1 or "".join(row).strip()] for rows in (found, expected))
+            self.assertEqual(rows, expected, content)
+            read += 1
+        self.assertGreater(min(read, refused), 300)
+        self.assertEqual(list(data_files.rows_of('"a" ,b\n\n"c\n""d"\t,\r\nx,', "x")),
+                         [(1, ["a", "b"]), (3, ['c\n"d', "\r"]), (5, ["x", ""])])
 
     def test_large_cells(self):
         self.assertEqual(len(self.texts("a.csv", f'text,label\n"{"a " * 99999}",b\n')[0][0][0][0]), 199997)

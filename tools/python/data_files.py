@@ -3,6 +3,7 @@
 LF or CR LF. What is wrong is a ValueError that names the file."""
 import json
 import pathlib
+import re
 
 BLANKS = " \t\r\n"
 
@@ -14,9 +15,10 @@ def read_text(path):
     except UnicodeDecodeError as error:
         line = 1 + data.count(b"\n", 0, error.start)
         raise ValueError(f"{path}:{line}: invalid UTF-8 at byte {error.start} of {len(data)}") from error
-    if "\0" in content[:4]:
-        raise ValueError(f"{path}: has null characters, as UTF-16 without a byte order mark does; convert it with iconv")
-    if "\r" in content and "\n" not in content:
+    nulls = [character == "\0" for character in content[:4]]
+    if nulls in ([True, False] * 2, [False, True] * 2):
+        raise ValueError(f"{path}: looks like UTF-16; convert it to UTF-8 with iconv")
+    if "\r" in content[:-1] and "\n" not in content and not content.lstrip(BLANKS).startswith("{"):
         raise ValueError(f"{path}: its lines end in CR alone; convert it with tr '\\r' '\\n'")
     return content
 
@@ -26,6 +28,28 @@ def lines_of(content):
     for number, line in enumerate(content.split("\n"), 1):
         if line.strip(BLANKS):
             yield number, line.removesuffix("\r")
+
+
+# In quotes, and else; what ends it.
+FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"[ \t\r]*|((?:[^",\n][^,\n]*)?))(,|\n|\Z)')
+
+
+def rows_of(content, path):
+    """(number of its first line, fields) of the rows of comma-separated values that are not blank."""
+    row, begin, at, number = [], 1, 0, 1
+    while at < len(content) or row:
+        field = FIELD.match(content, at)
+        if not field:
+            raise ValueError(f"{path}:{number}: a quote that is not closed, or text after a closing quote; a quote inside "
+                             "quotes is written twice")
+        quoted, plain, end = field.groups()
+        row.append(plain if quoted is None else quoted.replace('""', '"'))
+        number += field.group().count("\n")
+        at = field.end()
+        if end != ",":
+            if len(row) > 1 or quoted is not None or row[0].strip(BLANKS):
+                yield begin, row
+            row, begin = [], number
 
 
 def parse_json(content, place):

@@ -8,9 +8,7 @@ members of these names. The rules are those of tasks/read_tables.cpp and tasks/r
 .txt: a text on each line, which has no label.
 """
 import argparse
-import csv
 import dataclasses
-import io
 import pathlib
 
 import class_labels
@@ -169,19 +167,9 @@ def _columns_of(cells, place, commas):
 def _rows_of(path, commas):
     """(number of the line, cells) of the rows that are not blank."""
     content = data_files.read_text(path)
-    if not commas:
-        for number, line in data_files.lines_of(content):
-            yield number, line.split("\t")
-        return
-    csv.field_size_limit(max(csv.field_size_limit(), len(content)))
-    rows, number = csv.reader(io.StringIO(content, newline=""), strict=True), 1
-    try:
-        for row in rows:
-            if row and (len(row) > 1 or row[0].strip(data_files.BLANKS)):
-                yield number, row
-            number = rows.line_num + 1
-    except csv.Error as error:
-        raise ValueError(f"{path}:{number}: not a row of comma-separated values: {error}") from error
+    if commas:
+        return data_files.rows_of(content, path)
+    return ((number, line.split("\t")) for number, line in data_files.lines_of(content))
 
 
 def _read_table(path):
