@@ -287,6 +287,13 @@ class FineTuning(unittest.TestCase):
         made, _ = self.train(folder, data, "--steps", 0)
         self.assertEqual({p.key: p.value for p in onnx.load(made).metadata_props}["bertcl.classes"], '["0", "1"]')
 
+    def test_a_first_line_that_may_be_a_header_is_named(self):
+        data = self.texts("data.tsv", "a", "b")
+        self.assertEqual(self.train(self.encoder, data, "--steps", 0)[1], "")
+        data.write_text("review\tsentiment\n" + data.read_text())
+        self.assertIn("data.tsv: only the first text has the label 'sentiment'; if that is a header",
+                      self.train(self.encoder, data, "--steps", 0, "--force")[1])
+
     def test_bad_data_are_named(self):
         data = self.folder / "texts.tsv"
         cases = (("a\tb\tc\td\n", "texts.tsv:1: 4 columns, expected 2"), ("sentence\tlabel\n", "no texts"),

@@ -12,6 +12,7 @@ names of the classes go into the file itself: `bertcl eval --task` reads them. N
 requirements-torch.txt; downloads nothing.
 """
 import argparse
+import collections
 import functools
 import json
 import pathlib
@@ -66,9 +67,13 @@ class Classification:
 
     def __init__(self, options, tokenizer):
         self._options, self._tokenizer = options, tokenizer
-        labels = task_data.load_texts(options.data)[1]
+        rows, labels = task_data.load_texts(options.data)
         if len(labels) < 2:
             raise ValueError(f"{options.data}: all texts have the label {labels[0]!r}")
+        counts = collections.Counter(label for _, label in rows)
+        if [label for label, count in counts.items() if count == 1] == [rows[0][1]]:
+            print(f"finetune: {options.data}: only the first text has the label {labels[rows[0][1]]!r}; if that is a "
+                  'header, name its columns "text" and "label"', file=sys.stderr)
         self.names = self._known(options, labels) or labels
         self.classes = len(self.names)
 
