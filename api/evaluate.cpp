@@ -15,17 +15,6 @@
 namespace bertcl {
 namespace {
 
-/// Every `step`-th value of [tokens, step] from `first`, at its place in [batch, seq].
-std::vector<float> padded(const Tensor& tensor, std::size_t first, const squad::Batch& batch) {
-  const std::vector<float> values = floats(tensor);
-  const std::size_t step = tensor.shape().size() == 2 ? 2 : 1;
-  std::vector<float> rows(batch.input_ids.size());
-  std::size_t token = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (batch.attention_mask[i] != 0) rows[i] = values[step * token++ + first];
-  return rows;
-}
-
 squad::EvaluateOptions to_squad(const SquadOptions& options) {
   squad::EvaluateOptions all;
   all.features = {options.max_length, options.doc_stride, options.max_query_length};
@@ -67,14 +56,8 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
                            const SquadProgress& progress) {
   return translate_exceptions([&] {
     check_model(session.info(), tokenizer, options);
-    const squad::LogitOutputs found = squad::find_logits(SessionAccess::of(session).outputs());
-    const bool joint = !found.both.empty();
-    const std::string &start = joint ? found.both : found.start, &end = joint ? start : found.end;
-    const RunOptions wanted{{start, end}};
-    const auto model = [&](const squad::Batch& batch) -> squad::Logits {
-      const Tensors outputs = session.run(unpadded(batch), wanted);
-      return {padded(outputs.at(start), 0, batch), padded(outputs.at(end), joint ? 1 : 0, batch)};
-    };
+    const auto model =
+        model_of(session, squad::find_logits(SessionAccess::of(session).outputs()), true);
     const auto tell = [&](const squad::Progress& now) {
       if (progress &&
           !call_user_callback([&] { return progress(now.questions, now.questions_total); }))

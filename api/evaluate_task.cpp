@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks other than SQuAD of the public interface: a session as the function that tasks/ calls.
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/boundary.hpp"
 #include "api/evaluation.hpp"
 #include "api/session_impl.hpp"
-#include "api/tensor_data.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
 #include "runtime/pooling.hpp"
@@ -71,21 +69,6 @@ std::string output_of(const Session& session, const tasks::Head& head) {
   }
 }
 
-/// [tokens, classes] as [batch, seq, classes]; an output for each text as it is.
-std::vector<float> batch_values(const Tensor& tensor, const text::Batch& batch, bool by_token) {
-  std::vector<float> values = floats(tensor);
-  if (!by_token) return values;
-  const auto classes = values.size() / static_cast<std::size_t>(tensor.shape().front());
-  std::vector<float> rows(batch.input_ids.size() * classes);
-  auto from = values.begin();
-  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
-    if (batch.attention_mask[i] == 0) continue;
-    std::copy_n(from, classes, rows.begin() + static_cast<std::ptrdiff_t>(i * classes));
-    from += static_cast<std::ptrdiff_t>(classes);
-  }
-  return rows;
-}
-
 TaskScores scores_of(const tasks::Evaluation& evaluation) {
   TaskScores scores;
   for (const tasks::Metric& metric : evaluation.metrics)
@@ -111,7 +94,7 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
     const Embedding embedding = embedding_of(session);
     const auto items = load_items(data_of(task, data, options, session), tokenizer, embedding);
     const tasks::Head& head = items->head();
-    const RunOptions wanted{{output_of(session, head)}};
+    const auto model = model_of(session, {output_of(session, head)}, head.by_token);
     tasks::EvaluateOptions all;
     all.encode = {options.max_length > 0
                       ? options.max_length
@@ -122,10 +105,6 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
     if (options.batch_tokens > 0) all.batches.max_tokens = options.batch_tokens;
     all.origin = data.string();
     all.allow_nonfinite = options.allow_nonfinite;
-    const auto model = [&](const text::Batch& batch) {
-      const Tensors outputs = session.run(unpadded(batch), wanted);
-      return batch_values(outputs.at(wanted.outputs[0]), batch, head.by_token);
-    };
     const auto tell = [&](const tasks::Progress& now) {
       if (progress &&
           !call_user_callback([&] { return progress(now.sequences, now.sequences_total); }))

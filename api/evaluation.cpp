@@ -3,11 +3,12 @@
 #include "api/evaluation.hpp"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "api/session_impl.hpp"
-#include "api/tensor_data.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
+#include "runtime/row_values.hpp"
 
 namespace bertcl {
 namespace {
@@ -21,23 +22,12 @@ std::string precision_name(const ModelInfo& info) {
 
 }  // namespace
 
-Sequences unpadded(const text::Batch& batch) {
-  Sequences sequences;
-  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
-    if (batch.attention_mask[i] != 0) {
-      sequences.ids.push_back(batch.input_ids[i]);
-      sequences.token_type_ids.push_back(batch.token_type_ids[i]);
-    }
-    if ((i + 1) % static_cast<std::size_t>(batch.seq) == 0)
-      sequences.offsets.push_back(std::ssize(sequences.ids));
-  }
-  return sequences;
-}
-
-std::vector<float> floats(const Tensor& tensor) {
-  const ir::Tensor converted = tensor.data()->tensor.converted(ir::DType::f32);
-  const auto values = converted.as<float>();
-  return {values.begin(), values.end()};
+text::RunBatchFn model_of(const Session& session, std::vector<std::string> outputs, bool by_token) {
+  return [&session = SessionAccess::of(session), outputs = std::move(outputs),
+          by_token](const text::Batch& batch) {
+    return runtime::row_values(session, {batch.ids, batch.token_type_ids, batch.offsets}, outputs,
+                               by_token);
+  };
 }
 
 void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length) {

@@ -10,15 +10,12 @@
 #include "bertcl/sequences.hpp"
 #include "bertcl/session.hpp"
 #include "tasks/report.hpp"
-#include "text/batch.hpp"
+#include "text/run_rows.hpp"
 
 namespace bertcl {
 
-/// Rows of a padded batch as sequences.
-Sequences unpadded(const text::Batch& batch);
-
-/// Elements of a float tensor of any width.
-std::vector<float> floats(const Tensor& tensor);
+/// Runs batches for runtime::row_values(). Refers to the session.
+text::RunBatchFn model_of(const Session& session, std::vector<std::string> outputs, bool by_token);
 
 /// Throws Error if the vocabulary is larger than the model's, or if sequences of `max_length`
 /// tokens are longer than it takes.

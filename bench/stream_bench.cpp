@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "ir/input_role.hpp"
-#include "squad/batch.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
 #include "support/stopwatch.hpp"
@@ -32,28 +31,28 @@ namespace {
 
 using namespace bertcl;
 
-constexpr std::int64_t kLongest = 384;  // tokens of a window: the default of FeatureOptions
+constexpr std::size_t kLongest = 384;  // tokens of a window: the default of FeatureOptions
 
-/// The rows [batch, seq] of `values` with zeros after them: [batch, padded].
-std::vector<std::int64_t> pad_rows(const std::vector<std::int64_t>& values,
-                                   const text::Batch& batch, std::int64_t padded) {
-  std::vector<std::int64_t> rows(batch.batch * padded);
-  for (std::int64_t row = 0; row < batch.batch; ++row)
-    std::copy_n(values.begin() + row * batch.seq, batch.seq, rows.begin() + row * padded);
-  return rows;
-}
-
-/// The batch under the names that the model gives its inputs, in rows of `seq` tokens.
-runtime::Tensors inputs_of(const runtime::Session& session, const text::Batch& batch,
-                           std::int64_t seq) {
+/// The windows under the names that the model gives its inputs, in rows of `seq` tokens.
+runtime::Tensors inputs_of(const runtime::Session& session,
+                           std::span<const squad::Feature* const> windows, std::size_t seq) {
+  std::vector<std::int64_t> ids, mask, types;
+  for (const squad::Feature* window : windows) {
+    const std::size_t end = ids.size() + seq;
+    ids.insert(ids.end(), window->input_ids.begin(), window->input_ids.end());
+    mask.resize(ids.size(), 1);
+    types.resize(ids.size() - window->length() + window->second, 0);
+    types.resize(ids.size(), 1);
+    for (auto* values : {&ids, &mask, &types}) values->resize(end, 0);
+  }
   runtime::Tensors inputs;
   for (const auto& port : session.inputs()) {
     const ir::InputRole role = ir::role_of_input(port.name);
-    const std::vector<std::int64_t>& values = role == ir::InputRole::mask  ? batch.attention_mask
-                                              : role == ir::InputRole::ids ? batch.input_ids
-                                                                           : batch.token_type_ids;
     inputs[port.name] =
-        ir::Tensor::of<std::int64_t>({batch.batch, seq}, pad_rows(values, batch, seq));
+        ir::Tensor::of<std::int64_t>({std::ssize(windows), static_cast<std::int64_t>(seq)},
+                                     role == ir::InputRole::mask  ? mask
+                                     : role == ir::InputRole::ids ? ids
+                                                                  : types);
   }
   return inputs;
 }
@@ -91,9 +90,14 @@ int run(std::span<char*> arguments) {
   std::vector<runtime::Tensors> batches;
   nlohmann::json result;
   for (const auto& windows : choose_batches(features.size(), size, wanted)) {
-    const text::Batch batch = squad::make_batch(features, windows);
-    batches.push_back(inputs_of(session, batch, options.keep_padding ? kLongest : batch.seq));
-    for (const std::size_t window : windows) result["lengths"].push_back(features[window].length());
+    std::vector<const squad::Feature*> chosen;
+    std::size_t longest = options.keep_padding ? kLongest : 0;
+    for (const std::size_t window : windows) {
+      chosen.push_back(&features[window]);
+      longest = std::max(longest, features[window].length());
+      result["lengths"].push_back(features[window].length());
+    }
+    batches.push_back(inputs_of(session, chosen, longest));
   }
   for (int round = -1; round < rounds; ++round) {  // the first one warms up
     const Stopwatch clock;

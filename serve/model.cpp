@@ -2,41 +2,29 @@
 // Runs of a batch, and the rows of its outputs.
 #include "serve/model.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "runtime/row_values.hpp"
 #include "runtime/sequences.hpp"
 #include "serve/http.hpp"
 #include "serve/service.hpp"
+#include "text/batch.hpp"
 
 namespace bertcl::serve {
 namespace {
 
-/// A batch without padding.
-struct Packed {
-  std::vector<std::int64_t> ids, token_type_ids, offsets{0};
-
-  void add(const Sequence& sequence) {
-    ids.insert(ids.end(), sequence.ids.begin(), sequence.ids.end());
-    if (sequence.token_type_ids.empty())
-      token_type_ids.resize(ids.size(), 0);
-    else
-      token_type_ids.insert(token_type_ids.end(), sequence.token_type_ids.begin(),
-                            sequence.token_type_ids.end());
-    offsets.push_back(std::ssize(ids));
+text::Batch batch_of(std::span<const Sequence* const> sequences) {
+  text::Batch batch;
+  for (const Sequence* sequence : sequences) {
+    const auto& [ids, types] = *sequence;
+    batch.ids.insert(batch.ids.end(), ids.begin(), ids.end());
+    batch.token_type_ids.insert(batch.token_type_ids.end(), types.begin(), types.end());
+    batch.token_type_ids.resize(batch.ids.size(), 0);
+    batch.offsets.push_back(std::ssize(batch.ids));
   }
-};
-
-/// Rows [begin, end) of a tensor are added to `values`.
-void take_rows(const ir::Tensor& tensor, std::size_t begin, std::size_t end, std::size_t rows,
-               Values& values) {
-  const auto all = tensor.as<float>();
-  const std::size_t row = all.size() / rows;
-  const auto part = all.subspan(begin * row, (end - begin) * row);
-  values.insert(values.end(), part.begin(), part.end());
+  return batch;
 }
 
 }  // namespace
@@ -51,24 +39,16 @@ const char* name_of(Kind kind) {
 RunFn make_run_fn(std::shared_ptr<runtime::Session> session, Head head) {
   return [session = std::move(session),
           head = std::move(head)](std::span<const Sequence* const> sequences) {
-    Packed packed;
-    for (const Sequence* sequence : sequences) packed.add(*sequence);
-    const runtime::Tensors outputs = session->run(
-        runtime::Sequences{packed.ids, packed.token_type_ids, packed.offsets}, head.outputs);
-    const std::size_t rows = head.by_token ? packed.ids.size() : sequences.size();
-    std::vector<Values> values(sequences.size());
-    for (const std::string& name : head.outputs) {
-      const auto found = outputs.find(name);
-      if (found == outputs.end()) throw Error(fmt::format("the model has no output '{}'", name));
-      const ir::Tensor tensor = found->second.converted(ir::DType::f32);
-      if (tensor.size() == 0 || static_cast<std::size_t>(tensor.size()) % rows != 0)
-        throw Error(fmt::format("the output '{}' has {} values for {} {}", name, tensor.size(),
-                                rows, head.by_token ? "tokens" : "sequences"));
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const auto begin = head.by_token ? static_cast<std::size_t>(packed.offsets[i]) : i;
-        const auto end = head.by_token ? static_cast<std::size_t>(packed.offsets[i + 1]) : i + 1;
-        take_rows(tensor, begin, end, rows, values[i]);
-      }
+    const text::Batch batch = batch_of(sequences);
+    const std::vector<float> all = runtime::row_values(
+        *session, {batch.ids, batch.token_type_ids, batch.offsets}, head.outputs, head.by_token);
+    const std::size_t row = all.size() / (head.by_token ? batch.tokens() : batch.rows());
+    std::vector<Values> values;
+    auto from = all.begin();
+    for (const Sequence* sequence : sequences) {
+      const std::size_t own = row * (head.by_token ? sequence->ids.size() : 1);
+      values.emplace_back(from, from + static_cast<std::ptrdiff_t>(own));
+      from += static_cast<std::ptrdiff_t>(own);
     }
     return values;
   };

@@ -27,7 +27,7 @@ namespace bertcl::serve {
 enum class Kind { embedding, classifier, reranker, question_answering, other };
 const char* name_of(Kind kind);
 
-/// Outputs that are taken of each sequence: one after the other in its Values.
+/// Outputs that are taken of each sequence: side by side in its Values.
 struct Head {
   std::vector<std::string> outputs = {};
   bool by_token = false;  ///< [tokens, ..] of the sequence; else its row

@@ -102,20 +102,6 @@ squad::PreparedQuestion ask(AskRequest& request, const text::Tokenizer& tokenize
   }
 }
 
-/// Start and end logits of each window: two outputs, or one whose values alternate.
-std::vector<squad::Logits> logits_of(const std::vector<Values>& values, bool alternate) {
-  std::vector<squad::Logits> logits;
-  for (const Values& both : values) {
-    const std::size_t length = both.size() / 2;
-    squad::Logits& own = logits.emplace_back();
-    for (std::size_t i = 0; i < length; ++i) {
-      own.start.push_back(both[alternate ? 2 * i : i]);
-      own.end.push_back(both[alternate ? 2 * i + 1 : length + i]);
-    }
-  }
-  return logits;
-}
-
 Json answer_json(const squad::BestAnswer& answer, std::string_view context) {
   const std::size_t start = text::count_code_points(context.substr(0, answer.bytes.begin));
   return {{"score", answer.score},
@@ -137,8 +123,8 @@ HttpResponse answer_route(Context& context) {
     windows.push_back(with_token_types(feature.input_ids, feature.second));
   const std::vector<Values> values = context.run(model, model.batcher(), std::move(windows));
   if (!model.setup().answer.predictions.allow_nonfinite) check_finite(values);
-  const std::vector<squad::Logits> logits =
-      logits_of(values, model.setup().head.outputs.size() == 1);
+  std::vector<squad::Logits> logits;
+  for (const Values& own : values) logits.push_back(squad::split_logits(own));
   std::vector<squad::WindowLogits> seen;
   for (std::size_t i = 0; i < logits.size(); ++i)
     seen.push_back({&asked.features[i], logits[i].start, logits[i].end});

@@ -1,41 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows in batches, and the logits of a model for them.
+// The logits of a model for windows.
 #pragma once
-#include <cstddef>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "squad/features.hpp"
-#include "text/batch.hpp"
+#include "text/run_rows.hpp"
 
 namespace bertcl::squad {
 
 using text::Batch;
 using text::BatchOptions;
 
-/// Outputs of a question-answering head, each [batch, seq].
+/// Of the tokens of a window.
 struct Logits {
   std::vector<float> start;
   std::vector<float> end;
 };
 
-/// Runs a model on one batch. Called from one thread at a time, always the same one.
-using LogitsFn = std::function<Logits(const Batch&)>;
+/// Start and end logit of each token of a batch, [tokens, 2].
+using LogitsFn = text::RunBatchFn;
 
-/// Groups features of similar length, longest first. Each index stands in exactly one group.
-/// Throws Error if a bound is below 1.
-std::vector<std::vector<std::size_t>> group_by_length(std::span<const Feature> features,
-                                                      const BatchOptions& options);
+std::vector<text::Row> rows_of(std::span<const Feature> features);
 
-/// Inputs for the features at `indexes`, one row each.
-Batch make_batch(std::span<const Feature> features, std::span<const std::size_t> indexes);
+/// Logits of a window from those of its tokens, [length, 2].
+Logits split_logits(std::span<const float> values);
 
-/// Runs the model over all features in groups. The result is [features], each cut to the tokens
-/// of its window. `after_batch(indexes, seconds)` follows each call of the model, where set.
-/// Throws Error if the model returns logits of another size than [batch, seq].
-using AfterBatchFn = std::function<void(std::span<const std::size_t> indexes, double seconds)>;
+/// Runs the model over all features, in batches of similar length, and gives the logits of each.
+/// Throws Error if the model returns another number of logits.
 std::vector<Logits> run_model(std::span<const Feature> features, const BatchOptions& options,
-                              const LogitsFn& model, const AfterBatchFn& after_batch = {});
+                              const LogitsFn& model, const text::BatchDoneFn& batch_done = {});
 
 }  // namespace bertcl::squad

@@ -11,33 +11,30 @@
 
 namespace bertcl::squad {
 
-LogitOutputs find_logits(const std::vector<plan::Port>& outputs) {
-  LogitOutputs found;
+std::vector<std::string> find_logits(const std::vector<plan::Port>& outputs) {
+  std::string start, end, both;
   std::vector<std::string> rows;  // outputs [batch, seq]
   for (const plan::Port& port : outputs) {
     const ir::Shape& shape = port.type.shape;
     if (!ir::is_float(port.type.dtype)) continue;
-    if (shape.size() == 3 && shape[2] == ir::Dim(2)) found.both = port.name;
+    if (shape.size() == 3 && shape[2] == ir::Dim(2)) both = port.name;
     if (shape.size() != 2) continue;
     rows.push_back(port.name);
-    if (port.name.find("start") != std::string::npos) found.start = port.name;
-    if (port.name.find("end") != std::string::npos) found.end = port.name;
+    if (port.name.find("start") != std::string::npos) start = port.name;
+    if (port.name.find("end") != std::string::npos) end = port.name;
   }
-  if (found.start.empty() && found.end.empty() && rows.size() == 2) {
+  if (start.empty() && end.empty() && rows.size() == 2) {
     // "unstack:0" and "unstack:1" in any order; names that tell nothing in the order of the file.
     const auto stem = [](const std::string& name) { return name.substr(0, name.size() - 1); };
     if (stem(rows[0]) == stem(rows[1])) std::ranges::sort(rows);
-    found.start = rows[0];
-    found.end = rows[1];
+    start = rows[0];
+    end = rows[1];
   }
-  if (!found.start.empty() && !found.end.empty()) {
-    found.both.clear();
-    return found;
-  }
-  if (found.both.empty())
+  if (!start.empty() && !end.empty()) return {start, end};
+  if (both.empty())
     fail("no start and end logits among the outputs {}; expected a question-answering head",
          fmt::join(plan::describe(outputs), ", "));
-  return {"", "", found.both};
+  return {both};
 }
 
 }  // namespace bertcl::squad

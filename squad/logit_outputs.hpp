@@ -8,13 +8,8 @@
 
 namespace bertcl::squad {
 
-struct LogitOutputs {
-  std::string start, end;  ///< [batch, seq]
-  std::string both;        ///< or one output [batch, seq, 2]; the others are empty then
-};
-
-/// By their names: start_logits, output_start_logits, unstack:0, ... Throws Error with all outputs
-/// if there are no such logits.
-LogitOutputs find_logits(const std::vector<plan::Port>& outputs);
+/// Start and end [batch, seq], or one output of both [batch, seq, 2]. By their names: start_logits,
+/// output_start_logits, unstack:0, ... Throws Error with all outputs if there are no such logits.
+std::vector<std::string> find_logits(const std::vector<plan::Port>& outputs);
 
 }  // namespace bertcl::squad

@@ -94,21 +94,21 @@ class ModelStage {
       : options_(options), model_(model), progress_(progress), evaluation_(evaluation) {}
 
   void run(Group& group) {
-    std::size_t done = 0;
-    const auto after_batch = [&](std::span<const std::size_t> indexes, double seconds) {
-      done += indexes.size();
-      for (const std::size_t index : indexes) evaluation_.tokens += group.features[index].length();
-      evaluation_.model_seconds += seconds;
+    text::Done all;
+    const auto tell = [&](const text::Done& done) {
+      all = done;
       if (!progress_) return;
-      const std::size_t share = group.documents.size() * done / group.features.size();
+      const std::size_t share = group.documents.size() * done.rows / group.features.size();
       progress_({.questions = group.first_question + share,
                  .questions_total = evaluation_.predictions.size(),
-                 .features = evaluation_.features + done,
-                 .tokens = evaluation_.tokens,
-                 .model_seconds = evaluation_.model_seconds});
+                 .features = evaluation_.features + done.rows,
+                 .tokens = evaluation_.tokens + done.tokens,
+                 .model_seconds = evaluation_.model_seconds + done.seconds});
     };
-    group.logits = run_model(group.features, options_.batches, model_, after_batch);
-    evaluation_.features += group.features.size();
+    group.logits = run_model(group.features, options_.batches, model_, tell);
+    evaluation_.features += all.rows;
+    evaluation_.tokens += all.tokens;
+    evaluation_.model_seconds += all.seconds;
   }
 
  private:

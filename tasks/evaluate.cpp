@@ -44,7 +44,7 @@ Encoded encode_items(const Task& task, const text::Tokenizer& tokenizer,
 }  // namespace
 
 Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
-                    const EvaluateOptions& options, const RunBatchFn& model,
+                    const EvaluateOptions& options, const text::RunBatchFn& model,
                     const ProgressFn& progress, std::size_t limit) {
   const Stopwatch clock;
   Evaluation evaluation;
@@ -58,20 +58,21 @@ Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
   evaluation.tokens_padded = sequences.size() * static_cast<std::size_t>(options.encode.max_length);
 
   const auto take = [&](std::size_t index, std::span<const float> output) {
-    if (!options.allow_nonfinite && !all_finite(output))
+    if (!options.allow_nonfinite && !text::all_finite(output))
       throw squad::NonfiniteOutput(
           fmt::format("the model returned NaN or infinite values for item {} of the data, "
                       "counted from 0; {} continues",
                       encoded.items[index], option_name("allow-nonfinite")),
           encoded.items[index]);
     evaluation.results->add(encoded.items[index], sequences[index], output);
-    evaluation.tokens += sequences[index].length();
   };
-  const auto tell = [&](std::size_t done, double model_seconds) {
-    if (progress) progress({done, sequences.size(), evaluation.tokens, model_seconds});
+  const auto tell = [&](const text::Done& done) {
+    if (progress) progress({done.rows, sequences.size(), done.tokens, done.seconds});
   };
-  evaluation.model_seconds =
-      run_sequences(sequences, task.head(), options.batches, model, take, tell);
+  const text::Done done =
+      text::run_rows(rows_of(sequences), task.head(), options.batches, model, take, tell);
+  evaluation.tokens = done.tokens;
+  evaluation.model_seconds = done.seconds;
   evaluation.metrics = evaluation.results->metrics();
   evaluation.total_seconds = clock.seconds();
   return evaluation;

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tasks/run_sequences.hpp"
 #include "tasks/task.hpp"
-#include "text/batch.hpp"
+#include "text/run_rows.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::tasks {
@@ -49,7 +48,7 @@ struct Evaluation {
 /// Throws Error if no item has a sequence to run, or if the model's output has another size than
 /// the task's head, or is not finite.
 Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
-                    const EvaluateOptions& options, const RunBatchFn& model,
+                    const EvaluateOptions& options, const text::RunBatchFn& model,
                     const ProgressFn& progress = {}, std::size_t limit = 0);
 
 }  // namespace bertcl::tasks

@@ -66,6 +66,12 @@ void hide_tokens(Sequence& sequence, const text::Tokenizer& tokenizer, std::mt19
 
 }  // namespace
 
+std::vector<text::Row> rows_of(std::span<const Sequence> sequences) {
+  std::vector<text::Row> rows;
+  for (const Sequence& sequence : sequences) rows.push_back({sequence.ids, sequence.second});
+  return rows;
+}
+
 std::size_t room(int max_length, std::size_t specials) {
   if (max_length <= static_cast<int>(specials)) {
     fail(

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/batch.hpp"
 #include "text/tokenizer.hpp"
 #include "text/truncation.hpp"
 
@@ -23,6 +24,8 @@ struct Sequence : text::EncodedInput {
 
   std::size_t length() const { return ids.size(); }
 };
+
+std::vector<text::Row> rows_of(std::span<const Sequence> sequences);
 
 /// Word pieces that fit beside `specials` special tokens. Throws Error if there are none.
 std::size_t room(int max_length, std::size_t specials);

@@ -54,8 +54,8 @@ std::vector<Passage> read_passages(const std::filesystem::path& path, const std:
   return passages;
 }
 
-const Head& rank_head() {
-  static const Head head{false, 1, false, "1 score"};
+const text::Head& rank_head() {
+  static const text::Head head{false, 1, false, "1 score"};
   return head;
 }
 
@@ -65,7 +65,8 @@ void keep_best(std::vector<RankedPassage>& passages, std::size_t most) {
 }
 
 Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& tokenizer,
-              const RankOptions& options, const RunBatchFn& model, const BatchDoneFn& progress) {
+              const RankOptions& options, const text::RunBatchFn& model,
+              const text::BatchDoneFn& progress) {
   Rankings rankings;
   std::vector<Sequence> sequences;
   for (const Passage& passage : passages) {
@@ -76,7 +77,7 @@ Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& token
   }
   std::vector<double> scores(passages.size());
   const auto take = [&](std::size_t index, std::span<const float> output) {
-    if (!options.allow_nonfinite && !all_finite(output))
+    if (!options.allow_nonfinite && !text::all_finite(output))
       fail(
           "the model returned NaN or infinity for passage {}, counted from 0; "
           "{} continues",
@@ -84,7 +85,8 @@ Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& token
     scores[index] = options.sigmoid ? sigmoid(output[0]) : output[0];
   };
   rankings.model_seconds =
-      run_sequences(sequences, rank_head(), options.batches, model, take, progress);
+      text::run_rows(rows_of(sequences), rank_head(), options.batches, model, take, progress)
+          .seconds;
   std::map<std::string_view, std::size_t> places;  // of queries
   for (std::size_t i = 0; i < passages.size(); ++i) {
     const auto [place, is_new] = places.emplace(passages[i].query, rankings.queries.size());

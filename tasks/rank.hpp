@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/run_sequences.hpp"
-#include "text/batch.hpp"
+#include "text/run_rows.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::tasks {
@@ -50,15 +49,15 @@ struct Rankings {
 };
 
 /// What a model needs for it: one logit for a pair.
-const Head& rank_head();
+const text::Head& rank_head();
 
 /// Orders them, best first; equal ones in their order, NaN last. Keeps `most`, or all for 0.
 void keep_best(std::vector<RankedPassage>& passages, std::size_t most);
 
 /// Scores all passages and orders those of each query. Which batches they are in changes nothing,
-/// if a row's output does not. Throws Error as run_sequences(), and on logits that are not finite.
+/// if a row's output does not. Throws Error as text::run_rows(), and on logits that are not finite.
 Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& tokenizer,
-              const RankOptions& options, const RunBatchFn& model,
-              const BatchDoneFn& progress = {});
+              const RankOptions& options, const text::RunBatchFn& model,
+              const text::BatchDoneFn& progress = {});
 
 }  // namespace bertcl::tasks

@@ -11,17 +11,12 @@
 
 #include "tasks/features.hpp"
 #include "tasks/readers.hpp"
+#include "text/run_rows.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::tasks {
 
-/// The output that a model needs for a task.
-struct Head {
-  bool by_token = false;    ///< [batch, seq, classes]; else [batch, classes]
-  std::size_t classes = 0;  ///< so many,
-  bool or_more = false;     ///< or more
-  std::string meaning;      ///< for messages: "2 classes: neg, pos"
-};
+using text::Head;
 
 /// A score by its usual name. Accuracy, precision, recall and F1 are percentages, correlations are
 /// between -1 and 1, and NaN where they are not defined.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouping of sequences by length, and padding.
+// Grouping of sequences by length.
 #include "text/batch.hpp"
 
 #include <algorithm>
@@ -36,21 +36,12 @@ std::vector<std::vector<std::size_t>> group_by_length(std::span<const std::size_
 }
 
 Batch make_batch(std::span<const Row> rows) {
-  std::size_t seq = 0;
-  for (const Row& row : rows) seq = std::max(seq, row.ids.size());
   Batch batch;
-  batch.batch = static_cast<int>(rows.size());
-  batch.seq = static_cast<int>(seq);
-  batch.input_ids.assign(rows.size() * seq, 0);
-  batch.attention_mask.assign(rows.size() * seq, 0);
-  batch.token_type_ids.assign(rows.size() * seq, 0);
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto [ids, second] = rows[row];
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      batch.input_ids[row * seq + i] = ids[i];
-      batch.attention_mask[row * seq + i] = 1;
-      batch.token_type_ids[row * seq + i] = i >= second ? 1 : 0;
-    }
+  for (const auto& [ids, second] : rows) {
+    batch.ids.insert(batch.ids.end(), ids.begin(), ids.end());
+    batch.token_type_ids.resize(batch.ids.size() - ids.size() + std::min(second, ids.size()), 0);
+    batch.token_type_ids.resize(batch.ids.size(), 1);
+    batch.offsets.push_back(std::ssize(batch.ids));
   }
   return batch;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of token sequences: the padded inputs of the ONNX graph.
+// Batches of token sequences, without padding.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,20 +8,18 @@
 
 namespace bertcl::text {
 
-/// Inputs of a BERT graph, each [batch, seq], padded with zeros to the longest sequence; the mask
-/// of each row is a prefix of ones.
+/// Rows one after the other: row i is [offsets[i], offsets[i + 1]) of the ids and segments.
 struct Batch {
-  int batch = 0;
-  int seq = 0;
-  std::vector<std::int64_t> input_ids;
-  std::vector<std::int64_t> attention_mask;
-  std::vector<std::int64_t> token_type_ids;
+  std::vector<std::int64_t> ids, token_type_ids, offsets{0};
+
+  std::size_t rows() const { return offsets.size() - 1; }
+  std::size_t tokens() const { return ids.size(); }
 };
 
 struct BatchOptions {
-  int max_tokens = 4096;    ///< bound on batch * seq; a sequence that is longer goes alone
-  int max_batch = 64;       ///< bound on batch
-  bool one_length = false;  ///< no padding: sequences of one length in a batch
+  int max_tokens = 4096;    ///< bound on rows * longest; a sequence that is longer goes alone
+  int max_batch = 64;       ///< bound on rows
+  bool one_length = false;  ///< sequences of one length in a batch
 };
 
 /// One row of a batch. Segment ids are 0 before `second` and 1 from it.

@@ -53,27 +53,20 @@ inline std::string get_final_text(std::string_view prediction, std::string_view 
   return std::string(original.substr(begin, end - begin));
 }
 
-/// Logits in [-8, 8) that depend on nothing but the tokens of the row and the position: a model
-/// that is right about padding. What stands in padding is poison.
-inline Logits hash_model(const Batch& batch) {
-  Logits logits;
-  for (int row = 0; row < batch.batch; ++row) {
-    const auto begin = static_cast<std::size_t>(row) * static_cast<std::size_t>(batch.seq);
+/// Logits in [-8, 8) that depend on nothing but the tokens of the row and the position.
+inline std::vector<float> hash_model(const Batch& batch) {
+  std::vector<float> logits;
+  for (std::size_t row = 0; row < batch.rows(); ++row) {
+    const auto begin = static_cast<std::size_t>(batch.offsets[row]);
+    const auto end = static_cast<std::size_t>(batch.offsets[row + 1]);
     std::uint64_t hash = 14695981039346656037ULL;
-    for (int i = 0; i < batch.seq; ++i) {
-      const std::size_t at = begin + static_cast<std::size_t>(i);
-      if (batch.attention_mask[at] == 0) continue;
-      hash =
-          (hash ^ static_cast<std::uint64_t>(batch.input_ids[at] * 2 + batch.token_type_ids[at])) *
-          1099511628211ULL;
-    }
-    for (int i = 0; i < batch.seq; ++i) {
-      const std::size_t at = begin + static_cast<std::size_t>(i);
+    for (std::size_t at = begin; at < end; ++at)
+      hash = (hash ^ static_cast<std::uint64_t>(batch.ids[at] * 2 + batch.token_type_ids[at])) *
+             1099511628211ULL;
+    for (std::size_t i = 0; begin + i < end; ++i) {
       const std::uint64_t value = (hash ^ static_cast<std::uint64_t>(i)) * 0x9E3779B97F4A7C15ULL;
-      const bool real = batch.attention_mask[at] != 0;
-      logits.start.push_back(real ? static_cast<float>(value >> 54) / 64.0F - 8.0F : 1000.0F);
-      logits.end.push_back(real ? static_cast<float>((value >> 40) & 1023) / 64.0F - 8.0F
-                                : 1000.0F);
+      logits.push_back(static_cast<float>(value >> 54) / 64.0F - 8.0F);
+      logits.push_back(static_cast<float>((value >> 40) & 1023) / 64.0F - 8.0F);
     }
   }
   return logits;

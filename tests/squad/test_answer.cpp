@@ -10,13 +10,13 @@ namespace bertcl::squad {
 namespace {
 
 /// Points at the words "the cat": start on the first "the" of the document, end on "cat".
-Logits cat_model(const Batch& batch) {
-  Logits logits;
-  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
+std::vector<float> cat_model(const Batch& batch) {
+  std::vector<float> logits;
+  for (std::size_t i = 0; i < batch.tokens(); ++i) {
     const bool in_document = batch.token_type_ids[i] == 1;
-    const std::string& token = letter_tokenizer().token(static_cast<int>(batch.input_ids[i]));
-    logits.start.push_back(in_document && token == "the" ? 6.0F : -4.0F);
-    logits.end.push_back(in_document && token == "cat" ? 5.0F : -4.0F);
+    const std::string& token = letter_tokenizer().token(static_cast<int>(batch.ids[i]));
+    logits.push_back(in_document && token == "the" ? 6.0F : -4.0F);
+    logits.push_back(in_document && token == "cat" ? 5.0F : -4.0F);
   }
   return logits;
 }
@@ -52,8 +52,8 @@ TEST(Answer, MayBeNone) {
   options.predictions.version_2 = true;
   const FoundAnswer none =
       answer_question("Who?", "dog mat", letter_tokenizer(), options, [](const Batch& batch) {
-        Logits logits = cat_model(batch);
-        logits.start[0] = logits.end[0] = 3.0F;
+        std::vector<float> logits = cat_model(batch);
+        logits[0] = logits[1] = 3.0F;
         return logits;
       });
   EXPECT_EQ(none.text, "");
@@ -79,13 +79,12 @@ TEST(Answer, OfATokenizerWithOffsetsIsCutFromTheText) {
   const std::string context = "é  the\n  cat. the cat";
   // From the space before the first "the", a token of its own, to the first "cat".
   const auto model = [&](const Batch& batch) {
-    Logits logits{std::vector<float>(batch.input_ids.size(), -4.0F),
-                  std::vector<float>(batch.input_ids.size(), -4.0F)};
+    std::vector<float> logits(2 * batch.tokens(), -4.0F);
     std::size_t at = 0;
-    while (batch.input_ids[at] != tokenizer.token_id("Ġthe")) ++at;
-    logits.start[at - 1] = 6.0F;
-    while (batch.input_ids[at] != tokenizer.token_id("Ġcat")) ++at;
-    logits.end[at] = 5.0F;
+    while (batch.ids[at] != tokenizer.token_id("Ġthe")) ++at;
+    logits[2 * (at - 1)] = 6.0F;
+    while (batch.ids[at] != tokenizer.token_id("Ġcat")) ++at;
+    logits[2 * at + 1] = 5.0F;
     EXPECT_THAT(batch.token_type_ids, Each(0));
     return logits;
   };

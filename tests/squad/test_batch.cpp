@@ -13,39 +13,74 @@
 namespace bertcl::squad {
 namespace {
 
-TEST(Batches, GroupsHoldEachFeatureOnceWithinTheBounds) {
+TEST(Batches, GroupsHoldEachRowOnceWithinTheBounds) {
   std::mt19937 random(8);
-  std::vector<Feature> features(100);
-  for (Feature& feature : features) feature.input_ids.resize(3 + random() % 45);
+  std::vector<std::size_t> lengths(100);
+  for (std::size_t& length : lengths) length = 3 + random() % 45;
   for (const BatchOptions options : {BatchOptions{500, 6}, BatchOptions{20, 6}, BatchOptions{}}) {
-    std::vector<int> seen(features.size(), 0);
-    for (const auto& group : group_by_length(features, options)) {
+    std::vector<int> seen(lengths.size(), 0);
+    for (const auto& group : text::group_by_length(lengths, options)) {
       ASSERT_FALSE(group.empty());
-      const Batch batch = make_batch(features, group);
-      EXPECT_LE(batch.batch, options.max_batch);
-      EXPECT_TRUE(batch.batch == 1 || batch.batch * batch.seq <= options.max_tokens);
+      const auto rows = static_cast<int>(group.size());
+      const auto longest = static_cast<int>(lengths[group.front()]);
+      EXPECT_LE(rows, options.max_batch);
+      EXPECT_TRUE(rows == 1 || rows * longest <= options.max_tokens);
       for (const std::size_t index : group) ++seen[index];
     }
-    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<int>(features.size()));
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<int>(lengths.size()));
   }
 }
 
-TEST(Batches, PadWithZerosAfterAPrefixMask) {
+TEST(Batches, HoldWindowsOneAfterTheOther) {
   const Document document = make_document("a b c", letter_tokenizer());
   const Document shorter = make_document("a", letter_tokenizer());
-  std::vector<Feature> features = make_features(document, "who", letter_tokenizer(), {});
-  features.push_back(make_features(shorter, "who", letter_tokenizer(), {})[0]);
-  const std::vector<std::size_t> indexes = {1, 0};
-  const Batch batch = make_batch(features, indexes);
-  EXPECT_EQ(batch.batch, 2);
-  EXPECT_EQ(batch.seq, 7);
+  std::vector<Feature> features = make_features(shorter, "who", letter_tokenizer(), {});
+  features.push_back(make_features(document, "who", letter_tokenizer(), {})[0]);
+  const Batch batch = text::make_batch(rows_of(features));
+  EXPECT_EQ(batch.rows(), 2u);
+  EXPECT_THAT(batch.offsets, ElementsAre(0, 5, 12));
   const auto id = [](const char* token) {
     return static_cast<std::int64_t>(letter_tokenizer().token_id(token));
   };
-  EXPECT_THAT(batch.input_ids, ElementsAre(2, id("who"), 3, id("a"), 3, 0, 0,  //
-                                           2, id("who"), 3, id("a"), id("b"), id("c"), 3));
-  EXPECT_THAT(batch.attention_mask, ElementsAre(1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1));
-  EXPECT_THAT(batch.token_type_ids, ElementsAre(0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(batch.ids, ElementsAre(2, id("who"), 3, id("a"), 3,  //
+                                     2, id("who"), 3, id("a"), id("b"), id("c"), 3));
+  EXPECT_THAT(batch.token_type_ids, ElementsAre(0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1));
+}
+
+TEST(RunRows, RowsWithoutTokensAreNotRun) {
+  const std::vector<std::int32_t> two{4, 5}, one{6};
+  const std::vector<text::Row> rows{{two, 2}, {}, {one, 1}};
+  for (const bool by_token : {false, true}) {
+    std::vector<std::vector<float>> outputs(rows.size(), {-1.0F});
+    const auto model = [&](const Batch& batch) {
+      EXPECT_THAT(batch.ids, ElementsAre(4, 5, 6));
+      EXPECT_THAT(batch.offsets, ElementsAre(0, 2, 3));
+      return by_token ? std::vector<float>{1, 2, 3} : std::vector<float>{3, 4};
+    };
+    const text::Done done = text::run_rows(rows, {by_token, 1, false, "a number"}, {}, model,
+                                           [&](std::size_t i, std::span<const float> x) {
+                                             outputs[i] = {x.begin(), x.end()};
+                                           });
+    EXPECT_EQ(done.rows, 3u);
+    EXPECT_EQ(done.tokens, 3u);
+    using Rows = std::vector<std::vector<float>>;
+    EXPECT_EQ(outputs, by_token ? (Rows{{1, 2}, {}, {3}}) : (Rows{{3}, {0}, {4}}));
+  }
+}
+
+TEST(RunRows, NothingButRowsWithoutTokensNeedsNoModel) {
+  const std::vector<text::Row> rows(2);
+  std::size_t visits = 0;
+  const auto model = [](const Batch&) -> std::vector<float> {
+    ADD_FAILURE() << "there is nothing to run";
+    return {};
+  };
+  text::run_rows(rows, {false, 3, false, "a vector"}, {}, model,
+                 [&](std::size_t, std::span<const float> x) {
+                   EXPECT_THAT(x, ElementsAre(0, 0, 0));
+                   ++visits;
+                 });
+  EXPECT_EQ(visits, 2u);
 }
 
 TEST(BoundedQueue, HoldsBackTheProducerAndDrainsAfterClose) {

@@ -16,34 +16,30 @@ using nlohmann::json;
 
 constexpr std::int64_t LETTER_A = 5;  // id of "a" in letter_tokenizer()
 
-/// Calls visit(row, position, id) for each real token.
+/// Calls visit(row, place in the batch, id) for each token.
 template <typename Visit>
 void each_token(const text::Batch& batch, const Visit& visit) {
-  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
-    const std::size_t seq = static_cast<std::size_t>(batch.seq);
-    if (batch.attention_mask[i] != 0) visit(i / seq, i % seq, batch.input_ids[i]);
-  }
+  for (std::size_t row = 0; row < batch.rows(); ++row)
+    for (auto i = batch.offsets[row]; i < batch.offsets[row + 1]; ++i)
+      visit(row, static_cast<std::size_t>(i), batch.ids[static_cast<std::size_t>(i)]);
 }
 
 /// Classes: how many letters are no "a", how many are. Positive where "a" is more than half.
 std::vector<float> count_a(const text::Batch& batch) {
-  std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 2, 0.0F);
+  std::vector<float> logits(batch.rows() * 2, 0.0F);
   each_token(batch, [&](std::size_t row, std::size_t, std::int64_t id) {
     if (id > 4) logits[row * 2 + (id == LETTER_A ? 1 : 0)] += 1.0F;
   });
   return logits;
 }
 
-/// [batch, seq, classes]: class of a token is `of(id)`, padding is poison.
+/// [tokens, classes]: class of a token is `of(id)`.
 template <typename Of>
-RunBatchFn by_token(std::size_t classes, const Of& of) {
+text::RunBatchFn by_token(std::size_t classes, const Of& of) {
   return [=](const text::Batch& batch) {
-    std::vector<float> logits(batch.input_ids.size() * classes,
-                              std::numeric_limits<float>::quiet_NaN());
-    each_token(batch, [&](std::size_t row, std::size_t position, std::int64_t id) {
-      const std::size_t at = (row * static_cast<std::size_t>(batch.seq) + position) * classes;
-      for (std::size_t c = 0; c < classes; ++c) logits[at + c] = c == of(id) ? 1.0F : 0.0F;
-    });
+    std::vector<float> logits;
+    for (const std::int64_t id : batch.ids)
+      for (std::size_t c = 0; c < classes; ++c) logits.push_back(c == of(id) ? 1.0F : 0.0F);
     return logits;
   };
 }
@@ -102,7 +98,7 @@ TEST(Classify, TheModelMayHavePositiveFirst) {
 
 /// Which of the letters a, b and c is the most frequent: class 0, 1 or 2.
 std::vector<float> count_abc(const text::Batch& batch) {
-  std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 3, 0.0F);
+  std::vector<float> logits(batch.rows() * 3, 0.0F);
   each_token(batch, [&](std::size_t row, std::size_t, std::int64_t id) {
     if (id >= LETTER_A && id < LETTER_A + 6)
       logits[row * 3 + static_cast<std::size_t>(id - LETTER_A) / 2] += 1.0F;
@@ -166,7 +162,7 @@ TEST(Classify, NumbersThatCountTooManyClassesAreRefused) {
 
 /// A logit above 0 for each of the letters a, b and c that stands in the text.
 std::vector<float> has_abc(const text::Batch& batch) {
-  std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 3, -0.5F);
+  std::vector<float> logits(batch.rows() * 3, -0.5F);
   each_token(batch, [&](std::size_t row, std::size_t, std::int64_t id) {
     if (id >= LETTER_A && id < LETTER_A + 6)
       logits[row * 3 + static_cast<std::size_t>(id - LETTER_A) / 2] += 0.75F;
@@ -231,11 +227,11 @@ TEST(Tasks, WrongOutputsAreRefused) {
   const auto task = classify_task(texts(), "texts", {"neg", "pos"});
   EXPECT_ERROR(AllOf(HasSubstr("12 values"), HasSubstr("needs 2 classes: neg, pos")),
                evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
-                 return std::vector<float>(static_cast<std::size_t>(batch.batch) * 3);
+                 return std::vector<float>(batch.rows() * 3);
                }));
   EXPECT_ERROR(AllOf(HasSubstr("NaN or infinite"), HasSubstr("item ")),
                evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
-                 std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 2);
+                 std::vector<float> logits(batch.rows() * 2);
                  logits.back() = std::numeric_limits<float>::infinity();
                  return logits;
                }));
@@ -244,7 +240,7 @@ TEST(Tasks, WrongOutputsAreRefused) {
 TEST(Tasks, DataWithoutWordPiecesAreRefused) {
   EvaluateOptions options;
   options.origin = "blank.txt";
-  const RunBatchFn model = [](const text::Batch&) -> std::vector<float> {
+  const text::RunBatchFn model = [](const text::Batch&) -> std::vector<float> {
     ADD_FAILURE() << "there is nothing to run";
     return {};
   };
@@ -289,9 +285,8 @@ TEST(Similarity, TextsOfVectorsArePreparedAsSentenceTransformersDo) {
 TEST(Similarity, Correlations) {
   const auto task = similarity_task({{"0", "a", "a", 5}, {"1", "a b", "b", 2}, {"2", "b", "c", 0}});
   const auto shared = [](const text::Batch& batch) {
-    std::vector<float> scores(static_cast<std::size_t>(batch.batch), 0.0F);
-    each_token(batch, [&](std::size_t row, std::size_t position, std::int64_t id) {
-      const auto at = row * static_cast<std::size_t>(batch.seq) + position;
+    std::vector<float> scores(batch.rows(), 0.0F);
+    each_token(batch, [&](std::size_t row, std::size_t at, std::int64_t id) {
       if (id == LETTER_A) scores[row] += batch.token_type_ids[at] == 1 ? 2.0F : 1.0F;
     });
     return scores;

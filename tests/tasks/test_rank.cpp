@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tasks/class_scores.hpp"
 #include "tests/support/matchers.hpp"
@@ -15,11 +16,13 @@ namespace {
 /// The logit of a pair: how many letters its passage has, or NaN for one of "z" alone.
 std::vector<float> count_letters(const text::Batch& batch) {
   constexpr std::int64_t letter_z = 5 + 2 * 25;
-  std::vector<float> logits(static_cast<std::size_t>(batch.batch), 0.0F);
-  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
-    float& logit = logits[i / static_cast<std::size_t>(batch.seq)];
-    if (batch.token_type_ids[i] == 1 && batch.input_ids[i] > 4) logit += 1.0F;
-    if (batch.token_type_ids[i] == 1 && batch.input_ids[i] == letter_z)
+  std::vector<float> logits(batch.rows(), 0.0F);
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < batch.tokens(); ++i) {
+    while (std::cmp_greater_equal(i, batch.offsets[row + 1])) ++row;
+    float& logit = logits[row];
+    if (batch.token_type_ids[i] == 1 && batch.ids[i] > 4) logit += 1.0F;
+    if (batch.token_type_ids[i] == 1 && batch.ids[i] == letter_z)
       logit = std::numeric_limits<float>::quiet_NaN();
   }
   return logits;

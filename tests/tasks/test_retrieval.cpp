@@ -3,6 +3,7 @@
 // but a row's tokens. Scores of real vectors are compared in tests/python/test_retrieval.py.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "squad/dataset.hpp"
 #include "tasks/bm25.hpp"
@@ -20,11 +21,12 @@ using nlohmann::json;
 
 /// How often each letter stands in the row: a vector of 26.
 std::vector<float> letters(const text::Batch& batch) {
-  std::vector<float> counts(static_cast<std::size_t>(batch.batch) * 26, 0.0F);
-  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
-    const std::int64_t id = batch.input_ids[i];
-    if (batch.attention_mask[i] == 0 || id < 5) continue;
-    const std::size_t row = i / static_cast<std::size_t>(batch.seq);
+  std::vector<float> counts(batch.rows() * 26, 0.0F);
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < batch.tokens(); ++i) {
+    while (std::cmp_greater_equal(i, batch.offsets[row + 1])) ++row;
+    const std::int64_t id = batch.ids[i];
+    if (id < 5) continue;
     counts[row * 26 + static_cast<std::size_t>(id - 5) / 2] += 1.0F;
   }
   return counts;
@@ -103,7 +105,7 @@ TEST(Retrieval, VectorsThatAreNotFiniteFindNothing) {
   EvaluateOptions options;
   options.allow_nonfinite = true;
   const auto nan = [](const text::Batch& batch) {
-    return std::vector<float>(static_cast<std::size_t>(batch.batch) * 26, NAN);
+    return std::vector<float>(batch.rows() * 26, NAN);
   };
   EXPECT_NEAR(metric_of(evaluate(*task, letter_tokenizer(), options, nan), "mrr_at_10"), 100.0 / 3,
               1e-9)
@@ -149,8 +151,7 @@ TEST(Bm25, RareWordsAndShortTextsComeFirst) {
 std::vector<float> score_of_a(const text::Batch& batch) {
   const std::vector<float> counts = letters(batch);
   std::vector<float> scores;
-  for (std::size_t row = 0; row < static_cast<std::size_t>(batch.batch); ++row)
-    scores.push_back(counts[row * 26]);
+  for (std::size_t row = 0; row < batch.rows(); ++row) scores.push_back(counts[row * 26]);
   return scores;
 }
 

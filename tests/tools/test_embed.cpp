@@ -114,6 +114,29 @@ TEST_F(EmbedTest, AVectorHasTheSameBitsInAnyBatch) {
   EXPECT_EQ(found, together);
 }
 
+TEST_F(EmbedTest, ATextWithoutTokensHasAVectorOfZeros) {
+  nlohmann::json tokenizer = tests::bert_tokenizer_json({{"a", 4}, {"b", 5}});
+  tokenizer["post_processor"] = nlohmann::json::parse(
+      R"({"type": "TemplateProcessing", "special_tokens": {},
+          "single": [{"Sequence": {"id": "A", "type_id": 0}}],
+          "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}]})");
+  const std::string vocabulary = write("tokenizer.json", tokenizer.dump());
+  const std::string blank = write("blank.txt", "a b\n\nb\n");
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {model_, blank, "--vocab", vocabulary});
+    return tests::json_lines(succeeded(run_bertcl(arguments)).out);
+  };
+  const auto embedded = run({"embed", "--pooling", "mean"});
+  ASSERT_EQ(embedded.size(), 3u);
+  EXPECT_EQ(embedded[1].at("embedding"), (nlohmann::json{0.0, 0.0}));
+  EXPECT_NE(embedded[2].at("embedding"), (nlohmann::json{0.0, 0.0}));
+  const auto outputs = run({"run"});
+  ASSERT_EQ(outputs.size(), 3u);
+  EXPECT_EQ(outputs[1].at("outputs").at("/qa_outputs/Add_output_0"), nlohmann::json::array());
+  EXPECT_EQ(outputs[1].at("outputs").at("classes"), (nlohmann::json{0.0, 0.0}));
+  EXPECT_EQ(outputs[2].at("outputs").at("/qa_outputs/Add_output_0").size(), 1u);
+}
+
 TEST_F(EmbedTest, FilesHoldTheSameNumbers) {
   const Vectors expected = vectors({"--pooling", "mean"});
   std::vector<float> all;

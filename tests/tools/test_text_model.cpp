@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text.hpp"
+#include "runtime/sequences.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/tokenizer_json.hpp"
@@ -20,34 +21,38 @@ plan::Port ids(const std::string& name) {
   return port(name, ir::DType::i64, {ir::Dim::symbol("batch"), ir::Dim::symbol("seq")});
 }
 
-TEST(InputPorts, NamesOfHuggingFace) {
-  const InputPorts ports =
-      find_input_ports({ids("input_ids"), ids("attention_mask"), ids("token_type_ids")});
-  EXPECT_EQ(ports.ids, "input_ids");
-  EXPECT_EQ(ports.mask, "attention_mask");
-  EXPECT_EQ(ports.types, "token_type_ids");
-  EXPECT_EQ(ports.batch, 0);
+plan::Plan plan_of(std::vector<plan::Port> inputs) {
+  plan::Plan plan;
+  plan.model_inputs = std::move(inputs);
+  return plan;
 }
 
-TEST(InputPorts, NamesOfTensorFlow) {
-  const InputPorts ports = find_input_ports(
-      {port("unique_ids_raw_output___9:0", ir::DType::i64, {ir::Dim::symbol("batch")}),
-       ids("segment_ids:0"), ids("input_mask:0"), ids("input_ids:0")});
-  EXPECT_EQ(ports.ids, "input_ids:0");
-  EXPECT_EQ(ports.mask, "input_mask:0");
-  EXPECT_EQ(ports.types, "segment_ids:0");
-  EXPECT_THAT(ports.unused, ElementsAre("unique_ids_raw_output___9:0"));
+const std::vector<std::int64_t> kIds{4, 5, 6}, kTypes{0, 1, 1}, kOffsets{0, 2, 3};
+
+TEST(TextModelInputs, NamesOfHuggingFace) {
+  const plan::Plan plan = plan_of({ids("input_ids"), ids("attention_mask"), ids("token_type_ids")});
+  check_reads_texts(plan);
+  const runtime::Tensors inputs = runtime::padded(plan, {kIds, kTypes, kOffsets});
+  EXPECT_EQ(inputs.at("input_ids"), (ir::Tensor::of<std::int64_t>({2, 2}, {4, 5, 6, 0})));
+  EXPECT_EQ(inputs.at("attention_mask"), (ir::Tensor::of<std::int64_t>({2, 2}, {1, 1, 1, 0})));
+  EXPECT_EQ(inputs.at("token_type_ids"), (ir::Tensor::of<std::int64_t>({2, 2}, {0, 1, 1, 0})));
 }
 
-TEST(InputPorts, FixedShapes) {
-  const InputPorts ports = find_input_ports({port("input", ir::DType::i32, {1, 384})});
-  EXPECT_EQ(ports.batch, 1);
-  EXPECT_EQ(ports.seq, 384);
+TEST(TextModelInputs, NamesOfTensorFlow) {
+  const plan::Plan plan =
+      plan_of({port("unique_ids_raw_output___9:0", ir::DType::i64, {ir::Dim::symbol("batch")}),
+               ids("segment_ids:0"), ids("input_mask:0"), ids("input_ids:0")});
+  check_reads_texts(plan);
+  const runtime::Tensors inputs = runtime::padded(plan, {kIds, kTypes, kOffsets});
+  EXPECT_EQ(inputs.at("input_ids:0"), (ir::Tensor::of<std::int64_t>({2, 2}, {4, 5, 6, 0})));
+  EXPECT_EQ(inputs.at("input_mask:0"), (ir::Tensor::of<std::int64_t>({2, 2}, {1, 1, 1, 0})));
+  EXPECT_EQ(inputs.at("segment_ids:0"), (ir::Tensor::of<std::int64_t>({2, 2}, {0, 1, 1, 0})));
+  EXPECT_EQ(inputs.at("unique_ids_raw_output___9:0").shape(), ir::Sizes{2});
 }
 
-TEST(InputPorts, OtherModelsAreRefusedWithTheirInputs) {
+TEST(TextModelInputs, OtherModelsAreRefusedWithTheirInputs) {
   const auto refusal = [](const std::vector<plan::Port>& inputs) {
-    return error_of([&] { find_input_ports(inputs); });
+    return error_of([&] { check_reads_texts(plan_of(inputs)); });
   };
   EXPECT_THAT(refusal({port("pixels", ir::DType::f32, {1, 3, 224, 224})}), HasSubstr("'pixels'"));
   EXPECT_THAT(refusal({ids("attention_mask")}), HasSubstr("no input for token ids"));
@@ -92,6 +97,17 @@ runtime::Session summing_session(const std::string& seq) {
                                                          seq)));
 }
 
+TEST(TextModel, FixedShapes) {
+  runtime::Session session = runtime::Session::compile(ir::parse(
+      "graph g(%ids: i32[3, 384]) {\n  %y: i32[3, 384] = Neg(%ids)\n  return %y as y\n}"));
+  const TextModel model(session);
+  EXPECT_EQ(model.fixed_batch(), 3);
+  EXPECT_EQ(model.longest_sequence(), 384);
+  text::BatchOptions batches;
+  model.bound(batches);
+  EXPECT_EQ(batches.max_batch, 3);
+}
+
 TEST(TextModel, WithoutAMaskTextsOfOneLengthRunTogether) {
   runtime::Session session = summing_session("seq");
   TextModel model(session);
@@ -103,8 +119,9 @@ TEST(TextModel, WithoutAMaskTextsOfOneLengthRunTogether) {
   const std::vector<std::int32_t> one{4, 5, 6, 7}, same{1, 1, 1, 1}, other{8};
   EXPECT_EQ(model.run(text::make_batch(std::vector<text::Row>{{one, 4}, {same, 4}})).at("sum"),
             (ir::Tensor::of<float>({2, 1}, {22, 4})));
-  EXPECT_ERROR(HasSubstr("the model has no mask"),
-               model.run(text::make_batch(std::vector<text::Row>{{one, 4}, {other, 1}})));
+  EXPECT_EQ(model.run(text::make_batch(std::vector<text::Row>{{one, 4}, {other, 1}})).at("sum"),
+            (ir::Tensor::of<float>({2, 1}, {22, 8})))
+      << "in two runs";
 }
 
 TEST(TextModel, WithoutAMaskAFixedLengthTakesNoShorterText) {

@@ -26,7 +26,7 @@
 #include "text/json_node.hpp"
 #include "text/unicode.hpp"
 #include "tools/models/default_model.hpp"
-#include "tools/models/qa_model.hpp"
+#include "tools/models/task_model.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
@@ -79,8 +79,9 @@ class Oracle {
     options_.predictions.allow_nonfinite = options.allow_nonfinite;
     model_.check_vocabulary(tokenizer_);
     int& length = options_.features.max_seq_length;
-    length = std::min(length, model_.max_length());
-    model_.bound(options_.features, options_.batches);
+    length = std::min(length, model_.max_length(std::nullopt));
+    model_.check_length(length);
+    model_.bound(options_.batches);
     model_.warm_up();
   }
 
@@ -98,7 +99,7 @@ class Oracle {
   text::Tokenizer tokenizer_;
   std::string text_;
   runtime::Session session_;
-  QaModel model_;
+  TaskModel model_;
   squad::AnswerOptions options_;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,7 +13,7 @@
 #include "support/fail.hpp"
 #include "tasks/head_output.hpp"
 #include "tools/commands/eval.hpp"
-#include "tools/models/qa_model.hpp"
+#include "tools/models/task_model.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
@@ -68,7 +69,7 @@ void check_answers(const runtime::Session& session) {
     squad::find_logits(session.outputs());
   } catch (const Error& error) {
     const auto fitting = tasks::fitting_tasks(session.outputs(), session.plan().word_rows);
-    if (fitting.empty()) return;  // QaModel refuses it
+    if (fitting.empty()) return;  // TaskModel refuses it
     fail("{}: {}; for this model use --task {}", session.path().string(), error.what(),
          fmt::join(fitting, " or "));
   }
@@ -79,15 +80,16 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
                               bool first) {
   EvaluatedModel row = begin_row(session, options);
   check_answers(session);
-  QaModel model(session);
+  TaskModel model(session);
   model.check_vocabulary(tokenizer);
   squad::EvaluateOptions evaluate = options.squad;
   evaluate.predictions.allow_nonfinite = options.allow_nonfinite;
   evaluate.keep_nbest = !options.nbest.empty();
   int& length = evaluate.features.max_seq_length;
-  length = options.max_length.value_or(std::min(length, model.max_length()));
+  length = options.max_length.value_or(std::min(length, model.max_length(std::nullopt)));
   if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;
-  model.bound(evaluate.features, evaluate.batches);
+  model.check_length(length);
+  model.bound(evaluate.batches);
   model.warm_up();
   EvaluationProgress progress(row, "questions");
   const auto show = [&](const squad::Progress& now) {

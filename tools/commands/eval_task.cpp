@@ -55,18 +55,18 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
                               bool first) {
   EvaluatedModel row = begin_row(session, options);
   TaskModel model(session, task.head());
-  model.model().check_vocabulary(tokenizer);
+  model.check_vocabulary(tokenizer);
   tasks::EvaluateOptions evaluate;
   evaluate.encode.max_length = options.max_length.value_or(
-      options.embedding.longest_text(static_cast<int>(model.model().longest_sequence())));
+      options.embedding.longest_text(static_cast<int>(model.longest_sequence())));
   evaluate.encode.windows = options.windows;
   evaluate.encode.lower_case = options.embedding.lower_case && !options.vocabulary.lower_case;
   evaluate.origin = options.task.data;
   evaluate.allow_nonfinite = options.allow_nonfinite;
   evaluate.batches = tasks::usual_batches(task.head());
   if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;
-  model.model().check_length(evaluate.encode.max_length);
-  model.model().bound(evaluate.batches);
+  model.check_length(evaluate.encode.max_length);
+  model.bound(evaluate.batches);
   model.warm_up();
   EvaluationProgress progress(row, "sequences");
   const auto show = [&](const tasks::Progress& now) {

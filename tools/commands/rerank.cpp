@@ -99,16 +99,17 @@ int run_rerank(const RerankOptions& options) {
   runtime::Session session = load_model(options.model, options, device);
   if (!meets_requirement(session, options)) return kCheckFailed;
   TaskModel model(session, tasks::rank_head());
-  model.model().check_vocabulary(tokenizer);
-  rank.max_length = model.model().max_length(options.max_length, files);
-  model.model().bound(rank.batches);
+  model.check_vocabulary(tokenizer);
+  rank.max_length = model.max_length(options.max_length, files);
+  model.bound(rank.batches);
   model.warm_up();
 
   const Stopwatch clock;
   Progress progress("rerank", "passages");
   const tasks::Rankings rankings = naming_model(options.model, [&] {
-    return tasks::rank(passages, tokenizer, rank, std::ref(model),
-                       [&](std::size_t done, double) { progress.update(done, passages.size()); });
+    return tasks::rank(passages, tokenizer, rank, std::ref(model), [&](const text::Done& done) {
+      progress.update(done.rows, passages.size());
+    });
   });
   const double seconds = clock.seconds();
   warn_of_truncation(rankings.truncated, passages.size(), "pairs", rank.max_length);

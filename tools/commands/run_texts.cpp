@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "npz/npz.hpp"
+#include "runtime/sequences.hpp"
 #include "support/fail.hpp"
 #include "tasks/features.hpp"
 #include "text/batch.hpp"
@@ -73,8 +74,7 @@ class TextRunner {
     model_.check_vocabulary(tokenizer);
     max_length_ = model_.max_length(max_length, tokenizer.longest());
     model_.bound(batches_);
-    for (const plan::Port& port : session_.inputs())
-      if (port.name == model_.ports().ids) ids_ = port.type.shape;
+    ids_ = runtime::ids_of(session_.plan()).type.shape;
     const auto padding_is_known = [&](const plan::Port& port) {
       const ir::Shape& shape = port.type.shape;
       for (std::size_t axis = 0; axis < shape.size(); ++axis)
@@ -103,42 +103,68 @@ class TextRunner {
     std::vector<std::size_t> lengths;
     for (const tasks::Sequence& sequence : sequences) lengths.push_back(sequence.length());
     std::vector<TextOutputs> results(sequences.size());
-    for (const std::vector<std::size_t>& group : text::group_by_length(lengths, batches_)) {
+    for (std::vector<std::size_t>& group : text::group_by_length(lengths, batches_)) {
+      for (const std::size_t i : group)
+        if (lengths[i] == 0) results[i] = outputs_of_nothing();
+      std::erase_if(group, [&](std::size_t i) { return lengths[i] == 0; });
+      if (group.empty()) continue;
       std::vector<text::Row> rows;
       for (const std::size_t i : group) rows.push_back({sequences[i].ids, sequences[i].second});
       const text::Batch batch = text::make_batch(rows);
       const runtime::Tensors outputs = model_.run(batch);
-      for (const plan::Port& port : session_.outputs()) {
+      for (std::size_t i = 0; i < session_.outputs().size(); ++i) {
+        const plan::Port& port = session_.outputs()[i];
         const ir::Tensor output = outputs.find(port.name)->second.converted(ir::DType::f32);
-        if (output.shape().empty() || output.shape()[0] != model_.rows(batch))
+        const std::size_t count = by_token(i) ? batch.tokens() : batch.rows();
+        if (output.shape().empty() || output.shape()[0] != static_cast<std::int64_t>(count))
           fail(
               "output '{}' is [{}] for {} texts: its first axis is not that of the texts; run the "
               "model on tensors (--inputs X.npz)",
-              port.name, fmt::join(output.shape(), ", "), model_.rows(batch));
-        for (std::size_t row = 0; row < group.size(); ++row)
-          results[group[row]].emplace(port.name, take(output, port, row, lengths[group[row]]));
+              port.name, fmt::join(output.shape(), ", "), batch.rows());
+        for (std::size_t row = 0; row < group.size(); ++row) {
+          const std::size_t first =
+              by_token(i) ? static_cast<std::size_t>(batch.offsets[row]) : row;
+          results[group[row]].emplace(port.name, take(output, i, first, lengths[group[row]]));
+        }
       }
     }
     return results;
   }
 
-  bool by_token(const plan::Port& port) const { return is_of_tokens(port.type.shape, 1); }
+  /// True for an output of a row for each token.
+  bool by_token(std::size_t output) const { return runtime::has_padding(session_.plan(), output); }
 
  private:
-  /// A size that the file fixes may mean anything beyond the second axis.
-  bool is_of_tokens(const ir::Shape& shape, std::size_t axis) const {
-    return axis < shape.size() && shape[axis] == ids_[1] && (axis == 1 || !ids_[1].is_constant());
+  /// Of a text without tokens: 0 where the file fixes a size.
+  TextOutputs outputs_of_nothing() const {
+    TextOutputs outputs;
+    for (std::size_t i = 0; i < session_.outputs().size(); ++i) {
+      const plan::Port& port = session_.outputs()[i];
+      ir::Sizes shape;
+      for (std::size_t axis = 1; axis < port.type.shape.size(); ++axis)
+        shape.push_back(port.type.shape[axis].is_constant() ? port.type.shape[axis].constant() : 0);
+      if (by_token(i)) shape[0] = 0;
+      outputs.emplace(port.name, TextOutput(std::move(shape)));
+    }
+    return outputs;
   }
 
-  TextOutput take(const ir::Tensor& output, const plan::Port& port, std::size_t row,
+  /// `first`: the row of the text, or that of its first token.
+  TextOutput take(const ir::Tensor& output, std::size_t index, std::size_t first,
                   std::size_t length) const {
-    const Extents padded = Extents(output.shape()).subspan(1);
-    ir::Sizes shape(padded.begin(), padded.end());
-    for (std::size_t axis = 0; axis < shape.size(); ++axis)
-      if (is_of_tokens(port.type.shape, axis + 1)) shape[axis] = static_cast<std::int64_t>(length);
+    ir::Sizes padded = output.shape();
+    const std::size_t row = values_in(Extents(padded).subspan(1));
+    if (by_token(index))
+      padded[0] = static_cast<std::int64_t>(length);
+    else
+      padded.erase(padded.begin());
+    ir::Sizes shape = padded;
+    const ir::Shape& known = session_.outputs()[index].type.shape;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)  // a fixed size may mean anything
+      if (known[axis + 1] == ids_[1] && !ids_[1].is_constant())
+        shape[axis] = static_cast<std::int64_t>(length);
     TextOutput own(std::move(shape));
-    copy_common(output.as<float>().data() + row * values_in(padded), padded, own.values.data(),
-                own.shape);
+    copy_common(output.as<float>().data() + first * row, padded, own.values.data(), own.shape);
     return own;
   }
 
@@ -228,12 +254,13 @@ int run_texts(const RunOptions& options) {
   warn_of_truncation(truncated, texts.size(), "texts", runner.max_length());
   nlohmann::ordered_json outputs = nlohmann::ordered_json::array();
   npz::Arrays arrays;
-  for (const plan::Port& port : session.outputs()) {
-    nlohmann::ordered_json output = {{"name", port.name}, {"by_token", runner.by_token(port)}};
+  for (std::size_t i = 0; i < session.outputs().size(); ++i) {
+    const std::string& name = session.outputs()[i].name;
+    nlohmann::ordered_json output = {{"name", name}, {"by_token", runner.by_token(i)}};
     if (!lines) {
-      const ir::Tensor array = stacked(kept, port.name);
+      const ir::Tensor array = stacked(kept, name);
       output["shape"] = array.shape();
-      arrays[port.name] = array;
+      arrays[name] = array;
     }
     outputs.push_back(std::move(output));
   }

@@ -14,7 +14,6 @@
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "text/pad_token_id.hpp"
-#include "tools/models/qa_model.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/report/eval_report.hpp"
 #include "tools/terminal/interruption.hpp"
@@ -49,12 +48,13 @@ ScoreMeasure squad_measure(squad::Dataset dataset, const text::Tokenizer& tokeni
   const std::size_t items = dataset.questions.size();
   const auto measure = [dataset = std::move(dataset), &tokenizer, features](
                            runtime::Session& session, const std::string& what) -> TaskScore {
-    QaModel model(session);
+    TaskModel model(session);
     squad::EvaluateOptions evaluate;
     evaluate.features = features;
-    model.bound(evaluate.features, evaluate.batches);
+    model.check_length(features.max_seq_length);
+    model.bound(evaluate.batches);
     Progress progress("F1 of the " + what, "questions");
-    const auto logits = [&](const squad::Batch& batch) {
+    const auto logits = [&](const text::Batch& batch) {
       throw_if_interrupted();
       return model(batch);
     };
@@ -75,7 +75,7 @@ ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::T
     evaluate.encode.max_length = max_length;
     evaluate.origin = origin;
     evaluate.batches = tasks::usual_batches(task->head());
-    model.model().bound(evaluate.batches);
+    model.bound(evaluate.batches);
     Progress progress("score of the " + what, "sequences");
     const auto output = [&](const text::Batch& batch) {
       throw_if_interrupted();

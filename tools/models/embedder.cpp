@@ -3,14 +3,13 @@
 #include "tools/models/embedder.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
-#include "support/stopwatch.hpp"
 #include "tasks/features.hpp"
 #include "text/data_file.hpp"
+#include "text/run_rows.hpp"
 #include "tools/terminal/progress.hpp"
 
 namespace bertcl::tools {
@@ -73,35 +72,30 @@ Embedder::Embedder(runtime::Session& session, const EmbeddingOptions& options, b
   max_length_ = model_.max_length(options.max_length, files);
   batches_ = {options.batch_tokens, 256};
   model_.bound(batches_);
-  dimensions_ = static_cast<std::size_t>(session.outputs().front().type.shape[1].constant());
+  const plan::Port& output = session.outputs().front();
+  output_ = output.name;
+  dimensions_ = static_cast<std::size_t>(output.type.shape[1].constant());
 }
 
 std::vector<float> Embedder::run(std::span<const InputText> texts, const std::string& prompt) {
   std::vector<tasks::Sequence> sequences;
-  std::vector<std::size_t> lengths;
   for (const InputText& text : texts) {
     const std::string prepared = tasks::embedded_text(prompt + text.text, lower_case_);
     sequences.push_back(
         naming_text(text, [&] { return tasks::encode_text(prepared, tokenizer_, max_length_); }));
-    lengths.push_back(sequences.back().length());
-    tokens_ += lengths.back();
     truncated_ += sequences.back().cut > 0 ? 1 : 0;
   }
   std::vector<float> vectors(texts.size() * dimensions_);
-  for (const std::vector<std::size_t>& group : text::group_by_length(lengths, batches_)) {
-    std::vector<text::Row> rows;
-    for (const std::size_t i : group) rows.push_back({sequences[i].ids, sequences[i].second});
-    const Stopwatch clock;
-    const runtime::Tensors outputs = model_.run(text::make_batch(rows));
-    seconds_ += clock.seconds();
-    const ir::Tensor made = outputs.begin()->second.converted(ir::DType::f32);
-    for (std::size_t row = 0; row < group.size(); ++row) {
-      const auto vector = made.as<float>().subspan(row * dimensions_, dimensions_);
-      check_finite(vector, texts[group[row]]);
-      std::ranges::copy(vector,
-                        vectors.begin() + static_cast<std::ptrdiff_t>(group[row] * dimensions_));
-    }
-  }
+  const text::Done done = text::run_rows(
+      tasks::rows_of(sequences), {false, dimensions_, false, "a vector"}, batches_,
+      [&](const text::Batch& batch) { return model_.run(batch, {output_}, false); },
+      [&](std::size_t index, std::span<const float> vector) {
+        check_finite(vector, texts[index]);
+        std::ranges::copy(vector,
+                          vectors.begin() + static_cast<std::ptrdiff_t>(index * dimensions_));
+      });
+  tokens_ += done.tokens;
+  seconds_ += done.seconds;
   return vectors;
 }
 
@@ -117,8 +111,7 @@ void Embedder::run_in_parts(
 }
 
 void Embedder::check_finite(std::span<const float> vector, const InputText& text) const {
-  if (allow_nonfinite_ || std::ranges::all_of(vector, [](float x) { return std::isfinite(x); }))
-    return;
+  if (allow_nonfinite_ || text::all_finite(vector)) return;
   fail("the vector of '{}' holds NaN or infinity (--allow-nonfinite accepts it)",
        text::excerpt_of(text.text));
 }

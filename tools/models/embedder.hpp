@@ -78,6 +78,7 @@ class Embedder {
   TextModel model_;
   const text::Tokenizer& tokenizer_;
   bool allow_nonfinite_, lower_case_;
+  std::string output_;
   text::BatchOptions batches_;
   int max_length_ = 0;  // tokens; set in the constructor
   std::size_t dimensions_ = 0, tokens_ = 0, truncated_ = 0;

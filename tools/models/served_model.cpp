@@ -70,11 +70,8 @@ void set_head(serve::ModelSetup& setup) {
   };
   switch (runtime::task_of(session.plan())) {
     case runtime::Task::question_answering: {
-      const squad::LogitOutputs found = squad::find_logits(session.outputs());
       setup.kind = serve::Kind::question_answering;
-      setup.head.by_token = true;
-      setup.head.outputs =
-          found.both.empty() ? std::vector{found.start, found.end} : std::vector{found.both};
+      setup.head = {squad::find_logits(session.outputs()), true};
       auto& features = setup.answer.features;
       features.max_seq_length =
           std::min(features.max_seq_length, static_cast<int>(setup.max_length));
@@ -191,7 +188,7 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   TextModel reader(*setup.session);
   reader.check_vocabulary(*setup.tokenizer);
   setup.max_length = static_cast<std::size_t>(reader.max_length(options.max_length, files));
-  setup.fixed_batch = reader.ports().batch;
+  setup.fixed_batch = reader.fixed_batch();
   // Pooling hides the table of some models.
   const std::int64_t rows = setup.session->plan().word_rows;
   setup.vocabulary =

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wraps a session of a model with a task head as the function that tasks/ calls.
+// Wraps a session of a model with a head as the function that squad/ and tasks/ call.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "runtime/session.hpp"
 #include "tasks/task.hpp"
-#include "text/batch.hpp"
+#include "text/run_rows.hpp"
 #include "tools/models/text_model.hpp"
 
 namespace bertcl::tools {
 
 /// Refers to the session, which must outlive it.
-class TaskModel {
+class TaskModel : public TextModel {
  public:
-  /// Throws Error that names the model if it has another head.
+  /// Of question answering: squad::find_logits(). Throws Error that names the model if it has
+  /// another head.
+  explicit TaskModel(runtime::Session& session);
   TaskModel(runtime::Session& session, const tasks::Head& head);
 
-  /// [batch, classes], or [batch, seq, classes] by token.
-  std::vector<float> operator()(const text::Batch& batch);
+  /// As text::RunBatchFn.
+  std::vector<float> operator()(const text::Batch& batch) {
+    return run(batch, outputs_, by_token_);
+  }
 
   /// One small batch, so that compilation at first use is not measured.
-  void warm_up() { (*this)(model_.small_batch()); }
-
-  TextModel& model() { return model_; }
+  void warm_up() { (*this)(small_batch()); }
 
  private:
-  TextModel model_;
-  std::string output_;
+  runtime::OutputNames outputs_;
   bool by_token_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of a model that reads token sequences: the roles of its inputs, and runs of batches.
+// A session of a model that reads token sequences: its bounds, and runs of batches.
 #include "tools/models/text_model.hpp"
 
 #include <fmt/format.h>
@@ -9,9 +9,11 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "runtime/row_values.hpp"
 #include "runtime/sequences.hpp"
 #include "support/fail.hpp"
 #include "tasks/model_config.hpp"
+#include "tools/options/model_options.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
@@ -23,60 +25,29 @@ constexpr std::int64_t kMaxSpareRows = 1023;
 
 constexpr int kUsualLongest = 512;  // tokens, for a model that sets no limit
 
-/// [rows, columns] of `values`, filled up to [to_rows, to_columns]: rows by the last one, columns
-/// by `padding`.
-std::vector<std::int64_t> pad(const std::vector<std::int64_t>& values, std::int64_t rows,
-                              std::int64_t columns, std::int64_t to_rows, std::int64_t to_columns,
-                              std::int64_t padding) {
-  std::vector<std::int64_t> result(to_rows * to_columns, padding);
-  for (std::int64_t row = 0; row < to_rows; ++row) {
-    std::copy_n(values.begin() + std::min(row, rows - 1) * columns, columns,
-                result.begin() + row * to_columns);
-  }
-  return result;
-}
-
 /// 0 where it is free.
 std::int64_t fixed_extent(const ir::Dim& dim) { return dim.is_constant() ? dim.constant() : 0; }
 
 }  // namespace
 
-InputPorts find_input_ports(const std::vector<plan::Port>& inputs) {
-  InputPorts ports;
-  for (const plan::Port& port : inputs) {
-    const std::string& name = port.name;
-    const ir::InputRole role = ir::role_of_input(name);
-    if (role == ir::InputRole::example_ids) {
-      ports.unused.push_back(name);
-    } else if (role == ir::InputRole::mask) {
-      ports.mask = name;
-    } else if (role == ir::InputRole::token_types) {
-      ports.types = name;
-    } else if (role == ir::InputRole::positions) {
-      ports.positions = name;
-    } else if (ports.ids.empty() && port.type.shape.size() == 2 && !ir::is_float(port.type.dtype)) {
-      ports.ids = name;
-      ports.batch = fixed_extent(port.type.shape[0]);
-      ports.seq = fixed_extent(port.type.shape[1]);
-    } else {
+void check_reads_texts(const plan::Plan& plan) {
+  const plan::Port* ids = runtime::find_ids(plan);
+  for (const plan::Port& port : plan.model_inputs)
+    if (ir::role_of_input(port.name) == ir::InputRole::ids && &port != ids)
       fail(
           "unknown input '{}'; text models take input_ids, attention_mask and "
           "token_type_ids, this one takes {}",
-          name, fmt::join(plan::describe(inputs), ", "));
-    }
-  }
-  if (ports.ids.empty()) {
-    fail("no input for token ids [batch, seq] among {}", fmt::join(plan::describe(inputs), ", "));
-  }
-  return ports;
+          port.name, fmt::join(plan::describe(plan.model_inputs), ", "));
+  if (!ids)
+    fail("no input for token ids [batch, seq] among {}",
+         fmt::join(plan::describe(plan.model_inputs), ", "));
 }
 
 TextModel::TextModel(runtime::Session& session) : session_(session) {
-  try {
-    ports_ = find_input_ports(session.inputs());
-  } catch (const Error& error) {
-    throw Error(session.path().string() + ": " + error.what());
-  }
+  naming_model(session.path(), [&] { check_reads_texts(session.plan()); });
+  const ir::Shape& shape = runtime::ids_of(session.plan()).type.shape;
+  fixed_batch_ = fixed_extent(shape[0]);
+  fixed_seq_ = fixed_extent(shape[1]);
 }
 
 void TextModel::check_vocabulary(const text::Tokenizer& tokenizer) {
@@ -96,7 +67,7 @@ void TextModel::check_vocabulary(const text::Tokenizer& tokenizer) {
 
 void TextModel::check_ids(const text::Batch& batch) const {
   if (tokens_beyond_table_.empty()) return;
-  for (const std::int64_t id : batch.input_ids)
+  for (const std::int64_t id : batch.ids)
     if (const auto found = tokens_beyond_table_.find(static_cast<std::int32_t>(id));
         found != tokens_beyond_table_.end())
       fail(
@@ -107,8 +78,8 @@ void TextModel::check_ids(const text::Batch& batch) const {
 
 std::int64_t TextModel::longest_sequence() const {
   const std::int64_t positions = session_.plan().max_positions;
-  if (ports_.seq == 0 || positions == 0) return std::max(ports_.seq, positions);
-  return std::min(ports_.seq, positions);
+  if (fixed_seq_ == 0 || positions == 0) return std::max(fixed_seq_, positions);
+  return std::min(fixed_seq_, positions);
 }
 
 void TextModel::check_length(int max_length) const {
@@ -134,65 +105,28 @@ int TextModel::max_length(std::optional<int> asked, const tasks::EmbeddingFiles&
 
 void TextModel::bound(text::BatchOptions& batches) const {
   if (!runtime::ignores_padding(session_.plan())) batches.one_length = true;
-  if (ports_.batch > 0) {
-    batches.max_batch = static_cast<int>(std::min<std::int64_t>(batches.max_batch, ports_.batch));
-  }
-}
-
-std::int64_t TextModel::rows(const text::Batch& batch) const {
-  return std::max<std::int64_t>(batch.batch, ports_.batch);
-}
-
-std::int64_t TextModel::columns(const text::Batch& batch) const {
-  return std::max<std::int64_t>(batch.seq, ports_.seq);
+  if (fixed_batch_ > 0)
+    batches.max_batch = static_cast<int>(std::min<std::int64_t>(batches.max_batch, fixed_batch_));
 }
 
 runtime::Tensors TextModel::run(const text::Batch& batch) {
   check_ids(batch);
-  const std::int64_t all_rows = rows(batch), all_columns = columns(batch);
-  if (all_columns > batch.seq || std::ranges::count(batch.attention_mask, 0) > 0)
-    runtime::check_can_pad(session_.plan(), all_columns);
-  runtime::Tensors inputs;
-  const auto give = [&](const std::string& name, const std::vector<std::int64_t>& values,
-                        std::int64_t padding = 0) {
-    if (name.empty()) return;
-    inputs[name] = ir::Tensor::of<std::int64_t>(
-        {all_rows, all_columns},
-        pad(values, batch.batch, batch.seq, all_rows, all_columns, padding));
-  };
-  std::vector<std::int64_t> ids = batch.input_ids;
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    if (batch.attention_mask[i] == 0) ids[i] = session_.plan().pad_token_id.value_or(0);
-  give(ports_.ids, ids, session_.plan().pad_token_id.value_or(0));
-  give(ports_.mask, batch.attention_mask);
-  give(ports_.types, batch.token_type_ids);
-  if (!ports_.positions.empty()) {
-    std::vector<std::int64_t> positions(batch.input_ids.size());
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      positions[i] = static_cast<std::int64_t>(i) % batch.seq;
-    }
-    give(ports_.positions, positions);
-  }
-  for (const std::string& name : ports_.unused) {
-    inputs[name] = ir::Tensor::zeros(ir::DType::i64, {all_rows});
-  }
-  return session_.run(inputs);
+  return session_.run(runtime::Sequences{batch.ids, batch.token_type_ids, batch.offsets});
+}
+
+std::vector<float> TextModel::run(const text::Batch& batch, const runtime::OutputNames& outputs,
+                                  bool by_token) {
+  check_ids(batch);
+  return runtime::row_values(session_, {batch.ids, batch.token_type_ids, batch.offsets}, outputs,
+                             by_token);
 }
 
 text::Batch TextModel::small_batch() const {
-  text::Batch batch;
-  batch.batch = 2;
-  batch.seq = 64;
-  if (ports_.batch > 0) batch.batch = static_cast<int>(std::min<std::int64_t>(2, ports_.batch));
-  if (longest_sequence() > 0)
-    batch.seq = static_cast<int>(std::min<std::int64_t>(64, longest_sequence()));
-  if (ports_.seq > 0 && !runtime::ignores_padding(session_.plan()))
-    batch.seq = static_cast<int>(ports_.seq);
-  const auto count = static_cast<std::size_t>(batch.batch * batch.seq);
-  batch.input_ids.assign(count, 1);
-  batch.attention_mask.assign(count, 1);
-  batch.token_type_ids.assign(count, 0);
-  return batch;
+  std::int64_t length = 64;
+  if (longest_sequence() > 0) length = std::min(length, longest_sequence());
+  if (fixed_seq_ > 0 && !runtime::ignores_padding(session_.plan())) length = fixed_seq_;
+  const std::vector<std::int32_t> ids(static_cast<std::size_t>(length), 1);
+  return text::make_batch(std::vector<text::Row>(fixed_batch_ == 1 ? 1 : 2, {ids, ids.size()}));
 }
 
 }  // namespace bertcl::tools

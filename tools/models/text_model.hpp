@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of a model that reads token sequences: the roles of its inputs, and runs of batches.
+// A session of a model that reads token sequences: its bounds, and runs of batches.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,17 +14,9 @@
 
 namespace bertcl::tools {
 
-/// The roles of a model's inputs. A name is empty if the model has none.
-struct InputPorts {
-  std::string ids, mask, types, positions;
-  std::vector<std::string> unused;  ///< inputs that do not change the logits ("unique_ids")
-  std::int64_t batch = 0, seq = 0;  ///< extents that the file fixes; 0 where they are free
-};
-
-/// Reads the meaning from the names that exporters give: input_ids; attention_mask, input_mask;
-/// token_type_ids, segment_ids; ... Throws Error with the names that were found if there are no
-/// ids, or an input of another meaning.
-InputPorts find_input_ports(const std::vector<plan::Port>& inputs);
+/// Throws Error with all inputs if there are no token ids, or an input of another meaning than
+/// those that text models have (ir::role_of_input()).
+void check_reads_texts(const plan::Plan& plan);
 
 /// Runs batches. Refers to the session, which must outlive it.
 class TextModel {
@@ -48,24 +40,24 @@ class TextModel {
   /// Applies the file's bounds to a batch; where the model cannot tell padding, there is none.
   void bound(text::BatchOptions& batches) const;
 
-  /// Outputs for the batch, [rows, columns, ..] as the model takes it: fixed extents of the file
-  /// are filled up, rows() and columns() say to what. Throws Error where that, or a shorter row,
-  /// would be padding that the model cannot tell.
+  /// Session::run(Sequences). Throws Error where a token has no row in the model's table.
   runtime::Tensors run(const text::Batch& batch);
-  std::int64_t rows(const text::Batch& batch) const;
-  std::int64_t columns(const text::Batch& batch) const;
+  /// The same for runtime::row_values().
+  std::vector<float> run(const text::Batch& batch, const runtime::OutputNames& outputs,
+                         bool by_token);
 
   /// A small batch, so that compilation at first use is not measured.
   text::Batch small_batch() const;
 
-  const InputPorts& ports() const { return ports_; }
+  /// Sequences of a run that the file fixes; 0 where they are free.
+  std::int64_t fixed_batch() const { return fixed_batch_; }
   const runtime::Session& session() const { return session_; }
 
  private:
   void check_ids(const text::Batch& batch) const;
 
   runtime::Session& session_;
-  InputPorts ports_;
+  std::int64_t fixed_batch_ = 0, fixed_seq_ = 0;             // 0 where they are free
   std::map<std::int32_t, std::string> tokens_beyond_table_;  // by id
 };
 

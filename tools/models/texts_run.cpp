@@ -28,12 +28,13 @@ TextsRun::TextsRun(const TextsOptions& options)
       })),
       session_(load_model(options.model, options, device_)) {}
 
-void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks::OutputVisitor& visit) {
+void TextsRun::run(const tasks::Head& head, const EncodeFn& encode,
+                   const text::OutputVisitor& visit) {
   TaskModel model(session_, head);
-  model.model().check_vocabulary(tokenizer());
-  const int max_length = model.model().max_length(options_.max_length, tokenizer().longest());
+  model.check_vocabulary(tokenizer());
+  const int max_length = model.max_length(options_.max_length, tokenizer().longest());
   text::BatchOptions batches = tasks::usual_batches(head);
-  model.model().bound(batches);
+  model.bound(batches);
   std::vector<tasks::Sequence> sequences;
   for (const InputText& text : texts()) {
     sequences.push_back(naming_text(text, [&] { return encode(text, max_length); }));
@@ -45,15 +46,16 @@ void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks:
   const Stopwatch clock;
   Progress progress("running", "texts");
   const auto take = [&](std::size_t index, std::span<const float> output) {
-    if (!options_.allow_nonfinite && !tasks::all_finite(output))
+    if (!options_.allow_nonfinite && !text::all_finite(output))
       fail("the model returned NaN or infinity for {}; --allow-nonfinite continues",
            texts()[index].place);
     visit(index, output);
   };
   model_seconds_ = naming_model(options_.model, [&] {
-    return tasks::run_sequences(
-        sequences, head, batches, std::ref(model), take,
-        [&](std::size_t done, double) { progress.update(done, texts().size()); });
+    return text::run_rows(
+               tasks::rows_of(sequences), head, batches, std::ref(model), take,
+               [&](const text::Done& done) { progress.update(done.rows, texts().size()); })
+        .seconds;
   });
   seconds_ = clock.seconds();
   warn_of_truncation(truncated_, texts().size(), "texts", max_length);

@@ -10,7 +10,8 @@
 
 #include "opencl/context_future.hpp"
 #include "runtime/session.hpp"
-#include "tasks/run_sequences.hpp"
+#include "tasks/task.hpp"
+#include "text/run_rows.hpp"
 #include "text/tokenizer.hpp"
 #include "tools/models/text_inputs.hpp"
 #include "tools/options/model_options.hpp"
@@ -46,7 +47,7 @@ class TextsRun {
 
   /// Runs the model's output for `head` on all texts, in batches of similar length. Warns of texts
   /// that were truncated. Throws Error if the model has another head, or gives NaN or infinity.
-  void run(const tasks::Head& head, const EncodeFn& encode, const tasks::OutputVisitor& visit);
+  void run(const tasks::Head& head, const EncodeFn& encode, const text::OutputVisitor& visit);
 
   /// Prints what --json asks for: `results` [texts], and counts and times.
   void report(nlohmann::ordered_json more, nlohmann::ordered_json results) const;

@@ -58,12 +58,19 @@ ir::Tensor real_part(const ir::Tensor& tensor, std::int64_t rows, std::int64_t r
   return part;
 }
 
-runtime::Tensors outputs_of(TextModel& model, const text::Batch& batch,
-                            const runtime::Tensors& outputs, std::int64_t row,
-                            std::int64_t length) {
-  runtime::Tensors parts;
-  for (const auto& [name, tensor] : outputs)
-    parts[name] = real_part(tensor, model.rows(batch), row, model.columns(batch), length);
+/// Runs the rows with padding; the outputs of each without it.
+std::vector<runtime::Tensors> run_padded(runtime::Session& session,
+                                         std::span<const text::Row> rows) {
+  const text::Batch batch = text::make_batch(rows);
+  const runtime::Tensors inputs =
+      runtime::padded(session.plan(), {batch.ids, batch.token_type_ids, batch.offsets});
+  const ir::Sizes& shape = inputs.at(runtime::ids_of(session.plan()).name).shape();
+  const runtime::Tensors outputs = session.run(inputs);
+  std::vector<runtime::Tensors> parts(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (const auto& [name, tensor] : outputs)
+      parts[i][name] = real_part(tensor, shape[0], static_cast<std::int64_t>(i), shape[1],
+                                 std::ssize(rows[i].ids));
   return parts;
 }
 
@@ -83,30 +90,29 @@ runtime::SessionOptions reference_options(runtime::SessionOptions options) {
 
 std::vector<SelfCheck> self_check(runtime::Session& session, runtime::Session& reference,
                                   const Tolerance& tolerance) {
-  TextModel model(session), other(reference);
+  const TextModel model(session);
   const auto sequences = made_up_sequences(model);
-  std::vector<text::Row> rows;
-  for (const auto& ids : sequences) rows.push_back(row_of(ids));
   // One sequence at a time where the file fixes the number of rows, or where scales depend on all
   // rows of a batch, or padding would: the reference runs each alone.
-  const bool alone_only = model.ports().batch > 0 || !runtime::ignores_padding(session.plan()) ||
+  const bool alone_only = model.fixed_batch() > 0 || !runtime::ignores_padding(session.plan()) ||
                           std::ranges::any_of(session.plan().steps, [](const plan::Step& step) {
                             return step.op == "DynamicQuantizeLinear";
                           });
-  const std::size_t at_once = alone_only ? 1 : rows.size();
+  const auto alone = [&](runtime::Session& of, const text::Row& row) {
+    const auto copies = static_cast<std::size_t>(std::max<std::int64_t>(1, model.fixed_batch()));
+    return run_padded(of, std::vector(copies, row)).front();
+  };
+  std::vector<text::Row> rows;
+  for (const auto& ids : sequences) rows.push_back(row_of(ids));
+  std::vector<runtime::Tensors> found;
+  if (!alone_only) found = run_padded(session, rows);
   std::vector<SelfCheck> checks;
-  for (std::size_t first = 0; first < rows.size(); first += at_once) {
-    const text::Batch batch = text::make_batch(std::span(rows).subspan(first, at_once));
-    const runtime::Tensors found = model.run(batch);
-    for (std::size_t i = 0; i < at_once; ++i) {
-      const text::Batch alone = text::make_batch(std::span(rows).subspan(first + i, 1));
-      const auto length = static_cast<std::int64_t>(rows[first + i].ids.size());
-      Golden golden;
-      golden.outputs = outputs_of(other, alone, other.run(alone), 0, length);
-      const runtime::Tensors part =
-          outputs_of(model, batch, found, static_cast<std::int64_t>(i), length);
-      checks.push_back({static_cast<int>(length), compare_outputs(part, golden, tolerance)});
-    }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Golden golden;
+    golden.outputs = alone(reference, rows[i]);
+    const runtime::Tensors part = alone_only ? alone(session, rows[i]) : std::move(found[i]);
+    checks.push_back(
+        {static_cast<int>(rows[i].ids.size()), compare_outputs(part, golden, tolerance)});
   }
   return checks;
 }
