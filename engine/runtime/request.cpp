@@ -12,6 +12,7 @@
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
 #include "ir/input_role.hpp"
+#include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "ops/symbols.hpp"
 #include "plan/builder.hpp"
@@ -251,6 +252,7 @@ int Request::slot_of(const plan::Output& out) const {
 // started meanwhile, and queued by start() they would make it wait with drivers that copy to
 // pageable memory only when its content is there.
 Tensors Request::finish() {
+  opencl::refuse_fork();
   // Where the device cannot be waited for, queued reads write here after this call has thrown.
   struct Results {
     Tensors outputs;

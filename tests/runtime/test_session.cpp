@@ -203,6 +203,7 @@ TEST(Session, AForkedChildIsRefused) {
   Session session = Session::load(model);
   const Tensors inputs = batch_of({4}, 4, 6);
   session.run(inputs);
+  Session::Run run = session.start(inputs);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -216,14 +217,15 @@ TEST(Session, AForkedChildIsRefused) {
       }
       return false;
     };
-    const bool all =
-        refused([&] { session.run(inputs); }) && refused([&] { Session::load(model); });
+    const bool all = refused([&] { session.run(inputs); }) &&
+                     refused([&] { Session::load(model); }) && refused([&] { run.finish(); });
     { const Session gone = std::move(session); }
     _exit(all ? 0 : 1);
   }
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+  run.finish();
   session.run(inputs);
 }
 
