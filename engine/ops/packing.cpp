@@ -9,9 +9,17 @@
 #include <numeric>
 
 #include "bertcl/error.hpp"
+#include "ir/checked.hpp"
 
 namespace bertcl::ops {
 namespace {
+
+void check_count(std::int64_t count, const char* things) {
+  if (count > std::numeric_limits<std::int32_t>::max())
+    throw Error(fmt::format("a batch of {} {} is too large (at most {})", count, things,
+                            std::numeric_limits<std::int32_t>::max()),
+                ErrorCode::out_of_memory);
+}
 
 /// Number of leading ones if nothing but zeros follows, otherwise -1.
 std::int64_t prefix_length(std::span<const std::int64_t> row) {
@@ -37,33 +45,29 @@ std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) 
   return rows;
 }
 
-void check_tokens(std::int64_t tokens) {
-  if (tokens > std::numeric_limits<std::int32_t>::max())
-    throw Error(fmt::format("a batch of {} tokens is too large (at most {})", tokens,
-                            std::numeric_limits<std::int32_t>::max()),
-                ErrorCode::out_of_memory);
-}
+void check_tokens(std::int64_t tokens) { check_count(tokens, "tokens"); }
 
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
                      bool may_drop, bool mask_is_length) {
   const auto row = [&](std::int64_t b) {
     return mask.subspan(b * seq, static_cast<std::size_t>(seq));
   };
+  check_count(batch, "sequences");
   Packing p;
   p.batch = batch;
   p.seq = seq;
   bool drops = may_drop && !mask.empty();
-  std::vector<std::int64_t> lengths;
+  std::vector<std::int64_t> lengths;  // where padding is dropped
   for (std::int64_t b = 0; b < batch && drops; ++b) {
     lengths.push_back(prefix_length(row(b)));
     drops = lengths.back() >= 0;
   }
-  if (!drops) lengths.assign(static_cast<std::size_t>(batch), seq);
-  check_tokens(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
+  check_tokens(drops ? std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})
+                     : ir::product(batch, seq, "a batch"));
 
   p.seq_offsets.push_back(0);
   for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t length = lengths[static_cast<std::size_t>(b)];
+    const std::int64_t length = drops ? lengths[static_cast<std::size_t>(b)] : seq;
     p.longest = std::max(p.longest, length);
     p.seq_offsets.push_back(p.seq_offsets.back() + static_cast<std::int32_t>(length));
     const std::int64_t ones =

@@ -26,7 +26,7 @@ void check_tokens(std::int64_t tokens);
 
 /// Decides from the mask ([batch, seq], non-zero = attend; empty: all ones). Padding is dropped if
 /// allowed and if each row of the mask is ones followed by zeros. `mask_is_length`: the first keys
-/// count, as many as a row has ones. Throws Error as check_tokens().
+/// count, as many as a row has ones. Throws Error as check_tokens(), also of too many sequences.
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
                      bool may_drop, bool mask_is_length = false);
 

@@ -12,6 +12,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "kernels/shared_numbers.hpp"
 #include "runtime/sequences.hpp"
 
 namespace bertcl::runtime {
@@ -64,6 +65,11 @@ void bind_shape(const plan::Port& port, const ir::Sizes& given, GivenSizes& size
   if (!fits)
     throw Error(fmt::format("input '{}' has shape [{}], expected {}", port.name,
                             fmt::join(given, ", "), ir::str(shape)));
+  if (std::ranges::any_of(given, [](std::int64_t n) { return n > kernels::kMaxElements; }))
+    throw Error(
+        fmt::format("input '{}' has shape [{}], its extents may be {} at most; use a smaller batch",
+                    port.name, fmt::join(given, ", "), kernels::kMaxElements),
+        ErrorCode::out_of_memory);
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i].is_constant()) continue;
     const auto symbols = shape[i].symbols();

@@ -27,7 +27,8 @@ const ir::Sizes& batch_shape(const plan::Plan& plan, const Shapes& inputs,
                              const std::string& source);
 
 /// Gives every symbol of the input shapes its size. Throws Error where a shape is another than the
-/// model's, or two inputs disagree. The names have to be checked.
+/// model's or has an extent beyond kMaxElements, or two inputs disagree. The names have to be
+/// checked.
 ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs);
 
 /// Extents of an input for a run on synthetic values. Symbols that `sizes` lacks are added to it:

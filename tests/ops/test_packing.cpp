@@ -25,6 +25,13 @@ TEST(Packing, RefusesMoreTokensThan32BitsCount) {
   for (const std::int64_t batch : {1 << 16, 3 << 15})
     EXPECT_ERROR(HasSubstr(std::to_string(batch << 16) + " tokens is too large"),
                  make_packing(batch, 1 << 16, {}, true));
+  EXPECT_ERROR(HasSubstr("overflows 64 bits"), make_packing(INT32_MAX, INT64_MAX, {}, true));
+}
+
+TEST(Packing, RefusesMoreSequencesThan32BitsCount) {
+  EXPECT_EQ(make_packing(3, 0, {}, true).seq_offsets, (std::vector<std::int32_t>{0, 0, 0, 0}));
+  EXPECT_ERROR(HasSubstr("1099511627776 sequences is too large"),
+               make_packing(std::int64_t{1} << 40, 0, {}, true));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said about inputs that do not fit the plan.
+#include <cstdint>
 #include <limits>
 
+#include "kernels/shared_numbers.hpp"
 #include "runtime/inputs.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -81,6 +83,20 @@ TEST(InputChecks, ShapesGiveTheSizes) {
   plan.equal_sizes = {{ir::Dim::symbol("batch"), ir::Dim::symbol("seq")}};
   EXPECT_ERROR(HasSubstr("requires batch and seq to be equal, the inputs give 2 and 5"),
                sizes({2, 5}, {2, 4}));
+}
+
+// Of no elements, whose memory no other check would refuse.
+TEST(InputChecks, ExtentsAreThoseThatKernelsCount) {
+  constexpr std::int64_t most = kernels::kMaxElements;
+  const plan::Plan plan = encoder_plan();
+  const auto sizes = [&](std::int64_t batch, std::int64_t seq) {
+    return bind_shapes(plan, {{"ids", {batch, seq}}});
+  };
+  EXPECT_EQ(sizes(0, most), (ir::Bindings{{"batch", 0}, {"seq", most}}));
+  EXPECT_EQ(error_of([&] { sizes(0, most + 1); }),
+            "input 'ids' has shape [0, 2147418112], its extents may be 2147418111 at most; use a "
+            "smaller batch");
+  EXPECT_ERROR(HasSubstr("[9223372036854775807, 0]"), sizes(INT64_MAX, 0));
 }
 
 TEST(InputChecks, IdsAreWholeNumbers) {
