@@ -180,12 +180,15 @@ Inference read_call(Context& context, const runtime::Session& session) {
   }
 }
 
-/// Elements of the largest tensor.
+/// Elements of the largest tensor, or its rows where they are empty: these take memory, too.
 std::size_t elements_of(const runtime::Tensors& inputs) {
-  std::size_t most = 0;
-  for (const auto& [name, tensor] : inputs)
-    most = std::max(most, static_cast<std::size_t>(tensor.size()));
-  return most;
+  std::int64_t most = 0;
+  for (const auto& [name, tensor] : inputs) {
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : tensor.shape()) elements *= std::max<std::int64_t>(extent, 1);
+    most = std::max(most, elements);
+  }
+  return static_cast<std::size_t>(most);
 }
 
 /// Sequences and their tokens; those of padding are known by a mask [batch, seq] of integers alone.
@@ -208,10 +211,10 @@ HttpResponse infer_route(Context& context) {
   const Inference inference = read_call(context, session);
   const std::size_t elements = elements_of(inference.inputs);
   if (elements > model.batcher().options().max_queue_tokens)
-    throw HttpError(413, "Validation",
-                    "a tensor has " + std::to_string(elements) + " elements, the limit is " +
-                        std::to_string(model.batcher().options().max_queue_tokens) +
-                        " (--max-queue-tokens)");
+    throw HttpError(
+        413, "Validation",
+        "a tensor has " + std::to_string(elements) + " elements or empty rows, the limit is " +
+            std::to_string(model.batcher().options().max_queue_tokens) + " (--max-queue-tokens)");
   const WorkSize size = size_of(inference.inputs);
   context.record.texts = size.sequences;
   context.record.tokens = size.tokens;

@@ -43,9 +43,10 @@ ir::Sizes read_shape(const text::JsonNode& node) {
     if (size < 0 || size > std::numeric_limits<std::int32_t>::max())
       extent.fail("is not a valid extent");
     shape.push_back(size);
-    if (size > 0 && elements > std::numeric_limits<std::int32_t>::max() / size)
+    const std::int64_t counted = std::max<std::int64_t>(size, 1);  // rows may be empty
+    if (elements > std::numeric_limits<std::int32_t>::max() / counted)
       node.fail("has too many elements");
-    elements *= size;
+    elements *= counted;
   });
   return shape;
 }

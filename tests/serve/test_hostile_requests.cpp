@@ -132,9 +132,14 @@ TEST(HostileRequests, AnOutputIsGivenOnce) {
 
 TEST(HostileRequests, TensorsHaveNoMoreElementsThanTheQueueTakes) {
   TestService small({.models = {"qa"}, .batcher = {.max_queue_tokens = 8}});
-  EXPECT_THAT(answer_to(small, kInferQa, infer_of("[1,2,3,4,5,6,7,8,9]", "INT64", "[1,9]")),
-              AllOf(HasSubstr("413 "),
-                    HasSubstr("a tensor has 9 elements, the limit is 8 (--max-queue-tokens)")));
+  EXPECT_THAT(
+      answer_to(small, kInferQa, infer_of("[1,2,3,4,5,6,7,8,9]", "INT64", "[1,9]")),
+      AllOf(
+          HasSubstr("413 "),
+          HasSubstr("a tensor has 9 elements or empty rows, the limit is 8 (--max-queue-tokens)")));
+  EXPECT_THAT(answer_to(small, kInferQa, infer_of("[]", "INT64", "[8,0]")), HasSubstr("200 "));
+  EXPECT_THAT(answer_to(small, kInferQa, infer_of("[]", "INT64", "[9,0]")),
+              AllOf(HasSubstr("413 "), HasSubstr("9 elements or empty rows, the limit is 8 ")));
 }
 
 TEST(HostileRequests, WindowsOfAContextAreBounded) {

@@ -106,10 +106,13 @@ TEST(InferenceProtocol, BytesInAndOut) {
 TEST(InferenceProtocol, WhatDoesNotFitIsRefused) {
   json body = request();
   body["inputs"][0]["shape"] = {2, 5};
-  EXPECT_THAT(refusal(body), HasSubstr("400 {\"error\":\"inputs[0].data has 8 elements, expected "));
+  EXPECT_THAT(refusal(body),
+              HasSubstr("400 {\"error\":\"inputs[0].data has 8 elements, expected "));
   body["inputs"][0]["shape"] = {-1, 4};
   EXPECT_THAT(refusal(body), HasSubstr("400"));
   body["inputs"][0]["shape"] = {2147483647, 2147483647};
+  EXPECT_THAT(refusal(body), HasSubstr("too many elements"));
+  body["inputs"][0]["shape"] = {0, 2147483647, 2147483647};
   EXPECT_THAT(refusal(body), HasSubstr("too many elements"));
   body = request();
   body["inputs"][0]["datatype"] = "BYTES";
