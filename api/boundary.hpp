@@ -36,7 +36,8 @@ Impl& held(const std::unique_ptr<Impl>& impl, const char* what) {
   return *impl;
 }
 
-/// What a function of the caller gives. Throws Error with the message of what it throws.
+/// What a function of the caller gives. Throws Error with the message of what it throws, if it has
+/// one.
 template <class Call>
 auto call_user_callback(const Call& call) {
   try {
@@ -45,6 +46,8 @@ auto call_user_callback(const Call& call) {
     throw;
   } catch (const std::exception& error) {
     throw Error(std::string("the callback failed: ") + error.what(), ErrorCode::cancelled);
+  } catch (...) {
+    throw Error("the callback failed: it threw no std::exception", ErrorCode::cancelled);
   }
 }
 

@@ -34,7 +34,8 @@ bertcl_status guarded(const Work& work) noexcept {
       last_error() = error.what();
       return static_cast<bertcl_status>(error.code());
     }
-  } catch (...) {  // no memory, maybe none for the message
+  } catch (...) {  // no memory, maybe none for the message: this one needs none
+    last_error() = "out of memory";
   }
   return BERTCL_OUT_OF_MEMORY;
 }

@@ -3,15 +3,29 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "api/c_boundary.hpp"
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
 #include "tests/api/model.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl {
+namespace {
+std::string message_of_c = "of an earlier failure";
+bool message_has_memory = true;
+}  // namespace
+
+/// The library's is its own.
+std::string& c::last_error() {
+  if (!std::exchange(message_has_memory, true)) throw std::bad_alloc();
+  return message_of_c;
+}
+
 namespace {
 
 template <class Work>
@@ -96,6 +110,31 @@ TEST(ApiErrors, StatusesOfCAreTheCodes) {
   options.max_memory = 1 << 20;
   EXPECT_EQ(bertcl_session_load(tests::model.c_str(), &options, &session), BERTCL_OUT_OF_MEMORY);
   EXPECT_EQ(session, nullptr);
+}
+
+TEST(ApiErrors, AMessageOfCIsThatOfItsStatus) {
+  const auto failing = [] { throw Error("a failure", ErrorCode::io); };
+  message_has_memory = false;
+  EXPECT_EQ(c::guarded(failing), BERTCL_OUT_OF_MEMORY);
+  EXPECT_EQ(message_of_c, "out of memory");
+  EXPECT_EQ(c::guarded(failing), BERTCL_IO);
+  EXPECT_EQ(message_of_c, "a failure");
+}
+
+TEST(ApiErrors, WhateverACallbackOfCThrowsCancelsTheCall) {
+  const tests::ScratchFolder folder;
+  const Sequences sample = tests::sequences_of({8}, 1);
+  const bertcl_sequences samples{sizeof(samples), 1, sample.offsets.data(), sample.ids.data(),
+                                 nullptr};
+  bertcl_quantize_options options{};
+  options.size = sizeof(options);
+  options.progress = [](void*, const char*, std::int64_t, std::int64_t) -> int { throw 42; };
+  const std::string output = (folder / "int8.onnx").string();
+  EXPECT_EQ(
+      bertcl_quantize_sequences(tests::model.c_str(), output.c_str(), &samples, &options, nullptr),
+      BERTCL_CANCELLED);
+  EXPECT_STREQ(bertcl_last_error(), "the callback failed: it threw no std::exception");
+  EXPECT_FALSE(std::filesystem::exists(output));
 }
 
 }  // namespace

@@ -159,6 +159,9 @@ TEST_F(EvaluateTask, WhatDoesNotFitIsAnError) {
   EXPECT_ERROR_CODE(ErrorCode::cancelled, run([](auto, auto) { return false; }));
   EXPECT_ERROR_CODE(ErrorCode::cancelled, run(failing));
   EXPECT_ERROR(HasSubstr("no time"), run(failing));
+  const auto foreign = [](auto, auto) -> bool { throw 42; };
+  EXPECT_ERROR_CODE(ErrorCode::cancelled, run(foreign));
+  EXPECT_ERROR(HasSubstr("the callback failed"), run(foreign));
 }
 
 TEST_F(EvaluateTask, QuestionsFindTheirParagraphsByVectors) {
