@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/boundary.hpp"
+#include "api/option_checks.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/model_path.hpp"
@@ -70,6 +71,7 @@ EmbeddingSettings read_embedding_settings(const std::filesystem::path& model) {
 Tensor embed(const Session& session, const Tokenizer& tokenizer,
              const std::vector<std::string>& texts, const EmbedOptions& options) {
   return translate_exceptions([&] {
+    check_not_negative("max-length", options.max_length, "what the model takes");
     const std::int64_t dimensions = dimensions_of(session);
     const std::int64_t limit = session.info().max_length;
     std::int64_t max_length = options.max_length > 0 ? options.max_length : kLongest;

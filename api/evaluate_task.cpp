@@ -4,6 +4,7 @@
 
 #include "api/boundary.hpp"
 #include "api/evaluation.hpp"
+#include "api/option_checks.hpp"
 #include "api/session_impl.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
@@ -90,6 +91,8 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
                          const std::filesystem::path& data, const TaskOptions& options,
                          const TaskProgress& progress) {
   return translate_exceptions([&] {
+    check_not_negative("max-length", options.max_length, "what the model takes");
+    check_not_negative("batch-tokens", options.batch_tokens, "as many as suit the task");
     const ModelInfo& info = session.info();
     const Embedding embedding = embedding_of(session);
     const auto items = load_items(data_of(task, data, options, session), tokenizer, embedding);

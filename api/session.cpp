@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/boundary.hpp"
+#include "api/option_checks.hpp"
 #include "api/session_impl.hpp"
 #include "api/tensor_data.hpp"
 #include "bertcl/error.hpp"
@@ -101,12 +102,8 @@ runtime::SessionOptions to_runtime(const SessionOptions& options,
   if (options.requests < 1 || options.requests > max_requests)
     throw Error(fmt::format("{} is {}, expected 1 to {} runs in flight", option_name("requests"),
                             options.requests, max_requests));
-  if (options.max_memory < 0)
-    throw Error(fmt::format("{} is {}, must not be negative (0: what the device has)",
-                            option_name("max-memory"), options.max_memory));
-  if (options.pooling && options.pooling->dimensions < 0)
-    throw Error(fmt::format("{} is {}, must not be negative (0: all)", option_name("dimensions"),
-                            options.pooling->dimensions));
+  check_not_negative("max-memory", options.max_memory, "what the device has");
+  if (options.pooling) check_not_negative("dimensions", options.pooling->dimensions, "all");
   runtime::SessionOptions result;
   if (!model.empty()) result.pad_token_id = [model] { return text::read_pad_token_id(model); };
   result.device = options.device;

@@ -176,6 +176,14 @@ TEST_F(ApiEmbed, WhatDoesNotPoolIsRefused) {
   EXPECT_ERROR(HasSubstr("unknown pooling 'middle'"), load(options));
 }
 
+TEST_F(ApiEmbed, NegativeOptionsAreRefused) {
+  const Session session = load({.pooling = Pooling{"mean", false, false, 0}});
+  EXPECT_ERROR(HasSubstr("'max_length' is -1, must not be negative (0: what the model takes)"),
+               embed(session, tokenizer_, kEmbedded, {.max_length = -1}));
+  EXPECT_ERROR(HasSubstr("must be at least 1"),
+               embed(session, tokenizer_, kEmbedded, {.batch_tokens = -1}));
+}
+
 TEST_F(ApiEmbed, NothingIsSaidWhereThereAreNoFiles) {
   const EmbeddingSettings settings = read_embedding_settings(tests::model);
   EXPECT_EQ(settings.pooling.kind, "");

@@ -152,6 +152,12 @@ TEST_F(EvaluateTask, WhatDoesNotFitIsAnError) {
   EXPECT_THAT(error("classify", options),
               AllOf(HasSubstr("[batch, 3]"), HasSubstr("classes f32[")));
   options.labels = {"A", "B"};
+  options.max_length = -1;
+  EXPECT_THAT(error("classify", options), HasSubstr("'max_length' is -1, must not be negative"));
+  options.max_length = 0;
+  options.batch_tokens = -1;
+  EXPECT_THAT(error("classify", options), HasSubstr("'batch_tokens' is -1, must not be negative"));
+  options.batch_tokens = 0;
   const auto run = [&](const TaskProgress& progress) {
     evaluate_task(session_, tokenizer_, "classify", data, options, progress);
   };
