@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "api/boundary.hpp"
@@ -16,6 +17,7 @@
 #include "bertcl/error.hpp"
 #include "onnx/model_path.hpp"
 #include "runtime/pooling.hpp"
+#include "support/check_path.hpp"
 #include "support/with_code.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/features.hpp"
@@ -50,9 +52,12 @@ Sequences gathered(const Sequences& all, const std::vector<std::size_t>& group) 
 
 EmbeddingSettings read_embedding_settings(const std::filesystem::path& model) {
   return translate_exceptions([&] {
+    if (!model.empty()) check_path(model, "model");
     const std::filesystem::path file = onnx_io::find_model(model);
-    if (!file.empty() && !std::filesystem::exists(file))
-      throw Error(file.string() + ": there is no such model", ErrorCode::io);
+    std::error_code failure;
+    if (!file.empty() && !std::filesystem::exists(file, failure))
+      throw Error(file.string() + ": " + (failure ? failure.message() : "there is no such model"),
+                  ErrorCode::io);
     tasks::EmbeddingFiles files =
         with_code(ErrorCode::invalid_file, [&] { return tasks::read_embedding_files(file); });
     EmbeddingSettings settings;

@@ -8,6 +8,7 @@
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/sequences.hpp"
 #include "onnx/model_path.hpp"
+#include "support/check_path.hpp"
 #include "support/with_code.hpp"
 #include "text/model_tokenizer.hpp"
 #include "text/truncation.hpp"
@@ -38,6 +39,7 @@ Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
   return translate_exceptions([&] {
+    check_path(vocabulary, "vocabulary");
     auto tokenizer =
         with_code(ErrorCode::invalid_file, [&] { return text::load_with_config(vocabulary); });
     return Tokenizer(std::unique_ptr<Impl>(new Impl(std::move(tokenizer))));
@@ -46,6 +48,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
 
 Tokenizer Tokenizer::load_beside(const std::filesystem::path& model) {
   return load(translate_exceptions([&] {
+    check_path(model, "model");
     return with_code(ErrorCode::io, [&] {
       return text::find_vocabulary({onnx_io::find_model(model)}, "copy the model's beside it");
     });

@@ -15,6 +15,7 @@
 #include "onnx/importer.hpp"
 #include "onnx/mapped_file.hpp"
 #include "onnx/wire.hpp"
+#include "support/check_path.hpp"
 
 namespace bertcl::onnx_io {
 
@@ -55,8 +56,9 @@ ir::Graph import_file(const ModelFile& opened, const std::filesystem::path& path
 
 ModelFile open_model(const std::filesystem::path& path) {
   const std::string name = path.string();
-  if (name.empty()) throw Error("the path of the model is empty", ErrorCode::io);
-  if (!std::filesystem::exists(path))
+  check_path(path, "model");
+  std::error_code failure;
+  if (!std::filesystem::exists(path, failure) && !failure)
     throw Error(fmt::format("{}: no such file", name), ErrorCode::io);
   const auto file = MappedFile::open(path);
   ModelFile opened = parse_model(file->bytes(), file, ir::Memory::mapped_file, name);

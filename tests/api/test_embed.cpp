@@ -192,6 +192,10 @@ TEST_F(ApiEmbed, NothingIsSaidWhereThereAreNoFiles) {
   EXPECT_EQ(read_embedding_settings("").pooling.kind, "");
   EXPECT_ERROR(HasSubstr("/nowhere/model.onnx: there is no such model"),
                read_embedding_settings("/nowhere/model.onnx"));
+  EXPECT_ERROR(StartsWith("the path of the model has 100000 bytes"),
+               read_embedding_settings(std::string(100'000, 'a')));
+  EXPECT_ERROR(std::string(300, 'a') + ": File name too long",
+               read_embedding_settings(std::string(300, 'a')));
 }
 
 TEST_F(ApiEmbed, TheFilesOfAFolderAreThoseOfTheModelInIt) {

@@ -69,7 +69,23 @@ TEST_F(ApiTokenizer, AFolderStandsForTheModelInIt) {
   EXPECT_THAT(Tokenizer::load_beside(folder / "hub").encode("Ada"), ElementsAre(4));
   std::ofstream(folder / "hub" / "model.onnx") << "a model";
   EXPECT_THAT(Tokenizer::load_beside(folder / "hub").encode("Ada"), ElementsAre(4));
-  EXPECT_ERROR(HasSubstr("no vocabulary at"), Tokenizer::load_beside(""));
+}
+
+TEST_F(ApiTokenizer, PathsThatNameNoFileAreRefused) {
+  const tests::ScratchFolder folder;
+  std::ofstream(folder / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\nada\n";
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  EXPECT_THAT(Tokenizer::load_beside("model.onnx").encode("ada"), ElementsAre(4));
+  EXPECT_ERROR("the path of the model is empty", Tokenizer::load_beside(""));
+  EXPECT_ERROR_CODE(ErrorCode::io, Tokenizer::load_beside(""));
+  std::filesystem::current_path(before);
+  EXPECT_ERROR("the path of the vocabulary is empty", Tokenizer::load(""));
+  EXPECT_ERROR_CODE(ErrorCode::io, Tokenizer::load(""));
+  const std::string text(100'000, 'a');
+  EXPECT_ERROR("the path of the vocabulary has 100000 bytes, expected less than 4096",
+               Tokenizer::load(text));
+  EXPECT_ERROR(HasSubstr("the path of the model has 100000 bytes"), Tokenizer::load_beside(text));
 }
 
 TEST_F(ApiTokenizer, SpecialTokensInATextAreFoundExceptInQuestionsAndContexts) {

@@ -32,6 +32,17 @@ TEST(Errors, NameTheFile) {
   EXPECT_THAT(refused(folder / "text.onnx"), HasSubstr("text.onnx: not an ONNX file"));
   std::ofstream(folder / "empty.onnx") << "";
   EXPECT_THAT(refused(folder / "empty.onnx"), HasSubstr("the file is empty"));
+  std::filesystem::create_symlink("loop.onnx", folder / "loop.onnx");
+  EXPECT_THAT(refused(folder / "loop.onnx"),
+              AllOf(testing::StartsWith(folder.path().string()),
+                    HasSubstr("loop.onnx: cannot be opened: Too many levels of symbolic links")));
+  EXPECT_THAT(refused(std::string(300, 'a')), HasSubstr("a: cannot be opened: File name too long"));
+}
+
+TEST(Errors, PathsThatNameNoFileAreNotRepeated) {
+  EXPECT_EQ(refused(""), "the path of the model is empty");
+  EXPECT_EQ(refused(std::string(100'000, 'a')),
+            "the path of the model has 100000 bytes, expected less than 4096");
 }
 
 TEST(Errors, NameTheNodeWhereAnErrorBeginsAsTheNameOfTheFile) {
