@@ -136,6 +136,7 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
     feature.input_ids = std::move(all.ids);
     feature.second = all.second;
     feature.doc_begin = special.pair_before.size() + query.size() + special.pair_between.size();
+    feature.first_piece = begin;
     const auto first = static_cast<std::ptrdiff_t>(begin);
     const auto last = static_cast<std::ptrdiff_t>(begin + length);
     feature.token_to_orig.assign(document.piece_to_word.begin() + first,

@@ -27,10 +27,23 @@ std::size_t last_code_point(std::string_view text) {
   return last;
 }
 
+/// Offset past what these word pieces spell in words joined by spaces; an empty one is any word.
+std::size_t end_of_pieces(std::string_view words, std::span<const std::string_view> pieces) {
+  std::size_t end = 0;
+  for (const std::string_view piece : pieces) {
+    const bool continues = piece.starts_with("##");
+    if (!continues && end > 0) ++end;  // the space
+    end = piece.empty() ? words.find(' ', end) : end + piece.size() - (continues ? 2 : 0);
+    end = std::min(end, words.size());
+  }
+  return end;
+}
+
 }  // namespace
 
 Span find_final_text(std::string_view prediction, std::string_view original,
-                     const text::BasicTokenizer& tokenizer) {
+                     const text::BasicTokenizer& tokenizer,
+                     std::span<const std::string_view> before) {
   const Span whole{0, original.size()};
   if (prediction.empty()) return whole;
   std::string tokenized;
@@ -38,7 +51,7 @@ Span find_final_text(std::string_view prediction, std::string_view original,
     if (!tokenized.empty()) tokenized += ' ';
     tokenized += word;
   }
-  const std::size_t first = tokenized.find(prediction);
+  const std::size_t first = tokenized.find(prediction, end_of_pieces(tokenized, before));
   if (first == std::string::npos) return whole;
   const std::size_t last = first + last_code_point(prediction);
 

@@ -81,6 +81,23 @@ std::string join_pieces(const Candidate& candidate, const text::Tokenizer& token
   return joined;
 }
 
+/// The pieces of the first word of an answer that stand before the answer; [UNK] is empty.
+std::vector<std::string_view> pieces_before(const Candidate& candidate, const Document& document,
+                                            const text::Tokenizer& tokenizer) {
+  const Feature& feature = *candidate.feature;
+  const std::size_t end = feature.first_piece + candidate.start - feature.doc_begin;
+  const std::vector<std::int32_t>& words = document.piece_to_word;
+  std::size_t begin = end;
+  while (begin > 0 && words[begin - 1] == words[end]) --begin;
+  const auto unknown = tokenizer.unknown_id();
+  std::vector<std::string_view> pieces;
+  for (; begin < end; ++begin) {
+    const std::int32_t id = document.piece_ids[begin];
+    pieces.push_back(id == unknown ? std::string_view() : tokenizer.token(id));
+  }
+  return pieces;
+}
+
 /// Words first..last joined by one space each.
 std::string join_words(const Document& document, std::size_t first, std::size_t last) {
   std::string joined;
@@ -137,11 +154,13 @@ NBestEntry make_entry(const Candidate& candidate, const Document& document,
     return entry;
   }
   const std::string original = join_words(document, first, word_of(candidate.end));
-  const auto [begin, end] =
-      find_final_text(join_pieces(candidate, tokenizer), original, tokenizer.basic());
-  entry.text = original.substr(begin, end - begin);
-  entry.span =
-      Span{to_context(document, first, begin, false), to_context(document, first, end, true)};
+  const std::string joined = join_pieces(candidate, tokenizer);
+  Span place = find_final_text(joined, original, tokenizer.basic());
+  entry.text = original.substr(place.begin, place.end - place.begin);
+  if (const auto before = pieces_before(candidate, document, tokenizer); !before.empty())
+    place = find_final_text(joined, original, tokenizer.basic(), before);
+  entry.span = Span{to_context(document, first, place.begin, false),
+                    to_context(document, first, place.end, true)};
   return entry;
 }
 

@@ -29,21 +29,22 @@ struct WindowLogits {
   std::span<const float> end;
 };
 
-/// One answer of the n-best list. `text` joins the words by single spaces, as the reference does;
-/// the part of the context at `span` may hold other white space between the same words.
+/// One answer of the n-best list. `text` is as the reference has it: it joins the words by single
+/// spaces, and is the first part of these words that the tokens spell. `span` is the part that the
+/// tokens stand for; it may hold other white space, or the same tokens in another case.
 struct NBestEntry {
   std::string text;
   double probability = 0.0;
   double start_logit = 0.0;
   double end_logit = 0.0;
-  std::optional<Span> span;  ///< of the text in the context; none for "" and "empty"
+  std::optional<Span> span;  ///< of the answer in the context; none for "" and "empty"
 };
 
 struct Prediction {
   std::string text;  ///< "" where no answer is predicted (v2.0)
   std::vector<NBestEntry> nbest;
   std::optional<double> null_odds;  ///< v2.0: least null score - score of the best answer
-  std::optional<Span> span;         ///< of `text` in the context
+  std::optional<Span> span;         ///< of the answer in the context, as NBestEntry's
 };
 
 /// Throws Error if a bound is below 1 or the threshold is NaN.
@@ -61,7 +62,10 @@ std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t
 
 /// Part of `original` that reads `prediction` once tokenized; all of `original` where the two
 /// cannot be aligned. `prediction` is word pieces joined to words. (run_squad.py, get_final_text.)
+/// The first such part after `before`, the word pieces that `original` begins with; an empty one
+/// stands for a word that the vocabulary lacks.
 Span find_final_text(std::string_view prediction, std::string_view original,
-                     const text::BasicTokenizer& tokenizer);
+                     const text::BasicTokenizer& tokenizer,
+                     std::span<const std::string_view> before = {});
 
 }  // namespace bertcl::squad

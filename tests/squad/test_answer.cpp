@@ -35,6 +35,20 @@ TEST(Answer, IsFoundWithItsPlaceInTheText) {
   EXPECT_EQ(found.nbest[0].text, "the CAT") << "the reference joins words by one space";
 }
 
+TEST(Answer, IsThatOfItsTokensInATextWithoutSpaces) {
+  const std::string context = "cat,é,the.CAT";
+  const FoundAnswer found = answer_question("Who?", context, letter_tokenizer(), {}, [](auto& b) {
+    std::vector<float> logits(2 * b.ids.size(), -4.0F);
+    for (std::size_t i = 0; i < b.ids.size(); ++i)  // the last "cat"
+      if (letter_tokenizer().token(static_cast<int>(b.ids[i])) == "cat")
+        logits[2 * i] = logits[2 * i + 1] = static_cast<float>(i);
+    return logits;
+  });
+  EXPECT_EQ(found.text, "CAT");
+  EXPECT_EQ(found.characters, (Span{10, 13}));
+  EXPECT_EQ(found.nbest[0].text, "cat") << "as run_squad.py has it";
+}
+
 TEST(Answer, IsFoundFarInsideALongText) {
   std::string context;
   for (int i = 0; i < 3000; ++i) context += "dog mat ";

@@ -151,6 +151,36 @@ TEST(Predict, SpansPointIntoTheContextThroughOddSpaces) {
   EXPECT_EQ(c.in_context(prediction.span), "s");
 }
 
+TEST(Predict, SpansAreWhereTheTokensStand) {
+  // the . cat , a . cat , mat: one word of the context, as a text without spaces is.
+  Case c("the.cat,a.CAT,mat");
+  Prediction prediction = c.start(6, 9).end(6, 9).predict();
+  EXPECT_EQ(prediction.text, "cat") << "run_squad.py takes the first that reads so";
+  EXPECT_EQ(prediction.span, (Span{10, 13}));
+  EXPECT_EQ(c.in_context(prediction.span), "CAT");
+  prediction = c.start(5, 20).end(6, 20).predict();
+  EXPECT_EQ(c.in_context(prediction.span), ".CAT");
+  // x ##c ##c, q: the second piece.
+  Case pieces("the xcc,q xcc,q");
+  prediction = pieces.start(7, 9).end(7, 9).predict();
+  EXPECT_EQ(prediction.text, "c");
+  EXPECT_EQ(prediction.span, (Span{11, 12}));
+  prediction = pieces.start(8, 20).end(8, 20).predict();
+  EXPECT_EQ(prediction.text, "c");
+  EXPECT_EQ(prediction.span, (Span{12, 13}));
+}
+
+TEST(Predict, SpansFollowUnknownTokensAndOtherWindows) {
+  Case c("\U0001F600x.cat,\u00C9t\u00E9.Cat");  // [UNK] . cat , e ##t ##e . cat
+  Prediction prediction = c.start(8, 9).end(8, 9).predict();
+  EXPECT_EQ(prediction.text, "cat");
+  EXPECT_EQ(c.in_context(prediction.span), "Cat");
+  Case windows("a.a.a.a.A", {.max_seq_length = 8, .doc_stride = 2, .max_query_length = 64});
+  ASSERT_EQ(windows.windows(), 4u);
+  prediction = windows.start(2, 9, 3).end(2, 9, 3).predict();
+  EXPECT_EQ(prediction.span, (Span{8, 9})) << "of piece 8, the third of the last window";
+}
+
 TEST(Predict, UnknownWordsGiveTheWholeWord) {
   Case c("the \U0001F600x, cat");
   // the, [UNK], ",", cat: "[UNK]" is not in the text, so the words stand as they are.
