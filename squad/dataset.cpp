@@ -126,7 +126,7 @@ Dataset parse_dataset(std::string_view text, const std::string& origin) {
 }
 
 Dataset load_dataset(const std::filesystem::path& path) {
-  const text::DataFile file = text::read_data(path);
+  const text::DataFile file = text::read_data_or_document(path);
   return parse_dataset(file.content, file.name);
 }
 

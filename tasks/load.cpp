@@ -12,20 +12,6 @@
 namespace bertcl::tasks {
 namespace {
 
-/// Texts of any kind: the contexts of a SQuAD file, or those of another.
-std::vector<NamedText> read_any_texts(const std::filesystem::path& path, IdRule rule) {
-  if (path.extension() != ".json") return read_named_texts(path, rule);
-  return without_ids(squad::load_dataset(path).contexts);
-}
-
-std::vector<TextOrPair> read_any_pairs(const std::filesystem::path& path) {
-  if (path.extension() != ".json") return read_texts_or_pairs(path);
-  std::vector<TextOrPair> texts;
-  for (std::string& context : squad::load_dataset(path).contexts)
-    texts.push_back({std::move(context), std::nullopt});
-  return texts;
-}
-
 /// Of a SQuAD file.
 QuestionParagraphs read_questions(const std::filesystem::path& path) {
   QuestionParagraphs data = answered_questions(squad::load_dataset(path));
@@ -91,7 +77,7 @@ FirstSequences of_questions(const std::filesystem::path& path, const text::Token
 
 FirstSequences of_texts(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
                         int length) {
-  auto texts = std::make_shared<const std::vector<TextOrPair>>(read_any_pairs(path));
+  auto texts = std::make_shared<const std::vector<TextOrPair>>(read_texts_or_pairs(path));
   const auto sequence = [texts, &tokenizer, length](std::size_t item) {
     const TextOrPair& text = (*texts)[item];
     return std::optional(text.second ? encode_pair(text.text, *text.second, tokenizer, length)
@@ -110,7 +96,8 @@ std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
     return classify_task(chosen(read_classified(path, rule), choice), unit_of_texts(path),
                          data.labels, data.multi_label);
   if (name == kTag) return tagging_task(chosen(read_tagged(path, rule), choice), data.labels);
-  if (name == kFillMask) return masked_task(chosen(read_any_texts(path, rule), choice), vocabulary);
+  if (name == kFillMask)
+    return masked_task(chosen(read_named_texts(path, rule), choice), vocabulary);
   if (name == kSimilarity)
     return similarity_task(chosen(read_scored_pairs(path, rule), choice), data.embeds);
   if (name == kRetrieval) return retrieval_task(read_questions(path), data.prompts);

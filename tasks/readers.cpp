@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "squad/dataset.hpp"
 #include "tasks/conll.hpp"
 #include "tasks/read_tables.hpp"
 #include "tasks/table.hpp"
@@ -71,10 +72,21 @@ class ItemIds {
   std::map<std::string, std::size_t> lines_;
 };
 
+/// The contexts of SQuAD: of a file, or of JSON lines with questions. None for data of another
+/// form.
+std::optional<std::vector<std::string>> squad_contexts(const text::DataFile& file) {
+  const std::string_view content = file.content, first = content.substr(0, content.find('\n'));
+  const bool asks = text::is_json_lines(content) && first.find("\"question\"") != first.npos &&
+                    first.find("\"context\"") != first.npos;
+  if (!asks && !text::is_squad(content)) return std::nullopt;
+  return squad::parse_dataset(content, file.name).contexts;
+}
+
 /// Calls take(text, object, line): lines of text without the blank ones, of which `object` is null,
 /// or the texts of JSON lines. Throws Error if there are none.
 template <class Take>
 void each_text(const text::DataFile& file, const Take& take) {
+  text::refuse_document(file);
   bool any = false;
   if (text::is_json_lines(file.content)) {
     text::each_object(file, R"(each line is an object {"text": ".."})",
@@ -190,7 +202,8 @@ std::vector<std::string> read_texts(const std::filesystem::path& path) {
 }
 
 std::vector<NamedText> read_named_texts(const std::filesystem::path& path, IdRule rule) {
-  const text::DataFile file = text::read_data(path);
+  const text::DataFile file = text::read_data_or_document(path);
+  if (auto contexts = squad_contexts(file)) return without_ids(std::move(*contexts));
   ItemIds ids(file, rule);
   std::vector<NamedText> texts;
   each_text(file, [&](std::string text, const JsonNode* object, std::size_t line) {
@@ -206,19 +219,22 @@ std::vector<NamedText> without_ids(std::vector<std::string> texts) {
 }
 
 std::vector<TextOrPair> read_texts_or_pairs(const std::filesystem::path& path) {
-  const text::DataFile file = text::read_data(path);
+  const text::DataFile file = text::read_data_or_document(path);
   std::vector<TextOrPair> texts;
   const auto add = [&](TextOrPair text) {
     if (!text::is_blank(text.text) || (text.second && !text::is_blank(*text.second)))
       texts.push_back(std::move(text));
   };
-  if (text::is_json_lines(file.content)) {
+  if (auto contexts = squad_contexts(file)) {
+    for (std::string& context : *contexts) add({std::move(context), std::nullopt});
+  } else if (text::is_json_lines(file.content)) {
     text::each_object(file, R"(each line is an object {"text": ".."}, with "text_pair" for two)",
                       [&](const JsonNode& object, std::size_t) {
                         const auto [first, second] = texts_of(object);
                         add({first, second});
                       });
   } else {
+    text::refuse_document(file);
     text::each_line(file.content, [&](std::string_view line, std::size_t) {
       add({std::string(line), std::nullopt});
     });

@@ -87,7 +87,7 @@ struct NamedText {
   std::string id = {};  ///< empty: its position
 };
 
-/// As read_texts(), with the ids of JSON lines.
+/// As read_texts(), with the ids of JSON lines; or the contexts of SQuAD.
 std::vector<NamedText> read_named_texts(const std::filesystem::path& path,
                                         IdRule rule = IdRule::unique);
 
@@ -100,7 +100,8 @@ struct TextOrPair {
   std::optional<std::string> second;
 };
 
-/// Lines of a text file, or JSON lines with text, and text_pair for two; without the blank ones.
+/// Lines of a text file, JSON lines with text, and text_pair for two, or the contexts of SQuAD;
+/// without the blank ones.
 std::vector<TextOrPair> read_texts_or_pairs(const std::filesystem::path& path);
 
 }  // namespace bertcl::tasks

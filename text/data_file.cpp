@@ -38,6 +38,25 @@ void refuse_array(const DataFile& file) {
   if (by_name || begins_as_array(content))
     fail("{}: is a JSON array; write one object a line (jq -c '.[]' FILE)", file.name);
 }
+
+/// True if the text has `"data": [`, whatever the blanks. In a string its quotes are escaped.
+bool has_data_array(std::string_view text) {
+  constexpr std::string_view key = "\"data\"";
+  for (std::size_t at = text.find(key); at != text.npos; at = text.find(key, at + 1)) {
+    std::string_view rest = trimmed(text.substr(at + key.size()));
+    if (!rest.starts_with(':')) continue;
+    rest = trimmed(rest.substr(1));
+    if (rest.starts_with('[')) return true;
+  }
+  return false;
+}
+
+/// True for "{" and the quote of a member, where the object is not that of the first of JSON lines.
+bool is_document(std::string_view content) {
+  const std::string_view object = trimmed(content);
+  return object.starts_with('{') && trimmed(object.substr(1)).starts_with('"') &&
+         !is_json_lines(content);
+}
 }  // namespace
 
 DataFile read_utf8(const std::filesystem::path& path) {
@@ -58,10 +77,22 @@ DataFile read_utf8(const std::filesystem::path& path) {
   return file;
 }
 
-DataFile read_data(const std::filesystem::path& path) {
+DataFile read_data_or_document(const std::filesystem::path& path) {
   DataFile file = read_utf8(path);
   refuse_array(file);
   return file;
+}
+
+DataFile read_data(const std::filesystem::path& path) {
+  DataFile file = read_data_or_document(path);
+  refuse_document(file);
+  return file;
+}
+
+void refuse_document(const DataFile& file) {
+  if (!is_document(file.content)) return;
+  fail("{}: is a single JSON document; write one object a line (jq -c {} FILE)", file.name,
+       is_squad(file.content) ? "'.data[].paragraphs[] | {text: .context}'" : ".");
 }
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(kBlanks) == text.npos; }
@@ -107,17 +138,25 @@ bool begins_as_array(std::string_view content) {
   return content.starts_with('"') || content.starts_with('}');
 }
 
+bool is_squad(std::string_view content) { return is_document(content) && has_data_array(content); }
+
 bool is_json_lines(std::string_view content) {
   if (!begins_as_object(content)) return false;
   content.remove_prefix(content.find('{'));
+  content = trimmed(content);
   const std::string_view first = trimmed(content.substr(0, content.find('\n')));
   // A document over several lines; a broken line is one of JSON, too, and an error where it is
   // read.
   const bool goes_on = first.find_last_of(",[{:") == first.size() - 1 && !first.ends_with("},");
   if (goes_on) return false;
-  // The first key tells: a SQuAD file may be long.
   const std::string_view key = trimmed(first.substr(1));
-  return key.starts_with('"') && !key.starts_with("\"data\"") && !key.starts_with("\"version\"");
+  // Nothing else tells what {}, or one that has only data, is meant to be.
+  const bool alone = first.size() == content.size();
+  if (key == "}") return !alone;
+  // The first key tells: a SQuAD file may be long.
+  const bool may_be_squad = key.starts_with("\"data\"") || key.starts_with("\"version\"");
+  if (may_be_squad && has_data_array(first)) return false;
+  return key.starts_with('"') && !(alone && key.starts_with("\"data\""));
 }
 
 void each_object(const DataFile& file, std::string_view hint,

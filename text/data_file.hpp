@@ -22,9 +22,13 @@ struct DataFile {
 DataFile read_utf8(const std::filesystem::path& path);
 
 /// "-" is standard input, which can be read once. Throws Error that names file and line where it is
-/// not UTF-8: another encoding would lose letters without a word; and where it is a JSON array,
-/// which would be read as lines of text.
+/// not UTF-8: another encoding would lose letters without a word; and where it is a JSON array, or
+/// a JSON object over several lines or of SQuAD, which would be read as lines of text.
 DataFile read_data(const std::filesystem::path& path);
+
+/// The same for those who read such objects, or call refuse_document().
+DataFile read_data_or_document(const std::filesystem::path& path);
+void refuse_document(const DataFile& file);
 
 bool is_blank(std::string_view text);
 std::string_view trimmed(std::string_view text);
@@ -45,6 +49,9 @@ bool read_line(std::istream& stream, std::string& line, std::size_t number);
 
 /// True for a JSON object on each line. A SQuAD file is none, also where it has one line.
 bool is_json_lines(std::string_view content);
+
+/// True for a JSON object, whole or damaged, that has an array `data`.
+bool is_squad(std::string_view content);
 
 /// True for a JSON array of objects: "[{" and the quote of a member, whatever the blanks.
 bool begins_as_array(std::string_view content);

@@ -250,6 +250,30 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
               AllOf(HasSubstr("cannot open as .zip"), HasSubstr("neg/*.txt")));
 }
 
+TEST(ReadTexts, OfSquadAreItsContextsWhateverItsName) {
+  const std::string squad = R"({"data": [{"paragraphs": [
+    {"context": "One.", "qas": [{"id": "q", "question": "Who?", "answers": [{"text": "One"}]}]},
+    {"context": " ", "qas": []}]}]})";
+  const std::string line =
+      R"({"question": "Who?", "context": "One.", "answers": [{"text": "One"}]})";
+  for (const char* extension : {".json", ".JSON", ".txt"}) {
+    for (const std::string& content : {squad, line}) {
+      const ScratchFile file(content, extension);
+      const auto texts = read_texts_or_pairs(file.path());
+      ASSERT_EQ(texts.size(), 1u) << extension << content;
+      EXPECT_EQ(texts[0].text, "One.") << extension << content;
+      EXPECT_EQ(read_named_texts(file.path()).at(0).text, "One.") << extension << content;
+    }
+    const ScratchFile lines("{\"text\": \"a\"}\n", extension);
+    EXPECT_EQ(read_texts_or_pairs(lines.path()).at(0).text, "a") << extension;
+    EXPECT_EQ(read_named_texts(lines.path()).at(0).text, "a") << extension;
+    const std::string other = "{\n \"text\": \"a\"\n}\n";
+    EXPECT_THAT(refusal(read_named_texts, other, extension), HasSubstr("a single JSON document"));
+    EXPECT_THAT(refusal(read_texts_or_pairs, other, extension),
+                HasSubstr("a single JSON document"));
+  }
+}
+
 TEST(ReadTexts, LeavesOutBlankOnes) {
   const ScratchFile file("one\r\n\n  \ntwo words\nthree");
   EXPECT_THAT(read_texts(file.path()), ElementsAre("one", "two words", "three"));

@@ -52,5 +52,36 @@ TEST(EachText, AJsonDocumentIsRefused) {
   EXPECT_EQ(read("{\n", ".txt"), read("text\n", ".json")) << "lines of text";
 }
 
+TEST(ReadData, AJsonDocumentIsRefused) {
+  for (const char* content :
+       {"{\n  \"text\": \"a b\"\n}\n", "{\"text\": \"a\",\n \"label\": 1}\n", "{ \"data\": {}}"})
+    for (const char* extension : {".json", ".txt", ".jsonl"})
+      EXPECT_THAT(
+          refusal_of_data(content, extension),
+          HasSubstr(std::string(extension) + ": is a single JSON document; write one object "
+                                             "a line (jq -c . FILE)"))
+          << content;
+  for (const char* squad : {"{\"version\": \"1.1\", \"data\": []}", "{\n \"data\" :\n [{}]}"})
+    EXPECT_THAT(refusal_of_data(squad, ".txt"),
+                HasSubstr("document; write one object a line (jq -c '.data[].paragraphs[] | {text: "
+                          ".context}' FILE)"));
+  for (const char* text : {"{}\tO\n", "{x}, \"y\":\n", "{\n", "{ and\n\"so\"\n"})
+    EXPECT_EQ(read_data(ScratchFile(text, ".txt").path()).content, text);
+}
+
+TEST(IsJsonLines, TheFirstKeyMayHaveAnyName) {
+  for (const char* lines :
+       {R"({"version":1,"text":"a"})", R"({"version":1,"text":"\"data\": ["})", "{}\n{\"text\": 1}",
+        "{\"data\": \"x\", \"text\": \"a\"}\n{\"data\": \"y\", \"text\": \"b\"}"}) {
+    EXPECT_TRUE(is_json_lines(lines)) << lines;
+    EXPECT_FALSE(is_squad(lines)) << lines;
+  }
+  for (const char* squad : {R"({"version": "1.1", "data": [{}]})", "{\"data\":[]}",
+                            "{\"version\": 2, \"data\" : [", "\n{\"data\": [\n]}"}) {
+    EXPECT_FALSE(is_json_lines(squad)) << squad;
+    EXPECT_TRUE(is_squad(squad)) << squad;
+  }
+}
+
 }  // namespace
 }  // namespace bertcl::text
