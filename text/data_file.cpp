@@ -39,6 +39,25 @@ void refuse_array(const DataFile& file) {
     fail("{}: is a JSON array; write one object a line (jq -c '.[]' FILE)", file.name);
 }
 
+/// Throws Error where lines end as on old Macs: all of the file would be one line.
+void refuse_carriage_returns(const DataFile& file) {
+  const std::size_t first = file.content.find('\r');
+  if (first != file.content.npos && first + 1 < file.content.size() &&
+      file.content.find('\n') == file.content.npos)
+    fail("{}: lines end in CR alone; convert them to LF (tr '\\r' '\\n' < FILE)", file.name);
+}
+
+/// Throws Error where every other byte is 0, which is UTF-8 as well.
+void refuse_utf16(const DataFile& file) {
+  const std::string_view begin = std::string_view(file.content).substr(0, 4);
+  const auto is_zero = [&](std::size_t at) { return begin[at] == '\0'; };
+  if (begin.size() < 4 || is_zero(0) == is_zero(1) || is_zero(0) != is_zero(2) ||
+      is_zero(1) != is_zero(3))
+    return;
+  fail("{}: looks like UTF-16; convert it to UTF-8 (iconv -f UTF-16{} -t UTF-8 FILE)", file.name,
+       is_zero(0) ? "BE" : "LE");
+}
+
 /// True if the text has `"data": [`, whatever the blanks. In a string its quotes are escaped.
 bool has_data_array(std::string_view text) {
   constexpr std::string_view key = "\"data\"";
@@ -74,12 +93,14 @@ DataFile read_utf8(const std::filesystem::path& path) {
     fail_at(file, static_cast<std::size_t>(1 + std::count(file.content.begin(), end, '\n')),
             fmt::format("invalid UTF-8 at byte {} of {}", *bad, file.content.size()));
   }
+  refuse_utf16(file);
   return file;
 }
 
 DataFile read_data_or_document(const std::filesystem::path& path) {
   DataFile file = read_utf8(path);
   refuse_array(file);
+  if (!begins_as_object(file.content)) refuse_carriage_returns(file);
   return file;
 }
 
@@ -187,10 +208,13 @@ void fail_at(const DataFile& file, std::size_t line, std::string_view what) {
 
 std::string excerpt_of(std::string_view text) {
   constexpr std::size_t most = 60;
-  if (text.size() <= most) return std::string(text);
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + " ..";
+  std::size_t end = std::min(text.size(), most);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;
+  std::string excerpt;
+  for (const char c : text.substr(0, end)) c == '\0' ? excerpt += "\\x00" : excerpt += c;
+  if (end < text.size()) excerpt += " ..";
+  return excerpt;
 }
 
 }  // namespace bertcl::text

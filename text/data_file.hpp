@@ -18,12 +18,13 @@ struct DataFile {
 };
 
 /// A file of any text in UTF-8. "-" is standard input. Throws Error that names file and line where
-/// it is not UTF-8.
+/// it is not UTF-8; also if it seems to be UTF-16.
 DataFile read_utf8(const std::filesystem::path& path);
 
 /// "-" is standard input, which can be read once. Throws Error that names file and line where it is
 /// not UTF-8: another encoding would lose letters without a word; and where it is a JSON array, or
-/// a JSON object over several lines or of SQuAD, which would be read as lines of text.
+/// a JSON object over several lines or of SQuAD, which would be read as lines of text, or where its
+/// lines end in CR alone.
 DataFile read_data(const std::filesystem::path& path);
 
 /// The same for those who read such objects, or call refuse_document().
@@ -67,7 +68,7 @@ std::string name_of(const JsonNode& node);
 /// Error "dev.tsv:3: WHAT".
 [[noreturn]] void fail_at(const DataFile& file, std::size_t line, std::string_view what);
 
-/// The beginning of a text, for messages.
+/// The beginning of a text, for messages, which would end at a NUL: that is \\x00.
 std::string excerpt_of(std::string_view text);
 
 }  // namespace bertcl::text

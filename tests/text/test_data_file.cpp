@@ -69,6 +69,35 @@ TEST(ReadData, AJsonDocumentIsRefused) {
     EXPECT_EQ(read_data(ScratchFile(text, ".txt").path()).content, text);
 }
 
+TEST(ReadData, LinesThatEndInCarriageReturnsAloneAreRefused) {
+  for (const char* content : {"a\rb\rc\r", "Oslo\tB-x\ris\tO", "\ra"})
+    EXPECT_THAT(
+        refusal_of_data(content, ".txt"),
+        HasSubstr(".txt: lines end in CR alone; convert them to LF (tr '\\r' '\\n' < FILE)"))
+        << content;
+  for (const char* content : {"a\r", "a\rb\n", "a\r\nb\r\n", "", "\r", "{\r\"data\": []}"})
+    EXPECT_THAT(read_data_or_document(ScratchFile(content, ".txt").path()).content, content);
+}
+
+TEST(ReadUtf8, Utf16IsRefused) {
+  const auto refused = [](std::string_view content) {
+    const ScratchFile file(std::string(content), ".txt");
+    return error_of([&] { read_utf8(file.path()); });
+  };
+  using namespace std::string_view_literals;
+  EXPECT_THAT(refused("a\0b\0"sv), HasSubstr(".txt: looks like UTF-16; convert it to UTF-8 (iconv "
+                                             "-f UTF-16LE -t UTF-8 FILE)"));
+  EXPECT_THAT(refused("\0a\0\n\0b"sv), HasSubstr("iconv -f UTF-16BE"));
+  for (const std::string_view content : {"a\0b"sv, "a\0\0b"sv, "a\0bc"sv, "ab\0\0"sv, "\0\0\0\0"sv})
+    EXPECT_EQ(read_utf8(ScratchFile(std::string(content), ".txt").path()).content, content);
+}
+
+TEST(Excerpt, ShowsNulBytes) {
+  EXPECT_EQ(excerpt_of(std::string_view("po\0s", 4)), "po\\x00s");
+  EXPECT_EQ(excerpt_of(std::string(60, 'x')), std::string(60, 'x'));
+  EXPECT_EQ(excerpt_of(std::string(59, 'x') + "é"), std::string(59, 'x') + " ..");
+}
+
 TEST(IsJsonLines, TheFirstKeyMayHaveAnyName) {
   for (const char* lines :
        {R"({"version":1,"text":"a"})", R"({"version":1,"text":"\"data\": ["})", "{}\n{\"text\": 1}",
