@@ -31,6 +31,16 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+/// Times a power of two, which rounds nothing, so that no square overflows or underflows.
+std::vector<double> near_one(std::span<const double> values) {
+  double largest = 0.0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  const int exponent = std::isfinite(largest) && largest > 0.0 ? std::ilogb(largest) : 0;
+  std::vector<double> scaled;
+  for (const double value : values) scaled.push_back(std::scalbn(value, -exponent));
+  return scaled;
+}
+
 struct Tag {
   char place = 'O';  // B, I, E, S
   std::string_view type;
@@ -105,10 +115,11 @@ double pearson(std::span<const double> x, std::span<const double> y) {
     if (std::ranges::all_of(side, [&](double value) { return value == side[0]; }))
       return std::numeric_limits<double>::quiet_NaN();
   }
-  const double mean_x = mean(x), mean_y = mean(y);
+  const std::vector<double> near_x = near_one(x), near_y = near_one(y);
+  const double mean_x = mean(near_x), mean_y = mean(near_y);
   double xx = 0.0, yy = 0.0, xy = 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const double dx = x[i] - mean_x, dy = y[i] - mean_y;
+    const double dx = near_x[i] - mean_x, dy = near_y[i] - mean_y;
     xx += dx * dx;
     yy += dy * dy;
     xy += dx * dy;
