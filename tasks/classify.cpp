@@ -93,7 +93,8 @@ class MultiLabelTask : public LabelTask {
       if (!text.labels) text.labels = split_labels(text.label);
       for (const std::string& label : *text.labels) labels.try_emplace(label, text.line);
     }
-    if (labels.contains("")) throw Error("the data contain an empty label; check for stray commas");
+    if (const auto empty = labels.find(""); empty != labels.end())
+      throw Error(found_text({*empty}) + ", an empty label; check for stray commas");
     matched_ = match_labels(labels, model_labels, 1, possible_header(texts_));
     for (const ClassifiedText& text : texts_) {
       std::set<std::size_t> classes;

@@ -29,6 +29,7 @@ void read_conll(const text::DataFile& file, std::vector<TaggedSentence>& sentenc
     open = true;
     sentences.back().words.emplace_back(line.substr(0, word_end));
     sentences.back().tags.emplace_back(tag);
+    sentences.back().lines.push_back(number);
   });
 }
 

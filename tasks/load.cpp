@@ -2,6 +2,8 @@
 // Tasks by their names, from data files.
 #include "tasks/load.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <utility>
 
@@ -17,6 +19,17 @@ QuestionParagraphs read_questions(const std::filesystem::path& path) {
   QuestionParagraphs data = answered_questions(squad::load_dataset(path));
   if (data.questions.empty()) throw Error(path.string() + ": holds no question with an answer");
   return data;
+}
+
+/// Adds the name of the file to what make() says of its labels.
+template <class Make>
+std::unique_ptr<Task> with_labels_of(const std::filesystem::path& path, const Make& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path == "-" ? "standard input" : path.string(), error.what()),
+                error.code());
+  }
 }
 
 const char* unit_of_texts(const std::filesystem::path& path) {
@@ -92,10 +105,17 @@ std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
                                 const ItemChoice& choice, IdRule rule) {
   const std::string& name = data.name;
   const std::filesystem::path& path = data.path;
-  if (name == kClassify)
-    return classify_task(chosen(read_classified(path, rule), choice), unit_of_texts(path),
-                         data.labels, data.multi_label);
-  if (name == kTag) return tagging_task(chosen(read_tagged(path, rule), choice), data.labels);
+  if (name == kClassify) {
+    auto texts = chosen(read_classified(path, rule), choice);
+    return with_labels_of(path, [&] {
+      return classify_task(std::move(texts), unit_of_texts(path), data.labels, data.multi_label);
+    });
+  }
+  if (name == kTag) {
+    check_tags_are_known(data.labels);
+    auto sentences = chosen(read_tagged(path, rule), choice);
+    return with_labels_of(path, [&] { return tagging_task(std::move(sentences), data.labels); });
+  }
   if (name == kFillMask)
     return masked_task(chosen(read_named_texts(path, rule), choice), vocabulary);
   if (name == kSimilarity)

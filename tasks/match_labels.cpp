@@ -13,6 +13,7 @@
 #include "support/option_name.hpp"
 #include "support/parse_number.hpp"
 #include "tasks/readers.hpp"
+#include "text/data_file.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::tasks {
@@ -111,11 +112,12 @@ ClassOf match_names(const DataLabels& data, const Labels& names, const std::stri
     fail(
         "line {}: {} is not among the model's classes: {}{}; if the model only names them "
         "differently, list the classes in output order with {}",
-        data.at(header), header, fmt::join(names, ", "), kHeaderHint, option_name("labels"));
+        data.at(header), labels_text({{header, 0}}), fmt::join(names, ", "), kHeaderHint,
+        option_name("labels"));
   fail(
-      "the data contain {}, not among the model's classes: {}; if the model only names them "
-      "differently, list the classes in output order with {}",
-      fmt::join(std::views::keys(unknown), ", "), fmt::join(names, ", "), option_name("labels"));
+      "{}, not among the model's classes: {}; if the model only names them differently, list the "
+      "classes in output order with {}",
+      found_text(unknown), fmt::join(names, ", "), option_name("labels"));
 }
 
 /// True if the labels name negative and positive, not only their numbers.
@@ -131,7 +133,7 @@ ClassOf match_numbers(const DataLabels& data, const std::string& header) {
   std::erase_if(names, [](const auto& label) { return is_number(label.first); });
   if (is_only(names, header) && data.size() > 1)
     fail("line {}: {} is not a number{}; for names list the classes in output order with {}",
-         data.at(header), header, kHeaderHint, option_name("labels"));
+         data.at(header), labels_text({{header, 0}}), kHeaderHint, option_name("labels"));
   ClassOf class_of;
   for (const auto& [label, line] : data) {
     const auto number = parse_number<std::size_t>(label);
@@ -139,7 +141,7 @@ ClassOf match_numbers(const DataLabels& data, const std::string& header) {
       fail(
           "cannot map {} to the model's classes, whose names are unknown; list them in output "
           "order with {}, or put the model's config.json with id2label beside it",
-          fmt::join(std::views::keys(data), ", "), option_name("labels"));
+          labels_text(data), option_name("labels"));
     if (*number >= kMaxClasses)
       fail(
           "{}label {}, read as a class index from 0, exceeds the limit of {} classes; if it is a "
@@ -152,6 +154,22 @@ ClassOf match_numbers(const DataLabels& data, const std::string& header) {
 }
 
 }  // namespace
+
+std::string labels_text(const DataLabels& labels) {
+  constexpr std::size_t most = 8;
+  std::string names;
+  for (const std::string& label : std::views::keys(labels) | std::views::take(most)) {
+    if (!names.empty()) names += ", ";
+    names += label.empty() ? "\"\"" : text::excerpt_of(label);
+  }
+  return labels.size() > most ? fmt::format("{} and {} more", names, labels.size() - most) : names;
+}
+
+std::string found_text(const DataLabels& labels) {
+  const std::size_t line = std::ranges::min(std::views::values(labels));
+  return fmt::format("{}the data contain {}", line > 0 ? fmt::format("line {}: ", line) : "",
+                     labels_text(labels));
+}
 
 std::string MatchedLabels::name_of(std::size_t index) const {
   return index < names.size() && !names[index].empty() ? names[index] : std::to_string(index);

@@ -13,6 +13,12 @@ namespace bertcl::tasks {
 /// The labels of the data, and the line of the first text of each: ClassifiedText::line.
 using DataLabels = std::map<std::string, std::size_t>;
 
+/// The first of the labels, for messages: "3, fine and 2 more"; an empty one is "".
+std::string labels_text(const DataLabels& labels);
+
+/// "line 3: the data contain 3, fine", with the least of the lines where these are known.
+std::string found_text(const DataLabels& labels);
+
 /// Classes that labels may count where the model's have no names.
 inline constexpr std::size_t kMaxClasses = 1'000'000;
 

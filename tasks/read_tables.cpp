@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -20,7 +20,9 @@ namespace bertcl::tasks {
 namespace {
 
 std::optional<double> parse_score(std::string_view text) {
-  const auto value = parse_number<double>(text::trimmed(text));
+  text = text::trimmed(text);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const auto value = parse_number<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
@@ -38,6 +40,12 @@ std::string extra_columns_hint(std::size_t columns, std::size_t header, char sep
 
 constexpr const char* kPairHeader = ", or a header with sentence1, sentence2 and score";
 
+// Names of columns, as of members of JSON lines.
+constexpr std::string_view kFirst[] = {"text", "sentence", "sentence1"};
+constexpr std::string_view kSecond[] = {"text_pair", "sentence2"};
+constexpr std::string_view kLabel[] = {"labels", "label"};
+constexpr std::string_view kScore[] = {"score", "label"};
+
 /// Where the texts and the score of a pair stand in a row.
 struct PairColumns {
   std::size_t first = 0, second = 1, score = 2;
@@ -52,17 +60,39 @@ bool is_named(std::string_view field, std::string_view name) {
 
 /// The column of the first of these names; the number of columns if it has none.
 std::size_t column_of(const std::vector<std::string>& row,
-                      std::initializer_list<std::string_view> names) {
+                      std::span<const std::string_view> names) {
   for (const std::string_view name : names)
     for (std::size_t i = 0; i < row.size(); ++i)
       if (is_named(row[i], name)) return i;
   return row.size();
 }
 
-std::optional<PairColumns> pair_header(const std::vector<std::string>& row) {
-  const PairColumns columns{column_of(row, {"sentence1"}), column_of(row, {"sentence2"}),
-                            column_of(row, {"score"}), row.size(), true};
+/// The same of a header. Throws Error if two columns have these names: nobody knows which is meant.
+std::size_t single_column(const text::DataFile& file, std::size_t line,
+                          const std::vector<std::string>& row,
+                          std::span<const std::string_view> names) {
+  const std::size_t column = column_of(row, names);
+  for (std::size_t i = 0; i < row.size(); ++i)
+    for (const std::string_view name : names)
+      if (i != column && is_named(row[i], name))
+        text::fail_at(file, line,
+                      fmt::format("columns {} and {} are {} and {}; rename or drop one of them",
+                                  std::min(i, column) + 1, std::max(i, column) + 1,
+                                  text::trimmed(row[std::min(i, column)]),
+                                  text::trimmed(row[std::max(i, column)])));
+  return column;
+}
+
+std::optional<PairColumns> pair_header(const text::DataFile& file, std::size_t line,
+                                       const std::vector<std::string>& row) {
+  const PairColumns columns{column_of(row, kFirst), column_of(row, kSecond), column_of(row, kScore),
+                            row.size(), true};
   if (std::max({columns.first, columns.second, columns.score}) == row.size()) return std::nullopt;
+  single_column(file, line, row, kFirst);
+  single_column(file, line, row, kSecond);
+  // SICK has both: how related two texts are, and the class of the pair.
+  const bool has_score = is_named(row[columns.score], kScore[0]);
+  single_column(file, line, row, std::span(kScore).subspan(has_score ? 0 : 1, 1));
   return columns;
 }
 
@@ -90,16 +120,15 @@ constexpr const char* kClassifiedColumns = "text (or sentence, sentence1) and la
 
 /// True for a first row that names texts, but no classes.
 bool lacks_label(const std::vector<std::string>& row) {
-  return column_of(row, {"label", "labels"}) == row.size() &&
-         column_of(row, {"text", "sentence", "sentence1", "text_pair", "sentence2"}) < row.size();
+  return column_of(row, kLabel) == row.size() &&
+         std::min(column_of(row, kFirst), column_of(row, kSecond)) < row.size();
 }
 
 /// True for a header with names of classes that is more than "..<tab>label".
 bool names_columns(const std::vector<std::string>& row) {
-  if (column_of(row, {"label", "labels"}) == row.size()) return false;
+  if (column_of(row, kLabel) == row.size()) return false;
   if (row.size() > 2) return true;
-  return row.size() == 2 &&
-         (is_named(row[1], "labels") || column_of(row, {"text", "sentence", "sentence1"}) == 1);
+  return row.size() == 2 && (is_named(row[1], "labels") || column_of(row, kFirst) == 1);
 }
 
 }  // namespace
@@ -110,7 +139,7 @@ void read_scored_table(const text::DataFile& file, char separator, std::vector<S
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const std::vector<std::string>& row = table.rows[i];
     if (i == 0) {
-      if (const auto header = pair_header(row)) {
+      if (const auto header = pair_header(file, table.lines[i], row)) {
         columns = *header;
         continue;
       }
@@ -139,13 +168,13 @@ void read_classified_table(const text::DataFile& file, char separator,
   bool pairs = false, header = false, several = false;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const std::vector<std::string>& row = table.rows[i];
-    if (i == 0 && column_of(row, {"label", "labels"}) < row.size()) {
+    if (i == 0 && column_of(row, kLabel) < row.size()) {
       header = true;
       width = row.size();
-      label = column_of(row, {"labels", "label"});
+      label = single_column(file, table.lines[i], row, kLabel);
       several = is_named(row[label], "labels");
-      first = column_of(row, {"text", "sentence", "sentence1"});
-      second = column_of(row, {"text_pair", "sentence2"});
+      first = single_column(file, table.lines[i], row, kFirst);
+      second = single_column(file, table.lines[i], row, kSecond);
       pairs = second < width;
       if (first == width) refuse_header(file, table.lines[i], row);
       continue;

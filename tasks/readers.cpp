@@ -31,12 +31,19 @@ constexpr const char* kScoredForm =
 constexpr const char* kTaggedForm =
     R"(each line is an object {"tokens": ["Oslo", ..], "tags": ["B-place", ..]})";
 
-/// The member of the first of these names that is there.
+/// The member of one of these names. Throws Error if there are two.
 std::optional<JsonNode> find_any(const JsonNode& object,
                                  std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names)
-    if (auto found = object.find(name)) return found;
-  return std::nullopt;
+  std::optional<JsonNode> only;
+  std::string_view its_name;
+  for (const std::string_view name : names) {
+    const auto found = object.find(name);
+    if (found && only) found->fail("stands beside {}; drop one of them", its_name);
+    if (!found) continue;
+    only.emplace(*found);
+    its_name = name;
+  }
+  return only;
 }
 
 /// The text of an object, and the second one of a pair.
@@ -62,7 +69,7 @@ class ItemIds {
       text::fail_at(file_, line,
                     fmt::format("id \"{}\" is already used in line {}; ids must be unique, and a "
                                 "line without an id gets its index, from 0",
-                                id, place->second));
+                                text::excerpt_of(id), place->second));
     return id;
   }
 
@@ -125,7 +132,8 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path, I
     ItemIds ids(file, rule);
     text::each_object(file, kClassifiedForm, [&](const JsonNode& object, std::size_t number) {
       const auto [first, second] = texts_of(object);
-      const auto several = object.find("labels");
+      const auto several =
+          find_any(object, {"labels", "label"}) ? object.find("labels") : std::nullopt;
       texts.push_back({ids.of(object, number),
                        first,
                        second,
@@ -153,7 +161,9 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path, IdR
     text::each_object(file, kScoredForm, [&](const JsonNode& object, std::size_t number) {
       auto [first, second] = texts_of(object);
       if (!second) second = object.at("text_pair").string();
-      const auto score = find_any(object, {"score", "label"});
+      // SICK has both: how related two texts are, and the class of the pair.
+      auto score = object.find("score");
+      if (!score) score = object.find("label");
       pairs.push_back({ids.of(object, number), first, *second,
                        score ? score->number() : object.at("score").number()});
     });
@@ -182,6 +192,7 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path, IdRul
                       fmt::format("{} tokens and {} tags; expected one tag for each token",
                                   sentence.words.size(), sentence.tags.size()));
       sentence.id = ids.of(object, number);
+      sentence.lines.assign(sentence.tags.size(), number);
       sentences.push_back(std::move(sentence));
     });
   } else {

@@ -55,8 +55,8 @@ struct ScoredPair {
 };
 
 /// STS-B: comma-separated (RFC 4180) texts and score; a .tsv file has tabs and no quotes (GLUE). In
-/// a file with a header the columns sentence1, sentence2 and score are taken, in one without it all
-/// three; of JSON lines text (sentence1), text_pair (sentence2) and score.
+/// a file with a header the columns text, sentence or sentence1, text_pair or sentence2, and score,
+/// else label, are taken, in one without it all three; of JSON lines the members of these names.
 std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path,
                                           IdRule rule = IdRule::unique);
 
@@ -64,7 +64,8 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path,
 struct TaggedSentence {
   std::vector<std::string> words;
   std::vector<std::string> tags;
-  std::string id = {};  ///< empty: its position
+  std::string id = {};                  ///< empty: its position
+  std::vector<std::size_t> lines = {};  ///< [tags] of the file, from 1; or none
 };
 
 /// CoNLL: a word and its tag on each line, tabs or spaces between, further columns in between

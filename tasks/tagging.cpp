@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "tasks/append_prediction.hpp"
 #include "tasks/argmax.hpp"
+#include "tasks/match_labels.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
 
@@ -31,15 +31,16 @@ namespace {
 void check_labels(const std::vector<TaggedSentence>& sentences,
                   const std::vector<std::string>& labels) {
   check_tags_are_known(labels);
-  std::set<std::string> unknown;
+  DataLabels unknown;
   for (const TaggedSentence& sentence : sentences)
-    unknown.insert(sentence.tags.begin(), sentence.tags.end());
+    for (std::size_t i = 0; i < sentence.tags.size(); ++i)
+      unknown.try_emplace(sentence.tags[i], i < sentence.lines.size() ? sentence.lines[i] : 0);
   for (const std::string& label : labels) unknown.erase(label);
   if (!unknown.empty()) {
     fail(
-        "the data contain {}, which is not among the model's classes: {}; if the model "
-        "only names it differently, list the tags in output order with {}",
-        fmt::join(unknown, ", "), fmt::join(labels, ", "), option_name("labels"));
+        "{}, which is not among the model's classes: {}; if the model only names it differently, "
+        "list the tags in output order with {}",
+        found_text(unknown), fmt::join(labels, ", "), option_name("labels"));
   }
 }
 

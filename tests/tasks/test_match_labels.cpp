@@ -2,6 +2,9 @@
 // Which classes the labels of the data stand for.
 #include "tasks/match_labels.hpp"
 
+#include <fmt/format.h>
+
+#include "tasks/load.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 
@@ -41,6 +44,40 @@ TEST(MatchLabels, OnlyWhatHasNoClassIsNamed) {
   const std::vector<std::string> names = {"bad", "good", "ok"};
   EXPECT_ERROR(HasSubstr("the data contain 3, fine, not among the model's classes: bad, good, ok"),
                match_labels({{"fine", 1}, {"Good", 2}, {"2", 3}, {"3", 4}}, names, 2));
+}
+
+TEST(MatchLabels, LabelsWithoutAClassHaveTheirLine) {
+  EXPECT_ERROR(HasSubstr("line 2: the data contain 7, fine, not among"),
+               match_labels({{"fine", 4}, {"bad", 1}, {"7", 2}}, {"bad", "good"}, 2));
+  EXPECT_ERROR(HasSubstr("line 3: the data contain \"\", not among"),
+               match_labels({{"", 3}, {"bad", 1}}, {"bad", "good"}, 2));
+  DataLabels many;
+  for (std::size_t i = 0; i < 20'000; ++i) many[fmt::format("label{:05}", i)] = i + 2;
+  EXPECT_ERROR(AllOf(HasSubstr("line 2: the data contain label00000, "),
+                     HasSubstr("label00007 and 19992 more, not among the model's classes: bad")),
+               match_labels(many, {"bad", "good"}, 2));
+  EXPECT_ERROR(HasSubstr("label00007 and 19992 more to the model's classes"),
+               match_labels(many, {}, 2));
+  EXPECT_ERROR(HasSubstr("contain po\\x00s, not"),
+               match_labels({{std::string("po\0s", 4), 1}}, {"bad", "good"}, 2));
+}
+
+TEST(LoadTask, NamesTheFileAndTheLineOfALabelWithoutAClass) {
+  const auto refused = [](const std::string& task, const std::string& content,
+                          const std::vector<std::string>& labels,
+                          std::optional<bool> several = {}) {
+    const ScratchFile file(content, ".txt");
+    return error_of([&] { load_task({task, file.path(), labels, several}, 100); });
+  };
+  EXPECT_THAT(refused(kClassify, "a\tpos\nb\tneutral\n", {"neg", "pos"}),
+              HasSubstr(".txt: line 2: the data contain neutral, not among"));
+  EXPECT_THAT(refused(kClassify, "a\tpos\n\nb\tpos,,neg\n", {"neg", "pos"}, true),
+              HasSubstr(".txt: line 3: the data contain \"\", an empty label; check for stray"));
+  EXPECT_THAT(refused(kTag, "a\tO\n\nb\tO\nc\tB-x\n", {"O", "B-y"}),
+              HasSubstr(".txt: line 4: the data contain B-x, which is not among"));
+  EXPECT_THAT(
+      refused(kTag, "\n{\"tokens\": [\"b\", \"c\"], \"tags\": [\"O\", \"B-x\"]}\n", {"O", "B-y"}),
+      HasSubstr(".txt: line 2: the data contain B-x, which is not among"));
 }
 
 TEST(MatchLabels, NumbersThatAreNamesDoNotCount) {

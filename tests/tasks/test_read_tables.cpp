@@ -2,6 +2,8 @@
 // Tables of the tasks' data: their headers, their columns, what is refused.
 #include "tasks/read_tables.hpp"
 
+#include <fmt/format.h>
+
 #include "tests/support/files.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
@@ -117,6 +119,39 @@ TEST(ReadTables, NamesOfAHeaderAreComparedWithoutCaseAndBlanks) {
               HasSubstr(":1: the header is Text, Category; expected text"));
   const ScratchFile pairs("Score,Sentence1, SENTENCE2\n2.5,a,b\n", ".csv");
   EXPECT_EQ(read_scored_pairs(pairs.path()).at(0).second, "b");
+}
+
+// Nobody knows which of them is meant.
+TEST(ReadTables, TwoColumnsOfOneMeaningAreRefused) {
+  for (const auto& [header, columns] :
+       {std::pair("text,text,label", "1 and 2 are text and text"),
+        {"text,label,Label", "2 and 3 are label and Label"},
+        {"labels,text,label", "1 and 3 are labels and label"},
+        {"text,sentence1,label", "1 and 2 are text and sentence1"},
+        {"text_pair,label,text,sentence2", "1 and 4 are text_pair and sentence2"}})
+    EXPECT_THAT(refusal(read_classified, header + std::string("\na,b,c,d\n"), ".csv"),
+                HasSubstr(fmt::format(".csv:1: columns {}; rename or drop one of them", columns)));
+  EXPECT_THAT(refusal(read_scored_pairs, "sentence1,sentence1,sentence2,score\na,b,c,1\n", ".csv"),
+              HasSubstr(".csv:1: columns 1 and 2 are sentence1 and sentence1; rename"));
+  EXPECT_THAT(refusal(read_scored_pairs, "score,sentence1,sentence2,score\n1,a,b,1\n", ".csv"),
+              HasSubstr(".csv:1: columns 1 and 4 are score and score; rename"));
+}
+
+TEST(ReadScoredPairs, ColumnsHaveTheNamesOfJsonLines) {
+  for (const char* header : {"sentence1,sentence2,score", "text,text_pair,score",
+                             "sentence1,sentence2,label", "sentence,text_pair,Label"}) {
+    const ScratchFile file(header + std::string("\na,b,+1.5\n"), ".csv");
+    const auto pairs = read_scored_pairs(file.path());
+    ASSERT_EQ(pairs.size(), 1u) << header;
+    EXPECT_EQ(pairs[0].first, "a") << header;
+    EXPECT_EQ(pairs[0].second, "b") << header;
+    EXPECT_EQ(pairs[0].score, 1.5) << header;
+  }
+  const ScratchFile sick("label,text,text_pair,score\nNEUTRAL,a,b,3.5\n", ".csv");
+  EXPECT_EQ(read_scored_pairs(sick.path()).at(0).score, 3.5);
+  for (const char* score : {"+", "++1", "+-1", "1+"})
+    EXPECT_THAT(refusal(read_scored_pairs, fmt::format("a,b,{}\n", score), ".csv"),
+                HasSubstr(fmt::format("the score is '{}'", score)));
 }
 
 TEST(ReadClassified, AFirstRowThatNamesTextsNeedsAHeader) {

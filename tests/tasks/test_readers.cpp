@@ -152,6 +152,26 @@ TEST(ReadJsonLines, PairsSentencesAndTexts) {
               HasSubstr(":2: id \"1\" is already used in line 1"));
 }
 
+TEST(ReadJsonLines, TwoNamesOfOneMemberAreRefused) {
+  EXPECT_THAT(refusal(read_classified, R"({"text": "a", "sentence1": "b", "label": 1})"),
+              HasSubstr(".txt:1: sentence1 stands beside text; drop one of them; each line is"));
+  EXPECT_THAT(refusal(read_classified, R"({"text": "a", "label": "b", "labels": ["c"]})"),
+              HasSubstr(".txt:1: label stands beside labels; drop one of them"));
+  EXPECT_THAT(refusal(read_tagged, R"({"tokens": ["a"], "tags": ["O"], "ner_tags": ["O"]})"),
+              HasSubstr(".txt:1: ner_tags stands beside tags; drop one of them"));
+  const ScratchFile file(R"({"text": "a", "sentence1": null, "label": 1, "labels": null})");
+  EXPECT_EQ(read_classified(file.path()).at(0).label, "1") << "null is as good as none";
+  const ScratchFile sick(
+      R"({"sentence1": "a", "sentence2": "b", "label": "NEUTRAL", "score": 3.5})");
+  EXPECT_EQ(read_scored_pairs(sick.path()).at(0).score, 3.5);
+}
+
+TEST(ReadJsonLines, ControlCharactersOfIdsAreShown) {
+  const std::string line = R"({"text": "a", "id": "a\u0000b"})";
+  EXPECT_THAT(refusal(read_named_texts, line + "\n" + line),
+              HasSubstr(":2: id \"a\\x00b\" is already used in line 1; ids must be unique"));
+}
+
 TEST(ReadClassified, Dev) {
   BERTCL_NEEDS("data/tasks/sst2/dev.tsv");
   const auto texts = read_classified(tests::shared_file("data/tasks/sst2/dev.tsv"));
