@@ -11,7 +11,9 @@
 #include <thread>
 
 #include "squad/bounded_queue.hpp"
+#include "support/fail.hpp"
 #include "support/stopwatch.hpp"
+#include "text/data_file.hpp"
 
 namespace bertcl::squad {
 namespace {
@@ -60,9 +62,12 @@ void tokenize_questions(const Dataset& dataset, std::span<const Question> questi
     }
     group->documents.push_back(document);
     group->feature_begin.push_back(group->features.size());
-    for (Feature& feature :
-         make_features(*document, question.text, tokenizer, options.features, i)) {
-      group->features.push_back(std::move(feature));
+    try {
+      for (Feature& feature :
+           make_features(*document, question.text, tokenizer, options.features, i))
+        group->features.push_back(std::move(feature));
+    } catch (const NoRoomForContext& error) {
+      fail("question {}: {}", text::excerpt_of(question.id), error.what());
     }
     const bool last = i + 1 == questions.size();
     if (group->features.size() < options.window_features && !last) continue;

@@ -10,6 +10,7 @@
 #include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
+#include "text/data_file.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -74,11 +75,16 @@ std::unique_ptr<Task> load_items(const std::string& task, const std::filesystem:
 FirstSequences of_questions(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
                             const squad::FeatureOptions& features) {
   auto dataset = std::make_shared<const squad::Dataset>(squad::load_dataset(path));
-  const auto sequence = [dataset, &tokenizer,
-                         features](std::size_t item) -> std::optional<Sequence> {
-    const squad::Question& question = dataset->questions[item];
+  const auto windows_of = [dataset, &tokenizer, features, path](const squad::Question& question) {
     const auto document = squad::make_document(dataset->context_of(question), tokenizer);
-    auto windows = squad::make_features(document, question.text, tokenizer, features);
+    try {
+      return squad::make_features(document, question.text, tokenizer, features);
+    } catch (const squad::NoRoomForContext& error) {
+      fail("{}: question {}: {}", path.string(), text::excerpt_of(question.id), error.what());
+    }
+  };
+  const auto sequence = [dataset, windows_of](std::size_t item) -> std::optional<Sequence> {
+    auto windows = windows_of(dataset->questions[item]);
     if (windows.empty()) return std::nullopt;
     Sequence first;
     first.ids = std::move(windows.front().input_ids);

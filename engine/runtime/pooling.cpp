@@ -127,9 +127,9 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
   if (!x && pooled)
     fail(graph,
          find_hidden_states(graph)
-             ? "no output is a vector [batch, hidden]; use " + option_name("pooling", "mean") +
-                   ", cls, max or last, or copy modules.json and 1_Pooling of "
-                   "sentence-transformers beside the model"
+             ? "no output is a vector [batch, hidden]; copy modules.json and 1_Pooling of "
+               "sentence-transformers beside the model, or use " +
+                   option_name("pooling", "mean") + ", cls, max or last (not in eval)"
              : "no output is a vector [batch, hidden] or holds hidden states [batch, seq, hidden]");
   if (!x && find_own(graph))
     fail(graph, "no output holds hidden states [batch, seq, hidden] to pool; omit " +

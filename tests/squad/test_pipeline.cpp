@@ -205,7 +205,9 @@ TEST(Pipeline, FailuresOfEveryStageAreReported) {
   };
   EvaluateOptions no_room = options;
   no_room.features.max_seq_length = 6;
-  EXPECT_THAT(error_with(no_room, hash_model), HasSubstr("leaves no room"));
+  EXPECT_THAT(error_with(no_room, hash_model),
+              AllOf(HasSubstr("leaves no room"),
+                    StartsWith(fmt::format("question {}: ", dataset.questions[0].id))));
   EvaluateOptions no_batch = options;
   no_batch.batches.max_batch = 0;
   EXPECT_THAT(error_with(no_batch, hash_model), HasSubstr("max_batch 0"));

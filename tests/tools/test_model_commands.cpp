@@ -277,7 +277,7 @@ TEST_F(AnswerTest, RefusesWhatItCannotUse) {
                  {{"BERTCL_MODEL", path("circle.onnx")}});
   expect_refused({"answer", "--context", path("absent.txt"), "-q", "Who?"}, {"absent.txt"});
   expect_refused({"answer", "--context", write("empty.txt", " \n"), "-q", "Who?"},
-                 {"the context has no tokens"});
+                 {"empty.txt: the context has no tokens"});
   expect_refused(
       {"answer", "--context", write("latin1.txt", "A caf\xe9 in Z\xfcrich."), "-q", "Who?"},
       {"latin1.txt", "invalid UTF-8 at byte 5"});

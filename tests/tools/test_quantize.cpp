@@ -193,6 +193,19 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
   EXPECT_THAT(made.out, HasSubstr("not smoothed: GELU is clipped"));
 }
 
+TEST_F(QuantizeTest, DataWithoutASampleAreNamed) {
+  const std::string blank = write("blank.json", R"({"data": [{"paragraphs": [{"context": " ",
+      "qas": [{"id": "q", "question": "Who?", "answers": [{"text": "x"}]}]}]}]})");
+  expect_refused({"quantize", kModel, "-o", path("q.onnx"), "--data", blank},
+                 {"blank.json: no calibration samples: none of 1 questions has tokens"});
+  const std::string room = write("room.json", R"({"data": [{"paragraphs": [{"context": "a",
+      "qas": [{"id": "q", "question": "Who is it?", "answers": [{"text": "a"}]}]}]}]})");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"quantize", kModel, "-o", path("q.onnx")}, {"eval", kModel}})
+    expect_refused(joined(command, {"--data", room, "--max-seq-length", "7"}),
+                   {"question q: --max-seq-length 7 leaves no room for the context"});
+}
+
 TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   const auto refused = [&](const std::vector<std::string>& more) {
     const std::string message = refusal(quantize(path("q.onnx"), more));

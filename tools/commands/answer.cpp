@@ -60,6 +60,12 @@ struct Reply {
   double seconds = 0.0;
 };
 
+std::string read_context(const std::string& path) {
+  text::DataFile file = text::read_utf8(path);
+  if (text::is_blank(file.content)) fail("{}: the context has no tokens", file.name);
+  return std::move(file.content);
+}
+
 /// What stays the same from question to question.
 class Oracle {
  public:
@@ -70,7 +76,7 @@ class Oracle {
             [&] { return load_squad_tokenizer(options.vocabulary, {model_path}); })),
         text_(device.meanwhile([&] {
           return options.context.empty() ? std::string(kBuiltInText)
-                                         : text::read_utf8(options.context).content;
+                                         : read_context(options.context);
         })),
         session_(load_model(model_path, options, device)),
         model_(session_),

@@ -4,22 +4,28 @@
 
 #include <algorithm>
 
+#include "support/fail.hpp"
+
 namespace bertcl::tools {
 
 CalibrationSamples::CalibrationSamples(const TaskOptions& task, const text::Tokenizer& tokenizer,
                                        const SampleOptions& options)
-    : data_(tasks::read_first_sequences(task.name, task.data, tokenizer, options.features)),
+    : name_(task.data == "-" ? "standard input" : task.data),
+      data_(tasks::read_first_sequences(task.name, task.data, tokenizer, options.features)),
       chosen_(quant::spread(data_.items, options.wanted, options.first)) {}
 
 std::optional<quant::Sample> CalibrationSamples::next() {
   while (next_ < chosen_.size()) {
     const auto sequence = data_.sequence(chosen_[next_++]);
     if (!sequence) continue;
+    any_ = true;
     quant::Sample sample{{sequence->ids.begin(), sequence->ids.end()}, {}};
     sample.token_type_ids.assign(sample.ids.size(), 1);
     std::fill_n(sample.token_type_ids.begin(), sequence->second, 0);
     return sample;
   }
+  if (!any_)
+    fail("{}: no calibration samples: none of {} {} has tokens", name_, chosen_.size(), data_.unit);
   return std::nullopt;
 }
 

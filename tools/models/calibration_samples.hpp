@@ -29,6 +29,7 @@ class CalibrationSamples {
   CalibrationSamples(const TaskOptions& task, const text::Tokenizer& tokenizer,
                      const SampleOptions& options);
 
+  /// None after the last. Throws Error that names the file if no item has tokens.
   std::optional<quant::Sample> next();
 
   std::size_t size() const { return chosen_.size(); }
@@ -38,9 +39,11 @@ class CalibrationSamples {
   const squad::Dataset* dataset() const { return data_.dataset.get(); }
 
  private:
+  std::string name_;  // of the data
   tasks::FirstSequences data_;
   std::vector<std::size_t> chosen_;
   std::size_t next_ = 0;
+  bool any_ = false;  // had tokens
 };
 
 }  // namespace bertcl::tools
