@@ -102,8 +102,6 @@ class Printer {
     std::string text = fmt::format("{}{}{}({})", fmt::join(outs, ", "), outs.empty() ? "" : " = ",
                                    node.op, fmt::join(ins, ", "));
     if (!attributes.empty()) text += fmt::format(" {{{}}}", fmt::join(attributes, ", "));
-    if (options_.sources && !node.sources.empty())
-      text += fmt::format("  // {}", fmt::join(node.sources, ", "));
     return text;
   }
 

@@ -18,16 +18,11 @@ namespace bertcl::ir {
 
 struct PrintOptions {
   std::int64_t max_elements = 8;  // constants with more elements are printed as "..."
-  bool sources = false;           // names of the ONNX nodes after each line as a comment
   bool renumber = false;  // %0, %1, ... for the results of nodes, so that two graphs compare
 };
 
 /// One line per input, constant and node, in topological order.
 std::string print(const Graph& graph, const PrintOptions& options = {});
-
-/// Reads the text form. Constants written as "..." are zeros; "splat x" repeats one value.
-/// Throws bertcl::Error with line and column.
-Graph parse(std::string_view text);
 
 /// Checks SSA form, topological order, use lists and the shapes of constants. Throws bertcl::Error
 /// that names the first violation; `where` says after which pass.

@@ -3,6 +3,7 @@
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::ir {
 namespace {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "ir/text.hpp"
 #include "ops/infer.hpp"
 #include "ops/interpret.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::ops {
 

@@ -9,6 +9,7 @@
 #include "evaluated.hpp"
 #include "ops/op.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::ops {
 namespace {

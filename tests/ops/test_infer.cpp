@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes with symbols, and the shape arithmetic of exporters.
 #include "bertcl/error.hpp"
-#include "ir/text.hpp"
 #include "ops/infer.hpp"
 #include "ops/op.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::ops {
 namespace {

@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "bertcl/error.hpp"
-#include "ir/text.hpp"
 #include "ops/infer.hpp"
 #include "ops/interpret.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::ops {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <numeric>
 
-#include "ir/text.hpp"
 #include "ops/infer.hpp"
 #include "ops/recognize_by_value.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::ops {
 namespace {

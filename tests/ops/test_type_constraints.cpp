@@ -2,12 +2,12 @@
 // The element types that each operator takes, and the refusal of others by name.
 #include <limits>
 
-#include "ir/text.hpp"
 #include "ops/infer.hpp"
 #include "ops/interpret.hpp"
 #include "ops/op.hpp"
 #include "ops/type_constraints.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::ops {
 namespace {

@@ -2,8 +2,8 @@
 // Graphs that a wrong rewrite could leave behind, and what the verifier says of them.
 #include "ops/verify.hpp"
 
-#include "ir/text.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::ops {
 namespace {

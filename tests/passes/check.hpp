@@ -11,6 +11,7 @@
 #include "ops/verify.hpp"
 #include "passes/pass.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 

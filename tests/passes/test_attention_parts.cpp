@@ -5,6 +5,7 @@
 #include "attention_graphs.hpp"
 #include "check.hpp"
 #include "ops/interpret.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "check.hpp"
 #include "ops/interpret.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 

@@ -2,6 +2,7 @@
 // LayerNormalization that no kernel takes becomes the operators it is made of.
 #include "check.hpp"
 #include "ops/interpret.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A factor for each channel in front of QuantizeLinear becomes a scale for each channel.
 #include "check.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 

@@ -4,6 +4,7 @@
 
 #include "bertcl/error.hpp"
 #include "check.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 

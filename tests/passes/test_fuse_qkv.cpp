@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linears of one operand side by side.
 #include "check.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 

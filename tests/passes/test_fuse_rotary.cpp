@@ -8,6 +8,7 @@
 
 #include "check.hpp"
 #include "ops/interpret.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 

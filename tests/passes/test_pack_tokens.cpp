@@ -6,6 +6,7 @@
 #include <set>
 
 #include "check.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "ir/text.hpp"
 #include "passes/padding_readers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "check.hpp"
 #include "passes/match.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 

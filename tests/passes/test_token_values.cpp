@@ -2,8 +2,8 @@
 // Which values have a row for each token, where the file fixes the length of sequences.
 #include "passes/token_values.hpp"
 
-#include "ir/text.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {
 namespace {

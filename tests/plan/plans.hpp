@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "ir/text.hpp"
 #include "opencl/capabilities.hpp"
 #include "plan/builder.hpp"
 #include "plan/precision.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::plan {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans give kernels buffers of the element types that they read.
-#include "ir/text.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::plan {
 namespace {

@@ -4,13 +4,13 @@
 
 #include <set>
 
-#include "ir/text.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/cl.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/lacks.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::plan {

@@ -4,10 +4,10 @@
 
 #include <fmt/ranges.h>
 
-#include "ir/text.hpp"
 #include "passes/pass.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 #include "tests/support/variants_before.hpp"
 
 namespace bertcl::plan {

@@ -2,9 +2,9 @@
 // Launches of row kernels by work-groups.
 #include <fmt/format.h>
 
-#include "ir/text.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::plan {
 namespace {

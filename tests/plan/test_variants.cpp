@@ -2,9 +2,9 @@
 // Which variant of an op is taken, and what the report says of those above it.
 #include "plan/variants.hpp"
 
-#include "ir/text.hpp"
 #include "plan/ops/linear.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::plan {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <limits>
 
-#include "ir/text.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::plan {
 namespace {

@@ -8,9 +8,9 @@
 #include <random>
 #include <string>
 
-#include "ir/text.hpp"
 #include "ops/interpret.hpp"
 #include "runtime/session.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::runtime {
 

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "ir/text.hpp"
 #include "runtime/session.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::runtime {
 

@@ -9,6 +9,7 @@
 #include "encoder.hpp"
 #include "runtime/pooling.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::runtime {
 namespace {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "default_model.hpp"
-#include "ir/text.hpp"
 #include "opencl/queue.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::runtime {

@@ -3,7 +3,9 @@
 #include <limits>
 
 #include "as_interpreted.hpp"
+#include "ir/text.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::runtime {
 namespace {

@@ -10,6 +10,7 @@
 #include "npz/npz.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/interop.hpp"
+#include "tests/support/parse_graph.hpp"
 #include "tests/support/variants_before.hpp"
 
 namespace bertcl::runtime {

@@ -3,12 +3,12 @@
 #include <thread>
 
 #include "default_model.hpp"
-#include "ir/text.hpp"
 #include "opencl/capabilities.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/lacks.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::runtime {
 namespace {

@@ -10,6 +10,7 @@
 #include "encoder.hpp"
 #include "ir/text.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::runtime {
 namespace {

@@ -3,11 +3,11 @@
 // them: without it there is no GPU, and these tests are skipped.
 #include <string>
 
-#include "ir/text.hpp"
 #include "runtime/session.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::runtime {
 namespace {

@@ -8,13 +8,13 @@
 #include <string>
 
 #include "default_model.hpp"
-#include "ir/text.hpp"
 #include "plan/builder.hpp"
 #include "runtime/self_check.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::runtime {

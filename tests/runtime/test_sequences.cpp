@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "default_model.hpp"
-#include "ir/text.hpp"
 #include "runtime/sequences.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::runtime {
 namespace {

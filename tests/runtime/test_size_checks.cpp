@@ -7,6 +7,7 @@
 
 #include "as_interpreted.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::runtime {
 namespace {

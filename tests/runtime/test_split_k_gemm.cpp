@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "ir/text.hpp"
 #include "runtime/session.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/parse_graph.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::runtime {

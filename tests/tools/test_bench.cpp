@@ -2,12 +2,12 @@
 // bertcl bench: shapes, streams, durations, the table of kernels.
 #include <fstream>
 
-#include "ir/text.hpp"
 #include "onnx/proto.hpp"
 #include "program_runner.hpp"
 #include "runtime/session.hpp"
 #include "tests/quant/tiny_bert.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 #include "tools/measure/request_load.hpp"
 #include "tools/options/model_options.hpp"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl verify --self: agreement of the kernels, and whether it notices another model.
+#include "tests/support/parse_graph.hpp"
 #include "tools/verify/self_check.hpp"
 
 #include <algorithm>
 #include <fstream>
 #include <functional>
 
-#include "ir/text.hpp"
 #include "onnx/proto.hpp"
 #include "plan/builder.hpp"
 #include "program_runner.hpp"

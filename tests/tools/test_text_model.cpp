@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ir/text.hpp"
 #include "runtime/sequences.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/tokenizer_json.hpp"
 #include "tools/models/text_model.hpp"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parser of the text form: recursive descent over characters, errors with line and column.
+#include "tests/support/parse_graph.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <cstdlib>
 
 #include "bertcl/error.hpp"
-#include "ir/text.hpp"
 
 namespace bertcl::ir {
 namespace {
