@@ -15,7 +15,6 @@
 #include "bertcl/error.hpp"
 #include "kernels/contracts.hpp"
 #include "kernels/contracts/gemm.hpp"
-#include "plan/partial_gemm.hpp"
 #include "plan/plan.hpp"
 #include "plan/target.hpp"
 #include "plan/tuning.hpp"
@@ -61,6 +60,15 @@ std::vector<std::string> disableable_variants();
 
 /// Throws bertcl::Error for a name in Options::disabled that is none of them.
 void check_disabled(const std::string& disabled);
+
+/// A split-K GEMM whose partial sums lie in memory until a later step adds them.
+struct PartialGemm {
+  const ir::Value* result = nullptr;
+  kernels::GemmS8Reduce<Argument> arguments;
+  std::int64_t up_to_rows = 0;  // with split-K
+  ir::Dim rows{0};
+  std::function<void()> reduce;  // appends gemm_s8_reduce, the step that writes `result`
+};
 
 class Builder {
  public:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "bertcl/error.hpp"
 
@@ -36,6 +37,20 @@ std::vector<float> per_column(const ir::Value* value, std::int64_t columns, floa
   std::transform(values.begin(), values.end(), result.begin(),
                  [](double v) { return static_cast<float>(v); });
   return result;
+}
+
+Argument column_constants(Builder& b, std::vector<float> values) {
+  const auto count = std::ssize(values);
+  return b.constant(ir::Tensor::of({count}, std::move(values)));
+}
+
+OutColumns out_columns(Builder& b, const ir::Value* scale, const ir::Value* zero_point,
+                       std::int64_t columns) {
+  if (!scale) return {};
+  std::vector<float> inverse = per_column(scale, columns, 1);
+  for (float& s : inverse) s = 1.0f / s;
+  const Argument inv_scale = column_constants(b, std::move(inverse));
+  return {inv_scale, column_constants(b, per_column(zero_point, columns, 0))};
 }
 
 ir::Dim row_count(const ir::Shape& shape) {

@@ -7,6 +7,7 @@
 
 #include "ir/graph.hpp"
 #include "kernels/types.hpp"
+#include "plan/builder.hpp"
 
 namespace bertcl::plan {
 
@@ -27,6 +28,19 @@ std::int32_t zero_point_or_0(const ir::Value* value);
 /// One number for each of `columns`, from a constant of one element or of `columns`;
 /// `default_value` if the operand is absent.
 std::vector<float> per_column(const ir::Value* value, std::int64_t columns, float default_value);
+
+/// f32 [values.size()].
+Argument column_constants(Builder& b, std::vector<float> values);
+
+/// What a kernel quantizes a result by: 1 / scale and the zero point of each column, f32 [columns].
+struct OutColumns {
+  Argument inv_scale = nullptr, zero_point = nullptr;
+};
+
+/// From constants of one element or of `columns`; `zero_point` may be null. Without `scale` both
+/// are null: the result is not quantized.
+OutColumns out_columns(Builder& b, const ir::Value* scale, const ir::Value* zero_point,
+                       std::int64_t columns);
 
 /// Rows of a tensor whose last axis is the row: the product of all other extents.
 ir::Dim row_count(const ir::Shape& shape);

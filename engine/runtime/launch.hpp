@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a plan, and the locations of their values, for the sizes of one run.
 #pragma once
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <vector>
 
+#include "bertcl/error.hpp"
+#include "kernels/shared_numbers.hpp"
 #include "opencl/buffer.hpp"
 #include "opencl/grid.hpp"
 #include "plan/plan.hpp"
@@ -29,6 +33,12 @@ struct Memory {
 };
 
 /// A size as a kernel argument. Throws Error naming the step if it overflows an int.
-std::int32_t as_int(std::int64_t size, const plan::Step& step);
+inline std::int32_t as_int(std::int64_t size, const plan::Step& step) {
+  if (size > kernels::kMaxElements)
+    throw Error(
+        fmt::format("{} '{}': a size of {} exceeds the kernels' limit of {}; use a smaller batch",
+                    step.op, step.name, size, kernels::kMaxElements));
+  return static_cast<std::int32_t>(size);
+}
 
 }  // namespace bertcl::runtime

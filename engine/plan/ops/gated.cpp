@@ -3,7 +3,6 @@
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/types.hpp"
 #include "ops/operands.hpp"
-#include "plan/ops/columns.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"

@@ -7,7 +7,6 @@
 #include "kernels/same_arguments.hpp"
 #include "ops/operands.hpp"
 #include "plan/gemm_s8.hpp"
-#include "plan/ops/columns.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/split_k.hpp"

@@ -1,14 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of MatMuls that are not a linear: both operands are computed (attention that stayed
 // unfused), or the integer sums are read.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "kernels/contracts/gemm.hpp"
+#include "kernels/shared_numbers.hpp"
+#include "kernels/variants.hpp"
 #include "opencl/blas.hpp"
-#include "plan/matmul_kernel.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/strided.hpp"
 #include "plan/types.hpp"
+#include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
+
+/// C[batch][m][n] = A[batch][m][k] x B[batch][k][n]; a vector is a row on the left and a column on
+/// the right.
+struct MatMulShape {
+  ir::Dim m, n, k;
+  ir::Dim batches;
+  View batch;  // the batch dimensions, with the strides of A and B
+};
+
+/// The shape of an operand with at least two dimensions; a vector gets a 1 on the side given.
+ir::Shape matrix_shape(const ir::Shape& shape, bool row_vector) {
+  if (shape.size() > 1) return shape;
+  return row_vector ? ir::Shape{ir::Dim(1), shape[0]} : ir::Shape{shape[0], ir::Dim(1)};
+}
+
+/// The MatMul of tensors of these shapes by NumPy's rule: batch dimensions broadcast.
+MatMulShape matmul_shape_of(const ir::Shape& left, const ir::Shape& right) {
+  const ir::Shape a = matrix_shape(left, true);
+  const ir::Shape w = matrix_shape(right, false);
+  const ir::Dim m = a[a.size() - 2], k = a.back(), n = w.back();
+  const Strides a_strides = row_major(a), w_strides = row_major(w);
+
+  // Batch dimensions of the two operands, broadcast against each other.
+  const ir::Shape a_batch(a.begin(), a.end() - 2), w_batch(w.begin(), w.end() - 2);
+  const std::size_t rank = std::max(a_batch.size(), w_batch.size());
+  View batch;
+  batch.strides.resize(2);
+  for (std::size_t d = 0; d < rank; ++d) {
+    const auto at = [&](const ir::Shape& s) {
+      const std::size_t missing = rank - s.size();
+      return d < missing ? ir::Dim(1) : s[d - missing];
+    };
+    const ir::Dim extent = at(a_batch) == ir::Dim(1) ? at(w_batch) : at(a_batch);
+    batch.extents.push_back(extent);
+    const auto stride = [&](const ir::Shape& s, const Strides& strides) {
+      const std::size_t missing = rank - s.size();
+      if (d < missing || s[d - missing] == ir::Dim(1)) return ir::Dim(0);
+      return strides[d - missing];
+    };
+    batch.strides[0].push_back(stride(a_batch, a_strides));
+    batch.strides[1].push_back(stride(w_batch, w_strides));
+  }
+  const ir::Dim batches = element_count(batch.extents);
+  return {m, n, k, batches, coalesced(std::move(batch))};
+}
 
 /// GemmStridedBatched takes one distance from matrix to matrix of each operand.
 Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
@@ -30,22 +82,30 @@ Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
                 {.a = b.in(node.inputs[0]), .b = b.in(node.inputs[1]), .c = b.out(node.output())});
 }
 
-/// Launches matmul_`numbers`_batched of the variant for the device; `type`: of the arithmetic.
+/// Launches matmul_`numbers`_batched of the variant for the device, by work-groups on a GPU, else
+/// by work-items; `type`: of the arithmetic.
 Step& launch_matmul(Builder& b, const ir::Node& node, const char* type, const std::string& numbers,
                     const MatMulShape& p, auto arguments) {
-  const MatMulKernel kernel = matmul_kernel(b, node, numbers, p);
+  using kernels::kMatMulItems, kernels::kMatMulPanel, kernels::kMatMulSide;
+  constexpr std::int32_t kBlockRows = 64;  // of a work-item
+  const auto choice = choose(b, node, kernels::matmul_variants());
+  const std::string& variant = choice.variant->name;
+  const bool by_groups = choice.variant->uses_work_groups;
   arguments.a_row = SizeExpr{p.k}, arguments.a_column = 1;
   arguments.b_row = SizeExpr{p.n}, arguments.b_column = 1;
   arguments.c = b.out(node.output());
   arguments.m = SizeExpr{p.m}, arguments.n = SizeExpr{p.n}, arguments.k = SizeExpr{p.k};
   arguments.batch_shape = table_of(p.batch);
   arguments.rank = static_cast<std::int32_t>(p.batch.extents.size());
-  arguments.block_rows = kMatMulBlockRows;
-  Step& step = b.launch(node, type, kernel.variant,
-                        b.kernel(kernel.program, "matmul_" + numbers + "_batched"), arguments,
-                        kernel.global);
-  step.local = kernel.local;
-  step.why_not_faster = kernel.why_not_faster;
+  arguments.block_rows = kBlockRows;
+  Step& step = b.launch(
+      node, type, variant,
+      b.kernel(fmt::format("matmul_{}_{}", numbers, variant), "matmul_" + numbers + "_batched"),
+      arguments,
+      {by_groups ? SizeExpr{p.n, kMatMulSide, kMatMulItems} : SizeExpr{p.n, kMatMulPanel},
+       SizeExpr{p.m, by_groups ? kMatMulSide : kBlockRows}, SizeExpr{p.batches}});
+  if (by_groups) step.local[0] = kMatMulItems;
+  step.why_not_faster = choice.why_not_faster;
   return step;
 }
 

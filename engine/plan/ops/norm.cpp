@@ -7,7 +7,6 @@
 #include "kernels/same_arguments.hpp"
 #include "ops/norm.hpp"
 #include "ops/operands.hpp"
-#include "plan/ops/columns.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/split_k.hpp"

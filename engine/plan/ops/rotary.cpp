@@ -4,7 +4,6 @@
 #include "kernels/variants.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
-#include "plan/ops/columns.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 #include "plan/variants.hpp"
