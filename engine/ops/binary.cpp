@@ -29,15 +29,20 @@ ir::Tensor zip(const EvaluateContext& context, const ir::Tensor& x, const ir::Te
 
 /// Folds f over all operands (two, or any number for Min, Max, Sum, Mean).
 template <class F>
-std::vector<ir::Tensor> evaluate_binary(const EvaluateContext& context) {
-  ir::Tensor result = context.in(0);
-  for (std::size_t i = 1; i < context.inputs.size(); ++i)
-    result = zip(context, result, context.in(i), result.dtype(), F{});
-  return {result};
+Evaluate fold(F) {
+  return [](const EvaluateContext& context) {
+    ir::Tensor result = context.in(0);
+    for (std::size_t i = 1; i < context.inputs.size(); ++i)
+      result = zip(context, result, context.in(i), result.dtype(), F{});
+    return std::vector{result};
+  };
 }
+
 template <class F>
-std::vector<ir::Tensor> evaluate_comparison(const EvaluateContext& context) {
-  return {zip(context, context.in(0), context.in(1), ir::DType::boolean, F{})};
+Evaluate comparison(F) {
+  return [](const EvaluateContext& context) {
+    return std::vector{zip(context, context.in(0), context.in(1), ir::DType::boolean, F{})};
+  };
 }
 
 std::vector<ir::Type> infer_binary(InferContext& context) {
@@ -86,28 +91,6 @@ std::vector<SymbolicElements> values_mod(InferContext& context) {
   if (context.node.int_attribute("fmod", 0) != 0) return {};
   return values_binary(context);
 }
-
-#define BERTCL_BINARY(NAME, EXPRESSION) \
-  struct NAME {                         \
-    template <class T>                  \
-    auto operator()(T x, T y) const {   \
-      return EXPRESSION;                \
-    }                                   \
-  }
-BERTCL_BINARY(Add, plus(x, y));
-BERTCL_BINARY(Sub, minus(x, y));
-BERTCL_BINARY(Mul, times(x, y));
-BERTCL_BINARY(Min, y < x ? y : x);
-BERTCL_BINARY(Max, x < y ? y : x);
-BERTCL_BINARY(Equal, x == y);
-BERTCL_BINARY(Less, x < y);
-BERTCL_BINARY(Greater, x > y);
-BERTCL_BINARY(LessOrEqual, x <= y);
-BERTCL_BINARY(GreaterOrEqual, x >= y);
-BERTCL_BINARY(And, (x != T{}) && (y != T{}));
-BERTCL_BINARY(Or, (x != T{}) || (y != T{}));
-BERTCL_BINARY(Xor, (x != T{}) != (y != T{}));
-#undef BERTCL_BINARY
 
 std::vector<ir::Tensor> evaluate_div(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);
@@ -163,11 +146,8 @@ std::vector<ir::Tensor> evaluate_pow(const EvaluateContext& context) {
 }
 
 /// `code`: of elementwise_binary.cl.
-OpDef binary(const char* name, std::int32_t code, TypeSet types,
-             std::vector<ir::Type> (*infer)(InferContext&),
-             std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
-             std::vector<SymbolicElements> (*values)(InferContext&) = values_binary,
-             std::vector<std::string> onnx_attributes = {}) {
+OpDef binary(const char* name, std::int32_t code, TypeSet types, Infer infer, Evaluate evaluate,
+             Values values = values_binary, std::vector<std::string> onnx_attributes = {}) {
   return op(name, 2, 2, {{types, 'T'}}, infer, evaluate, values,
             {.by_element = true, .binary_code = code, .onnx_attributes = onnx_attributes});
 }
@@ -178,22 +158,27 @@ std::vector<OpDef> binary_ops() {
   constexpr TypeSet numbers = types::numbers, truth = types::truth;
   const auto compare = infer_comparison;
   std::vector<OpDef> ops = {
-      binary("Add", 0, numbers, infer_binary, evaluate_binary<Add>),
-      binary("Sub", 1, numbers, infer_binary, evaluate_binary<Sub>),
-      binary("Mul", 2, numbers, infer_binary, evaluate_binary<Mul>),
+      binary("Add", 0, numbers, infer_binary, fold([](auto x, auto y) { return plus(x, y); })),
+      binary("Sub", 1, numbers, infer_binary, fold([](auto x, auto y) { return minus(x, y); })),
+      binary("Mul", 2, numbers, infer_binary, fold([](auto x, auto y) { return times(x, y); })),
       binary("Div", 3, numbers, infer_binary, evaluate_div),
       binary("Pow", 4, types::floats | types::indices, infer_binary, evaluate_pow, nullptr),
-      binary("Min", 5, numbers, infer_binary, evaluate_binary<Min>),
-      binary("Max", 6, numbers, infer_binary, evaluate_binary<Max>),
+      binary("Min", 5, numbers, infer_binary, fold([](auto x, auto y) { return y < x ? y : x; })),
+      binary("Max", 6, numbers, infer_binary, fold([](auto x, auto y) { return x < y ? y : x; })),
       binary("Mod", 7, numbers, infer_mod, evaluate_mod, values_mod, {"fmod"}),
-      binary("Equal", 16, types::all, compare, evaluate_comparison<Equal>),
-      binary("Less", 17, numbers, compare, evaluate_comparison<Less>),
-      binary("Greater", 18, numbers, compare, evaluate_comparison<Greater>),
-      binary("LessOrEqual", 19, numbers, compare, evaluate_comparison<LessOrEqual>),
-      binary("GreaterOrEqual", 20, numbers, compare, evaluate_comparison<GreaterOrEqual>),
-      binary("And", 24, truth, compare, evaluate_comparison<And>),
-      binary("Or", 25, truth, compare, evaluate_comparison<Or>),
-      binary("Xor", 26, truth, compare, evaluate_comparison<Xor>, nullptr),
+      binary("Equal", 16, types::all, compare, comparison([](auto x, auto y) { return x == y; })),
+      binary("Less", 17, numbers, compare, comparison([](auto x, auto y) { return x < y; })),
+      binary("Greater", 18, numbers, compare, comparison([](auto x, auto y) { return x > y; })),
+      binary("LessOrEqual", 19, numbers, compare,
+             comparison([](auto x, auto y) { return x <= y; })),
+      binary("GreaterOrEqual", 20, numbers, compare,
+             comparison([](auto x, auto y) { return x >= y; })),
+      binary("And", 24, truth, compare,
+             comparison([]<class T>(T x, T y) { return (x != T{}) && (y != T{}); })),
+      binary("Or", 25, truth, compare,
+             comparison([]<class T>(T x, T y) { return (x != T{}) || (y != T{}); })),
+      binary("Xor", 26, truth, compare,
+             comparison([]<class T>(T x, T y) { return (x != T{}) != (y != T{}); }), nullptr),
   };
   for (OpDef& op : ops)
     if (op.name == "Min" || op.name == "Max") op.min_inputs = 1, op.max_inputs = any_number;

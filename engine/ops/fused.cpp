@@ -9,9 +9,8 @@
 namespace bertcl::ops {
 
 OpDef own_op(const char* name, std::vector<OperandConstraint> types,
-             std::span<const std::string_view> operands,
-             std::vector<ir::Type> (*infer)(InferContext&),
-             std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&), Traits traits) {
+             std::span<const std::string_view> operands, Infer infer, Evaluate evaluate,
+             Traits traits) {
   const auto optional = [](std::string_view operand) { return operand.ends_with('?'); };
   const auto required = std::ranges::find_if(operands, optional);
   OpDef def = op(name, static_cast<std::size_t>(required - operands.begin()), operands.size(),

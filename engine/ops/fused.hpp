@@ -11,9 +11,8 @@ namespace bertcl::ops {
 
 /// A definition with named operands; min_inputs counts those before the first optional one.
 OpDef own_op(const char* name, std::vector<OperandConstraint> types,
-             std::span<const std::string_view> operands,
-             std::vector<ir::Type> (*infer)(InferContext&),
-             std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&), Traits traits = {});
+             std::span<const std::string_view> operands, Infer infer, Evaluate evaluate,
+             Traits traits = {});
 
 /// What an operand of these ops may be that shares its type with no other.
 namespace takes {

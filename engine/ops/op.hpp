@@ -77,6 +77,10 @@ struct Traits {
   std::vector<std::int64_t> (*mixed_axes)(const ir::Node&) = nullptr;
 };
 
+using Infer = std::vector<ir::Type> (*)(InferContext&);
+using Evaluate = std::vector<ir::Tensor> (*)(const EvaluateContext&);
+using Values = std::vector<SymbolicElements> (*)(InferContext&);
+
 /// One operator. `infer` gives the types of all results, `values` their elements as sizes where
 /// that is possible (null: never), `evaluate` computes them by plain loops, in float where the
 /// element type is f32, f16 or bf16.
@@ -85,9 +89,9 @@ struct OpDef {
   std::size_t min_inputs;
   std::size_t max_inputs;
   std::vector<OperandConstraint> types;  // of the operands; the last holds for all that follow
-  std::vector<ir::Type> (*infer)(InferContext&);
-  std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&);
-  std::vector<SymbolicElements> (*values)(InferContext&) = nullptr;
+  Infer infer;
+  Evaluate evaluate;
+  Values values = nullptr;
   Traits traits = {};
   /// Names of the operands of bertcl's own ops (ops/operands.hpp); empty for those of ONNX.
   std::span<const std::string_view> operands = {};
@@ -97,10 +101,8 @@ struct OpDef {
 
 /// A definition from its members. In a braced list clang-format would give each a line.
 inline OpDef op(std::string name, std::size_t min_inputs, std::size_t max_inputs,
-                std::vector<OperandConstraint> types, std::vector<ir::Type> (*infer)(InferContext&),
-                std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
-                std::vector<SymbolicElements> (*values)(InferContext&) = nullptr,
-                Traits traits = {}) {
+                std::vector<OperandConstraint> types, Infer infer, Evaluate evaluate,
+                Values values = nullptr, Traits traits = {}) {
   return {std::move(name), min_inputs, max_inputs, std::move(types),
           infer,           evaluate,   values,     std::move(traits)};
 }

@@ -36,9 +36,9 @@ std::vector<ir::Type> infer_reduce(InferContext& context) {
   return {out};
 }
 
-/// Folds F over the reduced elements, then finishes with their number. Sums of floats are kept in
-/// double.
-template <class F>
+/// Folds the reduced elements, from a value that Start gives for a type; Finish gets the result and
+/// their number. Sums of floats are kept in double.
+template <class Fold, class Finish, class Start>
 std::vector<ir::Tensor> evaluate_reduce(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);
   const auto flags = reduced(context, x.shape().size());
@@ -55,87 +55,17 @@ std::vector<ir::Tensor> evaluate_reduce(const EvaluateContext& context) {
   return with_compute_type(x.dtype(), [&]<class T>(T) {
     using Sum = std::conditional_t<std::is_integral_v<T>, T, double>;
     const Elements<T> in(x);
-    std::vector<Sum> sums(ir::element_count(kept), F::template start<Sum>);
+    std::vector<Sum> sums(ir::element_count(kept), Start{}(Sum{}));
     walk<2>(x.shape(), {dense_strides(x.shape()), broadcast_strides(kept, x.shape())},
             [&](const auto& at) {
               Sum& sum = sums[at[1]];
-              sum = F::fold(sum, static_cast<Sum>(in[at[0]]));
+              sum = Fold{}(sum, static_cast<Sum>(in[at[0]]));
             });
     std::vector<T> out;
-    for (const Sum s : sums) out.push_back(static_cast<T>(F::finish(s, static_cast<Sum>(count))));
+    for (const Sum s : sums) out.push_back(static_cast<T>(Finish{}(s, static_cast<Sum>(count))));
     return std::vector{make_tensor<T>(sizes, std::move(out), x.dtype())};
   });
 }
-
-struct Fold {
-  template <class S>
-  static constexpr S start = S{};
-  template <class S>
-  static S finish(S s, S) {
-    return s;
-  }
-};
-struct Sum : Fold {
-  template <class S>
-  static S fold(S s, S v) {
-    return plus(s, v);
-  }
-};
-struct Mean : Sum {
-  template <class S>
-  static S finish(S s, S n) {
-    if constexpr (std::is_integral_v<S>)
-      return n == 0 ? 0 : s / n;
-    else
-      return s / n;
-  }
-};
-struct SumSquare : Fold {
-  template <class S>
-  static S fold(S s, S v) {
-    return plus(s, times(v, v));
-  }
-};
-struct L2 : SumSquare {
-  template <class S>
-  static S finish(S s, S) {
-    return static_cast<S>(std::sqrt(std::max(s, S{})));  // a sum that has wrapped has no root
-  }
-};
-struct L1 : Fold {
-  template <class S>
-  static S fold(S s, S v) {
-    return plus(s, magnitude(v));
-  }
-};
-struct Prod : Fold {
-  template <class S>
-  static constexpr S start = S{1};
-  template <class S>
-  static S fold(S s, S v) {
-    return times(s, v);
-  }
-};
-struct Max : Fold {
-  template <class S>
-  static constexpr S start = std::numeric_limits<S>::has_infinity
-                                 ? -std::numeric_limits<S>::infinity()
-                                 : std::numeric_limits<S>::lowest();
-  template <class S>
-  static S fold(S s, S v) {
-    return std::max(s, v);
-  }
-};
-struct Min : Fold {
-  template <class S>
-  static constexpr S start = std::numeric_limits<S>::has_infinity
-                                 ? std::numeric_limits<S>::infinity()
-                                 : std::numeric_limits<S>::max();
-  template <class S>
-  static S fold(S s, S v) {
-    return std::min(s, v);
-  }
-};
 
 std::vector<SymbolicElements> fold_elements(InferContext& context, const std::string& op) {
   const auto* in = context.elements(0);
@@ -153,25 +83,48 @@ std::vector<SymbolicElements> values_sum(InferContext& c) { return fold_elements
 std::vector<SymbolicElements> values_max(InferContext& c) { return fold_elements(c, "Max"); }
 std::vector<SymbolicElements> values_min(InferContext& c) { return fold_elements(c, "Min"); }
 
-OpDef reduction(const char* name, std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
-                std::vector<SymbolicElements> (*values)(InferContext&) = nullptr,
+template <class Fold, class Finish, class Start>
+OpDef reduction(const char* name, Fold, Finish, Start, Values values = nullptr,
                 TypeSet types = types::sums) {
-  return op(name, 1, 1, {{types}}, infer_reduce, evaluate, values, {.mixed_axes = reduced_axes});
+  return op(name, 1, 1, {{types}}, infer_reduce, evaluate_reduce<Fold, Finish, Start>, values,
+            {.mixed_axes = reduced_axes});
 }
 
 }  // namespace
 
 std::vector<OpDef> reduce_ops() {
   constexpr TypeSet ordered = types::sums | types::bytes | types::truth;
+  const auto zero = []<class S>(S) { return S{}; };
+  const auto one = []<class S>(S) { return S{1}; };
+  const auto lowest = []<class S>(S) {
+    using Limits = std::numeric_limits<S>;
+    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  };
+  const auto highest = []<class S>(S) {
+    using Limits = std::numeric_limits<S>;
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  };
+  const auto add = [](auto s, auto v) { return plus(s, v); };
+  const auto add_square = [](auto s, auto v) { return plus(s, times(v, v)); };
+  const auto add_magnitude = [](auto s, auto v) { return plus(s, magnitude(v)); };
+  const auto multiply = [](auto s, auto v) { return times(s, v); };
+  const auto max = [](auto s, auto v) { return std::max(s, v); };
+  const auto min = [](auto s, auto v) { return std::min(s, v); };
+  const auto as_is = [](auto s, auto) { return s; };
+  const auto divide = []<class S>(S s, S n) {
+    return std::is_integral_v<S> && n == 0 ? S{} : s / n;
+  };
+  // A sum of squares that has wrapped has no root.
+  const auto root = []<class S>(S s, S) { return static_cast<S>(std::sqrt(std::max(s, S{}))); };
   return {
-      reduction("ReduceSum", evaluate_reduce<Sum>, values_sum),
-      reduction("ReduceMean", evaluate_reduce<Mean>),
-      reduction("ReduceSumSquare", evaluate_reduce<SumSquare>),
-      reduction("ReduceL1", evaluate_reduce<L1>),
-      reduction("ReduceL2", evaluate_reduce<L2>),
-      reduction("ReduceProd", evaluate_reduce<Prod>, values_prod),
-      reduction("ReduceMax", evaluate_reduce<Max>, values_max, ordered),
-      reduction("ReduceMin", evaluate_reduce<Min>, values_min, ordered),
+      reduction("ReduceSum", add, as_is, zero, values_sum),
+      reduction("ReduceMean", add, divide, zero),
+      reduction("ReduceSumSquare", add_square, as_is, zero),
+      reduction("ReduceL1", add_magnitude, as_is, zero),
+      reduction("ReduceL2", add_square, root, zero),
+      reduction("ReduceProd", multiply, as_is, one, values_prod),
+      reduction("ReduceMax", max, as_is, lowest, values_max, ordered),
+      reduction("ReduceMin", min, as_is, highest, values_min, ordered),
   };
 }
 

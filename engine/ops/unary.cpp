@@ -23,48 +23,25 @@ std::vector<ir::Tensor> map_elements(const EvaluateContext& context, const F& f,
   });
 }
 
+/// `f` takes every computing type, whatever types the operator has: magnitude() for std::abs, which
+/// is ambiguous for some. Mathematics on integers goes through double.
 template <class F>
-std::vector<ir::Tensor> evaluate_unary(const EvaluateContext& context) {
-  return map_elements(context, F{});
-}
-template <class F>
-std::vector<ir::Tensor> evaluate_test(const EvaluateContext& context) {
-  return map_elements(context, F{}, ir::DType::boolean);
-}
-std::vector<ir::Type> infer_test(InferContext& context) {
-  return {{ir::DType::boolean, context.shape(0)}};
+Evaluate each(F) {
+  return [](const EvaluateContext& context) { return map_elements(context, F{}); };
 }
 
-// Each functor takes every computing type, whatever types the operator has: magnitude() for
-// std::abs, which is ambiguous for some. Mathematics on integers goes through double.
-#define BERTCL_UNARY(NAME, EXPRESSION) \
-  struct NAME {                        \
-    template <class T>                 \
-    auto operator()(T x) const {       \
-      return EXPRESSION;               \
-    }                                  \
-  }
-BERTCL_UNARY(Neg, minus(T{}, x));
-BERTCL_UNARY(Abs, magnitude(x));
-BERTCL_UNARY(Sign, static_cast<T>((x > T{}) - (x < T{})));
-BERTCL_UNARY(Floor, std::floor(x));
-BERTCL_UNARY(Ceil, std::ceil(x));
-BERTCL_UNARY(Round, std::nearbyint(x));  // half to even, as ONNX asks
-BERTCL_UNARY(Sqrt, std::sqrt(x));
-BERTCL_UNARY(Exp, std::exp(x));
-BERTCL_UNARY(Log, std::log(x));
-BERTCL_UNARY(Erf, std::erf(x));
-BERTCL_UNARY(Tanh, std::tanh(x));
-BERTCL_UNARY(Sin, std::sin(x));
-BERTCL_UNARY(Cos, std::cos(x));
-BERTCL_UNARY(Softplus, std::log1p(std::exp(x)));
-BERTCL_UNARY(Relu, std::max(x, T{}));
-BERTCL_UNARY(Reciprocal, T(1) / x);
-BERTCL_UNARY(Sigmoid, T(1) / (T(1) + static_cast<T>(std::exp(-x))));
-BERTCL_UNARY(Not, x == T{});
-BERTCL_UNARY(IsNaN, std::isnan(static_cast<double>(x)));
-BERTCL_UNARY(IsInf, std::isinf(static_cast<double>(x)));
-#undef BERTCL_UNARY
+/// Is `f` true of each element?
+template <class F>
+OpDef test(const char* name, std::optional<std::int32_t> code, TypeSet types, F) {
+  const auto infer = [](InferContext& context) {
+    return std::vector<ir::Type>{{ir::DType::boolean, context.shape(0)}};
+  };
+  const auto evaluate = [](const EvaluateContext& context) {
+    return map_elements(context, F{}, ir::DType::boolean);
+  };
+  return op(name, 1, 1, {{types}}, infer, evaluate, nullptr,
+            {.by_element = true, .unary_code = code});
+}
 
 /// Gelu: x * Phi(x), or with approximate = "tanh" the fit of Hendrycks and Gimpel (2016).
 std::vector<ir::Tensor> evaluate_gelu(const EvaluateContext& context) {
@@ -130,8 +107,7 @@ std::vector<SymbolicElements> values_cast(InferContext& context) {
 }
 
 /// `code`: of elementwise_unary.cl, none if there is no kernel.
-OpDef unary(const char* name, std::optional<std::int32_t> code, TypeSet types,
-            std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
+OpDef unary(const char* name, std::optional<std::int32_t> code, TypeSet types, Evaluate evaluate,
             std::vector<std::string> onnx_attributes = {}) {
   return op(name, 1, 1, {{types}}, infer_same, evaluate, nullptr,
             {.row_wise = true,
@@ -144,31 +120,33 @@ OpDef unary(const char* name, std::optional<std::int32_t> code, TypeSet types,
 
 std::vector<OpDef> unary_ops() {
   return {
-      unary("Neg", 0, types::signed_numbers, evaluate_unary<Neg>),
-      unary("Abs", 1, types::numbers, evaluate_unary<Abs>),
-      unary("Sign", 15, types::numbers, evaluate_unary<Sign>),
-      unary("Floor", 12, types::floats, evaluate_unary<Floor>),
-      unary("Ceil", 13, types::floats, evaluate_unary<Ceil>),
-      unary("Round", 14, types::floats, evaluate_unary<Round>),
-      unary("Sqrt", 2, types::floats, evaluate_unary<Sqrt>),
-      unary("Exp", 3, types::floats, evaluate_unary<Exp>),
-      unary("Log", 4, types::floats, evaluate_unary<Log>),
-      unary("Erf", 5, types::floats, evaluate_unary<Erf>),
-      unary("Tanh", 6, types::floats, evaluate_unary<Tanh>),
-      unary("Sin", 16, types::floats, evaluate_unary<Sin>),
-      unary("Cos", 17, types::floats, evaluate_unary<Cos>),
-      unary("Softplus", std::nullopt, types::floats, evaluate_unary<Softplus>),
-      unary("Relu", 8, types::signed_numbers, evaluate_unary<Relu>),
-      unary("Reciprocal", 11, types::floats, evaluate_unary<Reciprocal>),
-      unary("Sigmoid", 7, types::floats, evaluate_unary<Sigmoid>),
+      unary("Neg", 0, types::signed_numbers, each([]<class T>(T x) { return minus(T{}, x); })),
+      unary("Abs", 1, types::numbers, each([](auto x) { return magnitude(x); })),
+      unary("Sign", 15, types::numbers,
+            each([]<class T>(T x) { return static_cast<T>((x > T{}) - (x < T{})); })),
+      unary("Floor", 12, types::floats, each([](auto x) { return std::floor(x); })),
+      unary("Ceil", 13, types::floats, each([](auto x) { return std::ceil(x); })),
+      unary("Round", 14, types::floats,
+            each([](auto x) { return std::nearbyint(x); })),  // half to even, as ONNX asks
+      unary("Sqrt", 2, types::floats, each([](auto x) { return std::sqrt(x); })),
+      unary("Exp", 3, types::floats, each([](auto x) { return std::exp(x); })),
+      unary("Log", 4, types::floats, each([](auto x) { return std::log(x); })),
+      unary("Erf", 5, types::floats, each([](auto x) { return std::erf(x); })),
+      unary("Tanh", 6, types::floats, each([](auto x) { return std::tanh(x); })),
+      unary("Sin", 16, types::floats, each([](auto x) { return std::sin(x); })),
+      unary("Cos", 17, types::floats, each([](auto x) { return std::cos(x); })),
+      unary("Softplus", std::nullopt, types::floats,
+            each([](auto x) { return std::log1p(std::exp(x)); })),
+      unary("Relu", 8, types::signed_numbers, each([]<class T>(T x) { return std::max(x, T{}); })),
+      unary("Reciprocal", 11, types::floats, each([]<class T>(T x) { return T(1) / x; })),
+      unary("Sigmoid", 7, types::floats,
+            each([]<class T>(T x) { return T(1) / (T(1) + static_cast<T>(std::exp(-x))); })),
       unary("LeakyRelu", std::nullopt, types::floats, evaluate_leaky_relu, {"alpha"}),
       unary("Gelu", 9, types::floats, evaluate_gelu, {"approximate"}),
-      op("Not", 1, 1, {{types::truth}}, infer_test, evaluate_test<Not>, nullptr,
-         {.by_element = true, .unary_code = 18}),
-      op("IsNaN", 1, 1, {{types::floats}}, infer_test, evaluate_test<IsNaN>, nullptr,
-         {.by_element = true, .unary_code = 19}),
-      op("IsInf", 1, 1, {{types::floats}}, infer_test, evaluate_test<IsInf>, nullptr,
-         {.by_element = true}),
+      test("Not", 18, types::truth, []<class T>(T x) { return x == T{}; }),
+      test("IsNaN", 19, types::floats, [](auto x) { return std::isnan(static_cast<double>(x)); }),
+      test("IsInf", std::nullopt, types::floats,
+           [](auto x) { return std::isinf(static_cast<double>(x)); }),
       op("Identity", 1, 1, {{types::all}}, infer_same, evaluate_identity, move_first,
          {.by_element = true}),
       op("Cast", 1, 1, {{types::all}}, infer_cast, evaluate_cast, values_cast,
