@@ -20,9 +20,9 @@
 // Grid: (ceil(n / PANEL), ceil(m / block_rows), batches), PANEL = 32, local size 1.
 // Bounds: none; block_rows best a multiple of 8, large enough that the copy of B does not matter
 // (64).
+#include "gemm/matmul_s32.clh"
 #include "lib/lanes.clh"
 #include "lib/strided.clh"
-#include "lib/types.clh"
 
 #define DEPTH 256  // not more: see above
 #define PANEL 32   // columns of a work-item
@@ -33,22 +33,9 @@
 #endif
 #define VECTORS (PANEL / LANES)
 
-int load(__global const uchar* data, long i, int type) {
-  return type == TYPE_U8 ? (int)data[i] : (int)as_char(data[i]);
-}
-
-int load_zero_point(__global const uchar* zero_points, int i, int step, int type) {
-  return zero_points ? load(zero_points, (long)i * step, type) : 0;
-}
-
 // The hint: see ONE_ITEM in persistent/place.clh.
 __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float16)))
-__kernel void matmul_s32_batched(__global const uchar* a, int a_row, int a_column, int a_type,
-                                 __global const uchar* a_zero_point, int a_zero_step,
-                                 __global const uchar* b, int b_row, int b_column, int b_type,
-                                 __global const uchar* b_zero_point, int b_zero_step,
-                                 __global int* c, int m, int n, int k,
-                                 __global const int* batch_shape, int rank, int block_rows) {
+__kernel void matmul_s32_batched(MATMUL_S32_PARAMETERS) {
   floatv panel[DEPTH * VECTORS];  // [k][columns]
   float rows[TILE * DEPTH];       // [rows][k]
   const int column = get_global_id(0) * PANEL, columns = min(PANEL, n - column);
