@@ -87,13 +87,7 @@ bool Prober::adds_constant(const std::string& program, int added) {
     values.push_back(7 * i - 50);
     expected.push_back(7 * i - 50 + added);
   }
-  Buffer a = buffer_of(context_, values);
-  Buffer out = context_.allocate(kLanes * sizeof(int32_t));
-  out.fill(kPoison);
-  Kernel kernel = context_.kernel(program, program);
-  kernel.args(a, out);
-  context_.queue().launch(kernel, {kLanes, 1, 1}, {kLanes, 1, 1}, "probe");
-  return out.download<int32_t>() == expected;
+  return results(program, kLanes, kLanes, kLanes, {}, values) == expected;
 }
 
 void Prober::probe_sdot() {
@@ -107,27 +101,15 @@ void Prober::probe_sdot() {
 }
 
 bool Prober::sdot_probe() {
-  Buffer a = buffer_of(context_, data_.a), b = buffer_of(context_, data_.b);
-  Buffer start = buffer_of(context_, data_.start);
-  Buffer out = context_.allocate(kLanes * sizeof(int32_t));
-  out.fill(kPoison);
-  Kernel kernel = context_.kernel("probe_sdot", "probe_sdot");
-  kernel.args(a, b, start, out);
-  context_.queue().launch(kernel, {kLanes / 4, 1, 1}, {1, 1, 1}, "probe");
-  return out.download<int32_t>() == expected_dot4<int8_t, int8_t>(data_);
+  return results("probe_sdot", kLanes, kLanes / 4, 1, {}, data_.a, data_.b, data_.start) ==
+         expected_dot4<int8_t, int8_t>(data_);
 }
 
 bool Prober::subgroup_probe() {
   constexpr int kItems = 64;
   std::vector<int32_t> values;
   for (int i = 0; i < kItems; ++i) values.push_back(i * i - 100);
-  Buffer a = buffer_of(context_, values);
-  Buffer out = context_.allocate(2 * kItems * sizeof(int32_t));
-  out.fill(kPoison);
-  Kernel kernel = context_.kernel("probe_subgroups", "probe_subgroups");
-  kernel.args(a, out);
-  context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
-  const std::vector<int32_t> result = out.download<int32_t>();
+  const auto result = results("probe_subgroups", 2 * kItems, kItems, kItems, {}, values);
   std::map<int32_t, int32_t> sum_of_group;
   for (size_t i = 0; i < kItems; ++i) sum_of_group[result[kItems + i]] += values[i];
   for (size_t i = 0; i < kItems; ++i)

@@ -13,15 +13,8 @@
 namespace bertcl::opencl {
 
 bool Prober::dot4_probe(int backend) {
-  Buffer a = buffer_of(context_, data_.a);
-  Buffer b = buffer_of(context_, data_.b);
-  Buffer start = buffer_of(context_, data_.start);
-  Buffer out = context_.allocate(3 * kLanes * sizeof(int32_t));
-  out.fill(kPoison);
-  Kernel kernel = context_.kernel("probe_dot4", "probe_dot4", {{"DOT4", backend}});
-  kernel.args(a, b, start, out);
-  context_.queue().launch(kernel, {kLanes, 1, 1}, {kLanes, 1, 1}, "probe");
-  const std::vector<int32_t> sums = out.download<int32_t>();
+  const auto sums = results("probe_dot4", 3 * kLanes, kLanes, kLanes, {{"DOT4", backend}}, data_.a,
+                            data_.b, data_.start);
   const auto row = [&](long index) {
     return std::vector<int32_t>(sums.begin() + index * kLanes, sums.begin() + (index + 1) * kLanes);
   };
@@ -123,15 +116,10 @@ bool Prober::matrix_probe(const MatrixUnit& unit, bool half) {
         expected.push_back(half ? std::bit_cast<uint32_t>(sum + static_cast<float>(at))
                                 : first + static_cast<uint32_t>(static_cast<int32_t>(sum)));
       }
-  Buffer out = context_.allocate(expected.size() * sizeof(uint32_t));
-  out.fill(kPoison);
-  Kernel kernel = context_.kernel(
-      "probe_matrix", "probe_matrix",
-      {{"MATRIX_UNIT", unit.code}, {"MATRIX_EMULATED", 0}, {"MATRIX_F16", half ? 1 : 0}});
-  kernel.args(buffer_of(context_, operand(unit.m)), buffer_of(context_, operand(unit.n)),
-              buffer_of(context_, start), out);
-  context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
-  return out.download<uint32_t>() == expected;
+  return results<uint32_t>(
+             "probe_matrix", expected.size(), kItems, kItems,
+             {{"MATRIX_UNIT", unit.code}, {"MATRIX_EMULATED", 0}, {"MATRIX_F16", half ? 1 : 0}},
+             operand(unit.m), operand(unit.n), start) == expected;
 }
 
 // 64 x 64 sums over 64 bytes along K, by two warpgroups: of s8 by s8 and of u8 by s8; with each
@@ -154,15 +142,10 @@ bool Prober::wgmma_probe() {
         start.push_back(static_cast<uint32_t>(at % 2 ? at : INT_MAX - at));
         expected.push_back(start.back() + static_cast<uint32_t>(sum));
       }
-  Buffer out = context_.allocate(expected.size() * sizeof(uint32_t));
-  const Buffer operand = buffer_of(context_, bytes);
   const auto is_exact = [&](int cells) {
-    out.fill(kPoison);
-    Kernel kernel =
-        context_.kernel("probe_wgmma", "probe_wgmma", {{"MATRIX_EMULATED", 0}, {"CELLS_K", cells}});
-    kernel.args(operand, operand, buffer_of(context_, start), out);
-    context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
-    return out.download<uint32_t>() == expected;
+    return results<uint32_t>("probe_wgmma", expected.size(), kItems, kItems,
+                             {{"MATRIX_EMULATED", 0}, {"CELLS_K", cells}}, bytes, bytes,
+                             start) == expected;
   };
   return is_exact(2) && is_exact(4);
 }
@@ -175,12 +158,8 @@ bool Prober::copy_async_probe() {
     const int item = kItems - 1 - i / 4;
     expected.push_back(item % 3 == 0 ? 0 : 3 * (item * 4 + i % 4) + 1);
   }
-  Buffer out = context_.allocate(expected.size() * sizeof(int32_t));
-  out.fill(kPoison);
-  Kernel kernel = context_.kernel("probe_copy_async", "probe_copy_async", {{"COPY_ASYNC", 2}});
-  kernel.args(buffer_of(context_, values), out);
-  context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
-  return out.download<int32_t>() == expected;
+  return results("probe_copy_async", expected.size(), kItems, kItems, {{"COPY_ASYNC", 2}},
+                 values) == expected;
 }
 
 }  // namespace bertcl::opencl

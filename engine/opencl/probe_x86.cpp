@@ -48,18 +48,6 @@ ProbeData probe_data() {
   return data;
 }
 
-std::vector<int32_t> Prober::run_x86(const Defines& sections) {
-  Buffer a = buffer_of(context_, data_.a);
-  Buffer b = buffer_of(context_, data_.b);
-  Buffer start = buffer_of(context_, data_.start);
-  Buffer out = context_.allocate(kSections * kLanes * sizeof(int32_t));
-  out.fill(kPoison);
-  Kernel kernel = context_.kernel("probe_x86", "probe_x86", sections);
-  kernel.args(a, b, start, out);
-  context_.queue().launch(kernel, {1, 1, 1}, {1, 1, 1}, "probe");
-  return out.download<int32_t>();
-}
-
 void Prober::probe_x86() {
   struct Section {
     const char* name;
@@ -98,7 +86,7 @@ void Prober::probe_x86() {
     Defines defines;
     for (const Section& section : sections) defines[section.define] = 0;
     for (const size_t i : chosen) defines[sections[i].define] = 1;
-    return run_x86(defines);
+    return results("probe_x86", kSections * kLanes, 1, 1, defines, data_.a, data_.b, data_.start);
   };
   // All sections in one program: a build and a first launch cost some 0.4 s on PoCL. Where the
   // compiler refuses one of them, or breaks down, each is tried alone.

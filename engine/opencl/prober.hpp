@@ -51,6 +51,18 @@ class Prober {
   Capabilities run();
 
  private:
+  /// What the kernel of `program` named like it writes: `count` values after `operands`.
+  template <typename T = int32_t, typename... Operands>
+  std::vector<T> results(const std::string& program, size_t count, size_t items, size_t group,
+                         const Defines& defines, const std::vector<Operands>&... operands) {
+    Buffer out = context_.allocate(count * sizeof(T));
+    out.fill(kPoison);
+    Kernel kernel = context_.kernel(program, program, defines);
+    kernel.args(buffer_of(context_, operands)..., out);
+    context_.queue().launch(kernel, {items, 1, 1}, {group, 1, 1}, "probe");
+    return out.download<T>();
+  }
+
   /// False, with a note, for skipped probes; else reports that the probe begins.
   bool begins(const std::string& name);
   /// Sets one flag by a probe; a build error or a wrong number becomes a note.
@@ -73,7 +85,6 @@ class Prober {
   bool persistent_kernel_probe();
   bool assembly_binary_probe();
   bool command_buffer_probe();
-  std::vector<int32_t> run_x86(const Defines& sections);
 
   Context& context_;
   const ProbeOptions& options_;
