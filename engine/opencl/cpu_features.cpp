@@ -10,8 +10,8 @@
 
 namespace bertcl::opencl {
 
-CpuFeatures cpu_features() {
-  CpuFeatures found;
+Capabilities cpu_features() {
+  Capabilities found;
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_cpu_init();
   found.avx2 = __builtin_cpu_supports("avx2");
@@ -26,22 +26,6 @@ CpuFeatures cpu_features() {
   found.arm_sdot = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
   return found;
-}
-
-std::string CpuFeatures::names() const {
-  std::string names;
-  const auto add = [&](bool present, const char* name) {
-    if (!present) return;
-    if (!names.empty()) names += ',';
-    names += name;
-  };
-  add(avx2, "avx2");
-  add(avx512, "avx512");
-  add(avx512_vnni, "avx512_vnni");
-  add(avx_vnni, "avx_vnni");
-  add(avx512_bf16, "avx512_bf16");
-  add(arm_sdot, "arm_sdot");
-  return names;
 }
 
 }  // namespace bertcl::opencl

@@ -52,20 +52,18 @@ void Prober::probe_x86() {
   struct Section {
     const char* name;
     bool Capabilities::*flag;
-    bool on_cpu;
     const char* define;
     std::vector<int32_t> expected;
   };
-  const CpuFeatures cpu = cpu_features();
+  const Capabilities cpu = cpu_features();
   const Section sections[kSections] = {
-      {"avx2", &Capabilities::avx2, cpu.avx2, "PROBE_AVX2", pair_sums(data_, 2, 1)},
-      {"avx512", &Capabilities::avx512, cpu.avx512, "PROBE_AVX512", pair_sums(data_, 2, 1)},
-      {"avx512_vnni", &Capabilities::avx512_vnni, cpu.avx512_vnni, "PROBE_AVX512_VNNI",
+      {"avx2", &Capabilities::avx2, "PROBE_AVX2", pair_sums(data_, 2, 1)},
+      {"avx512", &Capabilities::avx512, "PROBE_AVX512", pair_sums(data_, 2, 1)},
+      {"avx512_vnni", &Capabilities::avx512_vnni, "PROBE_AVX512_VNNI",
        expected_dot4<uint8_t, int8_t>(data_)},
-      {"avx_vnni", &Capabilities::avx_vnni, cpu.avx_vnni, "PROBE_AVX_VNNI",
+      {"avx_vnni", &Capabilities::avx_vnni, "PROBE_AVX_VNNI",
        expected_dot4<uint8_t, int8_t>(data_)},
-      {"avx512_bf16", &Capabilities::avx512_bf16, cpu.avx512_bf16, "PROBE_AVX512_BF16",
-       pair_sums(data_, 1, kLanes)},
+      {"avx512_bf16", &Capabilities::avx512_bf16, "PROBE_AVX512_BF16", pair_sums(data_, 1, kLanes)},
   };
   const auto correct = [&](const std::vector<int32_t>& out, size_t section) {
     const auto* row = out.data() + section * kLanes;
@@ -77,7 +75,7 @@ void Prober::probe_x86() {
   for (size_t i = 0; i < kSections; ++i)
     if (!found_.in_process_cpu)
       found_.notes[sections[i].name] = "no in-process CPU device";
-    else if (!sections[i].on_cpu)
+    else if (!(cpu.*sections[i].flag))
       found_.notes[sections[i].name] = "not supported by this CPU or OS";
     else
       wanted.push_back(i);

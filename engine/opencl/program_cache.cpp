@@ -86,7 +86,11 @@ ProgramCache::ProgramCache(const DeviceInfo& device)
   for (const std::string* field : {&device.platform, &device.platform_version, &device.name,
                                    &device.vendor, &device.version, &device.driver})
     add_field(device_identity_, *field);
-  add_field(device_identity_, device.type == "cpu" ? cpu_features().names() : "");
+  std::string instructions;
+  if (device.type == "cpu")
+    for (const auto& [name, present] : cpu_features().list())
+      if (present) instructions += (instructions.empty() ? "" : ",") + name;
+  add_field(device_identity_, instructions);
 }
 
 std::string ProgramCache::key(std::string_view source, std::string_view options) const {

@@ -29,7 +29,7 @@ TEST_F(Probes, EveryAbsentCapabilityHasANote) {
 TEST_F(Probes, FindTheInstructionsOfTheCpuOnPoclAndNoOthersElsewhere) {
   auto context = Context::create("cpu");
   const Capabilities& found = context->capabilities();
-  const CpuFeatures cpu = cpu_features();
+  const Capabilities cpu = cpu_features();
   const bool pocl = context->info().platform == "Portable Computing Language";
   EXPECT_TRUE(found.in_process_cpu || !pocl);
   const std::tuple<const char*, bool, bool> instructions[] = {
