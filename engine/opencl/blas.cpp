@@ -87,35 +87,24 @@ void tune_for_cpu(Context& context) {
   tuned.insert(context.native_device());
 }
 
-// Elements from the first to the last of one matrix of `rows` x `columns`, over the whole batch.
-size_t extent(size_t rows, size_t columns, size_t ld, size_t stride, size_t batch) {
-  if (rows == 0 || columns == 0) return 0;
-  return (batch - 1) * stride + (rows - 1) * ld + columns;
-}
-
 template <typename T>
-void gemm(Context& context, Gemm g, const Buffer& a, const Buffer& b, Buffer& c, T alpha, T beta,
-          std::string_view label) {
+void gemm(Context& context, const Gemm& g, const Buffer& a, const Buffer& b, Buffer& c, T one,
+          T beta, std::string_view label) {
   if (g.m == 0 || g.n == 0 || g.batch == 0) return;
   const auto where = [&] {
     return fmt::format("{}: GEMM of {}x{}x{} (m, n, k), batch {}", label, g.m, g.n, g.k, g.batch);
   };
-  const size_t a_rows = g.transpose_a ? g.k : g.m, a_columns = g.transpose_a ? g.m : g.k;
-  const size_t b_rows = g.transpose_b ? g.n : g.k, b_columns = g.transpose_b ? g.k : g.n;
-  if (g.lda == 0) g.lda = a_columns;
-  if (g.ldb == 0) g.ldb = b_columns;
-  if (g.ldc == 0) g.ldc = g.n;
-  const auto fits = [&](const char* matrix, const Buffer& buffer, size_t offset, size_t elements) {
-    if ((offset + elements) * sizeof(T) > buffer.size())
+  const auto fits = [&](const char* matrix, const Buffer& buffer, size_t size, size_t stride) {
+    const size_t bytes = size == 0 ? 0 : ((g.batch - 1) * stride + size) * sizeof(T);
+    if (bytes > buffer.size())
       throw Error(fmt::format("{}: {} needs {} bytes, but its buffer has {}", where(), matrix,
-                              (offset + elements) * sizeof(T), buffer.size()));
+                              bytes, buffer.size()));
   };
-  fits("A", a, g.a_offset, extent(a_rows, a_columns, g.lda, g.a_stride, g.batch));
-  fits("B", b, g.b_offset, extent(b_rows, b_columns, g.ldb, g.b_stride, g.batch));
-  fits("C", c, g.c_offset, extent(g.m, g.n, g.ldc, g.c_stride, g.batch));
+  fits("A", a, g.m * g.k, g.a_stride);
+  fits("B", b, g.k * g.n, g.b_stride);
+  fits("C", c, g.m * g.n, g.c_stride);
 
-  const auto op_a = g.transpose_a ? clblast::Transpose::kYes : clblast::Transpose::kNo;
-  const auto op_b = g.transpose_b ? clblast::Transpose::kYes : clblast::Transpose::kNo;
+  const auto no = clblast::Transpose::kNo;
   const auto layout = clblast::Layout::kRowMajor;
   Queue& queue = context.queue();
   context.capabilities();  // for tune_for_cpu(): probes queue work of their own
@@ -131,19 +120,16 @@ void gemm(Context& context, Gemm g, const Buffer& a, const Buffer& b, Buffer& c,
   if (g.batch == 1) {
     // CLBlast would allocate and free its copies of padded and transposed matrices at each call.
     size_t scratch_bytes = 0;
-    check_blas(clblast::GemmTempBufferSize<T>(layout, op_a, op_b, g.m, g.n, g.k, g.a_offset, g.lda,
-                                              g.b_offset, g.ldb, g.c_offset, g.ldc, &native_queue,
-                                              scratch_bytes),
+    check_blas(clblast::GemmTempBufferSize<T>(layout, no, no, g.m, g.n, g.k, 0, g.k, 0, g.n, 0, g.n,
+                                              &native_queue, scratch_bytes),
                where());
     cl_mem scratch = scratch_bytes ? context.scratch(scratch_bytes) : nullptr;
-    status = clblast::Gemm<T>(layout, op_a, op_b, g.m, g.n, g.k, alpha, a.native(), g.a_offset,
-                              g.lda, b.native(), g.b_offset, g.ldb, beta, c.native(), g.c_offset,
-                              g.ldc, &native_queue, wanted_event, scratch);
+    status = clblast::Gemm<T>(layout, no, no, g.m, g.n, g.k, one, a.native(), 0, g.k, b.native(), 0,
+                              g.n, beta, c.native(), 0, g.n, &native_queue, wanted_event, scratch);
   } else {
-    status = clblast::GemmStridedBatched<T>(layout, op_a, op_b, g.m, g.n, g.k, alpha, a.native(),
-                                            g.a_offset, g.lda, g.a_stride, b.native(), g.b_offset,
-                                            g.ldb, g.b_stride, beta, c.native(), g.c_offset, g.ldc,
-                                            g.c_stride, g.batch, &native_queue, wanted_event);
+    status = clblast::GemmStridedBatched<T>(
+        layout, no, no, g.m, g.n, g.k, one, a.native(), 0, g.k, g.a_stride, b.native(), 0, g.n,
+        g.b_stride, beta, c.native(), 0, g.n, g.c_stride, g.batch, &native_queue, wanted_event);
   }
   check_blas(status, where());
   if (event) queue.add_event(adopt(event), label, "CLBlast", before);
@@ -153,7 +139,7 @@ void gemm(Context& context, Gemm g, const Buffer& a, const Buffer& b, Buffer& c,
 
 void gemm_f32(Context& context, const Gemm& g, const Buffer& a, const Buffer& b, Buffer& c,
               std::string_view label) {
-  gemm<float>(context, g, a, b, c, g.alpha, g.beta, label);
+  gemm<float>(context, g, a, b, c, 1.0f, g.beta, label);
 }
 
 void gemm_f16(Context& context, const Gemm& g, const Buffer& a, const Buffer& b, Buffer& c,
@@ -161,7 +147,7 @@ void gemm_f16(Context& context, const Gemm& g, const Buffer& a, const Buffer& b,
   if (!context.capabilities().fp16)
     throw Error(fmt::format("{}: device '{}' does not support fp16 arithmetic ({}); use fp32",
                             label, context.info().name, context.capabilities().notes.at("fp16")));
-  gemm<half>(context, g, a, b, c, FloatToHalf(g.alpha), FloatToHalf(g.beta), label);
+  gemm<half>(context, g, a, b, c, FloatToHalf(1.0f), FloatToHalf(g.beta), label);
 }
 
 }  // namespace bertcl::opencl

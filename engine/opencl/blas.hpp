@@ -10,17 +10,11 @@ namespace bertcl::opencl {
 
 class Context;
 
-/// Sizes of C[m][n] = alpha * op(A)[m][k] * op(B)[k][n] + beta * C[m][n], all row-major, where op()
-/// is the matrix or, with the flag, its transpose: A is stored [m][k] or [k][m], B is stored [k][n]
-/// or [n][k]. Offsets, leading dimensions and strides count elements. A leading dimension of 0
-/// means rows without gaps. `batch` matrices are `*_stride` elements apart; a batch of heads that
-/// are interleaved in their rows is ld = hidden, stride = head size.
+/// Sizes of C[m][n] = A[m][k] * B[k][n] + beta * C[m][n], all row-major without gaps. `batch`
+/// matrices are `*_stride` elements apart.
 struct Gemm {
   size_t m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false;
-  float alpha = 1.0f, beta = 0.0f;
-  size_t a_offset = 0, b_offset = 0, c_offset = 0;
-  size_t lda = 0, ldb = 0, ldc = 0;
+  float beta = 0.0f;
   size_t batch = 1;
   size_t a_stride = 0, b_stride = 0, c_stride = 0;
 };

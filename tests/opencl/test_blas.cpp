@@ -23,15 +23,16 @@ std::vector<float> random_values(size_t count, unsigned seed) {
 std::vector<double> reference(const Gemm& g, const std::vector<float>& a,
                               const std::vector<float>& b, const std::vector<float>& c) {
   std::vector<double> result(c.begin(), c.end());
-  for (size_t i = 0; i < g.m; ++i)
-    for (size_t j = 0; j < g.n; ++j) {
-      double sum = 0;
-      for (size_t k = 0; k < g.k; ++k)
-        sum += double{a[g.a_offset + (g.transpose_a ? k * g.lda + i : i * g.lda + k)]} *
-               double{b[g.b_offset + (g.transpose_b ? j * g.ldb + k : k * g.ldb + j)]};
-      double& out = result[g.c_offset + i * g.ldc + j];
-      out = double{g.alpha} * sum + (g.beta == 0 ? 0 : double{g.beta} * out);
-    }
+  for (size_t batch = 0; batch < g.batch; ++batch)
+    for (size_t i = 0; i < g.m; ++i)
+      for (size_t j = 0; j < g.n; ++j) {
+        double sum = 0;
+        for (size_t k = 0; k < g.k; ++k)
+          sum += double{a[batch * g.a_stride + i * g.k + k]} *
+                 double{b[batch * g.b_stride + k * g.n + j]};
+        double& out = result[batch * g.c_stride + i * g.n + j];
+        out = sum + (g.beta == 0 ? 0 : double{g.beta} * out);
+      }
   return result;
 }
 
@@ -44,21 +45,14 @@ TEST(Blas, AgreesWithAPlainLoopOnRaggedSizes) {
     for (int form = 0; form < 4; ++form) {
       Gemm g;
       g.m = m, g.n = n, g.k = k;
-      g.transpose_a = form & 1;
-      g.transpose_b = form & 2;
-      g.alpha = 0.5f;
-      g.beta = form == 3 ? 2.0f : 0.0f;
-      g.a_offset = 3, g.b_offset = 5, g.c_offset = 7;
-      g.lda = (g.transpose_a ? m : k) + 2;
-      g.ldb = (g.transpose_b ? k : n) + 1;
-      g.ldc = n + 3;
-      const auto a = random_values(g.a_offset + g.lda * (g.transpose_a ? k : m), seed++);
-      const auto b = random_values(g.b_offset + g.ldb * (g.transpose_b ? n : k), seed++);
+      g.beta = form & 1 ? 2.0f : 0.0f;
+      g.batch = form & 2 ? 3 : 1;
+      g.a_stride = m * k + 2, g.b_stride = form == 3 ? 0 : k * n + 1, g.c_stride = m * n + 3;
+      const auto a = random_values(g.a_stride * g.batch, seed++);
+      const auto b = random_values(g.b_stride * g.batch + k * n, seed++);
       // What beta = 0 overwrites may be anything, what lies outside of C stays as it is.
-      std::vector<float> c = random_values(g.c_offset + g.ldc * m, seed++);
-      if (g.beta == 0)
-        for (size_t i = 0; i < m; ++i)
-          c[g.c_offset + i * g.ldc] = std::numeric_limits<float>::quiet_NaN();
+      std::vector<float> c = random_values(g.c_stride * g.batch, seed++);
+      if (g.beta == 0) c[0] = c[m * n - 1] = std::numeric_limits<float>::quiet_NaN();
       Buffer buffer_a = context->allocate(a.size() * sizeof(float));
       Buffer buffer_b = context->allocate(b.size() * sizeof(float));
       Buffer buffer_c = context->allocate(c.size() * sizeof(float));
@@ -76,8 +70,7 @@ TEST(Blas, AgreesWithAPlainLoopOnRaggedSizes) {
       EXPECT_LE(std::sqrt(error / norm), 80 * std::numeric_limits<float>::epsilon())
           << m << "x" << n << "x" << k << " form " << form;
       for (size_t i = 0; i < found.size(); ++i) {
-        const bool inside = i >= g.c_offset && (i - g.c_offset) % g.ldc < n;
-        if (!inside) {
+        if (i % g.c_stride >= m * n) {
           ASSERT_EQ(found[i], c[i]) << "written outside of C at " << i;
         }
       }
