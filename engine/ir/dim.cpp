@@ -117,6 +117,13 @@ std::vector<std::int64_t> evaluate(const Shape& shape, const Bindings& bindings)
   return sizes;
 }
 
+const std::string* unknown_symbol(std::span<const Dim> extents, const Symbols& known) {
+  for (const Dim& d : extents)
+    for (const std::string& symbol : d.symbols())
+      if (!known.contains(symbol)) return &symbol;
+  return nullptr;
+}
+
 std::optional<std::vector<std::int64_t>> constant_shape(const Shape& shape) {
   std::vector<std::int64_t> sizes;
   for (const Dim& d : shape) {

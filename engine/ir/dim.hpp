@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,8 @@ namespace bertcl::ir {
 
 /// Sizes that a run gives to symbols: {"batch": 8, "seq": 128}.
 using Bindings = std::map<std::string, std::int64_t, std::less<>>;
+
+using Symbols = std::set<std::string>;
 
 /// True for names as Graph::fresh_symbol() makes them: "n" and a number.
 bool is_fresh_symbol(std::string_view name);
@@ -58,6 +62,8 @@ std::string str(const Shape& shape);
 std::optional<Shape> parse_shape(std::string_view text);
 /// Every extent evaluated to a number.
 std::vector<std::int64_t> evaluate(const Shape& shape, const Bindings& bindings);
+/// The first symbol of these extents that is not one of `known`; null if there is none.
+const std::string* unknown_symbol(std::span<const Dim> extents, const Symbols& known);
 /// The shape as numbers if no symbol occurs in it.
 std::optional<std::vector<std::int64_t>> constant_shape(const Shape& shape);
 

@@ -228,6 +228,13 @@ bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops) {
   return std::ranges::find(ops, node.op) != ops.end();
 }
 
+Symbols Graph::input_symbols() const {
+  Symbols symbols;
+  for (const Value* in : inputs_)
+    for (const Dim& d : in->type.shape) symbols.insert(d.symbols().begin(), d.symbols().end());
+  return symbols;
+}
+
 Dim Graph::fresh_symbol() {
   // The values are looked through once: shapes that come later get their symbols here.
   if (next_symbol_ == 0)

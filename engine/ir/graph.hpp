@@ -125,6 +125,8 @@ class Graph {
   bool remove_dead();
 
   const std::vector<Value*>& inputs() const { return inputs_; }
+  /// The symbols of their shapes: sizes that every run knows.
+  Symbols input_symbols() const;
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   std::vector<GraphOutput>& outputs() { return outputs_; }
   /// Nodes in topological order. Stays valid while nodes are added; do not erase the current one.

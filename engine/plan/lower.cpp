@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <limits>
 #include <optional>
@@ -58,47 +59,33 @@ bool is_dequantized(const ir::Value* value) {
 }
 
 /// The symbols that have a size when a run starts: those of the inputs, and those of packing.
-class KnownSizes {
- public:
-  explicit KnownSizes(const ir::Graph& graph) {
-    for (const ir::Value* in : graph.inputs())
-      for (const ir::Dim& d : in->type.shape)
-        symbols_.insert(d.symbols().begin(), d.symbols().end());
-    for (const char* s : {symbols::tokens, symbols::batch, symbols::offsets, symbols::longest,
-                          symbols::attention_rows})
-      symbols_.insert(s);
-  }
-  /// The first symbol of `d` without a size; null if there is none.
-  const std::string* unknown(const ir::Dim& d) const {
-    for (const std::string& s : d.symbols())
-      if (!symbols_.contains(s)) return &s;
-    return nullptr;
-  }
-
- private:
-  std::set<std::string, std::less<>> symbols_;
-};
+ir::Symbols known_symbols(const ir::Graph& graph) {
+  ir::Symbols known = graph.input_symbols();
+  known.insert({symbols::tokens, symbols::batch, symbols::offsets, symbols::longest,
+                symbols::attention_rows});
+  return known;
+}
 
 /// The sizes that must be equal in every run, as far as they follow from the input shapes.
 std::vector<std::pair<ir::Dim, ir::Dim>> checkable_assumptions(const ir::Graph& graph,
-                                                               const KnownSizes& known) {
+                                                               const ir::Symbols& known) {
   auto pairs = graph.assumptions();
-  std::erase_if(pairs,
-                [&](const auto& p) { return known.unknown(p.first) || known.unknown(p.second); });
+  std::erase_if(pairs, [&](const auto& p) {
+    return ir::unknown_symbol(std::array{p.first, p.second}, known) != nullptr;
+  });
   return pairs;
 }
 
 /// Throws if a result of `node` has a size that no run could know.
-void check_sizes(const ir::Node& node, const KnownSizes& known) {
+void check_sizes(const ir::Node& node, const ir::Symbols& known) {
   for (const ir::Value* out : node.outputs)
-    for (const ir::Dim& d : out->type.shape)
-      if (const std::string* symbol = known.unknown(d))
-        throw ir::NodeError(
-            node.sources,
-            fmt::format("{}: dimension '{}' of its result '{}' ({}) is data-dependent or a sum of "
-                        "symbolic sizes; export the model with fixed sizes there",
-                        node.describe(), *symbol, out->name, ir::str(out->type)),
-            ErrorCode::unsupported);
+    if (const std::string* symbol = ir::unknown_symbol(out->type.shape, known))
+      throw ir::NodeError(
+          node.sources,
+          fmt::format("{}: dimension '{}' of its result '{}' ({}) is data-dependent or a sum of "
+                      "symbolic sizes; export the model with fixed sizes there",
+                      node.describe(), *symbol, out->name, ir::str(out->type)),
+          ErrorCode::unsupported);
 }
 
 /// Why an operator that the compiler has not made runs alone, where quantization around it is the
@@ -262,7 +249,7 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
               const Options& options) {
   Plan plan;
   plan.context = std::move(context);
-  const KnownSizes known(graph);
+  const ir::Symbols known = known_symbols(graph);
   plan.equal_sizes = checkable_assumptions(graph, known);
   Builder builder(plan, options);
   std::optional<WeightCheck> weights;

@@ -6,8 +6,6 @@
 //
 // Integer values that are sizes become constants or `sizes`; Reshape, Expand and Range lose their
 // shape operands. A shape that only a run can tell keeps its operands.
-#include <set>
-
 #include "ops/infer.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
@@ -17,11 +15,7 @@ namespace {
 
 class Resolver {
  public:
-  explicit Resolver(ir::Graph& g) : g_(g) {
-    for (const ir::Value* in : g.inputs())
-      for (const ir::Dim& d : in->type.shape)
-        symbols_.insert(d.symbols().begin(), d.symbols().end());
-  }
+  explicit Resolver(ir::Graph& g) : g_(g), symbols_(g.input_symbols()) {}
 
   bool run() {
     ops::infer(g_, values_);
@@ -34,17 +28,8 @@ class Resolver {
   }
 
  private:
-  /// True if every run knows the size from the shapes of the inputs.
-  bool is_known(const ir::Dim& d) const {
-    for (const std::string& s : d.symbols())
-      if (!symbols_.contains(s)) return false;
-    return true;
-  }
-  bool is_known(const ir::Shape& shape) const {
-    for (const ir::Dim& d : shape)
-      if (!is_known(d)) return false;
-    return true;
-  }
+  /// True if every run knows the sizes from the shapes of the inputs.
+  bool is_known(const ir::Shape& shape) const { return !ir::unknown_symbol(shape, symbols_); }
 
   bool replace_known(ir::Node& node, ir::Value* out) {
     if (out->users.empty() || node.op == "sizes" || ir::is_float(out->type.dtype)) return false;
@@ -87,7 +72,7 @@ class Resolver {
   }
 
   ir::Graph& g_;
-  std::set<std::string> symbols_;
+  ir::Symbols symbols_;
   ops::SymbolicValues values_;
 };
 

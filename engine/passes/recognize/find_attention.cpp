@@ -55,6 +55,7 @@
 // its keys, as cross attention (same_tokens.hpp).
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "ir/input_role.hpp"
@@ -235,23 +236,13 @@ void quantize_result(ir::Graph& g, ir::Node& attention, const ir::Node& q, ir::N
   g.replace_uses(last->output(), dequantized);
 }
 
-/// True if the sizes of the inputs tell those of [batch, seq, ...].
-bool follows_from_inputs(const ir::Graph& g, const ir::Shape& rows) {
-  std::set<std::string> known;
-  for (const ir::Value* in : g.inputs())
-    for (const ir::Dim& d : in->type.shape) known.insert(d.symbols().begin(), d.symbols().end());
-  return std::all_of(rows.begin(), rows.begin() + 2, [&](const ir::Dim& d) {
-    return std::ranges::all_of(d.symbols(), [&](const auto& s) { return known.contains(s); });
-  });
-}
-
 /// The op works on packed tokens: the mask or some other input [batch, seq] must tell how many
 /// sequences of which length there are, or where the model takes no tokens, as of images, the sizes
 /// of its inputs.
 bool tells_sequences(const ir::Graph& g, const Found& f) {
   const ir::Shape& rows = f.q.hidden->type.shape;
   if (f.terms.mask) return has_rows(rows, f.terms.mask->input->type.shape);
-  if (!takes_tokens(g)) return follows_from_inputs(g, rows);
+  if (!takes_tokens(g)) return !ir::unknown_symbol(std::span(rows).first(2), g.input_symbols());
   return std::ranges::any_of(g.inputs(), [&](const ir::Value* in) {
     return has_rows(rows, in->type.shape) && !ir::is_float(in->type.dtype);
   });

@@ -17,20 +17,10 @@
 namespace bertcl::passes {
 namespace {
 
-using Symbols = std::set<std::string>;
-
-/// True if every symbol of the shape is one of `known`.
-bool is_known(const ir::Shape& shape, const Symbols& known) {
-  for (const ir::Dim& d : shape)
-    for (const std::string& s : d.symbols())
-      if (!known.contains(s)) return false;
-  return true;
-}
-
 /// True if something that `v` is made from has a size that no input tells.
-bool hides_a_size(const ir::Value* v, const Symbols& known, std::set<const ir::Value*>& seen) {
+bool hides_a_size(const ir::Value* v, const ir::Symbols& known, std::set<const ir::Value*>& seen) {
   if (!v || v->is_constant() || !seen.insert(v).second) return false;
-  if (!is_known(v->type.shape, known)) return true;
+  if (ir::unknown_symbol(v->type.shape, known)) return true;
   return v->producer && std::ranges::any_of(v->producer->inputs, [&](const ir::Value* in) {
            return hides_a_size(in, known, seen);
          });
@@ -40,11 +30,9 @@ bool find_positions_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "Gather" || !node.inputs[0]->is_constant()) return false;
   ir::Value* ids = node.inputs[1];
   if (ids->is_constant() || !ids->producer || ids->type.shape.empty()) return false;
-  Symbols known;
-  for (const ir::Value* in : g.inputs())
-    for (const ir::Dim& d : in->type.shape) known.insert(d.symbols().begin(), d.symbols().end());
+  const ir::Symbols known = g.input_symbols();
   std::set<const ir::Value*> seen;
-  if (!is_known(ids->type.shape, known) || !hides_a_size(ids, known, seen) ||
+  if (ir::unknown_symbol(ids->type.shape, known) || !hides_a_size(ids, known, seen) ||
       !ops::is_position_ids(g, ids))
     return false;
   ir::Value* range = g.add("Range", {}, {{"start", 0}, {"step", 1}},
