@@ -6,6 +6,12 @@
 
 namespace bertcl::kernels {
 
+// What is added to the scores, by the elements from row to row, key to key and head to head, and
+// per row before the sequence; keys on each side of a row (0: all); query heads of a key head.
+#define BERTCL_ATTENTION_BIAS                                                        \
+  (bias, "f32?"), (bias_row, "int", 0), (bias_key, "int", 1), (bias_head, "int", 0), \
+      (bias_token, "int", 0), (window, "int", 0), (heads_per_key, "int", 1)
+
 /// In f32 or bf16.
 BERTCL_CONTRACT(AttentionFloat, (q, "T"), (q_stride, "int"),  // elements from row to row
                 (q_offset, "int"),                            // of its first column
@@ -17,14 +23,8 @@ BERTCL_CONTRACT(AttentionFloat, (q, "T"), (q_stride, "int"),  // elements from r
                 (seq_offsets, "i32"),    // [batch + 1]: first token of each sequence
                 (key_mask, "u8|bool?"),  // [tokens]
                 (use_mask, "int"), (heads, "int"), (head_size, "int"), (scale, "float"),  // of q k
-                (block_rows, "int"),         // query rows of a work-item or a group
-                (bias, "f32?"),              // of the scores
-                (bias_row, "int", 0),        // its elements from row to row
-                (bias_key, "int", 1),        // from key to key
-                (bias_head, "int", 0),       // from head to head
-                (bias_token, "int", 0),      // per row before the sequence
-                (window, "int", 0),          // keys on each side of a row; 0: all
-                (heads_per_key, "int", 1));  // query heads of a key head
+                (block_rows, "int"),  // query rows of a work-item or a group
+                BERTCL_ATTENTION_BIAS);
 
 /// Sums in int32, softmax in f32.
 BERTCL_CONTRACT(AttentionS8, (q, "u8|i8@q_type"), (q_stride, "int"),  // elements from row to row
@@ -49,13 +49,7 @@ BERTCL_CONTRACT(AttentionS8, (q, "u8|i8@q_type"), (q_stride, "int"),  // element
                 (score_inv_scale, "float"),  // 1 / scale of quantized scores; 0: they are not
                 (score_low, "int"),          // of quantized scores
                 (score_high, "int"), (block_rows, "int"),  // query rows of a work-item or a group
-                (bias, "f32?"),                            // of the scores
-                (bias_row, "int", 0),                      // its elements from row to row
-                (bias_key, "int", 1),                      // from key to key
-                (bias_head, "int", 0),                     // from head to head
-                (bias_token, "int", 0),                    // per row before the sequence
-                (window, "int", 0),                        // keys on each side of a row; 0: all
-                (heads_per_key, "int", 1));                // query heads of a key head
+                BERTCL_ATTENTION_BIAS);
 
 /// Scores of x with relative positions (position_scores in ops/operands.hpp), stored key by key.
 /// positions: f32 [heads, count / 32, head_size, 32], or bytes in words (position_scores_s8).

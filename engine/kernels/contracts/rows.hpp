@@ -5,24 +5,24 @@
 
 namespace bertcl::kernels {
 
+// The result of a norm [rows, hidden], as it is and quantized as q and r: each with its type code,
+// and with 1 / scale and zero point of each column.
+#define BERTCL_NORM_RESULTS                                                                 \
+  (out, "f32?"), (q, "u8|i8|bf16@q_type?"), (q_type, "int"), (q_inv_scale, "f32?"),         \
+      (q_zero_point, "f32?"), (r, "u8|i8@r_type?"), (r_type, "int"), (r_inv_scale, "f32?"), \
+      (r_zero_point, "f32?")
+// The norm of `sum` = x + residual [rows, hidden]; all else [hidden]. rms: 1: RMSNorm, 0:
+// LayerNorm.
+#define BERTCL_NORM_OF_SUM                                                                         \
+  (residual, "f32|u8|i8@residual_type?"), (residual_type, "int"), (residual_scale, "f32?"),        \
+      (residual_zero_point, "f32?"), (gamma, "f32"), (beta, "f32?"), (eps, "float"), (rms, "int"), \
+      (sum, "f32?"), BERTCL_NORM_RESULTS
+
 /// out = norm(x + residual) * gamma + beta, and out quantized as q and r.
-BERTCL_CONTRACT(AddNorm, (x, "f32|u8|i8@x_type"),        // [rows, hidden]
-                (x_type, "int"), (x_scale, "f32?"),      // [hidden] of an integer x
-                (x_zero_point, "f32?"),                  // [hidden]
-                (residual, "f32|u8|i8@residual_type?"),  // [rows, hidden]
-                (residual_type, "int"), (residual_scale, "f32?"), (residual_zero_point, "f32?"),
-                (gamma, "f32"),                // [hidden]
-                (beta, "f32?"),                // [hidden]
-                (eps, "float"), (rms, "int"),  // 1: RMSNorm, 0: LayerNorm
-                (sum, "f32?"),                 // [rows, hidden]: x + residual
-                (out, "f32?"),                 // [rows, hidden]
-                (q, "u8|i8|bf16@q_type?"),     // [rows, hidden]; with its type code, 1 / scale and
-                                               // zero point of each column
-                (q_type, "int"), (q_inv_scale, "f32?"), (q_zero_point, "f32?"),
-                (r, "u8|i8@r_type?"),  // [rows, hidden]; with its type code, 1 / scale and zero
-                                       // point of each column
-                (r_type, "int"), (r_inv_scale, "f32?"), (r_zero_point, "f32?"), (rows, "int"),
-                (hidden, "int"), (rows_per_item, "int"));
+BERTCL_CONTRACT(AddNorm, (x, "f32|u8|i8@x_type"),    // [rows, hidden]
+                (x_type, "int"), (x_scale, "f32?"),  // [hidden] of an integer x
+                (x_zero_point, "f32?"),              // [hidden]
+                BERTCL_NORM_OF_SUM, (rows, "int"), (hidden, "int"), (rows_per_item, "int"));
 
 /// As AddNorm, where x is the result of a GemmS8 whose sums are in parts: f32, without activation,
 /// by scales that are known.
@@ -30,18 +30,8 @@ BERTCL_CONTRACT(AddNormSplitK, (partials, "raw"),  // i32 [splits, rows, hidden]
                 (colsum, "raw"),                   // i32 [hidden], as that of GemmS8
                 (scale, "f32"),                    // [hidden]
                 (bias, "f32?"),                    // [hidden]
-                (zero_point, "int"), (a_signed, "int"), (splits, "int"),
-                (residual, "f32|u8|i8@residual_type?"),  // [rows, hidden]
-                (residual_type, "int"), (residual_scale, "f32?"), (residual_zero_point, "f32?"),
-                (gamma, "f32"),                // [hidden]
-                (beta, "f32?"),                // [hidden]
-                (eps, "float"), (rms, "int"),  // 1: RMSNorm, 0: LayerNorm
-                (sum, "f32?"),                 // [rows, hidden]: x + residual
-                (out, "f32?"),                 // [rows, hidden]
-                (q, "u8|i8|bf16@q_type?"),     // [rows, hidden], as those of AddNorm
-                (q_type, "int"), (q_inv_scale, "f32?"), (q_zero_point, "f32?"),
-                (r, "u8|i8@r_type?"), (r_type, "int"), (r_inv_scale, "f32?"),
-                (r_zero_point, "f32?"), (rows, "int"), (hidden, "int"));
+                (zero_point, "int"), (a_signed, "int"), (splits, "int"), BERTCL_NORM_OF_SUM,
+                (rows, "int"), (hidden, "int"));
 
 /// As AddNorm, of the sum of rows of three tables.
 BERTCL_CONTRACT(EmbedNorm, (input_ids, "i32"),       // [tokens]
@@ -50,15 +40,9 @@ BERTCL_CONTRACT(EmbedNorm, (input_ids, "i32"),       // [tokens]
                 (word_table, "f32|f16@table_type"),  // [word_rows, hidden]
                 (word_rows, "int"), (position_table, "f32|f16@table_type?"), (position_rows, "int"),
                 (type_table, "f32|f16@table_type?"), (type_rows, "int"), (table_type, "int"),
-                (gamma, "f32"),                 // [hidden]
-                (beta, "f32?"),                 // [hidden]
-                (eps, "float"), (out, "f32?"),  // [tokens, hidden]
-                (q, "u8|i8|bf16@q_type?"),      // [rows, hidden]; with its type code, 1 / scale and
-                                                // zero point of each column
-                (q_type, "int"), (q_inv_scale, "f32?"), (q_zero_point, "f32?"),
-                (r, "u8|i8@r_type?"),  // [rows, hidden]; with its type code, 1 / scale and zero
-                                       // point of each column
-                (r_type, "int"), (r_inv_scale, "f32?"), (r_zero_point, "f32?"),
+                (gamma, "f32"),  // [hidden]
+                (beta, "f32?"),  // [hidden]
+                (eps, "float"), BERTCL_NORM_RESULTS,
                 (error, "i32"),  // set where an id is outside its table
                 (tokens, "int"), (hidden, "int"), (rows_per_item, "int"));
 
