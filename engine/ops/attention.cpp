@@ -132,30 +132,20 @@ struct Sequence {
 };
 
 std::vector<Sequence> sequences_of(const EvaluateContext& context, const Positions& at) {
-  std::vector<Sequence> all;
-  if (context.has(at.seq_offsets)) {
-    const auto offsets = context.in(at.seq_offsets).to_ints();
-    const auto mask = context.in(at.key_mask).to_ints();
-    const bool masked = context.node.int_attribute("masked", 0) != 0;
-    for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
-      all.push_back({offsets[b], offsets[b + 1], {}});
-      for (std::int64_t row = offsets[b]; row < offsets[b + 1]; ++row)
-        all.back().keys.push_back(!masked || mask.at(row) != 0);
-    }
-    return all;
-  }
+  const bool packed = context.has(at.seq_offsets);
+  const std::size_t operand = packed ? at.key_mask : +operands::attention::mask;
+  const bool masked = packed ? context.node.int_attribute("masked", 0) != 0 : context.has(operand);
+  const auto mask = masked ? context.in(operand).to_doubles() : std::vector<double>();
   const ir::Sizes& sizes = context.in(0).shape();
-  const std::int64_t batch = sizes.at(0), seq = sizes.at(1);
-  std::vector<double> mask(batch * seq, 1.0);
-  if (context.has(operands::attention::mask))
-    mask = context.in(operands::attention::mask).to_doubles();
-  if (std::ssize(mask) != batch * seq) context.fail("the mask is not [batch, seq]");
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const auto row = mask.begin() + b * seq;
-    all.push_back({b * seq, (b + 1) * seq, {}});
-    const std::int64_t ones = seq - std::count(row, row + seq, 0.0);
-    for (std::int64_t s = 0; s < seq; ++s)
-      all.back().keys.push_back(context.node.has("mask_is_length") ? s < ones : row[s] != 0.0);
+  if (!packed && masked && std::ssize(mask) != sizes.at(0) * sizes.at(1))
+    context.fail("the mask is not [batch, seq]");
+  const bool is_length = !packed && context.node.has("mask_is_length");
+  std::vector<Sequence> all;
+  for (const auto& [begin, end] : sequence_rows(context, at.seq_offsets)) {
+    std::vector<bool> keys;
+    for (std::int64_t row = begin; row < end; ++row) keys.push_back(!masked || mask.at(row) != 0.0);
+    if (is_length) std::sort(keys.rbegin(), keys.rend());  // as many, at the start
+    all.push_back({begin, end, keys});
   }
   return all;
 }

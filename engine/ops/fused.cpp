@@ -54,6 +54,20 @@ std::vector<float> real_numbers(const EvaluateContext& context, std::size_t valu
   return y;
 }
 
+std::vector<std::pair<std::int64_t, std::int64_t>> sequence_rows(const EvaluateContext& context,
+                                                                 std::size_t offsets) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> rows;
+  if (context.has(offsets)) {
+    const auto ends = context.in(offsets).to_ints();
+    for (std::size_t b = 0; b + 1 < ends.size(); ++b) rows.emplace_back(ends[b], ends[b + 1]);
+  } else {
+    const ir::Sizes& sizes = context.in(0).shape();
+    const std::int64_t seq = sizes.size() > 2 ? sizes[1] : 1;
+    for (std::int64_t b = 0; b < sizes[0]; ++b) rows.emplace_back(b * seq, (b + 1) * seq);
+  }
+  return rows;
+}
+
 ir::Tensor result_of(const EvaluateContext& context, std::size_t i, const ir::Sizes& sizes,
                      const std::vector<double>& y, std::size_t scale, std::size_t zero_point) {
   const ir::DType type = context.node.outputs.at(i)->type.dtype;

@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/support.hpp"
@@ -35,6 +36,11 @@ ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t
 /// element or one per column.
 std::vector<float> real_numbers(const EvaluateContext& context, std::size_t value,
                                 std::size_t scale, std::size_t zero_point);
+
+/// First and last row (exclusive) of each sequence of operand 0: by operand `offsets`, else of
+/// [batch, seq, ..]; without either each row is one.
+std::vector<std::pair<std::int64_t, std::int64_t>> sequence_rows(const EvaluateContext& context,
+                                                                 std::size_t offsets);
 
 /// round(y / scale) + zero point, saturated, as the type of result i; without a scale y, in f32 or
 /// bf16.

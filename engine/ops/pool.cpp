@@ -42,16 +42,9 @@ struct Rows {
 
 std::vector<Rows> rows_of(const EvaluateContext& context) {
   namespace o = operands::pool;
-  const ir::Sizes& sizes = context.in(o::x).shape();
   std::vector<Rows> all;
-  if (!context.has(o::seq_offsets)) {
-    const std::int64_t seq = sizes.size() == 3 ? sizes[1] : 1;
-    for (std::int64_t b = 0; b < sizes[0]; ++b) all.push_back({b * seq, (b + 1) * seq, {}});
-  } else {
-    const auto offsets = context.in(o::seq_offsets).to_ints();
-    for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
-      all.push_back({offsets[b], offsets[b + 1], {}});
-  }
+  for (const auto& [begin, end] : sequence_rows(context, o::seq_offsets))
+    all.push_back({begin, end, {}});
   const bool masked = context.node.int_attribute("masked", 0) != 0;
   const std::size_t mask = masked ? +o::key_mask : +o::mask;
   const auto values = context.has(mask) ? context.in(mask).to_doubles() : std::vector<double>{};

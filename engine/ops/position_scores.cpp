@@ -37,20 +37,6 @@ std::vector<ir::Type> infer_position_scores(InferContext& context) {
   return {{ir::DType::f32, result}};
 }
 
-/// First row and length of each sequence.
-std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const EvaluateContext& context) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> all;
-  if (context.has(ps::seq_offsets)) {
-    const auto offsets = context.in(ps::seq_offsets).to_ints();
-    for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
-      all.emplace_back(offsets[b], offsets[b + 1] - offsets[b]);
-  } else {
-    const ir::Sizes& sizes = context.in(ps::x).shape();
-    for (std::int64_t b = 0; b < sizes[0]; ++b) all.emplace_back(b * sizes[1], sizes[1]);
-  }
-  return all;
-}
-
 std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context) {
   const ir::Node& node = context.node;
   const std::vector<float> x = real_numbers(context, ps::x, ps::x_scale, ps::x_zero_point);
@@ -68,7 +54,8 @@ std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context)
   std::vector<double> out(ir::element_count(sizes), 0.0), addend;
   if (context.has(ps::addend)) addend = context.in(ps::addend).to_doubles();
 
-  for (const auto& [begin, length] : spans_of(context))
+  for (const auto& [begin, end] : sequence_rows(context, ps::seq_offsets)) {
+    const std::int64_t length = end - begin;
     for (std::int64_t head = 0; head < heads; ++head)
       for (std::int64_t row = 0; row < length; ++row)
         for (std::int64_t key = 0; key < length; ++key) {
@@ -85,6 +72,7 @@ std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context)
                      : (begin * heads + head * length + row) * length + key);
           out[target] = scale * sum + (addend.empty() ? 0.0 : addend.at(target));
         }
+  }
   return {ir::Tensor::of<double>(sizes, out).converted(ir::DType::f32)};
 }
 

@@ -49,15 +49,11 @@ std::vector<ir::Tensor> evaluate_rotary(const EvaluateContext& context) {
   const std::size_t step =
       is_of_sequences(table) ? static_cast<std::size_t>(table[table.size() - 2]) : 0;
   std::vector<std::size_t> places;  // of the rows in the tables
-  if (context.has(r::seq_offsets)) {
-    const auto offsets = context.in(r::seq_offsets).to_ints();
-    for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
-      for (std::int64_t row = offsets[b]; row < offsets[b + 1]; ++row)
-        places.push_back(b * step + static_cast<std::size_t>(row - offsets[b]));
-  } else {
-    const auto seq = static_cast<std::size_t>(sizes.at(1));
-    for (std::size_t row = 0; row < x.size() / columns; ++row)
-      places.push_back(row / seq * step + row % seq);
+  std::size_t first = 0;            // of the sequence
+  for (const auto& [begin, end] : sequence_rows(context, r::seq_offsets)) {
+    for (std::int64_t row = begin; row < end; ++row)
+      places.push_back(first + static_cast<std::size_t>(row - begin));
+    first += step;
   }
   std::vector<double> out;
   for (std::size_t i = 0; i < x.size(); ++i) {
