@@ -75,6 +75,8 @@ class NodeImport {
   /// Adds an inner node whose result type gives its shape (Reshape, Expand, Range).
   ir::Value* emit_typed(std::string op, std::vector<ir::Value*> inputs, ir::Type type,
                         ir::Attributes attributes = {});
+  /// start, start + 1, ... [length]
+  ir::Value* range(const ir::Dim& length, ir::DType dtype = ir::DType::i64, std::int64_t start = 0);
   /// Adds a node with `count` results. Trailing operands may be null here and below.
   std::vector<ir::Value*> emit_many(std::string op, std::vector<ir::Value*> inputs,
                                     ir::Attributes attributes, std::size_t count);
@@ -104,6 +106,8 @@ class NodeImport {
   const std::string& base_name() const;
   /// The node's name in the file, else its first output.
   const std::string& source() const { return proto_.name().empty() ? base_name() : proto_.name(); }
+  ir::Node* add_node(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes,
+                     std::vector<ir::Graph::Result> results, bool infer = true);
   void emit_as_outputs(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes,
                        std::size_t count);
 

@@ -41,7 +41,7 @@ ir::Value* NodeImport::optional_input(std::size_t i) const {
 }
 ir::Value* NodeImport::input(std::size_t i) const {
   if (ir::Value* value = optional_input(i)) return value;
-  fail(fmt::format("operand {} is missing", i));
+  fail("operand {} is missing", i);
 }
 std::vector<ir::Value*> NodeImport::inputs() const {
   std::vector<ir::Value*> list;
@@ -56,7 +56,7 @@ std::optional<std::vector<std::int64_t>> NodeImport::constant_ints(std::size_t i
   if (value->is_constant()) return value->constant->to_ints();
   int budget = 64;
   if (is_made_of_constants(value, budget)) return ops::evaluate_subgraph(value, {}).to_ints();
-  fail(fmt::format("operand {} '{}' must be constant", i, value->name));
+  fail("operand {} '{}' must be constant", i, value->name);
 }
 const onnx::AttributeProto* NodeImport::attribute(std::string_view name) const {
   for (const auto& a : proto_.attribute())
@@ -83,8 +83,7 @@ std::optional<std::vector<std::int64_t>> NodeImport::ints_attribute(std::string_
 std::int64_t NodeImport::axis(std::int64_t default_value) const {
   const auto rank = std::ssize(shape(0));
   const std::int64_t axis = int_attribute("axis", default_value);
-  if (axis < -rank || axis >= rank)
-    fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
+  if (axis < -rank || axis >= rank) fail("axis {} is out of range for rank {}", axis, rank);
   return axis < 0 ? axis + rank : axis;
 }
 ir::Attributes NodeImport::attributes() const {
@@ -107,7 +106,7 @@ ir::Attributes NodeImport::attributes() const {
         out[a.name()] = std::vector<double>(a.floats().begin(), a.floats().end());
         break;
       default:
-        fail(fmt::format("attribute '{}' is of an unsupported kind", a.name()));
+        fail("attribute '{}' is of an unsupported kind", a.name());
     }
   }
   return out;
@@ -123,15 +122,22 @@ std::size_t NodeImport::output_count() const {
   return n;
 }
 
-std::vector<ir::Value*> NodeImport::emit_many(std::string op, std::vector<ir::Value*> inputs,
-                                              ir::Attributes attributes, std::size_t count) {
-  std::vector<ir::Graph::Result> results(count, {base_name() + "/" + op, {}});
+ir::Node* NodeImport::add_node(std::string op, std::vector<ir::Value*> inputs,
+                               ir::Attributes attributes, std::vector<ir::Graph::Result> results,
+                               bool infer) {
   drop_absent(inputs);
   ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
                                               std::move(attributes), std::move(results));
   node->sources = {source()};
-  ops::infer(importer_.graph(), *node, importer_.values());
+  if (infer) ops::infer(importer_.graph(), *node, importer_.values());
   for (const ir::Value* out : node->outputs) importer_.check_extents(*out);
+  return node;
+}
+std::vector<ir::Value*> NodeImport::emit_many(std::string op, std::vector<ir::Value*> inputs,
+                                              ir::Attributes attributes, std::size_t count) {
+  const ir::Graph::Result result{base_name() + "/" + op, {}};
+  const ir::Node* node =
+      add_node(std::move(op), std::move(inputs), std::move(attributes), {count, result});
   made_.insert(node->outputs.begin(), node->outputs.end());
   return node->outputs;
 }
@@ -142,12 +148,13 @@ ir::Value* NodeImport::emit(std::string op, std::vector<ir::Value*> inputs,
 ir::Value* NodeImport::emit_typed(std::string op, std::vector<ir::Value*> inputs, ir::Type type,
                                   ir::Attributes attributes) {
   const std::string name = base_name() + "/" + op;
-  ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
-                                              std::move(attributes), {{name, std::move(type)}});
-  node->sources = {source()};
-  importer_.check_extents(*node->output());
+  const ir::Node* node = add_node(std::move(op), std::move(inputs), std::move(attributes),
+                                  {{name, std::move(type)}}, false);
   made_.insert(node->output());
   return node->output();
+}
+ir::Value* NodeImport::range(const ir::Dim& length, ir::DType dtype, std::int64_t start) {
+  return emit_typed("Range", {}, {dtype, {length}}, {{"start", start}, {"step", 1}});
 }
 void NodeImport::emit_outputs(std::string op, std::vector<ir::Value*> inputs,
                               ir::Attributes attributes) {
@@ -166,15 +173,9 @@ void NodeImport::emit_as_outputs(std::string op, std::vector<ir::Value*> inputs,
   for (std::size_t i = 0; i < count; ++i)
     results.push_back({proto_.output(static_cast<int>(std::min(i, listed - 1))), {}});
   if (results.empty()) fail("the node has no output");
-  drop_absent(inputs);
-  ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
-                                              std::move(attributes), std::move(results));
-  node->sources = {source()};
-  ops::infer(importer_.graph(), *node, importer_.values());
-  for (std::size_t i = 0; i < node->outputs.size(); ++i) {
-    importer_.check_extents(*node->outputs[i]);
-    set_output(i, node->outputs[i]);
-  }
+  const ir::Node* node =
+      add_node(std::move(op), std::move(inputs), std::move(attributes), std::move(results));
+  for (std::size_t i = 0; i < node->outputs.size(); ++i) set_output(i, node->outputs[i]);
 }
 void NodeImport::set_output(std::size_t i, ir::Value* value) {
   if (i >= static_cast<std::size_t>(proto_.output_size())) return;
@@ -201,7 +202,7 @@ ir::Value* NodeImport::cast(ir::Value* value, ir::DType dtype) {
 ir::Value* NodeImport::reshape(ir::Value* value, ir::Shape shape) {
   if (const ir::Dim from = ir::element_count(value->type.shape), to = ir::element_count(shape);
       from != to)
-    fail(fmt::format("cannot reshape {} to {}", ir::str(value->type), ir::str(shape)));
+    fail("cannot reshape {} to {}", ir::str(value->type), ir::str(shape));
   return emit_typed("Reshape", {value}, {value->type.dtype, std::move(shape)});
 }
 ir::Value* NodeImport::transpose(ir::Value* value, std::vector<std::int64_t> perm) {

@@ -67,9 +67,6 @@ ir::Value* filtered(NodeImport& node, ir::Value* keep, double filter) {
   return node.emit("Where",
                    {keep, node.scalar(0, ir::DType::f32), node.scalar(filter, ir::DType::f32)});
 }
-ir::Value* range(NodeImport& node, const ir::Dim& n, ir::DType dtype = ir::DType::i64) {
-  return node.emit_typed("Range", {}, {dtype, {n}}, {{"start", 0}, {"step", 1}});
-}
 }  // namespace
 
 ir::Value* emit_attention(NodeImport& node, const AttentionInputs& h) {
@@ -78,8 +75,8 @@ ir::Value* emit_attention(NodeImport& node, const AttentionInputs& h) {
 
 ir::Value* emit_causal_mask(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
                             ir::Value* term, double filter) {
-  ir::Value* row = node.reshape(range(node, rows), {rows, 1});
-  ir::Value* seen = node.emit("LessOrEqual", {range(node, keys), row});
+  ir::Value* row = node.reshape(node.range(rows), {rows, 1});
+  ir::Value* seen = node.emit("LessOrEqual", {node.range(keys), row});
   if (!term) return filtered(node, seen, filter);
   return node.emit("Where", {seen, term, node.scalar(filter, ir::DType::f32)});
 }
@@ -134,7 +131,7 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
         rows.str(), keys.str(), (batch * ir::Dim(2)).str());
   const bool has_starts = form == MaskForm::ends_and_starts;
   if (has_starts || form == MaskForm::ends) {
-    ir::Value* places = range(node, keys, mask->type.dtype);
+    ir::Value* places = node.range(keys, mask->type.dtype);
     const auto row = [&](std::int64_t i) {
       ir::Value* all = node.reshape(mask, {has_starts ? 2 : 1, batch});
       ir::Value* at = node.constant(ir::Tensor::scalar(i), "row");
@@ -220,7 +217,7 @@ ir::Value* in_buffer(NodeImport& node, ir::Value* buffer, ir::Value* length, ir:
         "past_sequence_length requires new keys and values of length 1 and a matching past buffer; "
         "found {} and {}",
         ir::str(now->type), ir::str(buffer->type));
-  ir::Value* places = node.reshape(range(node, b[2], length->type.dtype), {b[2], 1});
+  ir::Value* places = node.reshape(node.range(b[2], length->type.dtype), {b[2], 1});
   return node.emit("Where", {node.emit("Equal", {places, length}), now, buffer});
 }
 
@@ -270,11 +267,10 @@ void import_multi_head_attention(NodeImport& node) {
   node.set_output(1, h.key);
   node.set_output(2, h.value);
   if (filled && node.optional_input(6))
-    h.score_terms.push_back(
-        filtered(node,
-                 node.emit("LessOrEqual",
-                           {range(node, k[2], filled->type.dtype), node.reshape(filled, {1})}),
-                 masked_score));
+    h.score_terms.push_back(filtered(
+        node,
+        node.emit("LessOrEqual", {node.range(k[2], filled->type.dtype), node.reshape(filled, {1})}),
+        masked_score));
   if (has_past(node, 6) && node.int_attribute("unidirectional", 0))
     node.fail("unidirectional attention with past keys is not supported");
   const double filter = node.float_attribute("mask_filter_value", -10000);

@@ -98,9 +98,7 @@ void embed_layer_norm(NodeImport& node, const std::array<Table, 5>& tables, ir::
   ir::Value* ids = node.input(0);
   if (ids->type.shape.size() != 2) node.fail("input_ids must be [batch, seq]");
   ir::Value* sum = tables[0].rows(node, ids);
-  if (!positions)
-    positions = node.emit_typed("Range", {}, {ir::DType::i64, {ids->type.shape[1]}},
-                                {{"start", 0}, {"step", 1}});
+  if (!positions) positions = node.range(ids->type.shape[1]);
   sum = node.add(sum, tables[1].rows(node, positions));
   if (node.optional_input(1)) sum = node.add(sum, tables[2].rows(node, node.optional_input(1)));
   ir::Value* gamma = tables[3].real(node, tables[3].values);

@@ -62,10 +62,7 @@ void import_group_query_attention(NodeImport& node) {
     if (table.size() != 2 || !table[1].is_constant())
       node.fail("cos_cache '{}' is {}, expected a matrix", node.input(7)->name, ir::str(table));
     ir::Value* positions = node.optional_input(9);
-    if (!positions)
-      positions = node.reshape(
-          node.emit_typed("Range", {}, {ir::DType::i64, {rows}}, {{"start", 0}, {"step", 1}}),
-          {1, rows});
+    if (!positions) positions = node.reshape(node.range(rows), {1, rows});
     const RotaryTables tables{7, 8, positions, 2 * table[1].constant(),
                               node.int_attribute("rotary_interleaved", 0) != 0};
     h.query = emit_rotary(node, h.query, tables, false);

@@ -18,7 +18,7 @@ void import_cross_entropy(NodeImport& node) {
   const ir::Dim rows = scores->type.shape[0], classes = scores->type.shape[1];
   const ir::DType real = scores->type.dtype, id = labels->type.dtype;
   ir::Value* logs = node.emit("LogSoftmax", {scores}, {{"axis", 1}});
-  ir::Value* ids = node.emit_typed("Range", {}, {id, {classes}}, {{"start", 0}, {"step", 1}});
+  ir::Value* ids = node.range(classes, id);
   ir::Value* column = node.emit("Unsqueeze", {labels}, {{"axes", std::vector<std::int64_t>{1}}});
   ir::Value* is_label = node.emit("Equal", {column, ids});
   const ir::Attributes by_row{{"axes", std::vector<std::int64_t>{1}}, {"keepdims", 0}};

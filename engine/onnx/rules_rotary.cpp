@@ -95,8 +95,7 @@ void import_contrib_rotary_embedding(NodeImport& node) {
   ir::Value* positions = node.input(1);
   if (positions->type.shape == ir::Shape{1} && x.size() > 2) {
     const ir::Dim seq = x[x.size() - 2];
-    ir::Value* places =
-        node.emit_typed("Range", {}, {positions->type.dtype, {seq}}, {{"start", 0}, {"step", 1}});
+    ir::Value* places = node.range(seq, positions->type.dtype);
     positions = node.reshape(node.add(places, positions), {1, seq});
   }
   rotate(node,

@@ -9,7 +9,7 @@ ir::Value* emit_shift(NodeImport& node, ir::Value* x, std::size_t axis, std::int
   using enum ir::DType;
   if (by == 0) return x;
   const ir::Dim length = x->type.shape[axis];
-  ir::Value* places = node.emit_typed("Range", {}, {i64, {length}}, {{"start", by}, {"step", 1}});
+  ir::Value* places = node.range(length, i64, by);
   ir::Value* count =
       node.emit_typed("sizes", {}, {i64, {}}, {{"values", ir::str(ir::Shape{length})}});
   ir::Value* inside = by > 0 ? node.emit("Less", {places, count})
