@@ -14,6 +14,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
+#include "support/for_each.hpp"
 
 namespace bertcl::ir {
 namespace {
@@ -73,32 +74,16 @@ To convert(From v) {
 template <class F>
 void with_storage(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f32:
-      return f(static_cast<const float*>(nullptr));
-    case DType::f16:
-      return f(static_cast<const Half*>(nullptr));
-    case DType::bf16:
-      return f(static_cast<const BFloat*>(nullptr));
-    case DType::f64:
-      return f(static_cast<const double*>(nullptr));
-    case DType::i8:
-      return f(static_cast<const std::int8_t*>(nullptr));
-    case DType::u8:
-      return f(static_cast<const std::uint8_t*>(nullptr));
-    case DType::i16:
-      return f(static_cast<const std::int16_t*>(nullptr));
-    case DType::u16:
-      return f(static_cast<const std::uint16_t*>(nullptr));
-    case DType::i32:
-      return f(static_cast<const std::int32_t*>(nullptr));
-    case DType::u32:
-      return f(static_cast<const std::uint32_t*>(nullptr));
-    case DType::i64:
-      return f(static_cast<const std::int64_t*>(nullptr));
-    case DType::u64:
-      return f(static_cast<const std::uint64_t*>(nullptr));
-    case DType::boolean:
-      return f(static_cast<const Bool*>(nullptr));
+#define BERTCL_STORAGE(row) BERTCL_STORAGE_OF row
+#define BERTCL_STORAGE_OF(type, Storage) \
+  case DType::type:                      \
+    return f(static_cast<const Storage*>(nullptr));
+    BERTCL_FOR_EACH(BERTCL_STORAGE, (f32, float), (f16, Half), (bf16, BFloat), (f64, double),
+                    (i8, std::int8_t), (u8, std::uint8_t), (i16, std::int16_t),
+                    (u16, std::uint16_t), (i32, std::int32_t), (u32, std::uint32_t),
+                    (i64, std::int64_t), (u64, std::uint64_t), (boolean, Bool))
+#undef BERTCL_STORAGE_OF
+#undef BERTCL_STORAGE
   }
 }
 

@@ -6,6 +6,7 @@
 //
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
 // Bounds: count < 2^31.
+#include "lib/bf16.clh"
 #include "lib/types.clh"
 
 long load_integer(__global const void* x, int i, int type) {
@@ -32,13 +33,6 @@ float load_float(__global const void* x, int i, int type) {
     case TYPE_BF16: return as_float((uint)((__global const ushort*)x)[i] << 16);
     default: return (float)load_integer(x, i, type);
   }
-}
-
-// The upper half of an f32, rounded half to even; NaN stays NaN.
-ushort to_bf16(float value) {
-  const uint bits = as_uint(value);
-  if (isnan(value)) return (ushort)(bits >> 16 | 0x40);
-  return (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 int is_float(int type) { return type == TYPE_F32 || type == TYPE_F16 || type == TYPE_BF16; }

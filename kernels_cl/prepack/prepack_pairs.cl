@@ -11,19 +11,11 @@
 // Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
 // is not 0; any work-group size.
 
+#include "lib/bf16.clh"
 #include "prepack/weights.clh"
 
 #ifndef B_HALF
 #define B_HALF 0  // 1: f16
-#endif
-
-#if !B_HALF
-// The upper half of a float, rounded half to even; NaN keeps a bit of its fraction.
-static ushort to_bf16(float value) {
-  const uint bits = as_uint(value);
-  if (isnan(value)) return (ushort)(bits >> 16 | 0x40);
-  return (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 #endif
 
 __kernel void prepack_pairs(__global const Source* restrict w, __global ushort* restrict packed,
