@@ -19,7 +19,9 @@
 #include <vector>
 
 #include "text/json_node.hpp"
+#include "text/pipeline/normalizers.hpp"
 #include "text/pipeline/pipeline.hpp"
+#include "text/pipeline/pre_tokenizers.hpp"
 
 namespace bertcl::text {
 namespace {
@@ -84,7 +86,7 @@ AddedTokens read_added_tokens(const JsonNode& root, const Pipeline& pipeline) {
       tokens.push_back(std::move(token));
     });
   }
-  return {std::move(tokens), pipeline.normalizers};
+  return {std::move(tokens), pipeline.normalizer};
 }
 
 /// Special tokens must be in the vocabulary.
@@ -142,9 +144,9 @@ std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& 
   if (options.max_word_chars && document["model"].is_object())
     document["model"]["max_input_chars_per_word"] = *options.max_word_chars;
   pipeline->model = read_model(*model, pipeline->vocabulary);
-  if (const auto node = root.find("normalizer")) add_normalizers(*node, pipeline->normalizers);
+  if (const auto node = root.find("normalizer")) pipeline->normalizer = read_normalizer(*node);
   if (const auto node = root.find("pre_tokenizer"))
-    add_pre_tokenizers(*node, pipeline->pre_tokenizers);
+    pipeline->pre_tokenizer = read_pre_tokenizer(*node);
   pipeline->added = read_added_tokens(root, *pipeline);
   pipeline->bert = options_of_bert(document);
   if (const auto node = root.find("post_processor")) {

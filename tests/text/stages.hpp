@@ -15,14 +15,14 @@ namespace bertcl::text {
 
 using Words = std::vector<std::string>;
 
-/// Parts of a text after stages, and what each stands for in the text.
+/// Parts of a text after a stage, and what each stands for in the text.
 struct StageResult {
   Words words, originals;
 };
 
-inline StageResult apply_stages(std::string_view text, const Stages& stages) {
+inline StageResult apply_stage(std::string_view text, const Stage& stage) {
   Parts parts(text);
-  for (const auto& stage : stages) stage->apply(parts);
+  stage(parts);
   StageResult result;
   for (const Part& part : parts.parts) {
     result.words.emplace_back(parts.text_of(part));
@@ -35,16 +35,12 @@ inline StageResult apply_stages(std::string_view text, const Stages& stages) {
 
 inline StageResult normalized(std::string_view text, const char* normalizer) {
   const nlohmann::json document = nlohmann::json::parse(normalizer);
-  Stages stages;
-  add_normalizers(JsonNode(document), stages);
-  return apply_stages(text, stages);
+  return apply_stage(text, read_normalizer(JsonNode(document)));
 }
 
 inline StageResult split(std::string_view text, const char* pre_tokenizer) {
   const nlohmann::json document = nlohmann::json::parse(pre_tokenizer);
-  Stages stages;
-  add_pre_tokenizers(JsonNode(document), stages);
-  return apply_stages(text, stages);
+  return apply_stage(text, read_pre_tokenizer(JsonNode(document)));
 }
 
 }  // namespace bertcl::text

@@ -50,7 +50,7 @@ TEST(UnicodeNormalizer, KeepsOrigins) {
               ElementsAre("\U00011935\U00011930"))
       << "composed in Unicode 13 only";
   Parts parts("aﬁé");
-  unicode_normalizer(Normalization::nfkd)->apply(parts);
+  unicode_normalizer(Normalization::nfkd)(parts);
   EXPECT_EQ(parts.text, "afie\u0301");
   EXPECT_EQ(parts.original(1, 3), (Span{1, 4}));
   EXPECT_EQ(parts.original(3, 4), (Span{4, 6}));

@@ -61,13 +61,12 @@ AddedToken read_added_token(const JsonNode& node) {
   return token;
 }
 
-AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Stages& normalizers)
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Stage& normalizer)
     : tokens_(std::move(tokens)) {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     const AddedToken& token = tokens_[i];
     Parts parts(token.content);
-    if (token.normalized)
-      for (const auto& stage : normalizers) stage->apply(parts);
+    if (token.normalized && normalizer) normalizer(parts);
     const std::string text(parts.text_of(parts.parts.front()));
     if (text.empty()) continue;
     Table& table = tables_[token.normalized ? 1 : 0];

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "text/json_node.hpp"
-#include "text/pipeline/normalizers.hpp"
+#include "text/pipeline/parts.hpp"
 
 namespace bertcl::text {
 
@@ -26,7 +26,8 @@ AddedToken read_added_token(const JsonNode& node);
 class AddedTokens {
  public:
   AddedTokens() = default;
-  AddedTokens(std::vector<AddedToken> tokens, const Stages& normalizers);
+  /// `normalizer` may be empty.
+  AddedTokens(std::vector<AddedToken> tokens, const Stage& normalizer);
 
   /// Sets the tokens of one kind apart: those of the text as it is, or of the normalized text.
   void find(Parts& parts, bool normalized) const;

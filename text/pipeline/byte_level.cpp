@@ -37,48 +37,6 @@ std::size_t contraction(std::string_view text) {
   return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
 }
 
-class ByteCharactersStage : public Stage {
- public:
-  void apply(Parts& parts) const override {
-    static const std::array<char32_t, 256> table = characters_of_bytes();
-    rewrite(parts, [&](Edits& edits) {
-      const std::string_view text = edits.text();
-      for (std::size_t position = 0; position < text.size();) {
-        const auto byte = static_cast<unsigned char>(text[position]);
-        if (byte > ' ' && byte < 0x7F) {
-          edits.keep(1);
-          ++position;
-          continue;
-        }
-        const std::size_t begin = position;
-        next_code_point(text, position);
-        for (std::size_t i = begin; i < position; ++i)
-          edits.put(table[static_cast<unsigned char>(text[i])], i == begin ? 0 : 1);
-      }
-    });
-  }
-};
-
-class ByteLevelStage : public Stage {
- public:
-  ByteLevelStage(bool add_prefix_space, bool use_regex)
-      : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
-
-  void apply(Parts& parts) const override {
-    if (add_prefix_space_)
-      rewrite(parts, [](Edits& edits) {
-        if (!edits.text().starts_with(' ')) prepend(edits, " ");
-        edits.keep_rest();
-      });
-    if (use_regex_) split(parts, Behavior::isolated, find_gpt2);
-    bytes_.apply(parts);
-  }
-
- private:
-  bool add_prefix_space_, use_regex_;
-  ByteCharactersStage bytes_;
-};
-
 }  // namespace
 
 void find_gpt2(std::string_view text, std::vector<Match>& matches) {
@@ -110,10 +68,36 @@ void find_gpt2(std::string_view text, std::vector<Match>& matches) {
   }
 }
 
-std::unique_ptr<Stage> byte_characters() { return std::make_unique<ByteCharactersStage>(); }
+Stage byte_characters() {
+  return [table = characters_of_bytes()](Parts& parts) {
+    rewrite(parts, [&](Edits& edits) {
+      const std::string_view text = edits.text();
+      for (std::size_t position = 0; position < text.size();) {
+        const auto byte = static_cast<unsigned char>(text[position]);
+        if (byte > ' ' && byte < 0x7F) {
+          edits.keep(1);
+          ++position;
+          continue;
+        }
+        const std::size_t begin = position;
+        next_code_point(text, position);
+        for (std::size_t i = begin; i < position; ++i)
+          edits.put(table[static_cast<unsigned char>(text[i])], i == begin ? 0 : 1);
+      }
+    });
+  };
+}
 
-std::unique_ptr<Stage> byte_level(bool add_prefix_space, bool use_regex) {
-  return std::make_unique<ByteLevelStage>(add_prefix_space, use_regex);
+Stage byte_level(bool add_prefix_space, bool use_regex) {
+  return [add_prefix_space, use_regex, write_bytes = byte_characters()](Parts& parts) {
+    if (add_prefix_space)
+      rewrite(parts, [](Edits& edits) {
+        if (!edits.text().starts_with(' ')) prepend(edits, " ");
+        edits.keep_rest();
+      });
+    if (use_regex) split(parts, Behavior::isolated, find_gpt2);
+    write_bytes(parts);
+  };
 }
 
 void prepend(Edits& edits, std::string_view characters) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-2's byte level: each byte as a printable character, and the splitting of texts.
 #pragma once
-#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -16,10 +15,10 @@ inline constexpr std::string_view kGpt2Pattern =
 void find_gpt2(std::string_view text, std::vector<Match>& matches);
 
 /// Each byte of a part as its character: a space is U+0120.
-std::unique_ptr<Stage> byte_characters();
+Stage byte_characters();
 
 /// `ByteLevel` as pre-tokenizer.
-std::unique_ptr<Stage> byte_level(bool add_prefix_space, bool use_regex);
+Stage byte_level(bool add_prefix_space, bool use_regex);
 
 /// Puts characters before a part, which share the origin of its first one. Does nothing to an empty
 /// part.

@@ -43,9 +43,9 @@ class DoubleArray {
   std::vector<std::uint32_t> units_;
 };
 
-class CharsmapStage : public Stage {
+class Charsmap {
  public:
-  CharsmapStage(std::vector<std::uint32_t> units, std::string replacements)
+  Charsmap(std::vector<std::uint32_t> units, std::string replacements)
       : trie_(std::move(units)), replacements_(std::move(replacements)) {
     for (std::size_t c = 0; c < ascii_.size(); ++c) {
       const char character = static_cast<char>(c);
@@ -53,7 +53,7 @@ class CharsmapStage : public Stage {
     }
   }
 
-  void apply(Parts& parts) const override {
+  void operator()(Parts& parts) const {
     rewrite(parts, [&](Edits& edits) { rewrite_part(edits); });
   }
 
@@ -136,7 +136,7 @@ class CharsmapStage : public Stage {
 
 }  // namespace
 
-std::unique_ptr<Stage> charsmap_normalizer(std::string_view charsmap, const std::string& place) {
+Stage charsmap_normalizer(std::string_view charsmap, const std::string& place) {
   std::uint32_t bytes = 0;
   if (charsmap.size() >= sizeof bytes) std::memcpy(&bytes, charsmap.data(), sizeof bytes);
   if (bytes == 0 || bytes % 4 != 0 || bytes > charsmap.size() - sizeof bytes)
@@ -146,7 +146,7 @@ std::unique_ptr<Stage> charsmap_normalizer(std::string_view charsmap, const std:
   std::string replacements(charsmap.substr(sizeof bytes + bytes));
   if (const auto bad = first_ill_formed(replacements))
     fail("{}: damaged: invalid UTF-8 at byte {} of its replacements", place, *bad);
-  return std::make_unique<CharsmapStage>(std::move(units), std::move(replacements));
+  return Charsmap(std::move(units), std::move(replacements));
 }
 
 }  // namespace bertcl::text

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -145,11 +144,10 @@ DecoderFn strip_decoder(std::string character, std::int64_t begin, std::int64_t 
 }
 
 DecoderFn replace_decoder(Pattern pattern, std::string content) {
-  return [pattern = std::make_shared<const Pattern>(std::move(pattern)),
-          content = std::move(content)](Tokens& tokens) {
+  return [pattern = std::move(pattern), content = std::move(content)](Tokens& tokens) {
     std::size_t bytes = 0;
     for (const std::string& token : tokens) bytes += token.size();
-    Pattern::Search search(*pattern, bytes);
+    Pattern::Search search(pattern, bytes);
     for (std::string& token : tokens) {
       if (token.empty()) continue;
       std::vector<Match> matches;

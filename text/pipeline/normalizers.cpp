@@ -15,8 +15,8 @@ namespace bertcl::text {
 namespace {
 
 /// For rules that need no state: edit_character(edits, character, bytes).
-template <typename EditCharacter>
-void rewrite_characters(Parts& parts, const EditCharacter& edit_character) {
+template <auto edit_character>
+void rewrite_characters(Parts& parts) {
   rewrite(parts, [&](Edits& edits) {
     const std::string_view text = edits.text();
     for (std::size_t position = 0; position < text.size();) {
@@ -40,143 +40,97 @@ void put_lower(Edits& edits, char32_t c, std::size_t bytes) {
   }
 }
 
-class LowercaseStage : public Stage {
- public:
-  void apply(Parts& parts) const override { rewrite_characters(parts, put_lower); }
-};
+template <auto is>
+void put_unless(Edits& edits, char32_t c, std::size_t bytes) {
+  is(c) ? edits.skip(bytes) : edits.keep(bytes);
+}
 
-class StripAccentsStage : public Stage {
- public:
-  void apply(Parts& parts) const override {
-    if (is_ascii(parts.text)) return;
-    rewrite_characters(parts, [](Edits& edits, char32_t c, std::size_t bytes) {
-      is_mark_unicode9(c) ? edits.skip(bytes) : edits.keep(bytes);
-    });
-  }
-};
+void strip_accents(Parts& parts) {
+  if (!is_ascii(parts.text)) rewrite_characters<put_unless<is_mark_unicode9>>(parts);
+}
 
-class StripStage : public Stage {
- public:
-  StripStage(bool left, bool right) : left_(left), right_(right) {}
-  void apply(Parts& parts) const override {
+Stage strip_normalizer(bool left, bool right) {
+  return [left, right](Parts& parts) {
     rewrite(parts, [&](Edits& edits) {
       const std::string_view text = edits.text();
-      std::size_t begin = left_ ? text.size() : 0, end = right_ ? begin : text.size();
-      bool seen = !left_;
+      std::size_t begin = left ? text.size() : 0, end = right ? begin : text.size();
+      bool seen = !left;
       for (std::size_t position = 0; position < text.size();) {
         const std::size_t start = position;
         if (is_white_space(next_code_point(text, position))) continue;
         if (!seen) begin = start;
         seen = true;
-        if (right_) end = position;
+        if (right) end = position;
       }
       if (begin >= end) return;
       edits.skip(begin);
       edits.keep(end - begin);
     });
-  }
+  };
+}
 
- private:
-  bool left_, right_;
-};
-
-class PrependStage : public Stage {
- public:
-  explicit PrependStage(std::string text) : text_(std::move(text)) {}
-  void apply(Parts& parts) const override {
-    rewrite(parts, [&](Edits& edits) { prepend(edits, text_), edits.keep_rest(); });
-  }
-
- private:
-  std::string text_;
-};
-
-class ReplaceStage : public Stage {
- public:
-  ReplaceStage(Pattern pattern, std::string content)
-      : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  void apply(Parts& parts) const override {
-    Pattern::Search search(pattern_, parts.text.size());
+Stage replace_normalizer(Pattern pattern, std::string content) {
+  return [pattern = std::move(pattern), content = std::move(content)](Parts& parts) {
+    Pattern::Search search(pattern, parts.text.size());
     rewrite(parts, [&](Edits& edits) {
       std::vector<Match> matches;
       if (!edits.at_end()) search.find(edits.text(), matches);
       for (const auto& [begin, end, found] : matches) {
         if (found) {
           edits.skip(end - begin);
-          edits.put_after(content_);
+          edits.put_after(content);
         } else {
           edits.keep(end - begin);
         }
       }
     });
-  }
-
- private:
-  Pattern pattern_;
-  std::string content_;
-};
+  };
+}
 
 /// `Nmt`: the rules of SentencePiece's nmt_nfkc without NFKC.
-class NmtStage : public Stage {
- public:
-  void apply(Parts& parts) const override {
-    rewrite_characters(parts, [](Edits& edits, char32_t c, std::size_t bytes) {
-      if ((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
-          c == 0x9F) {
-        edits.skip(bytes);
-      } else if (c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
-                 (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
-                 c == 0xFEFF || c == 0xFFFD) {
-        edits.put(' ', 0);
-      } else {
-        edits.keep(bytes);
-      }
-    });
+void put_nmt(Edits& edits, char32_t c, std::size_t bytes) {
+  if ((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+      c == 0x9F) {
+    edits.skip(bytes);
+  } else if (c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+             (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+             c == 0xFEFF || c == 0xFFFD) {
+    edits.put(' ', 0);
+  } else {
+    edits.keep(bytes);
   }
-};
+}
 
-class BertStage : public Stage {
- public:
-  explicit BertStage(const BertNormalizerOptions& options)
-      : options_(options), nfd_(unicode_normalizer(Normalization::nfd)) {}
+void put_clean(Edits& edits, char32_t c, std::size_t bytes) {
+  if (c > ' ' && c < 0x7F) return edits.keep(1);
+  const bool blank = c == '\t' || c == '\n' || c == '\r';
+  if (!blank && (c == 0 || c == 0xFFFD || is_other_unicode8(c))) return edits.skip(bytes);
+  blank || is_white_space(c) ? edits.put(' ', 0) : edits.keep(bytes);
+}
 
-  void apply(Parts& parts) const override {
-    if (options_.clean_text) clean(parts);
+void put_apart(Edits& edits, char32_t c, std::size_t bytes) {
+  if (!is_ideograph_of_library(c)) return edits.keep(bytes);
+  edits.put(' ', 0);
+  edits.put(c, 1);
+  edits.put(' ', 1);
+}
+
+Stage bert_normalizer(const JsonNode& node) {
+  const bool cleans = node.flag("clean_text", true);
+  const bool splits_cjk = node.flag("handle_chinese_chars", true);
+  const bool lower_cases = node.flag("lowercase", true);
+  const bool strips = node.flag("strip_accents", lower_cases);
+  return [=, decompose = unicode_normalizer(Normalization::nfd)](Parts& parts) {
+    if (cleans) rewrite_characters<put_clean>(parts);
     const bool ascii = is_ascii(parts.text);
-    if (options_.split_cjk && !ascii) split_cjk(parts);
-    if (options_.strip_accents && !ascii) strip_accents(parts);
-    if (options_.lower_case) rewrite_characters(parts, put_lower);
-  }
-
- private:
-  static void clean(Parts& parts) {
-    rewrite_characters(parts, [](Edits& edits, char32_t c, std::size_t bytes) {
-      if (c > ' ' && c < 0x7F) return edits.keep(1);
-      const bool blank = c == '\t' || c == '\n' || c == '\r';
-      if (!blank && (c == 0 || c == 0xFFFD || is_other_unicode8(c))) return edits.skip(bytes);
-      blank || is_white_space(c) ? edits.put(' ', 0) : edits.keep(bytes);
-    });
-  }
-
-  static void split_cjk(Parts& parts) {
-    rewrite_characters(parts, [](Edits& edits, char32_t c, std::size_t bytes) {
-      if (!is_ideograph_of_library(c)) return edits.keep(bytes);
-      edits.put(' ', 0);
-      edits.put(c, 1);
-      edits.put(' ', 1);
-    });
-  }
-
-  void strip_accents(Parts& parts) const {
-    nfd_->apply(parts);
-    rewrite_characters(parts, [](Edits& edits, char32_t c, std::size_t bytes) {
-      is_nonspacing_mark_unicode8(c) ? edits.skip(bytes) : edits.keep(bytes);
-    });
-  }
-
-  BertNormalizerOptions options_;
-  std::unique_ptr<Stage> nfd_;
-};
+    if (splits_cjk && !ascii) rewrite_characters<put_apart>(parts);
+    if (strips && !ascii) {
+      decompose(parts);
+      rewrite_characters<put_unless<is_nonspacing_mark_unicode8>>(parts);
+    }
+    if (lower_cases) rewrite_characters<put_lower>(parts);
+  };
+}
 
 /// The bytes of base64, or of a document made here; fails at the node.
 std::string decode_base64(const JsonNode& node) {
@@ -205,57 +159,42 @@ std::string decode_base64(const JsonNode& node) {
 
 }  // namespace
 
-std::unique_ptr<Stage> bert_normalizer(const BertNormalizerOptions& options) {
-  return std::make_unique<BertStage>(options);
+Stage read_normalizer(const JsonNode& node) {
+  const std::string& type = node.at("type").string();
+  if (type == "Sequence") return sequence_of(node.at("normalizers"), read_normalizer);
+  if (type == "BertNormalizer") return bert_normalizer(node);
+  if (type == "NFC") return unicode_normalizer(Normalization::nfc);
+  if (type == "NFD") return unicode_normalizer(Normalization::nfd);
+  if (type == "NFKC") return unicode_normalizer(Normalization::nfkc);
+  if (type == "NFKD") return unicode_normalizer(Normalization::nfkd);
+  if (type == "Lowercase") return rewrite_characters<put_lower>;
+  if (type == "StripAccents") return strip_accents;
+  if (type == "Strip")
+    return strip_normalizer(node.flag("strip_left", true), node.flag("strip_right", true));
+  if (type == "Prepend")
+    return [text = node.at("prepend").string()](Parts& parts) {
+      rewrite(parts, [&](Edits& edits) { prepend(edits, text), edits.keep_rest(); });
+    };
+  if (type == "Replace")
+    return replace_normalizer(Pattern::of(node.at("pattern")), node.at("content").string());
+  if (type == "Nmt") return rewrite_characters<put_nmt>;
+  if (type == "ByteLevel") return byte_characters();
+  if (type == "Precompiled") {
+    const JsonNode charsmap = node.at("precompiled_charsmap");
+    return charsmap_normalizer(decode_base64(charsmap), charsmap.path());
+  }
+  node.fail(
+      "has unsupported type '{}' (supported: BertNormalizer, ByteLevel, Lowercase, NFC, NFD, "
+      "NFKC, NFKD, Nmt, Precompiled, Prepend, Replace, Sequence, Strip, StripAccents)",
+      type);
 }
 
-void add_normalizers(const JsonNode& node, Stages& stages) {
-  const std::string& type = node.at("type").string();
-  const auto add = [&]<typename S>(std::unique_ptr<S> stage) {
-    stages.push_back(std::move(stage));
+Stage sequence_of(const JsonNode& nodes, Stage (*read)(const JsonNode&)) {
+  std::vector<Stage> stages;
+  nodes.each([&](const JsonNode& node) { stages.push_back(read(node)); });
+  return [stages = std::move(stages)](Parts& parts) {
+    for (const Stage& stage : stages) stage(parts);
   };
-  if (type == "Sequence") {
-    node.at("normalizers").each([&](const JsonNode& each) { add_normalizers(each, stages); });
-  } else if (type == "BertNormalizer") {
-    BertNormalizerOptions options;
-    options.clean_text = node.flag("clean_text", true);
-    options.split_cjk = node.flag("handle_chinese_chars", true);
-    options.lower_case = node.flag("lowercase", true);
-    options.strip_accents = node.flag("strip_accents", options.lower_case);
-    add(bert_normalizer(options));
-  } else if (type == "NFC") {
-    add(unicode_normalizer(Normalization::nfc));
-  } else if (type == "NFD") {
-    add(unicode_normalizer(Normalization::nfd));
-  } else if (type == "NFKC") {
-    add(unicode_normalizer(Normalization::nfkc));
-  } else if (type == "NFKD") {
-    add(unicode_normalizer(Normalization::nfkd));
-  } else if (type == "Lowercase") {
-    add(std::make_unique<LowercaseStage>());
-  } else if (type == "StripAccents") {
-    add(std::make_unique<StripAccentsStage>());
-  } else if (type == "Strip") {
-    add(std::make_unique<StripStage>(node.flag("strip_left", true),
-                                     node.flag("strip_right", true)));
-  } else if (type == "Prepend") {
-    add(std::make_unique<PrependStage>(node.at("prepend").string()));
-  } else if (type == "Replace") {
-    add(std::make_unique<ReplaceStage>(Pattern::of(node.at("pattern")),
-                                       node.at("content").string()));
-  } else if (type == "Nmt") {
-    add(std::make_unique<NmtStage>());
-  } else if (type == "ByteLevel") {
-    add(byte_characters());
-  } else if (type == "Precompiled") {
-    const JsonNode charsmap = node.at("precompiled_charsmap");
-    add(charsmap_normalizer(decode_base64(charsmap), charsmap.path()));
-  } else {
-    node.fail(
-        "has unsupported type '{}' (supported: BertNormalizer, ByteLevel, Lowercase, NFC, NFD, "
-        "NFKC, NFKD, Nmt, Precompiled, Prepend, Replace, Sequence, Strip, StripAccents)",
-        type);
-  }
 }
 
 }  // namespace bertcl::text

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -143,14 +144,7 @@ void split_at(Parts& parts, Behavior behavior, const Is& is) {
   });
 }
 
-/// A step of a tokenizer that changes or splits the text.
-class Stage {
- public:
-  Stage() = default;
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
-  virtual ~Stage() = default;
-  virtual void apply(Parts& parts) const = 0;
-};
+/// A step of a tokenizer that changes or splits the text. Any number of threads may call it.
+using Stage = std::function<void(Parts&)>;
 
 }  // namespace bertcl::text

@@ -22,11 +22,6 @@ struct Pattern::Expression {
   bool is_gpt2 = false;
 };
 
-Pattern::Pattern() = default;
-Pattern::Pattern(Pattern&&) noexcept = default;
-Pattern& Pattern::operator=(Pattern&&) noexcept = default;
-Pattern::~Pattern() = default;
-
 Pattern Pattern::of(const JsonNode& node) {
   Pattern pattern;
   if (const auto literal = node.find("String")) {
@@ -36,15 +31,16 @@ Pattern Pattern::of(const JsonNode& node) {
   const JsonNode source = node.at("Regex");
   UErrorCode status = U_ZERO_ERROR;
   UParseError place;
-  pattern.expression_ = std::make_unique<Expression>();
-  pattern.expression_->is_gpt2 = source.string() == kGpt2Pattern;
+  const auto expression = std::make_shared<Expression>();
+  expression->is_gpt2 = source.string() == kGpt2Pattern;
   // As in Oniguruma, ^ and $ are those of a line, and lines end at \n alone.
   constexpr std::uint32_t flags = UREGEX_MULTILINE | UREGEX_UNIX_LINES;
-  pattern.expression_->compiled.reset(icu::RegexPattern::compile(
+  expression->compiled.reset(icu::RegexPattern::compile(
       icu::UnicodeString::fromUTF8(source.string()), flags, place, status));
   if (U_FAILURE(status))
     source.fail("is not a valid ICU regular expression: {} at character {}", u_errorName(status),
                 place.offset);
+  pattern.expression_ = expression;
   return pattern;
 }
 

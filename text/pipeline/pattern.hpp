@@ -17,18 +17,14 @@ class Pattern {
  public:
   /// Throws Error on a regular expression that ICU does not take.
   static Pattern of(const JsonNode& node);
-  Pattern(Pattern&&) noexcept;
-  Pattern& operator=(Pattern&&) noexcept;
-  ~Pattern();
 
   /// Searches the parts of one text.
   class Search;
 
  private:
   struct Expression;
-  Pattern();
   std::string literal_;
-  std::unique_ptr<Expression> expression_;
+  std::shared_ptr<const Expression> expression_;
 };
 
 /// Its time and memory are bounded: the pattern comes with a model, the text from anyone, and

@@ -99,9 +99,9 @@ Pipeline::Pipeline() : serial_(next_serial()) {}
 Parts Pipeline::split(std::string_view text) const {
   Parts parts(text);
   added.find(parts, false);
-  for (const auto& stage : normalizers) stage->apply(parts);
+  if (normalizer) normalizer(parts);
   added.find(parts, true);
-  for (const auto& stage : pre_tokenizers) stage->apply(parts);
+  if (pre_tokenizer) pre_tokenizer(parts);
   return parts;
 }
 

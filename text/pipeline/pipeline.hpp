@@ -11,8 +11,8 @@
 #include "text/pipeline/added_tokens.hpp"
 #include "text/pipeline/decoders.hpp"
 #include "text/pipeline/model.hpp"
+#include "text/pipeline/parts.hpp"
 #include "text/pipeline/post_processor.hpp"
-#include "text/pipeline/pre_tokenizers.hpp"
 
 namespace bertcl::text {
 
@@ -23,8 +23,8 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;  // the model refers to the vocabulary
   Pipeline& operator=(const Pipeline&) = delete;
 
-  Vocabulary vocabulary;  ///< of the model
-  Stages normalizers, pre_tokenizers;
+  Vocabulary vocabulary;            ///< of the model
+  Stage normalizer, pre_tokenizer;  ///< empty: the file has none
   std::unique_ptr<Model> model;
   AddedTokens added;
   PostProcessor post_processor;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "text/pipeline/byte_level.hpp"
+#include "text/pipeline/normalizers.hpp"
 #include "text/pipeline/pattern.hpp"
 #include "text/pipeline/properties.hpp"
 
@@ -17,71 +18,54 @@ namespace bertcl::text {
 namespace {
 
 /// Splits at the characters of a kind.
-class CharacterSplit : public Stage {
- public:
-  CharacterSplit(bool (*is)(char32_t), Behavior behavior) : is_(is), behavior_(behavior) {}
-  void apply(Parts& parts) const override { split_at(parts, behavior_, is_); }
+Stage character_split(bool (*is)(char32_t), Behavior behavior) {
+  return [is, behavior](Parts& parts) { split_at(parts, behavior, is); };
+}
 
- private:
-  bool (*is_)(char32_t);
-  Behavior behavior_;
-};
-
-class BertSplit : public Stage {
- public:
-  void apply(Parts& parts) const override {
-    split_at(parts, Behavior::removed, is_white_space);
-    split_at(parts, Behavior::isolated, is_punctuation_unicode8);
-  }
-};
+void bert_split(Parts& parts) {
+  split_at(parts, Behavior::removed, is_white_space);
+  split_at(parts, Behavior::isolated, is_punctuation_unicode8);
+}
 
 /// `\w+|[^\w\s]+`
-class WhitespaceStage : public Stage {
- public:
-  void apply(Parts& parts) const override {
-    split(parts, Behavior::removed, [](std::string_view text, std::vector<Match>& matches) {
-      int last = -1;
-      for (std::size_t position = 0; position < text.size();) {
-        const auto begin = static_cast<std::uint32_t>(position);
-        const char32_t c = next_code_point(text, position);
-        const auto end = static_cast<std::uint32_t>(position);
-        const int kind = is_regex_word(c) ? 0 : is_white_space(c) ? 1 : 2;
-        if (kind == last) {
-          matches.back().end = end;
-        } else {
-          matches.push_back({begin, end, kind == 1});
-        }
-        last = kind;
+void whitespace(Parts& parts) {
+  split(parts, Behavior::removed, [](std::string_view text, std::vector<Match>& matches) {
+    int last = -1;
+    for (std::size_t position = 0; position < text.size();) {
+      const auto begin = static_cast<std::uint32_t>(position);
+      const char32_t c = next_code_point(text, position);
+      const auto end = static_cast<std::uint32_t>(position);
+      const int kind = is_regex_word(c) ? 0 : is_white_space(c) ? 1 : 2;
+      if (kind == last) {
+        matches.back().end = end;
+      } else {
+        matches.push_back({begin, end, kind == 1});
       }
-    });
-  }
-};
+      last = kind;
+    }
+  });
+}
 
-class PatternSplit : public Stage {
- public:
-  PatternSplit(Pattern pattern, Behavior behavior, bool invert)
-      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-  void apply(Parts& parts) const override {
-    Pattern::Search search(pattern_, parts.text.size());
-    split(parts, behavior_, [&](std::string_view text, std::vector<Match>& matches) {
+Stage pattern_split(Pattern pattern, Behavior behavior, bool invert) {
+  return [pattern = std::move(pattern), behavior, invert](Parts& parts) {
+    Pattern::Search search(pattern, parts.text.size());
+    split(parts, behavior, [&](std::string_view text, std::vector<Match>& matches) {
       search.find(text, matches);
-      if (!invert_) return;
+      if (!invert) return;
       for (Match& match : matches) match.found = !match.found;
     });
-  }
+  };
+}
 
- private:
-  Pattern pattern_;
-  Behavior behavior_;
-  bool invert_;
-};
+/// Where `Metaspace` puts its character before a part: nowhere, before the first, before all.
+enum class PrependScheme { never, first, always };
 
-class MetaspaceStage : public Stage {
+class Metaspace {
  public:
-  MetaspaceStage(std::string replacement, PrependScheme scheme, bool splits)
+  Metaspace(std::string replacement, PrependScheme scheme, bool splits)
       : replacement_(std::move(replacement)), scheme_(scheme), splits_(splits) {}
 
-  void apply(Parts& parts) const override {
+  void operator()(Parts& parts) const {
     rewrite(parts, [&](Edits& edits) { replace_spaces(edits); });
     if (!splits_) return;
     split(parts, Behavior::merged_with_next,
@@ -148,59 +132,40 @@ Behavior behavior_of(const JsonNode& node, Behavior default_value) {
   return found ? choose(*found, names) : default_value;
 }
 
-std::unique_ptr<Stage> metaspace_of(const JsonNode& node) {
+Metaspace metaspace_of(const JsonNode& node) {
   static constexpr Names<PrependScheme, 3> names{{{"never", PrependScheme::never},
                                                   {"first", PrependScheme::first},
                                                   {"always", PrependScheme::always}}};
   const auto scheme = node.find("prepend_scheme");
   PrependScheme prepends = scheme ? choose(*scheme, names) : PrependScheme::always;
   if (!node.flag("add_prefix_space", true)) prepends = PrependScheme::never;
-  return metaspace(node.at("replacement").string(), prepends, node.flag("split", true));
+  return Metaspace(node.at("replacement").string(), prepends, node.flag("split", true));
 }
 
 }  // namespace
 
-std::unique_ptr<Stage> bert_pre_tokenizer() { return std::make_unique<BertSplit>(); }
-
-std::unique_ptr<Stage> metaspace(std::string replacement, PrependScheme scheme, bool splits) {
-  return std::make_unique<MetaspaceStage>(std::move(replacement), scheme, splits);
-}
-
-std::unique_ptr<Stage> whitespace_split() {
-  return std::make_unique<CharacterSplit>(is_white_space, Behavior::removed);
-}
-
-void add_pre_tokenizers(const JsonNode& node, Stages& stages) {
+Stage read_pre_tokenizer(const JsonNode& node) {
   const std::string& type = node.at("type").string();
-  if (type == "Sequence") {
-    node.at("pretokenizers").each([&](const JsonNode& each) { add_pre_tokenizers(each, stages); });
-  } else if (type == "BertPreTokenizer") {
-    stages.push_back(bert_pre_tokenizer());
-  } else if (type == "Whitespace") {
-    stages.push_back(std::make_unique<WhitespaceStage>());
-  } else if (type == "WhitespaceSplit") {
-    stages.push_back(whitespace_split());
-  } else if (type == "Punctuation") {
-    stages.push_back(std::make_unique<CharacterSplit>(is_punctuation_unicode8,
-                                                      behavior_of(node, Behavior::isolated)));
-  } else if (type == "Digits") {
+  if (type == "Sequence") return sequence_of(node.at("pretokenizers"), read_pre_tokenizer);
+  if (type == "BertPreTokenizer") return bert_split;
+  if (type == "Whitespace") return whitespace;
+  if (type == "WhitespaceSplit") return character_split(is_white_space, Behavior::removed);
+  if (type == "Punctuation")
+    return character_split(is_punctuation_unicode8, behavior_of(node, Behavior::isolated));
+  if (type == "Digits") {
     const bool each = node.flag("individual_digits", false);
-    stages.push_back(std::make_unique<CharacterSplit>(
-        is_numeric, each ? Behavior::isolated : Behavior::contiguous));
-  } else if (type == "ByteLevel") {
-    stages.push_back(byte_level(node.flag("add_prefix_space", true), node.flag("use_regex", true)));
-  } else if (type == "Metaspace") {
-    stages.push_back(metaspace_of(node));
-  } else if (type == "Split") {
-    stages.push_back(std::make_unique<PatternSplit>(Pattern::of(node.at("pattern")),
-                                                    behavior_of(node, Behavior::isolated),
-                                                    node.flag("invert", false)));
-  } else {
-    node.fail(
-        "has unsupported type '{}' (supported: BertPreTokenizer, ByteLevel, Digits, Metaspace, "
-        "Punctuation, Sequence, Split, Whitespace, WhitespaceSplit)",
-        type);
+    return character_split(is_numeric, each ? Behavior::isolated : Behavior::contiguous);
   }
+  if (type == "ByteLevel")
+    return byte_level(node.flag("add_prefix_space", true), node.flag("use_regex", true));
+  if (type == "Metaspace") return metaspace_of(node);
+  if (type == "Split")
+    return pattern_split(Pattern::of(node.at("pattern")), behavior_of(node, Behavior::isolated),
+                         node.flag("invert", false));
+  node.fail(
+      "has unsupported type '{}' (supported: BertPreTokenizer, ByteLevel, Digits, Metaspace, "
+      "Punctuation, Sequence, Split, Whitespace, WhitespaceSplit)",
+      type);
 }
 
 }  // namespace bertcl::text

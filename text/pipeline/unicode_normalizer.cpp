@@ -27,9 +27,9 @@ struct Decomposed {
   std::uint8_t combining_class;
 };
 
-class UnicodeStage : public Stage {
+class UnicodeNormalizer {
  public:
-  explicit UnicodeStage(Normalization form)
+  explicit UnicodeNormalizer(Normalization form)
       : composes_(form == Normalization::nfc || form == Normalization::nfkc) {
     UErrorCode status = U_ZERO_ERROR;
     const bool compatible = form == Normalization::nfkc || form == Normalization::nfkd;
@@ -40,7 +40,7 @@ class UnicodeStage : public Stage {
       throw Error(std::string("ICU cannot normalize texts: ") + u_errorName(status));
   }
 
-  void apply(Parts& parts) const override {
+  void operator()(Parts& parts) const {
     if (is_ascii(parts.text)) return;
     // Only of short texts: its time is quadratic in a run of marks.
     constexpr std::size_t kShort = 4096;
@@ -132,8 +132,6 @@ class UnicodeStage : public Stage {
 
 }  // namespace
 
-std::unique_ptr<Stage> unicode_normalizer(Normalization form) {
-  return std::make_unique<UnicodeStage>(form);
-}
+Stage unicode_normalizer(Normalization form) { return UnicodeNormalizer(form); }
 
 }  // namespace bertcl::text
