@@ -53,7 +53,7 @@ std::vector<std::string> BasicTokenizer::tokenize(std::string_view text) const {
 /// at punctuation.
 void BasicTokenizer::add_words(std::string_view chunk, std::vector<std::string>& words) const {
   std::string plain = lower_case_ ? lower(chunk) : std::string(chunk);
-  if (strip_accents_) plain = without_accents(plain);
+  if (strip_accents_ && !is_ascii(plain)) plain = without_accents(plain);
   bool open = false;  // the last word may still grow
   for (std::size_t position = 0; position < plain.size();) {
     const std::size_t begin = position;

@@ -4,14 +4,12 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -103,7 +101,7 @@ class Tokenizer {
   std::vector<std::int32_t> encode_word(std::string_view word) const;
 
   /// Whether it tells where tokens are: all but that of a vocab.txt do; see as_tokenizer_json().
-  bool has_spans() const { return pipeline_ != nullptr; }
+  bool has_spans() const { return has_spans_; }
 
   /// Ids, and where they are in the text. Throws Error without has_spans().
   Encoding encode_with_spans(std::string_view text) const;
@@ -159,33 +157,18 @@ class Tokenizer {
   const BasicTokenizer& basic() const { return basic_; }
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>{}(text);
-    }
-  };
-  using Ids = std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>>;
-
   explicit Tokenizer(const TokenizerOptions& options);
   static Tokenizer of_pipeline(nlohmann::json document, const std::string& origin,
                                const TokenizerOptions& options);
-  void add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const;
 
-  std::shared_ptr<const Pipeline> pipeline_;  // none: of a vocab.txt
+  std::shared_ptr<const Pipeline> pipeline_;  // of a vocab.txt: vocabulary and model alone
   SpecialTokens special_;
   std::vector<std::string> mask_tokens_;
   std::optional<int> longest_;
-  bool is_bert_ = true, truncates_left_ = false;
+  bool is_bert_ = true, has_spans_ = false, truncates_left_ = false;
 
   TokenizerOptions options_;
   BasicTokenizer basic_;
-  std::size_t max_word_chars_;
-  std::vector<std::string> tokens_;  // by id
-  Ids ids_;                          // every token as it stands
-  Ids continuation_ids_;             // tokens that begin with "##", without it
-  std::size_t longest_token_ = 0;    // bytes of the longest token
-  std::int32_t unknown_ = 0;         // id of [UNK]
 };
 
 }  // namespace bertcl::text

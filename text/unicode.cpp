@@ -114,7 +114,6 @@ std::string lower(std::string_view text) {
 }
 
 std::string without_accents(std::string_view text) {
-  if (is_ascii(text)) return std::string(text);
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* nfd = icu::Normalizer2::getNFDInstance(status);
   if (U_FAILURE(status))

@@ -29,6 +29,7 @@ class Vocabulary {
   std::optional<std::int32_t> find(std::string_view token) const;
   const std::string& at(std::int32_t id) const { return tokens_[id]; }
   std::size_t size() const { return tokens_.size(); }
+  const std::vector<std::string>& tokens() const { return tokens_; }
 
  private:
   struct Hash {

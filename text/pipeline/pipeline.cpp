@@ -30,7 +30,7 @@ class WordCache {
 
   /// Where `word` is if it is there.
   Entry& place_of(std::string_view word) {
-    return entries_[std::hash<std::string_view>{}(word) % entries_.size()];
+    return entries_[std::hash<std::string_view>{}(word) & (entries_.size() - 1)];
   }
   /// Where to put a word that was not found.
   Entry& new_place_of(std::string_view word) {

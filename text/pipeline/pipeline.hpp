@@ -40,6 +40,8 @@ class Pipeline {
   Encoding encode(std::string_view text) const;
   /// The ids alone.
   std::vector<std::int32_t> encode_ids(std::string_view text) const;
+  /// Tokens of a word, which is not empty, by the model alone; until the thread's next call.
+  const std::vector<Token>& tokens_of(std::string_view word) const;
 
   /// Of the vocabulary and the added tokens. None where there is no such token.
   std::optional<std::int32_t> id_of(std::string_view token) const;
@@ -49,7 +51,6 @@ class Pipeline {
 
  private:
   Parts split(std::string_view text) const;
-  const std::vector<Token>& tokens_of(std::string_view word) const;
   std::string_view characters_of(std::int32_t id, std::string_view text) const;
 
   std::uint64_t serial_;  // tells the words in a thread's cache apart from those of others
