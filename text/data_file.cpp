@@ -208,9 +208,7 @@ void fail_at(const DataFile& file, std::size_t line, std::string_view what) {
 
 std::string excerpt_of(std::string_view text) {
   constexpr std::size_t most = 60;
-  std::size_t end = std::min(text.size(), most);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
-    --end;
+  const std::size_t end = text.size() <= most ? text.size() : character_begin(text, most);
   std::string excerpt;
   for (const char c : text.substr(0, end)) c == '\0' ? excerpt += "\\x00" : excerpt += c;
   if (end < text.size()) excerpt += " ..";

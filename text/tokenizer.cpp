@@ -9,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
+#include "text/data_file.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/pipeline/pipeline.hpp"
@@ -82,11 +83,7 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptio
   }
   check_word_pieces(path);
   std::vector<std::string> tokens;
-  for (std::size_t begin = 0; begin < content.size();) {
-    const std::size_t end = std::min(content.find('\n', begin), content.size());
-    tokens.emplace_back(strip(std::string_view(content).substr(begin, end - begin)));
-    begin = end + 1;
-  }
+  each_line(content, [&](std::string_view line, std::size_t) { tokens.emplace_back(strip(line)); });
   return from_tokens(std::move(tokens), options, origin);
 }
 

@@ -59,6 +59,11 @@ std::size_t count_code_points(std::string_view text) {
   return count;
 }
 
+std::size_t character_begin(std::string_view text, std::size_t position) {
+  while (position > 0 && is_inside(text, position)) --position;
+  return position;
+}
+
 std::optional<std::size_t> first_ill_formed(std::string_view text) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
   for (std::size_t position = 0; position < text.size();) {

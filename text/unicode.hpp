@@ -21,6 +21,14 @@ void append_code_point(std::string& text, char32_t c);
 /// Number of code points, that is Python's len().
 std::size_t count_code_points(std::string_view text);
 
+/// Whether byte `position` of UTF-8 `text` continues a character; false at the end.
+inline bool is_inside(std::string_view text, std::size_t position) {
+  return position < text.size() && (static_cast<unsigned char>(text[position]) & 0xC0) == 0x80;
+}
+
+/// Where the character begins to which byte `position` belongs.
+std::size_t character_begin(std::string_view text, std::size_t position);
+
 /// Byte at which `text` stops being UTF-8; none if all of it is.
 std::optional<std::size_t> first_ill_formed(std::string_view text);
 

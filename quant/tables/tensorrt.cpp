@@ -7,13 +7,14 @@
 // (NVIDIA/TensorRT, README of sampleINT8, "Calibration file".)
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
 
-#include "quant/tables/lines.hpp"
 #include "quant/tables/table.hpp"
 #include "support/fail.hpp"
+#include "text/data_file.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -44,7 +45,8 @@ float magnitude_of(float scale) {
 
 ScaleTable parse_tensorrt(std::string_view bytes) {
   ScaleTable table;
-  for_each_line(bytes, [&](std::string_view line, int number) {
+  text::each_line(bytes, [&](std::string_view line, std::size_t number) {
+    if (line.empty()) return;
     if (number == 1) {
       if (!line.starts_with(kStart))
         fail("line 1: '{:.60}' does not begin with '{}'", line, kStart);

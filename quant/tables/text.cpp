@@ -5,16 +5,17 @@
 // value, 10.
 #include "bertcl/error.hpp"
 #include "quant/tables/decimal.hpp"
-#include "quant/tables/lines.hpp"
 #include "quant/tables/table.hpp"
 #include "support/fail.hpp"
+#include "text/data_file.hpp"
 
 namespace bertcl::quant {
 namespace {
 
 ScaleTable parse_text(std::string_view bytes) {
   ScaleTable table;
-  for_each_line(bytes, [&](std::string_view line, int number) {
+  text::each_line(bytes, [&](std::string_view line, std::size_t number) {
+    if (line.empty()) return;
     const auto gap = line.rfind(' ');  // names may hold blanks
     if (gap == std::string_view::npos || gap == 0)
       fail("line {}: '{:.60}' is not 'NAME NUMBER'", number, line);

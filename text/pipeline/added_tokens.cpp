@@ -11,16 +11,9 @@
 namespace bertcl::text {
 namespace {
 
-/// Where the last character of a text begins, which is not empty.
-std::size_t last_character(std::string_view text) {
-  std::size_t begin = text.size() - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
-  return begin;
-}
-
 bool ends_with_word(std::string_view text) {
   if (text.empty()) return false;
-  std::size_t position = last_character(text);
+  std::size_t position = character_begin(text, text.size() - 1);
   return is_regex_word(next_code_point(text, position));
 }
 
@@ -32,7 +25,7 @@ bool starts_with_word(std::string_view text) {
 std::size_t without_spaces_at_end(std::string_view text) {
   std::size_t end = text.size();
   while (end > 0) {
-    const std::size_t begin = last_character(text.substr(0, end));
+    const std::size_t begin = character_begin(text, end - 1);
     std::size_t position = begin;
     if (!is_white_space(next_code_point(text, position))) break;
     end = begin;

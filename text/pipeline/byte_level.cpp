@@ -2,22 +2,10 @@
 // Bytes to characters (`bytes_to_unicode` of openai/gpt-2 src/encoder.py), and its pattern by hand.
 #include "text/pipeline/byte_level.hpp"
 
-#include <array>
-
 #include "text/pipeline/properties.hpp"
 
 namespace bertcl::text {
 namespace {
-
-std::array<char32_t, 256> characters_of_bytes() {
-  std::array<char32_t, 256> table{};
-  char32_t next = 256;
-  for (char32_t byte = 0; byte < 256; ++byte) {
-    const bool printable = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
-    table[byte] = printable ? byte : next++;
-  }
-  return table;
-}
 
 /// Characters of the classes that the pattern has runs of.
 enum class Kind { letter, number, space, other };
@@ -38,6 +26,16 @@ std::size_t contraction(std::string_view text) {
 }
 
 }  // namespace
+
+std::array<char32_t, 256> characters_of_bytes() {
+  std::array<char32_t, 256> table{};
+  char32_t next = 256;
+  for (char32_t byte = 0; byte < 256; ++byte) {
+    const bool printable = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
+    table[byte] = printable ? byte : next++;
+  }
+  return table;
+}
 
 void find_gpt2(std::string_view text, std::vector<Match>& matches) {
   const auto kind_at = [&](std::size_t position) {  // of the character there, and its end

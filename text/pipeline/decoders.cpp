@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "text/pipeline/byte_level.hpp"
 #include "text/pipeline/pattern.hpp"
 #include "text/unicode.hpp"
 
@@ -62,16 +63,11 @@ DecoderFn word_piece_decoder(std::string prefix, bool cleans_up) {
   };
 }
 
-/// GPT-2's character of each byte: printable ones stand for themselves, the others for U+0100 on.
 const std::unordered_map<char32_t, char>& byte_of_character() {
   static const auto table = [] {
     std::unordered_map<char32_t, char> bytes;
-    char32_t next = 0x100;
-    for (char32_t byte = 0; byte < 256; ++byte) {
-      const bool itself =
-          (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-      bytes[itself ? byte : next++] = static_cast<char>(byte);
-    }
+    for (const char32_t c : characters_of_bytes())
+      bytes.emplace(c, static_cast<char>(bytes.size()));
     return bytes;
   }();
   return table;

@@ -48,11 +48,6 @@ std::string text_or(const JsonNode& node, const char* key, std::string default_v
   return found ? found->string() : std::move(default_value);
 }
 
-bool is_set(const JsonNode& node, const char* key) {
-  const auto found = node.find(key);
-  return found && found->boolean();
-}
-
 /// A token that must be in the vocabulary.
 void require_token(const JsonNode& node, const char* key, const std::string& token,
                    const Vocabulary& vocabulary) {
@@ -95,9 +90,9 @@ std::unique_ptr<Model> read_bpe(const JsonNode& node, Vocabulary& vocabulary) {
   }
   options.prefix = text_or(node, "continuing_subword_prefix", "");
   options.suffix = text_or(node, "end_of_word_suffix", "");
-  options.fuse_unknown = is_set(node, "fuse_unk");
-  options.byte_fallback = is_set(node, "byte_fallback");
-  options.ignore_merges = is_set(node, "ignore_merges");
+  options.fuse_unknown = node.flag("fuse_unk", false);
+  options.byte_fallback = node.flag("byte_fallback", false);
+  options.ignore_merges = node.flag("ignore_merges", false);
   const JsonNode merges = node.at("merges");
   options.merges.reserve(merges.value().size());
   merges.each([&](const JsonNode& merge) { options.merges.push_back(read_merge(merge)); });
@@ -118,7 +113,7 @@ std::unique_ptr<Model> read_unigram(const JsonNode& node, Vocabulary& vocabulary
       unknown->fail(fmt::format("is {}; the vocabulary has {} tokens", id, vocabulary.size()));
     options.unknown = static_cast<std::int32_t>(id);
   }
-  options.byte_fallback = is_set(node, "byte_fallback");
+  options.byte_fallback = node.flag("byte_fallback", false);
   return unigram_model(vocabulary, std::move(options));
 }
 

@@ -74,10 +74,6 @@ Blanks blanks_of(std::string_view token) {
   return blanks;
 }
 
-bool is_inside(std::string_view text, std::size_t position) {
-  return position < text.size() && (static_cast<unsigned char>(text[position]) & 0xC0) == 0x80;
-}
-
 void trim_span(Span& span, Blanks blanks, std::string_view text, bool first, bool added_space) {
   if (first && added_space && blanks.left == 1) blanks.left = 0;
   for (; blanks.left > 0 && span.begin < span.end; --blanks.left) {
@@ -85,10 +81,8 @@ void trim_span(Span& span, Blanks blanks, std::string_view text, bool first, boo
     while (span.begin < span.end && is_inside(text, span.begin)) ++span.begin;
   }
   std::uint32_t end = span.end;
-  for (; blanks.right > 0 && end > 0; --blanks.right) {
-    --end;
-    while (end > 0 && is_inside(text, end)) --end;
-  }
+  for (; blanks.right > 0 && end > 0; --blanks.right)
+    end = static_cast<std::uint32_t>(character_begin(text, end - 1));
   if (blanks.right == 0) span.end = std::max(end, span.begin);
 }
 

@@ -22,11 +22,8 @@ std::int32_t id_at(const JsonNode& node) {
 std::int32_t id_of(const JsonNode& node, const char* key) { return id_at(node.at(key).element(1)); }
 
 void trim(const JsonNode& node, PostProcessor& processor) {
-  const auto flag = [&](const char* key) {
-    const auto found = node.find(key);
-    return !found || found->boolean();
-  };
-  if (flag("trim_offsets")) processor.trims.push_back(flag("add_prefix_space"));
+  if (node.flag("trim_offsets", true))
+    processor.trims.push_back(node.flag("add_prefix_space", true));
 }
 
 /// A template, taken apart at its texts.

@@ -32,7 +32,7 @@ class WordPieceModel : public Model {
       known = false;
       for (std::size_t length = piece.size(); length > prefix; --length) {
         const auto end = begin + static_cast<std::uint32_t>(length - prefix);
-        if (end < size && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) continue;
+        if (is_inside(word, end)) continue;
         const auto id = vocabulary_.find(std::string_view(piece).substr(0, length));
         if (!id) continue;
         tokens.push_back({*id, begin, end});
