@@ -27,6 +27,7 @@ struct Variant {
   Defines defines;
   bool Capabilities::*needs;  // null: runs everywhere
   int unnormalized = 0;       // normalization after p v
+  int window = 0;             // keys before and after a row that it attends to; 0: all
 };
 
 const std::vector<Variant>& variants() {
@@ -43,6 +44,7 @@ const std::vector<Variant>& variants() {
       {"f32_x86", "attention_f32_x86", {}, nullptr},
       {"f32_x86_8", "attention_f32_x86", {{"LANES", 8}}, nullptr},
       {"f32_ref", "attention_f32_ref", {}, nullptr},
+      {"f32_x86_window64", "attention_f32_x86", {}, nullptr, 0, 64},
   };
   return list;
 }
@@ -87,7 +89,7 @@ void measure(benchmark::State& state, const Kernel& kernel, std::array<size_t, 3
   state.counters["us"] = seconds / count * 1e6;
 }
 
-// Packed QKV in, one sequence length; operations are those of the two MatMuls.
+// Packed QKV in, one sequence length; operations are those of the two MatMuls without a window.
 void attention(benchmark::State& state, const Variant& variant, int batch, int seq, int heads,
                int head_size, int block_rows) {
   if (variant.needs && !(context->capabilities().*variant.needs)) {
@@ -116,6 +118,7 @@ void attention(benchmark::State& state, const Variant& variant, int batch, int s
     a.heads = heads;
     a.head_size = head_size;
     a.block_rows = block_rows;
+    a.window = variant.window;
     bertcl::kernels::set(kernel, a);
   };
   if (integer)

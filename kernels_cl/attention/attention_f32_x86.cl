@@ -21,11 +21,12 @@
 //
 // Attended keys and their values are first copied side by side: masked keys are absent, and a
 // padded sequence gives the same bytes as a packed one. A row whose keys are all masked is 0. Keys
-// outside of the windows of the rows that share them are absent, too, and blocks of keys outside of
-// those of the rows at hand are left out.
+// after the windows of the ROWS rows at hand are absent, too, and blocks of keys before these. A
+// block begins after a multiple of BLOCK_KEYS attended keys of the sequence, so that a row has the
+// same bits whatever block_rows, which depends on the batch, as long as ROWS divides it.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1.
-// Bounds: head_size <= HEAD_MAX; block_rows should be a multiple of 2 * LANES. No unsafe math
+// Bounds: head_size <= HEAD_MAX; block_rows should be a multiple of ROWS. No unsafe math
 // options.
 
 #ifndef HEAD_MAX
@@ -92,7 +93,7 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
 
   for (int row = item.first; row < last; row += ROWS) {
     if (row >= held.last) {
-      held = next_rows(item, row, window, cached_keys, ROWS, key_mask, use_mask);
+      held = next_rows(item, row, window, cached_keys, ROWS, BLOCK_KEYS, key_mask, use_mask);
       cached = -1;
     }
     const int rows = last - row;
@@ -116,12 +117,11 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
       }
       const float* key_block = keys + first_key % cached_keys * head_size;
       const float* value_block = values + first_key % cached_keys * head_size;
-      const int count = min(BLOCK_KEYS, held.attended - first_key);
       const int* place = places + first_key % cached_keys;
       const int row_place = row - item.begin;
-      if (window && (place[count - 1] < row_place - window ||
-                     place[0] > row_place + ROWS - 1 + window))
-        continue;
+      int count = min(BLOCK_KEYS, held.attended - first_key);
+      while (window && count > 0 && place[count - 1] > row_place + ROWS - 1 + window) count--;
+      if (count == 0 || (window && place[count - 1] < row_place - window)) continue;
 
       if (has_bias)
         load_bias(added, window, row_place, last_place, place, 0, count,

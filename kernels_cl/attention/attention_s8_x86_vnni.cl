@@ -94,7 +94,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
 
   for (int row = item.first; row < last; row += ROWS) {
     if (row >= held.last) {
-      held = next_rows(item, row, window, block_keys, ROWS, key_mask, use_mask);
+      held = next_rows(item, row, window, block_keys, ROWS, 1, key_mask, use_mask);
       blocks = (held.attended + block_keys - 1) / block_keys;
       packed = -1;
     }

@@ -94,6 +94,25 @@ TEST_P(AttentionF32, BlockRowsDoNotChangeTheResult) {
     expect_equal(attend(GetParam(), c, qkv, 0.125f, block_rows), expected, GetParam().name());
 }
 
+// Work-items have more rows in larger batches, and the same text then must have the same bits.
+TEST_P(AttentionF32, BlockRowsDoNotChangeTheResultOfAWindow) {
+  if (GetParam().uses_work_groups) return;  // they ignore block_rows
+  AttentionCase c{.lengths = {250, 61, 130, 64, 200}, .heads = 1};
+  const auto qkv =
+      normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 3);
+  for (const bool masked : {false, true}) {
+    if (masked) c.mask = integers<uint8_t>(static_cast<size_t>(c.tokens()), 11, 0, 1);
+    for (const int32_t window : {3, 40, 64, 200}) {
+      const ScoreBias bias{0, window, {}};
+      const auto expected = attend(GetParam(), c, qkv, 0.125f, 256, bias);
+      for (const int32_t block_rows : {32, 64, 96, 160})
+        expect_equal(attend(GetParam(), c, qkv, 0.125f, block_rows, bias), expected,
+                     GetParam().name() + ", window " + std::to_string(window) + ", " +
+                         std::to_string(block_rows) + " rows" + (masked ? ", masked" : ""));
+    }
+  }
+}
+
 TEST_P(AttentionF32, MaskWithHolesAndRowWithoutKeys) {
   AttentionCase c{.lengths = {97, 5, 140}};
   c.mask = integers<uint8_t>(static_cast<size_t>(c.tokens()), 11, 0, 1);

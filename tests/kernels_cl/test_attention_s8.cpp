@@ -139,6 +139,23 @@ TEST_P(BiasedAttentionS8, BiasAndWindow) {
                    {601, window, values});
 }
 
+TEST_P(BiasedAttentionS8, BlockRowsDoNotChangeTheResultOfAWindow) {
+  if (GetParam().uses_work_groups) return;  // they ignore block_rows
+  AttentionCase c{.lengths = {250, 61, 130}, .heads = 1, .head_size = 32};
+  const Bytes qkv = random_bytes(c);
+  for (const bool masked : {false, true}) {
+    if (masked) c.mask = integers<uint8_t>(static_cast<size_t>(c.tokens()), 11, 0, 1);
+    for (const int32_t window : {3, 64, 100})
+      for (const Quantization& z : {Quantization{}, Quantization{}.unnormalizing()}) {
+        const ScoreBias bias{0, window, {}};
+        const auto expected = attend<float>(GetParam(), c, z, qkv, {}, 256, bias);
+        for (const int32_t block_rows : {32, 64, 96})
+          expect_equal(attend<float>(GetParam(), c, z, qkv, {}, block_rows, bias), expected,
+                       GetParam().name() + ", window " + std::to_string(window));
+      }
+  }
+}
+
 // A causal bias beside a mask whose first keys do not count: the rows there attend to all others
 // alike.
 TEST_P(BiasedAttentionS8, CausalRowsWithoutKeysAreFinite) {
