@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "bertcl/error.hpp"
 #include "ops/op.hpp"
 #include "ops/type_constraints.hpp"
@@ -11,34 +13,29 @@
 namespace bertcl::ops {
 namespace {
 
-/// Elements of results whose operands are all numbers: the operator itself computes them.
-bool evaluate_numbers(const OpDef& def, ir::Node& node, SymbolicValues& values) {
-  if (node.inputs.empty()) return false;
-  std::vector<ir::Tensor> tensors(node.inputs.size());
-  std::vector<const ir::Tensor*> inputs(node.inputs.size(), nullptr);
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const ir::Value* in = node.inputs[i];
-    if (!in) continue;
-    const auto numbers = values.constants(in);
-    const auto sizes = ir::constant_shape(in->type.shape);
-    if (!numbers || !sizes) return false;
-    tensors[i] = ir::Tensor::of<std::int64_t>(*sizes, *numbers).converted(in->type.dtype);
-    inputs[i] = &tensors[i];
-  }
-  const ir::Bindings no_symbols;
-  const auto results = def.evaluate({node, std::move(inputs), no_symbols});
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto ints = results[i].to_ints();
-    if (!ir::is_float(results[i].dtype()) && results[i].shape().size() <= 1 && ints.size() <= 64)
-      values.set(node.outputs[i], {ints.begin(), ints.end()});
-  }
-  return true;
+/// True for few elements, whose number is known.
+bool is_small(const ir::Type& type) {
+  const auto sizes = ir::constant_shape(type.shape);
+  return sizes && ir::element_count(*sizes) <= SymbolicValues::max_elements;
 }
 
-bool small_integers(const ir::Type& type) {
-  if (ir::is_float(type.dtype) || type.shape.size() > 1) return false;
-  const auto sizes = ir::constant_shape(type.shape);
-  return sizes && ir::element_count(*sizes) <= 64;
+bool holds_sizes(const ir::Type& type) {
+  return !ir::is_float(type.dtype) && type.shape.size() <= 1;
+}
+
+/// Results whose operands are all numbers: the operator itself computes them.
+bool evaluate_numbers(const OpDef& def, ir::Node& node, SymbolicValues& values) {
+  if (node.inputs.empty()) return false;
+  std::vector<const ir::Tensor*> inputs;
+  for (const ir::Value* in : node.inputs) {
+    inputs.push_back(values.tensor(in));
+    if (in && !inputs.back()) return false;
+  }
+  const ir::Bindings no_symbols;
+  auto results = def.evaluate({node, std::move(inputs), no_symbols});
+  for (std::size_t i = 0; i < results.size() && i < node.outputs.size(); ++i)
+    values.set(node.outputs[i], std::move(results[i]));
+  return !results.empty();
 }
 
 }  // namespace
@@ -55,12 +52,13 @@ void infer(ir::Graph& graph, ir::Node& node, SymbolicValues& values) {
   std::vector<ir::Type> types = def.infer(context);
   if (types.size() < node.outputs.size())
     throw Error(fmt::format("{}: result {} is not supported", node.describe(), types.size()));
-  bool small = true;
+  bool small = true, sizes = true;
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     node.outputs[i]->type = std::move(types[i]);
-    small = small && small_integers(node.outputs[i]->type);
+    small = small && is_small(node.outputs[i]->type);
+    sizes = sizes && holds_sizes(node.outputs[i]->type);
   }
-  if (!small || evaluate_numbers(def, node, values) || !def.values) return;
+  if (!small || evaluate_numbers(def, node, values) || !sizes || !def.values) return;
   const auto elements = def.values(context);
   for (std::size_t i = 0; i < elements.size() && i < node.outputs.size(); ++i)
     if (elements[i]) values.set(node.outputs[i], *elements[i]);

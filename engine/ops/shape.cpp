@@ -227,14 +227,12 @@ std::vector<ir::Type> infer_range(InferContext& context) {
   for (std::size_t i = 0; i < 3; ++i)
     if (ir::element_count(context.shape(i)) != ir::Dim(1) || context.type(i).dtype != dtype)
       context.fail("start, limit and step must be scalars of one type");
-  bool constant = true;
-  for (const ir::Value* in : context.node.inputs) constant = constant && in->is_constant();
-  if (constant) {
-    const auto& operands = context.node.inputs;
-    return {{dtype,
-             {range_length(context, *operands[0]->constant, *operands[1]->constant,
-                           *operands[2]->constant)}}};
-  }
+  const auto& operands = context.node.inputs;
+  const ir::Tensor* numbers[3];
+  std::ranges::transform(operands, numbers,
+                         [&](const ir::Value* in) { return context.values.tensor(in); });
+  if (numbers[0] && numbers[1] && numbers[2])
+    return {{dtype, {range_length(context, *numbers[0], *numbers[1], *numbers[2])}}};
   const auto* start = context.elements(0);
   const auto* limit = context.elements(1);
   const auto* step = context.elements(2);

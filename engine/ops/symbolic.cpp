@@ -12,8 +12,6 @@
 namespace bertcl::ops {
 namespace {
 
-constexpr std::int64_t max_elements = 64;
-
 /// Integer arithmetic wraps around, as it does where the operators are evaluated (ops/binary.cpp).
 template <class F>
 ir::Dim wrapped(std::int64_t a, std::int64_t b, F f) {
@@ -71,10 +69,10 @@ std::optional<int> compare(const ir::Dim& a, const ir::Dim& b) {
 
 const std::vector<ir::Dim>* SymbolicValues::find(const ir::Value* value) {
   if (const auto it = known_.find(value); it != known_.end()) return &it->second;
-  if (!value || !value->is_constant() || ir::is_float(value->type.dtype) ||
-      value->type.shape.size() > 1 || value->constant->size() > max_elements)
-    return nullptr;
-  const auto ints = value->constant->to_ints();
+  if (!value || ir::is_float(value->type.dtype) || value->type.shape.size() > 1) return nullptr;
+  const ir::Tensor* numbers = tensor(value);
+  if (!numbers) return nullptr;
+  const auto ints = numbers->to_ints();
   const bool wraps = value->type.dtype == ir::DType::u64;  // above 2^63
   if (wraps && std::ranges::any_of(ints, [](std::int64_t n) { return n < 0; })) return nullptr;
   return &(known_[value] = std::vector<ir::Dim>(ints.begin(), ints.end()));
@@ -82,6 +80,24 @@ const std::vector<ir::Dim>* SymbolicValues::find(const ir::Value* value) {
 
 void SymbolicValues::set(const ir::Value* value, std::vector<ir::Dim> elements) {
   known_[value] = std::move(elements);
+}
+
+const ir::Tensor* SymbolicValues::tensor(const ir::Value* value) {
+  if (!value) return nullptr;
+  if (value->is_constant())
+    return value->constant->size() <= max_elements ? &*value->constant : nullptr;
+  if (const auto it = numbers_.find(value); it != numbers_.end()) return &it->second;
+  const auto known = known_.find(value);
+  const auto sizes = ir::constant_shape(value->type.shape);
+  if (known == known_.end() || !sizes) return nullptr;
+  const auto numbers = ir::constant_shape(known->second);
+  if (!numbers) return nullptr;
+  return &(numbers_[value] =
+               ir::Tensor::of<std::int64_t>(*sizes, *numbers).converted(value->type.dtype));
+}
+
+void SymbolicValues::set(const ir::Value* value, ir::Tensor numbers) {
+  numbers_[value] = std::move(numbers);
 }
 
 std::optional<std::vector<std::int64_t>> SymbolicValues::constants(const ir::Value* value) {

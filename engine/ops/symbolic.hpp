@@ -14,13 +14,19 @@ namespace bertcl::ops {
 /// The elements of a tensor of rank 0 or 1; empty where they are not known.
 using SymbolicElements = std::optional<std::vector<ir::Dim>>;
 
-/// What is known about the elements of integer and boolean tensors. Symbols are sizes, so they are
-/// assumed positive.
+/// What is known about the elements of small tensors: as sizes of integers and booleans, as numbers
+/// of any type. Symbols are sizes, so they are assumed positive.
 class SymbolicValues {
  public:
-  /// The elements of a value, or null. Constants of up to 64 elements are always known.
+  static constexpr std::int64_t max_elements = 64;
+
+  /// The elements of a value of integers or booleans, or null. Those of small constants are always
+  /// known.
   const std::vector<ir::Dim>* find(const ir::Value* value);
   void set(const ir::Value* value, std::vector<ir::Dim> elements);
+  /// The tensor, of any type and rank, if all of its elements are numbers; or null.
+  const ir::Tensor* tensor(const ir::Value* value);
+  void set(const ir::Value* value, ir::Tensor numbers);
   /// The elements if all of them are numbers.
   std::optional<std::vector<std::int64_t>> constants(const ir::Value* value);
 
@@ -33,6 +39,7 @@ class SymbolicValues {
 
  private:
   std::map<const ir::Value*, std::vector<ir::Dim>> known_;
+  std::map<const ir::Value*, ir::Tensor> numbers_;
   std::map<std::tuple<std::string, ir::Dim, ir::Dim>, ir::Dim> fresh_;
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes with symbols, and the shape arithmetic of exporters.
+#include <fmt/format.h>
+
 #include "bertcl/error.hpp"
 #include "ops/infer.hpp"
 #include "ops/op.hpp"
@@ -166,6 +168,35 @@ TEST(Infer, CountsARangeBySymbol) {
       %y: i64[] = Range(%zero, %n, %one)
       return %y })"),
             "i64[seq]");
+}
+
+TEST(Infer, CountsARangeOfFloatsThatASizeMakes) {
+  EXPECT_EQ(inferred(R"(graph g(%x: f32[batch, 3, 15]) {
+      const %two: i64[] = 2  const %half: f32[] = 0.5  const %one: f32[] = 1
+      %shape: i64[] = Shape(%x)
+      %n: i64[] = Gather(%shape, %two) {axis = 0}
+      %f: f32[] = Cast(%n) {to = "f32"}
+      %half_of: f32[] = Mul(%f, %half)
+      %y: f32[] = Range(%half, %half_of, %one)
+      return %y })"),
+            "f32[7]");
+}
+
+TEST(Infer, KnowsTheNumbersOfAMatrix) {
+  const std::string text = R"(graph g(%x: f32[batch, 3, 15]) {{
+      const %two: i64[1] = [2]  const %zero: i64[1] = [0]  const %pair: i64[2] = [-1, 2]
+      const %flat: i64[1] = [-1]  const %others: i64[3] = [4, 5, 6]
+      %shape: i64[] = Shape(%x)
+      %n: i64[] = Gather(%shape, %{}) {{axis = 0}}
+      %list: i64[] = Concat(%n, %others) {{axis = 0}}
+      %table: i64[] = Reshape(%list, %pair)
+      %turned: i64[] = Transpose(%table) {{perm = [1, 0]}}
+      %sizes: i64[] = Reshape(%turned, %flat)
+      const %scalar: f32[] = 1
+      %y: f32[] = Expand(%scalar, %sizes)
+      return %y }})";
+  EXPECT_EQ(inferred(fmt::format(fmt::runtime(text), "two")), "f32[15, 5, 4, 6]");
+  EXPECT_THAT(inferred(fmt::format(fmt::runtime(text), "zero")), Not(HasSubstr("4")));
 }
 
 TEST(Infer, GivesOneSymbolToOneUnknownSize) {

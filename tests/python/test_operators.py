@@ -226,6 +226,30 @@ class Operators(unittest.TestCase):
                 given = dict(x=self.floats(2, length, 3))
                 np.testing.assert_array_equal(Session(self.path).run(given)["y"], Reference(self.path).run(given)["y"])
 
+    def test_sizes_that_pass_through_floats_and_matrices(self):
+        """As torch's classic exporter writes the positions of DINOv3 and the pads of Swin, where only the batch is free."""
+        integers = lambda *values: np.array(values, np.int64)
+        nodes = [helper.make_node("Shape", ["x"], ["shape"]),
+                 helper.make_node("Gather", ["shape", "two"], ["size"], axis=0),
+                 helper.make_node("Cast", ["size"], ["float"], to=1),
+                 helper.make_node("Range", ["half", "float", "step"], ["places"]),
+                 helper.make_node("Add", ["x", "places"], ["moved"]),
+                 helper.make_node("Unsqueeze", ["size", "zero"], ["row"]),
+                 helper.make_node("Sub", ["row", "four"], ["pad"]),
+                 helper.make_node("Concat", ["zeros", "pad"], ["list"], axis=0),
+                 helper.make_node("Reshape", ["list", "pairs"], ["table"]),
+                 helper.make_node("Transpose", ["table"], ["rows"], perm=[1, 0]),
+                 helper.make_node("Reshape", ["rows", "all"], ["pads"]),
+                 helper.make_node("Pad", ["moved", "pads"], ["y"])]
+        constants = dict(two=np.int64(2), half=np.float32(0.5), step=np.float32(1), zero=integers(0), four=integers(4),
+                         zeros=integers(0, 0, 0, 0, 0), pairs=integers(-1, 2), all=integers(-1))
+        model = model_of(nodes, dict(x=self.floats(2, 3, 7)), ["y"], constants)
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+        onnx.save(model, self.path)
+        for batch in 1, 2, 5:
+            given = dict(x=self.floats(batch, 3, 7))
+            np.testing.assert_array_equal(Session(self.path).run(given)["y"], Reference(self.path).run(given)["y"])
+
     def test_transposed_convolutions(self):
         for settings in (dict(), dict(strides=[2, 3]), dict(strides=[2, 2], pads=[1, 0, 0, 1]),
                          dict(strides=[2, 2], output_padding=[1, 0]), dict(dilations=[2, 1])):
