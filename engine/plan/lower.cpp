@@ -113,7 +113,9 @@ void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
   const Lowering* lowering = find_lowering(node.op);
   if (!lowering)
     throw ir::NodeError(node.sources,
-                        fmt::format("{}: this operator has no OpenCL kernel", node.describe()),
+                        fmt::format("{}: this operator has no OpenCL kernel; "
+                                    "docs/operators.md lists those that have one",
+                                    node.describe()),
                         ErrorCode::unsupported);
   const std::size_t first = builder.plan().steps.size();
   builder.set_node(node);

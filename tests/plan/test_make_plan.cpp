@@ -69,7 +69,8 @@ TEST(MakePlan, AnOperatorWithoutKernelIsNamed) {
   %y: i64[batch, 1] = ArgMin(%x) {axis = 1}
   return %y as y
 })"),
-              HasSubstr("ArgMin (result 'y'): this operator has no OpenCL kernel"));
+              HasSubstr("ArgMin (result 'y'): this operator has no OpenCL kernel; "
+                        "docs/operators.md lists those that have one"));
 }
 
 TEST(MakePlan, ASizeThatNoInputTellsIsRefusedWithItsNode) {
