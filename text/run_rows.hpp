@@ -13,7 +13,7 @@ namespace bertcl::text {
 
 /// The output that a model needs for a task.
 struct Head {
-  bool by_token = false;    ///< [batch, seq, classes]; else [batch, classes]
+  bool by_token = false;    ///< [tokens, classes]; else [rows, classes]
   std::size_t classes = 0;  ///< so many,
   bool or_more = false;     ///< or more
   std::string meaning;      ///< for messages: "2 classes: neg, pos"

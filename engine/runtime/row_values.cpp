@@ -23,8 +23,9 @@ std::vector<float> row_values(Session& session, const Sequences& sequences,
   for (const std::string& name : outputs) {
     const ir::Tensor& tensor = tensors.emplace_back(made.at(name).converted(ir::DType::f32));
     if (tensor.shape().empty() || tensor.shape()[0] != rows)
-      bertcl::fail("the output '{}' is [{}] for {} {}", name, fmt::join(tensor.shape(), ", "), rows,
-                   by_token ? "tokens" : "sequences");
+      bertcl::fail("output '{}' has shape [{}], expected {} rows, one for each {}{}", name,
+                   fmt::join(tensor.shape(), ", "), rows, by_token ? "token" : "sequence",
+                   by_token ? "; export the model with a free sequence length" : "");
     columns += static_cast<std::size_t>(tensor.size() / rows);
   }
   std::vector<float> values(static_cast<std::size_t>(rows) * columns);

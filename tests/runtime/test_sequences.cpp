@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "default_model.hpp"
+#include "runtime/row_values.hpp"
 #include "runtime/sequences.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/parse_graph.hpp"
@@ -206,6 +207,25 @@ TEST(Outputs, OfAsManyColumnsAsTokensAreTheirs) {
   EXPECT_EQ(found.at("rows").shape(), (ir::Sizes{6, 3}));
   EXPECT_EQ(found.at("sums").shape(), (ir::Sizes{2, 3}));
   EXPECT_EQ(found.at("turned").shape(), (ir::Sizes{2, 3, 3}));
+}
+
+TEST(Outputs, OfRowsStandSideBySide) {
+  Session session = Session::load(model);
+  const Packed two = packed(batch_of({5, 3}, 5, 1), {5, 3}, 5);
+  const Tensors all = session.run(two.view());
+  const auto start = all.at("start_logits").as<float>(), end = all.at("end_logits").as<float>();
+  std::vector<float> pairs;
+  for (std::size_t i = 0; i < 8; ++i) pairs.insert(pairs.end(), {start[i], end[i]});
+  EXPECT_EQ(row_values(session, two.view(), {"start_logits", "end_logits"}, true), pairs);
+  EXPECT_ERROR(HasSubstr("output 'end_logits' has shape [8], expected 2 rows, one for each "
+                         "sequence"),
+               row_values(session, two.view(), {"end_logits"}, false));
+  Session sums = Session::compile(ir::parse(without_mask("batch", "3")));
+  const std::vector<std::int64_t> ids{1, 2, 3, 4, 5, 6}, offsets{0, 3, 6};
+  EXPECT_EQ(row_values(sums, {ids, {}, offsets}, {"sums"}, false).size(), 6u);
+  EXPECT_ERROR(HasSubstr("output 'sums' has shape [2, 3], expected 6 rows, one for each token; "
+                         "export the model with a free sequence length"),
+               row_values(sums, {ids, {}, offsets}, {"sums"}, true));
 }
 
 TEST(Sequences, WrongOnesAreErrors) {
