@@ -46,7 +46,7 @@ bool is_last_axis(const ir::Node& node, std::int64_t default_value) {
 }
 
 /// Elements of the result come from the same place of operand 0 alone.
-bool works_by_element(const ir::Node& node) {
+bool follows_operand_0(const ir::Node& node) {
   if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return is_per_tensor(node);
   const auto factor = scaled(node);
   return factor && factor->x == node.inputs[0];
@@ -83,7 +83,7 @@ Apart apart(ir::Graph& g, ir::Node& node) {
   if (!x) return {};
   Apart result{node.inputs, node.attributes};
   result.inputs[0] = x;
-  if (works_by_element(node)) return result;
+  if (follows_operand_0(node)) return result;
   if (node.op == "Transpose") {
     if (node.ints_attribute("perm") != std::vector<std::int64_t>{0, 2, 1}) return {};
     std::vector<std::int64_t> perm(x->type.shape.size());

@@ -86,8 +86,7 @@ class RowFollower {
       if (perm[0] + perm[1] != 1) return std::nullopt;
       return operands(n, 1, at.seq_first != (perm[0] == 1));
     }
-    if (is_any_of(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}) ||
-        reduces_last_axis(n))
+    if (is_any_of(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze"}) || reduces_last_axis(n))
       return operands(n, 1, at.seq_first);
     if (is_any_of(n, {"Slice", "Split", "Concat", "Gather"})) return moved(n, at);
     if (is_any_of(n, {"MatMul", "MatMulInteger"}))
