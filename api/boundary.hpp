@@ -47,7 +47,8 @@ auto call_user_callback(const Call& call) {
   } catch (const std::exception& error) {
     throw Error(std::string("the callback failed: ") + error.what(), ErrorCode::cancelled);
   } catch (...) {
-    throw Error("the callback failed: it threw no std::exception", ErrorCode::cancelled);
+    throw Error("the callback failed: it threw an exception of an unknown type",
+                ErrorCode::cancelled);
   }
 }
 

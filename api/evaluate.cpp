@@ -3,7 +3,6 @@
 #include "bertcl/evaluate.hpp"
 
 #include <utility>
-#include <vector>
 
 #include "api/boundary.hpp"
 #include "api/evaluation.hpp"

@@ -76,7 +76,7 @@ std::size_t room(int max_length, std::size_t specials) {
   if (max_length <= static_cast<int>(specials)) {
     fail(
         "sequences of {} tokens leave no room for a text beside {} special tokens; "
-        "raise {}, or export the model with longer ones where it takes no more",
+        "raise {}, or, if that is the model's limit, export it with longer sequences",
         max_length, specials, option_name("max-seq-length"));
   }
   return static_cast<std::size_t>(max_length) - specials;

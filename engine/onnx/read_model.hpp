@@ -35,8 +35,8 @@ struct ReadOptions {
 
 /// The content of a model file.
 struct ModelFile {
-  std::shared_ptr<const void> owner;  // of the bytes that the weights are views of
-  ir::Memory memory;                  // that these bytes are in
+  std::shared_ptr<const void> owner;          // of the bytes that the weights are views of
+  ir::Memory memory = ir::Memory::anonymous;  // where these bytes are
   std::shared_ptr<onnx::ModelProto> model;
   /// Taken out of the message: one for each initializer, empty where it has no raw_data.
   std::vector<std::optional<std::span<const std::byte>>> weights;

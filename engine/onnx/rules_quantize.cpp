@@ -77,11 +77,12 @@ void check_scale(NodeImport& node, const ir::Value* scale, bool quantizes, bool 
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values[i]) || (values[i] < 0 && (quantizes || !blocked)) ||
         (quantizes && values[i] == 0))
-      node.fail("scale '{}' is {} at element {}, expected a finite number{}{}", scale->name,
-                values[i], i, expected,
-                quantizes && std::isinf(values[i])
-                    ? "; quantize no mask of -inf: exclude Where, Add and Softmax"
-                    : "");
+      node.fail(
+          "scale '{}' is {} at element {}, expected a finite number{}{}", scale->name, values[i], i,
+          expected,
+          quantizes && std::isinf(values[i])
+              ? "; exclude the mask, which holds -inf, from quantization (Where, Add, Softmax)"
+              : "");
 }
 
 /// DequantizeLinear of a constant in blocks is a constant of floats.

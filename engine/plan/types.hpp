@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types, quantization parameters and sizes as kernel arguments.
+// Types, sizes, quantization parameters and other constants of columns as kernel arguments.
 #pragma once
 #include <initializer_list>
 #include <string>

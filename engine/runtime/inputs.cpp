@@ -67,7 +67,7 @@ void bind_shape(const plan::Port& port, const ir::Sizes& given, GivenSizes& size
                             fmt::join(given, ", "), ir::str(shape)));
   if (std::ranges::any_of(given, [](std::int64_t n) { return n > kernels::kMaxElements; }))
     throw Error(
-        fmt::format("input '{}' has shape [{}], its extents may be {} at most; use a smaller batch",
+        fmt::format("input '{}' has shape [{}]; extents are limited to {}; use a smaller batch",
                     port.name, fmt::join(given, ", "), kernels::kMaxElements),
         ErrorCode::out_of_memory);
   for (std::size_t i = 0; i < shape.size(); ++i) {

@@ -22,7 +22,8 @@ std::string first_asked(const std::vector<const CLI::Option*>& options) {
   for (const CLI::Option* option : options) {
     if (option->count() == 0 || option->results().back() == "false") continue;
     const std::vector<std::string>& names = option->get_lnames();
-    return option->results().back() == "-1" ? names.back() : names.front();  // of add_switch()
+    const bool undone = option->get_items_expected_max() == 0 && option->results().back() == "-1";
+    return undone ? names.back() : names.front();  // as add_switch() has them
   }
   return "";
 }

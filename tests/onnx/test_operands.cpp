@@ -155,10 +155,9 @@ TEST(Operands, ScalesAreStepsAboveZero) {
       EXPECT_THAT(failure(model(op, scale)),
                   AllOf(HasSubstr("scale 's' is"), HasSubstr("element 1")))
           << op << " " << scale;
-  EXPECT_THAT(
-      failure(model("QuantizeLinear", "inf")),
-      HasSubstr("expected a finite number above 0; quantize no mask of -inf: exclude Where, "
-                "Add and Softmax"));
+  EXPECT_THAT(failure(model("QuantizeLinear", "inf")),
+              HasSubstr("expected a finite number above 0; exclude the mask, which holds -inf, "
+                        "from quantization (Where, Add, Softmax)"));
   EXPECT_THAT(failure(model("QuantizeLinear", "nan")), Not(HasSubstr("mask")));
   EXPECT_THAT(failure(model("DequantizeLinear", "inf")), Not(HasSubstr("mask"))) << "of weights";
   EXPECT_THAT(failure(model("QuantizeLinear", "0")), HasSubstr("a finite number above 0"));

@@ -94,7 +94,7 @@ TEST(InputChecks, ExtentsAreThoseThatKernelsCount) {
   };
   EXPECT_EQ(sizes(0, most), (ir::Bindings{{"batch", 0}, {"seq", most}}));
   EXPECT_EQ(error_of([&] { sizes(0, most + 1); }),
-            "input 'ids' has shape [0, 2147418112], its extents may be 2147418111 at most; use a "
+            "input 'ids' has shape [0, 2147418112]; extents are limited to 2147418111; use a "
             "smaller batch");
   EXPECT_ERROR(HasSubstr("[9223372036854775807, 0]"), sizes(INT64_MAX, 0));
 }

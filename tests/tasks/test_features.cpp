@@ -31,8 +31,8 @@ TEST(EncodeText, KeepsTheBeginning) {
   EXPECT_EQ(some.cut, 1u);
   EXPECT_THAT(encode_text("", letter_tokenizer(), 4).ids, ElementsAre(CLS, SEP));
   EXPECT_ERROR(HasSubstr("sequences of 2 tokens leave no room for a text beside 2 special tokens; "
-                         "raise 'max_seq_length', or export the model with longer ones where it "
-                         "takes no more"),
+                         "raise 'max_seq_length', or, if that is the model's limit, export it with "
+                         "longer sequences"),
                encode_text("a", letter_tokenizer(), 2));
 }
 
