@@ -16,6 +16,7 @@ import data_files
 import squad_data
 
 FIRST, SECOND, LABEL = ("text", "sentence", "sentence1"), ("text_pair", "sentence2"), ("label", "labels")
+MEANING = {FIRST: "text", SECOND: "second text", LABEL: "label"}
 
 
 @dataclasses.dataclass
@@ -140,12 +141,15 @@ def _read_lines(path):
     return lines
 
 
-def _only(names, wanted, place):
-    """The first of `names` that is `wanted`, or None. Two of them are an error: they mean the same."""
-    found = [name for name in names if name in wanted]
+def _only(names, wanted, place, columns=True):
+    """Where the one of `names` stands that is `wanted`, or None. Two of them are an error. `columns`: the names are those of
+    columns, else of members."""
+    found = [(at, name) for at, name in enumerate(names) if name in wanted]
     if len(found) > 1:
-        raise ValueError(f"{place}: {found[0]} and {found[1]} mean the same; keep one of them")
-    return found[0] if found else None
+        (first, its_name), (second, other) = found[:2]
+        which = f"columns {first + 1} and {second + 1} both" if columns else "two members"
+        raise ValueError(f"{place}: {which} give the {MEANING[wanted]} ({its_name}, {other}); drop or rename one")
+    return found[0][0] if found else None
 
 
 def _columns_of(cells, place, commas):
@@ -155,13 +159,13 @@ def _columns_of(cells, place, commas):
     label = _only(header, LABEL, place)
     if label is None and ((len(header) < 2 and not commas) or not set(header) & {*FIRST, *SECOND}):
         return None
-    if label and not commas and len(header) == 2 and header[1] not in ("labels", *FIRST):
+    if label is not None and not commas and len(header) == 2 and header[1] not in ("labels", *FIRST):
         return (0, None, 1, False) if header[1] == "label" else None
     first, second = (_only(header, names, place) for names in (FIRST, SECOND))
     if first is None or label is None:
         raise ValueError(f"{place}: the header is {', '.join(cells)}; expected {' or '.join(FIRST)}, and label or labels; "
                          'if the first row is data, put a header line "text, label" above it')
-    return header.index(first), header.index(second) if second else None, header.index(label), label == "labels"
+    return first, second, label, header[label] == "labels"
 
 
 def _rows_of(path, commas):
@@ -199,11 +203,12 @@ def _read_jsonl(path):
         if not isinstance(row, dict):
             raise ValueError(f'{place}: expected an object with "text" and "label"')
         given = {name: value for name, value in row.items() if value is not None}
-        first, second, label = (_only(given, names, place) for names in (FIRST, SECOND, LABEL))
+        names, values = list(given), list(given.values())
+        first, second, label = (_only(names, wanted, place, columns=False) for wanted in (FIRST, SECOND, LABEL))
         if first is None or label is None:
             raise ValueError(f'{place}: expected an object with "text" and "label"')
-        texts = [given[name] for name in (first, second) if name]
-        labels = given[label] if label == "labels" else [given[label]]
+        texts = [values[at] for at in (first, second) if at is not None]
+        labels = values[label] if names[label] == "labels" else [values[label]]
         named = isinstance(labels, list) and all(
             isinstance(name, (str, int)) and not isinstance(name, bool) and name != "" for name in labels)
         if not named or not all(isinstance(text, str) for text in texts):
