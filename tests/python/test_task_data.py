@@ -87,6 +87,57 @@ class Windows(unittest.TestCase):
             with self.subTest(problem), self.assertRaisesRegex(ValueError, f"a.txt:.*{problem.removeprefix('a.txt:')}"):
                 task_data.load(options, MODEL.parent)
 
+    def test_of_json_lines(self):
+        """By their content: a text of JSON is not what `bertcl` would run."""
+        path = scratch(self) / "a.txt"
+
+        def load(content, limit=None):
+            path.write_text(content)
+            options = argparse.Namespace(data=[str(path)], limit=limit, vocab=None, cased=False, max_length=9)
+            return [(len(e.ids), e.labels, e.types[-1]) for e in task_data.load(options, MODEL.parent)]
+
+        lines = ('{"text": "the cat", "label": "x"}\n\n{"sentence1": "a", "text_pair": "b"}\n{"text": " "}\n'
+                 '{"id": 3, "sentence": "one", "text_pair": null}\n')
+        self.assertEqual(load("\ufeff \n" + lines), [(4, (), 0), (5, (), 1), (3, (), 0)])
+        self.assertEqual(load(lines, 1), [(4, (), 0)])
+        for line in '{"data": "x", "text": "a"}', '{"version": 2, "text": "a"}':
+            self.assertEqual(load(line), [(3, (), 0)])
+        for content in "{the} cat\n", "[the cat]\n", '["the cat"]\n', "{}", "the {\n":
+            with self.subTest(content):
+                self.assertEqual(len(load(content)), 1)
+        for content, problem in (
+                ('{}\n{"text": "a"}', 'a.txt:1: expected an object with "text"'),
+                ('{"text": "a"}\n{"text": 5}', 'a.txt:2: expected "text" and "text_pair" as strings'),
+                ('{"text": "a"}\n[]', 'a.txt:2: expected an object with "text"'),
+                ('{"text": "a"\n{"text": "b"}', "a.txt:1: invalid JSON"), ('{"text": " "}\n', "a.txt: no texts"),
+                ('{"text": "a", "sentence": "b"}', "a.txt:1: two members give the text .text, sentence."),
+                ('{\n "text": "a"\n}', "a.txt: is a single JSON document; write one object a line .jq -c . FILE"),
+                ('{"data": []}', "a.txt: is a single JSON document"), (SAMPLE.read_text(), "a file in SQuAD format is named .json"),
+                ('[{"text": "a"}]', "a.txt: is a JSON array; write one object a line .jq -c '...' FILE"),
+                ('[\n"a"]', "a.txt: is a JSON array")):
+            with self.subTest(content=content[:50]), self.assertRaisesRegex(ValueError, problem):
+                load(content)
+
+    def test_questions_of_json_lines(self):
+        path = scratch(self) / "a.json"
+
+        def load(*nodes, limit=None):
+            path.write_text("".join(json.dumps(node) + "\n\n" for node in nodes))
+            return [(q.id, q.answers, q.version_2) for q in squad_data.load_questions(path, limit)]
+
+        of_lists = {"question": "b?", "context": "c d", "answers": {"text": ["c", "d"], "answer_start": [0, 2]}}
+        of_objects = {**of_lists, "id": 7, "answers": [{"text": "d", "answer_start": 2}]}
+        no_answer = {**of_lists, "id": "n", "answers": {"text": [], "answer_start": []}}
+        self.assertEqual(load(of_lists, of_objects), [("0", [("c", 0), ("d", 2)], False), ("7", [("d", 2)], False)])
+        self.assertEqual(load(of_lists, no_answer, limit=1), [("0", [("c", 0), ("d", 2)], True)])
+        for changes, problem in (({"question": 5}, "a.json:3: question is not a string"), ({"id": "0"}, "already used in line 1"),
+                                 ({"context": None}, "a.json:3: context is not a string"), ({"id": 0.5}, "a.json:3: id is not"),
+                                 ({"answers": {"text": ["c"]}}, "a.json:3: answers.answer_start is missing"),
+                                 ({"answers": {"text": ["c"], "answer_start": []}}, "a.json:3: answers: expected as many"),
+                                 ({"answers": [{"text": "c"}]}, r"a.json:3: answers\[0\].answer_start is missing")):
+            with self.subTest(problem), self.assertRaisesRegex(ValueError, problem):
+                load(of_lists, {**of_lists, **changes})
+
     def test_labels_and_best_windows(self):
         tokenizer = squad_data.load_tokenizer(VOCABULARY)
         text = "one two three four five six seven eight nine ten eleven twelve"
@@ -194,6 +245,10 @@ class Labels(unittest.TestCase):
         for header in "Text\tLabel\nfine\t1", "label\ttext\n1\tfine":
             self.assertEqual(self.texts("e.tsv", header)[0], [(["fine"], 0)])
         self.assertEqual(self.texts("e.tsv", "label\t1\nfine\t0\n")[0], [(["label"], 1), (["fine"], 0)])
+        for name, header, row in (("e.tsv", "review\tlabel", "fine\t1"), ("e.tsv", "text\tlabels", "fine\t1"),
+                                  ("e.csv", "text,label", "fine,1")):
+            with self.subTest(header=header):  # the first line that is not blank
+                self.assertEqual(self.texts(name, f"\n \r\n{header}\n\n{row}\n")[0], [(["fine"], 0)])
         for name, content, problem in (
                 ("f.tsv", "id\tlabel\tx\n1\t1\t\n", "f.tsv:1: the header is id, label, x; expected text or sentence"),
                 ("g.tsv", "text\tlabel\na\tb\tc\n", "g.tsv:2: 3 columns, expected 2; a first line names others"),
@@ -232,6 +287,16 @@ class Labels(unittest.TestCase):
                 ("a.jsonl", '{"text": "a", "labels": ["c", "d"]}', "a.jsonl:1: 2 labels, expected one")):
             with self.subTest(name=name, content=content), self.assertRaisesRegex(ValueError, problem):
                 self.texts(name, content)
+
+    def test_json_lines_by_their_content(self):
+        content = '{"text": "fine", "label": "yes"}\n{"text": "bad\\tfilm, that", "label": "no"}\n'
+        for name in "a.tsv", "a.csv", "a.txt", "a.jsonl":
+            with self.subTest(name):
+                self.assertEqual(self.texts(name, content), ([(["fine"], 1), (["bad\tfilm, that"], 0)], ["no", "yes"]))
+                for form in '{\n"text": "a",\n"label": "b"}', '[{"text": "a", "label": "b"}]':
+                    with self.assertRaisesRegex(ValueError, f"{name}: is a (single JSON document|JSON array); write one object"):
+                        self.texts(name, form)
+        self.assertEqual(self.texts("a.tsv", '{a}\tyes\n{"b"}\tno\n')[0], [(["{a}"], 1), (['{"b"}'], 0)])
 
     def test_several_are_texts_where_no_labels_are_needed(self):
         (self.folder / "a.tsv").write_text("text\tlabels\na\tx, y\nb\t\n")

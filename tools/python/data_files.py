@@ -30,6 +30,40 @@ def lines_of(content):
             yield number, line.removesuffix("\r")
 
 
+def is_json_lines(content):
+    """Whether it is JSON objects on lines of their own, as the first line tells. A broken one is an error where it is read;
+    of the objects that stand alone, those with nothing but "data" are documents."""
+    content = content.strip(BLANKS)
+    first = content.split("\n", 1)[0].strip(BLANKS)
+    if not re.match(r'\{[ \t\r]*["}]', first) or (first[-1] in ",[{:" and not first.endswith("},")):
+        return False
+    if not re.match(r'\{[ \t\r]*("data"|"version"|\})', first):
+        return True
+    try:
+        members = json.loads(first)
+    except (ValueError, RecursionError):
+        return True
+    is_squad = next(iter(members), None) in ("data", "version") and isinstance(members.get("data"), list)
+    return not is_squad and not (first == content and members.keys() <= {"data"})
+
+
+# Of a list of objects, or of strings on lines of their own; of an object.
+ARRAY = re.compile(r'\[[ \t\r\n]*\{[ \t\r\n]*["}]|\[[ \t\r]*\n[ \t\r\n]*"')
+OBJECT = re.compile(r'\{[ \t\r\n]*"')
+
+
+def read_lines(path):
+    """The text of a file of lines, and whether they are JSON objects. Other JSON is an error."""
+    content = read_text(path)
+    if is_json_lines(content):
+        return content, True
+    for form, what, query in (ARRAY, "JSON array", "'.[]'"), (OBJECT, "single JSON document", "."):
+        if form.match(content.strip(BLANKS)):
+            raise ValueError(f"{path}: is a {what}; write one object a line (jq -c {query} FILE); a file in SQuAD format is "
+                             "named .json")
+    return content, False
+
+
 # In quotes, and else; what ends it.
 FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"[ \t\r]*|((?:[^",\n][^,\n]*)?))(,|\n|\Z)')
 
@@ -74,7 +108,7 @@ def read_object(path):
     return document
 
 
-def _inside(place, name):
+def inside(place, name):
     return f"{place}{'' if place.endswith(' ') else '.'}{name}"
 
 
@@ -84,13 +118,13 @@ KINDS = {list: "a list", str: "a string", int: "an integer", bool: "true or fals
 def member(node, name, place, *kinds):
     """node[name], which has to be of one of these types. `place`: of the node, in messages."""
     if not isinstance(node, dict) or name not in node:
-        raise ValueError(f"{_inside(place, name)} is missing")
+        raise ValueError(f"{inside(place, name)} is missing")
     if type(node[name]) not in kinds:
-        raise ValueError(f"{_inside(place, name)} is not {' or '.join(KINDS[kind] for kind in kinds)}")
+        raise ValueError(f"{inside(place, name)} is not {' or '.join(KINDS[kind] for kind in kinds)}")
     return node[name]
 
 
 def elements(node, name, place):
     """The elements of the list node[name], each with its place."""
-    place, values = _inside(place, name), member(node, name, place, list)
+    place, values = inside(place, name), member(node, name, place, list)
     return ((value, f"{place}[{index}]") for index, value in enumerate(values))

@@ -57,9 +57,47 @@ def load_tokenizer(vocabulary, cased=False, strip_accents=None, split_chinese=Tr
     return tokenizer
 
 
+def _answers_of(node, place):
+    """[(text, first character)] of a list of objects."""
+    return [(data_files.member(answer, "text", at, str), data_files.member(answer, "answer_start", at, int))
+            for answer, at in data_files.elements(node, "answers", place)]
+
+
+def _answers_of_line(node, place):
+    """Of two lists as well, as Hugging Face's data sets have them."""
+    if not isinstance(node.get("answers"), dict):
+        return _answers_of(node, place)
+    at = data_files.inside(place, "answers")
+    texts, starts = (data_files.member(node["answers"], name, at, list) for name in ("text", "answer_start"))
+    if list(map(type, texts)) != [str] * len(starts) or list(map(type, starts)) != [int] * len(texts):
+        raise ValueError(f"{at}: expected as many strings in text as integers in answer_start")
+    return list(zip(texts, starts))
+
+
+def _load_lines(content, path):
+    """Of a question a line. They are v2.0 if one of them has no answer."""
+    questions, lines = [], {}
+    for number, line in data_files.lines_of(content):
+        node, place = data_files.parse_json(line, f"{path}:{number}"), f"{path}:{number}: "
+        text, context = (data_files.member(node, name, place, str) for name in ("question", "context"))
+        given = node.get("id") is not None
+        name = str(data_files.member(node, "id", place, str, int)) if given else str(len(questions))
+        if name in lines:
+            raise ValueError(f"{place}id {name!r} is already used in line {lines[name]}; ids must be unique")
+        lines[name] = number
+        questions.append(Question(name, text, context, _answers_of_line(node, place)))
+    version_2 = not all(question.answers for question in questions)
+    for question in questions:
+        question.version_2 = version_2
+    return questions
+
+
 def load_questions(path, limit=None):
-    """The questions of a file in SQuAD format, in file order. A file that has is_impossible is v2.0; in no other may
-    questions be without an answer."""
+    """The questions of a file in SQuAD format, or of JSON lines, in file order. A file that has is_impossible is v2.0; in no
+    other may questions be without an answer."""
+    content = data_files.read_text(path)
+    if data_files.is_json_lines(content):
+        return _load_lines(content, path)[:limit]
     questions, places, unanswered, version_2 = [], {}, [], False
     for article, in_data in data_files.elements(data_files.read_object(path), "data", f"{path}: "):
         for paragraph, in_article in data_files.elements(article, "paragraphs", in_data):
@@ -67,8 +105,7 @@ def load_questions(path, limit=None):
             for qa, place in data_files.elements(paragraph, "qas", in_article):
                 name = str(data_files.member(qa, "id", place, str, int))
                 text = data_files.member(qa, "question", place, str)
-                answers = [(data_files.member(answer, "text", at, str), data_files.member(answer, "answer_start", at, int))
-                           for answer, at in data_files.elements(qa, "answers", place)]
+                answers = _answers_of(qa, place)
                 if "is_impossible" in qa:
                     data_files.member(qa, "is_impossible", place, bool)
                     version_2 = True

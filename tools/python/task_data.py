@@ -3,9 +3,9 @@
 tokens.
 
 .tsv, .csv: a text and its label, or columns by the names of a first line that has "label" or "labels" (one or more,
-separated by commas): "text" ("sentence", "sentence1"), and "text_pair" ("sentence2") for two texts. .jsonl: objects with
-members of these names. The rules are those of tasks/read_tables.cpp and tasks/readers.cpp.
-.txt: a text on each line, which has no label.
+separated by commas): "text" ("sentence", "sentence1"), and "text_pair" ("sentence2") for two texts. Blank lines do not
+count. .jsonl: objects with members of these names. The rules are those of tasks/read_tables.cpp and tasks/readers.cpp.
+.txt: a text on each line, which has no label. JSON lines are known by their content in .tsv, .csv and .txt, too.
 """
 import argparse
 import dataclasses
@@ -100,8 +100,8 @@ def load(options, folder, names=None):
         raise ValueError("--data: questions (.json), labelled texts (.tsv, .csv, .jsonl) and texts (.txt) cannot be "
                          "mixed")
     if suffixes == {".txt"}:
-        lines = [line for path in options.data for line in _read_lines(path)[:options.limit]]
-        return encode_texts([([line], None) for line in lines], tokenizer, options.max_length)
+        rows = [row for path in options.data for row in _read_texts(path)[:options.limit]]
+        return encode_texts([(texts, None) for texts in rows], tokenizer, options.max_length)
     if suffixes == {".json"}:
         questions = [q for path in options.data for q in squad_data.load_questions(path, options.limit)]
         return squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
@@ -115,7 +115,9 @@ def load(options, folder, names=None):
 def load_texts(path, limit=None, names=None, one=True):
     """[(texts, class)] and the names of the classes: `names`, else the labels of the data, sorted. `one`: raises where a
     text has several labels, or none."""
-    rows = (_read_jsonl if suffix_of(path) == ".jsonl" else _read_table)(path)[:limit]
+    content, of_objects = data_files.read_lines(path)
+    read = _labelled_objects if of_objects or suffix_of(path) == ".jsonl" else _labelled_rows
+    rows = read(content, path)[:limit]
     if not rows:
         raise ValueError(f"{path}: no texts")
     for place, _, labels in rows if one else ():
@@ -134,11 +136,17 @@ def suffix_of(path):
     return pathlib.Path(path).suffix.lower()
 
 
-def _read_lines(path):
-    lines = [line.strip(data_files.BLANKS) for _, line in data_files.lines_of(data_files.read_text(path))]
-    if not lines:
+def _read_texts(path):
+    """[text] or [text, second text] of each line that is not blank, or of each JSON object."""
+    content, of_objects = data_files.read_lines(path)
+    if of_objects:
+        found = (_texts_of(row, place, '"text"') for place, row in _objects_of(content, path, '"text"'))
+        rows = [texts for texts in found if any(text.strip(data_files.BLANKS) for text in texts)]
+    else:
+        rows = [[line.strip(data_files.BLANKS)] for _, line in data_files.lines_of(content)]
+    if not rows:
         raise ValueError(f"{path}: no texts")
-    return lines
+    return rows
 
 
 def _only(names, wanted, place, columns=True):
@@ -168,17 +176,16 @@ def _columns_of(cells, place, commas):
     return first, second, label, header[label] == "labels"
 
 
-def _rows_of(path, commas):
+def _rows_of(content, path, commas):
     """(number of the line, cells) of the rows that are not blank."""
-    content = data_files.read_text(path)
     if commas:
         return data_files.rows_of(content, path)
     return ((number, line.split("\t")) for number, line in data_files.lines_of(content))
 
 
-def _read_table(path):
+def _labelled_rows(content, path):
     rows, columns, width, commas = [], (0, None, 1, False), 2, suffix_of(path) == ".csv"
-    for index, (number, row) in enumerate(_rows_of(path, commas)):
+    for index, (number, row) in enumerate(_rows_of(content, path, commas)):
         cells, place = [cell.strip(data_files.BLANKS) for cell in row], f"{path}:{number}"
         header = _columns_of(cells, place, commas) if index == 0 else None
         if header:
@@ -195,25 +202,44 @@ def _read_table(path):
     return rows
 
 
-def _read_jsonl(path):
-    rows = []
-    for number, line in data_files.lines_of(data_files.read_text(path)):
+def _objects_of(content, path, members):
+    """(place, object) of JSON lines; null is as good as no member. `members`: those that are expected."""
+    for number, line in data_files.lines_of(content):
         place = f"{path}:{number}"
         row = data_files.parse_json(line, place)
         if not isinstance(row, dict):
-            raise ValueError(f'{place}: expected an object with "text" and "label"')
-        given = {name: value for name, value in row.items() if value is not None}
-        names, values = list(given), list(given.values())
-        first, second, label = (_only(names, wanted, place, columns=False) for wanted in (FIRST, SECOND, LABEL))
-        if first is None or label is None:
-            raise ValueError(f'{place}: expected an object with "text" and "label"')
-        texts = [values[at] for at in (first, second) if at is not None]
-        labels = values[label] if names[label] == "labels" else [values[label]]
-        named = isinstance(labels, list) and all(
-            isinstance(name, (str, int)) and not isinstance(name, bool) and name != "" for name in labels)
-        if not named or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f'{place}: expected "text" and "text_pair" as strings, "label" as a name or number, "labels" '
-                             "as a list of them")
+            raise ValueError(f"{place}: expected an object with {members}")
+        yield place, {name: value for name, value in row.items() if value is not None}
+
+
+def _member(row, wanted, place):
+    """The name of the member of `row` that is `wanted`, or None."""
+    names = list(row)
+    at = _only(names, wanted, place, columns=False)
+    return None if at is None else names[at]
+
+
+def _texts_of(row, place, members):
+    """The texts of an object, one or two."""
+    first, second = (_member(row, wanted, place) for wanted in (FIRST, SECOND))
+    if first is None:
+        raise ValueError(f"{place}: expected an object with {members}")
+    texts = [row[name] for name in (first, second) if name is not None]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError(f'{place}: expected "text" and "text_pair" as strings')
+    return texts
+
+
+def _labelled_objects(content, path):
+    rows, members = [], '"text" and "label"'
+    for place, row in _objects_of(content, path, members):
+        texts, label = _texts_of(row, place, members), _member(row, LABEL, place)
+        if label is None:
+            raise ValueError(f"{place}: expected an object with {members}")
+        labels = row[label] if label == "labels" else [row[label]]
+        if not isinstance(labels, list) or not all(
+                isinstance(name, (str, int)) and not isinstance(name, bool) and name != "" for name in labels):
+            raise ValueError(f'{place}: expected "label" as a name or number, "labels" as a list of them')
         rows.append((place, texts, list(map(str, labels))))
     return rows
 
