@@ -21,7 +21,6 @@ import squad_data
 import task_data
 
 
-
 class Windows(unittest.TestCase):
     def test_are_those_of_the_engine(self):
         """As many windows and tokens as `bertcl eval` counts, at sizes that divide contexts."""

@@ -58,7 +58,6 @@ class Loop(unittest.TestCase):
         self.assertLess(module.weight.item(), 1)
         self.assertEqual(module.weight.item(), measures[-1][1])
 
-
     def test_values_that_are_not_finite(self):
         """Nor are the weights of the last step, which no loss shows."""
         def train(loss_of, steps=1, **rates):
