@@ -22,6 +22,9 @@ import make_bert
 needs("torch")
 
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 import evaluate
 import finetune
@@ -217,6 +220,18 @@ class Data(Folder):
         with unittest.mock.patch("training.check_runs", side_effect=torch.OutOfMemoryError("no memory\nat all")):
             self.assertEqual(self.finetune(code=2), "finetune: no memory\n")
 
+    def test_texts_without_tokens(self):
+        """Of a tokenizer that adds none of its own."""
+        self.path("vocab.txt").unlink()
+        tokenizer = Tokenizer(WordLevel({word: at for at, word in enumerate(WORDS)}, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = Whitespace()
+        tokenizer.save(str(self.path("tokenizer.json")))
+        data = self.write("a.jsonl", '{"text": " ", "label": "x"}\n{"text": "", "label": "y"}\n')
+        self.assertEqual(self.finetune(data=data, code=2), f"finetune: {data}: no examples with tokens\n")
+        data.write_text(data.read_text() + '{"text": "cat", "label": "x"}\n')
+        self.assertEqual(self.finetune(data=data, code=2),
+                         f"finetune: {data}: 2 of 3 examples have no tokens; remove them\n")
+
     def test_questions_are_named_by_every_script(self):
         self.quantize()
         bad = self.write("bad.json", '{"data": []}')
@@ -227,7 +242,8 @@ class Data(Folder):
         blank["data"][0]["paragraphs"][0]["context"] = " "
         self.write("bad.json", json.dumps(blank))
         for script in self.finetune, self.qat:
-            self.assertIn("no tokens", script(data="bad.json", code=2))
+            self.assertIn(f"{bad}: no examples with tokens", script(data="bad.json", code=2))
+        self.assertIn(f"{bad}: no examples with tokens", self.qat("--labels", 1, data="bad.json", code=2))
 
     def test_vocabularies_of_other_models(self):
         """More tokens than the table has rows, whether the data hold them or not; `bertcl eval` refuses such a model."""

@@ -155,7 +155,7 @@ def run(options):
         task.read(options.eval, 1)  # what is wrong with it is known before the training
     model = heads.load(options.encoder, task.name, task.classes, device).eval()
     collated = functools.partial(training.collate, device=device, padding=task_data.padding_of(folder))
-    training.check_runs(model.logits, examples, tokenizer, collated, options.encoder)
+    training.check_runs(model.logits, examples, tokenizer, collated, options.encoder, [options.data])
     model.to_onnx()  # what cannot be written is known before the training
     print(f"{task.name}: {len(examples):,} examples of {options.data}"
           + (f", classes {', '.join(task.names)}" if task.names else ""))

@@ -183,10 +183,10 @@ def run(options):
     distillation = Distillation(options, device)
     student = distillation.student
     examples = task_data.load(options, folder, names_for(options))
+    training.check_runs(distillation.wanted, examples, task_data.tokenizer_of(options, folder), distillation.collated,
+                        options.model, options.data)
     if options.labels > 0:
         distillation.check_labels(examples)
-    training.check_runs(distillation.wanted, examples, task_data.tokenizer_of(options, folder), distillation.collated,
-                        options.model)
     print(f"outputs: {', '.join(distillation.outputs)}")
     generator = random.Random(options.seed)
     generator.shuffle(examples)

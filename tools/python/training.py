@@ -56,11 +56,14 @@ def prepare(options):
 
 
 @torch.no_grad()
-def check_runs(run, examples, tokenizer, collated, source):
-    """Raises where the model cannot run a short example, the types or ids of tokens that the tokenizer gives, or the
-    longest example, as one longer than its table of positions."""
-    if not examples:
-        raise ValueError("--data: the contexts hold no tokens")
+def check_runs(run, examples, tokenizer, collated, source, files):
+    """Raises where the examples of `files` hold no tokens, or where the model cannot run a short example, the types or ids
+    of tokens that the tokenizer gives, or the longest example, as one longer than its table of positions."""
+    empty = sum(not example.ids for example in examples)
+    if empty == len(examples):
+        raise ValueError(f"{', '.join(files)}: no examples with tokens")
+    if empty > 0:
+        raise ValueError(f"{', '.join(files)}: {empty} of {len(examples)} examples have no tokens; remove them")
     longest = max(examples, key=lambda e: len(e.ids))
     first, largest_type = longest.ids[0], max(max(e.types) for e in examples)
     vocabulary = tokenizer.get_vocab(with_added_tokens=False).values()
