@@ -217,8 +217,28 @@ class Data(Folder):
             training.device_of(argparse.Namespace(threads=-4, device="cpu"))
 
     def test_errors_of_torch_are_one_line(self):
-        with unittest.mock.patch("training.check_runs", side_effect=torch.OutOfMemoryError("no memory\nat all")):
-            self.assertEqual(self.finetune(code=2), "finetune: no memory\n")
+        for error, told in ((torch.OutOfMemoryError("no memory\nat all"), "no memory"), (MemoryError(), "MemoryError"),
+                            (torch.OutOfMemoryError(), "OutOfMemoryError")):
+            with unittest.mock.patch("training.check_runs", side_effect=error):
+                self.assertEqual(self.finetune(code=2), f"finetune: {told}\n")
+
+    def test_memory_of_a_cpu(self):
+        """torch has no type for its error."""
+        def run(_):
+            torch.empty(2**60)
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            self.assertEqual(training.main("finetune", run, None), 2)
+        self.assertRegex(told.getvalue(), r"^finetune: .*memory.*\n$")
+
+    def test_errors_of_the_scripts_keep_their_traceback(self):
+        for error in RuntimeError("shape\n[1]"), NotImplementedError(), RecursionError("too deep"):
+            with (self.subTest(repr(error)), unittest.mock.patch("training.check_runs", side_effect=error),
+                  self.assertRaises(type(error))):
+                self.finetune(code=2)
+
+    def test_first_lines_of_errors(self):
+        for error, line in ((ValueError("one\ntwo"), "one"), (ValueError("\n two"), " two"), (RuntimeError(), "RuntimeError")):
+            self.assertEqual(training.first_line(error), line)
 
     def test_texts_without_tokens(self):
         """Of a tokenizer that adds none of its own."""

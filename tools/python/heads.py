@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 import onnx_module
 from model_inputs import ModelInputs, logits_of
 from onnx_operators import Node
+from training import first_line
 
 OUTPUTS = {"qa": ["start_logits", "end_logits"], "classification": ["logits"]}
 OPSET = 17
@@ -36,7 +37,7 @@ class HuggingFaceModel(torch.nn.Module):
             self.model = kind.from_pretrained(folder, local_files_only=True, attn_implementation="eager",
                                               dtype=torch.float32, **settings).to(device)
         except Exception as error:  # of many packages, as one for each format of weights
-            raise ValueError(f"{folder}: transformers cannot load it: {(str(error).splitlines() or [error])[0]}") from error
+            raise ValueError(f"{folder}: transformers cannot load it: {first_line(error)}") from error
         self.task = task
         known = inspect.signature(self.model.forward).parameters
         self.inputs = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in known]
@@ -72,7 +73,7 @@ class HuggingFaceModel(torch.nn.Module):
                                   opset_version=OPSET, dynamic_axes=axes, input_names=self.inputs,
                                   output_names=outputs)
             except RuntimeError as error:
-                raise ValueError(f"torch cannot export the model: {str(error).splitlines()[0]}") from error
+                raise ValueError(f"torch cannot export the model: {first_line(error)}") from error
         self.train(training)
         return onnx.load_from_string(file.getvalue())
 

@@ -40,7 +40,7 @@ def device_of(options):
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"--device {options.device}: torch cannot use it: {str(error).splitlines()[0]}") from error
+        raise ValueError(f"--device {options.device}: torch cannot use it: {first_line(error)}") from error
     return device
 
 
@@ -77,18 +77,31 @@ def check_runs(run, examples, tokenizer, collated, source, files):
         try:
             run(*collated([Example(ids, types, ())]))
         except (RuntimeError, IndexError, ValueError) as error:
-            raise ValueError(f"{source} cannot run {what} ({str(error).splitlines()[0]}){remedy}") from error
+            raise ValueError(f"{source} cannot run {what} ({first_line(error)}){remedy}") from error
+
+
+def first_line(error):
+    """What an error says, without what follows in torch's messages; its type, if it says nothing."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _is_of_memory(error):
+    """True if there is too little of it. On a CPU torch has no type for that."""
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(error)
 
 
 def main(name, run, options):
-    """The exit code of a script: errors are one line each."""
+    """The exit code of a script: errors of data, models and options, and too little memory, are one line each. Others are
+    of the script and keep their traceback."""
     try:
         run(options)
     except (ValueError, OSError, onnx.checker.ValidationError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
-    except RuntimeError as error:  # of torch, as memory that is not enough
-        print(f"{name}: {str(error).splitlines()[0]}", file=sys.stderr)
+    except (RuntimeError, MemoryError) as error:
+        if not _is_of_memory(error):
+            raise
+        print(f"{name}: {first_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted", file=sys.stderr)
