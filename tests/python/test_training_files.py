@@ -148,7 +148,24 @@ class Outputs(Folder):
             self.assertIn("it is a device or a pipe", script("--force", output="pipe", code=2))
         self.assertTrue(self.path("pipe").is_fifo())
         self.evaluate("--predictions", "/dev/null")
-        self.assertTrue(output_files.is_special("/dev/null"))
+        for name, expected in (("/dev/null", True), ("/dev/stdout", True), ("/dev/../dev/fd/1", True), ("/proc/self/fd/2", True),
+                               ("/proc/self/fd", False), ("/dev", False), ("/dev/shm/p.json", False), ("p.json", False)):
+            self.assertEqual(output_files.is_special(name), expected, name)
+
+    def test_files_that_are_open_get_more(self):
+        """As standard output does, which > FILE makes an ordinary file: what was printed stays."""
+        self.quantize()
+        for options in (), ("--force",):
+            with open(self.path("printed"), "w") as printed:
+                printed.write("printed before\n")
+                name = f"/dev/fd/{printed.fileno()}"
+                for script in self.qat, self.finetune:
+                    self.assertIn("it is a device or a pipe", script(*options, output=name, code=2))
+                with contextlib.redirect_stdout(printed):
+                    self.assertEqual(evaluate.main([str(self.path("model.onnx")), "--data", str(self.path("questions.json")),
+                                                    "--threads", "1", "--predictions", name, *options]), 0)
+            before, scores, answers = self.path("printed").read_text().split("\n")
+            self.assertEqual((before, json.loads(scores)["total"], list(json.loads(answers))), ("printed before", 1, ["a"]))
 
     def test_links_stay(self):
         target, link = self.write("target.onnx", ""), self.path("link.onnx")

@@ -4,10 +4,15 @@ import contextlib
 import errno
 import os
 import pathlib
+import sys
 
 
 def is_special(path):
-    """A device, a pipe or a socket."""
+    """A device, a pipe or a socket, or a name of a file that is open, such as /dev/stdout, to whatever it leads."""
+    begin, name = os.path.split(os.path.abspath(path))
+    begin = f"{begin}/"
+    if begin.startswith(("/dev/fd/", "/proc/")) or (begin == "/dev/" and name in ("stdin", "stdout", "stderr")):
+        return not os.path.isdir(path)
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
@@ -62,9 +67,11 @@ def pending(path):
 
 
 def write_text(path, text):
-    """Also to a device or a pipe, as it is."""
+    """Also to a device or a pipe, as it is; after what is there, if it is an open file."""
     if is_special(path):
-        pathlib.Path(path).write_text(text, encoding="utf-8")
+        sys.stdout.flush()
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)
         return
     with pending(path) as temporary:
         pathlib.Path(temporary).write_text(text, encoding="utf-8")
