@@ -31,9 +31,10 @@ constexpr const char* kScoredForm =
 constexpr const char* kTaggedForm =
     R"(each line is an object {"tokens": ["Oslo", ..], "tags": ["B-place", ..]})";
 
+constexpr auto kFirstNames = {"text", "sentence", "sentence1"};
+
 /// The member of one of these names. Throws Error if there are two.
-std::optional<JsonNode> find_any(const JsonNode& object,
-                                 std::initializer_list<std::string_view> names) {
+std::optional<JsonNode> find_any(const JsonNode& object, std::initializer_list<const char*> names) {
   std::optional<JsonNode> only;
   std::string_view its_name;
   for (const std::string_view name : names) {
@@ -48,7 +49,7 @@ std::optional<JsonNode> find_any(const JsonNode& object,
 
 /// The text of an object, and the second one of a pair.
 std::pair<std::string, std::optional<std::string>> texts_of(const JsonNode& object) {
-  const auto first = find_any(object, {"text", "sentence", "sentence1"});
+  const auto first = find_any(object, kFirstNames);
   const auto second = find_any(object, {"text_pair", "sentence2"});
   std::optional<std::string> other;
   if (second) other = second->string();
@@ -79,14 +80,23 @@ class ItemIds {
   std::map<std::string, std::size_t> lines_;
 };
 
+/// True for JSON lines of which the first has a question, its context, and no text of its own.
+bool asks_questions(std::string_view content) {
+  if (!text::is_json_lines(content)) return false;
+  // A damaged line is an error where all of them are read.
+  const nlohmann::json first =
+      nlohmann::json::parse(text::first_line(content).text, nullptr, /*allow_exceptions=*/false);
+  if (!first.is_object()) return false;
+  const JsonNode object(first);
+  const auto has = [&](std::string_view name) { return object.find(name).has_value(); };
+  return has("question") && has("context") && std::ranges::none_of(kFirstNames, has);
+}
+
 /// The contexts of SQuAD: of a file, or of JSON lines with questions. None for data of another
 /// form.
 std::optional<std::vector<std::string>> squad_contexts(const text::DataFile& file) {
-  const std::string_view content = file.content, first = content.substr(0, content.find('\n'));
-  const bool asks = text::is_json_lines(content) && first.find("\"question\"") != first.npos &&
-                    first.find("\"context\"") != first.npos;
-  if (!asks && !text::is_squad(content)) return std::nullopt;
-  return squad::parse_dataset(content, file.name).contexts;
+  if (!asks_questions(file.content) && !text::is_squad(file.content)) return std::nullopt;
+  return squad::parse_dataset(file.content, file.name).contexts;
 }
 
 /// Calls take(text, object, line): lines of text without the blank ones, of which `object` is null,

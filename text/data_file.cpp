@@ -123,6 +123,17 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
+FirstLine first_line(std::string_view content) {
+  const std::size_t begin = content.find_first_not_of(kBlanks);
+  if (begin == content.npos) return {};
+  const std::size_t line_end = content.rfind('\n', begin);
+  const std::size_t first = line_end == content.npos ? 0 : line_end + 1;
+  std::string_view line = content.substr(first, content.find('\n', begin) - first);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const auto before = std::ranges::count(content.substr(0, first), '\n');
+  return {line, 1 + static_cast<std::size_t>(before)};
+}
+
 void each_line(std::string_view content,
                const std::function<void(std::string_view line, std::size_t number)>& visit) {
   std::size_t number = 0;

@@ -34,6 +34,13 @@ void refuse_document(const DataFile& file);
 bool is_blank(std::string_view text);
 std::string_view trimmed(std::string_view text);
 
+/// The first line that is not blank, without its end, and its number, from 1; "" and 0 if all are.
+struct FirstLine {
+  std::string_view text;
+  std::size_t number = 0;
+};
+FirstLine first_line(std::string_view content);
+
 /// Calls visit(line, number) for each line, without its end.
 void each_line(std::string_view content,
                const std::function<void(std::string_view line, std::size_t number)>& visit);

@@ -294,6 +294,27 @@ TEST(ReadTexts, OfSquadAreItsContextsWhateverItsName) {
   }
 }
 
+// Lines of SQuAD have a question and a context as members, and no text of their own.
+TEST(ReadTexts, JsonLinesWithATextAreNotSquad) {
+  for (const char* line : {R"({"text": "a", "question": "q", "context": "c", "id": 7})",
+                           R"({"sentence": "a", "question": "q", "context": "c", "id": 7})",
+                           R"({"id": 7, "text": "a", "kind": "question", "source": "context"})"}) {
+    const ScratchFile file(line, ".jsonl");
+    ASSERT_EQ(read_named_texts(file.path()).size(), 1u) << line;
+    EXPECT_EQ(read_named_texts(file.path())[0].text, "a") << line;
+    EXPECT_EQ(read_named_texts(file.path())[0].id, "7") << line;
+    EXPECT_EQ(read_texts_or_pairs(file.path()).at(0).text, "a") << line;
+  }
+  const ScratchFile blank(
+      "\n{\"question\": \"q\", \"context\": \"c\", \"answers\": [], \"id\": 1, \"text\": null}\n",
+      ".jsonl");
+  EXPECT_EQ(read_named_texts(blank.path()).at(0).text, "c");
+  EXPECT_THAT(refusal(read_named_texts, R"({"kind": "question", "source": "context"})", ".jsonl"),
+              HasSubstr(".jsonl:1: text is missing"));
+  EXPECT_THAT(refusal(read_named_texts, R"({"question": "q", "context": })", ".jsonl"),
+              HasSubstr(".jsonl:1: "));
+}
+
 TEST(ReadTexts, LeavesOutBlankOnes) {
   const ScratchFile file("one\r\n\n  \ntwo words\nthree");
   EXPECT_THAT(read_texts(file.path()), ElementsAre("one", "two words", "three"));
