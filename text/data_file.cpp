@@ -70,6 +70,13 @@ bool has_data_array(std::string_view text) {
   return false;
 }
 
+/// True for an object whose one member is "data".
+bool has_data_alone(std::string_view text) {
+  if (!trimmed(text.substr(1)).starts_with("\"data\"")) return false;
+  const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return object.is_object() && object.size() == 1;
+}
+
 /// True for "{" and the quote of a member, where the object is not that of the first of JSON lines.
 bool is_document(std::string_view content) {
   const std::string_view object = trimmed(content);
@@ -188,7 +195,7 @@ bool is_json_lines(std::string_view content) {
   // The first key tells: a SQuAD file may be long.
   const bool may_be_squad = key.starts_with("\"data\"") || key.starts_with("\"version\"");
   if (may_be_squad && has_data_array(first)) return false;
-  return key.starts_with('"') && !(alone && key.starts_with("\"data\""));
+  return key.starts_with('"') && !(alone && has_data_alone(first));
 }
 
 void each_object(const DataFile& file, std::string_view hint,

@@ -53,8 +53,8 @@ TEST(EachText, AJsonDocumentIsRefused) {
 }
 
 TEST(ReadData, AJsonDocumentIsRefused) {
-  for (const char* content :
-       {"{\n  \"text\": \"a b\"\n}\n", "{\"text\": \"a\",\n \"label\": 1}\n", "{ \"data\": {}}"})
+  for (const char* content : {"{\n  \"text\": \"a b\"\n}\n", "{\"text\": \"a\",\n \"label\": 1}\n",
+                              "{ \"data\": {}}", "{\"data\": \"x\"}\n"})
     for (const char* extension : {".json", ".txt", ".jsonl"})
       EXPECT_THAT(
           refusal_of_data(content, extension),
@@ -100,7 +100,8 @@ TEST(Excerpt, ShowsNulBytes) {
 
 TEST(IsJsonLines, TheFirstKeyMayHaveAnyName) {
   for (const char* lines :
-       {R"({"version":1,"text":"a"})", R"({"version":1,"text":"\"data\": ["})", "{}\n{\"text\": 1}",
+       {R"({"version":1,"text":"a"})", R"({"data": "x", "text": "a"})", R"({"data": "x", "text")",
+        R"({"version":1,"text":"\"data\": ["})", "{}\n{\"text\": 1}",
         "{\"data\": \"x\", \"text\": \"a\"}\n{\"data\": \"y\", \"text\": \"b\"}"}) {
     EXPECT_TRUE(is_json_lines(lines)) << lines;
     EXPECT_FALSE(is_squad(lines)) << lines;
