@@ -118,7 +118,8 @@ DataFile read_data(const std::filesystem::path& path) {
 }
 
 void refuse_document(const DataFile& file) {
-  if (!is_document(file.content)) return;
+  const bool by_name = is_named_json(file) && begins_as_object(file.content);
+  if (!is_document(file.content) && !(by_name && !is_json_lines(file.content))) return;
   fail("{}: is a single JSON document; write one object a line (jq -c {} FILE)", file.name,
        is_squad(file.content) ? "'.data[].paragraphs[] | {text: .context}'" : ".");
 }
@@ -156,8 +157,6 @@ void each_line(std::string_view content,
 void each_text(const DataFile& file, std::string_view unit,
                const std::function<void(std::string_view line, std::size_t number)>& visit) {
   if (file.content.empty()) fail("{}: contains no {}; each line is one", file.name, unit);
-  if (is_named_json(file) && begins_as_object(file.content))
-    fail("{}: is a single JSON document; write one object a line", file.name);
   each_line(file.content, visit);
 }
 

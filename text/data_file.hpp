@@ -24,7 +24,7 @@ DataFile read_utf8(const std::filesystem::path& path);
 /// "-" is standard input, which can be read once. Throws Error that names file and line where it is
 /// not UTF-8: another encoding would lose letters without a word; and where it is a JSON array, or
 /// a JSON object over several lines or of SQuAD, which would be read as lines of text, or where its
-/// lines end in CR alone.
+/// lines end in CR alone. A .json that begins with a brace is such an object, too, also damaged.
 DataFile read_data(const std::filesystem::path& path);
 
 /// The same for those who read such objects, or call refuse_document().
@@ -46,8 +46,7 @@ void each_line(std::string_view content,
                const std::function<void(std::string_view line, std::size_t number)>& visit);
 
 /// The same of a file whose lines are texts, each with its result: a blank line is a text, too, so
-/// that result i belongs to line i. Throws Error "..: contains no UNIT" if the file is empty, and
-/// if a .json file is one object.
+/// that result i belongs to line i. Throws Error "..: contains no UNIT" if the file is empty.
 void each_text(const DataFile& file, std::string_view unit,
                const std::function<void(std::string_view line, std::size_t number)>& visit);
 

@@ -40,18 +40,6 @@ TEST(ReadData, TextsMayBeginWithABracket) {
             "{\"text\": \"[\"}\n");
 }
 
-TEST(EachText, AJsonDocumentIsRefused) {
-  const auto read = [](const std::string& content, const std::string& extension) {
-    const ScratchFile file(content, extension);
-    return error_of(
-        [&] { each_text(read_data(file.path()), "text", [](std::string_view, std::size_t) {}); });
-  };
-  EXPECT_THAT(read("{\n  \"data\": []\n}\n", ".json"),
-              HasSubstr(".json: is a single JSON document; write one object a line"));
-  EXPECT_THAT(read("{\"data\": []}\n", ".json"), HasSubstr(".json: is a single JSON document"));
-  EXPECT_EQ(read("{\n", ".txt"), read("text\n", ".json")) << "lines of text";
-}
-
 TEST(ReadData, AJsonDocumentIsRefused) {
   for (const char* content : {"{\n  \"text\": \"a b\"\n}\n", "{\"text\": \"a\",\n \"label\": 1}\n",
                               "{ \"data\": {}}", "{\"data\": \"x\"}\n"})
@@ -65,6 +53,10 @@ TEST(ReadData, AJsonDocumentIsRefused) {
     EXPECT_THAT(refusal_of_data(squad, ".txt"),
                 HasSubstr("document; write one object a line (jq -c '.data[].paragraphs[] | {text: "
                           ".context}' FILE)"));
+  for (const char* damaged : {"{\n", "{x}\n", "{}\n"})
+    EXPECT_THAT(
+        refusal_of_data(damaged, ".json"),
+        HasSubstr(".json: is a single JSON document; write one object a line (jq -c . FILE)"));
   for (const char* text : {"{}\tO\n", "{x}, \"y\":\n", "{\n", "{ and\n\"so\"\n"})
     EXPECT_EQ(read_data(ScratchFile(text, ".txt").path()).content, text);
 }
