@@ -155,10 +155,12 @@ NBestEntry make_entry(const Candidate& candidate, const Document& document,
   }
   const std::string original = join_words(document, first, word_of(candidate.end));
   const std::string joined = join_pieces(candidate, tokenizer);
-  Span place = find_final_text(joined, original, tokenizer.basic());
+  const auto first_place = find_final_text(joined, original, tokenizer.basic());
+  Span place = first_place.value_or(Span{0, original.size()});
   entry.text = original.substr(place.begin, place.end - place.begin);
-  if (const auto before = pieces_before(candidate, document, tokenizer); !before.empty())
-    place = find_final_text(joined, original, tokenizer.basic(), before);
+  const auto before = pieces_before(candidate, document, tokenizer);
+  if (first_place && !before.empty())
+    place = find_final_text(joined, original, tokenizer.basic(), before).value_or(place);
   entry.span = Span{to_context(document, first, place.begin, false),
                     to_context(document, first, place.end, true)};
   return entry;

@@ -60,12 +60,12 @@ Prediction predict(const Document& document, std::span<const WindowLogits> windo
 /// Indexes of the `count` largest values, largest first; equal values by lower index.
 std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t count);
 
-/// Part of `original` that reads `prediction` once tokenized; all of `original` where the two
-/// cannot be aligned. `prediction` is word pieces joined to words. (run_squad.py, get_final_text.)
+/// Part of `original` that reads `prediction` once tokenized; none where the two cannot be aligned.
+/// `prediction` is word pieces joined to words. (run_squad.py, get_final_text.)
 /// The first such part after `before`, the word pieces that `original` begins with; an empty one
 /// stands for a word that the vocabulary lacks.
-Span find_final_text(std::string_view prediction, std::string_view original,
-                     const text::BasicTokenizer& tokenizer,
-                     std::span<const std::string_view> before = {});
+std::optional<Span> find_final_text(std::string_view prediction, std::string_view original,
+                                    const text::BasicTokenizer& tokenizer,
+                                    std::span<const std::string_view> before = {});
 
 }  // namespace bertcl::squad

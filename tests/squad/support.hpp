@@ -49,7 +49,8 @@ using tests::ScratchFile;
 /// As run_squad.py has it.
 inline std::string get_final_text(std::string_view prediction, std::string_view original,
                                   const text::BasicTokenizer& tokenizer) {
-  const auto [begin, end] = find_final_text(prediction, original, tokenizer);
+  const auto [begin, end] =
+      find_final_text(prediction, original, tokenizer).value_or(Span{0, original.size()});
   return std::string(original.substr(begin, end - begin));
 }
 

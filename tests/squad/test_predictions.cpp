@@ -181,6 +181,19 @@ TEST(Predict, SpansFollowUnknownTokensAndOtherWindows) {
   EXPECT_EQ(prediction.span, (Span{8, 9})) << "of piece 8, the third of the last window";
 }
 
+// Pieces before the answer that the text does not spell: text and span stay the same place.
+TEST(Predict, SpansAreTheFirstPlaceWhereTheTextSpellsOthers) {
+  Document document = make_document("a.a", letter_tokenizer());
+  const auto features = make_features(document, "who", letter_tokenizer(), {});
+  document.piece_ids[0] = document.piece_ids[1] = letter_tokenizer().token_id("who");
+  std::vector<float> logits(features[0].length(), -5.0F);
+  logits[features[0].doc_begin + 2] = 5.0F;
+  const WindowLogits window{&features[0], logits, logits};
+  const Prediction prediction = predict(document, {&window, 1}, letter_tokenizer(), {});
+  EXPECT_EQ(prediction.text, "a");
+  EXPECT_EQ(prediction.span, (Span{0, 1}));
+}
+
 TEST(Predict, UnknownWordsGiveTheWholeWord) {
   Case c("the \U0001F600x, cat");
   // the, [UNK], ",", cat: "[UNK]" is not in the text, so the words stand as they are.
