@@ -194,11 +194,10 @@ void read_classified_table(const text::DataFile& file, char separator,
 
 void read_classified_lines(const text::DataFile& file, bool is_table,
                            std::vector<ClassifiedText>& texts) {
-  std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
-  if (head.ends_with('\r')) head.remove_suffix(1);
-  const Table first = parse_table(head, '\t', false, file.name);
+  const text::FirstLine head = text::first_line(file.content);
+  const Table first = parse_table(head.text, '\t', false, file.name);
   if (!first.rows.empty() && first.rows[0].size() > 1 && lacks_label(first.rows[0]))
-    refuse_header(file, 1, first.rows[0]);
+    refuse_header(file, head.number, first.rows[0]);
   if (!first.rows.empty() && names_columns(first.rows[0]))
     return read_classified_table(file, '\t', texts);
   bool header = false;
@@ -207,7 +206,7 @@ void read_classified_lines(const text::DataFile& file, bool is_table,
     const std::size_t tab = line.rfind('\t');
     const std::string_view label =
         tab == line.npos ? std::string_view() : text::trimmed(line.substr(tab + 1));
-    if (number == 1 && is_named(label, "label")) {
+    if (number == head.number && is_named(label, "label")) {
       header = true;
       return;
     }

@@ -29,12 +29,12 @@ struct ClassifiedText {
 /// The labels between the commas of a text, without the blanks around them; none for a blank one.
 std::vector<std::string> split_labels(std::string_view text);
 
-/// Lines of text, tab, class (SST-2); a first line that ends in "label" is a header (GLUE). With a
-/// header of more columns, or in a .csv (RFC 4180), the columns text, sentence or sentence1,
-/// text_pair or sentence2, and label are taken, whatever their case; in JSON lines the members of
-/// these names. Without a header rows of a .tsv or .csv have two columns; in other files a text may
-/// hold tabs. A column labels has any number of classes, with commas between them; in JSON it is a
-/// list. Movie reviews, too: see read_movie_reviews().
+/// Lines of text, tab, class (SST-2); the first one that is not blank is a header if it ends in
+/// "label" (GLUE). With a header of more columns, or in a .csv (RFC 4180), the columns text,
+/// sentence or sentence1, text_pair or sentence2, and label are taken, whatever their case; in JSON
+/// lines the members of these names. Without a header rows of a .tsv or .csv have two columns; in
+/// other files a text may hold tabs. A column labels has any number of classes, with commas between
+/// them; in JSON it is a list. Movie reviews, too: see read_movie_reviews().
 std::vector<ClassifiedText> read_classified(const std::filesystem::path& path,
                                             IdRule rule = IdRule::unique);
 

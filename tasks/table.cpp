@@ -12,9 +12,11 @@ namespace bertcl::tasks {
 
 Table parse_table(std::string_view text, char separator, bool quotes, const std::string& origin) {
   Table table;
+  const text::FirstLine first = text::first_line(text);
+  if (first.number == 0) return table;
   std::vector<std::string> row;
   std::string field;
-  std::size_t line = 1, row_line = 1, quote_line = 0;
+  std::size_t line = first.number, row_line = line, quote_line = 0;
   bool in_quotes = false, was_quoted = false;
   const auto end_field = [&] {
     row.push_back(std::exchange(field, {}));
@@ -29,7 +31,8 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
     field.clear();
     row_line = line;
   };
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  const auto begin = static_cast<std::size_t>(first.text.data() - text.data());
+  for (std::size_t i = begin; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '\n') ++line;
     if (in_quotes) {
@@ -63,8 +66,7 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
 }
 
 char separator_of(const std::filesystem::path& path, std::string_view content, char usual) {
-  if (path == "-")
-    return content.substr(0, content.find('\n')).find('\t') != content.npos ? '\t' : ',';
+  if (path == "-") return text::first_line(content).text.find('\t') != content.npos ? '\t' : ',';
   const std::string extension = text::lower_ascii(path.extension().string());
   return extension == ".csv" ? ',' : extension == ".tsv" ? '\t' : usual;
 }

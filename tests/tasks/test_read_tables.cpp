@@ -87,6 +87,26 @@ TEST(ReadTables, MoreColumnsNeedAHeaderThatNamesThem) {
               HasSubstr(":2: 3 columns, expected 2: as the header has; a text cannot hold a tab"));
 }
 
+TEST(ReadTables, BlankLinesMayPrecedeTheHeader) {
+  for (const char* blank : {"\n", "\r\n", " \n\n", "\t\n"})
+    for (const auto& [header, extension] : {std::pair("text\tlabel\n", ".tsv"),
+                                            {"text\tlabels\n", ".tsv"},
+                                            {"words\tlabel\n", ".txt"}}) {
+      const ScratchFile file(blank + std::string(header) + "fine\tpos\n", extension);
+      const auto texts = read_classified(file.path());
+      ASSERT_EQ(texts.size(), 1u) << blank << header;
+      EXPECT_EQ(texts[0].text, "fine") << blank << header;
+      EXPECT_FALSE(texts[0].first_row);
+    }
+  EXPECT_THAT(refusal(read_classified, "\n\nsentence\tclass\nfine\tpos\n", ".tsv"),
+              HasSubstr(".tsv:3: the header is sentence, class; expected text"));
+  const ScratchFile pairs("\t\nsentence1\tsentence2\tscore\na\tb\t2\n", ".tsv");
+  EXPECT_EQ(read_scored_pairs(pairs.path()).at(0).second, "b");
+  EXPECT_THAT(refusal(read_scored_pairs, "\n\na\tb\thigh\n", ".tsv"),
+              HasSubstr(".tsv:3: the score"));
+  EXPECT_THAT(refusal(read_classified, "\t\n", ".tsv"), HasSubstr("contains no text"));
+}
+
 // As pandas writes the index of a table, and as spreadsheets write a column that is empty.
 TEST(ReadClassified, ColumnsMayHaveNoName) {
   for (const char* content : {"\ttext\tlabel\n0\tfine\tpos\n", "\tlabel\ttext\r\n0\tpos\tfine\r\n",

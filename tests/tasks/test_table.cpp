@@ -25,6 +25,7 @@ TEST(Separator, OfStandardInputIsThatOfTheFirstLine) {
   for (const char usual : {',', '\t'}) {
     EXPECT_EQ(separator_of("-", "text,label\na\tb,c\n", usual), ',');
     EXPECT_EQ(separator_of("-", "a, b\tc\n", usual), '\t');
+    EXPECT_EQ(separator_of("-", "\n \na, b\tc\n", usual), '\t');
     EXPECT_EQ(separator_of("-", "", usual), ',');
   }
 }
