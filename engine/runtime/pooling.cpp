@@ -129,7 +129,8 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
          find_hidden_states(graph)
              ? "no output is a vector [batch, hidden]; copy modules.json and 1_Pooling of "
                "sentence-transformers beside the model, or use " +
-                   option_name("pooling", "mean") + ", cls, max or last (not in eval)"
+                   option_name("pooling", "mean") + ", cls, max or last" +
+                   (use_command_line_names() ? " (not in eval)" : "")
              : "no output is a vector [batch, hidden] or holds hidden states [batch, seq, hidden]");
   if (!x && find_own(graph))
     fail(graph, "no output holds hidden states [batch, seq, hidden] to pool; omit " +

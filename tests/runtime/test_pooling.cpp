@@ -9,6 +9,7 @@
 
 #include "encoder.hpp"
 #include "ir/text.hpp"
+#include "support/option_name.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/parse_graph.hpp"
 
@@ -163,6 +164,13 @@ TEST(Pooling, WhatIsNotThereIsRefused) {
     return error_of([&] { session_with(pooling); });
   };
   EXPECT_THAT(refusal({"", false, 0, false}), HasSubstr("no output is a vector [batch, hidden]"));
+  EXPECT_THAT(refusal({"", false, 0, false}),
+              HasSubstr("or use 'pooling=mean', cls, max or last; the outputs are"));
+  use_command_line_names() = true;
+  const std::string of_program = refusal({"", false, 0, false});
+  use_command_line_names() = false;
+  EXPECT_THAT(of_program,
+              HasSubstr("or use --pooling mean, cls, max or last (not in eval); the outputs are"));
   EXPECT_THAT(refusal({"sum", false, 0, false}),
               HasSubstr("unknown pooling 'sum' (choose from mean, max, cls, last)"));
   EXPECT_THAT(refusal({"mean", false, 5, false}), HasSubstr("5 dimensions requested"));
