@@ -47,42 +47,6 @@ TEST(Batches, HoldWindowsOneAfterTheOther) {
   EXPECT_THAT(batch.token_type_ids, ElementsAre(0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1));
 }
 
-TEST(RunRows, RowsWithoutTokensAreNotRun) {
-  const std::vector<std::int32_t> two{4, 5}, one{6};
-  const std::vector<text::Row> rows{{two, 2}, {}, {one, 1}};
-  for (const bool by_token : {false, true}) {
-    std::vector<std::vector<float>> outputs(rows.size(), {-1.0F});
-    const auto model = [&](const Batch& batch) {
-      EXPECT_THAT(batch.ids, ElementsAre(4, 5, 6));
-      EXPECT_THAT(batch.offsets, ElementsAre(0, 2, 3));
-      return by_token ? std::vector<float>{1, 2, 3} : std::vector<float>{3, 4};
-    };
-    const text::Done done = text::run_rows(rows, {by_token, 1, false, "a number"}, {}, model,
-                                           [&](std::size_t i, std::span<const float> x) {
-                                             outputs[i] = {x.begin(), x.end()};
-                                           });
-    EXPECT_EQ(done.rows, 3u);
-    EXPECT_EQ(done.tokens, 3u);
-    using Rows = std::vector<std::vector<float>>;
-    EXPECT_EQ(outputs, by_token ? (Rows{{1, 2}, {}, {3}}) : (Rows{{3}, {0}, {4}}));
-  }
-}
-
-TEST(RunRows, NothingButRowsWithoutTokensNeedsNoModel) {
-  const std::vector<text::Row> rows(2);
-  std::size_t visits = 0;
-  const auto model = [](const Batch&) -> std::vector<float> {
-    ADD_FAILURE() << "there is nothing to run";
-    return {};
-  };
-  text::run_rows(rows, {false, 3, false, "a vector"}, {}, model,
-                 [&](std::size_t, std::span<const float> x) {
-                   EXPECT_THAT(x, ElementsAre(0, 0, 0));
-                   ++visits;
-                 });
-  EXPECT_EQ(visits, 2u);
-}
-
 TEST(BoundedQueue, HoldsBackTheProducerAndDrainsAfterClose) {
   BoundedQueue<int> queue(2);
   int pushed = 0;
