@@ -67,17 +67,17 @@ std::size_t column_of(const std::vector<std::string>& row,
   return row.size();
 }
 
-/// The same of a header. Throws Error if two columns have these names: nobody knows which is meant.
+/// The same of a header. Throws Error if two columns have these names, which is ambiguous.
 std::size_t single_column(const text::DataFile& file, std::size_t line,
-                          const std::vector<std::string>& row,
+                          const std::vector<std::string>& row, std::string_view meaning,
                           std::span<const std::string_view> names) {
   const std::size_t column = column_of(row, names);
   for (std::size_t i = 0; i < row.size(); ++i)
     for (const std::string_view name : names)
       if (i != column && is_named(row[i], name))
         text::fail_at(file, line,
-                      fmt::format("columns {} and {} are {} and {}; rename or drop one of them",
-                                  std::min(i, column) + 1, std::max(i, column) + 1,
+                      fmt::format("columns {} and {} both give {} ({}, {}); drop or rename one",
+                                  std::min(i, column) + 1, std::max(i, column) + 1, meaning,
                                   text::trimmed(row[std::min(i, column)]),
                                   text::trimmed(row[std::max(i, column)])));
   return column;
@@ -88,11 +88,11 @@ std::optional<PairColumns> pair_header(const text::DataFile& file, std::size_t l
   const PairColumns columns{column_of(row, kFirst), column_of(row, kSecond), column_of(row, kScore),
                             row.size(), true};
   if (std::max({columns.first, columns.second, columns.score}) == row.size()) return std::nullopt;
-  single_column(file, line, row, kFirst);
-  single_column(file, line, row, kSecond);
+  single_column(file, line, row, "the text", kFirst);
+  single_column(file, line, row, "the second text", kSecond);
   // SICK has both: how related two texts are, and the class of the pair.
   const bool has_score = is_named(row[columns.score], kScore[0]);
-  single_column(file, line, row, std::span(kScore).subspan(has_score ? 0 : 1, 1));
+  single_column(file, line, row, "the score", std::span(kScore).subspan(has_score ? 0 : 1, 1));
   return columns;
 }
 
@@ -171,10 +171,10 @@ void read_classified_table(const text::DataFile& file, char separator,
     if (i == 0 && column_of(row, kLabel) < row.size()) {
       header = true;
       width = row.size();
-      label = single_column(file, table.lines[i], row, kLabel);
+      label = single_column(file, table.lines[i], row, "the label", kLabel);
       several = is_named(row[label], "labels");
-      first = single_column(file, table.lines[i], row, kFirst);
-      second = single_column(file, table.lines[i], row, kSecond);
+      first = single_column(file, table.lines[i], row, "the text", kFirst);
+      second = single_column(file, table.lines[i], row, "the second text", kSecond);
       pairs = second < width;
       if (first == width) refuse_header(file, table.lines[i], row);
       continue;

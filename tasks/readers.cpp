@@ -33,13 +33,16 @@ constexpr const char* kTaggedForm =
 
 constexpr auto kFirstNames = {"text", "sentence", "sentence1"};
 
-/// The member of one of these names. Throws Error if there are two.
-std::optional<JsonNode> find_any(const JsonNode& object, std::initializer_list<const char*> names) {
+/// The member of one of these names, which gives `meaning`. Throws Error if there are two.
+std::optional<JsonNode> find_any(const JsonNode& object, std::string_view meaning,
+                                 std::initializer_list<const char*> names) {
   std::optional<JsonNode> only;
   std::string_view its_name;
   for (const std::string_view name : names) {
     const auto found = object.find(name);
-    if (found && only) found->fail("stands beside {}; drop one of them", its_name);
+    if (found && only)
+      object.fail_naming(fmt::format("members '{}' and '{}' both give {}; drop or rename one",
+                                     its_name, name, meaning));
     if (!found) continue;
     only.emplace(*found);
     its_name = name;
@@ -49,8 +52,8 @@ std::optional<JsonNode> find_any(const JsonNode& object, std::initializer_list<c
 
 /// The text of an object, and the second one of a pair.
 std::pair<std::string, std::optional<std::string>> texts_of(const JsonNode& object) {
-  const auto first = find_any(object, kFirstNames);
-  const auto second = find_any(object, {"text_pair", "sentence2"});
+  const auto first = find_any(object, "the text", kFirstNames);
+  const auto second = find_any(object, "the second text", {"text_pair", "sentence2"});
   std::optional<std::string> other;
   if (second) other = second->string();
   return {first ? first->string() : object.at("text").string(), other};
@@ -143,7 +146,7 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path, I
     text::each_object(file, kClassifiedForm, [&](const JsonNode& object, std::size_t number) {
       const auto [first, second] = texts_of(object);
       const auto several =
-          find_any(object, {"labels", "label"}) ? object.find("labels") : std::nullopt;
+          find_any(object, "the label", {"labels", "label"}) ? object.find("labels") : std::nullopt;
       texts.push_back({ids.of(object, number),
                        first,
                        second,
@@ -193,7 +196,7 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path, IdRul
       TaggedSentence sentence;
       object.at("tokens").each(
           [&](const JsonNode& word) { sentence.words.push_back(word.string()); });
-      const auto tags = find_any(object, {"tags", "ner_tags"});
+      const auto tags = find_any(object, "the tags", {"tags", "ner_tags"});
       (tags ? *tags : object.at("tags")).each([&](const JsonNode& tag) {
         sentence.tags.push_back(tag.string());
       });

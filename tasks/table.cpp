@@ -51,7 +51,7 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
     } else if (c == '\n') {
       end_row();
     } else if (c != '\r' || i + 1 == text.size() || text[i + 1] != '\n') {
-      // Else two quotes that nobody closed would make one field of the rows between them.
+      // Else two unclosed quotes would make one field of the rows between them.
       if (was_quoted && !text::is_blank(text.substr(i, 1)))
         fail(
             "{}:{}: text after a closing quote (its field begins in line {}); a quote inside "

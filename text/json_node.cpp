@@ -19,10 +19,13 @@ JsonNode::JsonNode(const nlohmann::json& value, const JsonNode& parent, std::str
     : value_(&value), origin_(parent.origin_), hint_(parent.hint_), path_(std::move(path)) {}
 
 void JsonNode::fail(const std::string& what) const {
-  throw Error(
-      fmt::format("{}{}{} {}{}{}", origin_, origin_.empty() ? "" : ": ",
-                  path_.empty() ? "the file" : path_, what, hint_.empty() ? "" : "; ", hint_),
-      ErrorCode::invalid_file);
+  fail_naming(fmt::format("{} {}", path_.empty() ? "the file" : path_, what));
+}
+
+void JsonNode::fail_naming(const std::string& what) const {
+  throw Error(fmt::format("{}{}{}{}{}", origin_, origin_.empty() ? "" : ": ", what,
+                          hint_.empty() ? "" : "; ", hint_),
+              ErrorCode::invalid_file);
 }
 
 void JsonNode::expect(bool right, std::string_view type) const {

@@ -30,6 +30,9 @@ class JsonNode {
     fail(fmt::format(what, std::forward<First>(first), std::forward<Rest>(rest)...));
   }
 
+  /// The same with a message that names the place itself: "dev.json: WHAT; HINT".
+  [[noreturn]] void fail_naming(const std::string& what) const;
+
   const nlohmann::json& value() const { return *value_; }
   const std::string& path() const { return path_; }  ///< "data[0].title"; empty: the document
 

@@ -141,20 +141,20 @@ TEST(ReadTables, NamesOfAHeaderAreComparedWithoutCaseAndBlanks) {
   EXPECT_EQ(read_scored_pairs(pairs.path()).at(0).second, "b");
 }
 
-// Nobody knows which of them is meant.
 TEST(ReadTables, TwoColumnsOfOneMeaningAreRefused) {
   for (const auto& [header, columns] :
-       {std::pair("text,text,label", "1 and 2 are text and text"),
-        {"text,label,Label", "2 and 3 are label and Label"},
-        {"labels,text,label", "1 and 3 are labels and label"},
-        {"text,sentence1,label", "1 and 2 are text and sentence1"},
-        {"text_pair,label,text,sentence2", "1 and 4 are text_pair and sentence2"}})
+       {std::pair("text,text,label", "1 and 2 both give the text (text, text)"),
+        {"text,label,Label", "2 and 3 both give the label (label, Label)"},
+        {"labels,text,label", "1 and 3 both give the label (labels, label)"},
+        {"text,sentence1,label", "1 and 2 both give the text (text, sentence1)"},
+        {"text_pair,label,text,sentence2",
+         "1 and 4 both give the second text (text_pair, sentence2)"}})
     EXPECT_THAT(refusal(read_classified, header + std::string("\na,b,c,d\n"), ".csv"),
-                HasSubstr(fmt::format(".csv:1: columns {}; rename or drop one of them", columns)));
+                HasSubstr(fmt::format(".csv:1: columns {}; drop or rename one", columns)));
   EXPECT_THAT(refusal(read_scored_pairs, "sentence1,sentence1,sentence2,score\na,b,c,1\n", ".csv"),
-              HasSubstr(".csv:1: columns 1 and 2 are sentence1 and sentence1; rename"));
+              HasSubstr(".csv:1: columns 1 and 2 both give the text (sentence1, sentence1); drop"));
   EXPECT_THAT(refusal(read_scored_pairs, "score,sentence1,sentence2,score\n1,a,b,1\n", ".csv"),
-              HasSubstr(".csv:1: columns 1 and 4 are score and score; rename"));
+              HasSubstr(".csv:1: columns 1 and 4 both give the score (score, score); drop"));
 }
 
 TEST(ReadScoredPairs, ColumnsHaveTheNamesOfJsonLines) {

@@ -154,11 +154,16 @@ TEST(ReadJsonLines, PairsSentencesAndTexts) {
 
 TEST(ReadJsonLines, TwoNamesOfOneMemberAreRefused) {
   EXPECT_THAT(refusal(read_classified, R"({"text": "a", "sentence1": "b", "label": 1})"),
-              HasSubstr(".txt:1: sentence1 stands beside text; drop one of them; each line is"));
-  EXPECT_THAT(refusal(read_classified, R"({"text": "a", "label": "b", "labels": ["c"]})"),
-              HasSubstr(".txt:1: label stands beside labels; drop one of them"));
-  EXPECT_THAT(refusal(read_tagged, R"({"tokens": ["a"], "tags": ["O"], "ner_tags": ["O"]})"),
-              HasSubstr(".txt:1: ner_tags stands beside tags; drop one of them"));
+              HasSubstr(".txt:1: members 'text' and 'sentence1' both give the text; drop or rename "
+                        "one; each line is"));
+  EXPECT_THAT(
+      refusal(read_classified, R"({"text": "a", "label": "b", "labels": ["c"]})"),
+      HasSubstr(".txt:1: members 'labels' and 'label' both give the label; drop or rename one"));
+  EXPECT_THAT(
+      refusal(read_tagged, R"({"tokens": ["a"], "tags": ["O"], "ner_tags": ["O"]})"),
+      HasSubstr(".txt:1: members 'tags' and 'ner_tags' both give the tags; drop or rename one"));
+  EXPECT_THAT(refusal(read_scored_pairs, R"({"text": "a", "text_pair": "b", "sentence2": "c"})"),
+              HasSubstr(".txt:1: members 'text_pair' and 'sentence2' both give the second text"));
   const ScratchFile file(R"({"text": "a", "sentence1": null, "label": 1, "labels": null})");
   EXPECT_EQ(read_classified(file.path()).at(0).label, "1") << "null is as good as none";
   const ScratchFile sick(

@@ -33,7 +33,7 @@ TEST(Separator, OfStandardInputIsThatOfTheFirstLine) {
 TEST(ParseTable, RefusesTextAfterAClosingQuote) {
   const auto parsed = [](std::string_view text) { return parse_table(text, ',', true, "a.csv"); };
   const std::string expected = ": text after a closing quote (its field begins in line ";
-  // Two quotes that nobody closed.
+  // Two unclosed quotes.
   EXPECT_ERROR(HasSubstr("a.csv:4" + expected + "2); a quote inside quotes is written twice"),
                parsed("text,label\n\"Hello,pos\nbad,neg\n\"World,pos\nx,neg\n"));
   EXPECT_ERROR(HasSubstr("a.csv:1" + expected + "1)"), parsed("\"a\"b,pos\n"));

@@ -15,8 +15,8 @@ import class_labels
 import data_files
 import squad_data
 
-FIRST, SECOND, LABEL = ("text", "sentence", "sentence1"), ("text_pair", "sentence2"), ("label", "labels")
-MEANING = {FIRST: "text", SECOND: "second text", LABEL: "label"}
+FIRST, SECOND, LABEL = ("text", "sentence", "sentence1"), ("text_pair", "sentence2"), ("labels", "label")
+MEANINGS = {FIRST: "the text", SECOND: "the second text", LABEL: "the label"}
 
 
 @dataclasses.dataclass
@@ -149,27 +149,28 @@ def _read_texts(path):
     return rows
 
 
-def _only(names, wanted, place, columns=True):
-    """Where the one of `names` stands that is `wanted`, or None. Two of them are an error. `columns`: the names are those of
-    columns, else of members."""
-    found = [(at, name) for at, name in enumerate(names) if name in wanted]
-    if len(found) > 1:
-        (first, its_name), (second, other) = found[:2]
-        which = f"columns {first + 1} and {second + 1} both" if columns else "two members"
-        raise ValueError(f"{place}: {which} give the {MEANING[wanted]} ({its_name}, {other}); drop or rename one")
-    return found[0][0] if found else None
+def _only(names, wanted, place, cells=None):
+    """Where the one of `names` stands that is `wanted`, or None. Two of them are an error. `cells`: the header whose names
+    these are, in lower case; else they are members."""
+    found = [index for index, name in enumerate(names) if name in wanted]
+    if len(found) < 2:
+        return found[0] if found else None
+    first, second = found[:2] if cells else sorted(found[:2], key=lambda index: wanted.index(names[index]))
+    what = f"columns {first + 1} and {second + 1}" if cells else f"members '{names[first]}' and '{names[second]}'"
+    which = f" ({cells[first]}, {cells[second]})" if cells else ""
+    raise ValueError(f"{place}: {what} both give {MEANINGS[wanted]}{which}; drop or rename one")
 
 
 def _columns_of(cells, place, commas):
     """Where the first and second text and the label stand, by names in any case, and whether the label may be several;
     None: it is no header. As tasks/read_tables.cpp has it."""
     header = [name.lower() for name in cells]
-    label = _only(header, LABEL, place)
+    label = _only(header, LABEL, place, cells)
     if label is None and ((len(header) < 2 and not commas) or not set(header) & {*FIRST, *SECOND}):
         return None
     if label is not None and not commas and len(header) == 2 and header[1] not in ("labels", *FIRST):
         return (0, None, 1, False) if header[1] == "label" else None
-    first, second = (_only(header, names, place) for names in (FIRST, SECOND))
+    first, second = (_only(header, names, place, cells) for names in (FIRST, SECOND))
     if first is None or label is None:
         raise ValueError(f"{place}: the header is {', '.join(cells)}; expected {' or '.join(FIRST)}, and label or labels; "
                          'if the first row is data, put a header line "text, label" above it')
@@ -215,7 +216,7 @@ def _objects_of(content, path, members):
 def _member(row, wanted, place):
     """The name of the member of `row` that is `wanted`, or None."""
     names = list(row)
-    at = _only(names, wanted, place, columns=False)
+    at = _only(names, wanted, place)
     return None if at is None else names[at]
 
 
