@@ -45,7 +45,7 @@ std::string ptx_for_sm_90a(std::string ptx) {
   for (std::size_t at = 0; (at = ptx.find(kSm90aComment, at)) != std::string::npos;) {
     const std::size_t end = ptx.find("*/", at);
     if (end == std::string::npos)
-      throw Error("the driver's PTX has a comment without an end", ErrorCode::device);
+      throw Error("the driver's PTX has a comment '/*sm_90a:' without an end", ErrorCode::device);
     ptx.erase(end, 2).erase(at, kSm90aComment.size());
   }
   return ptx;

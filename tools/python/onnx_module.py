@@ -101,7 +101,8 @@ class OnnxModule(torch.nn.Module):
         if scale_name not in self.constants or (zero_name and zero_name not in self.constants):
             raise node.error("scale and zero point must be constants")
         if self.constants[scale_name].dtype != torch.float32:
-            raise node.error(f"its scale is {self.constants[scale_name].dtype}; only float32 is supported")
+            raise node.error(f"its scale is {self.constants[scale_name].dtype}; training and evaluation in PyTorch take "
+                             "float32 only")
         if node.get("block_size", 0):
             raise node.error("blockwise quantization (block_size) is not supported")
         scale = self.constants[scale_name]
