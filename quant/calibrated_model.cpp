@@ -120,35 +120,26 @@ struct CalibratedModel::State {
 
   /// What needs the samples more than once.
   void by_passes(const Samples& samples, const Progress& progress) {
-    std::optional<Report> source_report;  // of the model as it was given, if it is another now
+    std::vector<Smoothing> smoothings;
     std::map<std::string, std::vector<SkippedNode>> not_applied;
     const std::string not_smoothed = why_not_smoothed(options);
     if (options.accuracy.smooth && not_smoothed.empty()) {
       Quantization original(options, workspace);
-      auto chosen = naming_nodes(
+      smoothings = naming_nodes(
           original, [&] { return original.smooth(samples.all(), pass(progress, "smooth")); });
-      not_applied = original.report().not_applied;
-      if (!chosen.empty()) {
-        source_report = original.report();
-        source_report->smoothings = std::move(chosen);
-      }
+      not_applied = std::move(original.report().not_applied);
     }
     quantization.emplace(options, workspace, ActivationScales::calibrated, clock);
+    Report& report = quantization->report();
+    report.smoothings = std::move(smoothings);
+    report.not_smoothed = not_smoothed;
+    report.not_applied = std::move(not_applied);
     Ranges ranges = naming_nodes(*quantization, [&] {
       return find_ranges(*quantization, options, workspace, samples.source(), progress);
     });
-    quantization->report().not_smoothed = not_smoothed;
-    quantization->report().not_applied = std::move(not_applied);
     ChannelRanges channels = naming_nodes(*quantization, [&] {
       return find_channel_ranges(*quantization, workspace, samples, progress);
     });
-    if (source_report) {
-      Report& report = quantization->report();
-      report.smoothings = std::move(source_report->smoothings);
-      report.opset_before = source_report->opset_before;
-      report.source_bytes = source_report->source_bytes;
-      report.float_bytes = source_report->float_bytes;
-    }
     naming_nodes(*quantization, [&] {
       quantization->encode(std::move(ranges), std::move(channels), samples.all(),
                            pass(progress, "round weights"));

@@ -125,14 +125,14 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
                                                              : std::set<std::string>()) {
   check_types(options);
   if (scales != ActivationScales::calibrated) keep_dynamic(placement_, index_);
-  report_.opset_before = opset_of(workspace.model().proto());
+  report_.opset_before = workspace.source().opset;
   report_.method = options.method;
   report_.activations = options.activations;
   report_.weights = options.weights;
   if (options.weights.per_channel) report_.weights.scheme.symmetric = true;  // as encoded
   report_.expanded_nodes = workspace.expanded().count;
-  report_.source_bytes = model_.weight_bytes();
-  report_.float_bytes = model_.weight_bytes_as_f32();
+  report_.source_bytes = workspace.source().weight_bytes;
+  report_.float_bytes = workspace.source().weight_bytes_as_f32;
 }
 
 /// The model at an opset that knows per-axis Q/DQ.

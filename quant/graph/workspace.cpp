@@ -29,13 +29,13 @@ Model load(const std::filesystem::path& path) {
 Workspace::Workspace(const std::filesystem::path& model, FusedOperators fused)
     : model_(load(model)),
       expanded_(fused == FusedOperators::expanded ? expand_fused(model_) : Expanded{}),
+      source_{opset_of(model_.proto()), model_.weight_bytes(), model_.weight_bytes_as_f32()},
       weight_files_(onnx_io::external_files(model)) {}
 
 Workspace::Workspace(const std::filesystem::path& model, opencl::ContextFuture device)
-    : model_(load(model)),
-      expanded_(expand_fused(model_)),
-      weight_files_(onnx_io::external_files(model)),
-      device_(std::move(device)) {}
+    : Workspace(model) {
+  device_ = std::move(device);
+}
 
 void Workspace::replace(Model model) {
   model_ = std::move(model);

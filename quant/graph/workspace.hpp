@@ -19,6 +19,11 @@ namespace bertcl::quant {
 /// What becomes of operators that hold MatMuls.
 enum class FusedOperators : std::uint8_t { expanded, whole };
 
+struct SourceInfo {
+  std::int64_t opset = 0;
+  std::int64_t weight_bytes = 0, weight_bytes_as_f32 = 0;
+};
+
 class Workspace {
  public:
   /// Reads the model, sorts its nodes and expands fused operators unless they stay whole. Without a
@@ -30,6 +35,7 @@ class Workspace {
   const Model& model() const { return model_; }
   /// What the file held, whatever replace() has made of it since.
   const Expanded& expanded() const { return expanded_; }
+  const SourceInfo& source() const { return source_; }
   /// Those beside the file that hold its weights.
   const std::vector<std::filesystem::path>& weight_files() const { return weight_files_; }
   const opencl::ContextFuture& device() const { return device_; }
@@ -48,6 +54,7 @@ class Workspace {
  private:
   Model model_;
   const Expanded expanded_;
+  const SourceInfo source_;
   const std::vector<std::filesystem::path> weight_files_;
   opencl::ContextFuture device_;
   mutable std::optional<ir::Graph> graph_;  // for its types
