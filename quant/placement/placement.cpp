@@ -101,10 +101,11 @@ class Placer {
     if (placement_.skipped.empty())
       bertcl::fail("nothing to quantize: the model has no {}",
                    fmt::join(options_.op_types, " or "));
-    const auto& skipped = placement_.skipped;
-    const auto whole = std::ranges::find_if(
-        skipped, [&](const SkippedNode& node) { return unexpanded_.contains(node.node); });
-    const SkippedNode& first = whole == skipped.end() ? skipped.front() : *whole;
+    // The reason of a fused operator says most, that of an operator not asked for least.
+    const SkippedNode& first =
+        *std::ranges::max_element(placement_.skipped, {}, [&](const SkippedNode& node) {
+          return unexpanded_.contains(node.node) ? 2 : options_.op_types.contains(node.op) ? 1 : 0;
+        });
     bertcl::fail("nothing to quantize; for example node '{}' ({}): {}", first.node, first.op,
                  first.reason);
   }

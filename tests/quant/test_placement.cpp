@@ -318,6 +318,13 @@ TEST(Placement, RefusesPatternsWithoutANodeAndModelsWithoutSites) {
   Analysed a(block(Norm::whole));
   EXPECT_ERROR(HasSubstr("'prodduct*'"), place(a, {.exclude = {"prodduct*"}}));
   EXPECT_ERROR(HasSubstr("nothing to quantize"), place(a, {.exclude = {"*"}}));
+  GraphBuilder sum(17);  // the Add is the first that stays float, the MatMul is what was asked for
+  sum.node("Add", {sum.input("x", {3, 4}), "x"}, "residual");
+  sum.node("LayerNormalization", {"residual", sum.weight("gamma", {4}, {1, 1, 1, 1})}, "normed");
+  sum.output(sum.node("MatMul", {"normed", sum.weight("w", {4, 4}, kSixteen)}, "out"));
+  Analysed c(std::move(sum));
+  EXPECT_ERROR(HasSubstr("'out_node' (MatMul): excluded by 'out*'"),
+               place(c, {.exclude = {"out*"}}));
   GraphBuilder g;
   g.output(g.node("Relu", {g.input("x", {2})}, "y"));
   Analysed b(std::move(g));
