@@ -47,15 +47,18 @@ void refuse_carriage_returns(const DataFile& file) {
     fail("{}: lines end in CR alone; convert them to LF (tr '\\r' '\\n' < FILE)", file.name);
 }
 
-/// Throws Error where every other byte is 0, which is UTF-8 as well.
+/// Throws Error where the file begins with a byte order mark of UTF-16, or where every other byte
+/// is 0, which is UTF-8 as well.
 void refuse_utf16(const DataFile& file) {
   const std::string_view begin = std::string_view(file.content).substr(0, 4);
-  const auto is_zero = [&](std::size_t at) { return begin[at] == '\0'; };
-  if (begin.size() < 4 || is_zero(0) == is_zero(1) || is_zero(0) != is_zero(2) ||
-      is_zero(1) != is_zero(3))
-    return;
-  fail("{}: looks like UTF-16; convert it to UTF-8 (iconv -f UTF-16{} -t UTF-8 FILE)", file.name,
-       is_zero(0) ? "BE" : "LE");
+  const auto zeros = [&](std::size_t first) {
+    return begin.size() == 4 && begin[first] == '\0' && begin[first + 2] == '\0' &&
+           begin[1 - first] != '\0' && begin[3 - first] != '\0';
+  };
+  const bool big_endian = begin.starts_with("\xfe\xff") || zeros(0);
+  if (big_endian || begin.starts_with("\xff\xfe") || zeros(1))
+    fail("{}: looks like UTF-16; convert it to UTF-8 (iconv -f UTF-16{} -t UTF-8 FILE)", file.name,
+         big_endian ? "BE" : "LE");
 }
 
 /// True if the text has `"data": [`, whatever the blanks. In a string its quotes are escaped.
@@ -95,12 +98,12 @@ DataFile read_utf8(const std::filesystem::path& path) {
   } else {
     file.content = read_file(path);
   }
+  refuse_utf16(file);
   if (const auto bad = first_ill_formed(file.content)) {
     const auto end = file.content.begin() + static_cast<long>(*bad);
     fail_at(file, static_cast<std::size_t>(1 + std::count(file.content.begin(), end, '\n')),
             fmt::format("invalid UTF-8 at byte {} of {}", *bad, file.content.size()));
   }
-  refuse_utf16(file);
   return file;
 }
 

@@ -80,6 +80,8 @@ TEST(ReadUtf8, Utf16IsRefused) {
   EXPECT_THAT(refused("a\0b\0"sv), HasSubstr(".txt: looks like UTF-16; convert it to UTF-8 (iconv "
                                              "-f UTF-16LE -t UTF-8 FILE)"));
   EXPECT_THAT(refused("\0a\0\n\0b"sv), HasSubstr("iconv -f UTF-16BE"));
+  EXPECT_THAT(refused("\xff\xfe\x41\x04"sv), HasSubstr("iconv -f UTF-16LE"));
+  EXPECT_THAT(refused("\xfe\xff"sv), HasSubstr("iconv -f UTF-16BE"));
   for (const std::string_view content : {"a\0b"sv, "a\0\0b"sv, "a\0bc"sv, "ab\0\0"sv, "\0\0\0\0"sv})
     EXPECT_EQ(read_utf8(ScratchFile(std::string(content), ".txt").path()).content, content);
 }

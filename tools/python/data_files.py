@@ -10,14 +10,14 @@ BLANKS = " \t\r\n"
 
 def read_text(path):
     data = pathlib.Path(path).read_bytes()
+    nulls = [byte == 0 for byte in data[:4]]
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or nulls in ([True, False] * 2, [False, True] * 2):
+        raise ValueError(f"{path}: looks like UTF-16; convert it to UTF-8 with iconv")
     try:
         content = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = 1 + data.count(b"\n", 0, error.start)
         raise ValueError(f"{path}:{line}: invalid UTF-8 at byte {error.start} of {len(data)}") from error
-    nulls = [character == "\0" for character in content[:4]]
-    if nulls in ([True, False] * 2, [False, True] * 2):
-        raise ValueError(f"{path}: looks like UTF-16; convert it to UTF-8 with iconv")
     if "\r" in content[:-1] and "\n" not in content and not content.lstrip(BLANKS).startswith("{"):
         raise ValueError(f"{path}: its lines end in CR alone; convert it with tr '\\r' '\\n'")
     return content
