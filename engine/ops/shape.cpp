@@ -118,7 +118,13 @@ std::vector<ir::Type> infer_expand(InferContext& context) {
   for (const ir::Dim& d : target)
     if (d.is_constant() && d.constant() < 0)
       context.fail("shape {} has a negative extent", ir::str(target));
-  return {{context.type(0).dtype, broadcast(context, context.shape(0), target)}};
+  ir::Shape out = broadcast(context, context.shape(0), target);
+  // Where the operand may have 1 in a run, a size that no shape tells is the result's.
+  for (std::size_t i = 1; i <= std::min(context.shape(0).size(), target.size()); ++i)
+    if (const ir::Dim& asked = target[target.size() - i];
+        is_unknown(context.graph, asked) && !out[out.size() - i].is_constant())
+      out[out.size() - i] = asked;
+  return {{context.type(0).dtype, std::move(out)}};
 }
 std::vector<ir::Tensor> evaluate_expand(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);

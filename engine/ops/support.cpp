@@ -11,15 +11,6 @@
 namespace bertcl::ops {
 namespace {
 
-/// True for the symbols that inference made up, and no axis of an input.
-bool is_fresh(const ir::Graph& graph, const ir::Dim& d) {
-  return d.symbols().size() == 1 && ir::is_fresh_symbol(d.symbols()[0]) &&
-         std::ranges::none_of(graph.inputs(), [&](const ir::Value* in) {
-           const auto symbols = ir::element_count(in->type.shape).symbols();
-           return std::ranges::find(symbols, d.symbols()[0]) != symbols.end();
-         });
-}
-
 /// True if both sizes occur in the shape of one input: the file means them to differ.
 bool told_apart(const ir::Graph& graph, const ir::Dim& a, const ir::Dim& b) {
   return std::ranges::any_of(graph.inputs(), [&](const ir::Value* in) {
@@ -38,8 +29,8 @@ bool told_apart(const ir::Graph& graph, const ir::Dim& a, const ir::Dim& b) {
 std::optional<ir::Dim> unite(const InferContext& context, const ir::Dim& a, const ir::Dim& b) {
   if (a == b) return a;
   if (a.is_constant() && b.is_constant()) return std::nullopt;
-  if (is_fresh(context.graph, b)) return a;
-  if (is_fresh(context.graph, a)) return b;
+  if (is_unknown(context.graph, b)) return a;
+  if (is_unknown(context.graph, a)) return b;
   if (!a.is_constant() && !b.is_constant() && told_apart(context.graph, a, b)) return std::nullopt;
   context.graph.assume_equal(a, b);
   return b.is_constant() ? b : a;
@@ -56,6 +47,14 @@ void copy_strided(const std::byte* in, std::byte* out, const ir::Sizes& sizes,
 }
 
 }  // namespace
+
+bool is_unknown(const ir::Graph& graph, const ir::Dim& d) {
+  return d.symbols().size() == 1 && ir::is_fresh_symbol(d.symbols()[0]) &&
+         std::ranges::none_of(graph.inputs(), [&](const ir::Value* in) {
+           const auto symbols = ir::element_count(in->type.shape).symbols();
+           return std::ranges::find(symbols, d.symbols()[0]) != symbols.end();
+         });
+}
 
 ir::Shape broadcast(const InferContext& context, const ir::Shape& a, const ir::Shape& b) {
   ir::Shape out(std::max(a.size(), b.size()));

@@ -19,6 +19,8 @@ namespace bertcl::ops {
 /// two symbols that stand in one shape of an input.
 ir::Shape broadcast(const InferContext& context, const ir::Shape& a, const ir::Shape& b);
 ir::Sizes broadcast(const EvaluateContext& context, const ir::Sizes& a, const ir::Sizes& b);
+/// True for a size that inference had to name because no shape tells it.
+bool is_unknown(const ir::Graph& graph, const ir::Dim& d);
 /// One extent of two tensors that must be equal; `what` names it for the message.
 ir::Dim same_extent(const InferContext& context, const ir::Dim& a, const ir::Dim& b,
                     std::string_view what);

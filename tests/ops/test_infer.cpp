@@ -125,6 +125,19 @@ TEST(Infer, UnderstandsTheExpandIdiom) {
             "bool[batch, 1, seq, seq]");
 }
 
+TEST(Infer, ExpandsToValuesOfAnInput) {
+  // The result has the operand's size only where that is a number: n may be 1, and 4 is not.
+  EXPECT_EQ(inferred(R"(graph g(%x: f32[n, 4], %k: i64[1]) {
+      const %four: i64[1] = [4]
+      %size: i64[] = Concat(%k, %four) {axis = 0}
+      %y: f32[] = Expand(%x, %size)
+      return %y })"),
+            "f32[n0, 4]");
+  EXPECT_EQ(inferred("graph g(%x: f32[n, 4], %size: i64[3]) { %y: f32[] = Expand(%x, %size) "
+                     "return %y }"),
+            "f32[n0, n1, 4]");
+}
+
 TEST(Infer, SlicesToASymbol) {
   EXPECT_EQ(inferred(R"(graph g(%ids: i64[batch, seq]) {
       const %table: i64[1, 512] = ...  const %from: i64[1] = [0]  const %axis: i64[1] = [1]
