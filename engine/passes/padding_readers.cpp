@@ -21,6 +21,8 @@ class PaddingFollower {
                   const std::set<const ir::Node*>& attention)
       : graph_(graph), changed_(changed), attention_(attention), values_(graph, mask) {
     if (mask) of_mask_[mask] = axis_of_tokens(mask->type.shape);
+    for (const ir::Value* in : graph.inputs())
+      if (mask && in->type.shape != mask->type.shape) of_others_.insert(in);
     for (const ir::Value* v : changed) {
       padded_[v] = axis_of_tokens(v->type.shape);
       batches_[v] = axis_of_batch(v->type.shape);
@@ -47,7 +49,7 @@ class PaddingFollower {
     const auto it = of.find(n.inputs[i]);
     if (it == of.end()) return {};
     return follow_tokens(n, i, out, it->second, [this](const ir::Value* indices) {
-      return !is_of_sizes(indices) && !padded_.contains(indices);  // by the mask or the ids
+      return !is_of_sizes(indices) && !padded_.contains(indices) && !of_others_.contains(indices);
     });
   }
 
@@ -55,6 +57,8 @@ class PaddingFollower {
   bool follow(const ir::Node& n, const ir::Value& out) {
     const auto all = [&](const auto& test) { return std::ranges::all_of(n.inputs, test); };
     const auto is_of_sizes = [this](const ir::Value* v) { return this->is_of_sizes(v); };
+    if (std::ranges::any_of(n.inputs, [&](const ir::Value* v) { return of_others_.contains(v); }))
+      of_others_.insert(&out);
     if (n.op == "Shape" || n.op == "Size" || all(is_of_sizes)) {
       of_sizes_.insert(&out);
       return true;
@@ -240,6 +244,9 @@ class PaddingFollower {
   Axes padded_, of_mask_;
   Axes batches_;  // the axes of sequences of values of rows of padding
   std::set<const ir::Value*> of_sizes_;
+  // Of inputs other than ids, types and mask, such as the positions of masked tokens: as indices
+  // they may choose padding.
+  std::set<const ir::Value*> of_others_;
   mutable PaddingValues values_;
 };
 

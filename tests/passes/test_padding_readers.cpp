@@ -13,9 +13,10 @@ namespace {
 /// The op that reads padding of %x in the lines; "" for none.
 std::string reader_in(const std::string& lines, const std::string& x = "batch, seq, 8",
                       const std::string& constants = "") {
-  const ir::Graph g = ir::parse(
-      "graph g(%x: f32[" + x + "], %ids: i64[" + x.substr(0, x.rfind(", ")) + "], %mask: f32[" +
-      x.substr(0, x.rfind(", ")) + "]) {\n" + constants + lines + "\n  return %y\n}");
+  const ir::Graph g =
+      ir::parse("graph g(%picked: i64[batch, 2], %x: f32[" + x + "], %ids: i64[" +
+                x.substr(0, x.rfind(", ")) + "], %mask: f32[" + x.substr(0, x.rfind(", ")) +
+                "]) {\n" + constants + lines + "\n  return %y\n}");
   const ir::Node* reader = reader_of_padding(g, g.find_value("mask"), {g.find_value("x")}, {});
   return reader ? reader->op : "";
 }
@@ -93,6 +94,15 @@ TEST(PaddingReaders, TokensByTheirNumber) {
                       "batch, seq, 8", constants),
             "")
       << "chosen by the ids";
+  const auto picked = [&](const std::string& op, const std::string& indices) {
+    return reader_in(
+        indices + "%t: f32[batch, 2, 8] = " + op + "\n %y: f32[batch, 2, 3] = linear(%t, %w)",
+        "batch, seq, 8", constants + "const %1: i64[1] = [2]\n");
+  };
+  EXPECT_EQ(picked("Gather(%x, %picked) {axis = 1}", ""), "Gather") << "chosen by the caller";
+  EXPECT_EQ(picked("GatherND(%x, %p) {batch_dims = 1}",
+                   "%p: i64[batch, 2, 1] = Unsqueeze(%picked) {axes = [2]}\n"),
+            "GatherND");
   const auto sliced = [&](int start, int count) {
     const std::string shape = "f32[batch, " + std::to_string(count) + ", 8]";
     return reader_in("%t: " + shape + " = Slice(%x) {axes = [1], starts = [" +
