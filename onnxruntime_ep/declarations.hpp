@@ -115,7 +115,8 @@ struct OrtApi {
   OrtStatus* (*ValueInfo_GetInitializerValue)(const OrtValueInfo*, const OrtValue**) noexcept;
   void* unused_327[4];
   OrtStatus* (*ValueInfo_IsConstantInitializer)(const OrtValueInfo*, bool*) noexcept;
-  void* unused_332[4];
+  OrtStatus* (*ValueInfo_IsFromOuterScope)(const OrtValueInfo*, bool*) noexcept;
+  void* unused_333[3];
   OrtStatus* (*Graph_GetNumOperatorSets)(const OrtGraph*, size_t*) noexcept;
   OrtStatus* (*Graph_GetOperatorSets)(const OrtGraph*, const char** domains, int64_t* versions,
                                       size_t) noexcept;

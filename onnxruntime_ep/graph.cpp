@@ -136,7 +136,9 @@ std::string Graph::note(const OrtValueInfo* value) {
   if (!value) return "";
   std::string name = text(ort_, ort_.api.GetValueInfoName, value);
   if (name.empty() || !values_.emplace(name, value).second) return name;
-  bool constant = false;
+  bool constant = false, outer = false;
+  ort_.check(ort_.api.ValueInfo_IsFromOuterScope(value, &outer));
+  is_branch_ = is_branch_ || outer;
   ort_.check(ort_.api.ValueInfo_IsConstantInitializer(value, &constant));
   if (!constant) return name;
   const OrtValue* tensor = nullptr;

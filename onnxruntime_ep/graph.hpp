@@ -38,6 +38,8 @@ class Graph {
   /// or types the importer does not know, have a refusal.
   Graph(const Ort& ort, const OrtGraph* graph);
 
+  /// True if a node uses a value of the graph around this one.
+  bool is_branch() const { return is_branch_; }
   /// In topological order.
   const std::vector<Node>& nodes() const { return nodes_; }
   NodeSet all() const;
@@ -59,6 +61,7 @@ class Graph {
   std::map<std::string, std::string> unknown_extents(const ir::Graph& part) const;
 
   const Ort& ort_;
+  bool is_branch_ = false;
   std::vector<Node> nodes_;
   onnx::ModelProto head_;                              // versions of operators
   std::map<std::string, const OrtValueInfo*> values_;  // by name

@@ -170,6 +170,7 @@ void Provider::take(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   ort_.check(ort_.api.Graph_GetParentNode(graph, &parent));
   if (parent) return;  // a branch may use values of the graph around it
   Graph read(ort_, graph);
+  if (read.is_branch()) return;  // ONNX Runtime 1.23 gives no parent
   NodeSet part;
   auto session = load_what_fits(read, part);
   const std::vector<std::string> why = reasons(read);

@@ -60,6 +60,22 @@ class Partition(ProviderTest):
             np.testing.assert_allclose(found, sign((x @ weight).T), rtol=1e-5, atol=1e-5)
         self.assertEqual(nodes_by_provider(path, {"x": x, "c": np.array(True)})[NAME], 1)
 
+    def test_matmuls_in_branches(self):
+        """Stay with ONNX Runtime, beside one of the graph around them, which is taken."""
+        value = helper.make_tensor_value_info
+        branches = {f"{name}_branch": helper.make_graph([helper.make_node("MatMul", [left, "w"], [name])], name, [],
+                                                        [value(name, TensorProto.FLOAT, None)])
+                    for name, left in (("then", "m"), ("else", "x"))}
+        path = self.save_graph(helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("If", ["c"], ["y"], **branches)], "matmuls",
+            [value("x", TensorProto.FLOAT, ["n", 4]), value("c", TensorProto.BOOL, [])],
+            [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(2 * np.eye(4, dtype=np.float32), "w")]))
+        x = np.ones((2, 4), np.float32)
+        for condition, times in ((True, 4), (False, 2)):
+            inputs = {"x": x, "c": np.array(condition)}
+            np.testing.assert_array_equal(session(path).run(None, inputs)[0], times * x)
+            self.assertEqual(nodes_by_provider(path, inputs)[NAME], 1)
+
     def test_weights_of_few_bits(self):
         """MatMulNBits is taken, a DequantizeLinear of int4 is not."""
         value, random = helper.make_tensor_value_info, np.random.default_rng(6)
