@@ -83,6 +83,14 @@ void check_slice(const ir::Node& node, const GivenSizes& sizes, Refused& refused
   }
 }
 
+/// Without axes: the engine removes those that are 1 in every run.
+void check_squeeze(const ir::Node& node, const GivenSizes& sizes, Refused& refused) {
+  for (const ir::Dim& extent : node.inputs[0]->type.shape)
+    if (!extent.is_constant() && sizes.tell(extent))
+      refused.add(node, fmt::format("whether {} is 1, and removed, is unknown before the run",
+                                    extent.str()));
+}
+
 /// Operators that broadcast, by the extents that they compare.
 class Broadcasts {
  public:
@@ -92,7 +100,8 @@ class Broadcasts {
 
   void check(const ir::Node& node) {
     if (node.op == "Expand") check_expand(node);
-    const bool multiplies = node.op == "MatMul" || node.op == "MatMulInteger";
+    const bool multiplies =
+        node.op == "MatMul" || node.op == "MatMulInteger" || node.op == "QLinearMatMul";
     if (!multiplies && node.op != "Where" && !ops::traits(node).binary_code) return;
     const std::size_t from = multiplies ? 2 : 0;  // from the right
     for (const ir::Value* a : node.inputs)
@@ -156,14 +165,16 @@ class Broadcasts {
 
 void check_run_time_sizes(const ir::Graph& graph,
                           const std::map<std::string, std::string>& unknown) {
-  Refused slices, broadcasts;
+  Refused slices, squeezes, broadcasts;
   const GivenSizes sizes(graph);
   Broadcasts check(graph, sizes, unknown, broadcasts);
   for (const auto& node : graph.nodes()) {
     if (node->op == "Slice" && node->inputs.size() > 1) check_slice(*node, sizes, slices);
+    if (node->op == "Squeeze" && !node->has("axes")) check_squeeze(*node, sizes, squeezes);
     check.check(*node);
   }
   slices.raise();
+  squeezes.raise();
   broadcasts.raise();
 }
 

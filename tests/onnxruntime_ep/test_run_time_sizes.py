@@ -152,6 +152,27 @@ class RunTimeSizes(ProviderTest):
         self.check(path, inputs)
         self.assertEqual(nodes_by_provider(path, inputs), {NAME: 1})
 
+    def test_expand_to_values_of_an_input(self):
+        """Whole shapes, and one extent."""
+        value = helper.make_tensor_value_info
+        for rank, concat in ((3, []), (1, [helper.make_node("Concat", ["k", "tail"], ["target"], axis=0)])):
+            path = self.save_graph(helper.make_graph(
+                [helper.make_node("MatMul", ["x", "w"], ["m"]), *concat,
+                 helper.make_node("Expand", ["m", "target" if concat else "k"], ["y"])], "expand",
+                [value("x", TensorProto.FLOAT, FREE), value("k", TensorProto.INT64, [rank])],
+                [value("y", TensorProto.FLOAT, None)],
+                [numpy_helper.from_array(EYE, "w"), numpy_helper.from_array(np.array([1, 4]), "tail")]))
+            x = np.ones((1, 1, 4), np.float32)
+            self.check(path, {"x": x, "k": np.array([5, 1, 4][:rank])})
+            self.assertEqual(nodes_by_provider(path, {"x": x, "k": np.array([5, 1, 4][:rank])})[NAME], 1)
+
+    def test_squeeze_without_axes(self):
+        """Extents that are 1 in some runs."""
+        path = self.graph([("MatMul", ["x", "w"], "m"), ("Squeeze", ["m"], "y")], {"x": FREE})
+        for shape in (1, 3, 4), (2, 1, 4), (1, 1, 4), (2, 3, 4):
+            self.check(path, {"x": np.ones(shape, np.float32)})
+        self.assertEqual(nodes_by_provider(path, {"x": np.ones((2, 3, 4), np.float32)})[NAME], 1)
+
     def test_zero_points(self):
         """One for all columns, or one for each, as a run has it."""
         value = helper.make_tensor_value_info
