@@ -41,7 +41,7 @@ struct SessionOptions {
   Precision precision = Precision::fp32;
   int requests = 4;  ///< runs in flight at most, 1 to max_requests; each takes run_memory()
   std::int64_t max_memory = 0;   ///< bytes of weights and values; 0: what the device has
-  bool require_int8 = false;     ///< Error if a MatMul that the file quantizes runs in float
+  bool require_int8 = false;     ///< Error if a quantized MatMul runs in float, or there is none
   bool allow_nonfinite = false;  ///< weights may hold NaN and infinity
   /// The outputs are replaced by one, "sentence_embedding" [batch, dimensions], pooled on the
   /// device from the hidden states. Error where there are none.
