@@ -210,7 +210,7 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
               HasSubstr("--doc-stride is for --task question-answering"));
   EXPECT_THAT(eval({"--task", "classify", "--data", sst2, "--null-threshold", "3"}),
               HasSubstr("--null-threshold is for --task question-answering"));
-  EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
+  EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels is only valid with"));
   EXPECT_THAT(eval({"--data", sst2}), HasSubstr("dev.tsv: not a JSON object; a SQuAD file is"));
 }
 
@@ -335,7 +335,7 @@ TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
                  {tests::kModel, "[batch, 2], with 2 classes"});
   expect_refused({"quantize", tests::kModel, "-o", path("q.onnx"), "--force", "--task", "fill-mask",
                   "--data", data.at("fill-mask"), "--max-drop", "1", "--labels", "a,b"},
-                 {"--labels goes with --task classify"});
+                 {"--labels is only valid with --task classify"});
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {
 
 void check_labels(const TaskOptions& options) {
   if (!options.labels.empty() && options.name != kClassify && options.name != kTag)
-    fail("--labels goes with --task {} or {}, not with {}", kClassify, kTag, options.name);
+    fail("--labels is only valid with --task {} or {}, not with {}", kClassify, kTag, options.name);
 }
 
 std::vector<std::string> find_labels(const TaskOptions& options,
