@@ -2,18 +2,16 @@
 // Vectors of texts: sentence-transformers' files, and batches of similar length.
 #include "bertcl/embed.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "api/boundary.hpp"
+#include "api/evaluation.hpp"
 #include "api/option_checks.hpp"
-#include "api/tokenizer_impl.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/model_path.hpp"
 #include "runtime/pooling.hpp"
@@ -21,7 +19,7 @@
 #include "support/with_code.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/features.hpp"
-#include "text/batch.hpp"
+#include "text/run_rows.hpp"
 
 namespace bertcl {
 namespace {
@@ -34,18 +32,6 @@ std::int64_t dimensions_of(const Session& session) {
     throw Error("the session does not compute text vectors; load it with SessionOptions::pooling");
   if (outputs[0].shape.back() < 0) throw Error("the width of the model's vectors is not constant");
   return outputs[0].shape.back();
-}
-
-/// Those of the group, one after the other.
-Sequences gathered(const Sequences& all, const std::vector<std::size_t>& group) {
-  Sequences batch;
-  for (const std::size_t i : group) {
-    const auto begin = static_cast<std::ptrdiff_t>(all.offsets[i]);
-    const auto end = static_cast<std::ptrdiff_t>(all.offsets[i + 1]);
-    batch.ids.insert(batch.ids.end(), all.ids.begin() + begin, all.ids.begin() + end);
-    batch.offsets.push_back(std::ssize(batch.ids));
-  }
-  return batch;
 }
 
 }  // namespace
@@ -85,24 +71,22 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
     for (const std::string& text : texts)
       prompted.push_back(tasks::embedded_text(options.prompt + text, options.lower_case));
     const Sequences all = tokenizer.encode_texts(prompted, max_length);
-    std::vector<std::size_t> lengths;
-    for (std::size_t i = 0; i < texts.size(); ++i)
-      lengths.push_back(static_cast<std::size_t>(all.offsets[i + 1] - all.offsets[i]));
-    std::vector<float> vectors(texts.size() * static_cast<std::size_t>(dimensions));
-    for (auto& group : text::group_by_length(lengths, {options.batch_tokens, 256})) {
-      std::erase_if(group, [&](std::size_t i) { return lengths[i] == 0; });  // their vectors are 0
-      if (group.empty()) continue;
-      const Tensors outputs = session.run(gathered(all, group));
-      const Tensor& output = outputs.begin()->second;
-      if (output.shape() != std::vector{std::ssize(group), dimensions})
-        throw Error(fmt::format("expected vectors [{}, {}], got [{}]", group.size(), dimensions,
-                                fmt::join(output.shape(), ", ")),
-                    ErrorCode::internal);
-      const auto made = output.values<float>();
-      for (std::size_t row = 0; row < group.size(); ++row)
-        std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(row) * dimensions, dimensions,
-                    vectors.begin() + static_cast<std::ptrdiff_t>(group[row]) * dimensions);
+    const std::vector<std::int32_t> ids(all.ids.begin(), all.ids.end());
+    std::vector<text::Row> rows;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const auto begin = static_cast<std::size_t>(all.offsets[i]);
+      const auto length = static_cast<std::size_t>(all.offsets[i + 1]) - begin;
+      rows.push_back({std::span(ids).subspan(begin, length), length});
     }
+    const auto width = static_cast<std::size_t>(dimensions);
+    std::vector<float> vectors(texts.size() * width);
+    text::run_rows(rows, {false, width, false, "a vector of " + std::to_string(width)},
+                   {options.batch_tokens, 256}, model_of(session, {runtime::pooled_output}, false),
+                   [&](std::size_t i, std::span<const float> vector) {
+                     std::ranges::copy(
+                         vector,
+                         vectors.begin() + std::ssize(vector) * static_cast<std::ptrdiff_t>(i));
+                   });
     return Tensor::of({std::ssize(texts), dimensions}, vectors);
   });
 }
