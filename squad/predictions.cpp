@@ -11,9 +11,9 @@
 #include <unordered_set>
 
 #include "bertcl/error.hpp"
-#include "squad/nonfinite_output.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
+#include "text/run_rows.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::squad {
@@ -40,10 +40,8 @@ void check(const WindowLogits& window, bool allow_nonfinite) {
          window.end.size());
   }
   if (allow_nonfinite) return;
-  const auto is_finite = [](float value) { return std::isfinite(value); };
-  if (!std::ranges::all_of(window.start, is_finite) ||
-      !std::ranges::all_of(window.end, is_finite)) {
-    throw NonfiniteOutput(
+  if (!text::all_finite(window.start) || !text::all_finite(window.end)) {
+    throw text::NonfiniteOutput(
         fmt::format("the model returned NaN or infinite logits for a window of {} tokens (question "
                     "{} of the data, counted from 0); {} continues",
                     length, window.feature->example_index, option_name("allow-nonfinite")),

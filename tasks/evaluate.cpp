@@ -8,7 +8,6 @@
 #include <span>
 #include <utility>
 
-#include "squad/nonfinite_output.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/stopwatch.hpp"
@@ -59,7 +58,7 @@ Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
 
   const auto take = [&](std::size_t index, std::span<const float> output) {
     if (!options.allow_nonfinite && !text::all_finite(output))
-      throw squad::NonfiniteOutput(
+      throw text::NonfiniteOutput(
           fmt::format("the model returned NaN or infinite values for item {} of the data, "
                       "counted from 0; {} continues",
                       encoded.items[index], option_name("allow-nonfinite")),

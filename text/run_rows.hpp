@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "text/batch.hpp"
 
 namespace bertcl::text {
@@ -42,5 +43,17 @@ Done run_rows(std::span<const Row> rows, const Head& head, const BatchOptions& o
 
 /// True if there is neither NaN nor infinity.
 bool all_finite(std::span<const float> values);
+
+/// A model's output that no score can be made of. item(): its index among the evaluated ones, for
+/// callers that know its place in the file.
+class NonfiniteOutput : public Error {
+ public:
+  NonfiniteOutput(const std::string& message, std::size_t item) : Error(message), item_(item) {}
+
+  std::size_t item() const noexcept { return item_; }
+
+ private:
+  std::size_t item_;
+};
 
 }  // namespace bertcl::text

@@ -8,12 +8,12 @@
 
 #include "bertcl/error.hpp"
 #include "quant/calibration/samples.hpp"
-#include "squad/nonfinite_output.hpp"
 #include "squad/pipeline.hpp"
 #include "support/fail.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "text/pad_token_id.hpp"
+#include "text/run_rows.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/report/eval_report.hpp"
 #include "tools/terminal/interruption.hpp"
@@ -97,7 +97,7 @@ ScoreMeasure naming_items(ScoreMeasure measure, const std::string& origin,
                                                 const std::string& what) -> TaskScore {
     try {
       return inner(session, what);
-    } catch (const squad::NonfiniteOutput& error) {
+    } catch (const text::NonfiniteOutput& error) {
       fail(
           "{}: the {} returned NaN or infinite values for item {} of the {}, counted from 0, so "
           "the drop cannot be measured; exclude nodes (--exclude), fix the model, or give other "
