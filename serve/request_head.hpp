@@ -57,20 +57,14 @@ inline const char* head_error(const httplib::Request& request) {
   return nullptr;
 }
 
-/// True if the body can be decoded. cpp-httplib compares codings in lower case only, ignores
-/// unknown ones, and reads the header together with the body.
-inline bool normalize_content_encoding(httplib::Headers& headers) {
-  const auto [begin, end] = headers.equal_range("Content-Encoding");
-  if (begin == end) return true;
-  std::string& coding = begin->second;
-  if (std::next(begin) != end) return false;
-  if (strcasecmp(coding.c_str(), "x-gzip") == 0) coding = "gzip";  // RFC 9110, 8.4.1.3
-  for (const char* known : {"gzip", "deflate", "br", "identity", ""})
-    if (strcasecmp(coding.c_str(), known) == 0) {
-      coding = known;
-      return true;
-    }
-  return false;
+/// Spellings that cpp-httplib decodes: it ignores unknown ones.
+constexpr const char* kEncodings[] = {"gzip", "deflate", "br", "identity", ""};
+
+/// True if the body of a request after normalize() can be decoded.
+inline bool has_known_encoding(const httplib::Request& request) {
+  const std::string encoding = request.get_header_value("Content-Encoding");
+  return request.get_header_value_count("Content-Encoding") <= 1 &&
+         std::ranges::find(kEncodings, encoding) != std::end(kEncodings);
 }
 
 /// True if the client wants no further reply, in a spelling that the library does not know: it
@@ -89,11 +83,18 @@ inline bool asks_to_close(const httplib::Request& request) {
 /// What the library reads in another way than RFC 9110 and 9112.
 inline void normalize(httplib::Request& request) {
   request.ranges.clear();  // no route has parts (9110, 14.2): it would cut any answer
+  const auto [begin, end] = request.headers.equal_range("Content-Encoding");
+  for (auto header = begin; header != end; ++header) {
+    std::string& encoding = header->second;
+    if (strcasecmp(encoding.c_str(), "x-gzip") == 0) encoding = "gzip";  // 9110, 8.4.1.3
+    for (const char* known : kEncodings)
+      if (strcasecmp(encoding.c_str(), known) == 0) encoding = known;
+  }
   std::string& path = request.path;
   for (const char* scheme : {"http://", "https://"}) {  // an absolute form (9112, 3.2.2)
     if (strncasecmp(path.c_str(), scheme, std::strlen(scheme)) != 0) continue;
-    const std::size_t begin = path.find('/', std::strlen(scheme));
-    path = begin == path.npos ? "/" : path.substr(begin);
+    const std::size_t slash = path.find('/', std::strlen(scheme));
+    path = slash == path.npos ? "/" : path.substr(slash);
   }
 }
 

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -41,40 +40,54 @@ constexpr std::chrono::milliseconds kGrace{2000};
 /// cpp-httplib's interface of a pool; what enqueue() returns differs between its releases.
 class PoolAdapter : public httplib::TaskQueue {
  public:
-  PoolAdapter(ConnectionPool& pool, std::function<void()> stop_reading)
-      : pool_(pool), stop_reading_(std::move(stop_reading)) {}
+  PoolAdapter(ConnectionPool& pool, ReadingConnections& reading) : pool_(pool), reading_(reading) {}
   using Enqueued = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
   Enqueued enqueue(std::function<void()> serve) override {
     pool_.enqueue(std::move(serve));
     return Enqueued(true);
   }
   void shutdown() override {
-    if (!pool_.close(kGrace)) stop_reading_();
+    if (!pool_.close(kGrace)) reading_.stop();
     pool_.shutdown();
   }
 
  private:
   ConnectionPool& pool_;
-  std::function<void()> stop_reading_;
+  ReadingConnections& reading_;
 };
 
-/// The library lets five connections wait for accept(); more that come at once would be dropped,
-/// and tried again a second later.
+/// The library's answers to requests, on connections that are kept by others.
 class HttpServer : public httplib::Server {
  public:
+  std::function<void(int socket)> serve_connection;
+
+  /// The library lets five connections wait for accept(); more that come at once would be dropped,
+  /// and tried again a second later.
   void lengthen_backlog() { ::listen(svr_sock_, SOMAXCONN); }
+  /// Reads a request and writes its reply; false if the connection ends with it.
+  bool serve_request(Connection& connection, const std::function<void(httplib::Request&)>& edit) {
+    bool ends = false;
+    const auto process = [&](auto& server) {  // releases differ in what they ask of their callers
+      if constexpr (requires { server.process_request(connection, false, ends, edit); }) {
+        return server.process_request(connection, false, ends, edit);
+      } else {
+        std::string remote, local;
+        int remote_port = -1, local_port = -1;
+        connection.get_remote_ip_and_port(remote, remote_port);
+        connection.get_local_ip_and_port(local, local_port);
+        return server.process_request(connection, remote, remote_port, local, local_port, false,
+                                      ends, edit);
+      }
+    };
+    return process(*this) && !ends;
+  }
+
+ private:
+  bool process_and_close_socket(int socket) override {
+    serve_connection(socket);
+    return true;
+  }
 };
-
-Connection connection_of(const httplib::Request& request) {
-  return {request.remote_addr, request.remote_port, request.local_port};
-}
-
-/// True if the library keeps the connection after a reply.
-bool keeps_connection(const httplib::Request& request, const httplib::Response& response) {
-  if (request.version == "HTTP/1.0" && request.get_header_value("Connection") != "Keep-Alive")
-    return false;
-  return response.has_header("Keep-Alive") && response.get_header_value("Connection") != "close";
-}
 
 /// A descriptor that can be read as often as set() has been called.
 class Semaphore {
@@ -97,6 +110,8 @@ class Semaphore {
   int descriptor_;
 };
 
+/// The connection that a thread serves.
+thread_local const Connection* connection = nullptr;
 /// Set by a handler, read when its reply has been written by the same thread.
 thread_local bool closes_connection = false;
 
@@ -119,7 +134,7 @@ struct Server::Impl {
   std::function<void(const AccessLogEntry&)> log;
   Semaphore stopping, thread_wanted;
   ConnectionPool pool;
-  RequestsInWork in_work;
+  ReadingConnections reading;
   HttpServer http;
   int port = -1;
   std::atomic<bool> started = false, stopped = false, ended = false;
@@ -129,14 +144,10 @@ struct Server::Impl {
         options(std::move(chosen)),
         log(std::move(logger)),
         pool(options.threads, options.waiting_connections, [this] { thread_wanted.set(); }) {
-    http.new_task_queue = [this] {
-      return new PoolAdapter(pool, [this] { in_work.stop_reading_others(port); });
-    };
-    http.set_keep_alive_max_count(std::numeric_limits<std::size_t>::max());
-    // The library looks for a first request 100 times a second; wait_for_request() is for others.
-    http.set_keep_alive_timeout(std::min(options.keep_alive_seconds, kFirstRequestSeconds));
+    http.new_task_queue = [this] { return new PoolAdapter(pool, reading); };
+    http.serve_connection = [this](int socket) { serve_connection(socket); };
     http.set_post_routing_handler([this](const httplib::Request&, httplib::Response& response) {
-      if (response.headers.erase("Keep-Alive") > 0)  // it tells the time of a first request
+      if (response.headers.erase("Keep-Alive") > 0)  // it tells the library's own limits
         response.set_header("Keep-Alive", fmt::format("timeout={}", options.keep_alive_seconds));
     });
     http.set_read_timeout(options.io_seconds);
@@ -146,7 +157,6 @@ struct Server::Impl {
     http.set_tcp_nodelay(true);
     http.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
-          normalize(const_cast<httplib::Request&>(request));
           const char* fault = head_error(request);
           if (!fault) return httplib::Server::HandlerResponse::Unhandled;
           closes_connection = true;  // nobody knows where the request ends
@@ -179,24 +189,29 @@ struct Server::Impl {
              : response.status == 414 ? "the path is too long"
              : response.status == 416 ? "the header Range is malformed"
                                       : "the request is malformed");
-      close_after(request, response);
       return httplib::Server::HandlerResponse::Handled;
     };
     http.set_error_handler(on_error);
-    http.set_logger([this](const httplib::Request& request, const httplib::Response& response) {
-      in_work.remove(request.remote_addr, request.remote_port);
-      if (std::exchange(closes_connection, false)) return connection_of(request).close();
-      if (!keeps_connection(request, response)) return;
-      // It has been written. The library's object is not const, and would keep it meanwhile.
-      std::string().swap(const_cast<httplib::Response&>(response).body);
-      wait_for_request(connection_of(request));
-    });
   }
 
-  /// After a reply the library would look for the next request 100 times a second, on each
-  /// connection. Ends one that is idle for too long, when the server stops, and where another waits
-  /// for a thread.
-  void wait_for_request(Connection connection) {
+  void serve_connection(int socket) {
+    Connection own(socket, std::chrono::seconds(options.io_seconds));
+    connection = &own;
+    reading.add(own);
+    const std::chrono::seconds first(std::min(options.keep_alive_seconds, kFirstRequestSeconds));
+    bool goes_on = !stopped && own.wait(first, {-1, -1}) == Connection::WakeReason::client;
+    while (goes_on) {
+      closes_connection = false;
+      goes_on = http.serve_request(own, normalize) && !closes_connection;
+      reading.add(own);  // it was removed if there was an answer
+      goes_on = goes_on && wait_for_request(own);
+    }
+    reading.remove(own);
+  }
+
+  /// False for a connection that is idle for too long, when the server stops, and where another
+  /// waits for a thread.
+  bool wait_for_request(const Connection& own) {
     using std::chrono::steady_clock;
     const auto answered = steady_clock::now(), idle = answered + kNotYetIdle,
                end = answered + std::chrono::seconds(options.keep_alive_seconds);
@@ -204,11 +219,11 @@ struct Server::Impl {
       const bool is_idle = now >= idle;
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>((is_idle ? end : std::min(idle, end)) - now);
-      const auto wake = connection.wait(left, {stopping.get(), is_idle ? thread_wanted.get() : -1});
-      if (wake == Connection::WakeReason::client) return;
-      if (is_idle && thread_wanted.take() && pool.is_full()) break;
+      const auto wake = own.wait(left, {stopping.get(), is_idle ? thread_wanted.get() : -1});
+      if (wake == Connection::WakeReason::client) return true;
+      if (is_idle && thread_wanted.take() && pool.is_full()) return false;
     }
-    connection.close();
+    return false;
   }
 
   void read_and_answer(const httplib::Request& request, httplib::Response& response,
@@ -229,7 +244,7 @@ struct Server::Impl {
     if (kind == BodyFraming::ambiguous)
       return give_up(400, "invalid or conflicting Content-Length and Transfer-Encoding");
     if (request.is_multipart_form_data()) return give_up(415, "the body must be JSON");
-    if (!normalize_content_encoding(const_cast<httplib::Request&>(request).headers))
+    if (!has_known_encoding(request))
       return give_up(415, "Content-Encoding is not gzip, deflate or br");
     if (content_length > kMaxDiscarded * options.payload_limit)
       return give_up(413, body_too_large());
@@ -255,23 +270,6 @@ struct Server::Impl {
     answer(request, response, std::move(body));
   }
 
-  /// For a damaged head the library gives no address to close the connection by. It closes the
-  /// connection when a provider fails: this one does, once it has written the body. To HEAD none
-  /// is written, so the method, which such a head may have anything in, goes.
-  static void close_after(const httplib::Request& request, httplib::Response& response) {
-    if (request.remote_port < 0) const_cast<httplib::Request&>(request).method.clear();
-    const std::string type = response.get_header_value("Content-Type");
-    response.headers.erase("Content-Type");  // it adds another
-    std::string body = std::exchange(response.body, {});
-    const std::size_t whole = body.size();
-    response.set_content_provider(
-        whole, type,
-        [body = std::move(body)](std::size_t begin, std::size_t size, httplib::DataSink& sink) {
-          sink.write(body.data() + begin, size);
-          return false;
-        });
-  }
-
   std::string body_too_large() const {
     return fmt::format("the request body exceeds {} bytes (--payload-limit)",
                        options.payload_limit);
@@ -288,11 +286,10 @@ struct Server::Impl {
 
   void answer(const httplib::Request& request, httplib::Response& response, std::string body) {
     const Stopwatch clock;
-    in_work.add(request.remote_addr, request.remote_port);
-    Connection connection = connection_of(request);
+    reading.remove(*connection);
     HttpRequest call{request.method, request.path, std::move(body)};
     call.header = [&](const std::string& name) { return request.get_header_value(name); };
-    call.is_disconnected = [&] { return connection.is_disconnected(); };
+    call.is_disconnected = [] { return connection->is_disconnected(); };
     RequestRecord record;
     HttpResponse made = service.handle(call, record);
     reply(request, response, clock, std::move(made), std::move(record));
@@ -301,8 +298,7 @@ struct Server::Impl {
   void reply(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
              HttpResponse made, RequestRecord record) {
     // The library writes nothing once the client has ended its sending half.
-    const bool gone =
-        made.status == kClientClosedRequest || connection_of(request).is_disconnected();
+    const bool gone = made.status == kClientClosedRequest || connection->is_disconnected();
     const int counted = gone ? kClientClosedRequest : made.status;
     if (gone) closes_connection = true;
     if (gone && record.error.empty()) record.error = "the client closed the connection";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What RFC 9110 and 9112 ask of a server, where the HTTP library does something else.
 #include <string>
+#include <vector>
 
 #include "serve/request_log.hpp"
 #include "tests/serve/clients.hpp"
@@ -104,6 +105,22 @@ TEST(ServerHttp, AHalfClosedConnectionIsCountedAsGone) {
   EXPECT_EQ(client.all(), "");
   ASSERT_TRUE(eventually([&] { return server.answered().size() == 1; }));
   EXPECT_EQ(server.answered()[0].status, 499);
+}
+
+TEST(ServerHttp, RequestsMayComeBeforeTheReplyToOthers) {
+  TestServer server;
+  const std::string body = body_of("a"), head = " HTTP/1.1\r\nHost: x\r\n";
+  std::string all;
+  for (const char* path : {"/embed", "/nothing", "/embed"})
+    all += std::string("POST ") + path + head + "Content-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body;
+  RawConnection client(server.port());
+  client.send(all + "GET /health" + head + "Connection: close\r\n\r\n");
+  const std::string replies = client.all();
+  std::vector<std::string> statuses;
+  for (std::size_t at = 0; (at = replies.find("HTTP/1.1 ", at)) != replies.npos; at += 9)
+    statuses.push_back(replies.substr(at + 9, 3));
+  EXPECT_THAT(statuses, ElementsAre("200", "404", "200", "200"));
 }
 
 TEST(ServerHttp, PathsMayHaveAnyByte) {
