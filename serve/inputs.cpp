@@ -46,7 +46,7 @@ Sequence sequence_of(const Context& context, const Model& model, const Input& in
         413, "Validation",
         fmt::format("an input has {} token ids, the model takes {}", sequence.ids.size(), limit));
   const auto surplus = static_cast<std::ptrdiff_t>(sequence.ids.size() - limit);
-  if (truncation.truncates_left(*model.setup().tokenizer))
+  if (truncation.cuts_left.value_or(model.setup().tokenizer->truncates_left()))
     sequence.ids.erase(sequence.ids.begin(), sequence.ids.begin() + surplus);
   else
     sequence.ids.resize(limit);
@@ -135,6 +135,15 @@ std::vector<Sequence> sequences_of(Context& context, const Model& model,
   for (const Input& input : request.inputs)
     sequences.push_back(sequence_of(context, model, input, request.prompt, request.truncation));
   return sequences;
+}
+
+Sequence with_token_types(text::Tokens ids, std::size_t second) {
+  Sequence sequence{{ids.begin(), ids.end()}};
+  if (second < ids.size()) {
+    sequence.token_type_ids.resize(second);
+    sequence.token_type_ids.resize(ids.size(), 1);
+  }
+  return sequence;
 }
 
 void check_finite(const std::vector<Values>& values) {

@@ -39,6 +39,9 @@ struct EmbedRequest {
 EmbedRequest read_embed_request(const Context& context, const Model& model,
                                 const text::JsonNode& body, const char* member);
 
+/// Tokens of which those from `second` on are segment 1.
+Sequence with_token_types(text::Tokens ids, std::size_t second);
+
 /// The sequences of all inputs. Throws HttpError 400 or 413.
 std::vector<Sequence> sequences_of(Context& context, const Model& model,
                                    const EmbedRequest& request);

@@ -16,7 +16,6 @@
 #include "runtime/session.hpp"
 #include "serve/batch_health.hpp"
 #include "serve/batcher.hpp"
-#include "serve/encode.hpp"
 #include "squad/answer.hpp"
 #include "text/decoder.hpp"
 #include "text/tokenizer.hpp"

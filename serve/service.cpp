@@ -11,8 +11,10 @@
 
 #include "bertcl/error.hpp"
 #include "serve/api_key.hpp"
+#include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/metrics.hpp"
+#include "tasks/features.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -41,11 +43,16 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
   return std::nullopt;
 }
 
-HttpError too_long(const TooLong& text) {
-  return HttpError(413, "Validation",
-                   fmt::format("a text has {} tokens, the model takes {}; shorten it, or send "
-                               "\"truncate\": true",
-                               text.tokens, text.limit));
+int limit_of(const Model& model) { return static_cast<int>(model.setup().max_length); }
+
+/// Throws HttpError 413 if it was cut, and may not be.
+Sequence checked(const text::EncodedInput& text, const Model& model, const Truncation& truncation) {
+  if (text.cut > 0 && !truncation.truncate)
+    throw HttpError(413, "Validation",
+                    fmt::format("a text has {} tokens, the model takes {}; shorten it, or send "
+                                "\"truncate\": true",
+                                text.ids.size() + text.cut, limit_of(model)));
+  return with_token_types(text.ids, text.second);
 }
 
 /// True if lists and objects of a JSON text are nested more than `most` deep. Each takes memory
@@ -163,11 +170,10 @@ std::vector<Values> Context::run(Model& model, Batcher& batcher, std::vector<Seq
 Sequence Context::encode(const Model& model, std::string_view text,
                          const Truncation& truncation) const {
   check_time();
-  try {
-    return encode_text(*model.setup().tokenizer, text, model.setup().max_length, truncation);
-  } catch (const TooLong& long_one) {
-    throw too_long(long_one);
-  }
+  const text::Tokenizer& tokenizer = *model.setup().tokenizer;
+  return checked(tasks::encode_pieces(tokenizer.encode(text), tokenizer, limit_of(model),
+                                      truncation.cuts_left),
+                 model, truncation);
 }
 
 Sequence Context::encode(const Model& model, std::string_view first, std::string_view second,
@@ -175,15 +181,16 @@ Sequence Context::encode(const Model& model, std::string_view first, std::string
   return encode(model, model.setup().tokenizer->encode(first), second, truncation);
 }
 
-Sequence Context::encode(const Model& model, std::span<const std::int32_t> first,
-                         std::string_view second, const Truncation& truncation) const {
+Sequence Context::encode(const Model& model, text::Tokens first, std::string_view second,
+                         const Truncation& truncation) const {
   check_time();
-  try {
-    return encode_pair(*model.setup().tokenizer, first, second, model.setup().max_length,
-                       truncation);
-  } catch (const TooLong& long_one) {
-    throw too_long(long_one);
-  }
+  const text::Tokenizer& tokenizer = *model.setup().tokenizer;
+  const std::vector<std::int32_t> all = tokenizer.encode(second);
+  const std::size_t most = std::min(all.size(), truncation.max_second_tokens.value_or(all.size()));
+  const bool left = truncation.cuts_left.value_or(tokenizer.truncates_left());
+  const auto kept = left ? text::Tokens(all).last(most) : text::Tokens(all).first(most);
+  return checked(tasks::encode_pair(first, kept, tokenizer, limit_of(model), left), model,
+                 truncation);
 }
 
 Truncation Context::truncation(const text::JsonNode& body) const {
@@ -191,7 +198,7 @@ Truncation Context::truncation(const text::JsonNode& body) const {
   if (const auto truncate = body.find("truncate")) truncation.truncate = truncate->boolean();
   if (const auto side = body.find("truncation_direction")) {
     const bool left = side->string() == "Left" || side->string() == "left";
-    truncation.side = left ? Side::left : Side::right;
+    truncation.cuts_left = left;
     if (!left && side->string() != "Right" && side->string() != "right")
       side->fail(fmt::format("is \"{}\" (choose from Left, Right)", side->string()));
   }

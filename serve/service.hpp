@@ -11,7 +11,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "serve/http.hpp"
 #include "serve/model.hpp"
 #include "text/json_node.hpp"
+#include "text/truncation.hpp"
 
 namespace bertcl::serve {
 
@@ -34,6 +34,13 @@ struct ServiceOptions {
   std::size_t threads = 64;                   ///< likewise
   std::size_t body_budget = 8'000'000;        ///< bytes of bodies in work; others wait
   std::chrono::milliseconds failing{60'000};  ///< until a server whose batches fail is not live
+};
+
+/// How texts are cut that are too long; without `truncate` they are refused.
+struct Truncation {
+  bool truncate = false;
+  std::optional<bool> cuts_left = {};                 ///< none: as the tokenizer does
+  std::optional<std::size_t> max_second_tokens = {};  ///< kept of a pair's second text
 };
 
 /// What is told of a request in logs and metrics.
@@ -74,7 +81,7 @@ struct Context {
   Sequence encode(const Model& model, std::string_view first, std::string_view second,
                   const Truncation& truncation) const;
   /// The same of a first text that is tokenized already.
-  Sequence encode(const Model& model, std::span<const std::int32_t> first, std::string_view second,
+  Sequence encode(const Model& model, text::Tokens first, std::string_view second,
                   const Truncation& truncation) const;
   /// Of `truncate` and `truncation_direction`.
   Truncation truncation(const text::JsonNode& body) const;

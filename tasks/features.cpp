@@ -16,11 +16,10 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-/// [CLS] pieces [SEP], with at most `most` of the pieces.
-Sequence add_special_tokens(text::Tokens pieces, std::size_t most,
-                            const text::Tokenizer& tokenizer) {
-  return {text::add_special_tokens(tokenizer.special(), pieces, std::nullopt, most,
-                                   tokenizer.truncates_left())};
+/// [CLS] pieces [SEP], of all pieces.
+Sequence add_special_tokens(text::Tokens pieces, const text::Tokenizer& tokenizer) {
+  return {
+      text::add_special_tokens(tokenizer.special(), pieces, std::nullopt, pieces.size(), false)};
 }
 
 /// `pieces` in parts of at most `most`, as few as possible, of equal length but for one.
@@ -90,9 +89,11 @@ Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, in
   return encode_pieces(tokenizer.encode(text), tokenizer, max_length);
 }
 
-Sequence encode_pieces(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer,
-                       int max_length) {
-  return add_special_tokens(pieces, room(max_length, tokenizer.special().count()), tokenizer);
+Sequence encode_pieces(text::Tokens pieces, const text::Tokenizer& tokenizer, int max_length,
+                       std::optional<bool> truncates_left) {
+  const text::SpecialTokens& special = tokenizer.special();
+  return {text::add_special_tokens(special, pieces, std::nullopt, room(max_length, special.count()),
+                                   truncates_left.value_or(tokenizer.truncates_left()))};
 }
 
 Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
@@ -107,16 +108,20 @@ std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenize
   const Ids pieces = tokenizer.encode(text);
   std::vector<Sequence> sequences;
   for (const auto part : parts_of(pieces, room(max_length, tokenizer.special().count())))
-    sequences.push_back(add_special_tokens(part, part.size(), tokenizer));
+    sequences.push_back(add_special_tokens(part, tokenizer));
   return sequences;
 }
 
 Sequence encode_pair(std::string_view first, std::string_view second,
                      const text::Tokenizer& tokenizer, int max_length) {
-  const Ids a = tokenizer.encode(first), b = tokenizer.encode(second);
+  return encode_pair(tokenizer.encode(first), tokenizer.encode(second), tokenizer, max_length);
+}
+
+Sequence encode_pair(text::Tokens first, text::Tokens second, const text::Tokenizer& tokenizer,
+                     int max_length, std::optional<bool> truncates_left) {
   const text::SpecialTokens& special = tokenizer.special();
-  const std::size_t most = room(max_length, special.pair_count());
-  return {text::add_special_tokens(special, a, b, most, tokenizer.truncates_left())};
+  return {text::add_special_tokens(special, first, second, room(max_length, special.pair_count()),
+                                   truncates_left.value_or(tokenizer.truncates_left()))};
 }
 
 std::vector<Sequence> encode_words(std::span<const std::string> words,
@@ -127,7 +132,7 @@ std::vector<Sequence> encode_words(std::span<const std::string> words,
   Sequence open;  // all but its ids
   const auto close = [&] {
     if (pieces.empty()) return;
-    Sequence sequence = add_special_tokens(pieces, pieces.size(), tokenizer);
+    Sequence sequence = add_special_tokens(pieces, tokenizer);
     sequence.places = std::move(open.places);
     sequence.words = std::move(open.words);
     sequence.cut = open.cut;

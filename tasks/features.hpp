@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,9 +41,9 @@ std::string embedded_text(std::string_view text, bool lower_case);
 /// it.
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length);
 
-/// The same of a text that is tokenized already.
-Sequence encode_pieces(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer,
-                       int max_length);
+/// The same of a text that is tokenized already; `truncates_left` instead of the tokenizer's.
+Sequence encode_pieces(text::Tokens pieces, const text::Tokenizer& tokenizer, int max_length,
+                       std::optional<bool> truncates_left = {});
 
 /// encode_text() of embedded_text(); `part` says which text of its item it is.
 Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
@@ -56,6 +57,8 @@ std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenize
 /// (text::kept_of_pair); on the same side.
 Sequence encode_pair(std::string_view first, std::string_view second,
                      const text::Tokenizer& tokenizer, int max_length);
+Sequence encode_pair(text::Tokens first, text::Tokens second, const text::Tokenizer& tokenizer,
+                     int max_length, std::optional<bool> truncates_left = {});
 
 /// A sentence that is given in words; the label of a word is that at its first word piece (BERT,
 /// section 5.3). A sentence that is too long gives several sequences, each of whole words; a word

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "serve/encode.hpp"
 #include "serve/json_text.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/matchers.hpp"
@@ -378,15 +377,6 @@ TEST(Routes, AKeyIsAskedFor) {
         200)
         << scheme;
   EXPECT_EQ(locked.call("GET", "/health").status, 200);
-}
-
-TEST(EncodePair, AnOddTokenIsTheLongerTexts) {
-  const auto tokenizer =
-      text::Tokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"});
-  EXPECT_EQ(encode_pair(tokenizer, tokenizer.encode("a a a"), "b b b b", 8, {.truncate = true}).ids,
-            (std::vector<std::int64_t>{2, 4, 4, 3, 5, 5, 5, 3}));
-  EXPECT_EQ(encode_pair(tokenizer, tokenizer.encode("a a a a"), "b b b", 8, {.truncate = true}).ids,
-            (std::vector<std::int64_t>{2, 4, 4, 4, 3, 5, 5, 3}));
 }
 
 }  // namespace

@@ -44,6 +44,8 @@ TEST(EncodePieces, GivesWhatEncodeTextGives) {
     EXPECT_EQ(same.ids, text.ids);
     EXPECT_EQ(same.cut, text.cut);
   }
+  const Sequence end = encode_pieces(pieces, letter_tokenizer(), 4, true);
+  EXPECT_THAT(end.ids, ElementsAre(CLS, id("##b"), id("c"), SEP));
 }
 
 TEST(EncodeWindows, CoverTheTextInEqualParts) {
@@ -81,6 +83,11 @@ TEST(EncodePair, TheLongerTextIsCut) {
   EXPECT_EQ(equal.cut, 3u);
   const Sequence longer = encode_pair("abcd", "efg", letter_tokenizer(), 6);
   EXPECT_THAT(longer.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("e"), SEP));
+  const Sequence other = encode_pair("abc", "defg", letter_tokenizer(), 6);
+  EXPECT_THAT(other.ids, ElementsAre(CLS, id("a"), SEP, id("d"), id("##e"), SEP));
+  const auto encode = [](const char* text) { return letter_tokenizer().encode(text); };
+  const Sequence ends = encode_pair(encode("abcd"), encode("efg"), letter_tokenizer(), 6, true);
+  EXPECT_THAT(ends.ids, ElementsAre(CLS, id("##c"), id("##d"), SEP, id("##g"), SEP));
 }
 
 // The numbers are those of enable_truncation(room) of tokenizers 0.23.3.
