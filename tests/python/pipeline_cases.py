@@ -70,6 +70,7 @@ class PipelineCase(unittest.TestCase):
             for key in theirs:
                 self.assert_same(ours[key], theirs[key])
         elif isinstance(theirs, (list, tuple)):
+            self.assertIsInstance(ours, (list, tuple))
             self.assertEqual(len(ours), len(theirs))
             for a, b in zip(ours, theirs):
                 self.assert_same(a, b)

@@ -73,6 +73,19 @@ class PipelinesTest(PipelineCase):
         by_vocabulary = self.command("classify", odd, "--top-k", "3", "--vocab", DEFAULT_MODEL / "vocab.txt")
         self.assert_same([each["labels"] for each in by_vocabulary], theirs(odd, top_k=3))
 
+    def test_lists_are_nested_as_in_transformers(self):
+        ours, theirs = self.pipelines("text-classification")
+        text, pair = "Ada was in London", {"text": "Ada", "text_pair": "London was"}
+        for given in text, pair, [text], [pair], [text, pair]:
+            for of_pipeline in {}, {"top_k": 1}, {"top_k": 2}, {"top_k": None}:
+                ours = bertcl.pipeline("text-classification", model=self.model, **of_pipeline)
+                wanted = transformers.pipeline("text-classification", model=theirs.model, tokenizer=theirs.tokenizer,
+                                               **of_pipeline)
+                for of_call in {}, {"top_k": 1}, {"top_k": 2}, {"top_k": None}, {"function_to_apply": "sigmoid"}:
+                    with self.subTest(given=given, of_pipeline=of_pipeline, of_call=of_call):
+                        self.assert_same(ours(given, **of_call), wanted(given, **of_call))
+                        self.assertEqual(ours(inputs=given, **of_call), ours(given, **of_call))
+
     def test_classes_are_named_as_fine_tuning_wrote_into_the_model(self):
         self.pipelines("text-classification")
         model = onnx.load(self.model)

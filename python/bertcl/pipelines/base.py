@@ -123,8 +123,13 @@ class Pipeline(TextModel):
         check_batch_size(batch_size)
         options = self._as_here(options)
         given = inspect.signature(self.results).bind_partial(*inputs, **options).arguments
-        return self.results(*inputs, **{name: value for name, value in self.defaults.items() if name not in given},
-                            **options)
+        results = self.results(*inputs, **{name: value for name, value in self.defaults.items() if name not in given},
+                               **options)
+        return self.nested(results, given)
+
+    def nested(self, results, given):
+        """The results of a call with these arguments, in the lists in which transformers has them."""
+        return results
 
     def call_options(self):
         return inspect.signature(self.results)

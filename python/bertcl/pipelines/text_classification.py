@@ -9,7 +9,8 @@ FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
 
 
 class TextClassification(Pipeline):
-    """A text, or {"text": a, "text_pair": b}: {"label", "score"}; a list of inputs: a list of results.
+    """{"text": a, "text_pair": b}: {"label", "score"}; a list of inputs: a list of results. A text: a list of its result,
+    unless top_k is given to the call.
     top_k: the best so many of each input, or all with None, as a list; function_to_apply: "softmax", "sigmoid" or
     "none", by default as config.json says (problem_type), else softmax, or sigmoid of a single output."""
 
@@ -23,10 +24,12 @@ class TextClassification(Pipeline):
         if not one and not is_list(inputs):
             raise TypeError(f"the input is {inputs!r}, expected {FORM}")
         texts = [_pair(each) for each in ([inputs] if one else inputs)]
-        # A list of one has its results in a list, and so has a single text with top_k.
         results = [self._result(logits, top_k, function_to_apply)
                    for logits, in self.rows(self.encode(texts, max_length=max_length), self.logits)]
-        return results[0] if one and top_k != "one" else results
+        return results[0] if one else results
+
+    def nested(self, results, given):
+        return [results] if isinstance(given["inputs"], str) and "top_k" not in given else results
 
     def _result(self, logits, top_k, function):
         scores = self._function(function, logits.size)(logits.reshape(-1).astype(np.float32))
