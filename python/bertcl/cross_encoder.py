@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .files import longest_text, read_json
-from .pipelines.base import TextModel, batches, check_batch_size, is_list, no_tensors, sigmoid, softmax, the_one
+from .pipelines.base import TextModel, batches, check_batch_size, is_list, listed, no_tensors, sigmoid, softmax, the_one
 
 # Those that sentence-transformers writes beside a model, by the last part of their names.
 ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
@@ -63,7 +63,7 @@ class CrossEncoder(TextModel):
         pairs = the_one(pairs=pairs, sentences=sentences, inputs=inputs)
         if not is_list(pairs):
             raise TypeError(f"pairs is {pairs!r}, expected a pair of texts or a list of pairs")
-        pairs = list(pairs)
+        pairs = listed(pairs)
         if len(pairs) == 2 and all(isinstance(each, str) for each in pairs):
             return self.predict([pairs], batch_size, False, activation_fn, apply_softmax, prompt_name=prompt_name,
                                 prompt=prompt)[0]
@@ -104,7 +104,7 @@ class CrossEncoder(TextModel):
             raise ValueError(f"rank() needs a model with one label, this one has {self.num_labels}; use predict()")
         if not is_list(documents):
             raise TypeError(f"documents is {documents!r}, expected a list of texts")
-        documents = list(documents)
+        documents = listed(documents)
         scores = self.predict([(query, document) for document in documents], batch_size, show_progress_bar,
                               activation_fn, prompt_name=prompt_name, prompt=prompt)
         results = [{"corpus_id": int(i), "score": float(scores[i])} for i in np.argsort(-scores, kind="stable")][:top_k]

@@ -10,6 +10,19 @@ LONG = "the engine was made by Ada Lovelace in the east of London"
 CUT = "the engine was made by Ada"
 
 
+class DataSet:
+    """As torch's: neither an iterator nor an IndexError at its end."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        return self.rows[i % len(self.rows)]
+
+
 class PipelineArgumentsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -52,6 +65,18 @@ class PipelineArgumentsTest(unittest.TestCase):
         self.assertEqual(self.answer(example, truncation=True, padding="max_length"), self.answer(example))
         with self.assertRaisesRegex(TypeError, "max_length is not an option of question-answering; max_seq_len is"):
             self.answer(example, max_length=64)
+
+    def test_data_sets_of_torch_are_lists(self):
+        self.assertEqual(self.vectors(DataSet([CUT, LONG])), self.vectors([CUT, LONG]))
+        embedder = bertcl.SentenceTransformer(self.model, pooling="mean")
+        self.assertEqual(embedder.encode(DataSet([CUT, LONG])).tolist(), embedder.encode([CUT, LONG]).tolist())
+        example = {"question": "Who made it?", "context": LONG}
+        answer = self.answer(example)
+        self.assertEqual(self.answer(DataSet([example, example])), [answer, answer])
+        for one in DataSet([example]), (each for each in [example]):
+            self.assertEqual(self.answer(one), [answer])
+        with self.assertRaisesRegex(TypeError, r"texts\[1\] is 3, expected a text"):
+            self.vectors(DataSet([CUT, 3]))
 
     def test_a_lone_surrogate_is_named(self):
         message = r"a text has the lone surrogate '\\ud800' at character 2, which no valid text has; replace it"

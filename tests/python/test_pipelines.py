@@ -18,6 +18,7 @@ from bertcl.files import declared_length
 from pipeline_cases import CLASSES, LABELS, PipelineCase, texts
 from tokenizer_makers import xlm_roberta
 from tokenizers import Tokenizer, decoders, processors
+from transformers.pipelines.pt_utils import KeyDataset
 
 
 class DeclaredLengthTest(unittest.TestCase):
@@ -337,6 +338,14 @@ class PipelinesTest(PipelineCase):
             ours({"txt": "a"})
         with self.assertRaisesRegex(TypeError, "3, expected a text"):
             ours({"text": "a", "text_pair": 3})
+
+    def test_data_sets(self):
+        for task in CLASSES:
+            ours, theirs = self.pipelines(task)
+            for count in 1, 3:
+                given = KeyDataset([{"a": text} for text in texts(count, "[MASK]")], "a")
+                self.assert_same(ours(given), list(theirs(given)))
+                self.assert_same(ours(text for text in given), list(theirs(given)))
 
     def test_feature_extraction(self):
         ours, theirs = self.pipelines("feature-extraction")

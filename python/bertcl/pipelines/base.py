@@ -4,6 +4,7 @@ import inspect
 import json
 import numbers
 import threading
+import types
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -192,8 +193,20 @@ def class_names(session, config):
 
 
 def is_list(given):
-    """Whether it is a list, a tuple or an array: not a text, of letters, nor a dictionary, of keys."""
-    return isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
+    """Whether it is a list, a tuple, an array or a data set: not a text, of letters, nor a dictionary, of keys."""
+    return ((isinstance(given, Iterable) or (hasattr(given, "__len__") and hasattr(given, "__getitem__")))
+            and not isinstance(given, (str, bytes, Mapping)))
+
+
+def listed(given):
+    """The items of what is_list(); data sets of torch need not be iterable, nor raise IndexError at their end."""
+    return list(given) if isinstance(given, Iterable) else [given[i] for i in range(len(given))]
+
+
+def unwrapped(results, given):
+    """The result of a list of one, as some pipelines of transformers have it; not of a data set or generator of one."""
+    streamed = isinstance(given, types.GeneratorType) or not isinstance(given, Iterable)
+    return results[0] if len(results) == 1 and not streamed else results
 
 
 def texts_of(given):
@@ -201,7 +214,7 @@ def texts_of(given):
     one = isinstance(given, str)
     if not one and not is_list(given):
         raise TypeError(f"the input is {given!r}, expected a text or a list of texts")
-    texts = [given] if one else list(given)
+    texts = [given] if one else listed(given)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"texts[{i}] is {text!r}, expected a text")

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from ..files import read_json, token_names
-from .base import Pipeline, softmax, texts_of
+from .base import Pipeline, softmax, texts_of, unwrapped
 
 
 class FillMask(Pipeline):
@@ -23,7 +23,7 @@ class FillMask(Pipeline):
         self.pad_id = self._pad_id()
 
     def results(self, texts, top_k=5, targets=None, max_length=None):
-        one, texts = texts_of(texts)
+        given, (_, texts) = texts, texts_of(texts)
         encodings = self.encode(texts, max_length=max_length)
         mask = self._known_mask_id()
         for encoding, text in zip(encodings, texts):
@@ -32,7 +32,7 @@ class FillMask(Pipeline):
         chosen = None if targets is None else self._ids([targets] if isinstance(targets, str) else targets)
         results = [self._result(np.array(encoding.ids), logits, mask, top_k, chosen) for encoding, (logits,) in
                    zip(encodings, self.rows(encodings, self.logits))]
-        return results[0] if one or len(results) == 1 else results
+        return unwrapped(results, given)
 
     def _result(self, ids, logits, mask, top_k, chosen):
         places = np.flatnonzero(ids == mask)

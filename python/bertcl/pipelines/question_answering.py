@@ -2,12 +2,11 @@
 """Answers to questions, as spans of a context."""
 import dataclasses
 import inspect
-from collections.abc import Iterable
 
 import numpy as np
 import tokenizers
 
-from .base import Pipeline, softmax
+from .base import Pipeline, is_list, listed, softmax, unwrapped
 
 FORM = '{"question": a, "context": b}'
 
@@ -40,10 +39,9 @@ class QuestionAnswering(Pipeline):
             raise ValueError("question-answering: give question=..., context=..., or a list of dictionaries")
         if isinstance(inputs[0], dict):
             return self._answer(inputs[0], **options)
-        if isinstance(inputs[0], str) or not isinstance(inputs[0], Iterable):
+        if not is_list(inputs[0]):
             raise TypeError(f"question-answering: the input is {inputs[0]!r}, expected {FORM}, or a list of these")
-        results = [self._answer(each, **options) for each in inputs[0]]
-        return results[0] if len(results) == 1 else results
+        return unwrapped([self._answer(each, **options) for each in listed(inputs[0])], inputs[0])
 
     def _answer(self, example, top_k=1, doc_stride=None, max_seq_len=None, max_question_len=64, max_answer_len=15,
                 handle_impossible_answer=False, align_to_words=True):

@@ -2,15 +2,15 @@
 """A class, or a score, of a text or of a pair of texts."""
 import numpy as np
 
-from .base import Pipeline, is_list, sigmoid, softmax
+from .base import Pipeline, is_list, listed, sigmoid, softmax
 
 FORM = 'a text, {"text": a, "text_pair": b}, or a list of these'
 FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
 
 
 class TextClassification(Pipeline):
-    """{"text": a, "text_pair": b}: {"label", "score"}; a list of inputs: a list of results. A text: a list of its result,
-    unless top_k is given to the call.
+    """{"text": a, "text_pair": b}: {"label", "score"}; a list of inputs: a list of results. A text: a list of its
+    result, unless top_k is given to the call.
     top_k: the best so many of each input, or all with None, as a list; function_to_apply: "softmax", "sigmoid" or
     "none", by default as config.json says (problem_type), else softmax, or sigmoid of a single output."""
 
@@ -23,7 +23,7 @@ class TextClassification(Pipeline):
         one = isinstance(inputs, (str, dict))
         if not one and not is_list(inputs):
             raise TypeError(f"the input is {inputs!r}, expected {FORM}")
-        texts = [_pair(each) for each in ([inputs] if one else inputs)]
+        texts = [_pair(each) for each in ([inputs] if one else listed(inputs))]
         results = [self._result(logits, top_k, function_to_apply)
                    for logits, in self.rows(self.encode(texts, max_length=max_length), self.logits)]
         return results[0] if one else results
