@@ -43,6 +43,16 @@ class QuestionAnsweringTest(unittest.TestCase):
         self.assertEqual(self.answers(both), one)
         self.assertEqual(self.answers(question, context), one)
         self.assertEqual(self.answers([both, both]), [one, one])
+        other = "Babbage made the engine."
+        of_other = self.answers(question, other)
+        self.assertEqual(self.answers(question=[question, question], context=context), [one, one])
+        self.assertEqual(self.answers(question=[question, question], context=[context, other]), [one, of_other])
+        self.assertEqual(self.answers(question=[question], context=context), one)
+        self.assertEqual(self.answers(question=(question, question), context=(context, other)), [one, of_other])
+        with self.assertRaisesRegex(ValueError, "2 questions and 1 contexts; give one text for all questions, or a list"):
+            self.answers(question=[question, question], context=[context])
+        with self.assertRaisesRegex(TypeError, "'context' is .*, expected a text"):
+            self.answers(question=question, context=[context])
 
     def test_long_questions_are_truncated_as_by_the_program(self):
         fact = "The engine was made by Ada Lovelace in London."

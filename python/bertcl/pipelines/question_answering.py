@@ -12,8 +12,8 @@ FORM = '{"question": a, "context": b}'
 
 
 class QuestionAnswering(Pipeline):
-    """question and context, or {"question", "context"}, or a list of these:
-    {"score", "start", "end", "answer"} for each, or a list of them with top_k > 1.
+    """question and context, or {"question", "context"}, or a list of these, or a list of questions with one context or
+    a list of them: {"score", "start", "end", "answer"} for each, or a list of them with top_k > 1.
 
     Contexts that are too long are read in windows of `max_seq_len` tokens that overlap by `doc_stride`; questions are
     truncated to `max_question_len` tokens. Scores are products of the probabilities of first and last token in a
@@ -32,7 +32,7 @@ class QuestionAnswering(Pipeline):
 
     def results(self, *inputs, question=None, context=None, **options):
         if question is not None:
-            inputs = ({"question": question, "context": context},)
+            inputs = (_examples(question, context),)
         elif len(inputs) == 2 and isinstance(inputs[0], str):
             inputs = ({"question": inputs[0], "context": inputs[1]},)
         if len(inputs) != 1:
@@ -107,6 +107,17 @@ def _windows(whole, longest, stride, longest_question):
         places = sorted(others + context[begin:begin + room])
         windows.append(_Window(whole, places, *([values[i] for i in places] for values in columns)))
     return windows
+
+
+def _examples(question, context):
+    if not is_list(question):
+        return {"question": question, "context": context}
+    questions = listed(question)
+    contexts = listed(context) if is_list(context) else [context] * len(questions)
+    if len(contexts) != len(questions):
+        raise ValueError(f"question-answering: {len(questions)} questions and {len(contexts)} contexts; give one text for "
+                         "all questions, or a list of as many")
+    return [{"question": one, "context": other} for one, other in zip(questions, contexts)]
 
 
 def _probabilities(window, start, end):
