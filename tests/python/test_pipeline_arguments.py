@@ -78,6 +78,16 @@ class PipelineArgumentsTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, r"texts\[1\] is 3, expected a text"):
             self.vectors(DataSet([CUT, 3]))
 
+    def test_none_is_the_default(self):
+        example = {"question": "Who made it?", "context": LONG}
+        options = dict.fromkeys(("top_k", "doc_stride", "max_seq_len", "max_question_len", "max_answer_len",
+                                 "handle_impossible_answer", "align_to_words", "padding", "truncation", "batch_size"))
+        self.assertEqual(self.answer(example, **options), self.answer(example))
+        twice = bertcl.pipeline("question-answering", model=DEFAULT_MODEL, **{**options, "top_k": 2})
+        self.assertEqual(twice(example, **options), self.answer(example, top_k=2))
+        self.assertEqual(twice(example, top_k=1), self.answer(example))
+        self.assertEqual(self.vectors(CUT, return_tensors=None, max_length=None), self.vectors(CUT))
+
     def test_a_lone_surrogate_is_named(self):
         message = r"a text has the lone surrogate '\\ud800' at character 2, which no valid text has; replace it"
         embedder = bertcl.SentenceTransformer(self.model, pooling="mean", device=-1)

@@ -258,6 +258,24 @@ class PipelinesTest(PipelineCase):
         with self.assertRaisesRegex(ValueError, r"\[MASK\]"):
             ours("nothing hidden")
 
+    def test_names_of_options_are_in_any_case_and_none_is_the_default(self):
+        text = texts(1)[0]
+        for task, name, values in (("token-classification", "aggregation_strategy", ("SIMPLE", "First", None)),
+                                   ("token-classification", "ignore_labels", (None,)),
+                                   ("text-classification", "function_to_apply", ("SIGMOID", "None", None)),
+                                   ("fill-mask", "top_k", (None,)), ("fill-mask", "targets", (None,))):
+            ours, theirs = self.pipelines(task)
+            given = "[MASK] " + text if task == "fill-mask" else text
+            for value in values:
+                with self.subTest(task, **{name: value}):
+                    expected = theirs(given, **{name: value})
+                    self.assert_same(ours(given, **{name: value}), expected)
+                    self.assert_same(bertcl.pipeline(task, model=self.model, **{name: value})(given), expected)
+        ours, theirs = self.pipelines("token-classification")
+        grouping = bertcl.pipeline("ner", model=self.model, aggregation_strategy="simple")
+        expected = theirs(text, aggregation_strategy="simple")
+        self.assert_same(grouping(text, aggregation_strategy=None), expected)
+
     def test_options_of_calls_are_defaults_of_the_pipeline(self):
         self.pipelines("token-classification")
         text = texts(1)[0]

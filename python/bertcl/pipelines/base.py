@@ -108,11 +108,12 @@ class TextModel:
 class Pipeline(TextModel):
     """A TextModel for a task. Options of its calls may be given to it, too, as defaults of all calls."""
     pads_rows = False  # whether padding='max_length' of transformers would change results
+    with_none = ()  # options of which None is a value; of others it is the default, as in transformers
 
     def __init__(self, model, **options):
         options = self._as_here(options)
         known = [each.name for each in self.call_options().parameters.values() if each.default is not each.empty]
-        self.defaults = {name: options.pop(name) for name in known if name in options}
+        self.defaults = self._given({name: options.pop(name) for name in known if name in options})
         check_batch_size(options.pop("batch_size", None))
         super().__init__(model, **options)
 
@@ -122,11 +123,13 @@ class Pipeline(TextModel):
         transformers: texts that are too long are truncated in any case, and results depend neither on batches nor on
         padding; batch_tokens limits batches."""
         check_batch_size(batch_size)
-        options = self._as_here(options)
-        given = inspect.signature(self.results).bind_partial(*inputs, **options).arguments
-        results = self.results(*inputs, **{name: value for name, value in self.defaults.items() if name not in given},
-                               **options)
-        return self.nested(results, given)
+        options = self._given(self._as_here(options))
+        given = {**inspect.signature(self.results).bind_partial(*inputs, **options).arguments, **options}
+        defaults = {name: value for name, value in self.defaults.items() if name not in given}
+        return self.nested(self.results(*inputs, **defaults, **options), given)
+
+    def _given(self, options):
+        return {name: value for name, value in options.items() if value is not None or name in self.with_none}
 
     def nested(self, results, given):
         """The results of a call with these arguments, in the lists in which transformers has them."""
@@ -176,6 +179,14 @@ def the_one(**named):
     if len(given) > 1:
         raise TypeError(f"give only one of {' and '.join(given)}")
     return next(iter(given.values()), None)
+
+
+def the_known(what, name, known):
+    """Which of these names it is, in any case. ValueError: none."""
+    found = name.lower() if isinstance(name, str) else name
+    if found not in list(known):
+        raise ValueError(f"unknown {what} '{name}' (choose from {', '.join(known)})")
+    return found
 
 
 def class_names(session, config):

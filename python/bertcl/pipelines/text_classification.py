@@ -2,7 +2,7 @@
 """A class, or a score, of a text or of a pair of texts."""
 import numpy as np
 
-from .base import Pipeline, is_list, listed, sigmoid, softmax
+from .base import Pipeline, is_list, listed, sigmoid, softmax, the_known
 
 FORM = 'a text, {"text": a, "text_pair": b}, or a list of these'
 FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
@@ -13,6 +13,8 @@ class TextClassification(Pipeline):
     result, unless top_k is given to the call.
     top_k: the best so many of each input, or all with None, as a list; function_to_apply: "softmax", "sigmoid" or
     "none", by default as config.json says (problem_type), else softmax, or sigmoid of a single output."""
+
+    with_none = ("top_k",)
 
     def __init__(self, model, **options):
         super().__init__(model, **options)
@@ -44,9 +46,7 @@ class TextClassification(Pipeline):
                 name = "none"
             else:
                 name = "sigmoid" if problem == "multi_label_classification" or labels == 1 else "softmax"
-        if name not in FUNCTIONS:
-            raise ValueError(f"unknown function '{name}' (choose from {', '.join(FUNCTIONS)})")
-        return FUNCTIONS[name]
+        return FUNCTIONS[the_known("function", name, FUNCTIONS)]
 
 
 def _pair(given):

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from .base import Pipeline, softmax, texts_of
+from .base import Pipeline, softmax, texts_of, the_known
 
 STRATEGIES = ["none", "simple", "first", "average", "max"]
 
@@ -25,14 +25,12 @@ class TokenClassification(Pipeline):
         self.unknown_id = _unknown_id(self.tokenizer)
 
     def results(self, texts, aggregation_strategy="none", ignore_labels=("O",), max_length=None):
-        if aggregation_strategy not in STRATEGIES:
-            raise ValueError(f"unknown aggregation strategy '{aggregation_strategy}' "
-                             f"(choose from {', '.join(STRATEGIES)})")
+        strategy = the_known("aggregation strategy", aggregation_strategy, STRATEGIES)
         one, texts = texts_of(texts)
         encodings = self.encode(texts, max_length=max_length)
         results = []
         for text, encoding, (logits,) in zip(texts, encodings, self.rows(encodings, self.logits)):
-            entities = self._entities(self._tokens(text, encoding, softmax(logits)), aggregation_strategy)
+            entities = self._entities(self._tokens(text, encoding, softmax(logits)), strategy)
             results.append([each for each in entities
                             if each.get("entity", each.get("entity_group")) not in ignore_labels])
         return results[0] if one else results
