@@ -77,7 +77,8 @@ class PipelinesTest(PipelineCase):
     def test_lists_are_nested_as_in_transformers(self):
         ours, theirs = self.pipelines("text-classification")
         text, pair = "Ada was in London", {"text": "Ada", "text_pair": "London was"}
-        for given in text, pair, [text], [pair], [text, pair]:
+        empty = {"text": "Ada", "text_pair": ""}  # no pair
+        for given in text, pair, empty, [text], [pair], [text, pair, empty]:
             for of_pipeline in {}, {"top_k": 1}, {"top_k": 2}, {"top_k": None}:
                 ours = bertcl.pipeline("text-classification", model=self.model, **of_pipeline)
                 wanted = transformers.pipeline("text-classification", model=theirs.model, tokenizer=theirs.tokenizer,

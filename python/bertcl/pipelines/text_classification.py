@@ -54,7 +54,7 @@ def _pair(given):
         if given.get("text") is None:
             raise ValueError(f"text-classification: 'text' is missing in {given!r}")
         pair = given["text"], given.get("text_pair")
-        given = pair[0] if pair[1] is None else pair
+        given = pair[0] if pair[1] in (None, "") else pair  # as the tokenizers of transformers
     for text in given if isinstance(given, (tuple, list)) and len(given) == 2 else (given,):
         if not isinstance(text, str):
             raise TypeError(f"text-classification: an input is {text!r}, expected {FORM}")
