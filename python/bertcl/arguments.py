@@ -79,6 +79,10 @@ def device_text(device):
         if device < -1:
             raise ValueError(f"device is {device}, expected an index, or -1 for the CPU")
         return "cpu" if device == -1 else str(device)
+    if type(device).__name__ == "device":  # torch's
+        if device.type != "cpu":
+            raise TypeError(f"device is {device!r}, a device of torch; give 'gpu', or its index as of bertcl devices")
+        return "cpu"
     check_type(str, "a text or an index", device=device)
     check_texts(device=device)
     return device

@@ -9,9 +9,11 @@ import numpy as np
 
 from .files import longest_text, read_json
 from .pipelines.base import TextModel, batches, check_batch_size, is_list, listed, no_tensors, sigmoid, softmax, the_one
+from .transformers_options import SESSION, model_path, own_options
 
 # Those that sentence-transformers writes beside a model, by the last part of their names.
 ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
+OPTIONS = ["max_length", "activation_fn", "prompts", "default_prompt_name", "num_labels", "batch_tokens", *SESSION]
 
 
 class CrossEncoder(TextModel):
@@ -23,13 +25,15 @@ class CrossEncoder(TextModel):
     [pairs, labels]; by default as config_sentence_transformers.json or config.json name it, else the sigmoid of a
     single label and none of several. prompts, default_prompt_name: texts before the first of a pair by their names, and
     the one to use; by default as config_sentence_transformers.json says. batch_tokens: tokens of a batch at most. Other
-    options are those of bertcl.Session.
+    options are those of bertcl.Session. num_labels: that of the model. model_name_or_path: another name of path.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, device: str | int = "", max_length: int | None = None,
-                 activation_fn: Callable[[np.ndarray], np.ndarray] | None = None,
-                 prompts: dict[str, str] | None = None, default_prompt_name: str | None = None, **session):
-        super().__init__(path, device=device, **session)
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, device: str | int | None = None,
+                 max_length: int | None = None, activation_fn: Callable[[np.ndarray], np.ndarray] | None = None,
+                 prompts: dict[str, str] | None = None, default_prompt_name: str | None = None,
+                 num_labels: int | None = None, model_name_or_path: str | os.PathLike[str] | None = None, **session):
+        path = model_path("CrossEncoder()", path, model_name_or_path)
+        super().__init__(path, **own_options("CrossEncoder()", {"device": device, **session}, OPTIONS, path))
         if max_length:
             most = longest_text(self.session, self.model, self.config)
             self.max_length = min(max_length, most or max_length)
@@ -37,6 +41,8 @@ class CrossEncoder(TextModel):
         if len(self._logits.shape) > 2 or None in self._logits.shape[1:]:
             raise ValueError(f"{path}: the output '{self._logits.name}' is {self._logits.shape}; a cross-encoder gives "
                              "[pairs, labels]")
+        if num_labels not in (None, self.num_labels):
+            raise ValueError(f"num_labels is {num_labels}, but {path} has {self.num_labels}")
         self.activation_fn = activation_fn or self._default_activation()
         files = read_json(self.model, "config_sentence_transformers.json")
         files = files if files.get("model_type") == "CrossEncoder" else {}  # or prompts are those of vectors

@@ -13,8 +13,11 @@ from . import _bertcl
 from .files import checked_tokens, load_tokenizer, model_file, naming_surrogates, truncation_side
 from .pipelines.base import batches, check_batch_size, no_tensors, texts_of, the_one, truncate
 from .session import Session
+from .transformers_options import SESSION, model_path, own_options
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+OPTIONS = ["pooling", "normalize", "prompts", "default_prompt_name", "truncate_dim", "similarity_fn_name",
+           "batch_tokens", *(name for name in SESSION if name not in ("pooling", "normalize", "or_own", "dense"))]
 
 
 class SentenceTransformer:
@@ -25,13 +28,17 @@ class SentenceTransformer:
     pooling: "mean", "cls", "max" or "last"; by default as the files say, else the model has to pool itself.
     normalize: vectors to length 1; by default as the files say.
     truncate_dim: dimensions that are kept; they are not normalized again.
-    batch_tokens: tokens of a batch at most. Further options are those of bertcl.Session.
+    batch_tokens: tokens of a batch at most. Further options are those of bertcl.Session. model_name_or_path: another
+    name of path.
     """
 
-    def __init__(self, path: str | os.PathLike[str], device: str | int | None = None, *, pooling: str | None = None,
-                 normalize: bool | None = None, prompts: dict[str, str] | None = None,
-                 default_prompt_name: str | None = None, truncate_dim: int | None = None,
-                 similarity_fn_name: str | None = None, batch_tokens: int = 4096, **session):
+    def __init__(self, path: str | os.PathLike[str] | None = None, device: str | int | None = None, *,
+                 pooling: str | None = None, normalize: bool | None = None,
+                 prompts: dict[str, str] | None = None, default_prompt_name: str | None = None,
+                 truncate_dim: int | None = None, similarity_fn_name: str | None = None, batch_tokens: int = 4096,
+                 model_name_or_path: str | os.PathLike[str] | None = None, **session):
+        path = model_path("SentenceTransformer()", path, model_name_or_path)
+        session = own_options("SentenceTransformer()", session, OPTIONS, path)
         model = model_file(path)
         files = _bertcl.embedding_settings(str(model))
         told = files["pooling"] if pooling is None else pooling

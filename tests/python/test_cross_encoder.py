@@ -111,6 +111,19 @@ class CrossEncoderTest(unittest.TestCase):
         self.assertGreater(sum(sizes), 200)
         self.assertLessEqual(max(sizes), 100)
 
+    def test_options_of_sentence_transformers(self):
+        path, some = self.paths["one label"], pairs()[:3]
+        made = bertcl.CrossEncoder(model_name_or_path=path, device=torch.device("cpu"), num_labels=1, backend="onnx",
+                                   trust_remote_code=False, model_kwargs={"dtype": torch.float32}, revision=None)
+        self.assertEqual(made.predict(some).tolist(), self.models["one label"].predict(some).tolist())
+        with self.assertRaisesRegex(ValueError, f"num_labels is 3, but {path} has 1"):
+            bertcl.CrossEncoder(path, num_labels=3)
+        with self.assertRaisesRegex(TypeError, r"^CrossEncoder\(\) got an unexpected keyword argument 'labels'; it "
+                                               "takes max_length, .*precision"):
+            bertcl.CrossEncoder(path, labels=3)
+        with self.assertRaisesRegex(TypeError, r"^CrossEncoder\(\): model_kwargs: dtype is torch.float16, which"):
+            bertcl.CrossEncoder(path, model_kwargs={"dtype": torch.float16})
+
     def test_calls_are_those_of_sentence_transformers(self):
         model, some = self.models["one label"], pairs()[:3]
         expected = model.predict(some)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of programs written for transformers: what pipelines take, and what they refuse with a remedy."""
+import dataclasses
+import re
 import unittest
 
 from encoder_model import write_encoder
@@ -99,8 +101,72 @@ class PipelineArgumentsTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "3, expected a text"):
             self.vectors(["fine", 3])
 
-    def test_a_device_may_be_its_index(self):
-        self.assertEqual(bertcl.pipeline("feature-extraction", model=self.model, device=-1)(CUT), self.vectors(CUT))
+    def test_a_device_may_be_its_index_or_that_of_torch(self):
+        for device in -1, None, TorchDevice("cpu"):
+            made = bertcl.pipeline("feature-extraction", model=self.model, device=device)
+            self.assertEqual(made(CUT), self.vectors(CUT))
+        with self.assertRaisesRegex(TypeError, "device is .*cuda.*, a device of torch; give 'gpu', or its index"):
+            bertcl.pipeline("feature-extraction", model=self.model, device=TorchDevice("cuda"))
+
+
+TorchDevice = dataclasses.make_dataclass("device", ["type"])
+
+
+class OptionsOfTransformersTest(unittest.TestCase):
+    """Those that bertcl does not have."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.model = scratch(cls) / "encoder"
+        write_encoder(cls.model)
+
+    def makers(self):
+        return (("pipeline('feature-extraction')",
+                 lambda **options: bertcl.pipeline("feature-extraction", model=self.model, **options)(CUT)),
+                ("SentenceTransformer()",
+                 lambda **options: bertcl.SentenceTransformer(self.model, pooling="mean", **options).encode(CUT)
+                 .tolist()))
+
+    def test_what_would_change_nothing_is_taken(self):
+        harmless = {"local_files_only": True, "token": "x", "trust_remote_code": False, "use_fast": True,
+                    "revision": None, "torch_dtype": "auto", "num_workers": 2, "cache_folder": "/nowhere",
+                    "backend": "onnx", "device_map": None,
+                    "model_kwargs": {"attn_implementation": "sdpa", "torch_dtype": "float32"}}
+        for name, make in self.makers():
+            with self.subTest(name):
+                expected = make()
+                self.assertEqual(make(**harmless), expected)
+                for folder in self.model, str(self.model) + "/":
+                    self.assertEqual(make(tokenizer=folder, config=folder), expected)
+        ours = bertcl.SentenceTransformer(model_name_or_path=self.model, pooling="mean")
+        self.assertEqual(ours.encode(CUT).tolist(), expected)
+
+    def test_what_might_change_results_is_refused_with_a_remedy(self):
+        other = scratch(self)
+        for options, message in (
+                ({"trust_remote_code": True}, ": trust_remote_code is True, which is not supported; leave it out: no"),
+                ({"use_fast": False}, ": use_fast is False, .*; leave it out: tokenizers are"),
+                ({"tokenizer": other}, f": tokenizer is .*{other}.*; leave it out: that of the model's folder"),
+                ({"tokenizer": 3}, ": tokenizer is 3, "), ({"config": {}}, ": config is {}, .*config.json"),
+                ({"torch_dtype": "float16"}, ": torch_dtype is 'float16', .*; give precision='fp16' or 'bf16'"),
+                ({"revision": "main"}, ": revision is 'main', .*; leave it out, and export the revision"),
+                ({"model_kwargs": {"file_name": "a.onnx"}},
+                 ": model_kwargs got an unexpected keyword argument 'file_name'; give the file as the path"),
+                ({"model_kwargs": {"dtype": "float16"}}, ": model_kwargs: dtype is 'float16'"),
+                ({"model_kwargs": 3}, " got an unexpected keyword argument 'model_kwargs'"),
+                ({"wrong": 1}, " got an unexpected keyword argument 'wrong'; it takes .*batch_tokens, .*precision")):
+            for name, make in self.makers():
+                with self.subTest(name, **options), self.assertRaisesRegex(TypeError, "^" + re.escape(name) + message):
+                    make(**options)
+        vectors = bertcl.pipeline("feature-extraction", model=self.model)
+        self.assertEqual(vectors(CUT, num_workers=1), vectors(CUT))
+        with self.assertRaisesRegex(TypeError, "^feature-extraction got an unexpected keyword argument 'top_k'; it "
+                                               "takes texts, return_tensors, max_length$"):
+            vectors(CUT, top_k=3)
+        for given in {}, {"path": self.model, "model_name_or_path": self.model}:
+            for make in bertcl.SentenceTransformer, bertcl.CrossEncoder:
+                with self.assertRaisesRegex(TypeError, rf"^{make.__name__}\(\) takes either path or model_name"):
+                    make(**given)
 
 
 class HubNamesTest(unittest.TestCase):

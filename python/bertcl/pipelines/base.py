@@ -3,6 +3,7 @@
 import inspect
 import json
 import numbers
+import re
 import threading
 import types
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,7 @@ import numpy as np
 from ..files import (checked_tokens, load_tokenizer, longest_text, model_file, naming_surrogates, read_json,
                      truncation_side)
 from ..session import Session
+from ..transformers_options import SESSION, own_options
 
 
 class TextModel:
@@ -111,9 +113,10 @@ class Pipeline(TextModel):
     with_none = ()  # options of which None is a value; of others it is the default, as in transformers
 
     def __init__(self, model, **options):
-        options = self._as_here(options)
         known = [each.name for each in self.call_options().parameters.values() if each.default is not each.empty]
-        self.defaults = self._given({name: options.pop(name) for name in known if name in options})
+        options = own_options(f"pipeline('{self.task()}')", self._as_here(options),
+                              [*known, "batch_size", "batch_tokens", *SESSION], model, self.with_none)
+        self.defaults = {name: options.pop(name) for name in known if name in options}
         check_batch_size(options.pop("batch_size", None))
         super().__init__(model, **options)
 
@@ -123,17 +126,21 @@ class Pipeline(TextModel):
         transformers: texts that are too long are truncated in any case, and results depend neither on batches nor on
         padding; batch_tokens limits batches."""
         check_batch_size(batch_size)
-        options = self._given(self._as_here(options))
+        takes = {**inspect.signature(self.results).parameters, **self.call_options().parameters}
+        known = [name for name, each in takes.items() if each.kind is each.POSITIONAL_OR_KEYWORD or
+                 each.kind is each.KEYWORD_ONLY]
+        options = own_options(self.task(), self._as_here(options), known, with_none=self.with_none)
         given = {**inspect.signature(self.results).bind_partial(*inputs, **options).arguments, **options}
         defaults = {name: value for name, value in self.defaults.items() if name not in given}
         return self.nested(self.results(*inputs, **defaults, **options), given)
 
-    def _given(self, options):
-        return {name: value for name, value in options.items() if value is not None or name in self.with_none}
-
     def nested(self, results, given):
         """The results of a call with these arguments, in the lists in which transformers has them."""
         return results
+
+    @classmethod
+    def task(cls):
+        return re.sub("(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     def call_options(self):
         return inspect.signature(self.results)

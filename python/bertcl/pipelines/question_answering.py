@@ -115,8 +115,8 @@ def _examples(question, context):
     questions = listed(question)
     contexts = listed(context) if is_list(context) else [context] * len(questions)
     if len(contexts) != len(questions):
-        raise ValueError(f"question-answering: {len(questions)} questions and {len(contexts)} contexts; give one text for "
-                         "all questions, or a list of as many")
+        raise ValueError(f"question-answering: {len(questions)} questions and {len(contexts)} contexts; give one text "
+                         "for all questions, or a list of as many")
     return [{"question": one, "context": other} for one, other in zip(questions, contexts)]
 
 
