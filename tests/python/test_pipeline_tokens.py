@@ -11,6 +11,7 @@ needs("torch")
 import transformers
 from package import DEFAULT_MODEL, bertcl
 from pipeline_cases import PipelineCase, texts
+from tokenizer_makers import roberta
 from tokenizers import AddedToken, Tokenizer
 
 
@@ -58,6 +59,23 @@ class PipelineTokensTest(PipelineCase):
                           for of_mask in of_command["masks"]]
                 self.assert_same(chosen, expected)
             self.model.with_name(found_by).unlink(missing_ok=True)
+
+    def test_sequences_are_cleaned_up_as_the_tokenizer_says(self):
+        given = ["it ' s [MASK] , the .", "i do n't [MASK] !", "we ' ve [MASK] ?", "[MASK] ."]
+        for cleaned in True, False:
+            made = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL),
+                                                                  clean_up_tokenization_spaces=cleaned)
+            ours, theirs = self.pipelines("fill-mask", made)
+            expected = theirs(given, targets=["london", ".", "'"])
+            self.assertIn("it's london" if cleaned else "it ' s london", str(expected))
+            self.assert_same(ours(given, targets=["london", ".", "'"]), expected)
+
+    def test_sequences_of_bpe_keep_their_spaces(self):
+        made = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=roberta(texts(50)), mask_token="<mask>", pad_token="<pad>", unk_token="<unk>",
+            clean_up_tokenization_spaces=True)
+        ours, theirs = self.pipelines("fill-mask", made)
+        self.assert_same(ours("it ' s <mask> ."), theirs("it ' s <mask> ."))
 
     def test_the_pad_token_is_that_of_the_tokenizer(self):
         made = json.loads(transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL)).backend_tokenizer.to_str()

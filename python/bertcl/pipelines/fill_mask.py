@@ -3,9 +3,14 @@
 import warnings
 
 import numpy as np
+from tokenizers import models
 
 from ..files import read_json, token_names
 from .base import Pipeline, softmax, texts_of, unwrapped
+
+# transformers' clean_up_tokenization().
+CLEAN_UP = [(f" {end}", end) for end in ".?!,"] + [(" ' ", "'")] + [
+    (f" {end}", end) for end in ("n't", "'m", "'s", "'ve", "'re")]
 
 
 class FillMask(Pipeline):
@@ -21,6 +26,7 @@ class FillMask(Pipeline):
         self.mask_names = list(dict.fromkeys((*token_names(self.model, "mask_token"), "[MASK]", "<mask>")))
         self.mask_id = self._first_id(*self.mask_names)
         self.pad_id = self._pad_id()
+        self.cleans_up = self._cleans_up()
 
     def results(self, texts, top_k=5, targets=None, max_length=None):
         given, (_, texts) = texts, texts_of(texts)
@@ -50,8 +56,20 @@ class FillMask(Pipeline):
         filled[place] = token
         filled = filled[filled != self.pad_id]
         return {"score": float(score), "token": int(token),
-                "token_str": self.tokenizer.decode([int(token)], skip_special_tokens=False),
-                "sequence": self.tokenizer.decode(filled.tolist(), skip_special_tokens=skip_special)}
+                "token_str": self._text([int(token)], False), "sequence": self._text(filled.tolist(), skip_special)}
+
+    def _text(self, ids, skip_special):
+        text = self.tokenizer.decode(ids, skip_special_tokens=skip_special)
+        for spaced, tight in CLEAN_UP if self.cleans_up else ():
+            text = text.replace(spaced, tight)
+        return text
+
+    def _cleans_up(self):
+        """As tokenizer_config.json says; transformers ignores that for BPE, without another of its settings."""
+        settings = read_json(self.model, "tokenizer_config.json")
+        return bool(settings.get("clean_up_tokenization_spaces")) and (
+            not isinstance(self.tokenizer.model, models.BPE) or
+            bool(settings.get("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output")))
 
     def _first_id(self, *names):
         ids = (self.tokenizer.token_to_id(name) for name in names)
