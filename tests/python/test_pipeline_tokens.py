@@ -131,6 +131,34 @@ class PipelineTokensTest(PipelineCase):
                 if moved:
                     moved.rename(file)
 
+    def test_long_texts_are_tagged_in_windows(self):
+        tokenizer = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL), model_max_length=16)
+        ours, theirs = self.pipelines("token-classification", tokenizer)
+        given = texts(20)
+        for strategy in "simple", "first", "average", "max":
+            for stride in 0, 5, 13:
+                with self.subTest(strategy=strategy, stride=stride):
+                    options = {"aggregation_strategy": strategy, "stride": stride, "ignore_labels": ["B-PER"]}
+                    self.assert_same(ours(given, **options), theirs(given, **options))
+        self.assertGreater(len(ours(given[0], aggregation_strategy="simple", stride=5)),
+                           len(ours(given[0], aggregation_strategy="simple")))
+        reading = bertcl.pipeline("ner", model=self.model, aggregation_strategy="simple", stride=5, batch_tokens=20)
+        self.assert_same(reading(given), theirs(given, aggregation_strategy="simple", stride=5))
+        self.assertEqual(reading(["", given[0]]), [[], reading(given[0])])
+        for stride in 14, -1:
+            with self.assertRaisesRegex(ValueError, f"stride is {stride}, expected less than the 14 tokens .* 16"):
+                ours(given, aggregation_strategy="simple", stride=stride)
+        with self.assertRaisesRegex(TypeError, "stride is 1.5, expected an integer"):
+            ours(given, aggregation_strategy="simple", stride=1.5)
+        with self.assertRaisesRegex(ValueError, "stride needs another aggregation_strategy than 'none'"):
+            ours(given, stride=5)
+        tokenizer.add_tokens(["<image>"])
+        ours, _ = self.pipelines("token-classification", tokenizer)
+        text = "the " * 20 + "<image>"
+        self.assertEqual(len(ours(text, ignore_labels=[])), 14)
+        with self.assertRaisesRegex(bertcl.Error, "'<image>'.* token 30,522.* 30,522 rows"):
+            ours(text, aggregation_strategy="simple", stride=5)
+
     def test_words_of_added_tokens_have_no_white_space(self):
         made = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))
         made.add_tokens([AddedToken("[X]", lstrip=True, rstrip=True, normalized=False), AddedToken("[Yy]", lstrip=True)])

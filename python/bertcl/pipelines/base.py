@@ -34,20 +34,35 @@ class TextModel:
     def encode(self, inputs, strategy="longest_first", max_length=None):
         """Encodings of texts, or of pairs of them; strategy: the text of a pair that is truncated; max_length: tokens
         of each at most, within what the model takes."""
+        return self._checked(self._encode(inputs, strategy, max_length))
+
+    def encode_windows(self, texts, stride, max_length=None):
+        """For each text its encodings, which overlap by `stride` tokens. ValueError: these are a whole window."""
+        longest = min(max_length or self.max_length, self.max_length)
+        room = longest - self.tokenizer.num_special_tokens_to_add(False)
+        if not 0 <= stride < room:
+            raise ValueError(f"stride is {stride}, expected less than the {room} tokens of the text in a window of "
+                             f"{longest}")
+        return [self._checked([each, *each.overflowing])
+                for each in self._encode(texts, "longest_first", max_length, stride)]
+
+    def _checked(self, encodings):
+        return checked_tokens(encodings, self.tokenizer, self.session.info.vocab_size)
+
+    def _encode(self, inputs, strategy, max_length, stride=0):
         pairs = any(isinstance(each, tuple) for each in inputs)
         with self._lock:
             truncate(self.tokenizer, min(max_length or self.max_length, self.max_length), self.truncation_side, pairs,
-                     strategy)
+                     strategy, stride)
             with naming_surrogates(inputs):
-                encodings = self.tokenizer.encode_batch(inputs)
-        return checked_tokens(encodings, self.tokenizer, self.session.info.vocab_size)
+                return self.tokenizer.encode_batch(inputs)
 
     def encode_whole(self, pair):
         """The encoding of a pair of texts, of any length."""
         with self._lock, naming_surrogates([pair]):
             self.tokenizer.no_truncation()
             encoding = self.tokenizer.encode(*pair)
-        return checked_tokens([encoding], self.tokenizer, self.session.info.vocab_size)[0]
+        return self._checked([encoding])[0]
 
     def rows(self, encodings, *names):
         """For each encoding a tuple of its part of the outputs `names`: [tokens, ...], or [...] of an output that
@@ -260,11 +275,12 @@ def sigmoid(logits):
     return np.exp(-np.logaddexp(0, -logits))  # no overflow
 
 
-def truncate(tokenizer, length, side, pairs=False, strategy="longest_first"):
-    """Truncates texts, or pairs of them, to `length` tokens at `side`; tokenizers leaves those whole of which it would
+def truncate(tokenizer, length, side, pairs=False, strategy="longest_first", stride=0):
+    """Truncates texts, or pairs of them, to `length` tokens at `side`; what is cut off is `overflowing`, in parts that
+    begin with the last `stride` tokens of the one before. tokenizers leaves those whole of which it would
     have to drop special tokens. ValueError: `length` is less than these."""
     special = tokenizer.num_special_tokens_to_add(pairs)
     if length < special:
         raise ValueError(f"the maximum of {length} tokens is less than the {special} special ones of a "
                          f"{'pair' if pairs else 'text'}")
-    tokenizer.enable_truncation(length, strategy=strategy, direction=side)
+    tokenizer.enable_truncation(length, stride=stride, strategy=strategy, direction=side)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Labels of the tokens or words of a text, or the entities that they mark."""
 import json
+import numbers
 
 import numpy as np
 
+from ..arguments import check_type
 from .base import Pipeline, softmax, texts_of, the_known
 
 STRATEGIES = ["none", "simple", "first", "average", "max"]
@@ -15,7 +17,8 @@ class TokenClassification(Pipeline):
     "end"}. A list of texts: a list of such lists.
 
     simple: neighbouring tokens of one label are one entity, by their B- and I- prefixes. first, average, max: words
-    are labelled as a whole before, as their first token, by the mean of their scores, as their surest token."""
+    are labelled as a whole before, as their first token, by the mean of their scores, as their surest token.
+    stride: a text longer than max_length is tagged in windows that overlap by so many tokens; else it is truncated."""
 
     def __init__(self, model, **options):
         super().__init__(model, **options)
@@ -24,16 +27,26 @@ class TokenClassification(Pipeline):
                                 fits=lambda shape, task: len(shape) == 3 and task not in others)
         self.unknown_id = _unknown_id(self.tokenizer)
 
-    def results(self, texts, aggregation_strategy="none", ignore_labels=("O",), max_length=None):
+    def results(self, texts, aggregation_strategy="none", ignore_labels=("O",), max_length=None, stride=None):
         strategy = the_known("aggregation strategy", aggregation_strategy, STRATEGIES)
         one, texts = texts_of(texts)
-        encodings = self.encode(texts, max_length=max_length)
+        windows = self._windows(texts, strategy, stride, max_length)
+        rows = self.rows([window for of_text in windows for window in of_text], self.logits)
         results = []
-        for text, encoding, (logits,) in zip(texts, encodings, self.rows(encodings, self.logits)):
-            entities = self._entities(self._tokens(text, encoding, softmax(logits)), strategy)
-            results.append([each for each in entities
-                            if each.get("entity", each.get("entity_group")) not in ignore_labels])
+        for text, of_text in zip(texts, windows):
+            found = [each for window, (logits,) in zip(of_text, rows)
+                     for each in self._entities(self._tokens(text, window, softmax(logits)), strategy)
+                     if each.get("entity", each.get("entity_group")) not in ignore_labels]
+            results.append(_without_overlaps(found) if len(of_text) > 1 else found)
         return results[0] if one else results
+
+    def _windows(self, texts, strategy, stride, max_length):
+        if stride is None:
+            return [[each] for each in self.encode(texts, max_length=max_length)]
+        check_type(numbers.Integral, "an integer", stride=stride)
+        if strategy == "none":
+            raise ValueError("stride needs another aggregation_strategy than 'none'")
+        return self.encode_windows(texts, stride, max_length)
 
     def _tokens(self, text, encoding, scores):
         marked = getattr(self.tokenizer.model, "continuing_subword_prefix", None)  # "##" of WordPiece
@@ -86,6 +99,17 @@ class TokenClassification(Pipeline):
                  "score": float(np.mean([each["score"] for each in group])),
                  "word": self.decode_tokens([each["word"] for each in group]),
                  "start": group[0]["start"], "end": group[-1]["end"]} for group in groups]
+
+
+def _without_overlaps(entities):
+    """Of entities that overlap in neighbouring windows the longest, and of these the likeliest, as in transformers."""
+    kept = []
+    for each in sorted(entities, key=lambda entity: entity["start"]):
+        if not kept or not kept[-1]["start"] <= each["start"] < kept[-1]["end"]:
+            kept.append(each)
+        elif (each["end"] - each["start"], each["score"]) > (kept[-1]["end"] - kept[-1]["start"], kept[-1]["score"]):
+            kept[-1] = each
+    return kept
 
 
 def _unknown_id(tokenizer):
