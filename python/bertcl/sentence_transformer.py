@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import _bertcl
-from .files import checked_tokens, load_tokenizer, model_file, naming_surrogates, truncation_side
+from .files import (checked_tokens, load_tokenizer, model_file, naming_surrogates, read_json, token_names,
+                    truncation_side)
 from .pipelines.base import batches, check_batch_size, no_tensors, texts_of, the_one, truncate
 from .session import Session
 from .transformers_options import SESSION, model_path, own_options
@@ -47,6 +48,7 @@ class SentenceTransformer:
                                or_own=pooling is None, dense=files["dense"], **session)
         self.tokenizer = load_tokenizer(model, self.session.info.vocab_size)
         self.truncation_side = truncation_side(model, self.tokenizer)
+        self.pad_id = _pad_id(model, self.tokenizer)
         self.lower_case = files["lower_case"]
         self.prompts = {**files["prompts"], **(prompts or {})}
         self.default_prompt = files["default_prompt"]
@@ -66,17 +68,18 @@ class SentenceTransformer:
                prompt: str | None = None, batch_size: int = 32, show_progress_bar: bool | None = False,
                output_value: str | None = "sentence_embedding", precision: str = "float32",
                convert_to_numpy: bool = True, convert_to_tensor: bool = False, device: str | None = None,
-               normalize_embeddings: bool = False, truncate_dim: int | None = None, *,
-               inputs: str | Sequence[str] | None = None):
+               normalize_embeddings: bool = False, truncate_dim: int | None = None, pool: None = None,
+               chunk_size: int | None = None, *, inputs: str | Sequence[str] | None = None):
         """float32 [sentences, dimensions], or [dimensions] of one string; a list of arrays without
-        convert_to_numpy. output_value, precision and convert_to_tensor take their defaults only; the device is chosen
-        at construction. inputs: another name of sentences, that of sentence-transformers 6. Sentences of similar length
+        convert_to_numpy. output_value, precision, convert_to_tensor and pool take their defaults only; the device is
+        chosen at construction, and chunk_size changes nothing. inputs: another name of sentences, that of sentence-transformers 6. Sentences of similar length
         run together, `batch_size` at most and batch_tokens tokens; the vector of a sentence does not depend on those
         beside it. One without tokens, of a tokenizer that adds none, is 0."""
         check_batch_size(batch_size)
         no_tensors(convert_to_tensor)
         for name, value, only in (("output_value", output_value, "sentence_embedding"),
-                                  ("precision", precision, "float32"), ("device", device, None)):
+                                  ("precision", precision, "float32"), ("device", device, None),
+                                  ("pool", pool, None)):
             if value != only:
                 raise ValueError(f"encode() supports only {name}={only!r}" + (
                     "; give device to SentenceTransformer()" if name == "device" else f", not {value!r}"))
@@ -97,7 +100,7 @@ class SentenceTransformer:
                 print(f"\rembedding {done}/{len(texts)}", end="" if done < len(texts) else "\n", file=sys.stderr)
         vectors = vectors[:, :truncate_dim or self.truncate_dim]
         if normalize_embeddings:
-            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+            vectors = _unit(vectors)
         result = vectors if convert_to_numpy else list(vectors)
         return result[0] if one else result
 
@@ -113,11 +116,40 @@ class SentenceTransformer:
         """[vectors of one, vectors of other] by similarity_fn_name."""
         a, b = np.atleast_2d(np.asarray(one, np.float32)), np.atleast_2d(np.asarray(other, np.float32))
         if self.similarity_fn_name == "cosine":
-            a, b = (v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), np.float32(1e-12)) for v in (a, b))
+            a, b = _unit(a), _unit(b)
         if self.similarity_fn_name in ("cosine", "dot"):
             return a @ b.T
         order = 2 if self.similarity_fn_name == "euclidean" else 1
         return np.stack([-np.linalg.norm(row - b, ord=order, axis=1) for row in a])
+
+    def similarity_pairwise(self, one, other) -> np.ndarray:
+        """[vectors]: of each of one and that of other at the same place, by similarity_fn_name."""
+        a, b = np.asarray(one, np.float32), np.asarray(other, np.float32)
+        if self.similarity_fn_name == "cosine":
+            a, b = _unit(a), _unit(b)
+        if self.similarity_fn_name in ("cosine", "dot"):
+            return (a * b).sum(axis=-1)
+        return -np.linalg.norm(a - b, ord=2 if self.similarity_fn_name == "euclidean" else 1, axis=-1)
+
+    def tokenize(self, texts: str | Sequence[str]) -> dict[str, np.ndarray]:
+        """Inputs of the model, int64 [texts, tokens of the longest], padded on the right."""
+        encodings = self._encodings(texts_of(texts)[1])
+        longest = max((len(each.ids) for each in encodings), default=0)
+
+        def padded(rows, value):
+            return np.array([row + [value] * (longest - len(row)) for row in rows], np.int64).reshape(len(rows), longest)
+
+        return {"input_ids": padded([each.ids for each in encodings], self.pad_id),
+                "token_type_ids": padded([each.type_ids for each in encodings], 0),
+                "attention_mask": padded([each.attention_mask for each in encodings], 0)}
+
+    def get_max_seq_length(self) -> int:
+        return self.max_seq_length
+
+    @property
+    def device(self) -> str:
+        """Its name."""
+        return self.session.info.device
 
     def get_sentence_embedding_dimension(self) -> int:
         whole = self.session.get_outputs()[0].shape[1]
@@ -150,3 +182,14 @@ class SentenceTransformer:
         if options.get("prompt") is None and options.get("prompt_name") is None:
             options["prompt_name"] = next((name for name in names if name in self.prompts), None)
         return options
+
+
+def _unit(vectors):
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32(1e-12))
+
+
+def _pad_id(model, tokenizer):
+    """That of the token that the files name, else of config.json, else 0."""
+    named = (tokenizer.token_to_id(name) for name in token_names(model, "pad_token"))
+    known = next((token for token in named if token is not None), read_json(model, "config.json").get("pad_token_id"))
+    return known or 0

@@ -72,6 +72,34 @@ class SentenceTransformerTest(unittest.TestCase):
         self.assertEqual(self.model.get_sentence_embedding_dimension(), 384)
         self.assertEqual(self.model.encode([]).shape, (0, 384))
 
+    def test_pairs_of_vectors_are_compared(self):
+        model = bertcl.SentenceTransformer(self.folder)
+        a, b = model.encode(TEXTS, normalize_embeddings=False) * 3, model.encode(TEXTS[::-1])
+        for name in "cosine", "dot", "euclidean", "manhattan":
+            model.similarity_fn_name = name
+            with self.subTest(name):
+                found = model.similarity_pairwise(a, b)
+                np.testing.assert_allclose(found, np.diag(model.similarity(a, b)), rtol=1e-5, atol=1e-6)
+                np.testing.assert_allclose(model.similarity_pairwise(a[1].tolist(), b[1]), found[1], rtol=1e-5)
+
+    def test_tokens_are_those_of_transformers(self):
+        theirs = transformers.AutoTokenizer.from_pretrained(self.folder)
+        texts = [*TEXTS, "a " * 400]
+        wanted = theirs(texts, padding=True, truncation=True, max_length=256, return_tensors="np")
+        found = self.model.tokenize(texts)
+        self.assertEqual(set(found), {"input_ids", "token_type_ids", "attention_mask"})
+        for name, array in found.items():
+            np.testing.assert_array_equal(array, wanted[name])
+        config = self.folder.parent / "padded"
+        config.mkdir()
+        for each in self.folder.iterdir():
+            (config / each.name).symlink_to(each)
+        (config / "tokenizer_config.json").unlink()
+        (config / "tokenizer_config.json").write_text('{"pad_token": "the"}')
+        made = bertcl.SentenceTransformer(config).tokenize(["a", "a b"])["input_ids"]
+        self.assertEqual(made[0].tolist(), [101, 1037, 102, theirs.vocab["the"]])
+        self.assertEqual(self.model.tokenize([])["input_ids"].shape, (0, 0))
+
     def test_a_text_without_tokens_is_zero(self):
         bare = bertcl.SentenceTransformer(self.folder)
         bare.tokenizer.post_processor = processors.Sequence([])
@@ -142,7 +170,11 @@ class SentenceTransformerTest(unittest.TestCase):
         np.testing.assert_array_equal(
             self.model.encode(TEXTS[:2], None, None, 32, None, "sentence_embedding", "float32", True, False, None, True),
             self.model.encode(TEXTS[:2], normalize_embeddings=True))
-        for options, message in (({"convert_to_tensor": True}, "convert_to_tensor needs PyTorch"),
+        np.testing.assert_array_equal(self.model.encode(TEXTS[:2], pool=None, chunk_size=7), expected)
+        self.assertEqual(self.model.get_max_seq_length(), self.model.max_seq_length)
+        self.assertEqual(self.model.device, self.model.session.info.device)
+        for options, message in (({"pool": {}}, "only pool=None, not {}"),
+                                 ({"convert_to_tensor": True}, "convert_to_tensor needs PyTorch"),
                                  ({"output_value": None}, "only output_value='sentence_embedding', not None"),
                                  ({"precision": "int8"}, "only precision='float32', not 'int8'"),
                                  ({"device": "cuda"}, r"give device to SentenceTransformer\(\)")):
