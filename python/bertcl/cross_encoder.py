@@ -80,7 +80,7 @@ class CrossEncoder(TextModel):
             return np.zeros(0, np.float32) if convert_to_numpy else []
         logits = np.zeros((len(pairs), self.num_labels), np.float32)
         # What is kept is small beside the encodings.
-        sequences = [(np.array(each.ids, np.int32), np.array(each.type_ids, np.int8))
+        sequences = [(np.array(each.ids, np.int32), np.array(self.type_ids(each), np.int8))
                      for begin in range(0, len(pairs), 1024) for each in self.encode(pairs[begin:begin + 1024])]
         order = sorted(range(len(pairs)), key=lambda i: -sequences[i][0].size)
         parts = list(batches([sequences[i][0].size for i in order], self.batch_tokens, batch_size))

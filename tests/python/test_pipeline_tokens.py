@@ -60,6 +60,21 @@ class PipelineTokensTest(PipelineCase):
                 self.assert_same(chosen, expected)
             self.model.with_name(found_by).unlink(missing_ok=True)
 
+    def test_token_types_are_those_that_the_tokenizer_gives(self):
+        pair = {"text": "Ada was in London", "text_pair": "the engine"}
+        made = []
+        for names in ["input_ids", "attention_mask"], ["input_ids", "token_type_ids", "attention_mask"]:
+            tokenizer = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL), model_input_names=names)
+            ours, theirs = self.pipelines("text-classification", tokenizer)
+            with self.subTest(names=names):
+                self.assertEqual(json.loads(self.model.with_name("tokenizer_config.json").read_text())
+                                 .get("model_input_names", names), names)
+                made.append(ours(pair, top_k=None))
+                self.assert_same(made[-1], theirs(pair, top_k=None))
+                scores = bertcl.CrossEncoder(self.model.parent).predict(tuple(pair.values()), apply_softmax=True)
+                self.assert_same(sorted(scores.tolist()), sorted(each["score"] for each in made[-1]))
+        self.assertNotEqual(*made)
+
     def test_sequences_are_cleaned_up_as_the_tokenizer_says(self):
         given = ["it ' s [MASK] , the .", "i do n't [MASK] !", "we ' ve [MASK] ?", "[MASK] ."]
         for cleaned in True, False:

@@ -29,6 +29,8 @@ class TextModel:
         self.batch_tokens = batch_tokens
         self.truncation_side = truncation_side(self.model, self.tokenizer)
         self.max_length = longest_text(self.session, self.model, self.config) or 512
+        inputs = read_json(self.model, "tokenizer_config.json").get("model_input_names")
+        self.has_types = inputs is None or "token_type_ids" in inputs
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 
     def encode(self, inputs, strategy="longest_first", max_length=None):
@@ -75,7 +77,7 @@ class TextModel:
     def _filled_rows(self, encodings, names):
         for part in batches([len(each.ids) for each in encodings], self.batch_tokens):
             batch = encodings[part]
-            outputs = self.session.run_sequences([each.ids for each in batch], [each.type_ids for each in batch],
+            outputs = self.session.run_sequences([each.ids for each in batch], [self.type_ids(each) for each in batch],
                                                  output_names=names)
             begins = np.cumsum([0] + [len(each.ids) for each in batch])
             by_token = [self._is_by_token(name) if begins[-1] == len(batch) else output.shape[0] == begins[-1]
@@ -83,6 +85,10 @@ class TextModel:
             for i in range(len(batch)):
                 yield tuple(output[begins[i]:begins[i + 1]] if packed else output[i]
                             for output, packed in zip(outputs, by_token, strict=True))
+
+    def type_ids(self, encoding):
+        """Its token types, or 0 where the tokenizer of transformers would give the model none."""
+        return encoding.type_ids if self.has_types else [0] * len(encoding.ids)
 
     def _shape(self, name):
         return next(port.shape for port in self.session.get_outputs() if port.name == name)
