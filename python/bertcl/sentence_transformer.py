@@ -70,11 +70,11 @@ class SentenceTransformer:
                convert_to_numpy: bool = True, convert_to_tensor: bool = False, device: str | None = None,
                normalize_embeddings: bool = False, truncate_dim: int | None = None, pool: None = None,
                chunk_size: int | None = None, *, inputs: str | Sequence[str] | None = None):
-        """float32 [sentences, dimensions], or [dimensions] of one string; a list of arrays without
-        convert_to_numpy. output_value, precision, convert_to_tensor and pool take their defaults only; the device is
-        chosen at construction, and chunk_size changes nothing. inputs: another name of sentences, that of sentence-transformers 6. Sentences of similar length
-        run together, `batch_size` at most and batch_tokens tokens; the vector of a sentence does not depend on those
-        beside it. One without tokens, of a tokenizer that adds none, is 0."""
+        """float32 [sentences, dimensions], or [dimensions] of one string; a list of arrays without convert_to_numpy.
+        output_value, precision, convert_to_tensor and pool take their defaults only; the device is chosen at
+        construction, and chunk_size changes nothing. inputs: another name of sentences, that of sentence-transformers
+        6. Sentences of similar length run together, `batch_size` at most and batch_tokens tokens; the vector of a
+        sentence does not depend on those beside it. One without tokens, of a tokenizer that adds none, is 0."""
         check_batch_size(batch_size)
         no_tensors(convert_to_tensor)
         for name, value, only in (("output_value", output_value, "sentence_embedding"),
@@ -137,7 +137,8 @@ class SentenceTransformer:
         longest = max((len(each.ids) for each in encodings), default=0)
 
         def padded(rows, value):
-            return np.array([row + [value] * (longest - len(row)) for row in rows], np.int64).reshape(len(rows), longest)
+            full = [row + [value] * (longest - len(row)) for row in rows]
+            return np.array(full, np.int64).reshape(len(rows), longest)
 
         return {"input_ids": padded([each.ids for each in encodings], self.pad_id),
                 "token_type_ids": padded([each.type_ids for each in encodings], 0),
