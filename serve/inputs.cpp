@@ -82,11 +82,24 @@ std::vector<Input> read_inputs(const Context& context, const text::JsonNode& nod
   return inputs;
 }
 
-std::vector<std::string> read_texts(const Context& context, const text::JsonNode& node) {
+std::vector<std::string> read_texts(const Context& context, const text::JsonNode& node,
+                                    bool may_be_objects) {
   if (node.value().is_array()) context.check_text_count(node.value().size());
   std::vector<std::string> texts;
-  node.each([&](const text::JsonNode& text) { texts.push_back(text.string()); });
+  node.each([&](const text::JsonNode& text) {
+    const bool is_object = may_be_objects && text.value().is_object();
+    texts.push_back((is_object ? text.at("text") : text).string());
+  });
   return texts;
+}
+
+std::optional<std::int64_t> read_count(const text::JsonNode& body, const char* name,
+                                       std::int64_t least) {
+  const auto count = body.find(name);
+  if (!count) return std::nullopt;
+  if (count->integer() < least)
+    count->fail(fmt::format("is {}, expected {} or more", count->integer(), least));
+  return count->integer();
 }
 
 std::string prompt_of(const Model& model, const text::JsonNode& body) {
@@ -115,17 +128,11 @@ void check_not_empty(std::string_view text, std::string_view second) {
 
 EmbedRequest read_embed_request(const Context& context, const Model& model,
                                 const text::JsonNode& body, const char* inputs) {
-  EmbedRequest request{read_inputs(context, body.at(inputs)),
-                       prompt_of(model, body),
-                       context.truncation(body),
-                       {},
-                       {}};
-  if (const auto dimensions = body.find("dimensions")) {
-    request.dimensions = dimensions->integer();
-    if (*request.dimensions < 1)
-      dimensions->fail(fmt::format("is {}, expected 1 or more", *request.dimensions));
-  }
-  return request;
+  return {read_inputs(context, body.at(inputs)),
+          prompt_of(model, body),
+          context.truncation(body),
+          {},
+          read_count(body, "dimensions")};
 }
 
 std::vector<Sequence> sequences_of(Context& context, const Model& model,

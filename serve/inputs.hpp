@@ -21,8 +21,13 @@ struct Input {
 /// HttpError 400 or 413.
 std::vector<Input> read_inputs(const Context& context, const text::JsonNode& node);
 
-/// Texts of a list, counted like inputs.
-std::vector<std::string> read_texts(const Context& context, const text::JsonNode& node);
+/// Texts of a list, counted like inputs; of Cohere's and Jina's clients also objects that hold one.
+std::vector<std::string> read_texts(const Context& context, const text::JsonNode& node,
+                                    bool may_be_objects = false);
+
+/// A member that is `least` or more; none if it is absent.
+std::optional<std::int64_t> read_count(const text::JsonNode& body, const char* name,
+                                       std::int64_t least = 1);
 
 /// The prompt that the body names, else the model's own. Throws HttpError 422 for an unknown one.
 std::string prompt_of(const Model& model, const text::JsonNode& body);

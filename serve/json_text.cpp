@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats as JSON and as base64.
+// Floats as JSON, and bytes as base64.
 #include "serve/json_text.hpp"
 
 #include <openssl/evp.h>
 
-#include <bit>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace bertcl::serve {
-
-static_assert(std::endian::native == std::endian::little);
 
 void append_float(std::string& text, float value) {
   char digits[32];
@@ -19,16 +16,10 @@ void append_float(std::string& text, float value) {
 }
 
 void append_floats(std::string& text, std::span<const float> values) {
-  text += '[';
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) text += ',';
-    append_float(text, values[i]);
-  }
-  text += ']';
+  append_list(text, values.size(), [&](std::size_t i) { append_float(text, values[i]); });
 }
 
-std::string base64(std::span<const float> values) {
-  const auto bytes = std::as_bytes(values);
+std::string base64(std::span<const std::byte> bytes) {
   std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // and a terminating zero
   const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
                                      reinterpret_cast<const unsigned char*>(bytes.data()),

@@ -26,16 +26,17 @@ HttpResponse server_route(Context&) {
   return {200, dump(server)};
 }
 
+HttpResponse state_response(const char* what, bool holds, Json state = Json::object()) {
+  state[what] = holds;
+  return {holds ? 200 : 503, dump(state)};
+}
+
 HttpResponse live_route(Context& context) {
-  const bool is_live = context.service.is_live();
-  const Json live = {{"live", is_live}};
-  return {is_live ? 200 : 503, dump(live)};
+  return state_response("live", context.service.is_live());
 }
 
 HttpResponse ready_route(Context& context) {
-  const bool is_ready = context.service.unavailable().empty();
-  const Json ready = {{"ready", is_ready}};
-  return {is_ready ? 200 : 503, dump(ready)};
+  return state_response("ready", context.service.unavailable().empty());
 }
 
 Model& named_model(Context& context) {
@@ -71,9 +72,8 @@ HttpResponse model_route(Context& context) {
 
 HttpResponse model_ready_route(Context& context) {
   Model& model = named_model(context);
-  const bool is_ready = !model.failing(context.service.options().timeout);
-  const Json ready = {{"name", model.setup().name}, {"ready", is_ready}};
-  return {is_ready ? 200 : 503, dump(ready)};
+  return state_response("ready", !model.failing(context.service.options().timeout),
+                        {{"name", model.setup().name}});
 }
 
 struct Inference {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes of OpenAI's interface: /v1/embeddings and /v1/models.
+#include <bit>
+#include <span>
 #include <string>
 
 #include "serve/inputs.hpp"
@@ -22,19 +24,19 @@ HttpResponse embeddings_route(Context& context) {
   const EmbedRequest request = read_embed_request(context, model, body, "input");
   const bool as_base64 = wants_base64(body);
   const std::vector<Values> vectors = embed(context, model, request);
-  HttpResponse response{200, R"({"object":"list","data":[)"};
-  for (std::size_t i = 0; i < vectors.size(); ++i) {
-    if (i > 0) response.body += ',';
+  HttpResponse response{200, R"({"object":"list","data":)"};
+  append_list(response.body, vectors.size(), [&](std::size_t i) {
     response.body += R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)";
+    static_assert(std::endian::native == std::endian::little);  // as clients expect
     if (as_base64)
-      response.body += '"' + base64(vectors[i]) + '"';
+      response.body += '"' + base64(std::as_bytes(std::span(vectors[i]))) + '"';
     else
       append_floats(response.body, vectors[i]);
     response.body += '}';
-  }
+  });
   const nlohmann::ordered_json usage = {{"prompt_tokens", context.record.tokens},
                                         {"total_tokens", context.record.tokens}};
-  response.body += R"(],"model":)" + dump(model.setup().name) + R"(,"usage":)" + dump(usage) + '}';
+  response.body += R"(,"model":)" + dump(model.setup().name) + R"(,"usage":)" + dump(usage) + '}';
   return response;
 }
 

@@ -4,9 +4,11 @@
 #include <openssl/evp.h>
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "serve/json_text.hpp"
 #include "serve/page/page_files.hpp"
 #include "serve/routes.hpp"
 
@@ -26,9 +28,7 @@ std::string csp_hash(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  std::array<unsigned char, 2 * EVP_MAX_MD_SIZE> encoded{};
-  const int length = EVP_EncodeBlock(encoded.data(), digest.data(), static_cast<int>(size));
-  return fmt::format("'sha256-{}'", std::string(encoded.begin(), encoded.begin() + length));
+  return fmt::format("'sha256-{}'", base64(std::as_bytes(std::span(digest).first(size))));
 }
 
 /// Nothing runs or loads but what is in the page, and it talks to this server alone.

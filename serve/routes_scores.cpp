@@ -30,15 +30,14 @@ std::vector<tasks::ClassScore> predictions(const ModelSetup& setup, const Values
 
 void append_predictions(std::string& text, const ModelSetup& setup,
                         const std::vector<tasks::ClassScore>& all) {
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  append_list(text, all.size(), [&](std::size_t i) {
     const std::size_t label = all[i].label;
     const std::string name =
         label < setup.labels.size() ? setup.labels[label] : "LABEL_" + std::to_string(label);
-    text += i == 0 ? R"([{"score":)" : R"(,{"score":)";
+    text += R"({"score":)";
     append_float(text, all[i].score);
     text += R"(,"label":)" + dump(name) + '}';
-  }
-  text += ']';
+  });
 }
 
 /// A text, or two.
@@ -66,23 +65,11 @@ std::vector<std::vector<std::string>> read_pairs(const Context& context, const t
 /// True for a reranker whose files say that its scores are its logits.
 bool is_raw(const ModelSetup& setup) { return setup.kind == Kind::reranker && !setup.sigmoid; }
 
-/// Texts, or objects that hold one, of Cohere's and Jina's clients.
-std::vector<std::string> read_documents(const Context& context, const text::JsonNode& node) {
-  if (node.value().is_array()) context.check_text_count(node.value().size());
-  std::vector<std::string> texts;
-  node.each([&](const text::JsonNode& document) {
-    texts.push_back((document.value().is_object() ? document.at("text") : document).string());
-  });
-  return texts;
-}
-
 /// Clients of Cohere expect that documents are cut, and cannot ask for it.
 void limit_documents(Truncation& truncation, const text::JsonNode& body) {
   if (!body.find("truncate")) truncation.truncate = true;
-  const auto most = body.find("max_tokens_per_doc");
-  if (!most) return;
-  if (most->integer() < 1) most->fail(fmt::format("is {}, expected 1 or more", most->integer()));
-  truncation.max_second_tokens = static_cast<std::size_t>(most->integer());
+  if (const auto most = read_count(body, "max_tokens_per_doc"))
+    truncation.max_second_tokens = static_cast<std::size_t>(*most);
 }
 
 /// The places of `texts` as labels, best first. The body is gone then.
@@ -113,15 +100,15 @@ HttpResponse documents_response(const Context& context, const std::vector<tasks:
                                 const std::vector<std::string>& texts, bool with_text) {
   static std::atomic<std::uint64_t> last = 0;
   std::string results;
-  for (const tasks::ClassScore& rank : ranks) {
-    results += results.empty() ? R"({"index":)" : R"(,{"index":)";
-    results += std::to_string(rank.label) + R"(,"relevance_score":)";
-    append_float(results, rank.score);
-    if (with_text) results += R"(,"document":{"text":)" + dump(texts[rank.label]) + '}';
+  append_list(results, ranks.size(), [&](std::size_t i) {
+    const auto& [label, score] = ranks[i];
+    results += R"({"index":)" + std::to_string(label) + R"(,"relevance_score":)";
+    append_float(results, score);
+    if (with_text) results += R"(,"document":{"text":)" + dump(texts[label]) + '}';
     results += '}';
-  }
+  });
   return {200, fmt::format(R"({{"id":"rerank-{}","model":{},"usage":{{"prompt_tokens":{},)"
-                           R"("total_tokens":{}}},"results":[{}]}})",
+                           R"("total_tokens":{}}},"results":{}}})",
                            ++last, dump(context.record.model), context.record.tokens,
                            context.record.tokens, results)};
 }
@@ -148,11 +135,13 @@ HttpResponse predict_route(Context& context) {
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
   HttpResponse response;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (is_batch) response.body += i == 0 ? '[' : ',';
+  const auto append = [&](std::size_t i) {
     append_predictions(response.body, model.setup(), predictions(model.setup(), logits[i], raw));
-  }
-  if (is_batch) response.body += ']';
+  };
+  if (is_batch)
+    append_list(response.body, logits.size(), append);
+  else
+    append(0);
   return response;
 }
 
@@ -161,25 +150,22 @@ HttpResponse rerank_route(Context& context) {
   Model& model = context.service.model_for(context, {Kind::reranker}, body);
   const auto documents = body.find("documents");
   const std::vector<std::string> texts =
-      documents ? read_documents(context, *documents) : read_texts(context, body.at("texts"));
+      documents ? read_texts(context, *documents, true) : read_texts(context, body.at("texts"));
   const bool with_text = body.flag(documents ? "return_documents" : "return_text", false);
-  const auto most = documents ? body.find("top_n") : std::nullopt;
-  const std::int64_t limit = most ? most->integer() : 0;
-  if (limit < 0) most->fail(fmt::format("is {}, expected 0 or more", limit));
+  const std::int64_t limit = documents ? read_count(body, "top_n", 0).value_or(0) : 0;
   const std::size_t count = limit > 0 ? static_cast<std::size_t>(limit) : texts.size();
   std::vector<tasks::ClassScore> ranks = ranks_of(context, model, body, texts);
   ranks.resize(std::min(ranks.size(), count));
   if (documents) return documents_response(context, ranks, texts, with_text);
-  HttpResponse response{200, "["};
-  for (const tasks::ClassScore& rank : ranks) {
-    if (response.body.size() > 1) response.body += ',';
-    response.body += R"({"index":)" + std::to_string(rank.label);
-    if (with_text) response.body += R"(,"text":)" + dump(texts[rank.label]);
+  HttpResponse response;
+  append_list(response.body, ranks.size(), [&](std::size_t i) {
+    const auto& [label, score] = ranks[i];
+    response.body += R"({"index":)" + std::to_string(label);
+    if (with_text) response.body += R"(,"text":)" + dump(texts[label]);
     response.body += R"(,"score":)";
-    append_float(response.body, rank.score);
+    append_float(response.body, score);
     response.body += '}';
-  }
-  response.body += ']';
+  });
   return response;
 }
 

@@ -18,11 +18,8 @@ HttpResponse embed_route(Context& context) {
   request.normalize = body.flag("normalize", true);
   const std::vector<Values> vectors = embed(context, model, request);
   HttpResponse response;
-  for (const Values& vector : vectors) {
-    response.body += response.body.empty() ? '[' : ',';
-    append_floats(response.body, vector);
-  }
-  response.body += ']';
+  append_list(response.body, vectors.size(),
+              [&](std::size_t i) { append_floats(response.body, vectors[i]); });
   return response;
 }
 
@@ -36,16 +33,12 @@ HttpResponse embed_all_route(Context& context) {
   for (const Sequence& sequence : sequences) tokens.push_back(sequence.ids.size());
   const std::vector<Values> values = embed_tokens(context, model, std::move(sequences));
   HttpResponse response;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    response.body += i == 0 ? '[' : ',';
+  append_list(response.body, values.size(), [&](std::size_t i) {
     const std::size_t hidden = values[i].size() / tokens[i];
-    for (std::size_t token = 0; token < tokens[i]; ++token) {
-      response.body += token == 0 ? '[' : ',';
+    append_list(response.body, tokens[i], [&](std::size_t token) {
       append_floats(response.body, std::span(values[i]).subspan(token * hidden, hidden));
-    }
-    response.body += ']';
-  }
-  response.body += ']';
+    });
+  });
   return response;
 }
 

@@ -88,15 +88,13 @@ HttpResponse tokenize_route(Context& context) {
   const bool special = body.flag("add_special_tokens", true);
   std::size_t left = model.batcher().options().max_queue_tokens;
   HttpResponse response;
-  for (const std::string& text : texts) {
+  append_list(response.body, texts.size(), [&](std::size_t i) {
     context.check_time();
-    TokenList tokens = tokens_of(*model.setup().tokenizer, prompt + text, special, left);
+    TokenList tokens = tokens_of(*model.setup().tokenizer, prompt + texts[i], special, left);
     left -= std::min(left, tokens.count());
     context.record.tokens += tokens.count();
-    response.body += response.body.empty() ? '[' : ',';
     response.body += std::move(tokens).text();
-  }
-  response.body += ']';
+  });
   return response;
 }
 

@@ -54,7 +54,7 @@ TEST(JsonText, FloatsKeepTheirBits) {
   EXPECT_EQ(json::parse(text).get<std::vector<float>>(), values);
   for (std::size_t count = 0; count <= values.size(); ++count) {
     const std::vector<float> some(values.begin(), values.begin() + static_cast<long>(count));
-    EXPECT_EQ(of_base64(base64(some)), some);
+    EXPECT_EQ(of_base64(base64(std::as_bytes(std::span(some)))), some);
   }
 }
 
