@@ -153,6 +153,25 @@ TEST(ChooseByRows, ThePlainVariantGainsOverPredictedTiles) {
   EXPECT_THAT(chosen({slow}, std::string(plan::kPredictedTiles)), IsEmpty());
 }
 
+// The default is measured first: a series of a device that has just woken up.
+TEST(UseFasterSeries, TheDefaultIsAsFastAsItsVariant) {
+  tools::Measured standard{"x86", "default", "", {10.2, 8.5}, {"x86", "x86"}};
+  const tools::Measured same{"x86", "16/4", "", {1.3, 8.7}, {"x86", "x86"}};
+  const tools::Measured slower{"portable", "8/4", "", {2.8, 15}, {"portable", "portable"}};
+  const tools::TunedStep step{"linear_q", "int8", {192, 64, {}, "x86", 0}};
+  tools::use_faster_series(standard, {same, slower});
+  EXPECT_THAT(standard.us, ElementsAre(1.3, 8.5));
+  EXPECT_FALSE(tools::choose_by_rows(step, {8, 64}, standard, {same, slower}));
+}
+
+// On some rows the default runs other tiles than the variant of its name.
+TEST(UseFasterSeries, OnlyOfWhatTheDefaultRan) {
+  tools::Measured standard{"mma", "default", "", {60, 60, 110}, {"mma_split_k_2", "mma", "mma"}};
+  tools::use_faster_series(standard, {{"mma", "64/16", "", {50, 50}, {"mma", "mma"}},
+                                      {"mma_split_k_2", "64/16", "", {55}, {"mma_split_k_2"}}});
+  EXPECT_THAT(standard.us, ElementsAre(55, 50, 110));
+}
+
 TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {
   expect_refused({"tune", kModel}, {"BERTCL_TUNING"}, {{"BERTCL_TUNING", "off"}});
   expect_refused({"tune", kModel, "--rows", "0"}, {"--rows"}, environment);

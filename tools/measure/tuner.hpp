@@ -26,6 +26,7 @@ struct Measured {
   // By rows, of the fastest run. Fewer if it was dropped early, or divides K and the sums of its
   // parts do not fit.
   std::vector<double> us;
+  std::vector<std::string> ran = {};  // of each of `us`: the default may run several variants
 };
 
 struct TuneResult {
@@ -44,6 +45,10 @@ struct TuneSettings {
 
 /// The gain over all rows that a variant needs to be chosen.
 inline constexpr double kMinGain = 1.03;
+
+/// Gives `standard` the time of a variant where it ran the same and that was faster: the default
+/// is measured first, when the device may be slower than later.
+void use_faster_series(Measured& standard, const std::vector<Measured>& variants);
 
 /// For each layout of weights the fastest variant by `rows`, and of the layouts the one that gains
 /// most over `standard`. Nothing where the default stays. K is divided in one way, from the fewest
