@@ -39,6 +39,16 @@ TunedGemm tuned_gemm_of(const ordered_json& json) {
   return gemm;
 }
 
+/// Throws Error if it was measured on another device or driver. An empty name fits all.
+void check_device(const Tuning& tuning, const opencl::DeviceInfo& info) {
+  const auto fits = [](const std::string& name, const std::string& own) {
+    return name.empty() || name == own;
+  };
+  if (!fits(tuning.device, info.name) || !fits(tuning.driver, info.driver))
+    throw Error(fmt::format("it is of '{}' with driver '{}', and this device is '{}' with '{}'",
+                            tuning.device, tuning.driver, info.name, info.driver));
+}
+
 /// Null where the file is that of the cache.
 const char* named_by_user() {
   const char* wanted = std::getenv("BERTCL_TUNING");
@@ -157,7 +167,9 @@ Tuning stored_tuning(const opencl::Context& context, std::string& note) {
     return {};
   }
   try {
-    return parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}));
+    Tuning tuning = parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}));
+    check_device(tuning, context.info());
+    return tuning;
   } catch (const Error& error) {
     note = fmt::format("{} is not used: {}; remove it, and `bertcl tune` writes a new one",
                        path.string(), error.what());

@@ -32,7 +32,8 @@ struct TunedGemm {
 };
 
 struct Tuning {
-  std::string device, driver, date;  // informational; the file name identifies the device
+  std::string device, driver;  // where it was measured; used nowhere else
+  std::string date;
   std::vector<TunedGemm> gemms;
 
   /// Null if nothing is stored for that GEMM.
@@ -43,7 +44,7 @@ struct Tuning {
   void put(TunedGemm gemm);
 };
 
-/// Format 3. Throws Error naming what is wrong, such as another format.
+/// Throws Error naming what is wrong, such as another format.
 Tuning parse_tuning(const std::string& text);
 /// Written atomically. Throws Error if it cannot be written.
 void write_tuning(const std::filesystem::path& path, const Tuning& tuning);
@@ -57,7 +58,7 @@ std::filesystem::path tuning_file(const opencl::Context& context);
 void check_tuning_file(const std::filesystem::path& path);
 
 /// The stored tuning for the device of `context`. Empty if there is none, or if the file is
-/// unusable or BERTCL_TUNING names none, with the reason in `note`.
+/// unusable or of another device or BERTCL_TUNING names none, with the reason in `note`.
 Tuning stored_tuning(const opencl::Context& context, std::string& note);
 
 }  // namespace bertcl::plan

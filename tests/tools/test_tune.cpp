@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "opencl/context.hpp"
 #include "plan/predicted.hpp"
 #include "plan/tuning.hpp"
 #include "program_runner.hpp"
@@ -36,8 +37,9 @@ struct TuneTest : FolderTest {
       }
     return {found, tuned};
   }
-  void store(const std::string& variant) const {
-    plan::Tuning tuning{"", "", "", {}};
+  void store(const std::string& variant, const std::string& device = "",
+             const std::string& driver = "") const {
+    plan::Tuning tuning{device, driver, "", {}};
     tuning.put({"linear", "fp32", 384, 384, {{32, variant, 10, 15}}});
     plan::write_tuning(path("tuning.json"), tuning);
   }
@@ -67,6 +69,22 @@ TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
               AllOf(HasSubstr(path("tuning.json") + " is not used"), HasSubstr("bertcl tune")));
   EXPECT_THAT(run_bertcl({"run", kModel}, environment, "a\n").err,
               HasSubstr(path("tuning.json") + " is not used"));
+}
+
+TEST_F(TuneTest, AFileOfAnotherDeviceOrDriverIsIgnoredWithANote) {
+  const auto standard = gemms().first;
+  const opencl::DeviceInfo own = opencl::Context::create()->info();
+  const std::string note = path("tuning.json") + " is not used: it is of ";
+  store("portable", own.name, own.driver);
+  EXPECT_EQ(gemms().first, std::set<std::string>{"portable"});
+  for (const auto& [device, driver] :
+       {std::pair("NVIDIA H100", own.driver), {own.name.c_str(), "550.1"}}) {
+    store("portable", device, driver);
+    EXPECT_EQ(gemms().first, standard) << device;
+    EXPECT_THAT(run_bertcl({"inspect", kModel}, environment).out,
+                AllOf(HasSubstr(note), HasSubstr(device), HasSubstr(driver)));
+    EXPECT_THAT(run_bertcl({"run", kModel}, environment, "a\n").err, HasSubstr(note));
+  }
 }
 
 TEST_F(TuneTest, AFileThatIsNamedButAbsentIsToldOf) {
