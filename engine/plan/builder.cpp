@@ -313,11 +313,11 @@ Argument Builder::error_flag() {
 }
 
 Argument Builder::partial_sums() {
-  if (partial_sums_ < 0) {
+  if (plan_.partial_sums < 0) {
     opencl::Buffer buffer = context().allocate(bytes_of_partial_sums(context().info()));
-    partial_sums_ = std::get<Constant>(constant(std::move(buffer))).index;
+    plan_.partial_sums = std::get<Constant>(constant(std::move(buffer))).index;
   }
-  return Constant{partial_sums_};
+  return Constant{plan_.partial_sums};
 }
 
 opencl::Kernel Builder::kernel(std::string_view program, std::string_view name,

@@ -184,7 +184,6 @@ class Builder {
   std::vector<Wanted> wanted_;
   std::vector<Wanted> merged_;  // programs of steps that the persistent kernel runs
   std::set<std::pair<std::string, opencl::Defines>> known_;  // programs in wanted_
-  int partial_sums_ = -1;                                    // constant
   std::optional<PartialGemm> partial_;
   std::size_t built_ = 0;                                      // of them
   std::set<std::pair<std::string, opencl::Defines>> refused_;  // of alternatives that were dropped

@@ -116,7 +116,8 @@ struct Step {
   /// Runs only if above_rows < work_units <= up_to_rows; else other steps do its work.
   std::int64_t above_rows = -1, up_to_rows = std::numeric_limits<std::int64_t>::max();
   std::optional<TunableGemm> tunable;
-  double operations_per_unit = 0;  // arithmetic operations = this * work_units
+  double operations_per_unit = 0;    // arithmetic operations = this * work_units
+  double partial_sums_per_unit = 0;  // bytes of Plan::partial_sums, likewise
   ir::Dim work_units{0};
 };
 
@@ -176,6 +177,7 @@ struct Plan {
   std::string tuning_note;         // why the stored tuning is not used, if it is not
   std::vector<std::string> notes;  // quantized operands that no integer op took, with the reason
   double program_ms = 0;           // of making it, for programs: from the cache on disk, or built
+  int partial_sums = -1;    // constant: those of split-K, which steps overwrite; -1: there are none
   int error_constant = -1;  // int buffer that kernels set when an index was outside its table
 };
 

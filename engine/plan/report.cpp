@@ -46,16 +46,17 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) 
     if (const auto* w = std::get_if<Writes>(&argument)) writes += slot_bytes(w->slot);
   }
   for (const Argument& argument : step.arguments)
-    if (const auto* c = std::get_if<Constant>(&argument)) {
+    if (const auto* c = std::get_if<Constant>(&argument); c && c->index != plan.partial_sums) {
       const auto bytes = static_cast<double>(plan.constants[c->index].size());
       constants += bytes;
       tables += std::min(bytes, writes);
     }
   double reads = 0;
   for (const int slot : read) reads += slot_bytes(slot);
+  const double units = evaluate(step.work_units, sizes);
   // GEMMs read all of their weights; look-ups only as much of each table as they write.
-  return {step.operations_per_unit * evaluate(step.work_units, sizes),
-          step.operations_per_unit == 0 ? tables : constants, reads + writes};
+  return {step.operations_per_unit * units, step.operations_per_unit == 0 ? tables : constants,
+          reads + writes + step.partial_sums_per_unit * units};
 }
 
 Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes) {
@@ -97,7 +98,10 @@ std::vector<Section> sections_of(const Plan& plan) {
       end = count;
     } else if (is_norm(plan.steps[i])) {
       after_norm = i + 1;
-      if (!starts.empty() && ++norms == 2) end = i + 1;
+      // One for few rows does the work of the step before it.
+      const bool is_another = plan.steps[i].up_to_rows == Step().up_to_rows;
+      if (is_another) ++norms;
+      if (!starts.empty() && norms == 2) end = i + 1;
     }
   }
   // Two kernels of one layer, as the pieces of an attention, do not start a layer each.

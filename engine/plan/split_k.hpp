@@ -45,6 +45,11 @@ inline std::size_t bytes_of_partial_sums(const opencl::DeviceInfo& info) {
          info.compute_units;
 }
 
+/// Those of one row of a GEMM.
+inline double bytes_of_partial_sums(std::int64_t n, std::int32_t splits) {
+  return static_cast<double>(n) * splits * sizeof(std::int32_t);
+}
+
 /// Rows whose sums fit there.
 inline std::int64_t rows_of_partial_sums(const opencl::DeviceInfo& info, std::int64_t n,
                                          std::int32_t splits) {

@@ -50,6 +50,16 @@ TEST(Sections, WithoutAttention) {
   EXPECT_TRUE(sections_of({}).empty());
 }
 
+// Split-K: a norm for few rows that adds up the sums follows the one for more.
+TEST(Sections, ANormForFewRowsIsNoSecondNorm) {
+  Plan plan = plan_of_ops({"embed_norm", "attention_q", "linear_q", "add_norm", "linear_q",
+                           "add_norm", "add_norm", "attention_q", "linear_q", "add_norm",
+                           "add_norm", "linear_q", "add_norm", "add_norm", "linear_q"});
+  for (const std::size_t i : {6, 10, 13}) plan.steps[i].up_to_rows = 96;
+  EXPECT_THAT(titles(plan),
+              ElementsAre("embeddings 0-0", "layer 0 1-6", "layer 1 7-13", "head 14-14"));
+}
+
 TEST(Sections, SameLaunches) {
   Plan plan = plan_of_ops({"linear", "Relu", "linear", "Relu", "linear"});
   const Section a{"", {0, 1}}, b{"", {2, 3}}, shorter{"", {4}};

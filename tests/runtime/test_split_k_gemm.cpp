@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/report.hpp"
 #include "runtime/session.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/files.hpp"
@@ -106,6 +107,38 @@ TEST_F(SplitKGemm, ANormAddsTheSumsWhicheverTermTheyAre) {
       EXPECT_EQ(apart.run(inputs), expected) << terms << ", " << rows << " rows";
     }
   }
+}
+
+// Of the launches that run, however many rows there are.
+TEST_F(SplitKGemm, ReportsCountArithmeticAndWeightsOnce) {
+  for (const char* disabled : {"", "mma_norm", "mma_split_k"}) {
+    const Session session = load("%y, %r", "", disabled);
+    for (const std::int64_t rows : {32, 200}) {
+      const ir::Bindings sizes{{"rows", rows}};
+      double operations = 0, weights = 0;
+      for (const plan::Step& step : session.plan().steps) {
+        if (!plan::runs(step, sizes)) continue;
+        const plan::StepCost cost = plan::cost_of(session.plan(), step, sizes);
+        operations += cost.operations;
+        weights += cost.weight_bytes;
+      }
+      EXPECT_EQ(operations, 2.0 * 1024 * 66 * static_cast<double>(rows)) << disabled << rows;
+      EXPECT_GE(weights, 1024 * 66) << disabled << rows;
+      EXPECT_LT(weights, 2 * 1024 * 66) << disabled << rows;
+    }
+  }
+}
+
+TEST_F(SplitKGemm, SumsOfPartsAreTraffic) {
+  const Session session = load("%y, %r", "");
+  const auto& steps = session.plan().steps;
+  const auto partial = std::ranges::find(steps, "mma_split_k", &plan::Step::variant);
+  ASSERT_NE(partial, steps.end());
+  const auto splits = static_cast<double>(partial->global[2].evaluate({}));
+  EXPECT_GT(splits, 1);
+  EXPECT_EQ(plan::cost_of(session.plan(), *partial, {{"rows", 32}}).activation_bytes,
+            32.0 * 1024 + splits * 32 * 66 * 4)
+      << "a in bytes, and sums in int32";
 }
 
 TEST_F(SplitKGemm, AResultThatOthersReadIsWritten) {

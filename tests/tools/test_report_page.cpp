@@ -8,6 +8,7 @@
 #include "page_checks.hpp"
 #include "program_runner.hpp"
 #include "tests/support/matchers.hpp"
+#include "tools/report/model_report.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -30,6 +31,30 @@ TEST_F(ReportPageTest, ShowsEveryLaunchAndNeedsNothingFromElsewhere) {
   EXPECT_THAT(page, HasSubstr("it is a float model"));
   EXPECT_EQ(report.at("layers").size(), 8u) << "embeddings, six layers, head";
   EXPECT_EQ(report.at("nodes").size(), report.at("source_nodes").at("total"));
+}
+
+// Of two ways to compute the same, only the one of this size.
+TEST_F(ReportPageTest, LaunchesThatDoNotRunAreNotCounted) {
+  succeeded(run_bertcl({"inspect", source_file("models/minilm-l6-squad/model.onnx"), "--json",
+                        path("r.json"), "--seq", "16"}));
+  const std::string text = read(path("r.json"));
+  const auto without = [&](bool runs) {
+    nlohmann::ordered_json report = nlohmann::ordered_json::parse(text);
+    auto& ops = report["ops"];
+    const auto found = std::find_if(ops.begin(), ops.end(), [](const auto& op) {
+      return op.at("op") == "linear" && op.at("layer") == "layer 0";
+    });
+    nlohmann::ordered_json other = *found;
+    other["operations"] = 1e15;
+    other["type"] = "int8";
+    other["runs"] = runs;
+    report["layers"][1]["launches"].push_back(ops.size());
+    ops.push_back(std::move(other));
+    return tools::inspect_page(report);
+  };
+  const std::string page = tools::inspect_page(nlohmann::ordered_json::parse(text));
+  EXPECT_EQ(without(false), page);
+  EXPECT_NE(without(true), page);
 }
 
 TEST_F(ReportPageTest, ANormThatWritesBf16IsArithmeticInFp32) {

@@ -33,6 +33,9 @@ struct Sum {
   }
 };
 
+/// False for what another launch does at this size.
+bool runs(const ordered_json& op) { return op.value("runs", true); }
+
 ordered_json lines_of(const std::string& text) {
   ordered_json lines = ordered_json::array();
   for (std::size_t from = 0; from < text.size();) {
@@ -66,7 +69,8 @@ ordered_json launch_view(const ordered_json& op, std::size_t index, double most)
 ordered_json sections_view(const ordered_json& report) {
   const ordered_json& ops = report.at("ops");
   double most = 0;
-  for (const auto& op : ops) most = std::max(most, op.at("operations").get<double>());
+  for (const auto& op : ops)
+    if (runs(op)) most = std::max(most, op.at("operations").get<double>());
   ordered_json sections = ordered_json::array();
   std::string last;
   for (const auto& layer : report.at("layers")) {
@@ -76,6 +80,7 @@ ordered_json sections_view(const ordered_json& report) {
     for (const auto& index : layer.at("launches")) {
       const auto i = index.get<std::size_t>();
       const ordered_json& op = ops.at(i);
+      if (!runs(op)) continue;
       view["launches"].push_back(launch_view(op, i, most));
       for (const char* key : {"op", "type", "variant", "why_not_faster"})
         looks += op.at(key).get<std::string>() + '\n';
@@ -95,6 +100,7 @@ ordered_json mix_view(const ordered_json& ops) {
   std::map<std::string, double> sums;
   double all = 0;
   for (const auto& op : ops) {
+    if (!runs(op)) continue;
     const double operations = op.at("operations").get<double>();
     sums[kind_of(op.at("type").get<std::string>())] += operations;
     all += operations;
@@ -110,6 +116,7 @@ ordered_json tiles_view(const ordered_json& report) {
   int matmuls = 0, integer = 0;
   Sum sum;
   for (const auto& op : report.at("ops")) {
+    if (!runs(op)) continue;
     sum.add(op);
     if (op.at("operations").get<double>() == 0) continue;
     ++matmuls;

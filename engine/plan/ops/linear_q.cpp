@@ -56,9 +56,10 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
   const SplitK& split_k = gemm.split_k;
   opencl::Defines defines = variant.defines;
   defines["PARTIAL"] = 1;
-  const auto limit = [rows, up_to_rows = split_k.up_to_rows](Step& step) {
+  const auto limit = [n, rows, split_k](Step& step) {
     step.work_units = rows;
-    step.up_to_rows = up_to_rows;
+    step.up_to_rows = split_k.up_to_rows;
+    step.partial_sums_per_unit = bytes_of_partial_sums(n, split_k.splits);
   };
   const Argument sums = b.partial_sums();
   Step& partial = b.launch(
@@ -68,6 +69,7 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
       {SizeExpr{rows, kSplitTileRows, items}, SizeExpr{ir::Dim(n), kSplitTileColumns},
        SizeExpr{ir::Dim(split_k.splits)}});
   partial.local[0] = static_cast<std::size_t>(items);
+  count_operations(partial, rows, n, gemm.tunable.k);
   limit(partial);
   const opencl::Defines known{{"ACTIVATION", std::get<std::int32_t>(of.activation)},
                               {"OUT_TYPE", std::get<std::int32_t>(of.out_type)}};
