@@ -22,8 +22,12 @@ double evaluate(const ir::Dim& dim, const ir::Bindings& sizes) {
   }
 }
 
-bool is_attention(const Step& step) {
-  return step.op.starts_with("attention") || step.op == "Softmax";
+/// Not the Softmax that ends a classifier: that of attention has weights for a MatMul.
+bool is_attention(const Plan& plan, std::size_t i) {
+  const std::string& op = plan.steps[i].op;
+  if (op != "Softmax") return op.starts_with("attention");
+  return std::any_of(plan.steps.begin() + static_cast<std::ptrdiff_t>(i), plan.steps.end(),
+                     [](const Step& step) { return step.op.starts_with("MatMul"); });
 }
 
 bool is_norm(const Step& step) {
@@ -92,7 +96,7 @@ std::vector<Section> sections_of(const Plan& plan) {
   std::size_t after_norm = 0;       // the step after the last LayerNorm so far
   int norms = 0;                    // since the last attention
   for (std::size_t i = 0; i < count; ++i) {
-    if (is_attention(plan.steps[i])) {
+    if (is_attention(plan, i)) {
       starts.push_back(after_norm);
       norms = 0;
       end = count;

@@ -45,6 +45,13 @@ TEST(Sections, UnfusedAttention) {
               ElementsAre("embeddings 0-1", "layer 0 2-9", "head 10-10"));
 }
 
+TEST(Sections, ASoftmaxThatEndsTheModelIsInTheHead) {
+  EXPECT_THAT(titles(plan_of_ops({"embed_norm", "attention", "add_norm", "linear", "add_norm",
+                                  "linear", "unpack", "Softmax"})),
+              ElementsAre("embeddings 0-0", "layer 0 1-4", "head 5-7"));
+  EXPECT_THAT(titles(plan_of_ops({"linear", "Softmax"})), ElementsAre("model 0-1"));
+}
+
 TEST(Sections, WithoutAttention) {
   EXPECT_THAT(titles(plan_of_ops({"linear", "Relu"})), ElementsAre("model 0-1"));
   EXPECT_TRUE(sections_of({}).empty());
