@@ -10,6 +10,7 @@
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
 #include "tests/support/matchers.hpp"
+#include "tools/report/calibration.hpp"
 #include "tools/report/excerpt.hpp"
 
 namespace bertcl::tests {
@@ -124,6 +125,23 @@ TEST_F(EvalPageTest, ModelsOfOneNameAreToldApart) {
   EXPECT_THAT(page_, AllOf(HasSubstr("<title>one/model.onnx, evaluation"),
                            HasSubstr("other/model.onnx</th>")));
   EXPECT_THAT(page_, Not(HasSubstr(">model.onnx<")));
+}
+
+// Without a zero point the attribute tells the integers.
+TEST_F(EvalPageTest, ARangeIsOfTheTypeThatTheNodeNames) {
+  quant::tests::GraphBuilder g(21, 10);
+  g.input("x", {4});
+  g.weight("scale", {}, {0.5F});
+  g.node("QuantizeLinear", {"x", "scale"}, "q",
+         {{"output_dtype", std::int64_t{onnx::TensorProto::INT8}}});
+  g.node("DequantizeLinear", {"q", "scale"}, "y");
+  g.node("QuantizeLinear", {"y", "scale"}, "r");
+  const json ranges = tools::calibration_json(write("m.onnx", g.model().SerializeAsString()));
+  ASSERT_EQ(ranges.size(), 2u);
+  EXPECT_EQ(ranges[0].at("type"), "i8");
+  EXPECT_EQ(ranges[0].at("low"), -64);
+  EXPECT_EQ(ranges[0].at("high"), 63.5);
+  EXPECT_EQ(ranges[1].at("type"), "u8");
 }
 
 TEST_F(EvalPageTest, RangesAreThoseOfTheQuantizedFile) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "onnx/tensors.hpp"
 #include "quant/graph/constants.hpp"
 #include "quant/graph/graph_index.hpp"
 #include "quant/graph/model.hpp"
@@ -46,7 +47,8 @@ std::pair<double, double> integers_of(ir::DType type) {
 ordered_json range_json(const onnx::NodeProto& node, quant::Constants& constants) {
   const std::vector<double> scales = constants.value(node.input(1)).to_doubles();
   std::vector<std::int64_t> zero_points;
-  ir::DType type = ir::DType::u8;
+  const auto stated = static_cast<std::int32_t>(quant::int_attribute(node, "output_dtype", 0));
+  ir::DType type = onnx_io::known_element_type(stated).value_or(ir::DType::u8);
   if (node.input_size() > 2 && !node.input(2).empty()) {
     const ir::Tensor values = constants.value(node.input(2));
     type = values.dtype();
