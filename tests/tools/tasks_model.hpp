@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tiny model with a head for each task that reads 30,522 tokens, and commands on it.
+// A tiny model with a head for each task, and commands on it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,8 +13,8 @@ namespace bertcl::tests {
 
 /// TinyBert with three more outputs: [batch, seq, 2] for tags, [batch, 2] for classes, [batch, 1]
 /// for the score of two texts; classes and score are read at the first token.
-inline std::string model_of_tasks() {
-  quant::tests::TinyBert bert({.vocabulary = 30522});
+inline std::string model_of_tasks(int vocabulary = 30522) {
+  quant::tests::TinyBert bert({.vocabulary = vocabulary});
   quant::tests::GraphBuilder& g = bert.builder();
   const std::string tags = "/qa_outputs/Add_output_0";
   const auto output = [&](const std::string& name, const std::vector<std::string>& symbols,

@@ -10,6 +10,7 @@
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/tokenizer_json.hpp"
 #include "tools/report/calibration.hpp"
 #include "tools/report/excerpt.hpp"
 
@@ -205,6 +206,17 @@ TEST_F(EvalPageTest, OtherTasksShowTheirMetricAndWhatDiffers) {
   EXPECT_TRUE(report_.at("answer_lengths").empty());
   EXPECT_THAT(page_, HasSubstr("accuracy"));
   EXPECT_THAT(page_, Not(HasSubstr("F1 by the length")));
+}
+
+// The ids with which kernels are timed are random.
+TEST_F(EvalPageTest, TokensThatWereAddedBeyondTheTableAreNotTimed) {
+  nlohmann::json tokenizer = bert_tokenizer_json({{"good", 4}, {"bad", 5}});
+  for (int id = 6; id < 200; ++id)
+    tokenizer["added_tokens"].push_back({{"id", id}, {"content", "<" + std::to_string(id) + ">"}});
+  succeeded(run_bertcl({"eval", write("m.onnx", model_of_tasks(6)), "--task", "classify", "--data",
+                        write("s.tsv", "good\t1\nbad\t0\n"), "--vocab",
+                        write("tokenizer.json", tokenizer.dump()), "--html", path("e.html")}));
+  EXPECT_THAT(read(path("e.html")), HasSubstr("accuracy"));
 }
 
 TEST_F(EvalPageTest, AFolderThatIsAbsentIsNamedBeforeTheWork) {

@@ -77,7 +77,10 @@ void profile(runtime::Session& session, std::int64_t vocabulary, EvaluatedModel&
   } catch (const Error&) {
     size = batch_size(session, std::nullopt, std::nullopt);
   }
-  const runtime::Tensors inputs = random_inputs(session, size, vocabulary);
+  // Added tokens may lie beyond the table.
+  const std::int64_t rows = session.plan().word_rows;
+  const runtime::Tensors inputs =
+      random_inputs(session, size, rows > 0 ? std::min(rows, vocabulary) : vocabulary);
   row.kernels = profile_kernels(session, inputs, size.batch, size.seq, kProfiledRuns);
   row.profiled_batch = size.batch;
   row.profiled_seq = size.seq;
