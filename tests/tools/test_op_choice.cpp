@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "page_checks.hpp"
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
 #include "tests/quant/tiny_bert.hpp"
 #include "tests/support/matchers.hpp"
 #include "tools/measure/score_drop.hpp"
+#include "tools/measure/sensitivity.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -56,6 +58,26 @@ TEST_F(OpChoiceTest, ShowsWhatEachOpCosts) {
   const std::string picture = read(path("q.svg"));
   EXPECT_THAT(picture, AllOf(StartsWith("<svg "), EndsWith("</svg>\n"),
                              HasSubstr("/qa_outputs/MatMul"), Not(HasSubstr("href"))));
+}
+
+// XML is UTF-8 without control characters, and readers refuse what is not.
+TEST(SensitivityPlot, IsXmlWhateverTheNamesAre) {
+  std::string letters;
+  for (int i = 0; i < 25; ++i) letters += "層";
+  for (int i = 0; i < 3; ++i) {
+    const quant::OpGroup op{letters + "<&>\x01\xff" + std::string(i, 'x'), {0}, {0.1, 0.2}};
+    quant::Sensitivity sensitivity;
+    sensitivity.ops = {op};
+    sensitivity.kinds = {{"qkv", {0}, {0.1, 0.2}}};
+    std::vector<quant::QuantizedOp> ops(1);
+    ops[0].kind = "qkv";
+    const std::string plot = tools::sensitivity_svg(sensitivity, ops, "a\x02\xe5.onnx");
+    EXPECT_THAT(plot, AllOf(HasSubstr("層&lt;&amp;&gt; \uFFFD"), HasSubstr(">...層"),
+                            HasSubstr("a \uFFFD.onnx")));
+    EXPECT_FALSE(std::ranges::any_of(plot, [](char c) { return c >= 0 && c < ' ' && c != '\n'; }));
+    EXPECT_NO_THROW(nlohmann::json(plot).dump()) << "not UTF-8";
+    expect_well_formed(plot);
+  }
 }
 
 TEST_F(OpChoiceTest, LeavesTheFewestOpsForAnError) {

@@ -23,6 +23,14 @@ std::string without_controls(std::string text) {
   return text;
 }
 
+}  // namespace
+
+std::string plain_text(const std::string& text) {
+  return without_controls(as_utf8(text).get<std::string>());
+}
+
+namespace {
+
 mustache::data to_data(const ordered_json& json) {
   if (json.is_object()) {
     mustache::data object(mustache::data::type::object);

@@ -16,6 +16,9 @@ std::string render_page(Page page, const nlohmann::ordered_json& view);
 /// The same with U+FFFD for what is not UTF-8: names of files and tensors may hold any bytes.
 nlohmann::ordered_json as_utf8(const nlohmann::ordered_json& report);
 
+/// Any bytes as text of a page or figure: UTF-8 as above, spaces for control characters.
+std::string plain_text(const std::string& text);
+
 /// One of "tiles", the figures at the head of a page.
 nlohmann::ordered_json tile(const std::string& label, const std::string& value,
                             const std::string& note);

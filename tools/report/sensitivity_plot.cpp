@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/measure/sensitivity.hpp"
+#include "tools/report/page.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -24,9 +25,9 @@ constexpr std::array<std::string_view, 8> kColors = {"#4477aa", "#ee6677", "#228
                                                      "#66ccee", "#aa3377", "#ee8866", "#999933"};
 constexpr std::string_view kLayerColor = "#777777";
 
-std::string escaped(std::string_view text) {
+std::string escaped(const std::string& text) {
   std::string result;
-  for (const char c : text) {
+  for (const char c : plain_text(text)) {
     if (c == '&')
       result += "&amp;";
     else if (c == '<')
@@ -43,7 +44,10 @@ std::string escaped(std::string_view text) {
 
 /// The end of a name tells more than its beginning.
 std::string shortened(const std::string& name) {
-  return name.size() <= kLongestName ? name : "..." + name.substr(name.size() - kLongestName + 3);
+  if (name.size() <= kLongestName) return name;
+  std::size_t from = name.size() - kLongestName + 3;
+  while (from < name.size() && (name[from] & 0xC0) == 0x80) ++from;  // whole characters of UTF-8
+  return "..." + name.substr(from);
 }
 
 /// Draws from top to bottom.
