@@ -77,6 +77,15 @@ TEST_F(VerifyTest, AgreesWithItself) {
   EXPECT_THAT(result.out, HasSubstr("pass"));
 }
 
+TEST_F(VerifyTest, OutputsThatAreNotStoredAreTold) {
+  npz::Arrays arrays = golden();
+  arrays.erase("out__end_logits");
+  npz::save(path("g.npz"), arrays);
+  succeeded(verify(kModel, {path("g.npz")}));
+  EXPECT_EQ(files_[0].at("status"), "pass");
+  EXPECT_EQ(files_[0].at("message"), "end_logits is not compared");
+}
+
 TEST_F(VerifyTest, ADifferenceFailsAndIsLocated) {
   npz::Arrays arrays = golden();
   std::vector<float> values(outputs_.at("end_logits").as<float>().begin(),

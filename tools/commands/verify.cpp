@@ -48,8 +48,13 @@ Comparison verify_golden(runtime::Session& session, const std::string& path,
   Comparison comparison{path, "pass", {}};
   try {
     const Golden golden = load_golden(path, session.inputs(), session.outputs());
-    comparison.difference = compare_outputs(session.run(golden.inputs), golden, tolerance);
+    const runtime::Tensors found = session.run(golden.inputs);
+    comparison.difference = compare_outputs(found, golden, tolerance);
     if (!comparison.difference.agrees) comparison.status = "fail";
+    std::string& message = comparison.difference.message;
+    for (const auto& [name, tensor] : found)
+      if (!golden.outputs.contains(name))
+        message += fmt::format("{}{} is not compared", message.empty() ? "" : "; ", name);
   } catch (const std::exception& error) {
     comparison.status = "error";
     comparison.difference.message = error.what();
