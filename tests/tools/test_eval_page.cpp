@@ -219,6 +219,16 @@ TEST_F(EvalPageTest, TokensThatWereAddedBeyondTheTableAreNotTimed) {
   EXPECT_THAT(read(path("e.html")), HasSubstr("accuracy"));
 }
 
+TEST_F(EvalPageTest, ACorrelationThatIsUndefinedIsCalledSo) {
+  const std::string model = write("tasks.onnx", model_of_tasks());
+  const ProgramResult result =
+      succeeded(eval({model, "--compare", model, "--task", "similarity", "--data",
+                      write("s.csv", "one,two,3\nthree,four,3\n")}));
+  EXPECT_TRUE(report_.at("models")[0].at("pearson").is_null());
+  EXPECT_THAT(result.out, AllOf(HasSubstr("Pearson undefined"), Not(HasSubstr("nan"))));
+  EXPECT_THAT(page_, AllOf(HasSubstr("undefined against fp32"), Not(HasSubstr("nan"))));
+}
+
 TEST_F(EvalPageTest, AFolderThatIsAbsentIsNamedBeforeTheWork) {
   expect_refused({"eval", kModel, "--data", kData, "--html", path("none/e.html")}, {"none"});
 }

@@ -44,7 +44,7 @@ ordered_json table_view(const std::vector<EvaluatedModel>& models) {
   const auto count = [](std::size_t n) { return grouped(static_cast<std::int64_t>(n)); };
   for (std::size_t i = 0; i < models.front().scores.size(); ++i)
     add(models.front().scores[i].title, [&](const EvaluatedModel& model) {
-      return fmt::format("{:.{}f}", model.scores[i].value, model.scores[i].digits);
+      return score_text(model.scores[i].value, model.scores[i].digits);
     });
   add("precision", [](const EvaluatedModel& model) { return model.precision; });
   add("model size", [](const EvaluatedModel& model) { return bytes_text(model.bytes); });
@@ -204,12 +204,13 @@ ordered_json eval_tiles(const std::vector<EvaluatedModel>& models,
   for (std::size_t k = 0; k < one.scores.size(); ++k) {
     const Score& score = one.scores[k];
     if (!score.compared) continue;
-    tiles.push_back(
-        tile(score.title, fmt::format("{:.{}f}", score.value, score.digits == 3 ? 2 : 4),
-             models.size() < 2
-                 ? one.precision
-                 : fmt::format("{:+.{}f} against {}", score.value - models[1].scores[k].value,
-                               score.digits, models[1].precision)));
+    tiles.push_back(tile(
+        score.title, score_text(score.value, score.digits == 3 ? 2 : 4),
+        models.size() < 2
+            ? one.precision
+            : fmt::format("{} against {}",
+                          difference_text(score.value - models[1].scores[k].value, score.digits),
+                          models[1].precision)));
   }
   if (models.size() > 1) {
     const double total = comparisons[0].at("total"), equal = comparisons[0].at("equal");

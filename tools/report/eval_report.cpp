@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,14 @@
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
+
+std::string score_text(double value, int digits) {
+  return std::isnan(value) ? "undefined" : fmt::format("{:.{}f}", value, digits);
+}
+
+std::string difference_text(double value, int digits) {
+  return std::isnan(value) ? "undefined" : fmt::format("{:+.{}f}", value, digits);
+}
 
 std::string metric_title(const std::string& name) {
   static const std::map<std::string, std::string> titles = {
@@ -98,7 +107,7 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
   add("model size", [](const EvaluatedModel& model) { return bytes_text(model.bytes); });
   for (std::size_t i = 0; i < models.front().scores.size(); ++i) {
     add(models.front().scores[i].title, [i](const EvaluatedModel& model) {
-      return fmt::format("{:.{}f}", model.scores[i].value, model.scores[i].digits);
+      return score_text(model.scores[i].value, model.scores[i].digits);
     });
   }
   add("seconds",
@@ -115,8 +124,9 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
     for (std::size_t k = 0; k < one.scores.size(); ++k) {
       const Score& score = one.scores[k];
       if (!score.compared) continue;
-      differences += fmt::format("{} {:+.{}f}, ", score.title, score.value - other.scores[k].value,
-                                 score.digits);
+      differences +=
+          fmt::format("{} {}, ", score.title,
+                      difference_text(score.value - other.scores[k].value, score.digits));
     }
     print_text("\n{} against {}: {}{:.2f} times the tokens/s, {:.0f} % of the size\n", names[0],
                names[i], differences, one.tokens_per_second() / other.tokens_per_second(),

@@ -23,6 +23,11 @@ struct Score {
   bool compared = false;  ///< stands in the line that compares two models
 };
 
+/// A score, or a difference of two with its sign; "undefined" for NaN, as of a correlation with
+/// what is constant.
+std::string score_text(double value, int digits);
+std::string difference_text(double value, int digits);
+
 /// "Pearson" of the metric "pearson" of tasks/.
 std::string metric_title(const std::string& name);
 
