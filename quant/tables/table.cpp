@@ -74,6 +74,14 @@ void write_table(const std::filesystem::path& path, const ScaleTable& table,
   write_file(path, format.format(table));
 }
 
+void check_one_line(const std::string& tensor) {
+  if (tensor.find('\n') != std::string::npos)
+    fail(
+        "tensor '{}': its name has a line break, and this format has a line for each tensor; use "
+        "json",
+        tensor);
+}
+
 float magnitude(Range range) { return std::max(std::abs(range.low), std::abs(range.high)); }
 
 Range symmetric_range(float magnitude) { return {-std::abs(magnitude), std::abs(magnitude)}; }

@@ -64,6 +64,9 @@ Range symmetric_range(float magnitude);
 /// Adds a tensor. Throws Error if it is already there.
 void add_range(ScaleTable& table, const std::string& tensor, Range range);
 
+/// Throws Error where a name does not fit in a line of a text format.
+void check_one_line(const std::string& tensor);
+
 // One file each.
 extern const ScaleTableFormat json_table;
 extern const ScaleTableFormat onnxruntime_table;

@@ -66,9 +66,11 @@ ScaleTable parse_tensorrt(std::string_view bytes) {
 
 std::string format_tensorrt(const ScaleTable& table) {
   std::string text = fmt::format("{}\n", kHeader);
-  for (const auto& [tensor, range] : table.ranges)
+  for (const auto& [tensor, range] : table.ranges) {
+    check_one_line(tensor);
     text += fmt::format("{}: {:08x}\n", tensor,
                         std::bit_cast<std::uint32_t>(magnitude(range) / kSteps));
+  }
   return text;
 }
 

@@ -35,8 +35,10 @@ bool recognizes_text(std::string_view bytes) {
 
 std::string format_text(const ScaleTable& table) {
   std::string text;
-  for (const auto& [tensor, range] : table.ranges)
+  for (const auto& [tensor, range] : table.ranges) {
+    check_one_line(tensor);
     text += tensor + ' ' + decimal(magnitude(range)) + '\n';
+  }
   return text;
 }
 

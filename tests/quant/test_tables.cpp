@@ -142,6 +142,20 @@ TEST_F(Tables, CacheIsTextThatPythonReads) {
   EXPECT_EQ(read("x -0.5\n").ranges.at("x"), (Range{-0.5f, 0.5f}));
 }
 
+TEST_F(Tables, ANameOfTwoLinesIsRefusedWhereItWouldNotBeRead) {
+  ScaleTable table;
+  table.ranges = {{"a\nb", {0.0f, 1.0f}}};
+  for (const ScaleTableFormat& format : table_formats()) {
+    const bool has_lines = format.name == "cache" || format.name == "tensorrt";
+    const auto path = folder_ / "t";
+    const std::string error = error_of([&] { write_table(path, table, format); });
+    EXPECT_THAT(error, has_lines ? HasSubstr("its name has a line break") : HasSubstr(kNoError));
+    if (!has_lines) {
+      EXPECT_EQ(read_table(path).table.ranges.size(), 1u) << format.name;
+    }
+  }
+}
+
 TEST_F(Tables, FormatIsChosenByNameOrExtension) {
   EXPECT_EQ(table_format("", "a/b.json").name, "json");
   EXPECT_EQ(table_format("", "a/b.cache").name, "cache");
