@@ -77,14 +77,17 @@ CLI::Option* add_switch(CLI::App& command, const std::string& names, Set set,
       ->transform(CLI::Validator(to_count, ""));
 }
 
+inline constexpr const char* kOneOf = "one of ";  // name of a validator, before "a|b"
+
 /// One of `values`, which the help shows as "a|b", with the default.
 inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& values) {
   const auto check = [values](const std::string& value) -> std::string {
     if (std::ranges::find(values, value) != values.end()) return "";
     return fmt::format("unknown '{}'{}", value, suggestion(value, values));
   };
-  return option->check(CLI::Validator(check, ""))
-      ->type_name(fmt::format("{}", fmt::join(values, "|")))
+  const std::string list = fmt::format("{}", fmt::join(values, "|"));
+  return option->check(CLI::Validator(check, "", kOneOf + list))
+      ->type_name(list)
       ->capture_default_str();
 }
 

@@ -43,6 +43,9 @@ TEST_F(CompletionTest, BashProposesCommandsOptionsAndValues) {
   EXPECT_THAT(proposed("bertcl eval m.onnx --task c"), ElementsAre("classify"));
   EXPECT_THAT(proposed("bertcl eval m.onnx --task = c"), ElementsAre("classify"));
   EXPECT_THAT(proposed("bertcl quantize --preset ort-t"), ElementsAre("ort-tensorrt"));
+  EXPECT_THAT(proposed("bertcl quantize --table-format t"), ElementsAre("tensorrt"));
+  EXPECT_THAT(proposed("bertcl quantize --places g"), Contains("gelu"));
+  EXPECT_THAT(proposed("bertcl run --require ''"), ElementsAre("int8"));
   EXPECT_THAT(proposed("bertcl completion ''"), ElementsAre("bash", "zsh", "fish"));
   EXPECT_THAT(proposed("bertcl eval --limit ''"), IsEmpty()) << "a number";
   write("my model.onnx", "");

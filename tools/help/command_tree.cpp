@@ -3,19 +3,30 @@
 #include "tools/help/command_tree.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cstring>
 #include <sstream>
 
+#include "quant/settings/option_checks.hpp"
 #include "tools/options/file_options.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-/// "a|b" of one_of() in parts; none for a word as FILE.
-std::vector<std::string> choices_of(const CLI::Option& option) {
-  std::vector<std::string> choices;
+/// "a|b" of one_of(), whatever type the help names.
+std::string values_of(CLI::Option& option) {
+  try {
+    const std::string name = option.get_validator(0)->get_name();
+    if (name.starts_with(quant::kOneOf)) return name.substr(std::strlen(quant::kOneOf));
+  } catch (const CLI::OptionNotFound&) {
+  }
   const std::string type = option.get_type_name();
-  if (option.get_items_expected_max() == 0 || type.find('|') == type.npos) return choices;
-  std::istringstream list(type);
+  return type.find('|') == type.npos ? "" : type;  // not a word as FILE
+}
+
+std::vector<std::string> choices_of(CLI::Option& option) {
+  std::vector<std::string> choices;
+  if (option.get_items_expected_max() == 0) return choices;
+  std::istringstream list(values_of(option));
   for (std::string choice; std::getline(list, choice, '|');) choices.push_back(choice);
   return choices;
 }
