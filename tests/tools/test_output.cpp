@@ -88,6 +88,8 @@ TEST_F(OutputTest, WritesThroughLinksAndIntoPipes) {
   std::filesystem::create_symlink("none/new.json", path("far.json"));
   EXPECT_THAT([&] { check_writable(path("far.json")); },
               ThrowsMessage<Error>(HasSubstr("none: No such file")));
+  EXPECT_THAT([&] { check_writable(target + "/x.json"); },
+              ThrowsMessage<Error>(HasSubstr(target + ": Not a directory")));
   std::filesystem::create_symlink("loop", path("loop"));
   EXPECT_THAT([&] { write_file(path("loop"), ""); },
               ThrowsMessage<Error>(HasSubstr("cannot write: Too many levels of symbolic links")));
