@@ -192,7 +192,8 @@ TEST(UseFasterSeries, OnlyOfWhatTheDefaultRan) {
 
 TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {
   expect_refused({"tune", kModel}, {"BERTCL_TUNING"}, {{"BERTCL_TUNING", "off"}});
-  expect_refused({"tune", kModel, "--rows", "0"}, {"--rows"}, environment);
+  expect_refused({"tune", kModel, "--rows", "8,0"},
+                 {"--rows", "'0' is out of range (1 to 1048576)"}, environment);
 }
 
 // Before anything is measured: not even the model is read.
