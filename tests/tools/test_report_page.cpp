@@ -7,6 +7,7 @@
 #include "onnx/proto.hpp"
 #include "page_checks.hpp"
 #include "program_runner.hpp"
+#include "tests/quant/graphs.hpp"
 #include "tests/support/matchers.hpp"
 #include "tools/report/model_report.hpp"
 
@@ -66,6 +67,16 @@ TEST_F(ReportPageTest, ANormThatWritesBf16IsArithmeticInFp32) {
   if (std::none_of(ops.begin(), ops.end(), [](const auto& op) { return op.at("type") == "bf16"; }))
     GTEST_SKIP() << "this device has no avx512_bf16";
   EXPECT_THAT(read(path("r.html")), HasSubstr("<i class=\"dot fp32\"></i>fp32 &gt; bf16"));
+}
+
+TEST_F(ReportPageTest, AModelWithoutMatMulsHasNoArithmetic) {
+  quant::tests::GraphBuilder g;
+  g.input("x", {4});
+  g.node("Relu", {"x"}, "y");
+  g.output("y", {4});
+  succeeded(run_bertcl(
+      {"inspect", write("m.onnx", g.model().SerializeAsString()), "--html", path("r.html")}));
+  EXPECT_EQ(count(read(path("r.html")), ">none<"), 2u) << "arithmetic, and weights";
 }
 
 TEST_F(ReportPageTest, NamesAreText) {

@@ -123,13 +123,14 @@ ordered_json tiles_view(const ordered_json& report) {
     integer += kind_of(op.at("type").get<std::string>()) == std::string("int8");
   }
   const ordered_json& times = report.at("load_ms");
+  const auto or_none = [](std::string text) { return text.empty() ? "none" : text; };
   return {
       tile("launches", fmt::format("{}", report.at("launches").get<int>()), "kernels of one run"),
       tile("MatMuls in int8", fmt::format("{} of {}", integer, matmuls), "GEMMs and attention"),
-      tile("arithmetic", operations_text(sum.operations),
+      tile("arithmetic", or_none(operations_text(sum.operations)),
            fmt::format("batch {}, sequence {}", report.at("batch").get<int>(),
                        report.at("seq").get<int>())),
-      tile("weights read", bytes_cell(sum.weights), "in one run"),
+      tile("weights read", or_none(bytes_cell(sum.weights)), "in one run"),
       tile("activations", bytes_text(report.at("arena_bytes").get<std::uint64_t>()),
            "device memory"),
       tile("to load", fmt::format("{:.0f} ms", times.at("total").get<double>()),
