@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks other than SQuAD of the public interface: a session as the function that tasks/ calls.
+// Tasks other than SQuAD of the public interface.
 #include <nlohmann/json.hpp>
 
 #include "api/boundary.hpp"
@@ -10,7 +10,6 @@
 #include "bertcl/evaluate.hpp"
 #include "runtime/pooling.hpp"
 #include "tasks/embedding_files.hpp"
-#include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/load.hpp"
 #include "tasks/model_config.hpp"
@@ -62,14 +61,6 @@ std::unique_ptr<tasks::Task> load_items(tasks::TaskData data, const Tokenizer& t
   return tasks::load_task(data, static_cast<std::size_t>(tokenizer.size()));
 }
 
-std::string output_of(const Session& session, const tasks::Head& head) {
-  try {
-    return tasks::find_output(SessionAccess::of(session).outputs(), head);
-  } catch (const Error& error) {
-    throw Error(error.what(), ErrorCode::unsupported);
-  }
-}
-
 TaskScores scores_of(const tasks::Evaluation& evaluation) {
   TaskScores scores;
   for (const tasks::Metric& metric : evaluation.metrics)
@@ -93,32 +84,21 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
   return translate_exceptions([&] {
     check_not_negative("max-length", options.max_length, "what the model takes");
     check_not_negative("batch-tokens", options.batch_tokens, "as many as suit the task");
-    const ModelInfo& info = session.info();
     const Embedding embedding = embedding_of(session);
     const auto items = load_items(data_of(task, data, options, session), tokenizer, embedding);
-    const tasks::Head& head = items->head();
-    const auto model = model_of(session, {output_of(session, head)}, head.by_token);
     tasks::EvaluateOptions all;
     all.encode = {options.max_length > 0
                       ? options.max_length
-                      : embedding.files.longest_text(static_cast<int>(info.max_length)),
+                      : embedding.files.longest_text(static_cast<int>(session.info().max_length)),
                   options.windows, embedding.files.lower_case};
-    check_sizes(info, tokenizer, all.encode.max_length);
-    all.batches = tasks::usual_batches(head);
+    all.batches = tasks::usual_batches(items->head());
     if (options.batch_tokens > 0) all.batches.max_tokens = options.batch_tokens;
     all.origin = data.string();
     all.allow_nonfinite = options.allow_nonfinite;
-    const auto tell = [&](const tasks::Progress& now) {
-      if (progress &&
-          !call_user_callback([&] { return progress(now.sequences, now.sequences_total); }))
-        throw Error("the evaluation was cancelled", ErrorCode::cancelled);
-    };
     const tasks::Evaluation evaluation =
-        tasks::evaluate(*items, TokenizerAccess::of(tokenizer), all, model, tell, options.limit);
+        run_task(session, TokenizerAccess::of(tokenizer), *items, all, progress, options.limit);
     TaskScores scores = scores_of(evaluation);
-    tasks::EvaluationRow row;
-    row.take(evaluation);
-    scores.json = report_of(std::move(row), session, task, data);
+    scores.json = report_of(evaluation, session, task, data);
     return scores;
   });
 }

@@ -5,10 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/boundary.hpp"
 #include "api/session_impl.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "runtime/row_values.hpp"
+#include "support/with_code.hpp"
+#include "tasks/head_output.hpp"
+#include "tasks/report.hpp"
 
 namespace bertcl {
 namespace {
@@ -18,6 +22,17 @@ std::string precision_name(const ModelInfo& info) {
   return info.precision == Precision::fp16   ? "fp16"
          : info.precision == Precision::bf16 ? "bf16"
                                              : "fp32";
+}
+
+void check_sizes(const ModelInfo& info, const text::Tokenizer& tokenizer, int max_length) {
+  const auto tokens = static_cast<std::int64_t>(tokenizer.model_vocabulary_size());
+  if (info.vocab_size > 0 && tokens > info.vocab_size)
+    throw Error("the tokenizer has " + std::to_string(tokens) +
+                " tokens, the model's embedding table " + std::to_string(info.vocab_size) +
+                " rows; use the tokenizer that belongs to this model");
+  if (info.max_length > 0 && max_length > info.max_length)
+    throw Error("sequences of " + std::to_string(max_length) +
+                " tokens exceed the model's maximum of " + std::to_string(info.max_length));
 }
 
 }  // namespace
@@ -30,18 +45,26 @@ text::RunBatchFn model_of(const Session& session, std::vector<std::string> outpu
   };
 }
 
-void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length) {
-  if (info.vocab_size > 0 && tokenizer.model_size() > info.vocab_size)
-    throw Error("the tokenizer has " + std::to_string(tokenizer.model_size()) +
-                " tokens, the model's embedding table " + std::to_string(info.vocab_size) +
-                " rows; use the tokenizer that belongs to this model");
-  if (info.max_length > 0 && max_length > info.max_length)
-    throw Error("sequences of " + std::to_string(max_length) +
-                " tokens exceed the model's maximum of " + std::to_string(info.max_length));
+tasks::Evaluation run_task(const Session& session, const text::Tokenizer& tokenizer,
+                           const tasks::Task& task, const tasks::EvaluateOptions& options,
+                           const std::function<bool(std::size_t, std::size_t)>& progress,
+                           std::size_t limit) {
+  check_sizes(session.info(), tokenizer, options.encode.max_length);
+  const auto outputs = with_code(ErrorCode::unsupported, [&] {
+    return tasks::find_outputs(SessionAccess::of(session).outputs(), task.head());
+  });
+  const auto tell = [&](const tasks::Progress& now) {
+    if (progress && !call_user_callback([&] { return progress(now.done, now.total); }))
+      throw Error("the evaluation was cancelled", ErrorCode::cancelled);
+  };
+  return tasks::evaluate(task, tokenizer, options, model_of(session, outputs, task.head().by_token),
+                         tell, limit);
 }
 
-std::string report_of(tasks::EvaluationRow row, const Session& session, std::string_view task,
-                      const std::filesystem::path& data) {
+std::string report_of(const tasks::Evaluation& evaluation, const Session& session,
+                      std::string_view task, const std::filesystem::path& data) {
+  tasks::EvaluationRow row;
+  row.take(evaluation);
   row.path = SessionAccess::of(session).path();
   row.precision = precision_name(session.info());
   row.bytes = onnx_io::model_bytes(row.path);

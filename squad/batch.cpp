@@ -4,6 +4,11 @@
 
 namespace bertcl::squad {
 
+const text::Head& logits_head() {
+  static const text::Head head{true, 2, false, "a start and an end logit", true};
+  return head;
+}
+
 std::vector<text::Row> rows_of(std::span<const Feature> features) {
   std::vector<text::Row> rows;
   for (const Feature& feature : features) rows.push_back({feature.input_ids, feature.second});
@@ -21,10 +26,9 @@ Logits split_logits(std::span<const float> values) {
 
 std::vector<Logits> run_model(std::span<const Feature> features, const BatchOptions& options,
                               const LogitsFn& model, const text::BatchDoneFn& batch_done) {
-  static const text::Head head{true, 2, false, "a start and an end logit"};
   std::vector<Logits> result(features.size());
   text::run_rows(
-      rows_of(features), head, options, model,
+      rows_of(features), logits_head(), options, model,
       [&](std::size_t index, std::span<const float> values) {
         result[index] = split_logits(values);
       },

@@ -21,6 +21,9 @@ struct Logits {
 /// Start and end logit of each token of a batch, [tokens, 2].
 using LogitsFn = text::RunBatchFn;
 
+/// What a model gives for each token.
+const text::Head& logits_head();
+
 std::vector<text::Row> rows_of(std::span<const Feature> features);
 
 /// Logits of a window from those of its tokens, [length, 2].

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -64,6 +65,12 @@ struct Feature {
   bool in_document(std::size_t position) const {
     return position >= doc_begin && position < doc_begin + doc_length();
   }
+};
+
+/// A window and what it is of.
+struct QuestionWindow {
+  std::shared_ptr<const Document> document;  ///< for all its windows
+  Feature feature;
 };
 
 /// With BERT's tokenizer; with others make_token_document().

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of predictions, null odds and n-best lists in the form of the official scripts.
+// Files of null odds and n-best lists in the form of the official scripts.
+#include "squad/prediction_files.hpp"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "squad/pipeline.hpp"
 #include "support/pending_file.hpp"
 
 namespace bertcl::squad {
@@ -18,9 +19,10 @@ std::string dump(const json& value) {
 
 /// One line per question, in the order of the data set.
 template <typename Value>
-void save(const std::filesystem::path& path, const Evaluation& evaluation, const Value& value_of) {
+void save(const std::filesystem::path& path, std::span<const QuestionPrediction> answers,
+          const Value& value_of) {
   std::string content;
-  for (const auto& [id, prediction] : evaluation.predictions) {
+  for (const auto& [id, prediction] : answers) {
     content += fmt::format("{}\n  {}: {}", content.empty() ? "{" : ",", dump(id),
                            dump(value_of(prediction)));
   }
@@ -29,17 +31,14 @@ void save(const std::filesystem::path& path, const Evaluation& evaluation, const
 
 }  // namespace
 
-void save_predictions(const std::filesystem::path& path, const Evaluation& evaluation) {
-  save(path, evaluation, [](const Prediction& prediction) { return json(prediction.text); });
-}
-
-void save_null_odds(const std::filesystem::path& path, const Evaluation& evaluation) {
-  save(path, evaluation,
+void save_null_odds(const std::filesystem::path& path,
+                    std::span<const QuestionPrediction> answers) {
+  save(path, answers,
        [](const Prediction& prediction) { return json(prediction.null_odds.value()); });
 }
 
-void save_nbest(const std::filesystem::path& path, const Evaluation& evaluation) {
-  save(path, evaluation, [](const Prediction& prediction) {
+void save_nbest(const std::filesystem::path& path, std::span<const QuestionPrediction> answers) {
+  save(path, answers, [](const Prediction& prediction) {
     json list = json::array();
     for (const NBestEntry& entry : prediction.nbest) {
       list.push_back({{"text", entry.text},

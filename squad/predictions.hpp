@@ -47,6 +47,11 @@ struct Prediction {
   std::optional<Span> span;         ///< of the answer in the context, as NBestEntry's
 };
 
+struct QuestionPrediction {
+  std::string id;
+  Prediction prediction;
+};
+
 /// Throws Error if a bound is below 1 or the threshold is NaN.
 void check(const PredictionOptions& options);
 

@@ -1,46 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts are tokenized, run in batches of similar length, and scored.
+// Three stages with a bounded queue between each: tokenize items, run the model, finish items.
 #include "tasks/evaluate.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
+#include <exception>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/stopwatch.hpp"
+#include "tasks/bounded_queue.hpp"
 
 namespace bertcl::tasks {
 namespace {
 
-/// The sequences of the items, one after another.
-struct Encoded {
+/// Consecutive items, whose sequences are sorted by length together.
+struct Group {
+  std::size_t first = 0, items = 0;
   std::vector<Sequence> sequences;
-  std::vector<std::size_t> items;  // [sequences]
-  std::size_t items_cut = 0;
+  std::vector<std::size_t> item_of;  // [sequences]
 };
 
-Encoded encode_items(const Task& task, const text::Tokenizer& tokenizer,
-                     const EvaluateOptions& options, std::size_t count) {
-  Encoded encoded;
-  for (std::size_t item = 0; item < count; ++item) {
-    bool cut = false;
-    for (Sequence& sequence : task.encode(item, tokenizer, options.encode)) {
-      cut = cut || sequence.cut > 0;
-      encoded.items.push_back(item);
-      encoded.sequences.push_back(std::move(sequence));
+using GroupQueue = BoundedQueue<std::unique_ptr<Group>>;
+
+/// Groups that wait before a stage.
+constexpr std::size_t kQueueCapacity = 2;
+
+class Evaluator {
+ public:
+  Evaluator(const Task& task, const text::Tokenizer& tokenizer, const EvaluateOptions& options,
+            const text::RunBatchFn& model, const ProgressFn& progress, Evaluation& evaluation)
+      : task_(task),
+        tokenizer_(tokenizer),
+        options_(options),
+        model_(model),
+        progress_(progress),
+        evaluation_(evaluation) {}
+
+  void run() {
+    {
+      const std::jthread tokenizing([&] {
+        guarded([&] { tokenize(); });
+        ready_.close();
+      });
+      const std::jthread finishing([&] {
+        guarded([&] {
+          while (const auto group = done_.pop())
+            for (std::size_t i = 0; i < (*group)->items; ++i)
+              evaluation_.results->finish((*group)->first + i);
+        });
+      });
+      guarded([&] {
+        while (auto group = ready_.pop()) {
+          run_model(**group);
+          (*group)->sequences = {};
+          if (!done_.push(std::move(*group))) return;
+        }
+      });
+      done_.close();
     }
-    encoded.items_cut += cut ? 1 : 0;
+    if (failure_) std::rethrow_exception(failure_);
   }
-  if (encoded.sequences.empty())
-    fail("{}: nothing to score: no word pieces in the {} {} read", options.origin, count,
-         task.unit());
-  return encoded;
-}
+
+ private:
+  /// A stage that fails closes both queues, so that no other one waits for ever.
+  template <class Stage>
+  void guarded(const Stage& stage) {
+    try {
+      stage();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      ready_.close();
+      done_.close();
+    }
+  }
+
+  void tokenize() {
+    auto group = std::make_unique<Group>();
+    bool any = false;
+    for (std::size_t item = 0; item < evaluation_.items; ++item) {
+      bool cut = false;
+      for (Sequence& sequence : task_.encode(item, tokenizer_, options_.encode)) {
+        cut = cut || sequence.cut > 0;
+        group->item_of.push_back(item);
+        group->sequences.push_back(std::move(sequence));
+      }
+      evaluation_.items_cut += cut ? 1 : 0;
+      ++group->items;
+      any = any || !group->sequences.empty();
+      const bool full = task_.group_size() > 0 && group->sequences.size() >= task_.group_size();
+      if (!full && item + 1 < evaluation_.items) continue;
+      if (!ready_.push(std::move(group))) return;
+      group = std::make_unique<Group>();
+      group->first = item + 1;
+    }
+    if (!any)
+      fail("{}: nothing to score: no word pieces in the {} {} read", options_.origin,
+           evaluation_.items, task_.unit());
+  }
+
+  void run_model(const Group& group) {
+    const std::vector<Sequence>& sequences = group.sequences;
+    const auto take = [&](std::size_t index, std::span<const float> output) {
+      const std::size_t item = group.item_of[index];
+      if (!options_.allow_nonfinite && !text::all_finite(output))
+        throw text::NonfiniteOutput(
+            fmt::format("the model returned NaN or infinite values for item {} of the data, "
+                        "counted from 0; {} continues",
+                        item, option_name("allow-nonfinite")),
+            item);
+      evaluation_.results->add(item, sequences[index], output);
+    };
+    const std::size_t tokens = evaluation_.tokens;
+    const double seconds = evaluation_.model_seconds;
+    const auto tell = [&](const text::Done& done) {
+      evaluation_.tokens = tokens + done.tokens;
+      evaluation_.model_seconds = seconds + done.seconds;
+      if (!progress_) return;
+      const std::size_t items = group.first + group.items * done.rows / sequences.size();
+      const bool streams = task_.group_size() > 0;
+      progress_({streams ? items : done.rows, streams ? evaluation_.items : sequences.size(),
+                 evaluation_.tokens, evaluation_.model_seconds});
+    };
+    text::run_rows(rows_of(sequences), task_.head(), options_.batches, model_, take, tell);
+    evaluation_.sequences += sequences.size();
+  }
+
+  const Task& task_;
+  const text::Tokenizer& tokenizer_;
+  const EvaluateOptions& options_;
+  const text::RunBatchFn& model_;
+  const ProgressFn& progress_;
+  Evaluation& evaluation_;
+  GroupQueue ready_{kQueueCapacity}, done_{kQueueCapacity};
+  std::mutex mutex_;
+  std::exception_ptr failure_;  // the first of any thread
+};
 
 }  // namespace
+
+std::string progress_unit(const Task& task) {
+  return task.group_size() > 0 ? task.unit() : "sequences";
+}
 
 Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
                     const EvaluateOptions& options, const text::RunBatchFn& model,
@@ -49,29 +155,9 @@ Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
   Evaluation evaluation;
   evaluation.items = limit == 0 ? task.size() : std::min(limit, task.size());
   evaluation.results = task.results(evaluation.items, tokenizer);
-
-  const Encoded encoded = encode_items(task, tokenizer, options, evaluation.items);
-  const std::vector<Sequence>& sequences = encoded.sequences;
-  evaluation.items_cut = encoded.items_cut;
-  evaluation.sequences = sequences.size();
-  evaluation.tokens_padded = sequences.size() * static_cast<std::size_t>(options.encode.max_length);
-
-  const auto take = [&](std::size_t index, std::span<const float> output) {
-    if (!options.allow_nonfinite && !text::all_finite(output))
-      throw text::NonfiniteOutput(
-          fmt::format("the model returned NaN or infinite values for item {} of the data, "
-                      "counted from 0; {} continues",
-                      encoded.items[index], option_name("allow-nonfinite")),
-          encoded.items[index]);
-    evaluation.results->add(encoded.items[index], sequences[index], output);
-  };
-  const auto tell = [&](const text::Done& done) {
-    if (progress) progress({done.rows, sequences.size(), done.tokens, done.seconds});
-  };
-  const text::Done done =
-      text::run_rows(rows_of(sequences), task.head(), options.batches, model, take, tell);
-  evaluation.tokens = done.tokens;
-  evaluation.model_seconds = done.seconds;
+  Evaluator(task, tokenizer, options, model, progress, evaluation).run();
+  evaluation.tokens_padded =
+      evaluation.sequences * static_cast<std::size_t>(options.encode.max_length);
   evaluation.metrics = evaluation.results->metrics();
   evaluation.total_seconds = clock.seconds();
   return evaluation;

@@ -20,14 +20,18 @@ struct EvaluateOptions {
   bool allow_nonfinite = false;  ///< NaN and infinite values, else an error
 };
 
+/// Of sequences, or of items where their sequences come in groups (Task::group_size()); items are
+/// estimated inside a group.
 struct Progress {
-  std::size_t sequences = 0;  ///< done
-  std::size_t sequences_total = 0;
+  std::size_t done = 0, total = 0;
   std::size_t tokens = 0;  ///< done, padding not counted
   double model_seconds = 0.0;
 };
 
-/// Called after each batch.
+/// What it counts: "sequences", "questions".
+std::string progress_unit(const Task& task);
+
+/// Called after each batch by the thread that called evaluate().
 using ProgressFn = std::function<void(const Progress&)>;
 
 struct Evaluation {
@@ -42,7 +46,8 @@ struct Evaluation {
   double total_seconds = 0.0;
 };
 
-/// Runs `model` on the first `limit` items (all, if 0) and scores them. The task and the tokenizer
+/// Runs `model` on the first `limit` items (all, if 0) and scores them. Tokenizing and
+/// Results::finish() run on two threads beside the model. The task and the tokenizer
 /// must live as long as the results. The scores do not depend on how batches are formed, if a row's
 /// output does not. Exceptions of the model pass through.
 /// Throws Error if no item has a sequence to run, or if the model's output has another size than

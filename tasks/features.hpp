@@ -3,12 +3,14 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "squad/features.hpp"
 #include "text/batch.hpp"
 #include "text/tokenizer.hpp"
 #include "text/truncation.hpp"
@@ -21,7 +23,8 @@ struct Sequence : text::EncodedInput {
   std::vector<std::size_t> words = {};     ///< [places] which word of the sentence stands there, or
                                            ///< which of the hidden tokens of the text
   std::vector<std::int32_t> targets = {};  ///< [places] what stood at a masked position
-  std::size_t part = 0;                    ///< which of the texts of its item, where it has several
+  std::size_t part = 0;  ///< which of the texts or windows of its item, where it has several
+  std::shared_ptr<const squad::QuestionWindow> window = {};  ///< of a question
 
   std::size_t length() const { return ids.size(); }
 };

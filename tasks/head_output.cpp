@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "squad/logit_outputs.hpp"
 #include "support/fail.hpp"
 #include "tasks/load.hpp"
 
@@ -43,6 +44,11 @@ std::string find_output(const std::vector<plan::Port>& outputs, const Head& head
   fail("the outputs are {}; the task needs [batch, {}{}{}], with {}",
        fmt::join(plan::describe(outputs), ", "), head.by_token ? "seq, " : "", head.classes,
        head.or_more ? " or more" : "", head.meaning);
+}
+
+std::vector<std::string> find_outputs(const std::vector<plan::Port>& outputs, const Head& head) {
+  if (head.is_span) return squad::find_logits(outputs);
+  return {find_output(outputs, head)};
 }
 
 std::vector<std::string> fitting_tasks(const std::vector<plan::Port>& outputs,

@@ -15,6 +15,9 @@ namespace bertcl::tasks {
 /// "logits". Throws Error with all outputs and their shapes if there is none.
 std::string find_output(const std::vector<plan::Port>& outputs, const Head& head);
 
+/// The one of find_output(), or for spans squad::find_logits().
+std::vector<std::string> find_outputs(const std::vector<plan::Port>& outputs, const Head& head);
+
 /// Names of the tasks that models of such outputs are for, by their shapes and names; questions are
 /// none of them. `vocabulary`: rows of the model's table of words.
 std::vector<std::string> fitting_tasks(const std::vector<plan::Port>& outputs,

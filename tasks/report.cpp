@@ -12,14 +12,6 @@ namespace {
 
 constexpr int kSchemaVersion = 1;
 
-template <class Evaluated>
-void take_costs(const Evaluated& evaluation, EvaluationRow& row) {
-  row.tokens = evaluation.tokens;
-  row.tokens_padded = evaluation.tokens_padded;
-  row.total_seconds = evaluation.total_seconds;
-  row.model_seconds = evaluation.model_seconds;
-}
-
 }  // namespace
 
 nlohmann::ordered_json report_of(std::string_view command,
@@ -39,23 +31,19 @@ nlohmann::ordered_json report_of(std::string_view command,
   return report;
 }
 
-void EvaluationRow::take(const squad::Evaluation& evaluation) {
-  more_metrics.clear();
-  metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
-  for (const auto& [name, value] : evaluation.scores.official_metrics())
-    if (name != "exact") more_metrics.emplace_back(name, value);
-  total = evaluation.scores.total;
-  features = evaluation.features;
-  take_costs(evaluation, *this);
-}
-
 void EvaluationRow::take(const Evaluation& evaluation) {
   metrics.clear();
-  for (const Metric& metric : evaluation.metrics) metrics.emplace_back(metric.name, metric.value);
+  more_metrics.clear();
+  for (const Metric& metric : evaluation.metrics)
+    if (metric.name != "exact")  // EM once more
+      (metric.detail ? more_metrics : metrics).emplace_back(metric.name, metric.value);
   total = evaluation.items;
   features = evaluation.sequences;
-  truncated = evaluation.items_cut;
-  take_costs(evaluation, *this);
+  tokens = evaluation.tokens;
+  tokens_padded = evaluation.tokens_padded;
+  total_seconds = evaluation.total_seconds;
+  model_seconds = evaluation.model_seconds;
+  if (evaluation.results->answers().empty()) truncated = evaluation.items_cut;
 }
 
 double EvaluationRow::tokens_per_second() const {

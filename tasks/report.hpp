@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "opencl/device.hpp"
-#include "squad/pipeline.hpp"
 #include "tasks/evaluate.hpp"
 
 namespace bertcl::tasks {
@@ -41,7 +40,6 @@ struct EvaluationRow {
   std::optional<std::size_t> truncated;  ///< texts that were longer; none where nothing is cut
 
   /// Sets all but the model's path, precision and size.
-  void take(const squad::Evaluation& evaluation);
   void take(const Evaluation& evaluation);
   double tokens_per_second() const;
 };

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "squad/dataset.hpp"
+#include "squad/features.hpp"
+#include "squad/predictions.hpp"
 #include "tasks/features.hpp"
 #include "tasks/readers.hpp"
 #include "text/run_rows.hpp"
@@ -24,6 +27,7 @@ struct Metric {
   std::string name;
   double value = 0.0;
   bool is_correlation = false;
+  bool detail = false;  ///< of some of the items, or of thresholds: after the costs in JSON
 };
 
 struct EncodeOptions {
@@ -38,12 +42,17 @@ class Results {
   virtual ~Results() = default;
   /// The output for a sequence of an item: [classes], or [length, classes] by token.
   virtual void add(std::size_t item, const Sequence& sequence, std::span<const float> output) = 0;
+  /// After all sequences of an item, in the order of the items, by another thread, which add() of
+  /// later items does not wait for.
+  virtual void finish(std::size_t /*item*/) {}
   virtual std::vector<Metric> metrics() const = 0;
   /// Id of each item, and its prediction: a label, a number, a list of labels.
   virtual nlohmann::ordered_json predictions() const = 0;
   /// The vectors of the texts where the model gives vectors, in an order that depends on the data
   /// alone; else none.
   virtual std::vector<std::vector<float>> vectors() const { return {}; }
+  /// The answers to questions of SQuAD; else none.
+  virtual std::span<const squad::QuestionPrediction> answers() const { return {}; }
 };
 
 /// Items with their references. Immutable.
@@ -53,6 +62,9 @@ class Task {
   virtual std::size_t size() const = 0;  ///< items
   virtual std::string unit() const = 0;  ///< what an item is, in the plural: "pairs"
   virtual const Head& head() const = 0;
+  /// Sequences that are sorted by length together. The next ones are tokenized while these run. 0:
+  /// all.
+  virtual std::size_t group_size() const { return 0; }
   /// None if the item holds no words to label.
   virtual std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                        const EncodeOptions& options) const = 0;
@@ -60,6 +72,18 @@ class Task {
   virtual std::unique_ptr<Results> results(std::size_t count,
                                            const text::Tokenizer& tokenizer) const = 0;
 };
+
+struct QuestionOptions {
+  squad::FeatureOptions features;        ///< max_seq_length is that of EncodeOptions
+  squad::PredictionOptions predictions;  ///< but version_2 and allow_nonfinite
+  std::size_t group_size = 2048;         ///< Task::group_size()
+  bool keep_nbest = false;               ///< keep the n-best list of each answer
+};
+
+/// Answers to questions of SQuAD: exact match and F1, and as details the metrics of the official
+/// script. Tokenizers must live as long as the task.
+std::unique_ptr<Task> questions_task(std::shared_ptr<const squad::Dataset> dataset,
+                                     const QuestionOptions& options);
 
 /// Which class a text, or a pair, is of; accuracy and macro F1. `model_labels` are the names of the
 /// model's classes, or empty. A label of the data is a class by its name, case aside; or, for two

@@ -18,6 +18,7 @@ struct Head {
   std::size_t classes = 0;  ///< so many,
   bool or_more = false;     ///< or more
   std::string meaning;      ///< for messages: "2 classes: neg, pos"
+  bool is_span = false;     ///< of two classes: the start and the end of an answer
 };
 
 /// Runs a model on one batch: [rows, classes], or [tokens, classes] by token. Called from one

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forming of batches, and the queue between the stages.
+// Forming of batches.
 #include "squad/batch.hpp"
 
 #include <algorithm>
 #include <random>
-#include <thread>
 
-#include "squad/bounded_queue.hpp"
 #include "tests/squad/support.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -45,20 +43,6 @@ TEST(Batches, HoldWindowsOneAfterTheOther) {
   EXPECT_THAT(batch.ids, ElementsAre(2, id("who"), 3, id("a"), 3,  //
                                      2, id("who"), 3, id("a"), id("b"), id("c"), 3));
   EXPECT_THAT(batch.token_type_ids, ElementsAre(0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1));
-}
-
-TEST(BoundedQueue, HoldsBackTheProducerAndDrainsAfterClose) {
-  BoundedQueue<int> queue(2);
-  int pushed = 0;
-  std::thread producer([&] {
-    for (int i = 0; i < 1000; ++i) pushed += queue.push(i) ? 1 : 0;
-    queue.close();
-  });
-  for (int i = 0; i < 1000; ++i) ASSERT_EQ(queue.pop(), i);
-  EXPECT_EQ(queue.pop(), std::nullopt);
-  producer.join();
-  EXPECT_EQ(pushed, 1000);
-  EXPECT_FALSE(queue.push(1)) << "closed";
 }
 
 }  // namespace

@@ -214,9 +214,9 @@ TEST(Tasks, BatchesChangeNothing) {
     std::size_t done = 0;
     const Evaluation other =
         evaluate(*task, letter_tokenizer(), {{}, batches}, count_a, [&](const Progress& now) {
-          EXPECT_GT(now.sequences, done);
-          EXPECT_EQ(now.sequences_total, 4u);
-          done = now.sequences;
+          EXPECT_GT(now.done, done);
+          EXPECT_EQ(now.total, 4u);
+          done = now.done;
         });
     EXPECT_EQ(done, 4u);
     EXPECT_EQ(json(other.results->predictions()), expected);

@@ -79,7 +79,7 @@ class Oracle {
                                          : read_context(options.context);
         })),
         session_(load_model(model_path, options, device)),
-        model_(session_),
+        model_(session_, squad::logits_head()),
         options_(options.answer) {
     options_.predictions.version_2 = options.may_be_absent;
     options_.predictions.allow_nonfinite = options.allow_nonfinite;

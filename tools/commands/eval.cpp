@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "onnx/read_model.hpp"
 #include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "tasks/model_config.hpp"
@@ -122,8 +121,9 @@ int run_eval(EvalOptions& options) {
   const text::Tokenizer tokenizer = options.task.is_squad()
                                         ? load_squad_tokenizer(options.vocabulary, paths)
                                         : load_tokenizer(options.vocabulary, paths);
-  const Evaluator evaluator = options.task.is_squad() ? squad_evaluator(options, tokenizer)
-                                                      : task_evaluator(options, tokenizer, paths);
+  const EvalData data = options.task.is_squad()
+                            ? load_questions(options)
+                            : EvalData{load_task(options.task, paths, tokenizer), nullptr};
 
   std::vector<EvaluatedModel> rows;
   std::shared_ptr<opencl::Context> context;  // one device for all models, one model at a time
@@ -134,18 +134,18 @@ int run_eval(EvalOptions& options) {
     if (rows.size() < options.models.size() && !meets_requirement(session, options))
       return kCheckFailed;
     context = session.shared_context();
-    rows.push_back(evaluator.evaluate(session, rows.empty()));
+    rows.push_back(evaluate_model(session, options, data, tokenizer, rows.empty()));
     if (!options.html.empty())
       profile(session, static_cast<std::int64_t>(tokenizer.vocabulary_size()), rows.back());
   }
   compare_with_first(rows);
   const std::string device = context->info().name;
-  const std::string head = head_of(rows, evaluator.unit, options, device);
+  const std::string head = head_of(rows, data.task->unit(), options, device);
   if (options.prints_text()) print_evaluation(rows, head);
   nlohmann::ordered_json report = {
       {"data", options.task.data}, {"task", options.task.name}, {"models", to_json(rows)}};
   if (!options.html.empty()) {
-    report.update(details_json(rows, evaluator.texts));
+    report.update(details_json(rows, data.dataset ? texts_of(data.dataset) : ItemTexts()));
     write_file(options.html, eval_page(rows, head, report));
   }
   write_report(options, context->info(), report);
@@ -168,36 +168,19 @@ void add_squad_options(CLI::App& command, EvalOptions& options) {
   const auto number = [&](const char* name, int& value, const char* text) {
     positive(command, name, value, text);
   };
-  number("--doc-stride", options.squad.features.doc_stride, "Step between windows, in tokens");
-  number("--max-query-length", options.squad.features.max_query_length,
+  number("--doc-stride", options.questions.features.doc_stride, "Step between windows, in tokens");
+  number("--max-query-length", options.questions.features.max_query_length,
          "Longest question, in tokens; the rest is truncated");
-  number("--n-best", options.squad.predictions.n_best_size,
+  number("--n-best", options.questions.predictions.n_best_size,
          "Start and end positions considered per window");
-  number("--max-answer-length", options.squad.predictions.max_answer_length,
+  number("--max-answer-length", options.questions.predictions.max_answer_length,
          "Longest answer, in tokens");
-  any_number(command, "--null-threshold", options.squad.predictions.null_score_diff_threshold,
+  any_number(command, "--null-threshold", options.questions.predictions.null_score_diff_threshold,
              "SQuAD v2.0: no answer if the null odds (null score - the best answer's) exceed X",
              "X");
 }
 
 }  // namespace
-
-EvaluatedModel begin_row(const runtime::Session& session, const EvalOptions& options) {
-  EvaluatedModel row;
-  row.path = session.path();
-  row.precision = precision_of(session.plan(), options);
-  row.bytes = onnx_io::model_bytes(session.path());
-  return row;
-}
-
-EvaluationProgress::EvaluationProgress(const EvaluatedModel& row, const std::string& unit)
-    : progress_(row.precision + " " + row.path.filename().string(), unit) {}
-
-void EvaluationProgress::update(std::size_t done, std::size_t total, std::size_t tokens,
-                                double model_seconds) {
-  const double rate = static_cast<double>(tokens) / std::max(1e-9, model_seconds);
-  progress_.update(done, total, grouped(static_cast<std::int64_t>(rate)) + " tokens/s");
-}
 
 void add_eval(CLI::App& program, Action& action) {
   const auto options = std::make_shared<EvalOptions>();

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// `bertcl eval` for each kind of task.
+// The parts of `bertcl eval`.
 #pragma once
 #include <cstddef>
-#include <filesystem>
-#include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/session.hpp"
-#include "squad/pipeline.hpp"
+#include "squad/dataset.hpp"
+#include "squad/predictions.hpp"
 #include "tasks/embedding_files.hpp"
+#include "tasks/task.hpp"
 #include "text/tokenizer.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/options/vocabulary_options.hpp"
 #include "tools/report/eval_details.hpp"
 #include "tools/report/eval_report.hpp"
-#include "tools/terminal/progress.hpp"
 
 namespace bertcl::tools {
 
@@ -26,7 +27,7 @@ struct EvalOptions : ModelOptions {
   TaskOptions task;
   std::string predictions, null_odds, nbest, html;
   VocabularyOptions vocabulary;
-  squad::EvaluateOptions squad;
+  tasks::QuestionOptions questions;
   std::optional<int> max_length, batch_tokens;
   tasks::EmbeddingFiles embedding;  ///< of the first model, where vectors are compared
   bool windows = false, force = false;
@@ -37,31 +38,24 @@ struct EvalOptions : ModelOptions {
   bool keeps_items() const { return !html.empty() || models.size() + compare.size() > 1; }
 };
 
-/// Loads the data when it is made, and evaluates models on them.
-struct Evaluator {
-  /// `first`: writes the files of predictions that the options ask for.
-  std::function<EvaluatedModel(runtime::Session& session, bool first)> evaluate;
-  std::string unit;  ///< of EvaluatedModel::total: "questions"
-  ItemTexts texts;   ///< empty for tasks without questions
+/// What models are evaluated on.
+struct EvalData {
+  std::shared_ptr<const tasks::Task> task;
+  std::shared_ptr<const squad::Dataset> dataset;  ///< of questions; else null
 };
 
-/// A row with what is known before the model is run: its path, precision and size.
-EvaluatedModel begin_row(const runtime::Session& session, const EvalOptions& options);
+// Of question answering.
 
-/// The progress line of a row, with the tokens of each second inside the model.
-class EvaluationProgress {
- public:
-  EvaluationProgress(const EvaluatedModel& row, const std::string& unit);
-  void update(std::size_t done, std::size_t total, std::size_t tokens, double model_seconds);
+EvalData load_questions(const EvalOptions& options);
+/// Throws Error that names other tasks if the model does not answer questions.
+void check_answers(const runtime::Session& session);
+/// Adds to each answer its own scores, by the rules of the script that scores all.
+void add_scores(const squad::Dataset& dataset, std::span<const squad::QuestionPrediction> answers,
+                std::vector<ItemResult>& items);
+ItemTexts texts_of(std::shared_ptr<const squad::Dataset> dataset);
 
- private:
-  Progress progress_;
-};
-
-Evaluator squad_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer);
-
-/// For all other tasks; `models` are where config.json is looked for.
-Evaluator task_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer,
-                         const std::vector<std::filesystem::path>& models);
+/// `first`: writes the files of predictions that the options ask for.
+EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
+                              const EvalData& data, const text::Tokenizer& tokenizer, bool first);
 
 }  // namespace bertcl::tools

@@ -1,26 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation on tasks other than SQuAD.
+// Evaluation of a model on a task.
 #include <fmt/format.h>
 
-#include <memory>
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
+#include "onnx/read_model.hpp"
+#include "squad/prediction_files.hpp"
 #include "support/pending_file.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tools/commands/eval.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/progress.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-Score score_of(const tasks::Metric& metric) {
+/// A row of the table; none for what stands in the JSON alone.
+std::optional<Score> score_of(const tasks::Metric& metric) {
+  if (metric.detail) {
+    static const std::map<std::string, std::string> titles = {
+        {"HasAns_f1", "F1, answerable"},
+        {"NoAns_f1", "F1, unanswerable"},
+        {"best_f1", "best F1"},
+        {"best_f1_thresh", "  at null threshold"}};
+    const auto title = titles.find(metric.name);
+    if (title == titles.end()) return std::nullopt;
+    return Score{title->second, metric.value};
+  }
   const bool part = metric.name == "precision" || metric.name == "recall" ||
                     metric.name.starts_with("bm25_");  // of which the model is no part
-  return {(part ? "  " : "") + metric_title(metric.name), metric.value,
-          metric.is_correlation ? 5 : 3, !part};
+  return Score{(part ? "  " : "") + metric_title(metric.name), metric.value,
+               metric.is_correlation ? 5 : 3, !part};
 }
 
 /// In UTF-8. A name of a file or of a class that is none has U+FFFD in place of what is wrong.
@@ -50,15 +66,44 @@ std::vector<ItemResult> items_of(const nlohmann::ordered_json& predictions) {
   return items;
 }
 
+/// Those of the first model. What was predicted of each item, if it is asked for.
+std::vector<ItemResult> write_files(const EvalOptions& options, const EvalData& data,
+                                    const tasks::Results& results, bool first) {
+  const bool writes = first && !options.predictions.empty();
+  const auto answers = results.answers();
+  if (first && !options.null_odds.empty()) squad::save_null_odds(options.null_odds, answers);
+  if (first && !options.nbest.empty()) squad::save_nbest(options.nbest, answers);
+  if (!writes && !options.keeps_items()) return {};
+  const nlohmann::ordered_json predictions = results.predictions();
+  if (writes) write_predictions(options.predictions, predictions);
+  if (!options.keeps_items()) return {};
+  std::vector<ItemResult> items = items_of(predictions);
+  if (data.dataset) add_scores(*data.dataset, answers, items);
+  return items;
+}
+
+/// Tokens of the longest sequence.
+int longest(const EvalOptions& options, const EvalData& data, const TaskModel& model) {
+  if (options.max_length) return *options.max_length;
+  if (data.dataset)
+    return std::min(options.questions.features.max_seq_length, model.max_length(std::nullopt));
+  return options.embedding.longest_text(static_cast<int>(model.longest_sequence()));
+}
+
+}  // namespace
+
 EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
-                              const tasks::Task& task, const text::Tokenizer& tokenizer,
-                              bool first) {
-  EvaluatedModel row = begin_row(session, options);
+                              const EvalData& data, const text::Tokenizer& tokenizer, bool first) {
+  const tasks::Task& task = *data.task;
+  EvaluatedModel row;
+  row.path = session.path();
+  row.precision = precision_of(session.plan(), options);
+  row.bytes = onnx_io::model_bytes(session.path());
+  if (data.dataset) check_answers(session);
   TaskModel model(session, task.head());
   model.check_vocabulary(tokenizer);
   tasks::EvaluateOptions evaluate;
-  evaluate.encode.max_length = options.max_length.value_or(
-      options.embedding.longest_text(static_cast<int>(model.longest_sequence())));
+  evaluate.encode.max_length = longest(options, data, model);
   evaluate.encode.windows = options.windows;
   evaluate.encode.lower_case = options.embedding.lower_case && !options.vocabulary.lower_case;
   evaluate.origin = options.task.data;
@@ -68,9 +113,10 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   model.check_length(evaluate.encode.max_length);
   model.bound(evaluate.batches);
   model.warm_up();
-  EvaluationProgress progress(row, "sequences");
+  Progress progress(row.precision + " " + row.path.filename().string(), progress_unit(task));
   const auto show = [&](const tasks::Progress& now) {
-    progress.update(now.sequences, now.sequences_total, now.tokens, now.model_seconds);
+    const double rate = static_cast<double>(now.tokens) / std::max(1e-9, now.model_seconds);
+    progress.update(now.done, now.total, grouped(static_cast<std::int64_t>(rate)) + " tokens/s");
   };
   const tasks::Evaluation evaluation = naming_model(
       row.path,
@@ -78,29 +124,13 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
         return tasks::evaluate(task, tokenizer, evaluate, std::ref(model), show, options.limit);
       },
       evaluate.origin);
-  const bool writes = first && !options.predictions.empty();
-  if (writes || options.keeps_items()) {
-    const nlohmann::ordered_json predictions = evaluation.results->predictions();
-    if (writes) write_predictions(options.predictions, predictions);
-    if (options.keeps_items()) row.items = items_of(predictions);
-  }
-  for (const tasks::Metric& metric : evaluation.metrics) row.scores.push_back(score_of(metric));
+  row.items = write_files(options, data, *evaluation.results, first);
+  for (const tasks::Metric& metric : evaluation.metrics)
+    if (auto score = score_of(metric)) row.scores.push_back(std::move(*score));
   row.vectors = evaluation.results->vectors();
   row.max_length = static_cast<std::size_t>(evaluate.encode.max_length);
   row.take(evaluation);
   return row;
-}
-
-}  // namespace
-
-Evaluator task_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer,
-                         const std::vector<std::filesystem::path>& models) {
-  const std::shared_ptr<const tasks::Task> task = load_task(options.task, models, tokenizer);
-  return {[&options, &tokenizer, task](runtime::Session& session, bool first) {
-            return evaluate_model(session, options, *task, tokenizer, first);
-          },
-          task->unit(),
-          {}};
 }
 
 }  // namespace bertcl::tools

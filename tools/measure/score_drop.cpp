@@ -8,7 +8,6 @@
 
 #include "bertcl/error.hpp"
 #include "quant/calibration/samples.hpp"
-#include "squad/pipeline.hpp"
 #include "support/fail.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
@@ -43,29 +42,6 @@ squad::Dataset some_questions(const squad::Dataset& dataset,
   return chosen;
 }
 
-ScoreMeasure squad_measure(squad::Dataset dataset, const text::Tokenizer& tokenizer,
-                           const squad::FeatureOptions& features) {
-  const std::size_t items = dataset.questions.size();
-  const auto measure = [dataset = std::move(dataset), &tokenizer, features](
-                           runtime::Session& session, const std::string& what) -> TaskScore {
-    TaskModel model(session);
-    squad::EvaluateOptions evaluate;
-    evaluate.features = features;
-    model.check_length(features.max_seq_length);
-    model.bound(evaluate.batches);
-    Progress progress("F1 of the " + what, "questions");
-    const auto logits = [&](const text::Batch& batch) {
-      throw_if_interrupted();
-      return model(batch);
-    };
-    const squad::Evaluation evaluation = squad::evaluate(
-        dataset, tokenizer, evaluate, logits,
-        [&](const squad::Progress& now) { progress.update(now.questions, now.questions_total); });
-    return {"F1", evaluation.scores.f1};
-  };
-  return {items, "questions", measure};
-}
-
 ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::Tokenizer& tokenizer,
                           int max_length, const std::string& origin) {
   const auto measure = [task, &tokenizer, max_length, origin](
@@ -76,15 +52,17 @@ ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::T
     evaluate.origin = origin;
     evaluate.batches = tasks::usual_batches(task->head());
     model.bound(evaluate.batches);
-    Progress progress("score of the " + what, "sequences");
+    const std::string unit = progress_unit(*task);
+    Progress progress((unit == "questions" ? "F1 of the " : "score of the ") + what, unit);
     const auto output = [&](const text::Batch& batch) {
       throw_if_interrupted();
       return model(batch);
     };
-    const tasks::Evaluation evaluation = tasks::evaluate(
-        *task, tokenizer, evaluate, output,
-        [&](const tasks::Progress& now) { progress.update(now.sequences, now.sequences_total); });
-    const tasks::Metric& metric = evaluation.metrics.front();
+    const tasks::Evaluation evaluation =
+        tasks::evaluate(*task, tokenizer, evaluate, output,
+                        [&](const tasks::Progress& now) { progress.update(now.done, now.total); });
+    const bool squad = !evaluation.results->answers().empty();
+    const tasks::Metric& metric = evaluation.metrics[squad ? 1 : 0];
     return {metric_title(metric.name), metric.value * (metric.is_correlation ? 100.0 : 1.0)};
   };
   return {task->size(), task->unit(), measure};

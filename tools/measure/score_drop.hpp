@@ -12,7 +12,6 @@
 #include "quant/graph/model.hpp"
 #include "runtime/session.hpp"
 #include "squad/dataset.hpp"
-#include "squad/features.hpp"
 #include "tasks/task.hpp"
 #include "text/tokenizer.hpp"
 
@@ -40,11 +39,7 @@ struct ScoreMeasure {
   std::function<TaskScore(runtime::Session& session, const std::string& what)> measure;
 };
 
-/// On SQuAD questions. The tokenizer must live as long.
-ScoreMeasure squad_measure(squad::Dataset dataset, const text::Tokenizer& tokenizer,
-                           const squad::FeatureOptions& features);
-
-/// On texts of another task, which `origin` names in messages. The tokenizer must live as long.
+/// On data that `origin` names in messages. The tokenizer must live as long.
 ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::Tokenizer& tokenizer,
                           int max_length, const std::string& origin);
 

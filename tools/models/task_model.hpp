@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wraps a session of a model with a head as the function that squad/ and tasks/ call.
+// Wraps a session of a model with a head as the function that tasks/ calls.
 #pragma once
 #include <vector>
 
@@ -13,9 +13,7 @@ namespace bertcl::tools {
 /// Refers to the session, which must outlive it.
 class TaskModel : public TextModel {
  public:
-  /// Of question answering: squad::find_logits(). Throws Error that names the model if it has
-  /// another head.
-  explicit TaskModel(runtime::Session& session);
+  /// Throws Error that names the model if it has another head.
   TaskModel(runtime::Session& session, const tasks::Head& head);
 
   /// As text::RunBatchFn.

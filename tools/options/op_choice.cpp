@@ -51,17 +51,19 @@ ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& dat
   };
   TaskOptions task = data.task;
   if (!same) task.data = options.drop_data;
-  std::optional<ScoreMeasure> measure;
+  std::shared_ptr<const tasks::Task> items_left;
   if (task.is_squad()) {
     const squad::Dataset& questions = same ? *data.dataset : squad::load_dataset(task.data);
-    measure = squad_measure(some_questions(questions, others(questions.questions.size())),
-                            data.tokenizer, data.features);
+    items_left = tasks::questions_task(std::make_shared<const squad::Dataset>(some_questions(
+                                           questions, others(questions.questions.size()))),
+                                       {data.features, {}});
   } else {
-    measure = task_measure(load_task(task, {quantizer.model}, data.tokenizer, others),
-                           data.tokenizer, data.features.max_seq_length, task.data);
+    items_left = load_task(task, {quantizer.model}, data.tokenizer, others);
   }
+  ScoreMeasure measure =
+      task_measure(items_left, data.tokenizer, data.features.max_seq_length, task.data);
   return {quantizer.model, quantizer.device,
-          naming_items(std::move(*measure), task.data, std::move(items))};
+          naming_items(std::move(measure), task.data, std::move(items))};
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ std::string metric_title(const std::string& name) {
       {"accuracy", "accuracy"},
       {"pearson", "Pearson"},
       {"spearman", "Spearman"},
+      {"exact_match", "EM"},
       {"f1", "F1"},
       {"precision", "precision"},
       {"recall", "recall"},

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace bertcl::squad {
+namespace bertcl::tasks {
 
 template <typename T>
 class BoundedQueue {
@@ -51,4 +51,4 @@ class BoundedQueue {
   bool closed_ = false;
 };
 
-}  // namespace bertcl::squad
+}  // namespace bertcl::tasks
