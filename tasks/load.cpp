@@ -10,7 +10,6 @@
 #include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
-#include "text/data_file.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -22,11 +21,11 @@ QuestionParagraphs read_questions(const std::filesystem::path& path) {
   return data;
 }
 
-/// Adds the name of the file to what make() says of its labels.
-template <class Make>
-std::unique_ptr<Task> with_labels_of(const std::filesystem::path& path, const Make& make) {
+/// Adds the name of the file to what `work` says of its contents.
+template <class Work>
+auto naming_file(const std::filesystem::path& path, const Work& work) {
   try {
-    return make();
+    return work();
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path == "-" ? "standard input" : path.string(), error.what()),
                 error.code());
@@ -72,28 +71,6 @@ std::unique_ptr<Task> load_items(const std::string& task, const std::filesystem:
        suggestion(task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText}));
 }
 
-FirstSequences of_questions(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
-                            const squad::FeatureOptions& features) {
-  auto dataset = std::make_shared<const squad::Dataset>(squad::load_dataset(path));
-  const auto windows_of = [dataset, &tokenizer, features, path](const squad::Question& question) {
-    const auto document = squad::make_document(dataset->context_of(question), tokenizer);
-    try {
-      return squad::make_features(document, question.text, tokenizer, features);
-    } catch (const squad::NoRoomForContext& error) {
-      fail("{}: question {}: {}", path.string(), text::excerpt_of(question.id), error.what());
-    }
-  };
-  const auto sequence = [dataset, windows_of](std::size_t item) -> std::optional<Sequence> {
-    auto windows = windows_of(dataset->questions[item]);
-    if (windows.empty()) return std::nullopt;
-    Sequence first;
-    first.ids = std::move(windows.front().input_ids);
-    first.second = windows.front().second;
-    return first;
-  };
-  return {dataset->questions.size(), "questions", sequence, dataset};
-}
-
 FirstSequences of_texts(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
                         int length) {
   auto texts = std::make_shared<const std::vector<TextOrPair>>(read_texts_or_pairs(path));
@@ -113,14 +90,14 @@ std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
   const std::filesystem::path& path = data.path;
   if (name == kClassify) {
     auto texts = chosen(read_classified(path, rule), choice);
-    return with_labels_of(path, [&] {
+    return naming_file(path, [&] {
       return classify_task(std::move(texts), unit_of_texts(path), data.labels, data.multi_label);
     });
   }
   if (name == kTag) {
     check_tags_are_known(data.labels);
     auto sentences = chosen(read_tagged(path, rule), choice);
-    return with_labels_of(path, [&] { return tagging_task(std::move(sentences), data.labels); });
+    return naming_file(path, [&] { return tagging_task(std::move(sentences), data.labels); });
   }
   if (name == kFillMask)
     return masked_task(chosen(read_named_texts(path, rule), choice), vocabulary);
@@ -144,16 +121,20 @@ QuestionParagraphs answered_questions(const squad::Dataset& dataset) {
 FirstSequences read_first_sequences(const std::string& task, const std::filesystem::path& path,
                                     const text::Tokenizer& tokenizer,
                                     const squad::FeatureOptions& features) {
-  if (task == kQuestionAnswering) return of_questions(path, tokenizer, features);
   if (task == kText) return of_texts(path, tokenizer, features.max_seq_length);
-  const std::shared_ptr<const Task> items = load_items(task, path, tokenizer.vocabulary_size());
+  std::shared_ptr<const squad::Dataset> dataset;
+  if (task == kQuestionAnswering)
+    dataset = std::make_shared<squad::Dataset>(squad::load_dataset(path));
+  const std::shared_ptr<const Task> items =
+      dataset ? questions_task(dataset, {features, {}})
+              : load_items(task, path, tokenizer.vocabulary_size());
   const EncodeOptions encode{features.max_seq_length, false};
-  const auto sequence = [items, &tokenizer, encode](std::size_t item) -> std::optional<Sequence> {
-    auto sequences = items->encode(item, tokenizer, encode);
-    if (sequences.empty()) return std::nullopt;
-    return std::move(sequences.front());
+  const auto sequence = [items, &tokenizer, encode, path, dataset](std::size_t item) {
+    const auto encode_item = [&] { return items->encode(item, tokenizer, encode); };
+    auto sequences = dataset ? naming_file(path, encode_item) : encode_item();
+    return sequences.empty() ? std::nullopt : std::optional(std::move(sequences.front()));
   };
-  return {items->size(), items->unit(), sequence, nullptr};
+  return {items->size(), items->unit(), sequence, dataset};
 }
 
 }  // namespace bertcl::tasks
