@@ -55,6 +55,15 @@ Tokenizer Tokenizer::load_beside(const std::filesystem::path& model) {
   }));
 }
 
+std::string Tokenizer::json_of(const std::filesystem::path& vocabulary) {
+  return translate_exceptions([&] {
+    check_path(vocabulary, "vocabulary");
+    return with_code(ErrorCode::invalid_file, [&] {
+      return text::Tokenizer::json_of(vocabulary, text::with_config(vocabulary));
+    });
+  });
+}
+
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text) const {
   return translate_exceptions([&] {
     const auto ids = held(impl_, "tokenizer").tokenizer.encode(text);

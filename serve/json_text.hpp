@@ -25,9 +25,6 @@ void append_floats(std::string& text, std::span<const float> values);
 /// One such number.
 void append_float(std::string& text, float value);
 
-/// As RFC 4648 has it.
-std::string base64(std::span<const std::byte> bytes);
-
 /// In one line; what is not UTF-8 becomes U+FFFD.
 std::string dump(const nlohmann::ordered_json& json);
 

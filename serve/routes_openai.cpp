@@ -7,9 +7,12 @@
 #include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/routes.hpp"
+#include "text/base64.hpp"
 
 namespace bertcl::serve {
 namespace {
+
+static_assert(std::endian::native == std::endian::little);  // as OpenAI's floats are
 
 bool wants_base64(const text::JsonNode& body) {
   const auto format = body.find("encoding_format");
@@ -29,7 +32,7 @@ HttpResponse embeddings_route(Context& context) {
     response.body += R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)";
     static_assert(std::endian::native == std::endian::little);  // as clients expect
     if (as_base64)
-      response.body += '"' + base64(std::as_bytes(std::span(vectors[i]))) + '"';
+      response.body += '"' + text::base64(std::as_bytes(std::span(vectors[i]))) + '"';
     else
       append_floats(response.body, vectors[i]);
     response.body += '}';

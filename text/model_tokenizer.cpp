@@ -35,25 +35,29 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
   fail("no vocabulary at {}, and no tokenizer.json; {}", fmt::join(tried, " or "), advice);
 }
 
-Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {
+TokenizerOptions with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {
   const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
-  if (is_present(config)) {
-    const std::string origin = config.string();
-    const nlohmann::json json = read_json(config);
-    const JsonNode settings(json, origin);
-    const auto read = [&](std::optional<bool>& option, const char* key) {
-      const auto found = settings.find(key);
-      if (found && !option) option = found->boolean();
-    };
-    read(options.lower_case, "do_lower_case");
-    read(options.strip_accents, "strip_accents");
-    read(options.split_cjk, "tokenize_chinese_chars");
-    if (const auto side = settings.find("truncation_side"); side && !options.cut_left) {
-      options.cut_left = side->string() == "left";
-      if (!*options.cut_left && side->string() != "right")
-        side->fail(fmt::format("is \"{}\" (choose from right, left)", side->string()));
-    }
+  if (!is_present(config)) return options;
+  const std::string origin = config.string();
+  const nlohmann::json json = read_json(config);
+  const JsonNode settings(json, origin);
+  const auto read = [&](std::optional<bool>& option, const char* key) {
+    const auto found = settings.find(key);
+    if (found && !option) option = found->boolean();
+  };
+  read(options.lower_case, "do_lower_case");
+  read(options.strip_accents, "strip_accents");
+  read(options.split_cjk, "tokenize_chinese_chars");
+  if (const auto side = settings.find("truncation_side"); side && !options.cut_left) {
+    options.cut_left = side->string() == "left";
+    if (!*options.cut_left && side->string() != "right")
+      side->fail(fmt::format("is \"{}\" (choose from right, left)", side->string()));
   }
+  return options;
+}
+
+Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {
+  options = with_config(vocabulary, std::move(options));
   options.mask_tokens = token_names_beside(vocabulary, "mask_token");
   return Tokenizer::from_file(vocabulary, std::move(options));
 }

@@ -17,12 +17,16 @@ std::filesystem::path vocabulary_beside(const std::filesystem::path& model);
 std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& models,
                                       const std::string& advice);
 
-/// Reads a vocabulary. What the options leave open is as tokenizer_config.json beside it says
-/// ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "truncation_side"), else as a
-/// tokenizer.json itself does; else letters are lower-cased and accents dropped. Its mask token is
-/// the first that is in the vocabulary of "mask_token" in tokenizer_config.json,
-/// special_tokens_map.json and config.json, [MASK] and <mask>. Throws Error if an option is of
-/// another type, or one of these files is damaged.
+/// The options, of which tokenizer_config.json beside the vocabulary says what they leave open:
+/// "do_lower_case", "strip_accents", "tokenize_chinese_chars" and "truncation_side". Throws Error
+/// if one is of another type, or the file is damaged.
+TokenizerOptions with_config(const std::filesystem::path& vocabulary,
+                             TokenizerOptions options = {});
+
+/// Reads a vocabulary, by with_config(). What is open then is as a tokenizer.json itself says; else
+/// letters are lower-cased and accents dropped. Its mask token is the first that is in the
+/// vocabulary of "mask_token" in tokenizer_config.json, special_tokens_map.json and config.json,
+/// [MASK] and <mask>. Throws Error if one of these files is damaged.
 Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options = {});
 
 }  // namespace bertcl::text

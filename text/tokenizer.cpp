@@ -45,6 +45,13 @@ std::vector<std::string> with_usual_masks(std::vector<std::string> names) {
   return result;
 }
 
+/// Of a vocab.json, beside which merges.txt lies; "model" may also be a token.
+bool is_vocabulary(const nlohmann::json& document, const std::filesystem::path& path) {
+  const auto model = document.find("model");
+  return (model == document.end() || model->is_number()) &&
+         is_present(path.parent_path() / "merges.txt");
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerOptions& options)
@@ -75,16 +82,27 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptio
     return of_pipeline(document_of_sentence_piece(content, path), origin, options);
   if (begins_as_object(content)) {
     nlohmann::json document = parse_json(content, origin);
-    const auto model = document.find("model");  // "model" may also be a token of a vocab.json
-    const bool is_vocabulary = model == document.end() || model->is_number();
-    if (is_vocabulary && is_present(path.parent_path() / "merges.txt"))
-      document = document_of_merges(std::move(document), path);
+    if (is_vocabulary(document, path)) document = document_of_merges(std::move(document), path);
     return of_pipeline(std::move(document), origin, options);
   }
   check_word_pieces(path);
   std::vector<std::string> tokens;
   each_line(content, [&](std::string_view line, std::size_t) { tokens.emplace_back(strip(line)); });
   return from_tokens(std::move(tokens), options, origin);
+}
+
+std::string Tokenizer::json_of(const std::filesystem::path& path, const TokenizerOptions& options) {
+  check_regular_file(path);
+  std::string content = read_file(path);
+  if (is_sentence_piece(content)) return document_of_sentence_piece(content, path).dump();
+  if (begins_as_object(content)) {
+    nlohmann::json document = parse_json(content, path.string());
+    if (!is_vocabulary(document, path)) return content;
+    return document_of_merges(std::move(document), path).dump();
+  }
+  const Tokenizer read = from_file(path, options);
+  return document_of_vocabulary(read.pipeline_->vocabulary.tokens(), options)
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 Tokenizer Tokenizer::from_tokens(std::vector<std::string> tokens, TokenizerOptions options,

@@ -89,6 +89,11 @@ class Tokenizer {
   /// supported, or if a vocab.txt lacks [PAD], [UNK], [CLS] or [SEP].
   static Tokenizer from_file(const std::filesystem::path& path, TokenizerOptions options = {});
 
+  /// The tokenizer.json that says the same as this file: itself, or what as_tokenizer_json() reads.
+  /// Throws Error as from_file().
+  static std::string json_of(const std::filesystem::path& path,
+                             const TokenizerOptions& options = {});
+
   /// BERT's from tokens in the order of their ids; `origin` names them in error messages.
   static Tokenizer from_tokens(std::vector<std::string> tokens, TokenizerOptions options = {},
                                const std::string& origin = "vocabulary");

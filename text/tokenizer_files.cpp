@@ -13,6 +13,7 @@
 
 #include "sentencepiece.pb.h"
 #include "support/fail.hpp"
+#include "text/base64.hpp"
 #include "text/data_file.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
@@ -28,10 +29,8 @@ constexpr const char* kSaveAsJson =
     "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)";
 
 Json special_token(const std::string& content, std::int64_t id) {
-  return {{"content", content},
-          {"id", id},
-          {"lstrip", content == "<mask>"},
-          {"normalized", false},
+  return {{"content", content},  {"id", id},        {"lstrip", content == "<mask>"},
+          {"normalized", false}, {"rstrip", false}, {"single_word", false},
           {"special", true}};
 }
 
@@ -59,13 +58,22 @@ Json xlm_roberta_template() {
             {"</s>", {{"id", "</s>"}, {"ids", {2}}, {"tokens", {"</s>"}}}}}}};
 }
 
+/// As of files without one (decoders_of()).
+Json decoder_of_pieces() {
+  return {{"type", "Sequence"},
+          {"decoders",
+           {{{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "never"}},
+            {{"type", "ByteFallback"}},
+            {{"type", "Fuse"}},
+            {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
+}
+
 Json normalizer_of(const sentencepiece::ModelProto& model) {
   Json normalizers = Json::array();
   const std::string& charsmap = model.normalizer_spec().precompiled_charsmap();
   if (!charsmap.empty())
-    normalizers.push_back(
-        {{"type", "Precompiled"},
-         {"precompiled_charsmap", Json::binary({charsmap.begin(), charsmap.end()})}});
+    normalizers.push_back({{"type", "Precompiled"},
+                           {"precompiled_charsmap", base64(std::as_bytes(std::span(charsmap)))}});
   normalizers.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
   normalizers.push_back(
       {{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}});
@@ -124,6 +132,7 @@ Json document_of_sentence_piece(const std::string& content, const std::filesyste
           {"pre_tokenizer",
            {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}}},
           {"post_processor", xlm_roberta_template()},
+          {"decoder", decoder_of_pieces()},
           {"model",
            {{"type", "Unigram"},
             {"unk_id", 3},
@@ -154,7 +163,9 @@ Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
     merges.push_back({line.substr(0, space), line.substr(space + 1)});
   });
   return {{"added_tokens", std::move(added)},
-          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+          {"pre_tokenizer",
+           {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}}},
+          {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}}},
           {"post_processor",
            {{"type", "RobertaProcessing"},
             {"cls", {"<s>", ids[0]}},
@@ -180,6 +191,7 @@ Json document_of_vocabulary(std::span<const std::string> tokens, const Tokenizer
             {"strip_accents", options.strip_accents ? Json(*options.strip_accents) : Json()},
             {"lowercase", options.lower_case.value_or(true)}}},
           {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
           {"post_processor", {{"type", "BertProcessing"}, {"cls", cls}, {"sep", sep}}},
           {"model",
            {{"type", "WordPiece"},

@@ -16,8 +16,8 @@ inline constexpr const char* kTokenizerHint =
 
 /// Reads model, normalizer, pre_tokenizer, post_processor, decoder, added_tokens and truncation;
 /// padding does not matter here, nor a decoder of a type that is not supported. `options` overrule
-/// a BertNormalizer's. The charsmap of a normalizer may be binary. Throws Error with `origin` and
-/// the place: a part of a type that is not supported, or damage.
+/// a BertNormalizer's. Throws Error with `origin` and the place: a part of a type that is not
+/// supported, or damage.
 std::shared_ptr<const Pipeline> make_pipeline(nlohmann::json document, const std::string& origin,
                                               const TokenizerOptions& options = {});
 

@@ -44,6 +44,16 @@ TEST_F(ApiTokenizer, TheLongerOneIsTruncated) {
   EXPECT_ERROR(HasSubstr("no room"), tokenizer_.encode_texts({"a"}, 1));
 }
 
+TEST_F(ApiTokenizer, ATokenizerJsonSaysTheSameAsAVocabulary) {
+  const tests::ScratchFolder folder;
+  const std::string json = Tokenizer::json_of(tests::folder / "vocab.txt");
+  folder.write("tokenizer.json", json);
+  const std::string text = "Zürich, [MASK] unaffable \u4eac";
+  EXPECT_EQ(Tokenizer::load(folder / "tokenizer.json").encode(text), tokenizer_.encode(text));
+  EXPECT_EQ(Tokenizer::json_of(folder / "tokenizer.json"), json);
+  EXPECT_ERROR(HasSubstr("vocab.txt"), Tokenizer::json_of(folder / "vocab.txt"));
+}
+
 TEST_F(ApiTokenizer, IsFoundBesideAModelWithWhatItsConfigSays) {
   const tests::ScratchFolder folder;
   std::ofstream(folder / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\nada\nAda\n";

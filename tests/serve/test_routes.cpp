@@ -7,6 +7,7 @@
 #include "serve/json_text.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/matchers.hpp"
+#include "text/base64.hpp"
 
 namespace bertcl::serve::tests {
 namespace {
@@ -54,7 +55,7 @@ TEST(JsonText, FloatsKeepTheirBits) {
   EXPECT_EQ(json::parse(text).get<std::vector<float>>(), values);
   for (std::size_t count = 0; count <= values.size(); ++count) {
     const std::vector<float> some(values.begin(), values.begin() + static_cast<long>(count));
-    EXPECT_EQ(of_base64(base64(std::as_bytes(std::span(some)))), some);
+    EXPECT_EQ(of_base64(text::base64(std::as_bytes(std::span(some)))), some);
   }
 }
 

@@ -132,12 +132,8 @@ Stage bert_normalizer(const JsonNode& node) {
   };
 }
 
-/// The bytes of base64, or of a document made here; fails at the node.
+/// Fails at the node.
 std::string decode_base64(const JsonNode& node) {
-  if (node.value().is_binary()) {
-    const auto& bytes = node.value().get_binary();
-    return {bytes.begin(), bytes.end()};
-  }
   static constexpr std::string_view digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string_view text = node.string();
