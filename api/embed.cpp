@@ -51,8 +51,10 @@ EmbeddingSettings read_embedding_settings(const std::filesystem::path& model) {
                         files.dimensions.value_or(0), std::move(files.dense)};
     settings.max_length = files.max_length.value_or(0);
     settings.prompts = std::move(files.prompts);
+    settings.default_prompt_name = std::move(files.default_prompt_name);
     settings.default_prompt = std::move(files.default_prompt);
     settings.pools_prompt = files.pools_prompt;
+    settings.scores_pairs = files.scores_pairs;
     settings.lower_case = files.lower_case;
     settings.similarity = std::move(files.similarity);
     return settings;

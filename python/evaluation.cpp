@@ -84,6 +84,16 @@ void bind_evaluation(nb::module_& m) {
             new (self) bertcl::Tokenizer(tokenizer_of(vocabulary, models));
           },
           "vocabulary"_a, "models"_a)
+      .def_static(
+          "json_of",
+          [](const Path& vocabulary) {
+            const std::string json = [&] {
+              LockReleased others_run;
+              return bertcl::Tokenizer::json_of(vocabulary);
+            }();
+            return nb::bytes(json.data(), json.size());
+          },
+          "vocabulary"_a)
       .def("__len__", &bertcl::Tokenizer::size)
       .def("model_size", &bertcl::Tokenizer::model_size);
   m.def("evaluate_squad", &evaluate_squad, "session"_a, "tokenizer"_a, "data"_a,

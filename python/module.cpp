@@ -194,6 +194,27 @@ nb::dict info(const bertcl::Session& session) {
   return all;
 }
 
+nb::dict model_settings(const bertcl::Session& session) {
+  const bertcl::ModelSettings settings = [&] {
+    LockReleased others_run;
+    return bertcl::read_model_settings(session);
+  }();
+  nb::dict all;
+  all["vocabulary"] = Path{settings.vocabulary.string()};
+  all["truncates_left"] = settings.truncates_left;
+  all["max_length"] = settings.max_length;
+  all["classes"] = settings.classes;
+  all["multi_label"] = settings.multi_label;
+  all["is_regression"] = settings.is_regression;
+  all["has_token_types"] = settings.has_token_types;
+  all["cleans_up"] = settings.cleans_up;
+  all["activation"] = settings.activation;
+  all["mask_names"] = settings.mask_names;
+  all["pad_names"] = settings.pad_names;
+  all["pad_id"] = settings.pad_id;
+  return all;
+}
+
 nb::dict embedding_settings(const Path& model) {
   const bertcl::EmbeddingSettings settings = [&] {
     LockReleased others_run;
@@ -208,8 +229,9 @@ nb::dict embedding_settings(const Path& model) {
   all["dense"] = dense;
   all["max_length"] = settings.max_length;
   all["prompts"] = settings.prompts;
-  all["default_prompt"] = settings.default_prompt;
+  all["default_prompt_name"] = settings.default_prompt_name;
   all["pools_prompt"] = settings.pools_prompt;
+  all["scores_pairs"] = settings.scores_pairs;
   all["lower_case"] = settings.lower_case;
   all["similarity"] = settings.similarity;
   return all;
@@ -249,6 +271,7 @@ NB_MODULE(_bertcl, m) {
   m.attr("max_requests") = bertcl::max_requests;
   bind_error(m);
   m.def("embedding_settings", &embedding_settings, "model"_a);
+  m.def("model_settings", &model_settings, "session"_a);
   nb::class_<bertcl::Session>(m, "Session")
       .def("__init__", &load, "model"_a, "device"_a, "precision"_a, "requests"_a, "max_memory"_a,
            "require_int8"_a, "allow_nonfinite"_a, "pooling"_a.none(), "normalize"_a, "dimensions"_a,

@@ -116,6 +116,7 @@ void read_settings(const text::JsonNode& config, EmbeddingFiles& files) {
   const auto found = files.prompts.find(name->string());
   if (found == files.prompts.end())
     config.fail("names '{}' as the default prompt, but has no such prompt", name->string());
+  files.default_prompt_name = found->first;
   files.default_prompt = found->second;
 }
 

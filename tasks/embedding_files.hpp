@@ -23,7 +23,8 @@ struct EmbeddingFiles {
   std::optional<std::int64_t> dimensions;  ///< that vectors are cut to
   bool lower_case = false;                 ///< whatever the tokenizer does
   std::map<std::string, std::string> prompts;
-  std::string default_prompt;  ///< the text before each text, not its name
+  std::string default_prompt_name;
+  std::string default_prompt;  ///< the text before each text
   std::string similarity;      ///< "cosine", ..; "" where nothing tells
 
   /// Tokens of a text at most, for a model that takes `longest` (0: any number); 512 where nothing

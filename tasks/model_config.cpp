@@ -109,6 +109,24 @@ std::optional<int> declared_length(const std::filesystem::path& model) {
   return length && most ? std::min(length, most) : length ? length : most;
 }
 
+std::string read_activation(const std::filesystem::path& model) {
+  const auto member = [&](const char* file, const std::vector<std::string>& path) -> std::string {
+    const std::filesystem::path name = text::companion_file(model, file);
+    if (!text::is_present(name)) return "";
+    const nlohmann::json document = text::read_json(name);
+    const std::string place = name.string();
+    std::optional<text::JsonNode> node(std::in_place, document, place);
+    for (const std::string& key : path)
+      if (node) node = node->find(key);
+    return node ? node->string() : "";
+  };
+  for (const std::string& name : {member("config_sentence_transformers.json", {"activation_fn"}),
+                                  member("config.json", {"sentence_transformers", "activation_fn"}),
+                                  member("config.json", {"sbert_ce_default_activation_function"})})
+    if (!name.empty()) return name;
+  return "";
+}
+
 ClassNames find_class_names(const std::filesystem::path& model) {
   return find_class_names(onnx_io::read_metadata(model), model);
 }

@@ -36,6 +36,11 @@ std::optional<int> read_length(const text::JsonNode& node);
 /// a model say, whichever is less; none where both are silent. Throws Error as read_length().
 std::optional<int> declared_length(const std::filesystem::path& model);
 
+/// The activation that sentence-transformers writes beside a model that scores pairs, such as
+/// "torch.nn.modules.linear.Identity"; "" where nothing tells. Throws Error that names a damaged
+/// file.
+std::string read_activation(const std::filesystem::path& model);
+
 struct ClassNames {
   std::vector<std::string> names;  ///< in their order; may be empty
   std::filesystem::path origin;    ///< the file that has them

@@ -19,10 +19,6 @@ std::optional<std::int64_t> id_in(const Json& json, const char* key) {
   return found->get<std::int64_t>();
 }
 
-std::optional<std::int64_t> id_of_config(const std::filesystem::path& model) {
-  return id_in(object_beside(model, "config.json"), "pad_token_id");
-}
-
 std::optional<std::int64_t> id_of_padding(const std::filesystem::path& model) {
   const Json tokenizer = object_beside(model, "tokenizer.json");
   const auto padding = tokenizer.find("padding");
@@ -32,8 +28,12 @@ std::optional<std::int64_t> id_of_padding(const std::filesystem::path& model) {
 
 }  // namespace
 
+std::optional<std::int64_t> pad_id_in_config(const std::filesystem::path& model) {
+  return id_in(object_beside(model, "config.json"), "pad_token_id");
+}
+
 std::optional<std::int64_t> read_pad_token_id(const std::filesystem::path& model) {
-  if (const auto id = id_of_config(model)) return id;
+  if (const auto id = pad_id_in_config(model)) return id;
   if (const auto id = id_of_padding(model)) return id;
   const auto name = token_name(object_beside(model, "tokenizer_config.json"), "pad_token");
   if (!name) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<std::int64_t> pad_id_of(const Tokenizer& tokenizer,
   for (const std::string& name : token_names_beside(model, "pad_token"))
     if (const auto id = tokenizer.find_id(name)) return id;
   if (const auto id = id_of_padding(model)) return id;
-  if (const auto id = id_of_config(model)) return id;
+  if (const auto id = pad_id_in_config(model)) return id;
   const auto id = tokenizer.find_id("[PAD]");
   return id ? id : tokenizer.find_id("<pad>");
 }

@@ -9,6 +9,9 @@
 
 namespace bertcl::text {
 
+/// pad_token_id of the config.json beside a model.
+std::optional<std::int64_t> pad_id_in_config(const std::filesystem::path& model);
+
 /// pad_token_id of the config.json beside (companion_file()) a model, else `padding` of its
 /// tokenizer.json, else the id of pad_token in its tokenizer_config.json; none where they say
 /// nothing, or no vocabulary is there. Throws Error that names the file if it is damaged.

@@ -4,6 +4,7 @@
 #include "bertcl/embed.hpp"
 #include "bertcl/error.hpp"
 #include "bertcl/evaluate.hpp"
+#include "bertcl/model_settings.hpp"
 #include "bertcl/quantize.hpp"
 #include "bertcl/sequences.hpp"
 #include "bertcl/session.hpp"

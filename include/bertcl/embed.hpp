@@ -19,10 +19,12 @@ struct EmbeddingSettings {
   Pooling pooling;              ///< for SessionOptions; its kind is "" where nothing is said
   std::int64_t max_length = 0;  ///< tokens with [CLS] and [SEP]; 0: nothing is said
   std::map<std::string, std::string> prompts;  ///< texts to begin with, by name
-  std::string default_prompt;
-  bool pools_prompt = true;  ///< false: a prompt's tokens are left out of the pooling, which
-                             ///< bertcl does not do
-  bool lower_case = false;   ///< texts are lower-cased, whatever the tokenizer does
+  std::string default_prompt_name;
+  std::string default_prompt;  ///< the text by that name
+  bool pools_prompt = true;    ///< false: a prompt's tokens are left out of the pooling, which
+                               ///< bertcl does not do
+  bool scores_pairs = false;   ///< of a CrossEncoder: the prompts are for the first text of a pair
+  bool lower_case = false;     ///< texts are lower-cased, whatever the tokenizer does
   std::string similarity;  ///< "cosine", "dot", "euclidean", "manhattan"; "" where nothing is said
 };
 

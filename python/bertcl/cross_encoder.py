@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .files import longest_text, read_json
-from .pipelines.base import TextModel, batches, check_batch_size, is_list, listed, no_tensors, sigmoid, softmax, the_one
+from . import _bertcl
+from .pipelines.base import (PromptedModel, batches, check_batch_size, is_list, listed, no_tensors, sigmoid, softmax,
+                             the_one)
 from .transformers_options import SESSION, model_path, own_options
 
 # Those that sentence-transformers writes beside a model, by the last part of their names.
@@ -16,11 +17,11 @@ ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
 OPTIONS = ["max_length", "activation_fn", "prompts", "default_prompt_name", "num_labels", "batch_tokens", *SESSION]
 
 
-class CrossEncoder(TextModel):
+class CrossEncoder(PromptedModel):
     """A sequence-classification model that reads two texts together: a reranker, or a classifier of pairs.
 
     path: an .onnx file, or a folder with model.onnx, onnx/model.onnx or one .onnx file, beside or above which lie
-    tokenizer.json or vocab.txt, and config.json.
+    tokenizer.json or another vocabulary, and config.json.
     max_length: tokens of a pair; by default as many as the model takes. activation_fn: of arrays of logits
     [pairs, labels]; by default as config_sentence_transformers.json or config.json name it, else the sigmoid of a
     single label and none of several. prompts, default_prompt_name: texts before the first of a pair by their names, and
@@ -35,8 +36,7 @@ class CrossEncoder(TextModel):
         path = model_path("CrossEncoder()", path, model_name_or_path)
         super().__init__(path, **own_options("CrossEncoder()", {"device": device, **session}, OPTIONS, path))
         if max_length:
-            most = longest_text(self.session, self.model, self.config)
-            self.max_length = min(max_length, most or max_length)
+            self.max_length = min(max_length, self.settings["max_length"] or max_length)
         self._logits = next(each for each in self.session.get_outputs() if each.name == self.output("logits"))
         if len(self._logits.shape) > 2 or None in self._logits.shape[1:]:
             raise ValueError(f"{path}: the output '{self._logits.name}' is {self._logits.shape}; a cross-encoder gives "
@@ -44,11 +44,9 @@ class CrossEncoder(TextModel):
         if num_labels not in (None, self.num_labels):
             raise ValueError(f"num_labels is {num_labels}, but {path} has {self.num_labels}")
         self.activation_fn = activation_fn or self._default_activation()
-        files = read_json(self.model, "config_sentence_transformers.json")
-        files = files if files.get("model_type") == "CrossEncoder" else {}  # or prompts are those of vectors
-        self.prompts = {**(files.get("prompts") or {}), **(prompts or {})}
-        self.default_prompt_name = default_prompt_name or files.get("default_prompt_name")
-        self._prompt(None, None)  # that it is known
+        files = _bertcl.embedding_settings(str(self.model))
+        own = files if files["scores_pairs"] else {"prompts": {}, "default_prompt_name": ""}  # or they are of vectors
+        self._set_prompts(own, prompts, default_prompt_name)
 
     @property
     def num_labels(self) -> int:
@@ -81,7 +79,7 @@ class CrossEncoder(TextModel):
         logits = np.zeros((len(pairs), self.num_labels), np.float32)
         # What is kept is small beside the encodings.
         sequences = [(np.array(each.ids, np.int32), np.array(self.type_ids(each), np.int8))
-                     for begin in range(0, len(pairs), 1024) for each in self.encode(pairs[begin:begin + 1024])]
+                     for begin in range(0, len(pairs), 1024) for each in self.encodings(pairs[begin:begin + 1024])]
         order = sorted(range(len(pairs)), key=lambda i: -sequences[i][0].size)
         parts = list(batches([sequences[i][0].size for i in order], self.batch_tokens, batch_size))
         for part in _progress(parts, show_progress_bar):
@@ -119,19 +117,8 @@ class CrossEncoder(TextModel):
                 result["text"] = documents[result["corpus_id"]]
         return results
 
-    def _prompt(self, name, text):
-        name = self.default_prompt_name if name is None else name
-        if text is None and name is not None and name not in self.prompts:
-            raise ValueError(f"unknown prompt '{name}' (" + (f"choose from {', '.join(sorted(self.prompts))})"
-                                                             if self.prompts else "the model has none; give prompt)"))
-        return text if text is not None else self.prompts.get(name, "")
-
     def _default_activation(self):
-        own = read_json(self.model, "config_sentence_transformers.json").get("activation_fn")
-        name = (own or (self.config.get("sentence_transformers") or {}).get("activation_fn")
-                or self.config.get("sbert_ce_default_activation_function"))
-        if not name:
-            return ACTIVATIONS["Sigmoid" if self.num_labels == 1 else "Identity"]
+        name = self.settings["activation"] or ("Sigmoid" if self.num_labels == 1 else "Identity")
         if name.rsplit(".", 1)[-1] not in ACTIVATIONS:
             raise ValueError(f"{self.model}: unknown activation {name} (choose from {', '.join(ACTIVATIONS)}); "
                              "give activation_fn")

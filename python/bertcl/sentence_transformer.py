@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Sequence
 
 import numpy as np
 
 from . import _bertcl
-from .files import (checked_tokens, load_tokenizer, model_file, naming_surrogates, read_json, token_names,
-                    truncation_side)
-from .pipelines.base import batches, check_batch_size, no_tensors, texts_of, the_one, truncate
-from .session import Session
+from .files import model_file
+from .pipelines.base import PromptedModel, batches, check_batch_size, no_tensors, texts_of, the_one
 from .transformers_options import SESSION, model_path, own_options
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
@@ -21,7 +18,7 @@ OPTIONS = ["pooling", "normalize", "prompts", "default_prompt_name", "truncate_d
            "batch_tokens", *(name for name in SESSION if name not in ("pooling", "normalize", "or_own", "dense"))]
 
 
-class SentenceTransformer:
+class SentenceTransformer(PromptedModel):
     """A model in ONNX with sentence-transformers' files beside it, or in the folder above its folder `onnx`.
 
     path: the .onnx file, or the folder with model.onnx, onnx/model.onnx or one .onnx file.
@@ -44,25 +41,25 @@ class SentenceTransformer:
         files = _bertcl.embedding_settings(str(model))
         told = files["pooling"] if pooling is None else pooling
         self.normalize = files["normalize"] if normalize is None else normalize
-        self.session = Session(model, device="" if device is None else device, pooling=told, normalize=self.normalize,
-                               or_own=pooling is None, dense=files["dense"], **session)
-        self.tokenizer = load_tokenizer(model, self.session.info.vocab_size)
-        self.truncation_side = truncation_side(model, self.tokenizer)
-        self.pad_id = _pad_id(model, self.tokenizer)
+        super().__init__(model, batch_tokens=batch_tokens, device="" if device is None else device, pooling=told,
+                         normalize=self.normalize, or_own=pooling is None, dense=files["dense"], **session)
         self.lower_case = files["lower_case"]
-        self.prompts = {**files["prompts"], **(prompts or {})}
-        self.default_prompt = files["default_prompt"]
-        if default_prompt_name is not None:
-            self.default_prompt = self._prompt_named(default_prompt_name)
+        self._set_prompts(files, prompts, default_prompt_name)
         self.pools_prompt = files["pools_prompt"]
         self.truncate_dim = truncate_dim or files["dimensions"] or None
         self.similarity_fn_name = similarity_fn_name or files["similarity"] or "cosine"
         if self.similarity_fn_name not in SIMILARITIES:
             raise ValueError(f"unknown similarity '{self.similarity_fn_name}' (choose from {', '.join(SIMILARITIES)})")
         limits = [limit for limit in (files["max_length"], self.session.info.max_length) if limit]
-        self.max_seq_length = min(limits, default=512)
-        self.batch_tokens = batch_tokens
-        self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
+        self.max_length = min(limits, default=512)
+
+    @property
+    def max_seq_length(self):
+        return self.max_length
+
+    @max_seq_length.setter
+    def max_seq_length(self, tokens):
+        self.max_length = tokens
 
     def encode(self, sentences: str | Sequence[str] | None = None, prompt_name: str | None = None,
                prompt: str | None = None, batch_size: int = 32, show_progress_bar: bool | None = False,
@@ -85,7 +82,11 @@ class SentenceTransformer:
                     "; give device to SentenceTransformer()" if name == "device" else f", not {value!r}"))
         one, texts = texts_of(the_one(sentences=sentences, inputs=inputs))
         prompt = self._prompt(prompt_name, prompt)
-        encodings = self._encodings([prompt + text for text in texts])
+        if prompt and not self.pools_prompt:
+            raise ValueError("the model excludes prompt tokens from pooling (include_prompt in "
+                             "1_Pooling/config.json), which is not supported")
+        texts = [prompt + text for text in texts]
+        encodings = self.encodings([text.lower() for text in texts] if self.lower_case else texts)
         vectors = np.zeros((len(texts), self.session.get_outputs()[0].shape[1]), np.float32)
         done = 0
         order = sorted(range(len(texts)), key=lambda i: -len(encodings[i].ids))
@@ -133,14 +134,14 @@ class SentenceTransformer:
 
     def tokenize(self, texts: str | Sequence[str]) -> dict[str, np.ndarray]:
         """Inputs of the model, int64 [texts, tokens of the longest], padded on the right."""
-        encodings = self._encodings(texts_of(texts)[1])
+        encodings = self.encodings(texts_of(texts)[1])
         longest = max((len(each.ids) for each in encodings), default=0)
 
         def padded(rows, value):
             full = [row + [value] * (longest - len(row)) for row in rows]
             return np.array(full, np.int64).reshape(len(rows), longest)
 
-        return {"input_ids": padded([each.ids for each in encodings], self.pad_id),
+        return {"input_ids": padded([each.ids for each in encodings], max(self.pad_id, 0)),
                 "token_type_ids": padded([each.type_ids for each in encodings], 0),
                 "attention_mask": padded([each.attention_mask for each in encodings], 0)}
 
@@ -158,27 +159,6 @@ class SentenceTransformer:
 
     get_embedding_dimension = get_sentence_embedding_dimension
 
-    def _encodings(self, texts):
-        with self._lock:
-            truncate(self.tokenizer, self.max_seq_length, self.truncation_side)
-            with naming_surrogates(texts):
-                encodings = self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)
-        return checked_tokens(encodings, self.tokenizer, self.session.info.vocab_size)
-
-    def _prompt_named(self, name):
-        if name not in self.prompts:
-            raise ValueError(f"unknown prompt '{name}' (" + (f"choose from {', '.join(sorted(self.prompts))})"
-                                                             if self.prompts else "the model has none; give prompt)"))
-        return self.prompts[name]
-
-    def _prompt(self, name, text):
-        if text is None:
-            text = self._prompt_named(name) if name is not None else self.default_prompt
-        if text and not self.pools_prompt:
-            raise ValueError("the model excludes prompt tokens from pooling (include_prompt in "
-                             "1_Pooling/config.json), which is not supported")
-        return text
-
     def _with_prompt(self, options, names):
         if options.get("prompt") is None and options.get("prompt_name") is None:
             options["prompt_name"] = next((name for name in names if name in self.prompts), None)
@@ -187,10 +167,3 @@ class SentenceTransformer:
 
 def _unit(vectors):
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32(1e-12))
-
-
-def _pad_id(model, tokenizer):
-    """That of the token that the files name, else of config.json, else 0."""
-    named = (tokenizer.token_to_id(name) for name in token_names(model, "pad_token"))
-    known = next((token for token in named if token is not None), read_json(model, "config.json").get("pad_token_id"))
-    return known or 0

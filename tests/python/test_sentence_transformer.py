@@ -155,7 +155,7 @@ class SentenceTransformerTest(unittest.TestCase):
         name = model.session.get_outputs()[0].name
         for width in (1, 7):  # padded, and beside longer ones
             for i in range(0, len(texts), 6):
-                rows = [each.ids for each in model._encodings(texts[i:i + 6])]
+                rows = [each.ids for each in model.encodings(texts[i:i + 6])]
                 longest = max(map(len, rows)) + width
                 ids = np.array([row + [0] * (longest - len(row)) for row in rows])
                 mask = np.array([[1] * len(row) + [0] * (longest - len(row)) for row in rows])

@@ -15,7 +15,7 @@ CONTEXT = "In  K\u00f6ln, Ren\u00e9\u2019s \U0001f600 caf\u00e9 opened in 1823;\
 
 
 def save_model(path, words, inputs, weights=None):
-    """logits [batch, seq, 2]: a table of words; input 1 and 2 (mask, types) add their value."""
+    """logits [batch, seq, 2], or as wide as `weights`: a table of words; input 1 and 2 (mask, types) add their value."""
     generator = np.random.default_rng(5)
     table = generator.standard_normal((words, 2)).astype(np.float32) if weights is None else weights
     nodes = [helper.make_node("Gather", ["table", inputs[0]], ["words"])]
@@ -26,8 +26,8 @@ def save_model(path, words, inputs, weights=None):
                   helper.make_node("Add", [total, f"{name}_u"], [f"{name}_sum"])]
         total = f"{name}_sum"
     nodes.append(helper.make_node("Identity", [total], ["logits"]))
-    onnx.save(model_of(nodes, dict.fromkeys(inputs, (np.int64, ["batch", "seq"])), {"logits": ["batch", "seq", 2]},
-                       {"table": table, "last": np.array([-1])}), path)
+    onnx.save(model_of(nodes, dict.fromkeys(inputs, (np.int64, ["batch", "seq"])),
+                       {"logits": ["batch", "seq", table.shape[1]]}, {"table": table, "last": np.array([-1])}), path)
     return table
 
 

@@ -36,6 +36,9 @@ TEST(DeclaredLength, PositionsOfPaddingAreNone) {
     return declared_length(folder / "model.onnx");
   };
   EXPECT_EQ(length(R"({"model_type": "roberta", "max_position_embeddings": 514})"), 512);
+  EXPECT_EQ(length(R"({"model_type": "roberta", "max_position_embeddings": 514,
+                       "pad_token_id": null})"),
+            512);
   EXPECT_EQ(length(R"({"model_type": "xlm-roberta", "max_position_embeddings": 8194,
                        "pad_token_id": 1})"),
             8192);

@@ -22,8 +22,8 @@ ALIASES = {"ner": "token-classification", "sentiment-analysis": "text-classifica
 def pipeline(task, model, **options):
     """The pipeline of a task ("ner" is token-classification, "sentiment-analysis" text-classification). model: an
     .onnx file, or a folder with model.onnx, onnx/model.onnx or one .onnx file; beside it, or above its folder onnx, lie
-    tokenizer.json or vocab.txt, and config.json with the labels. options: those of calls, as their defaults, and those
-    of bertcl.Session. ValueError: the model has another head."""
+    tokenizer.json or another vocabulary, and config.json with the labels. options: those of calls, as their defaults,
+    and those of bertcl.Session. ValueError: the model has another head."""
     name = ALIASES.get(task, task)
     if name not in TASKS:
         raise ValueError(f"unknown task '{task}' (choose from {', '.join([*TASKS, *ALIASES])})")

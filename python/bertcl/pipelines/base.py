@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pipelines share: model, tokenizer and labels of a folder, and batches without padding."""
+import functools
 import inspect
-import json
 import numbers
 import re
 import threading
@@ -10,30 +10,32 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..files import (checked_tokens, load_tokenizer, longest_text, model_file, naming_surrogates, read_json,
-                     truncation_side)
+from .. import _bertcl
+from ..files import checked_tokens, load_tokenizer, model_file, naming_surrogates
 from ..session import Session
 from ..transformers_options import SESSION, own_options
 
 
 class TextModel:
-    """A model with tokenizer and labels. batch_tokens: tokens of a batch at most. Texts longer than the model takes are
-    truncated."""
+    """A model with tokenizer and settings. batch_tokens: tokens of a batch at most. Texts longer than the model takes
+    are truncated."""
 
     def __init__(self, model, *, batch_tokens=4096, **session):
         self.model = model_file(model)
         self.session = Session(self.model, **session)
-        self.config = read_json(self.model, "config.json")
-        self.classes = class_names(self.session, self.config)
-        self.tokenizer = load_tokenizer(self.model, self.session.info.vocab_size)
+        self.settings = _bertcl.model_settings(self.session._session)
+        self.classes = self.settings["classes"]
+        self.tokenizer = load_tokenizer(self.model, self.settings["vocabulary"], self.session.info.vocab_size)
+        self.padding = self.tokenizer.padding or {}
+        self.tokenizer.no_padding()
         self.batch_tokens = batch_tokens
-        self.truncation_side = truncation_side(self.model, self.tokenizer)
-        self.max_length = longest_text(self.session, self.model, self.config) or 512
-        inputs = read_json(self.model, "tokenizer_config.json").get("model_input_names")
-        self.has_types = inputs is None or "token_type_ids" in inputs
+        left = self.settings["truncates_left"]
+        side = (self.tokenizer.truncation or {}).get("direction", "right")
+        self.truncation_side = side if left is None else "left" if left else "right"
+        self.max_length = self.settings["max_length"] or 512
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 
-    def encode(self, inputs, strategy="longest_first", max_length=None):
+    def encodings(self, inputs, strategy="longest_first", max_length=None):
         """Encodings of texts, or of pairs of them; strategy: the text of a pair that is truncated; max_length: tokens
         of each at most, within what the model takes."""
         return self._checked(self._encode(inputs, strategy, max_length))
@@ -88,7 +90,7 @@ class TextModel:
 
     def type_ids(self, encoding):
         """Its token types, or 0 where the tokenizer of transformers would give the model none."""
-        return encoding.type_ids if self.has_types else [0] * len(encoding.ids)
+        return encoding.type_ids if self.settings["has_token_types"] else [0] * len(encoding.ids)
 
     def _shape(self, name):
         return next(port.shape for port in self.session.get_outputs() if port.name == name)
@@ -120,12 +122,40 @@ class TextModel:
         raise ValueError(f"{self.session.path}: {task} needs an output {form}; the model has {outputs}"
                          + (f", the head of {found}" if found else ""))
 
+    def first_id(self, *names):
+        ids = (self.tokenizer.token_to_id(name) for name in names)
+        return next((known for known in ids if known is not None), None)
+
+    @functools.cached_property
+    def pad_id(self):
+        """That of the tokenizer, as the command finds it (text/pad_token_id.hpp); -1: there is none."""
+        ids = (self.first_id(*self.settings["pad_names"]), self.padding.get("pad_id"), self.settings["pad_id"],
+               self.first_id("[PAD]", "<pad>"))
+        return next((known for known in ids if known is not None), -1)
+
     def label(self, index):
-        return str(self.classes.get(str(index), f"LABEL_{index}"))
+        return self.classes[index] if index < len(self.classes) else f"LABEL_{index}"
 
     def decode_tokens(self, tokens):
         decoder = self.tokenizer.decoder
         return decoder.decode(tokens) if decoder else " ".join(tokens)
+
+
+class PromptedModel(TextModel):
+    """A TextModel with texts that come before those of its calls."""
+
+    def _set_prompts(self, own, prompts, default_name):
+        self.prompts = {**own["prompts"], **(prompts or {})}
+        self.default_prompt_name = default_name or own["default_prompt_name"] or None
+        self._prompt(None, None)  # that it is known
+
+    def _prompt(self, name, text):
+        """`text`, else the prompt of that name, else the default one. ValueError: it is not known."""
+        name = self.default_prompt_name if name is None else name
+        if text is None and name is not None and name not in self.prompts:
+            raise ValueError(f"unknown prompt '{name}' (" + (f"choose from {', '.join(sorted(self.prompts))})"
+                                                             if self.prompts else "the model has none; give prompt)"))
+        return text if text is not None else self.prompts.get(name, "")
 
 
 class Pipeline(TextModel):
@@ -215,20 +245,6 @@ def the_known(what, name, known):
     if found not in list(known):
         raise ValueError(f"unknown {what} '{name}' (choose from {', '.join(known)})")
     return found
-
-
-def class_names(session, config):
-    """{"0": name, ..} of the outputs: those that fine-tuning wrote into the model, else id2label of config.json."""
-    written = session.info.metadata.get("bertcl.classes")
-    if written is None:
-        return config.get("id2label") or {}
-    try:
-        names = json.loads(written)
-    except ValueError:
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{session.path}: bertcl.classes in the metadata is {written!r}, expected a list of names")
-    return {str(i): name for i, name in enumerate(names)} or config.get("id2label") or {}
 
 
 def is_list(given):

@@ -17,5 +17,5 @@ class FeatureExtraction(Pipeline):
     def results(self, texts, return_tensors=False, max_length=None):
         one, texts = texts_of(texts)
         results = [rows[None] if return_tensors else rows[None].tolist()
-                   for rows, in self.rows(self.encode(texts, max_length=max_length), self.vectors)]
+                   for rows, in self.rows(self.encodings(texts, max_length=max_length), self.vectors)]
         return results[0] if one else results

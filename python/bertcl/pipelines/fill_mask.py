@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 from tokenizers import models
 
-from ..files import read_json, token_names
 from .base import Pipeline, softmax, texts_of, unwrapped
 
 # transformers' clean_up_tokenization().
@@ -23,14 +22,14 @@ class FillMask(Pipeline):
         words = self.tokenizer.get_vocab_size()
         self.logits = self.head("fill-mask", "logits", form=f"[batch, seq, vocabulary], of {words} tokens",
                                 fits=lambda shape, task: len(shape) == 3 and (shape[2] is None or shape[2] >= words))
-        self.mask_names = list(dict.fromkeys((*token_names(self.model, "mask_token"), "[MASK]", "<mask>")))
-        self.mask_id = self._first_id(*self.mask_names)
-        self.pad_id = self._pad_id()
-        self.cleans_up = self._cleans_up()
+        self.mask_names = list(dict.fromkeys((*self.settings["mask_names"], "[MASK]", "<mask>")))
+        self.mask_id = self.first_id(*self.mask_names)
+        # transformers ignores it for BPE.
+        self.cleans_up = self.settings["cleans_up"] and not isinstance(self.tokenizer.model, models.BPE)
 
     def results(self, texts, top_k=5, targets=None, max_length=None):
         given, (_, texts) = texts, texts_of(texts)
-        encodings = self.encode(texts, max_length=max_length)
+        encodings = self.encodings(texts, max_length=max_length)
         mask = self._known_mask_id()
         for encoding, text in zip(encodings, texts):
             if mask not in encoding.ids:
@@ -64,28 +63,6 @@ class FillMask(Pipeline):
             text = text.replace(spaced, tight)
         return text
 
-    def _cleans_up(self):
-        """As tokenizer_config.json says; transformers ignores that for BPE, without another of its settings."""
-        settings = read_json(self.model, "tokenizer_config.json")
-        return bool(settings.get("clean_up_tokenization_spaces")) and (
-            not isinstance(self.tokenizer.model, models.BPE) or
-            bool(settings.get("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output")))
-
-    def _first_id(self, *names):
-        ids = (self.tokenizer.token_to_id(name) for name in names)
-        return next((known for known in ids if known is not None), None)
-
-    def _pad_id(self):
-        """That of the tokenizer, as the command finds it (text/pad_token_id.hpp); -1: there is none."""
-        known = self._first_id(*token_names(self.model, "pad_token"))
-        if known is not None:
-            return known
-        for settings, key in (_padding(self.model), "pad_id"), (self.config, "pad_token_id"):
-            if isinstance(known := settings.get(key), int) and known >= 0:
-                return known
-        known = self._first_id("[PAD]", "<pad>")
-        return -1 if known is None else known
-
     def _known_mask_id(self):
         if self.mask_id is None:
             names = ", ".join(f'"{name}"' for name in self.mask_names)
@@ -113,9 +90,3 @@ class FillMask(Pipeline):
         instead = f"its first piece '{pieces.tokens[0]}' is taken" if pieces.ids else "it is ignored"
         warnings.warn(f"fill-mask: the target '{target}' is not in the vocabulary; {instead}", stacklevel=2)
         return pieces.ids[0] if pieces.ids else None
-
-
-def _padding(model):
-    settings = read_json(model, "tokenizer.json")
-    padding = settings.get("padding") if isinstance(settings, dict) else None
-    return padding if isinstance(padding, dict) else {}

@@ -27,7 +27,7 @@ class TextClassification(Pipeline):
             raise TypeError(f"the input is {inputs!r}, expected {FORM}")
         texts = [_pair(each) for each in ([inputs] if one else listed(inputs))]
         results = [self._result(logits, top_k, function_to_apply)
-                   for logits, in self.rows(self.encode(texts, max_length=max_length), self.logits)]
+                   for logits, in self.rows(self.encodings(texts, max_length=max_length), self.logits)]
         return results[0] if one else results
 
     def nested(self, results, given):
@@ -41,11 +41,8 @@ class TextClassification(Pipeline):
 
     def _function(self, name, labels):
         if name is None:
-            problem = self.config.get("problem_type")
-            if problem == "regression":
-                name = "none"
-            else:
-                name = "sigmoid" if problem == "multi_label_classification" or labels == 1 else "softmax"
+            sigmoid_fits = self.settings["multi_label"] or labels == 1
+            name = "none" if self.settings["is_regression"] else "sigmoid" if sigmoid_fits else "softmax"
         return FUNCTIONS[the_known("function", name, FUNCTIONS)]
 
 

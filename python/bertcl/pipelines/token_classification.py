@@ -42,7 +42,7 @@ class TokenClassification(Pipeline):
 
     def _windows(self, texts, strategy, stride, max_length):
         if stride is None:
-            return [[each] for each in self.encode(texts, max_length=max_length)]
+            return [[each] for each in self.encodings(texts, max_length=max_length)]
         check_type(numbers.Integral, "an integer", stride=stride)
         if strategy == "none":
             raise ValueError("stride needs another aggregation_strategy than 'none'")

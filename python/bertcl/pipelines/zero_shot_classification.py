@@ -15,10 +15,10 @@ class ZeroShotClassification(Pipeline):
         super().__init__(model, **options)
         self.logits = self.head("zero-shot-classification", "logits", form="[batch, classes]",
                                 fits=lambda shape, task: len(shape) == 2 and task in ("", "text-classification"))
-        entail = [int(i) for i, name in self.classes.items() if str(name).lower().startswith("entail")]
+        entail = [i for i, name in enumerate(self.classes) if name.lower().startswith("entail")]
         if not entail:
             raise ValueError(f"{self.session.path}: zero-shot-classification needs a class 'entailment'; the model has "
-                             f"{', '.join(map(str, self.classes.values())) or 'none with a name'}")
+                             f"{', '.join(self.classes) or 'none with a name'}")
         self.entailment = entail[0]
         self.contradiction = -1 if self.entailment == 0 else 0
 
@@ -39,7 +39,7 @@ class ZeroShotClassification(Pipeline):
                              "label")
         longest = min(max_length or self.max_length, self.max_length)
         self._check_lengths(labels, hypotheses, longest)
-        encodings = self.encode([(text, each) for text in texts for each in hypotheses], "only_first", longest)
+        encodings = self.encodings([(text, each) for text in texts for each in hypotheses], "only_first", longest)
         logits = np.array([row for row, in self.rows(encodings, self.logits)], np.float32)
         results = [self._result(text, labels, scores, multi_label)
                    for text, scores in zip(texts, np.split(logits, len(texts)) if texts else ())]

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model's file and those beside it say by the public interface.
+#include "bertcl/model_settings.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+
+#include "tests/api/model.hpp"
+#include "tests/support/matchers.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace bertcl {
+namespace {
+
+TEST(ModelSettings, AreThoseOfAllFilesOfTheModel) {
+  const tests::ScratchFolder folder;
+  std::filesystem::create_directory(folder / "onnx");
+  std::filesystem::create_symlink(tests::folder / "model.onnx", folder / "onnx" / "model.onnx");
+  const Session session = Session::load(folder / "onnx" / "model.onnx");
+  const auto read = [&] { return read_model_settings(session); };
+  EXPECT_EQ(read().max_length, session.info().max_length);
+  EXPECT_EQ(read().vocabulary, "");
+  EXPECT_EQ(read().multi_label, std::nullopt);
+  EXPECT_EQ(read().pad_id, std::nullopt);
+  EXPECT_TRUE(read().has_token_types);
+  EXPECT_FALSE(read().cleans_up);
+  folder.write("vocab.txt", "[PAD]");
+  folder.write("config.json", R"({"max_position_embeddings": 66, "pad_token_id": 5,
+      "problem_type": "multi_label_classification", "id2label": {"0": "no", "1": 7},
+      "sentence_transformers": {"activation_fn": "torch.nn.Identity"}, "pad_token": "<pad>"})");
+  folder.write("tokenizer_config.json", R"({"truncation_side": "left", "mask_token": "<m>",
+      "model_input_names": ["input_ids", "attention_mask"], "clean_up_tokenization_spaces": true,
+      "model_max_length": 600, "pad_token": {"content": "[P]"}})");
+  const ModelSettings settings = read();
+  EXPECT_EQ(settings.vocabulary, folder / "vocab.txt");
+  EXPECT_EQ(settings.truncates_left, true);
+  EXPECT_FALSE(settings.has_token_types);
+  EXPECT_TRUE(settings.cleans_up);
+  EXPECT_EQ(settings.max_length, 66);
+  EXPECT_THAT(settings.classes, ElementsAre("no", "7"));
+  EXPECT_EQ(settings.multi_label, true);
+  EXPECT_EQ(settings.activation, "torch.nn.Identity");
+  EXPECT_THAT(settings.mask_names, ElementsAre("<m>"));
+  EXPECT_THAT(settings.pad_names, ElementsAre("[P]", "<pad>"));
+  EXPECT_EQ(settings.pad_id, 5);
+  folder.write("config.json", R"({"problem_type": "regression"})");
+  EXPECT_TRUE(read().is_regression);
+  EXPECT_EQ(read().max_length, std::min<std::int64_t>(session.info().max_length, 600));
+  folder.write("config_sentence_transformers.json", R"({"activation_fn": "torch.nn.Sigmoid"})");
+  EXPECT_EQ(read().activation, "torch.nn.Sigmoid");
+  folder.write("config.json", "{");
+  EXPECT_ERROR(HasSubstr("config.json"), read());
+}
+
+}  // namespace
+}  // namespace bertcl
