@@ -6,8 +6,7 @@ import numpy as np
 import torch
 import transformers
 
-from transformer_models import LONGEST, VOCABULARY, Outputs, export_module, padded_batch
-from export_bert import spread_parameters
+from transformer_models import LONGEST, VOCABULARY, Outputs, export_module, padded_batch, spread_parameters
 
 SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
              intermediate_size=64, max_position_embeddings=LONGEST + 2)

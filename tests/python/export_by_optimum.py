@@ -11,14 +11,12 @@ import pathlib
 import sys
 import warnings
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "python"))
-
 import torch
 import transformers
 from optimum.exporters.onnx import main_export, onnx_export_from_model
 
 from architecture_models import ARCHITECTURES, DECODERS, FURTHER, SIZES, JinaV2
-from export_bert import spread_parameters
+from transformer_models import spread_parameters
 
 # By task: the class, and the levels of optimization.
 TASKS = {

@@ -9,9 +9,7 @@ import torch
 import transformers
 from package import DEFAULT_MODEL, bertcl
 from support import BERTCL, scratch
-from transformer_models import export_outputs
-
-from export_bert import spread_parameters
+from transformer_models import export_outputs, spread_parameters
 
 torch.set_num_threads(1)
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]

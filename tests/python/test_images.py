@@ -11,9 +11,8 @@ needs("torch", "transformers", "onnxscript")
 
 import torch
 import transformers
-from export_bert import spread_parameters
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from transformer_models import Outputs, export_images
+from transformer_models import Outputs, export_images, spread_parameters
 
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, image_size=32, patch_size=8)
 OUTPUTS = ["last_hidden_state", "pooler_output"]

@@ -9,8 +9,6 @@ import warnings
 import torch
 import transformers
 
-from export_bert import spread_parameters
-
 VOCABULARY, LONGEST, CHOICES, LABELS = 120, 64, 3, 5
 SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
              intermediate_size=64, max_position_embeddings=LONGEST + 2)
@@ -39,6 +37,16 @@ FAMILIES = {
 }
 DISTILBERT_SIZES = dict(vocab_size=VOCABULARY, dim=32, n_layers=2, n_heads=4, hidden_dim=64,
                         max_position_embeddings=LONGEST)
+
+
+@torch.no_grad()
+def spread_parameters(model, factor):
+    """So that biases, LayerNorm and logits are not all alike: matrices but the embeddings times `factor`."""
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            parameter += 0.1 * torch.randn_like(parameter)
+        elif "embeddings" not in name:
+            parameter *= factor
 
 
 class Outputs(torch.nn.Module):
