@@ -191,7 +191,10 @@ std::vector<Batcher::Item> Batcher::take() {
   std::vector<std::shared_ptr<Request>> works;  // the next ones to run, if sequences came first
   std::size_t tokens = 0, longest = 0;
   while (!queue_.empty() && taken.size() < options_.max_batch_sequences) {
-    const Item next = {queue_.front(), queue_.front()->next()};
+    const bool at_end = options_.one_request && !taken.empty();  // where its other items have gone
+    const std::shared_ptr<Request> request = at_end ? queue_.back() : queue_.front();
+    if (at_end && request != taken.front().request) break;
+    const Item next = {request, request->next()};
     if (next.is_work() && !taken.empty()) {
       works.push_back(next.request);
       queue_.pop_front();
@@ -204,7 +207,7 @@ std::vector<Batcher::Item> Batcher::take() {
     if (!taken.empty() && cost > options_.max_batch_tokens) break;
     depth_.tokens -= length;
     --sequences_;
-    queue_.pop_front();
+    at_end ? queue_.pop_back() : queue_.pop_front();
     taken.push_back(next);
     if (--next.request->queued == 0)
       --depth_.requests;

@@ -60,6 +60,9 @@ struct BatchDone {
 struct BatcherOptions {
   std::size_t max_batch_tokens = 16384;    ///< a longer sequence goes alone
   std::size_t max_batch_sequences = 4096;  ///< of any length
+  /// Sequences of several requests do not share a batch: each would change the values of the
+  /// others.
+  bool one_request = false;
   bool pads = false;  ///< the model pads, so a batch costs its sequences times the longest
   std::chrono::milliseconds max_wait{0};    ///< for more to come; 0: what is there runs at once
   std::size_t max_queue_tokens = 1u << 18;  ///< a request that is larger runs if it is alone

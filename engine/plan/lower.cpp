@@ -202,6 +202,11 @@ bool computes_in_int8(const Plan& plan) {
   });
 }
 
+bool depends_on_batch(const Plan& plan) {
+  return std::ranges::any_of(plan.steps,
+                             [](const Step& step) { return step.op == "DynamicQuantizeLinear"; });
+}
+
 std::vector<std::string> why_not_int8(const Plan& plan) {
   if (!plan.notes.empty() || computes_in_int8(plan)) return plan.notes;
   return {

@@ -192,6 +192,10 @@ const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
 /// True if a linear or attention runs in int8.
 bool computes_in_int8(const Plan& plan);
 
+/// True if the values of a row depend on the others of a run: a DynamicQuantizeLinear, whose scale
+/// covers its whole tensor.
+bool depends_on_batch(const Plan& plan);
+
 /// Why the plan is not fully int8: its notes, or that the model is float. Empty if it is.
 std::vector<std::string> why_not_int8(const Plan& plan);
 

@@ -20,25 +20,55 @@ PYTHON = BERTCL.parent / "venv-serve" / "bin" / "python"
 DEFAULT = ROOT / "models" / "minilm-l6-squad"
 
 
+def serve(test, folder, *arguments, output=subprocess.DEVNULL):
+    """Starts a server that ends with the test, or the class of tests; gives its URL."""
+    report = pathlib.Path(folder) / "serve.json"
+    report.unlink(missing_ok=True)  # of another server
+    server = subprocess.Popen([BERTCL, "serve", *arguments, "--port", "0", "--json", report, "--log", "none"],
+                              stdout=output)
+
+    def stop():
+        server.send_signal(signal.SIGTERM)
+        code = server.wait(timeout=60)
+        if code:
+            raise AssertionError(f"bertcl serve ended with {code}")
+    (test.addClassCleanup if isinstance(test, type) else test.addCleanup)(stop)
+    deadline = time.monotonic() + 300
+    while not report.exists() and server.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return json.loads(report.read_text(encoding="utf-8"))["url"]
+
+
+class StartTest(unittest.TestCase):
+    def test_models_whose_scales_cover_the_batch_are_named(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            encoder_model.write_encoder(folder / "encoder")
+            printed = {}
+            for kind, options in (("tensor", []), ("token", ["--per-token"])):
+                made = folder / "encoder" / f"{kind}.onnx"
+                bertcl("quantize", folder / "encoder" / "model.onnx", "-o", made, "--dynamic", *options)
+                with open(folder / kind, "w", encoding="utf-8") as output:
+                    serve(self, folder, made, "--pooling", "mean", output=output)
+                    self.doCleanups()
+                printed[kind] = (folder / kind).read_text(encoding="utf-8")
+            self.assertIn("tensor: its scales cover the whole batch", printed["tensor"])
+            self.assertNotIn("scales", printed["token"])
+
+
 @unittest.skipUnless((PYTHON.parents[1] / "requirements.txt").is_file(),
                      f"no clients in {PYTHON.parents[1]} (tools/test makes it; it needs a network)")
 class ServeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
         folder = pathlib.Path(cls.folder.name)
         cls.encoder = folder / "encoder" / "model.onnx"
         encoder_model.write_encoder(cls.encoder.parent)
-        report = folder / "serve.json"
-        cls.server = subprocess.Popen(
-            [BERTCL, "serve", f"vectors={cls.encoder}", f"answers={DEFAULT / 'model.onnx'}", "--port", "0",
-             "--pooling", "mean", "--normalize", "--json", report, "--api-key", "secret", "--log", "none"],
-            stdout=subprocess.DEVNULL)
-        cls.addClassCleanup(cls.stop)
-        deadline = time.monotonic() + 300
-        while not report.exists() and cls.server.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-        url = json.loads(report.read_text(encoding="utf-8"))["url"]
+        key = ["--api-key", "secret"]
+        url = serve(cls, folder, f"vectors={cls.encoder}", f"answers={DEFAULT / 'model.onnx'}", "--pooling", "mean",
+                    "--normalize", *key)
         done = subprocess.run([PYTHON, pathlib.Path(__file__).with_name("serve_clients.py"), url, "vectors",
                                "answers", json.dumps(TEXTS), CONTEXT], capture_output=True, text=True)
         if done.returncode:
@@ -50,14 +80,6 @@ class ServeTest(unittest.TestCase):
         done = bertcl("embed", cls.encoder, texts, "--pooling", "mean", "--normalize", "-o", made, "--json", "-")
         cls.tokens = json.loads(done.stdout)["tokens"]
         cls.vectors = np.load(made)
-
-    @classmethod
-    def stop(cls):
-        cls.server.send_signal(signal.SIGTERM)
-        code = cls.server.wait(timeout=60)
-        cls.folder.cleanup()
-        if code:
-            raise AssertionError(f"bertcl serve ended with {code}")
 
     def same(self, found, expected):
         np.testing.assert_array_equal(np.asarray(found, dtype=np.float32), expected)

@@ -26,10 +26,11 @@ inline const std::string kVocabulary =
 inline const std::string kDefaultModel =
     bertcl::tests::source_file("models/minilm-l6-squad/model.onnx");
 
-enum class HeadOf { vectors, two_classes, score, nan };
+enum class HeadOf { vectors, dynamic_vectors, two_classes, score, nan };
 
 /// TinyBert that reads 30,522 tokens, with the hidden states [batch, seq, 16], logits [batch, 2] or
-/// one logit [batch, 1] as its only output; or start and end logits that are NaN.
+/// one logit [batch, 1] as its only output; hidden states rounded to 8 bits by a scale of the whole
+/// batch; or start and end logits that are NaN.
 inline std::string tiny_model(HeadOf head) {
   quant::tests::TinyBert bert({.vocabulary = 30522});
   quant::tests::GraphBuilder& g = bert.builder();
@@ -54,9 +55,16 @@ inline std::string tiny_model(HeadOf head) {
     for (const std::string& symbol : symbols) shape->add_dim()->set_dim_param(symbol);
     shape->add_dim()->set_dim_value(last);
   };
-  if (head == HeadOf::vectors) {
-    g.node("Identity", {"/bert/encoder/layer.0/output/LayerNorm/LayerNormalization_output_0"},
-           "last_hidden_state");
+  if (head == HeadOf::vectors || head == HeadOf::dynamic_vectors) {
+    const std::string hidden = "/bert/encoder/layer.0/output/LayerNorm/LayerNormalization_output_0";
+    if (head == HeadOf::vectors) {
+      g.node("Identity", {hidden}, "last_hidden_state");
+    } else {
+      g.node("DynamicQuantizeLinear", {hidden}, "bytes");
+      for (const char* name : {"scale", "zero_point"})
+        g.graph().mutable_node(g.graph().node_size() - 1)->add_output(name);
+      g.node("DequantizeLinear", {"bytes", "scale", "zero_point"}, "last_hidden_state");
+    }
     output("last_hidden_state", {"batch", "seq"}, quant::tests::kTinyHidden);
     return g.model().SerializeAsString();
   }
@@ -71,18 +79,19 @@ inline std::string tiny_model(HeadOf head) {
   return g.model().SerializeAsString();
 }
 
-/// Models in folders of their own: "vectors", "classes" and "score" by tiny_model(), "cased" as the
-/// first with a tokenizer that keeps capitals, "lowered" with a file that asks for lower case
-/// before it, "raw" as "score" with a file that names no sigmoid, "nan", and "qa", the default
-/// model.
+/// Models in folders of their own: "vectors", "dynamic", "classes" and "score" by tiny_model(),
+/// "cased" as the first with a tokenizer that keeps capitals, "lowered" with a file that asks for
+/// lower case before it, "raw" as "score" with a file that names no sigmoid, "nan", and "qa", the
+/// default model.
 class ModelFolders {
  public:
   ModelFolders() {
     for (const auto& [name, head] :
          {std::pair{"vectors", HeadOf::vectors}, std::pair{"cased", HeadOf::vectors},
-          std::pair{"lowered", HeadOf::vectors}, std::pair{"classes", HeadOf::two_classes},
-          std::pair{"score", HeadOf::score}, std::pair{"raw", HeadOf::score},
-          std::pair{"nan", HeadOf::nan}, std::pair{"spans", HeadOf::vectors}}) {
+          std::pair{"lowered", HeadOf::vectors}, std::pair{"dynamic", HeadOf::dynamic_vectors},
+          std::pair{"classes", HeadOf::two_classes}, std::pair{"score", HeadOf::score},
+          std::pair{"raw", HeadOf::score}, std::pair{"nan", HeadOf::nan},
+          std::pair{"spans", HeadOf::vectors}}) {
       std::filesystem::create_directory(folder_ / name);
       folder_.write(std::string(name) + "/model.onnx", tiny_model(head));
       std::filesystem::copy_file(kVocabulary, folder_ / name / "vocab.txt");

@@ -139,6 +139,21 @@ TEST_F(BatcherTest, AShortRequestDoesNotWaitForAllOfLongOnes) {
   EXPECT_EQ(batcher_->depth().tokens, 0u);
 }
 
+TEST_F(BatcherTest, RequestsRunByThemselvesWhereAScaleCoversTheBatch) {
+  start({.max_batch_tokens = 4, .one_request = true});
+  Batcher::Ticket first = hold();
+  Batcher::Ticket a = batcher_->submit({sequence(1), sequence(2), sequence(3), sequence(1)});
+  Batcher::Ticket b = batcher_->submit({sequence(1), sequence(1)});
+  Batcher::Ticket work = batcher_->submit([] {}, 1, {});
+  Batcher::Ticket c = batcher_->submit({sequence(2)});
+  model_.gate.open();
+  for (Batcher::Ticket* ticket : {&a, &b, &work, &c}) ticket->get();
+  EXPECT_THAT(model_.batches, ElementsAre(ElementsAre(1), ElementsAre(1, 2), ElementsAre(1, 1),
+                                          ElementsAre(2), ElementsAre(3, 1)));
+  EXPECT_EQ(batcher_->depth().requests, 0u);
+  EXPECT_EQ(batcher_->depth().tokens, 0u);
+}
+
 TEST_F(BatcherTest, PaddingCountsWhereTheModelPads) {
   start({.max_batch_tokens = 10, .pads = true});
   hold();

@@ -2,7 +2,10 @@
 // What a model is served as, by its outputs and the files beside it.
 #include "tools/models/served_model.hpp"
 
+#include <future>
+
 #include "bertcl/error.hpp"
+#include "tests/serve/clients.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -146,6 +149,28 @@ TEST_F(ServedModel, RegressionGivesNumbersAsTheyAre) {
   const json score = post(HeadOf::score, "/rerank", rank);
   write("config.json", "{}");
   EXPECT_EQ(post(HeadOf::score, "/rerank", rank), score) << "as sentence-transformers has it";
+}
+
+TEST(DynamicScales, AnAnswerDependsOnItsTextsAlone) {
+  TestService test({.models = {"dynamic", "vectors"}});
+  Service& service = test.service();
+  Batcher& batcher = service.models()[0]->batcher();
+  EXPECT_TRUE(batcher.options().one_request);
+  EXPECT_FALSE(service.models()[1]->batcher().options().one_request);
+  EXPECT_EQ(batcher.options().max_wait.count(), 0) << "nothing can come that runs with it";
+  const auto ask = [&](const json& texts) {
+    RequestRecord record;
+    return service.handle({"POST", "/embed", json{{"inputs", texts}}.dump()}, record).body;
+  };
+  const std::vector<json> asked = {"short", {"a cat", "OpenCL by Khronos"}, "Who maintains it?"};
+  std::vector<std::string> alone;
+  for (const json& texts : asked) alone.push_back(ask(texts));
+  HeldModel held(batcher);
+  std::vector<std::future<std::string>> together;
+  for (const json& texts : asked) together.push_back(std::async(std::launch::async, ask, texts));
+  EXPECT_TRUE(eventually([&] { return batcher.depth().requests == asked.size(); }));
+  held.release();
+  for (std::size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(together[i].get(), alone[i]);
 }
 
 TEST_F(ServedModel, AsManyBatchesRunAsThereAreExecutors) {

@@ -200,6 +200,11 @@ void report(const ServeOptions& options, int port, const serve::Service& service
         other
             ? " (routes /v2 and, for hidden states, /embed_all; --pooling enables text embeddings)"
             : ""));
+    if (model->batcher().options().one_request)
+      tell(
+          fmt::format("{}: its scales cover the whole batch (dynamic quantization), so requests "
+                      "run one after another; quantize with calibration, or --dynamic --per-token",
+                      setup.name));
   }
   const std::string host = options.server.host;
   const std::string url =
