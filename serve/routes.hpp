@@ -6,7 +6,8 @@
 namespace bertcl::serve {
 
 // routes_scores.cpp
-HttpResponse predict_route(Context& context);
+/// Classes of the texts in a body, which is gone then.
+HttpResponse predict(Context& context, const text::JsonNode& body);
 HttpResponse rerank_route(Context& context);
 // routes_tokens.cpp
 HttpResponse tokenize_route(Context& context);

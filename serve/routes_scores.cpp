@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,15 +20,48 @@
 namespace bertcl::serve {
 namespace {
 
-/// Of one text, best first. Raw scores are the logits; else softmax, or sigmoids where a text may
-/// be of several classes or the model gives one score.
+/// True for a reranker whose files say that its scores are its logits.
+bool is_raw(const ModelSetup& setup) { return setup.kind == Kind::reranker && !setup.sigmoid; }
+
+/// How a request wants the classes of a text.
+struct ClassOptions {
+  std::optional<tasks::Activation> activation;  ///< none: as the model has it
+  std::size_t top_k = std::numeric_limits<std::size_t>::max();
+};
+
+/// TEI's `raw_scores`, and the options of Hugging Face's pipeline.
+ClassOptions class_options(const text::JsonNode& body) {
+  using tasks::Activation;
+  ClassOptions options;
+  if (body.flag("raw_scores", false)) options.activation = Activation::none;
+  if (const auto function = body.find("function_to_apply")) {
+    const std::map<std::string, std::optional<Activation>> known = {
+        {"none", Activation::none},
+        {"sigmoid", Activation::sigmoid},
+        {"softmax", Activation::softmax},
+        {"default", std::nullopt}};
+    const auto found = known.find(function->string());
+    if (found == known.end())
+      function->fail("is \"{}\" (choose from none, sigmoid, softmax, default)", function->string());
+    options.activation = found->second;
+  }
+  if (const auto most = body.find("top_k")) {
+    if (most->integer() < 1) most->fail("is {}, expected 1 or more", most->integer());
+    options.top_k = static_cast<std::size_t>(most->integer());
+  }
+  return options;
+}
+
+/// Of one text, best first. By default softmax, or sigmoids where a text may be of several classes
+/// or the model gives one score.
 std::vector<tasks::ClassScore> predictions(const ModelSetup& setup, const Values& logits,
-                                           bool raw) {
+                                           const ClassOptions& options) {
   const bool independent = setup.multi_label || logits.size() == 1;
-  const auto activation = raw           ? tasks::Activation::none
-                          : independent ? tasks::Activation::sigmoid
-                                        : tasks::Activation::softmax;
-  return tasks::best_classes(tasks::class_scores(logits, activation), logits.size());
+  const auto activation = is_raw(setup) || setup.is_regression ? tasks::Activation::none
+                          : independent                        ? tasks::Activation::sigmoid
+                                                               : tasks::Activation::softmax;
+  return tasks::best_classes(tasks::class_scores(logits, options.activation.value_or(activation)),
+                             options.top_k);
 }
 
 void append_predictions(std::string& text, const ModelSetup& setup,
@@ -61,9 +97,6 @@ std::vector<std::vector<std::string>> read_pairs(const Context& context, const t
   node.each([&](const text::JsonNode& pair) { pairs.push_back(read_pair(pair)); });
   return pairs;
 }
-
-/// True for a reranker whose files say that its scores are its logits.
-bool is_raw(const ModelSetup& setup) { return setup.kind == Kind::reranker && !setup.sigmoid; }
 
 /// Clients of Cohere expect that documents are cut, and cannot ask for it.
 void limit_documents(Truncation& truncation, const text::JsonNode& body) {
@@ -115,15 +148,13 @@ HttpResponse documents_response(const Context& context, const std::vector<tasks:
 
 }  // namespace
 
-HttpResponse predict_route(Context& context) {
-  const text::JsonNode body = context.body();
+HttpResponse predict(Context& context, const text::JsonNode& body) {
   Model& model = context.service.model_for(context, {Kind::classifier, Kind::reranker}, body);
   bool is_batch = false;
   const auto pairs = read_pairs(context, body.at("inputs"), is_batch);
   context.record.texts = pairs.size();
   const Truncation truncation = context.truncation(body);
-  const bool raw =
-      body.flag("raw_scores", false) || is_raw(model.setup()) || model.setup().is_regression;
+  const ClassOptions options = class_options(body);
   std::vector<Sequence> sequences;
   const std::string prompt = prompt_of(model, body);
   for (const std::vector<std::string>& pair : pairs) {
@@ -136,7 +167,8 @@ HttpResponse predict_route(Context& context) {
   check_finite(logits);
   HttpResponse response;
   const auto append = [&](std::size_t i) {
-    append_predictions(response.body, model.setup(), predictions(model.setup(), logits[i], raw));
+    append_predictions(response.body, model.setup(),
+                       predictions(model.setup(), logits[i], options));
   };
   if (is_batch)
     append_list(response.body, logits.size(), append);

@@ -11,8 +11,7 @@
 namespace bertcl::serve {
 namespace {
 
-HttpResponse embed_route(Context& context) {
-  const text::JsonNode body = context.body();
+HttpResponse embed_body(Context& context, const text::JsonNode& body) {
   Model& model = context.service.model_for(context, {Kind::embedding}, body);
   EmbedRequest request = read_embed_request(context, model, body, "inputs");
   request.normalize = body.flag("normalize", true);
@@ -22,6 +21,10 @@ HttpResponse embed_route(Context& context) {
               [&](std::size_t i) { append_floats(response.body, vectors[i]); });
   return response;
 }
+
+HttpResponse embed_route(Context& context) { return embed_body(context, context.body()); }
+
+HttpResponse predict_route(Context& context) { return predict(context, context.body()); }
 
 HttpResponse embed_all_route(Context& context) {
   const text::JsonNode body = context.body();
@@ -116,7 +119,17 @@ HttpResponse metrics_route(Context& context) {
           "text/plain; version=0.0.4; charset=utf-8"};
 }
 
-/// POST / does what the model is for, as Hugging Face's inference endpoints.
+/// Moves the members of `parameters` to where other routes have them.
+void flatten_parameters(Context& context, const text::JsonNode& body) {
+  const auto given = body.find("parameters");
+  if (!given) return;
+  if (!given->value().is_object()) given->fail("is not an object");
+  const nlohmann::json parameters = given->value();
+  context.document.update(parameters);
+}
+
+/// POST / does what the model is for, as Hugging Face's inference endpoints. Their clients expect
+/// the classes of a text as those of a batch of one.
 HttpResponse root_route(Context& context) {
   const text::JsonNode body = context.body();
   const auto inputs = body.find("inputs");
@@ -127,7 +140,11 @@ HttpResponse root_route(Context& context) {
   if (body.find("texts") || body.find("documents")) return rerank_route(context);
   const Model& model =
       context.service.model_for(context, {Kind::embedding, Kind::classifier, Kind::reranker}, body);
-  return model.setup().kind == Kind::embedding ? embed_route(context) : predict_route(context);
+  flatten_parameters(context, body);
+  if (model.setup().kind == Kind::embedding) return embed_body(context, body);
+  HttpResponse response = predict(context, body);
+  if (!response.body.starts_with("[[")) response.body = '[' + response.body + ']';
+  return response;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""serve_clients.py URL VECTORS ANSWERS TEXTS CONTEXT: public clients against a server with two models of these names; prints
-what they got as JSON. TEXTS is a list in JSON. It runs in the environment build/venv-serve."""
+"""serve_clients.py URL VECTORS ANSWERS TEXTS CONTEXT CLASSES: public clients against a server with two models of these
+names, and one with a classifier at the URL CLASSES; prints what they got as JSON. TEXTS is a list in JSON. It runs in the
+environment build/venv-serve."""
 import json
 import sys
 
@@ -40,6 +41,14 @@ def by_hugging_face(url, texts, context):
             "answer": [answer.answer, answer.start, answer.end]}
 
 
+def classes_by_hugging_face(url, text):
+    client = InferenceClient(model=url, token="secret")
+
+    def classes(**options):
+        return [[one.label, one.score] for one in client.text_classification(text, **options)]
+    return {"all": classes(), "best": classes(top_k=1), "logits": classes(top_k=3, function_to_apply="none")}
+
+
 def by_triton(url, model):
     client = triton.InferenceServerClient(url.removeprefix("http://"))
     headers = {"Authorization": "Bearer secret"}
@@ -61,10 +70,11 @@ def by_triton(url, model):
     return found
 
 
-def main(url, vectors, answers, texts, context):
+def main(url, vectors, answers, texts, context, classes):
     texts = json.loads(texts)
     print(json.dumps({"openai": by_openai(url, vectors, texts),
                       "hugging_face": by_hugging_face(url, texts, context),
+                      "classes": classes_by_hugging_face(classes, texts[0]),
                       "triton": by_triton(url, answers)}))
 
 

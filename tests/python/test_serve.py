@@ -10,6 +10,7 @@ import time
 import unittest
 
 import numpy as np
+import onnx
 from support import BERTCL, ROOT, bertcl, bertcl_run
 
 import encoder_model
@@ -18,6 +19,21 @@ TEXTS = ["Who maintains OpenCL?", "The Khronos Group does.", "short"]
 CONTEXT = "OpenCL is maintained by the Khronos Group."
 PYTHON = BERTCL.parent / "venv-serve" / "bin" / "python"
 DEFAULT = ROOT / "models" / "minilm-l6-squad"
+
+
+def write_classifier(folder):
+    """Three classes of the first token of encoder_model.py's."""
+    encoder_model.write_encoder(folder)
+    model = onnx.load(folder / "model.onnx")
+    graph = model.graph
+    weights = np.random.default_rng(1).normal(0, 1, (64, 3)).astype(np.float32)
+    graph.initializer.extend([onnx.numpy_helper.from_array(np.array(0), "first"),
+                              onnx.numpy_helper.from_array(weights, "head")])
+    graph.node.extend([onnx.helper.make_node("Gather", ["last_hidden_state", "first"], ["token"], axis=1),
+                       onnx.helper.make_node("MatMul", ["token", "head"], ["logits"])])
+    del graph.output[:]
+    graph.output.append(onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["batch", 3]))
+    onnx.save(model, folder / "model.onnx")
 
 
 def serve(test, folder, *arguments, output=subprocess.DEVNULL):
@@ -66,11 +82,14 @@ class ServeTest(unittest.TestCase):
         folder = pathlib.Path(cls.folder.name)
         cls.encoder = folder / "encoder" / "model.onnx"
         encoder_model.write_encoder(cls.encoder.parent)
+        classifier = folder / "classifier" / "model.onnx"
+        write_classifier(classifier.parent)
         key = ["--api-key", "secret"]
         url = serve(cls, folder, f"vectors={cls.encoder}", f"answers={DEFAULT / 'model.onnx'}", "--pooling", "mean",
                     "--normalize", *key)
+        classes = serve(cls, folder, classifier, *key)
         done = subprocess.run([PYTHON, pathlib.Path(__file__).with_name("serve_clients.py"), url, "vectors",
-                               "answers", json.dumps(TEXTS), CONTEXT], capture_output=True, text=True)
+                               "answers", json.dumps(TEXTS), CONTEXT, classes], capture_output=True, text=True)
         if done.returncode:
             raise AssertionError(done.stderr)
         cls.found = json.loads(done.stdout)
@@ -80,6 +99,11 @@ class ServeTest(unittest.TestCase):
         done = bertcl("embed", cls.encoder, texts, "--pooling", "mean", "--normalize", "-o", made, "--json", "-")
         cls.tokens = json.loads(done.stdout)["tokens"]
         cls.vectors = np.load(made)
+        cls.classes = {}
+        for activation in ("softmax", "none"):
+            done = bertcl("classify", classifier, texts, "--json", "-", "--top-k", "3", "--activation", activation)
+            cls.classes[activation] = [[one["label"], one["score"]]
+                                       for one in json.loads(done.stdout)["results"][0]["labels"]]
 
     def same(self, found, expected):
         np.testing.assert_array_equal(np.asarray(found, dtype=np.float32), expected)
@@ -103,6 +127,13 @@ class ServeTest(unittest.TestCase):
                                    self.context_file(), "--json", "-").stdout)
         start = report["answer_start"]
         self.assertEqual(found["answer"], [report["answer"], start, start + len(report["answer"])])
+
+    def test_classes_of_hugging_face(self):
+        found = self.found["classes"]
+        for name, expected in (("all", self.classes["softmax"]), ("best", self.classes["softmax"][:1]),
+                               ("logits", self.classes["none"])):
+            self.assertEqual([label for label, _ in found[name]], [label for label, _ in expected])
+            self.same([score for _, score in found[name]], np.float32([score for _, score in expected]))
 
     def context_file(self):
         path = pathlib.Path(self.folder.name) / "context.txt"

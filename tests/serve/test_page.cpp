@@ -44,7 +44,7 @@ TEST(Page, IsOneDocumentThatAllowsItsOwnScriptAlone) {
 TEST(Page, PostIsStillTheRouteOfHuggingFace) {
   TestService service({.models = {"classes"}});
   EXPECT_EQ(service.post("/", {{"inputs", "short"}}),
-            service.post("/predict", {{"inputs", "short"}}));
+            nlohmann::json::array({service.post("/predict", {{"inputs", "short"}})}));
   for (const char* method : {"PUT", "DELETE", "PATCH"}) {
     const HttpResponse refused = service.call(method, "/");
     EXPECT_EQ(refused.status, 405) << method;
