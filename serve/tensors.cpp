@@ -153,6 +153,10 @@ ir::Tensor read_tensor(const text::JsonNode& input, std::string_view& binary) {
 }
 
 std::string data_json(const ir::Tensor& tensor) {
+  if (tensor.dtype() == DType::boolean) {
+    const std::vector<std::int64_t> values = tensor.to_ints();
+    return nlohmann::json(std::vector<bool>(values.begin(), values.end())).dump();
+  }
   if (!ir::is_float(tensor.dtype())) return nlohmann::json(tensor.to_ints()).dump();
   const auto check = [](const auto& values) {
     if (!std::ranges::all_of(values, [](auto x) { return std::isfinite(x); }))

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "serve/tensors.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -134,6 +135,12 @@ TEST(InferenceProtocol, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(qa().status(kInfer, request()), 200) << "and it goes on";
   EXPECT_EQ(qa().status("/v2/models/other/infer", request()), 404);
   EXPECT_EQ(qa().status("/v2/models/qa/versions/2/infer", request()), 404);
+}
+
+TEST(InferenceProtocol, TruthValuesAreThoseOfJson) {
+  const ir::Tensor some = ir::Tensor::of<std::int64_t>({1, 3}, {0, 1, 1});
+  EXPECT_EQ(data_json(some.converted(ir::DType::boolean)), "[false,true,true]");
+  EXPECT_EQ(data_json(some.converted(ir::DType::u8)), "[0,1,1]");
 }
 
 TEST(InferenceProtocol, ModelsAreDescribed) {
