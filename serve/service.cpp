@@ -385,8 +385,11 @@ std::string error_body(std::string_view path, int status, const std::string& typ
                        : status == 429 ? "rate_limit_error"
                        : status >= 500 ? "server_error"
                                        : "invalid_request_error";
+    nlohmann::json code = nullptr;
+    if (status == 401) code = "invalid_api_key";
+    if (status == 429) code = "rate_limit_exceeded";
     return dump(
-        {{"error", {{"message", message}, {"type", kind}, {"param", nullptr}, {"code", status}}}});
+        {{"error", {{"message", message}, {"type", kind}, {"param", nullptr}, {"code", code}}}});
   }
   if (path == "/v2/rerank") return dump({{"error", message}, {"message", message}});  // as Cohere
   if (path.starts_with("/v2")) return dump({{"error", message}});

@@ -299,7 +299,7 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
               HasSubstr("no prompts"));
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "model": "gpt"})"),
               AllOf(HasSubstr("404"), HasSubstr("unknown model 'gpt'"),
-                    HasSubstr("invalid_request_error")));
+                    HasSubstr(R"("type":"invalid_request_error","param":null,"code":null)")));
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "model": "qa"})"),
               AllOf(HasSubstr("400"), HasSubstr("has kind question-answering")));
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "encoding_format": "hex"})"),
@@ -370,6 +370,7 @@ TEST(Routes, AKeyIsAskedFor) {
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "Bearer secre"}}).status, 401);
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "secret"}}).status, 401);
   EXPECT_EQ(locked.call("GET", "/nothing").status, 401) << "no word of what is there";
+  EXPECT_THAT(locked.call("GET", "/v1/models").body, HasSubstr(R"("code":"invalid_api_key")"));
   EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "bearer Secret"}}).status, 401);
   for (const char* scheme : {"Bearer", "bearer", "BEARER"})
     EXPECT_EQ(
