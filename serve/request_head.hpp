@@ -49,8 +49,11 @@ inline bool is_token(std::string_view name) {
 /// What RFC 9112, 3.2 and 5.1, refuse in a head that the library accepts; null if nothing. A proxy
 /// may take "Content-Length : 9" for the length of a body, the library knows no such header.
 inline const char* head_error(const httplib::Request& request) {
-  for (const auto& [name, value] : request.headers)
+  for (const auto& [name, value] : request.headers) {
     if (!is_token(name)) return "malformed header name";
+    // RFC 9110, 5.5: what follows would be lost.
+    if (value.find('\0') != value.npos) return "a header's value has a NUL character";
+  }
   // The library drops a header without a value: an empty Host looks like none.
   if (request.version == "HTTP/1.1" && request.get_header_value_count("Host") != 1)
     return "the request must have exactly one non-empty Host header";

@@ -126,6 +126,8 @@ TEST(Malformed, NoBodyOfAMalformedHeadIsARequest) {
       post + host + "X: a\nX:b\r\nX",
       post + host + "Transfer-Encoding : chunked",
       post + host + "(X): a",
+      post + host + "Content-Length: " + length + std::string("\0a", 2),
+      post + host + std::string("X: a\0", 5),
       "GET /health HTTP/1.1\r\n" + host + "Content-Length : " + length,
       post + "X: a",
       post + host + host + "X: a",
