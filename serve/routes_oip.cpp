@@ -119,7 +119,9 @@ Inference read_inference(const runtime::Session& session, const text::JsonNode& 
     outputs->each([&](const text::JsonNode& output) {
       const std::string& name = output.at("name").string();
       check_known(output, "output", name, session.outputs());
-      want(name, binary_flag(output.find("parameters"), "binary_data", all_binary));
+      const auto parameters = output.find("parameters");
+      check_parameters(parameters);
+      want(name, binary_flag(parameters, "binary_data", all_binary));
     });
   } else {
     for (const plan::Port& port : session.outputs()) want(port.name, all_binary);

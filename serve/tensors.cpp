@@ -51,7 +51,7 @@ ir::Sizes read_shape(const text::JsonNode& node) {
   return shape;
 }
 
-constexpr int kMaxNested = 16;  // lists in lists; no operator takes more axes
+constexpr std::size_t kMaxNested = 16;  // lists in lists; no operator takes more axes
 
 /// The values of an integer type that a request can state.
 std::pair<std::int64_t, std::int64_t> range_of(DType type) {
@@ -69,9 +69,13 @@ std::pair<std::int64_t, std::int64_t> range_of(DType type) {
 /// Elements of lists and lists in them, in their order.
 class Elements {
  public:
-  explicit Elements(DType type) : type_(type), range_(range_of(type)) {}
+  Elements(DType type, const ir::Sizes& shape)
+      : type_(type), range_(range_of(type)), shape_(shape) {}
 
-  void add(const text::JsonNode& node, int depth = 0) {
+  /// `data`, flat or nested. Lists of other sizes than the shape's rows are refused: their elements
+  /// would move to other rows.
+  void add(const text::JsonNode& node, std::size_t depth = 0) {
+    const std::size_t before = size();
     if (node.value().is_array()) {
       if (depth == kMaxNested) node.fail("is nested too deeply");
       node.each([&](const text::JsonNode& element) { add(element, depth + 1); });
@@ -88,6 +92,7 @@ class Elements {
         node.fail("is " + std::to_string(value) + ", outside " + datatype_of(type_));
       integers_.push_back(value);
     }
+    if (depth == 0 || node.value().is_array()) check_count(node, size() - before, depth);
   }
   std::size_t size() const { return floats_.size() + integers_.size(); }
   ir::Tensor tensor(const ir::Sizes& shape) && {
@@ -97,18 +102,24 @@ class Elements {
   }
 
  private:
+  void check_count(const text::JsonNode& node, std::size_t found, std::size_t depth) const {
+    const auto axis = static_cast<std::ptrdiff_t>(std::min(depth, shape_.size()));
+    const std::int64_t expected = ir::element_count(ir::Sizes(shape_.begin() + axis, shape_.end()));
+    if (found != static_cast<std::size_t>(expected))
+      node.fail("has {} {}, expected {} from the shape", found, found == 1 ? "element" : "elements",
+                expected);
+  }
+
   DType type_;
   std::pair<std::int64_t, std::int64_t> range_;
+  const ir::Sizes& shape_;
   std::vector<double> floats_;
   std::vector<std::int64_t> integers_;
 };
 
 ir::Tensor from_json(const text::JsonNode& data, DType type, const ir::Sizes& shape) {
-  Elements elements(type);
+  Elements elements(type, shape);
   elements.add(data);
-  if (elements.size() != static_cast<std::size_t>(ir::element_count(shape)))
-    data.fail(fmt::format("has {} {}, expected {} from the shape", elements.size(),
-                          elements.size() == 1 ? "element" : "elements", ir::element_count(shape)));
   return std::move(elements).tensor(shape);
 }
 
@@ -141,14 +152,23 @@ std::optional<DType> type_of_datatype(std::string_view datatype) {
   return std::nullopt;
 }
 
+void check_parameters(const std::optional<text::JsonNode>& parameters) {
+  for (const char* name : {"classification", "shared_memory_region"})
+    if (const auto given = parameters ? parameters->find(name) : std::nullopt)
+      given->fail("is not supported; read and send whole tensors");
+}
+
 ir::Tensor read_tensor(const text::JsonNode& input, std::string_view& binary) {
   const text::JsonNode datatype = input.at("datatype");
   const auto type = type_of_datatype(datatype.string());
   if (!type) datatype.fail("is '" + datatype.string() + "', which is not supported");
   const ir::Sizes shape = read_shape(input.at("shape"));
   const auto parameters = input.find("parameters");
-  if (const auto size = parameters ? parameters->find("binary_data_size") : std::nullopt)
+  check_parameters(parameters);
+  if (const auto size = parameters ? parameters->find("binary_data_size") : std::nullopt) {
+    if (input.find("data")) input.fail("has both data and parameters.binary_data_size");
     return from_bytes(*size, *type, shape, binary);
+  }
   return from_json(input.at("data"), *type, shape);
 }
 

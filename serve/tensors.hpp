@@ -15,6 +15,9 @@ namespace bertcl::serve {
 const char* datatype_of(ir::DType type);
 std::optional<ir::DType> type_of_datatype(std::string_view datatype);
 
+/// Throws Error for an extension of Triton's that changes what a tensor holds, or where it is.
+void check_parameters(const std::optional<text::JsonNode>& parameters);
+
 /// A tensor of a request: `data` in JSON, or the next bytes of `binary`, which are taken off.
 /// Throws Error that names it.
 ir::Tensor read_tensor(const text::JsonNode& input, std::string_view& binary);

@@ -137,6 +137,32 @@ TEST(InferenceProtocol, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(qa().status("/v2/models/qa/versions/2/infer", request()), 404);
 }
 
+TEST(InferenceProtocol, NestedListsHaveTheShape) {
+  json body = request();
+  body["inputs"][0]["data"] = {{101, 102}, {101, 2040, 2460, 102, 102, 0}};
+  EXPECT_THAT(refusal(body), HasSubstr("400 {\"error\":\"inputs[0].data[0] has 2 elements, "
+                                       "expected 4 from the shape"));
+  body["inputs"][0]["data"] = {{101, 2040}, {9711, 102}, {101, 2460}, {102, 0}};
+  EXPECT_THAT(refusal(body), HasSubstr("400 {\"error\":\"inputs[0].data[0] has 2 elements"));
+}
+
+TEST(InferenceProtocol, ParametersThatCannotBeHonouredAreRefused) {
+  json body = request();
+  body["inputs"][0]["parameters"]["binary_data_size"] = 64;
+  EXPECT_THAT(refusal(body), HasSubstr("400 {\"error\":\"inputs[0] has both data and "
+                                       "parameters.binary_data_size"));
+  for (const char* name : {"shared_memory_region", "classification"}) {
+    body = request();
+    body["outputs"] = {{{"name", "start_logits"}, {"parameters", {{name, 2}}}}};
+    EXPECT_THAT(refusal(body), HasSubstr(std::string("400 {\"error\":\"outputs[0].parameters.") +
+                                         name + " is not supported"));
+  }
+  body = request();
+  body["inputs"][1]["parameters"] = {{"shared_memory_region", "a"}};
+  EXPECT_THAT(refusal(body),
+              HasSubstr("inputs[1].parameters.shared_memory_region is not supported"));
+}
+
 TEST(InferenceProtocol, TruthValuesAreThoseOfJson) {
   const ir::Tensor some = ir::Tensor::of<std::int64_t>({1, 3}, {0, 1, 1});
   EXPECT_EQ(data_json(some.converted(ir::DType::boolean)), "[false,true,true]");
