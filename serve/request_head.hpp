@@ -46,6 +46,13 @@ inline bool is_token(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, fits);
 }
 
+/// True for a method that no route has, in a line that is well formed.
+inline bool has_other_method(const httplib::Request& request) {
+  const auto known = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+  return is_token(request.method) && std::ranges::find(known, request.method) == known.end() &&
+         (request.version == "HTTP/1.1" || request.version == "HTTP/1.0");
+}
+
 /// What RFC 9112, 3.2 and 5.1, refuse in a head that the library accepts; null if nothing. A proxy
 /// may take "Content-Length : 9" for the length of a body, the library knows no such header.
 inline const char* head_error(const httplib::Request& request) {

@@ -184,8 +184,15 @@ struct Server::Impl {
                                                                  httplib::Response& response) {
       if (!response.body.empty()) return httplib::Server::HandlerResponse::Unhandled;
       closes_connection = true;  // what follows may be a body that nobody has read
+      std::string& path = const_cast<httplib::Request&>(request).path;
+      if (path.empty()) path = request.target.substr(0, request.target.find('?'));
+      if (response.status == 400 && has_other_method(request)) {
+        response.status = 405;
+        response.set_header("Allow", "GET, HEAD, POST");
+      }
       refuse(request, response, Stopwatch(), response.status,
-             response.status == 413   ? body_too_large()
+             response.status == 405   ? "the method " + request.method + " is not supported"
+             : response.status == 413 ? body_too_large()
              : response.status == 414 ? "the path is too long"
              : response.status == 416 ? "the header Range is malformed"
                                       : "the request is malformed");

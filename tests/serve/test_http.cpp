@@ -82,6 +82,18 @@ TEST(ServerHttp, AnotherMethodIsToldWhichAreAllowed) {
   EXPECT_THAT(allowed, AllOf(HasSubstr("GET"), HasSubstr("HEAD"), HasSubstr("POST")));
 }
 
+TEST(ServerHttp, AMethodThatNoRouteHasIsNamed) {
+  TestServer server({.service = {.api_key = "secret"}});
+  const std::vector<std::string> methods = {"TRACE", "CONNECT", "PROPFIND", "get"};
+  for (const std::string& method : methods)
+    EXPECT_THAT(answer_to_head(server, method + " /embed?a=b HTTP/1.1\r\nHost: x"),
+                AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: GET, HEAD, POST\r\n"),
+                      HasSubstr("{\"error\":\"the method " + method + " is not supported")));
+  ASSERT_TRUE(eventually([&] { return server.answered().size() == methods.size(); }));
+  for (const AccessLogEntry& answered : server.answered()) EXPECT_EQ(answered.path, "/embed");
+  EXPECT_THAT(answer_to_head(server, "PROPFIND /embed HTTP/9.9\r\nHost: x"), HasSubstr(" 400 "));
+}
+
 TEST(ServerHttp, KeysMayHavePercentSigns) {
   for (const std::string key : {"a%41b", "100%", "%", "%zz%2", "a+b", "%u0041"}) {
     TestServer server({.service = {.api_key = key}});

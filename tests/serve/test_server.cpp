@@ -231,7 +231,7 @@ TEST(Server, BodiesAreUnpackedOrRefused) {
 
 TEST(Server, DamagedRequestsAreRefused) {
   TestServer server;
-  for (const char* text : {"nonsense\r\n\r\n", "GET\r\n\r\n", "BREW /embed HTTP/1.1\r\n\r\n"}) {
+  for (const char* text : {"nonsense\r\n\r\n", "GET\r\n\r\n", "(BREW) /embed HTTP/1.1\r\n\r\n"}) {
     RawConnection client(server.port());
     client.send(text);
     EXPECT_THAT(client.receive(), HasSubstr(" 400 ")) << text;
