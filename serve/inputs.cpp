@@ -53,15 +53,6 @@ Sequence sequence_of(const Context& context, const Model& model, const Input& in
   return sequence;
 }
 
-/// Of a model's vectors; nothing where its file does not say.
-std::optional<std::int64_t> dimensions_of(const ModelSetup& setup) {
-  for (const plan::Port& port : setup.session->outputs())
-    if (port.name == setup.head.outputs.at(0) && !port.type.shape.empty() &&
-        port.type.shape.back().is_constant())
-      return port.type.shape.back().constant();
-  return std::nullopt;
-}
-
 void check_dimensions(const EmbedRequest& request, std::optional<std::int64_t> known) {
   if (request.dimensions && known && *request.dimensions > *known)
     throw HttpError(
@@ -100,6 +91,14 @@ std::optional<std::int64_t> read_count(const text::JsonNode& body, const char* n
   if (count->integer() < least)
     count->fail(fmt::format("is {}, expected {} or more", count->integer(), least));
   return count->integer();
+}
+
+std::optional<std::int64_t> columns_of(const ModelSetup& setup) {
+  for (const plan::Port& port : setup.session->outputs())
+    if (port.name == setup.head.outputs.at(0) && !port.type.shape.empty() &&
+        port.type.shape.back().is_constant())
+      return port.type.shape.back().constant();
+  return std::nullopt;
 }
 
 std::string prompt_of(const Model& model, const text::JsonNode& body) {
@@ -166,7 +165,7 @@ std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& re
     throw HttpError(422, "Validation",
                     "\"normalize\": false: the model's vectors are normalized on the device; start "
                     "the server with --no-normalize");
-  check_dimensions(request, dimensions_of(model.setup()));
+  check_dimensions(request, columns_of(model.setup()));
   std::vector<Values> vectors =
       context.run(model, model.batcher(), sequences_of(context, model, request));
   check_finite(vectors);

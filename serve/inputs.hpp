@@ -29,6 +29,9 @@ std::vector<std::string> read_texts(const Context& context, const text::JsonNode
 std::optional<std::int64_t> read_count(const text::JsonNode& body, const char* name,
                                        std::int64_t least = 1);
 
+/// Columns of what a model gives for each text; nothing where its file does not say.
+std::optional<std::int64_t> columns_of(const ModelSetup& setup);
+
 /// The prompt that the body names, else the model's own. Throws HttpError 422 for an unknown one.
 std::string prompt_of(const Model& model, const text::JsonNode& body);
 

@@ -36,6 +36,10 @@ const char* name_of(Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+std::string ModelSetup::label_of(std::size_t index) const {
+  return index < labels.size() ? labels[index] : "LABEL_" + std::to_string(index);
+}
+
 RunFn make_run_fn(std::shared_ptr<runtime::Session> session, Head head) {
   return [session = std::move(session),
           head = std::move(head)](std::span<const Sequence* const> sequences) {

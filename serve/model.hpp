@@ -56,6 +56,7 @@ struct ModelSetup {
   std::chrono::milliseconds reload_interval{60'000};  ///< after a load of them that failed
   // Classes
   std::vector<std::string> labels = {};
+  std::string label_of(std::size_t index) const;  ///< as transformers calls those without a name
   bool multi_label = false;
   bool is_regression = false;  ///< /predict gives numbers, not probabilities
   bool sigmoid = true;         ///< a reranker's scores are sigmoids of its logits

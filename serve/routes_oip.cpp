@@ -28,7 +28,9 @@ HttpResponse server_route(Context&) {
 
 HttpResponse state_response(const char* what, bool holds, Json state = Json::object()) {
   state[what] = holds;
-  return {holds ? 200 : 503, dump(state)};
+  HttpResponse response{holds ? 200 : 503, dump(state)};
+  if (!holds) response.headers.emplace_back("Retry-After", "1");
+  return response;
 }
 
 HttpResponse live_route(Context& context) {

@@ -67,12 +67,9 @@ std::vector<tasks::ClassScore> predictions(const ModelSetup& setup, const Values
 void append_predictions(std::string& text, const ModelSetup& setup,
                         const std::vector<tasks::ClassScore>& all) {
   append_list(text, all.size(), [&](std::size_t i) {
-    const std::size_t label = all[i].label;
-    const std::string name =
-        label < setup.labels.size() ? setup.labels[label] : "LABEL_" + std::to_string(label);
     text += R"({"score":)";
     append_float(text, all[i].score);
-    text += R"(,"label":)" + dump(name) + '}';
+    text += R"(,"label":)" + dump(setup.label_of(all[i].label)) + '}';
   });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes of text-embeddings-inference for vectors, and what describes the server.
+#include <algorithm>
 #include <utility>
 
 #include "serve/inputs.hpp"
@@ -74,9 +75,10 @@ nlohmann::ordered_json type_of(const ModelSetup& setup) {
   if (setup.kind != Kind::classifier && setup.kind != Kind::reranker)
     return {{name_of(setup.kind), nlohmann::ordered_json::object()}};
   nlohmann::ordered_json names = nlohmann::ordered_json::object(), ids = names;
-  for (std::size_t i = 0; i < setup.labels.size(); ++i) {
-    names[std::to_string(i)] = setup.labels[i];
-    ids[setup.labels[i]] = i;
+  const auto classes = std::max<std::size_t>(setup.labels.size(), columns_of(setup).value_or(0));
+  for (std::size_t i = 0; i < classes; ++i) {
+    names[std::to_string(i)] = setup.label_of(i);
+    ids[setup.label_of(i)] = i;
   }
   return {{name_of(setup.kind), {{"id2label", names}, {"label2id", ids}}}};
 }

@@ -2,6 +2,7 @@
 // The HTTP server, by cpp-httplib: a thread for each connection.
 #include "serve/server.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <httplib.h>
 #include <sys/eventfd.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <thread>
 #include <utility>
 
@@ -147,7 +149,10 @@ struct Server::Impl {
     http.new_task_queue = [this] { return new PoolAdapter(pool, reading); };
     http.serve_connection = [this](int socket) { serve_connection(socket); };
     http.set_post_routing_handler([this](const httplib::Request&, httplib::Response& response) {
-      if (response.headers.erase("Keep-Alive") > 0)  // it tells the library's own limits
+      response.set_header("Date",
+                          fmt::format("{:%a, %d %b %Y %T GMT}", fmt::gmtime(std::time({}))));
+      // It tells the library's own limits.
+      if (response.headers.erase("Keep-Alive") > 0 && !closes_connection)
         response.set_header("Keep-Alive", fmt::format("timeout={}", options.keep_alive_seconds));
     });
     http.set_read_timeout(options.io_seconds);

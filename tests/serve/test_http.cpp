@@ -94,6 +94,18 @@ TEST(ServerHttp, AMethodThatNoRouteHasIsNamed) {
   EXPECT_THAT(answer_to_head(server, "PROPFIND /embed HTTP/9.9\r\nHost: x"), HasSubstr(" 400 "));
 }
 
+TEST(ServerHttp, RepliesHaveADateAndOneWordOfTheConnection) {
+  TestServer server;
+  const auto kept = server.client().Get("/nothing");
+  ASSERT_TRUE(kept);
+  EXPECT_THAT(kept->get_header_value("Date"),
+              MatchesRegex("[A-Z][a-z][a-z], [0-9][0-9] [A-Z][a-z][a-z] 20[0-9][0-9] "
+                           "[0-9][0-9]:[0-9][0-9]:[0-9][0-9] GMT"));
+  EXPECT_THAT(answer_to_head(server, "GET /health HTTP/1.1\r\nHost: x\r\nConnection: Close"),
+              AllOf(HasSubstr("\r\nConnection: close\r\n"), HasSubstr("\r\nDate: "),
+                    Not(HasSubstr("Keep-Alive"))));
+}
+
 TEST(ServerHttp, KeysMayHavePercentSigns) {
   for (const std::string key : {"a%41b", "100%", "%", "%zz%2", "a+b", "%u0041"}) {
     TestServer server({.service = {.api_key = key}});

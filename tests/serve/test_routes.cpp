@@ -334,6 +334,7 @@ TEST(Routes, WhatIsServedIsTold) {
   EXPECT_EQ(info["model_type"], (json{{"embedding", {{"pooling", "mean"}}}}));
   EXPECT_EQ(info["max_client_batch_size"], 32);
   EXPECT_EQ(info["models"][1]["model_type"]["classifier"]["id2label"]["1"], "good");
+  EXPECT_EQ(info["models"][2]["model_type"]["reranker"]["label2id"], (json{{"LABEL_0", 0}}));
   const json models = json::parse(shared().call("GET", "/v1/models").body);
   EXPECT_EQ(models["data"].size(), 4u);
   EXPECT_EQ(models["data"][3]["id"], "qa");
