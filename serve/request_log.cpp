@@ -10,20 +10,27 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "serve/json_text.hpp"
+#include "text/unicode.hpp"
 
 namespace bertcl::serve {
 namespace {
 
-/// What a client sends stays on its line and leaves the terminal alone.
-std::string plain(std::string text) {
+/// What a client sends stays on its line and leaves the terminal alone: without control characters,
+/// and as valid UTF-8 of about 200 bytes.
+std::string plain(std::string_view text) {
   constexpr std::size_t kLongest = 200;
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "..";
-  return text;
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    if (shown.size() >= kLongest) return shown + "..";
+    const char32_t c = text::next_code_point(text, at);
+    const bool steers = c < 0x20 || (c >= 0x7F && c < 0xA0);
+    text::append_code_point(shown, steers ? U'?' : c);
+  }
+  return shown;
 }
 
 /// What orchestrators and Prometheus ask for all the time.

@@ -106,6 +106,20 @@ TEST(ServerHttp, RepliesHaveADateAndOneWordOfTheConnection) {
                     Not(HasSubstr("Keep-Alive"))));
 }
 
+TEST(ServerHttp, LinesOfTheLogLeaveTheTerminalAlone) {
+  const auto line = [](const std::string& path) { return log_text({"GET", path, "", 404, 0, {}}); };
+  EXPECT_THAT(line("/a\xC2\x9B"
+                   "31m"),
+              StartsWith("GET /a?31m 404 "));
+  EXPECT_THAT(line("/a\x9B"
+                   "31m"),
+              StartsWith("GET /a\uFFFD31m 404 "));
+  std::string umlauts;
+  for (int i = 0; i < 150; ++i) umlauts += "ä";
+  EXPECT_THAT(line(umlauts), StartsWith("GET " + umlauts.substr(0, 200) + ".. 404 "));
+  EXPECT_THAT(line("/" + umlauts), StartsWith("GET /" + umlauts.substr(0, 200) + ".. 404 "));
+}
+
 TEST(ServerHttp, KeysMayHavePercentSigns) {
   for (const std::string key : {"a%41b", "100%", "%", "%zz%2", "a+b", "%u0041"}) {
     TestServer server({.service = {.api_key = key}});
