@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "serve/json_text.hpp"
 #include "serve/page/page_files.hpp"
 #include "serve/routes.hpp"
+#include "text/base64.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -28,7 +28,7 @@ std::string csp_hash(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  return fmt::format("'sha256-{}'", base64(std::as_bytes(std::span(digest).first(size))));
+  return fmt::format("'sha256-{}'", text::base64(std::as_bytes(std::span(digest).first(size))));
 }
 
 /// Nothing runs or loads but what is in the page, and it talks to this server alone.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions of SQuAD: windows over their contexts, and the answers that their logits give.
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>

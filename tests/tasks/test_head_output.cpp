@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which output is that of a task.
 #include "tasks/head_output.hpp"
+
+#include "squad/batch.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::tasks {
@@ -24,6 +26,10 @@ TEST(TaskOutput, IsTheOneOfTheShape) {
   EXPECT_EQ(find_output({output("hidden", {kBatch, kSeq, 32}), output("y", {4, 64, 5})}, tags),
             "y");
   EXPECT_EQ(find_output({output("y", {kBatch, kSeq, 104})}, words), "y") << "padded";
+  EXPECT_THAT(find_outputs({output("end", {kBatch, kSeq}), output("start", {kBatch, kSeq})},
+                           squad::logits_head()),
+              ElementsAre("start", "end"));
+  EXPECT_THAT(find_outputs({output("y", {kBatch, 2})}, two), ElementsAre("y"));
 }
 
 TEST(TaskOutput, AnotherHeadIsRefusedWithAllOutputs) {

@@ -248,6 +248,9 @@ TEST(Questions, FailuresOfEveryStageAreReported) {
                 return logits;
               }),
               HasSubstr("NaN"));
+  const Dataset blank{false, {" "}, {{.id = "q", .text = "who?", .answers = {"a"}}}};
+  EXPECT_EQ(error_of([&] { answer(blank, options, hash_model); }),
+            "data: nothing to score: no word pieces in the 1 questions read");
   options.predictions.n_best_size = 0;
   EXPECT_THAT(error_with(hash_model), HasSubstr("'n_best' 0"));
 }
