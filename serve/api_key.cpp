@@ -2,7 +2,6 @@
 // Checks of keys, and their comparison.
 #include "serve/api_key.hpp"
 
-#include <httplib.h>
 #include <openssl/crypto.h>
 #include <strings.h>
 
@@ -30,8 +29,7 @@ bool has_key(const std::string& authorization, const std::string& key) {
   constexpr std::string_view scheme = "Bearer ";  // in any case (RFC 9110, 11.1)
   if (strncasecmp(authorization.c_str(), scheme.data(), scheme.size()) != 0) return false;
   const std::string_view given = std::string_view(authorization).substr(scheme.size());
-  // Most releases of cpp-httplib decode %XX in the values of headers.
-  return is_equal(given, key) || is_equal(given, httplib::detail::decode_url(key, false));
+  return is_equal(given, key);
 }
 
 }  // namespace bertcl::serve

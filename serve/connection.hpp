@@ -18,6 +18,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "support/parse_number.hpp"
 
@@ -57,6 +58,16 @@ class Connection : public httplib::Stream {
     return ready < 0 || ends[0].revents != 0 ? WakeReason::client : WakeReason::event;
   }
 
+  /// Keeps what is read from now on, until it is taken.
+  void keep_head() {
+    head_.clear();
+    keeps_head_ = true;
+  }
+  std::string take_head() {
+    keeps_head_ = false;
+    return std::exchange(head_, {});
+  }
+
   bool is_readable() const override { return begin_ < end_; }
   bool wait_readable() const { return is_readable() || events(POLLIN, io_time_) != 0; }
   bool wait_writable() const { return (events(POLLOUT, io_time_) & POLLOUT) != 0 && is_open(); }
@@ -72,6 +83,7 @@ class Connection : public httplib::Stream {
     size = std::min(size, end_ - begin_);
     std::memcpy(to, buffer_.data() + begin_, size);
     begin_ += size;
+    if (keeps_head_) head_.append(to, size);
     return static_cast<ssize_t>(size);
   }
   ssize_t write(const char* from, std::size_t size) override {
@@ -118,6 +130,8 @@ class Connection : public httplib::Stream {
   const std::chrono::milliseconds io_time_;
   std::array<char, 4096> buffer_;  // what of it was read, but not taken, is [begin_, end_)
   std::size_t begin_ = 0, end_ = 0;
+  std::string head_;
+  bool keeps_head_ = false;
 };
 
 /// The connections whose next request has not been read in full.

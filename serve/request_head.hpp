@@ -53,15 +53,26 @@ inline bool has_other_method(const httplib::Request& request) {
          (request.version == "HTTP/1.1" || request.version == "HTTP/1.0");
 }
 
-/// What RFC 9112, 3.2 and 5.1, refuse in a head that the library accepts; null if nothing. A proxy
-/// may take "Content-Length : 9" for the length of a body, the library knows no such header.
-inline const char* head_error(const httplib::Request& request) {
-  for (const auto& [name, value] : request.headers) {
-    if (!is_token(name)) return "malformed header name";
-    // RFC 9110, 5.5: what follows would be lost.
-    if (value.find('\0') != value.npos) return "a header's value has a NUL character";
+/// Reads the headers again, as they were sent: the library decodes %XX in their values, and passes
+/// over lines that a proxy may read in another way ("Content-Length : 9"). Gives what RFC 9112
+/// (3.2, 5.1, 5.2) or 9110 (5.5) refuses; null if nothing.
+inline const char* read_headers(std::string_view head, httplib::Request& request) {
+  request.headers.clear();
+  const auto next_line = [&] {
+    const std::size_t end = std::min(head.find("\r\n"), head.size());
+    const std::string_view line = head.substr(0, end);
+    head.remove_prefix(std::min(end + 2, head.size()));
+    return line;
+  };
+  next_line();  // the request
+  for (std::string_view line = next_line(); !line.empty(); line = next_line()) {
+    if (line.find_first_of(std::string_view("\0\r\n", 3)) != line.npos)
+      return "a line of the head has a NUL, CR or LF character";
+    const std::size_t colon = line.find(':');
+    if (colon == line.npos || !is_token(line.substr(0, colon))) return "malformed header line";
+    const std::string_view value = text::trimmed(line.substr(colon + 1));
+    if (!value.empty()) request.headers.emplace(line.substr(0, colon), value);  // as the library
   }
-  // The library drops a header without a value: an empty Host looks like none.
   if (request.version == "HTTP/1.1" && request.get_header_value_count("Host") != 1)
     return "the request must have exactly one non-empty Host header";
   return nullptr;

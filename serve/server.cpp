@@ -114,6 +114,8 @@ class Semaphore {
 
 /// The connection that a thread serves.
 thread_local const Connection* connection = nullptr;
+/// Of the request whose head it has read.
+thread_local const char* head_fault = nullptr;
 /// Set by a handler, read when its reply has been written by the same thread.
 thread_local bool closes_connection = false;
 
@@ -162,10 +164,9 @@ struct Server::Impl {
     http.set_tcp_nodelay(true);
     http.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
-          const char* fault = head_error(request);
-          if (!fault) return httplib::Server::HandlerResponse::Unhandled;
+          if (!head_fault) return httplib::Server::HandlerResponse::Unhandled;
           closes_connection = true;  // nobody knows where the request ends
-          refuse(request, response, Stopwatch(), 400, fault);
+          refuse(request, response, Stopwatch(), 400, head_fault);
           return httplib::Server::HandlerResponse::Handled;
         });
     const auto with_body = [this](const httplib::Request& request, httplib::Response& response,
@@ -214,7 +215,12 @@ struct Server::Impl {
     bool goes_on = !stopped && own.wait(first, {-1, -1}) == Connection::WakeReason::client;
     while (goes_on) {
       closes_connection = false;
-      goes_on = http.serve_request(own, normalize) && !closes_connection;
+      own.keep_head();
+      const auto edit = [&](httplib::Request& request) {
+        head_fault = read_headers(own.take_head(), request);
+        normalize(request);
+      };
+      goes_on = http.serve_request(own, edit) && !closes_connection;
       reading.add(own);  // it was removed if there was an answer
       goes_on = goes_on && wait_for_request(own);
     }
