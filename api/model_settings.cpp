@@ -20,7 +20,9 @@ namespace {
 ModelSettings settings_of(const ModelInfo& info, const std::filesystem::path& model) {
   ModelSettings settings;
   settings.max_length = info.max_length;
-  settings.classes = tasks::find_class_names(info.metadata, model).names;
+  const bool has_classes = info.task == Task::text_classification ||
+                           info.task == Task::token_classification || info.task == Task::unknown;
+  if (has_classes) settings.classes = tasks::find_class_names(info.metadata, model).names;
   if (model.empty()) return settings;
   if (const auto declared = tasks::declared_length(model))
     settings.max_length =

@@ -32,8 +32,9 @@ std::vector<std::string> labels_of(const nlohmann::json& names, const std::strin
     if (found == names.end() || (!found->is_string() && !found->is_number())) throw wrong();
     labels.push_back(found->is_string() ? found->get<std::string>() : found->dump());
   }
-  const auto made_up = [](const std::string& label) { return label.starts_with("LABEL_"); };
-  return std::ranges::all_of(labels, made_up) ? std::vector<std::string>() : labels;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] != "LABEL_" + std::to_string(i)) return labels;
+  return {};  // they were made up
 }
 
 /// ["O", "B-person"], which finetune.py writes into the metadata of a model.

@@ -20,7 +20,7 @@ std::optional<std::int64_t> read_pad_token_id(const std::filesystem::path& model
 /// The pad token of a tokenizer, in the order of transformers: the first that is in its vocabulary
 /// of pad_token in tokenizer_config.json, special_tokens_map.json and config.json beside the model;
 /// else `padding` of the tokenizer.json, then pad_token_id of the config.json; else [PAD] or <pad>.
-/// Throws Error that names a file that is damaged. pipelines/fill_mask.py does the same.
+/// Throws Error that names a file that is damaged. pipelines/base.py does the same.
 std::optional<std::int64_t> pad_id_of(const Tokenizer& tokenizer,
                                       const std::filesystem::path& model);
 

@@ -34,8 +34,13 @@ def load_tokenizer(model, vocabulary, rows):
     """That of a vocabulary; "": there is none beside the model. rows: of the model's word table, 0 where not known.
     Raises bertcl.Error: its own vocabulary has more tokens than that; those that were added to it may."""
     if not vocabulary:
-        raise FileNotFoundError(f"{model.parent}: neither tokenizer.json nor vocab.txt is beside the model")
-    tokenizer = tokenizers.Tokenizer.from_buffer(Tokenizer.json_of(vocabulary))
+        raise FileNotFoundError(f"{model.parent}: no vocabulary is beside the model (tokenizer.json, vocab.txt, vocab.json "
+                                "with merges.txt, or sentencepiece.bpe.model); copy the one of the model there")
+    document = Tokenizer.json_of(vocabulary)
+    try:
+        tokenizer = tokenizers.Tokenizer.from_buffer(document)
+    except ValueError as error:
+        raise Error(f"{vocabulary}: {error}; save it again with tokenizers or transformers") from None
     own = tokenizer.get_vocab_size(with_added_tokens=False)
     if 0 < rows < own:
         raise Error(f"{model}: the tokenizer {vocabulary} has {own:,} tokens, the model's embedding "

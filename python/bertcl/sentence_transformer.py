@@ -86,7 +86,7 @@ class SentenceTransformer(PromptedModel):
             raise ValueError("the model excludes prompt tokens from pooling (include_prompt in "
                              "1_Pooling/config.json), which is not supported")
         texts = [prompt + text for text in texts]
-        encodings = self.encodings([text.lower() for text in texts] if self.lower_case else texts)
+        encodings = self.encodings(self._as_cased(texts))
         vectors = np.zeros((len(texts), self.session.get_outputs()[0].shape[1]), np.float32)
         done = 0
         order = sorted(range(len(texts)), key=lambda i: -len(encodings[i].ids))
@@ -95,7 +95,7 @@ class SentenceTransformer(PromptedModel):
             filled = [i for i in batch if encodings[i].ids]
             if filled:
                 vectors[filled] = self.session.run_sequences([encodings[i].ids for i in filled],
-                                                             [encodings[i].type_ids for i in filled])[0]
+                                                             [self.type_ids(encodings[i]) for i in filled])[0]
             done += len(batch)
             if show_progress_bar:
                 print(f"\rembedding {done}/{len(texts)}", end="" if done < len(texts) else "\n", file=sys.stderr)
@@ -124,7 +124,8 @@ class SentenceTransformer(PromptedModel):
         return np.stack([-np.linalg.norm(row - b, ord=order, axis=1) for row in a])
 
     def similarity_pairwise(self, one, other) -> np.ndarray:
-        """[vectors]: of each of one and that of other at the same place, by similarity_fn_name."""
+        """float32 [n]: the similarity of one[i] and other[i], both [n, dimensions]; a number of two single vectors. By
+        similarity_fn_name."""
         a, b = np.asarray(one, np.float32), np.asarray(other, np.float32)
         if self.similarity_fn_name == "cosine":
             a, b = _unit(a), _unit(b)
@@ -133,24 +134,29 @@ class SentenceTransformer(PromptedModel):
         return -np.linalg.norm(a - b, ord=2 if self.similarity_fn_name == "euclidean" else 1, axis=-1)
 
     def tokenize(self, texts: str | Sequence[str]) -> dict[str, np.ndarray]:
-        """Inputs of the model, int64 [texts, tokens of the longest], padded on the right."""
-        encodings = self.encodings(texts_of(texts)[1])
+        """The model's inputs of that name, int64 [texts, tokens of the longest], as encode() gives them to it, padded on
+        the right."""
+        encodings = self.encodings(self._as_cased(texts_of(texts)[1]))
         longest = max((len(each.ids) for each in encodings), default=0)
 
         def padded(rows, value):
             full = [row + [value] * (longest - len(row)) for row in rows]
             return np.array(full, np.int64).reshape(len(rows), longest)
 
-        return {"input_ids": padded([each.ids for each in encodings], max(self.pad_id, 0)),
-                "token_type_ids": padded([each.type_ids for each in encodings], 0),
-                "attention_mask": padded([each.attention_mask for each in encodings], 0)}
+        inputs = {"input_ids": padded([each.ids for each in encodings], max(self.pad_id, 0)),
+                  "token_type_ids": padded([each.type_ids for each in encodings], 0),
+                  "attention_mask": padded([each.attention_mask for each in encodings], 0)}
+        if not self.settings["has_token_types"] or all(port.name != "token_type_ids" for port in self.session.get_inputs()):
+            del inputs["token_type_ids"]
+        return inputs
 
     def get_max_seq_length(self) -> int:
+        """Tokens of the longest text; longer ones are truncated."""
         return self.max_seq_length
 
     @property
     def device(self) -> str:
-        """Its name."""
+        """The name of the device."""
         return self.session.info.device
 
     def get_sentence_embedding_dimension(self) -> int:
@@ -158,6 +164,9 @@ class SentenceTransformer(PromptedModel):
         return min(self.truncate_dim or whole, whole)
 
     get_embedding_dimension = get_sentence_embedding_dimension
+
+    def _as_cased(self, texts):
+        return [text.lower() for text in texts] if self.lower_case else texts
 
     def _with_prompt(self, options, names):
         if options.get("prompt") is None and options.get("prompt_name") is None:

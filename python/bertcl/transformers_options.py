@@ -17,12 +17,12 @@ SESSION = [each.name for each in inspect.signature(Session.__init__).parameters.
 # None of them changes results of files on this machine.
 ANY_VALUE = {"cache_dir", "cache_folder", "framework", "local_files_only", "low_cpu_mem_usage", "model_card_data",
              "num_workers", "token", "use_auth_token"}
-# Beside None, these values of them do not.
+# Of these only None and the values here change nothing.
 VALUES = {"attn_implementation": ("eager", "sdpa"), "backend": ("onnx", "torch"), "device_map": (),
           "dtype": ("auto", "float32"), "force_download": (False,), "revision": (), "torch_dtype": ("auto", "float32"),
           "trust_remote_code": (False,), "use_fast": (True,)}
 OF_THE_FOLDER = ("config", "tokenizer")  # the folder of the model, or None
-DICTIONARIES = ("automodel_args", "config_kwargs", "model_kwargs", "processor_kwargs", "tokenizer_args",
+DICTIONARIES = ("automodel_args", "config_args", "config_kwargs", "model_kwargs", "processor_kwargs", "tokenizer_args",
                 "tokenizer_kwargs")
 REMEDIES = {
     "attn_implementation": "leave it out",
@@ -36,7 +36,7 @@ REMEDIES = {
     "return_all_scores": "give top_k=None",
     "revision": "leave it out, and export the revision that you want",
     "subfolder": "give the folder as the path",
-    "tokenizer": "leave it out: that of the model's folder is read, where save_pretrained() of yours writes it",
+    "tokenizer": "leave it out: the one in the model's folder is read; write yours there with save_pretrained()",
     "topk": "give top_k",
     "torch_dtype": "give precision='fp16' or 'bf16'",
     "trust_remote_code": "leave it out: no code of a folder is run",

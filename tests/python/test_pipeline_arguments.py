@@ -22,7 +22,9 @@ class DataSet:
         return len(self.rows)
 
     def __getitem__(self, i):
-        return self.rows[i % len(self.rows)]
+        if i >= len(self.rows):
+            raise AssertionError("read beyond its end")
+        return self.rows[i]
 
 
 class PipelineArgumentsTest(unittest.TestCase):

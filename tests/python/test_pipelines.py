@@ -284,7 +284,7 @@ class PipelinesTest(PipelineCase):
         for path in folder, folder / "onnx", folder / "onnx" / "model.onnx":
             self.assertEqual(bertcl.pipeline("ner", model=path)("Ada was in London."), expected)
         (folder / "onnx").rename(folder / "other")
-        with self.assertRaisesRegex(FileNotFoundError, "other: neither tokenizer.json nor vocab.txt"):
+        with self.assertRaisesRegex(FileNotFoundError, "other: no vocabulary is beside the model"):
             bertcl.pipeline("ner", model=folder / "other")
         words = "".join(f"word{i}\n" for i in range(40000))
         (folder / "other" / "vocab.txt").write_text(words)

@@ -351,7 +351,8 @@ class Labels(unittest.TestCase):
         path = self.folder / "model.onnx"
         onnx.save(model, path)
         self.assertIsNone(class_labels.names_of(path))
-        for labels, expected in (({"0": "LABEL_0", "1": "LABEL_1"}, None), ({"1": "a", "0": "b"}, ["b", "a"])):
+        for labels, expected in (({"0": "LABEL_0", "1": "LABEL_1"}, None), ({"1": "a", "0": "b"}, ["b", "a"]),
+                                 ({"0": "LABEL_1", "1": "LABEL_0"}, ["LABEL_1", "LABEL_0"])):
             (self.folder / "config.json").write_text(json.dumps({"id2label": labels}))
             self.assertEqual(class_labels.names_of(path), expected)
             self.assertEqual(class_labels.names_of(self.folder), expected)

@@ -58,6 +58,9 @@ TEST(Labels, MayBeNumbers) {
   EXPECT_THAT(labels(R"({"id2label": {"0": 0, "1": -1, "2": "two", "3": 3.5}})"),
               ElementsAre("0", "-1", "two", "3.5"));
   EXPECT_THAT(labels(R"({"id2label": null})"), IsEmpty());
+  EXPECT_THAT(labels(R"({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}})"), IsEmpty()) << "made up";
+  EXPECT_THAT(labels(R"({"id2label": {"0": "LABEL_1", "1": "LABEL_0"}})"),
+              ElementsAre("LABEL_1", "LABEL_0"));
   EXPECT_ERROR(HasSubstr("config.json: id2label must be"), labels(R"({"id2label": {"0": true}})"));
 }
 

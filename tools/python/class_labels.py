@@ -23,7 +23,7 @@ def names_of(model):
         return None
     labels = data_files.read_object(config).get("id2label") or {}
     names = _checked(isinstance(labels, dict) and [labels.get(str(i)) for i in range(len(labels))], f"{config}: id2label")
-    return None if all(name.startswith("LABEL_") for name in names) else names
+    return None if names == [f"LABEL_{i}" for i in range(len(names))] else names
 
 
 def _checked(names, place):

@@ -5,7 +5,6 @@ import inspect
 import numbers
 import re
 import threading
-import types
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -259,9 +258,8 @@ def listed(given):
 
 
 def unwrapped(results, given):
-    """The result of a list of one, as some pipelines of transformers have it; not of a data set or generator of one."""
-    streamed = isinstance(given, types.GeneratorType) or not isinstance(given, Iterable)
-    return results[0] if len(results) == 1 and not streamed else results
+    """The result of a text, or of a list of one, as some pipelines of transformers have it; not of a data set of one."""
+    return results[0] if len(results) == 1 and isinstance(given, (str, list, tuple)) else results
 
 
 def texts_of(given):
