@@ -10,6 +10,7 @@
 #include "support/with_code.hpp"
 #include "tasks/model_config.hpp"
 #include "text/companion_files.hpp"
+#include "text/json_node.hpp"
 #include "text/model_tokenizer.hpp"
 #include "text/pad_token_id.hpp"
 #include "text/token_names.hpp"
@@ -33,10 +34,15 @@ ModelSettings settings_of(const ModelInfo& info, const std::filesystem::path& mo
   settings.activation = tasks::read_activation(model);
   settings.vocabulary = text::vocabulary_beside(model);
   const auto tokenizer = text::object_beside(model, "tokenizer_config.json");
-  if (const auto names = tokenizer.find("model_input_names"); names != tokenizer.end())
-    settings.has_token_types = std::ranges::find(*names, "token_type_ids") != names->end();
-  settings.cleans_up =
-      tokenizer.value("clean_up_tokenization_spaces", nlohmann::json()) == nlohmann::json(true);
+  const std::string origin = text::companion_file(model, "tokenizer_config.json").string();
+  const text::JsonNode node(tokenizer, origin);
+  settings.cleans_up = node.flag("clean_up_tokenization_spaces", false);
+  if (const auto names = node.find("model_input_names")) {
+    settings.has_token_types = false;
+    names->each([&](const text::JsonNode& name) {
+      if (name.string() == "token_type_ids") settings.has_token_types = true;
+    });
+  }
   if (!settings.vocabulary.empty())
     settings.truncates_left = text::with_config(settings.vocabulary).cut_left;
   settings.mask_names = text::token_names_beside(model, "mask_token");

@@ -119,7 +119,7 @@ std::vector<ir::Type> infer_expand(InferContext& context) {
     if (d.is_constant() && d.constant() < 0)
       context.fail("shape {} has a negative extent", ir::str(target));
   ir::Shape out = broadcast(context, context.shape(0), target);
-  // Where the operand may have 1 in a run, a size that no shape tells is the result's.
+  // Where the operand may have 1 in a run, an unknown requested size is the result's.
   for (std::size_t i = 1; i <= std::min(context.shape(0).size(), target.size()); ++i)
     if (const ir::Dim& asked = target[target.size() - i];
         is_unknown(context.graph, asked) && !out[out.size() - i].is_constant())

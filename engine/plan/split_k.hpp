@@ -45,8 +45,8 @@ inline std::size_t bytes_of_partial_sums(const opencl::DeviceInfo& info) {
          info.compute_units;
 }
 
-/// Those of one row of a GEMM.
-inline double bytes_of_partial_sums(std::int64_t n, std::int32_t splits) {
+/// Partial sums of one row of a GEMM.
+inline double partial_sum_bytes_per_row(std::int64_t n, std::int32_t splits) {
   return static_cast<double>(n) * splits * sizeof(std::int32_t);
 }
 

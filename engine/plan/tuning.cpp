@@ -45,8 +45,9 @@ void check_device(const Tuning& tuning, const opencl::DeviceInfo& info) {
     return name.empty() || name == own;
   };
   if (!fits(tuning.device, info.name) || !fits(tuning.driver, info.driver))
-    throw Error(fmt::format("it is of '{}' with driver '{}', and this device is '{}' with '{}'",
-                            tuning.device, tuning.driver, info.name, info.driver));
+    throw Error(
+        fmt::format("it was measured on '{}' (driver '{}'); this device is '{}' (driver '{}')",
+                    tuning.device, tuning.driver, info.name, info.driver));
 }
 
 /// Null where the file is that of the cache.

@@ -16,7 +16,7 @@ struct ModelSettings {
   std::filesystem::path vocabulary;     ///< for Tokenizer::load(); empty: none is there
   std::optional<bool> truncates_left;   ///< none: as the vocabulary says, else no
   std::int64_t max_length = 0;          ///< tokens of the longest text; 0: no limit is known
-  std::vector<std::string> classes;     ///< empty: none has a name
+  std::vector<std::string> classes;     ///< empty: none has a name, or the task has no classes
   std::optional<bool> multi_label;      ///< whether a text may be of several classes
   bool is_regression = false;           ///< outputs are numbers, not classes
   bool has_token_types = true;          ///< false: its tokenizer gives it none (model_input_names)

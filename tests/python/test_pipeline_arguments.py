@@ -148,7 +148,7 @@ class OptionsOfTransformersTest(unittest.TestCase):
         for options, message in (
                 ({"trust_remote_code": True}, ": trust_remote_code is True, which is not supported; leave it out: no"),
                 ({"use_fast": False}, ": use_fast is False, .*; leave it out: tokenizers are"),
-                ({"tokenizer": other}, f": tokenizer is .*{other}.*; leave it out: that of the model's folder"),
+                ({"tokenizer": other}, f": tokenizer is .*{other}.*; leave it out: the one in the model's folder"),
                 ({"tokenizer": 3}, ": tokenizer is 3, "), ({"config": {}}, ": config is {}, .*config.json"),
                 ({"torch_dtype": "float16"}, ": torch_dtype is 'float16', .*; give precision='fp16' or 'bf16'"),
                 ({"revision": "main"}, ": revision is 'main', .*; leave it out, and export the revision"),

@@ -291,7 +291,8 @@ TuneResult Tuner::run() {
 void use_faster_series(Measured& standard, const std::vector<Measured>& variants) {
   for (const Measured& m : variants)
     for (std::size_t i = 0; i < std::min(m.us.size(), standard.us.size()); ++i)
-      if (m.ran[i] == standard.ran[i]) standard.us[i] = std::min(standard.us[i], m.us[i]);
+      if (!m.ran[i].empty() && m.ran[i] == standard.ran[i])
+        standard.us[i] = std::min(standard.us[i], m.us[i]);
 }
 
 std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,

@@ -59,7 +59,7 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
   const auto limit = [n, rows, split_k](Step& step) {
     step.work_units = rows;
     step.up_to_rows = split_k.up_to_rows;
-    step.partial_sums_per_unit = bytes_of_partial_sums(n, split_k.splits);
+    step.partial_sums_per_unit = partial_sum_bytes_per_row(n, split_k.splits);
   };
   const Argument sums = b.partial_sums();
   Step& partial = b.launch(

@@ -64,7 +64,7 @@ void add_norm_of_partials(Builder& b, const ir::Node& node, const PartialGemm& g
   step.local[0] = static_cast<std::size_t>(group.items);
   step.work_units = gemm.rows;
   step.up_to_rows = gemm.up_to_rows;
-  step.partial_sums_per_unit = bytes_of_partial_sums(hidden, std::get<std::int32_t>(of.splits));
+  step.partial_sums_per_unit = partial_sum_bytes_per_row(hidden, std::get<std::int32_t>(of.splits));
 }
 
 void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
