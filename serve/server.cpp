@@ -5,9 +5,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <httplib.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -21,6 +19,7 @@
 #include "serve/connection_pool.hpp"
 #include "serve/metrics.hpp"
 #include "serve/request_head.hpp"
+#include "serve/semaphore.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::serve {
@@ -58,7 +57,7 @@ class PoolAdapter : public httplib::TaskQueue {
   ReadingConnections& reading_;
 };
 
-/// The library's answers to requests, on connections that are kept by others.
+/// The library's answers to requests, whose caller owns the connections.
 class HttpServer : public httplib::Server {
  public:
   std::function<void(int socket)> serve_connection;
@@ -91,33 +90,31 @@ class HttpServer : public httplib::Server {
   }
 };
 
-/// A descriptor that can be read as often as set() has been called.
-class Semaphore {
- public:
-  Semaphore() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
-    if (descriptor_ < 0) throw Error("cannot create an eventfd", ErrorCode::io);
-  }
-  ~Semaphore() { close(descriptor_); }
-  Semaphore(const Semaphore&) = delete;
-  Semaphore& operator=(const Semaphore&) = delete;
-  void set() { eventfd_write(descriptor_, 1); }
-  /// Takes one set() back; false if there is none.
-  bool take() {
-    eventfd_t value = 0;
-    return eventfd_read(descriptor_, &value) == 0;
-  }
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 /// The connection that a thread serves.
-thread_local const Connection* connection = nullptr;
+thread_local const Connection* served_connection = nullptr;
 /// Of the request whose head it has read.
 thread_local const char* head_fault = nullptr;
 /// Set by a handler, read when its reply has been written by the same thread.
 thread_local bool closes_connection = false;
+
+/// Has this thread serve a connection, whose next request is being read.
+class Serving {
+ public:
+  Serving(const Connection& own, ReadingConnections& reading) : own_(own), reading_(reading) {
+    served_connection = &own;
+    reading.add(own);
+  }
+  ~Serving() {
+    reading_.remove(own_);
+    served_connection = nullptr;
+  }
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+
+ private:
+  const Connection& own_;
+  ReadingConnections& reading_;
+};
 
 /// What can be given back in a header, and fits into a line of the log.
 bool is_request_id(const std::string& text) {
@@ -153,7 +150,7 @@ struct Server::Impl {
     http.set_post_routing_handler([this](const httplib::Request&, httplib::Response& response) {
       response.set_header("Date",
                           fmt::format("{:%a, %d %b %Y %T GMT}", fmt::gmtime(std::time({}))));
-      // It tells the library's own limits.
+      // The library would name its own limits, which do not apply.
       if (response.headers.erase("Keep-Alive") > 0 && !closes_connection)
         response.set_header("Keep-Alive", fmt::format("timeout={}", options.keep_alive_seconds));
     });
@@ -196,12 +193,7 @@ struct Server::Impl {
         response.status = 405;
         response.set_header("Allow", "GET, HEAD, POST");
       }
-      refuse(request, response, Stopwatch(), response.status,
-             response.status == 405   ? "the method " + request.method + " is not supported"
-             : response.status == 413 ? body_too_large()
-             : response.status == 414 ? "the path is too long"
-             : response.status == 416 ? "the header Range is malformed"
-                                      : "the request is malformed");
+      refuse(request, response, Stopwatch(), response.status, message_of(request, response.status));
       return httplib::Server::HandlerResponse::Handled;
     };
     http.set_error_handler(on_error);
@@ -209,8 +201,7 @@ struct Server::Impl {
 
   void serve_connection(int socket) {
     Connection own(socket, std::chrono::seconds(options.io_seconds));
-    connection = &own;
-    reading.add(own);
+    const Serving serving(own, reading);
     const std::chrono::seconds first(std::min(options.keep_alive_seconds, kFirstRequestSeconds));
     bool goes_on = !stopped && own.wait(first, {-1, -1}) == Connection::WakeReason::client;
     while (goes_on) {
@@ -224,7 +215,6 @@ struct Server::Impl {
       reading.add(own);  // it was removed if there was an answer
       goes_on = goes_on && wait_for_request(own);
     }
-    reading.remove(own);
   }
 
   /// False for a connection that is idle for too long, when the server stops, and where another
@@ -288,6 +278,22 @@ struct Server::Impl {
     answer(request, response, std::move(body));
   }
 
+  /// Of a reply that the library has begun.
+  std::string message_of(const httplib::Request& request, int status) const {
+    switch (status) {
+      case 405:
+        return "the method " + request.method + " is not supported";
+      case 413:
+        return body_too_large();
+      case 414:
+        return "the path is too long";
+      case 416:
+        return "the header Range is malformed";
+      default:
+        return status < 500 ? "the request is malformed" : "internal error";
+    }
+  }
+
   std::string body_too_large() const {
     return fmt::format("the request body exceeds {} bytes (--payload-limit)",
                        options.payload_limit);
@@ -299,15 +305,17 @@ struct Server::Impl {
     record.route = service.route_of(request.path);
     record.error = message;
     reply(request, response, clock,
-          {status, error_body(request.path, status, "Validation", message)}, std::move(record));
+          {status,
+           error_body(request.path, status, status < 500 ? "Validation" : "Backend", message)},
+          std::move(record));
   }
 
   void answer(const httplib::Request& request, httplib::Response& response, std::string body) {
     const Stopwatch clock;
-    reading.remove(*connection);
+    reading.remove(*served_connection);
     HttpRequest call{request.method, request.path, std::move(body)};
     call.header = [&](const std::string& name) { return request.get_header_value(name); };
-    call.is_disconnected = [] { return connection->is_disconnected(); };
+    call.is_disconnected = [] { return served_connection->is_disconnected(); };
     RequestRecord record;
     HttpResponse made = service.handle(call, record);
     reply(request, response, clock, std::move(made), std::move(record));
@@ -315,8 +323,8 @@ struct Server::Impl {
 
   void reply(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
              HttpResponse made, RequestRecord record) {
-    // The library writes nothing once the client has ended its sending half.
-    const bool gone = made.status == kClientClosedRequest || connection->is_disconnected();
+    // Connection::write() sends nothing once the client has ended its sending half.
+    const bool gone = made.status == kClientClosedRequest || served_connection->is_disconnected();
     const int counted = gone ? kClientClosedRequest : made.status;
     if (gone) closes_connection = true;
     if (gone && record.error.empty()) record.error = "the client closed the connection";

@@ -84,7 +84,7 @@ TEST(Overload, BodiesWithoutTheKeyTakeNoMemory) {
   EXPECT_THAT(client.reply(), HasSubstr(" 200 ")) << "the body has been read";
 }
 
-// The port of such a client is not known anymore when its connection is to be closed.
+// Their numbers are reused by the next connections.
 TEST(Overload, ResetConnectionsCloseNoOther) {
   TestServer server;
   const std::string body = body_of(text_of(5)), expected = answer(server, body);
