@@ -67,7 +67,10 @@ bool Batcher::Ticket::wait_until(Clock::time_point time) const {
 std::vector<Values> Batcher::Ticket::get() { return values_.get(); }
 
 Batcher::Batcher(RunFn run, BatcherOptions options)
-    : run_(std::move(run)), options_(std::move(options)) {
+    : run_(std::move(run)), options_([&] {
+        if (options.one_request) options.max_wait = {};  // nothing can come that runs with it
+        return std::move(options);
+      }()) {
   const int wanted = std::max(options_.executors, 1);
   try {
     while (std::ssize(executors_) < wanted) executors_.emplace_back([this] { execute(); });
@@ -207,7 +210,10 @@ std::vector<Batcher::Item> Batcher::take() {
     if (!taken.empty() && cost > options_.max_batch_tokens) break;
     depth_.tokens -= length;
     --sequences_;
-    at_end ? queue_.pop_back() : queue_.pop_front();
+    if (at_end)
+      queue_.pop_back();
+    else
+      queue_.pop_front();
     taken.push_back(next);
     if (--next.request->queued == 0)
       --depth_.requests;

@@ -72,7 +72,6 @@ Model::Model(ModelSetup setup, BatcherOptions options)
     : setup_(std::move(setup)), decoder_(setup_.tokenizer), options_([&] {
         options.pads = !runtime::takes_packed(setup_.session->plan());
         options.one_request = plan::depends_on_batch(setup_.session->plan());
-        if (options.one_request) options.max_wait = {};
         if (setup_.fixed_batch > 0)
           options.max_batch_sequences =
               std::min(options.max_batch_sequences, static_cast<std::size_t>(setup_.fixed_batch));

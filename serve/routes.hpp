@@ -6,8 +6,9 @@
 namespace bertcl::serve {
 
 // routes_scores.cpp
-/// Classes of the texts in a body, which is gone then.
-HttpResponse predict(Context& context, const text::JsonNode& body);
+/// Classes of the texts in a body, which is gone then; with `always_batch` those of one text are a
+/// list in a list, too.
+HttpResponse predict(Context& context, const text::JsonNode& body, bool always_batch);
 HttpResponse rerank_route(Context& context);
 // routes_tokens.cpp
 HttpResponse tokenize_route(Context& context);

@@ -45,10 +45,7 @@ ClassOptions class_options(const text::JsonNode& body) {
       function->fail("is \"{}\" (choose from none, sigmoid, softmax, default)", function->string());
     options.activation = found->second;
   }
-  if (const auto most = body.find("top_k")) {
-    if (most->integer() < 1) most->fail("is {}, expected 1 or more", most->integer());
-    options.top_k = static_cast<std::size_t>(most->integer());
-  }
+  if (const auto most = read_count(body, "top_k")) options.top_k = static_cast<std::size_t>(*most);
   return options;
 }
 
@@ -145,7 +142,7 @@ HttpResponse documents_response(const Context& context, const std::vector<tasks:
 
 }  // namespace
 
-HttpResponse predict(Context& context, const text::JsonNode& body) {
+HttpResponse predict(Context& context, const text::JsonNode& body, bool always_batch) {
   Model& model = context.service.model_for(context, {Kind::classifier, Kind::reranker}, body);
   bool is_batch = false;
   const auto pairs = read_pairs(context, body.at("inputs"), is_batch);
@@ -167,7 +164,7 @@ HttpResponse predict(Context& context, const text::JsonNode& body) {
     append_predictions(response.body, model.setup(),
                        predictions(model.setup(), logits[i], options));
   };
-  if (is_batch)
+  if (is_batch || always_batch)
     append_list(response.body, logits.size(), append);
   else
     append(0);

@@ -25,7 +25,7 @@ HttpResponse embed_body(Context& context, const text::JsonNode& body) {
 
 HttpResponse embed_route(Context& context) { return embed_body(context, context.body()); }
 
-HttpResponse predict_route(Context& context) { return predict(context, context.body()); }
+HttpResponse predict_route(Context& context) { return predict(context, context.body(), false); }
 
 HttpResponse embed_all_route(Context& context) {
   const text::JsonNode body = context.body();
@@ -121,12 +121,13 @@ HttpResponse metrics_route(Context& context) {
           "text/plain; version=0.0.4; charset=utf-8"};
 }
 
-/// Moves the members of `parameters` to where other routes have them.
+/// Moves the options in `parameters` to where other routes have them.
 void flatten_parameters(Context& context, const text::JsonNode& body) {
   const auto given = body.find("parameters");
   if (!given) return;
   if (!given->value().is_object()) given->fail("is not an object");
-  const nlohmann::json parameters = given->value();
+  nlohmann::json parameters = given->value();
+  for (const char* no_option : {"inputs", "model"}) parameters.erase(no_option);
   context.document.update(parameters);
 }
 
@@ -144,9 +145,7 @@ HttpResponse root_route(Context& context) {
       context.service.model_for(context, {Kind::embedding, Kind::classifier, Kind::reranker}, body);
   flatten_parameters(context, body);
   if (model.setup().kind == Kind::embedding) return embed_body(context, body);
-  HttpResponse response = predict(context, body);
-  if (!response.body.starts_with("[[")) response.body = '[' + response.body + ']';
-  return response;
+  return predict(context, body, true);
 }
 
 }  // namespace

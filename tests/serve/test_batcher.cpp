@@ -140,7 +140,8 @@ TEST_F(BatcherTest, AShortRequestDoesNotWaitForAllOfLongOnes) {
 }
 
 TEST_F(BatcherTest, RequestsRunByThemselvesWhereAScaleCoversTheBatch) {
-  start({.max_batch_tokens = 4, .one_request = true});
+  start({.max_batch_tokens = 4, .one_request = true, .max_wait = std::chrono::hours(1)});
+  ASSERT_EQ(batcher_->options().max_wait.count(), 0) << "nothing can come that runs with it";
   Batcher::Ticket first = hold();
   Batcher::Ticket a = batcher_->submit({sequence(1), sequence(2), sequence(3), sequence(1)});
   Batcher::Ticket b = batcher_->submit({sequence(1), sequence(1)});

@@ -68,6 +68,11 @@ TEST(InferenceEndpoint, VectorsFollowTheParameters) {
   EXPECT_EQ(classes().status("/", cut), 200);
 }
 
+TEST(InferenceEndpoint, ParametersAreOptionsAlone) {
+  const json options = {{"inputs", "another text"}, {"model", "vectors"}, {"top_k", 1}};
+  EXPECT_EQ(predicted(options), predicted({{"top_k", 1}}));
+}
+
 TEST(InferenceEndpoint, WrongParametersAreRefused) {
   const auto refusal = [](const json& parameters) {
     const json body = {{"inputs", "short"}, {"parameters", parameters}};
