@@ -224,7 +224,7 @@ TEST(Questions, AFailingModelEndsTheEvaluation) {
   }
 }
 
-TEST(Questions, FailuresOfEveryStageAreReported) {
+TEST(Questions, FailuresAreReported) {
   const Dataset dataset = random_dataset(false);
   QuestionOptions options = small_options();
   options.group_size = 5;
