@@ -43,18 +43,19 @@ class Evaluator {
 
   void run() {
     {
-      const std::jthread tokenizing([&] {
-        guarded([&] { tokenize(); });
-        ready_.close();
-      });
-      const std::jthread finishing([&] {
-        guarded([&] {
-          while (const auto group = done_.pop())
-            for (std::size_t i = 0; i < (*group)->items; ++i)
-              evaluation_.results->finish((*group)->first + i);
+      std::jthread tokenizing, finishing;
+      guarded([&] {  // also for a thread that cannot be started
+        tokenizing = std::jthread([&] {
+          guarded([&] { tokenize(); });
+          ready_.close();
         });
-      });
-      guarded([&] {
+        finishing = std::jthread([&] {
+          guarded([&] {
+            while (const auto group = done_.pop())
+              for (std::size_t i = 0; i < (*group)->items; ++i)
+                evaluation_.results->finish((*group)->first + i);
+          });
+        });
         while (auto group = ready_.pop()) {
           run_model(**group);
           (*group)->sequences = {};

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of an evaluation: where one fails, all end.
+// The threads of an evaluation: where one fails, or cannot be started, all end.
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <system_error>
 
 #include "tests/tasks/support.hpp"
 
@@ -72,6 +78,43 @@ TEST(Stages, AFailureOfTheLastEndsTheOthers) {
                 testing::ThrowsMessage<std::runtime_error>("the item cannot be finished"));
     EXPECT_EQ(task.groups_run(), std::min(fails_at + 1 + kAhead, kItems));
   }
+}
+
+/// While it lives there is memory for one more thread only.
+class OneMoreThread {
+ public:
+  OneMoreThread() {
+    constexpr std::size_t kStack = std::size_t{1} << 30;
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t large;
+    pthread_attr_init(&large);
+    pthread_attr_setstacksize(&large, kStack);
+    pthread_setattr_default_np(&large);
+    pthread_attr_destroy(&large);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &limit_);
+    rlimit limit = limit_;
+    limit.rlim_cur = pages * static_cast<std::size_t>(getpagesize()) + kStack + kStack / 2;
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  OneMoreThread(const OneMoreThread&) = delete;
+  OneMoreThread& operator=(const OneMoreThread&) = delete;
+  ~OneMoreThread() {
+    setrlimit(RLIMIT_AS, &limit_);
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_;
+  rlimit limit_;
+};
+
+TEST(Stages, AThreadThatCannotBeStartedIsAnError) {
+  const OneMoreThread one_more;
+  FailingTask task(kNever);
+  EXPECT_THROW(evaluate_it(task), std::system_error);
 }
 
 }  // namespace
