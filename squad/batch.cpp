@@ -25,14 +25,12 @@ Logits split_logits(std::span<const float> values) {
 }
 
 std::vector<Logits> run_model(std::span<const Feature> features, const BatchOptions& options,
-                              const LogitsFn& model, const text::BatchDoneFn& batch_done) {
+                              const LogitsFn& model) {
   std::vector<Logits> result(features.size());
-  text::run_rows(
-      rows_of(features), logits_head(), options, model,
-      [&](std::size_t index, std::span<const float> values) {
-        result[index] = split_logits(values);
-      },
-      batch_done);
+  text::run_rows(rows_of(features), logits_head(), options, model,
+                 [&](std::size_t index, std::span<const float> values) {
+                   result[index] = split_logits(values);
+                 });
   return result;
 }
 

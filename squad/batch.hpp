@@ -32,6 +32,6 @@ Logits split_logits(std::span<const float> values);
 /// Runs the model over all features, in batches of similar length, and gives the logits of each.
 /// Throws Error if the model returns another number of logits.
 std::vector<Logits> run_model(std::span<const Feature> features, const BatchOptions& options,
-                              const LogitsFn& model, const text::BatchDoneFn& batch_done = {});
+                              const LogitsFn& model);
 
 }  // namespace bertcl::squad
