@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "squad/prediction_files.hpp"
+#include "tasks/prediction_files.hpp"
 #include "tests/squad/support.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -267,14 +267,16 @@ TEST(Questions, FilesAreReadBack) {
     std::ifstream stream(file.path());
     return nlohmann::json::parse(stream);
   };
-  squad::save_null_odds(file.path(), answers);
+  save_predictions(file.path(), all.results->predictions());
+  EXPECT_EQ(read(), texts);
+  save_null_odds(file.path(), answers);
   for (const auto& [id, prediction] : answers) EXPECT_EQ(read().at(id), *prediction.null_odds);
-  squad::save_nbest(file.path(), answers);
+  save_nbest(file.path(), answers);
   const nlohmann::json nbest = read();
   EXPECT_EQ(nbest.size(), dataset.questions.size());
   EXPECT_EQ(nbest["q0"][0]["text"], all[0].nbest[0].text);
   EXPECT_ERROR(HasSubstr("/nowhere/nbest.json: cannot write: No such file"),
-               squad::save_nbest("/nowhere/nbest.json", answers));
+               save_nbest("/nowhere/nbest.json", answers));
 }
 
 }  // namespace

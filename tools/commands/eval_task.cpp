@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluation of a model on a task.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,10 +7,9 @@
 #include <vector>
 
 #include "onnx/read_model.hpp"
-#include "squad/prediction_files.hpp"
-#include "support/pending_file.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
+#include "tasks/prediction_files.hpp"
 #include "tools/commands/eval.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/terminal/output.hpp"
@@ -44,14 +41,6 @@ std::string dump(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-/// One line for each item.
-void write_predictions(const std::filesystem::path& path, const nlohmann::ordered_json& values) {
-  std::string content;
-  for (const auto& [id, value] : values.items())
-    content += fmt::format("{}\n  {}: {}", content.empty() ? "{" : ",", dump(id), dump(value));
-  write_file(path, (content.empty() ? "{" : content) + "\n}\n");
-}
-
 std::vector<ItemResult> items_of(const nlohmann::ordered_json& predictions) {
   std::vector<ItemResult> items;
   for (const auto& [id, value] : predictions.items()) {
@@ -71,11 +60,11 @@ std::vector<ItemResult> write_files(const EvalOptions& options, const EvalData& 
                                     const tasks::Results& results, bool first) {
   const bool writes = first && !options.predictions.empty();
   const auto answers = results.answers();
-  if (first && !options.null_odds.empty()) squad::save_null_odds(options.null_odds, answers);
-  if (first && !options.nbest.empty()) squad::save_nbest(options.nbest, answers);
+  if (first && !options.null_odds.empty()) tasks::save_null_odds(options.null_odds, answers);
+  if (first && !options.nbest.empty()) tasks::save_nbest(options.nbest, answers);
   if (!writes && !options.keeps_items()) return {};
   const nlohmann::ordered_json predictions = results.predictions();
-  if (writes) write_predictions(options.predictions, predictions);
+  if (writes) tasks::save_predictions(options.predictions, predictions);
   if (!options.keeps_items()) return {};
   std::vector<ItemResult> items = items_of(predictions);
   if (data.dataset) add_scores(*data.dataset, answers, items);
