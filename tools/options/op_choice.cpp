@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -51,17 +52,19 @@ ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& dat
   };
   TaskOptions task = data.task;
   if (!same) task.data = options.drop_data;
-  std::shared_ptr<const tasks::Task> items_left;
+  std::shared_ptr<const tasks::Task> scored;
   if (task.is_squad()) {
-    const squad::Dataset& questions = same ? *data.dataset : squad::load_dataset(task.data);
-    items_left = tasks::questions_task(std::make_shared<const squad::Dataset>(some_questions(
-                                           questions, others(questions.questions.size()))),
-                                       {data.features, {}});
+    std::optional<squad::Dataset> other;
+    const squad::Dataset& questions =
+        same ? *data.dataset : other.emplace(squad::load_dataset(task.data));
+    scored = tasks::questions_task(std::make_shared<const squad::Dataset>(some_questions(
+                                       questions, others(questions.questions.size()))),
+                                   {data.features, {}});
   } else {
-    items_left = load_task(task, {quantizer.model}, data.tokenizer, others);
+    scored = load_task(task, {quantizer.model}, data.tokenizer, others);
   }
   ScoreMeasure measure =
-      task_measure(items_left, data.tokenizer, data.features.max_seq_length, task.data);
+      task_measure(scored, data.tokenizer, data.features.max_seq_length, task.data);
   return {quantizer.model, quantizer.device,
           naming_items(std::move(measure), task.data, std::move(items))};
 }
