@@ -10,10 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "squad/features.hpp"
 #include "text/batch.hpp"
 #include "text/tokenizer.hpp"
 #include "text/truncation.hpp"
+
+namespace bertcl::squad {
+struct QuestionWindow;
+}
 
 namespace bertcl::tasks {
 
