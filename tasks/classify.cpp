@@ -50,6 +50,7 @@ class ClassifyTask : public LabelTask {
     matched_ = match_labels(labels, model_labels, 2, possible_header(texts_));
   }
 
+  std::string main_metric() const override { return "accuracy"; }
   std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override;
 
   std::size_t class_of(std::size_t item) const { return matched_.class_of.at(texts_[item].label); }
@@ -103,6 +104,7 @@ class MultiLabelTask : public LabelTask {
     }
   }
 
+  std::string main_metric() const override { return "micro_f1"; }
   std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override;
 
   const LabelSets& references() const { return references_; }

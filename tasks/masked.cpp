@@ -61,6 +61,7 @@ class MaskedTask : public Task {
   std::size_t size() const override { return texts_.size(); }
   std::string unit() const override { return "texts"; }
   const Head& head() const override { return head_; }
+  std::string main_metric() const override { return "accuracy"; }
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     return encode_masked(texts_[item].text, tokenizer, options.max_length, item);

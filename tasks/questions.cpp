@@ -30,6 +30,7 @@ class QuestionsTask : public Task {
   std::size_t size() const override { return dataset_->questions.size(); }
   std::string unit() const override { return "questions"; }
   const Head& head() const override { return squad::logits_head(); }
+  std::string main_metric() const override { return "f1"; }
   std::size_t group_size() const override { return options_.group_size; }
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {

@@ -27,6 +27,7 @@ class RerankingTask : public Task {
   std::size_t size() const override { return data_.questions.size(); }
   std::string unit() const override { return "questions"; }
   const Head& head() const override { return rank_head(); }
+  std::string main_metric() const override { return "mrr_at_10"; }
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     std::vector<Sequence> sequences;

@@ -28,6 +28,7 @@ class RetrievalTask : public Task {
   std::size_t size() const override { return data_.questions.size(); }
   std::string unit() const override { return "questions"; }
   const Head& head() const override { return head_; }
+  std::string main_metric() const override { return "ndcg_at_10"; }
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     const auto encode_one = [&](const std::string& text, std::size_t part) {

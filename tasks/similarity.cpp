@@ -67,6 +67,7 @@ class SimilarityTask : public Task {
   std::size_t size() const override { return pairs_.size(); }
   std::string unit() const override { return "pairs"; }
   const Head& head() const override { return embeds_ ? vector_ : score_; }
+  std::string main_metric() const override { return "pearson"; }
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     const auto encode_one = [&](const std::string& text, std::size_t part) {

@@ -94,6 +94,7 @@ class TaggingTask : public Task {
   std::size_t size() const override { return sentences_.size(); }
   std::string unit() const override { return "sentences"; }
   const Head& head() const override { return head_; }
+  std::string main_metric() const override { return "f1"; }
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     return encode_words(sentences_[item].words, tokenizer, options.max_length);

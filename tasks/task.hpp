@@ -62,6 +62,7 @@ class Task {
   virtual std::size_t size() const = 0;  ///< items
   virtual std::string unit() const = 0;  ///< what an item is, in the plural: "pairs"
   virtual const Head& head() const = 0;
+  virtual std::string main_metric() const = 0;  ///< name of the one that models are compared by
   /// Sequences that are sorted by length together. The next ones are tokenized while these run. 0:
   /// all.
   virtual std::size_t group_size() const { return 0; }

@@ -2,8 +2,10 @@
 // Tasks from texts to scores, with model functions that depend on nothing but a row's tokens.
 #include "tasks/evaluate.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/matchers.hpp"
@@ -350,6 +352,27 @@ TEST(Masked, Accuracy) {
   EXPECT_ERROR(HasSubstr("one class per vocabulary token"),
                evaluate(*task, letter_tokenizer(), {},
                         by_token(vocabulary - 1, [](std::int64_t) { return 0u; })));
+}
+
+TEST(Tasks, MainMetricIsTheFirst) {
+  const QuestionParagraphs search{{"a b", "c"}, {{"0", "a", 0}, {"1", "c", 1}}};
+  const std::shared_ptr<const Task> all[] = {
+      classify_task(texts(), "texts", {}),
+      classify_task({{"0", "a", {}, "x,y"}, {"1", "b", {}, "y"}}, "texts", {"x", "y"}, true),
+      similarity_task({{"0", "a", "b", 1.0}, {"1", "a", "a", 2.0}}),
+      retrieval_task(search),
+      reranking_task(search),
+      tagging_task(sentences(), {"O", "B-x", "I-x"}),
+      masked_task({{"a a a a a a a a"}}, letter_tokenizer().vocabulary_size())};
+  for (const auto& task : all) {
+    const Head& head = task->head();
+    const Evaluation evaluation =
+        evaluate(*task, letter_tokenizer(), {}, [&](const text::Batch& batch) {
+          const std::size_t outputs = head.by_token ? batch.tokens() : batch.rows();
+          return std::vector<float>(outputs * std::max<std::size_t>(1, head.classes), 1.0F);
+        });
+    EXPECT_EQ(task->main_metric(), evaluation.metrics[0].name);
+  }
 }
 
 }  // namespace

@@ -148,6 +148,7 @@ TEST(Questions, EqualTheStraightWay) {
     EXPECT_LT(batched, all.tokens_padded);
     EXPECT_EQ(all.metrics[0].name, "exact_match");
     EXPECT_EQ(all.metrics[1].name, "f1");
+    EXPECT_EQ(all.task->main_metric(), "f1");
     EXPECT_GT(all.metrics[1].value, 0.0);
     EXPECT_LT(all.metrics[1].value, 100.0);
     EXPECT_EQ(metrics_of(all).contains("best_f1"), version_2);

@@ -33,6 +33,7 @@ class FailingTask : public Task {
     static const Head head{false, 1, false, "a score"};
     return head;
   }
+  std::string main_metric() const override { return "score"; }
   std::vector<Sequence> encode(std::size_t, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     return {encode_text("a", tokenizer, options.max_length)};

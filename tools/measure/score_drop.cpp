@@ -2,6 +2,7 @@
 // The score that a model loses on a task against another.
 #include "tools/measure/score_drop.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -52,8 +53,8 @@ ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::T
     evaluate.origin = origin;
     evaluate.batches = tasks::usual_batches(task->head());
     model.bound(evaluate.batches);
-    const std::string unit = progress_unit(*task);
-    Progress progress((unit == "questions" ? "F1 of the " : "score of the ") + what, unit);
+    const std::string title = metric_title(task->main_metric());
+    Progress progress(title + " of the " + what, progress_unit(*task));
     const auto output = [&](const text::Batch& batch) {
       throw_if_interrupted();
       return model(batch);
@@ -61,9 +62,9 @@ ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::T
     const tasks::Evaluation evaluation =
         tasks::evaluate(*task, tokenizer, evaluate, output,
                         [&](const tasks::Progress& now) { progress.update(now.done, now.total); });
-    const bool squad = !evaluation.results->answers().empty();
-    const tasks::Metric& metric = evaluation.metrics[squad ? 1 : 0];
-    return {metric_title(metric.name), metric.value * (metric.is_correlation ? 100.0 : 1.0)};
+    const auto metric =
+        std::ranges::find(evaluation.metrics, task->main_metric(), &tasks::Metric::name);
+    return {title, metric->value * (metric->is_correlation ? 100.0 : 1.0)};
   };
   return {task->size(), task->unit(), measure};
 }

@@ -27,7 +27,7 @@ squad::Dataset some_questions(const squad::Dataset& dataset,
                               const std::vector<std::size_t>& indices);
 
 struct TaskScore {
-  std::string name;     ///< "F1", "accuracy", "Pearson": the task's first, but of SQuAD F1
+  std::string name;     ///< "F1", "accuracy", "Pearson": tasks::Task::main_metric()
   double points = 0.0;  ///< percent, or hundredths of a correlation
 };
 
