@@ -243,12 +243,14 @@ TEST(Questions, FailuresAreReported) {
                 return logits;
               }),
               HasSubstr("tokens; the task needs a start and an end logit for each token"));
-  EXPECT_THAT(error_with([](const text::Batch& batch) {
+  options.group_size = 1;  // so each call is of one question
+  int question = 0;
+  EXPECT_THAT(error_with([&](const text::Batch& batch) {
                 std::vector<float> logits = hash_model(batch);
-                logits[0] = std::nanf("");
+                if (question++ == 7) logits[0] = std::nanf("");
                 return logits;
               }),
-              HasSubstr("NaN"));
+              HasSubstr("NaN or infinite values for item 7 of the data, counted from 0;"));
   const Dataset blank{false, {" "}, {{.id = "q", .text = "who?", .answers = {"a"}}}};
   EXPECT_EQ(error_of([&] { answer(blank, options, hash_model); }),
             "data: nothing to score: no word pieces in the 1 questions read");
