@@ -67,7 +67,7 @@ struct Feature {
   }
 };
 
-/// A window and what it is of.
+/// A window and its document.
 struct QuestionWindow {
   std::shared_ptr<const Document> document;  ///< for all its windows
   Feature feature;

@@ -35,7 +35,7 @@ void EvaluationRow::take(const Evaluation& evaluation) {
   metrics.clear();
   more_metrics.clear();
   for (const Metric& metric : evaluation.metrics)
-    if (metric.name != "exact")  // EM once more
+    if (metric.name != "exact")  // equals exact_match
       (metric.detail ? more_metrics : metrics).emplace_back(metric.name, metric.value);
   total = evaluation.items;
   features = evaluation.sequences;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation on SQuAD: what other tasks do not have.
+// Evaluation on SQuAD: its options, files and scores of single answers.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
