@@ -53,6 +53,11 @@ TokenizerOptions with_config(const std::filesystem::path& vocabulary, TokenizerO
     if (!*options.cut_left && side->string() != "right")
       side->fail(fmt::format("is \"{}\" (choose from right, left)", side->string()));
   }
+  if (const auto names = settings.find("model_input_names")) {
+    bool lists = false;
+    names->each([&](const JsonNode& name) { lists |= name.string() == "token_type_ids"; });
+    options.segments = options.segments && lists;
+  }
   return options;
 }
 

@@ -18,8 +18,9 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
                                       const std::string& advice);
 
 /// The options, of which tokenizer_config.json beside the vocabulary says what they leave open:
-/// "do_lower_case", "strip_accents", "tokenize_chinese_chars" and "truncation_side". Throws Error
-/// if one is of another type, or the file is damaged.
+/// "do_lower_case", "strip_accents", "tokenize_chinese_chars" and "truncation_side". Without
+/// "token_type_ids" among its "model_input_names" there are no segments. Throws Error if one is of
+/// another type, or the file is damaged.
 TokenizerOptions with_config(const std::filesystem::path& vocabulary,
                              TokenizerOptions options = {});
 

@@ -68,6 +68,26 @@ TEST_F(ApiTokenizer, IsFoundBesideAModelWithWhatItsConfigSays) {
   EXPECT_ERROR(HasSubstr("no vocabulary at"), Tokenizer::load_beside(folder / "model.onnx"));
 }
 
+TEST_F(ApiTokenizer, PairsHaveTheTokenTypesThatTheConfigNames) {
+  const tests::ScratchFolder folder;
+  folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
+  const auto types = [&](const char* file) {
+    return Tokenizer::load(folder / file).encode_pairs({{"a", "a"}}).token_type_ids;
+  };
+  const std::vector<std::int64_t> segments = {0, 0, 0, 1, 1}, none(5, 0);
+  folder.write("tokenizer.json", Tokenizer::json_of(folder / "vocab.txt"));
+  for (const char* file : {"vocab.txt", "tokenizer.json"}) {
+    folder.write("tokenizer_config.json", "{}");
+    EXPECT_EQ(types(file), segments);
+    folder.write("tokenizer_config.json", R"({"model_input_names": ["input_ids"]})");
+    EXPECT_EQ(types(file), none);
+    folder.write("tokenizer_config.json", R"({"model_input_names": ["token_type_ids"]})");
+    EXPECT_EQ(types(file), segments);
+    folder.write("tokenizer_config.json", R"({"model_input_names": [1]})");
+    EXPECT_ERROR(HasSubstr("tokenizer_config.json: model_input_names[0]"), types(file));
+  }
+}
+
 TEST_F(ApiTokenizer, AFolderStandsForTheModelInIt) {
   const tests::ScratchFolder folder;
   std::filesystem::create_directory(folder / "hub");

@@ -73,6 +73,8 @@ class PipelineTokensTest(PipelineCase):
                 self.assert_same(made[-1], theirs(pair, top_k=None))
                 scores = bertcl.CrossEncoder(self.model.parent).predict(tuple(pair.values()), apply_softmax=True)
                 self.assert_same(sorted(scores.tolist()), sorted(each["score"] for each in made[-1]))
+                (of_command,) = self.command("classify", [pair], "--top-k", "5")
+                self.assert_same(of_command["labels"], made[-1])
         self.assertNotEqual(*made)
 
     def test_sequences_are_cleaned_up_as_the_tokenizer_says(self):
