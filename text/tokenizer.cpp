@@ -98,7 +98,8 @@ std::string Tokenizer::json_of(const std::filesystem::path& path, const Tokenize
   if (is_sentence_piece(content)) return document_of_sentence_piece(content, path).dump();
   if (begins_as_object(content)) {
     nlohmann::json document = parse_json(content, path.string());
-    if (!is_vocabulary(document, path)) return content;
+    if (!is_vocabulary(document, path))
+      return overrule(document, options) ? document.dump() : content;
     return document_of_merges(std::move(document), path).dump();
   }
   const Tokenizer read = from_file(path, options);

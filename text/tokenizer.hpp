@@ -90,7 +90,8 @@ class Tokenizer {
   /// supported, or if a vocab.txt lacks [PAD], [UNK], [CLS] or [SEP].
   static Tokenizer from_file(const std::filesystem::path& path, TokenizerOptions options = {});
 
-  /// The tokenizer.json that says the same as this file: itself, or what as_tokenizer_json() reads.
+  /// The tokenizer.json that says the same as this file and the options: itself, where they change
+  /// nothing, or what as_tokenizer_json() reads.
   /// Throws Error as from_file().
   static std::string json_of(const std::filesystem::path& path,
                              const TokenizerOptions& options = {});

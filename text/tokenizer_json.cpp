@@ -40,11 +40,11 @@ std::string kind_of(const Json& root, const char* part) {
 }
 
 /// Sets the options in every BertNormalizer.
-void overrule(Json& normalizer, const TokenizerOptions& options) {
+void set_options(Json& normalizer, const TokenizerOptions& options) {
   if (normalizer.is_array())
-    for (Json& each : normalizer) overrule(each, options);
+    for (Json& each : normalizer) set_options(each, options);
   if (!normalizer.is_object()) return;
-  if (normalizer.contains("normalizers")) overrule(normalizer["normalizers"], options);
+  if (normalizer.contains("normalizers")) set_options(normalizer["normalizers"], options);
   if (!normalizer.contains("type") || normalizer["type"] != "BertNormalizer") return;
   const auto set = [&](const char* key, const std::optional<bool>& value) {
     if (value) normalizer[key] = *value;
@@ -133,9 +133,17 @@ bool is_byte_level(const Json& pre_tokenizer) {
 
 }  // namespace
 
+bool overrule(Json& document, const TokenizerOptions& options) {
+  const auto normalizer = document.find("normalizer");
+  if (normalizer == document.end()) return false;
+  const Json before = *normalizer;
+  set_options(*normalizer, options);
+  return *normalizer != before;
+}
+
 std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& origin,
                                               const TokenizerOptions& options) {
-  if (document.contains("normalizer")) overrule(document["normalizer"], options);
+  overrule(document, options);
   const JsonNode root(document, origin, kTokenizerHint);
   const auto model = root.find("model");
   if (!model) root.fail("is JSON, but not a tokenizer.json: it has no model");

@@ -68,6 +68,16 @@ TEST_F(ApiTokenizer, IsFoundBesideAModelWithWhatItsConfigSays) {
   EXPECT_ERROR(HasSubstr("no vocabulary at"), Tokenizer::load_beside(folder / "model.onnx"));
 }
 
+TEST_F(ApiTokenizer, ATokenizerJsonIsGivenWithWhatTheConfigSays) {
+  const tests::ScratchFolder folder;
+  folder.write("tokenizer.json", Tokenizer::json_of(tests::folder / "vocab.txt"));
+  folder.write("tokenizer_config.json", R"({"do_lower_case": false})");
+  const std::string json = Tokenizer::json_of(folder / "tokenizer.json");
+  EXPECT_THAT(json, HasSubstr(R"("lowercase":false)"));
+  std::filesystem::remove(folder / "tokenizer_config.json");
+  EXPECT_THAT(Tokenizer::json_of(folder / "tokenizer.json"), HasSubstr(R"("lowercase":true)"));
+}
+
 TEST_F(ApiTokenizer, PairsHaveTheTokenTypesThatTheConfigNames) {
   const tests::ScratchFolder folder;
   folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");

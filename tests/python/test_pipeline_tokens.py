@@ -77,6 +77,28 @@ class PipelineTokensTest(PipelineCase):
                 self.assert_same(of_command["labels"], made[-1])
         self.assertNotEqual(*made)
 
+    def check_tokenizer_of_files(self, ours_before, model, given):
+        """The pipeline and the command, where files have changed since `ours_before`, against transformers."""
+        theirs = transformers.pipeline("text-classification", model=model,
+                                       tokenizer=transformers.AutoTokenizer.from_pretrained(self.model.parent))
+        ours = bertcl.pipeline("text-classification", model=self.model)
+        expected = theirs(given, top_k=None)
+        self.assert_same(ours(given, top_k=None), expected)
+        self.assert_same([each["labels"] for each in self.command("classify", given, "--top-k", "5")], expected)
+        self.assertEqual([ours.tokenizer.encode(text).ids for text in given],
+                         [theirs.tokenizer(text)["input_ids"] for text in given])
+        with self.assertRaises(AssertionError):
+            self.assert_same(ours_before(given, top_k=None), expected)
+
+    def test_settings_go_before_a_tokenizer_json(self):
+        ours, theirs = self.pipelines("text-classification")
+        config = self.model.with_name("tokenizer_config.json")
+        settings = json.loads(config.read_text())
+        for changed in {"do_lower_case": False}, {"strip_accents": False}, {"tokenize_chinese_chars": False}:
+            with self.subTest(**changed):
+                config.write_text(json.dumps({**settings, "tokenizer_class": "BertTokenizer", **changed}))
+                self.check_tokenizer_of_files(ours, theirs.model, ["Zürich naïve É", "東京 Lovelace"])
+
     def test_sequences_are_cleaned_up_as_the_tokenizer_says(self):
         given = ["it ' s [MASK] , the .", "i do n't [MASK] !", "we ' ve [MASK] ?", "[MASK] ."]
         for cleaned in True, False:

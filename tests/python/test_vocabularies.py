@@ -67,10 +67,15 @@ class VocabulariesTest(unittest.TestCase):
 
     def test_settings_of_word_pieces_are_those_of_the_program(self):
         folder, _ = self.make(write_word_pieces)
-        for settings in {"do_lower_case": False}, {"strip_accents": False}, {"tokenize_chinese_chars": False}:
-            with self.subTest(**settings):
-                (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-                self.check_tokens(folder)
+        for settings in ({"do_lower_case": False}, {"strip_accents": False}, {"tokenize_chinese_chars": False},
+                         {"model_input_names": ["input_ids"]}):
+            for in_json in False, True:
+                with self.subTest(**settings, in_json=in_json):
+                    (folder / "tokenizer.json").unlink(missing_ok=True)
+                    if in_json:
+                        bert(TEXTS).save(str(folder / "tokenizer.json"))
+                    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+                    self.check_tokens(folder)
 
     def test_masks_are_filled_as_by_the_program(self):
         for write in WRITERS:
