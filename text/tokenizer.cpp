@@ -9,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
+#include "text/added_token_files.hpp"
 #include "text/data_file.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
@@ -89,7 +90,10 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptio
   check_word_pieces(path);
   std::vector<std::string> tokens;
   each_line(content, [&](std::string_view line, std::size_t) { tokens.emplace_back(strip(line)); });
-  return from_tokens(std::move(tokens), options, origin);
+  Tokenizer plain = from_tokens(std::move(tokens), options, origin);
+  nlohmann::json document = document_of_vocabulary(plain.pipeline_->vocabulary.tokens(), options);
+  if (!add_tokens_beside(path, document)) return plain;
+  return of_pipeline(std::move(document), origin, options);
 }
 
 std::string Tokenizer::json_of(const std::filesystem::path& path, const TokenizerOptions& options) {
@@ -103,8 +107,9 @@ std::string Tokenizer::json_of(const std::filesystem::path& path, const Tokenize
     return document_of_merges(std::move(document), path).dump();
   }
   const Tokenizer read = from_file(path, options);
-  return document_of_vocabulary(read.pipeline_->vocabulary.tokens(), options)
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  nlohmann::json document = document_of_vocabulary(read.pipeline_->vocabulary.tokens(), options);
+  add_tokens_beside(path, document);
+  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 Tokenizer Tokenizer::from_tokens(std::vector<std::string> tokens, TokenizerOptions options,

@@ -86,6 +86,8 @@ class Tokenizer {
   /// - a tokenizer.json, as make_pipeline() does;
   /// - a vocab.json with merges.txt beside it (RoBERTa);
   /// - a SentencePiece model of type unigram (XLM-RoBERTa).
+  /// A vocab.txt to which files beside it add tokens (add_tokens_beside()) is read as its
+  /// as_tokenizer_json() with these.
   /// Throws Error if the file cannot be read or is none of these, if it needs something that is not
   /// supported, or if a vocab.txt lacks [PAD], [UNK], [CLS] or [SEP].
   static Tokenizer from_file(const std::filesystem::path& path, TokenizerOptions options = {});

@@ -13,6 +13,7 @@
 
 #include "sentencepiece.pb.h"
 #include "support/fail.hpp"
+#include "text/added_token_files.hpp"
 #include "text/base64.hpp"
 #include "text/data_file.hpp"
 #include "text/file.hpp"
@@ -23,10 +24,6 @@ namespace bertcl::text {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr const char* kSaveAsJson =
-    "save the tokenizer as tokenizer.json by transformers: "
-    "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)";
 
 Json special_token(const std::string& content, std::int64_t id) {
   return {{"content", content},  {"id", id},        {"lstrip", content == "<mask>"},
@@ -127,17 +124,20 @@ Json document_of_sentence_piece(const std::string& content, const std::filesyste
   Json added = Json::array();
   for (std::int64_t id = 0; id < 4; ++id) added.push_back(special_token(vocab[id][0], id));
   added.push_back(special_token("<mask>", std::ssize(vocab) - 1));
-  return {{"added_tokens", std::move(added)},
-          {"normalizer", normalizer_of(model)},
-          {"pre_tokenizer",
-           {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}}},
-          {"post_processor", xlm_roberta_template()},
-          {"decoder", decoder_of_pieces()},
-          {"model",
-           {{"type", "Unigram"},
-            {"unk_id", 3},
-            {"byte_fallback", model.trainer_spec().byte_fallback()},
-            {"vocab", std::move(vocab)}}}};
+  Json document = {
+      {"added_tokens", std::move(added)},
+      {"normalizer", normalizer_of(model)},
+      {"pre_tokenizer",
+       {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}}},
+      {"post_processor", xlm_roberta_template()},
+      {"decoder", decoder_of_pieces()},
+      {"model",
+       {{"type", "Unigram"},
+        {"unk_id", 3},
+        {"byte_fallback", model.trainer_spec().byte_fallback()},
+        {"vocab", std::move(vocab)}}}};
+  add_tokens_beside(path, document);
+  return document;
 }
 
 Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
@@ -162,18 +162,21 @@ Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
            excerpt_of(line));
     merges.push_back({line.substr(0, space), line.substr(space + 1)});
   });
-  return {{"added_tokens", std::move(added)},
-          {"pre_tokenizer",
-           {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}}},
-          {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}}},
-          {"post_processor",
-           {{"type", "RobertaProcessing"},
-            {"cls", {"<s>", ids[0]}},
-            {"sep", {"</s>", ids[2]}},
-            {"trim_offsets", true},
-            {"add_prefix_space", false}}},
-          {"model",
-           {{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", std::move(merges)}}}};
+  Json document = {
+      {"added_tokens", std::move(added)},
+      {"pre_tokenizer",
+       {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}}},
+      {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}}},
+      {"post_processor",
+       {{"type", "RobertaProcessing"},
+        {"cls", {"<s>", ids[0]}},
+        {"sep", {"</s>", ids[2]}},
+        {"trim_offsets", true},
+        {"add_prefix_space", false}}},
+      {"model",
+       {{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", std::move(merges)}}}};
+  add_tokens_beside(path, document);
+  return document;
 }
 
 Json document_of_vocabulary(std::span<const std::string> tokens, const TokenizerOptions& options) {

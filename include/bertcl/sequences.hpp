@@ -36,8 +36,8 @@ class BERTCL_API Tokenizer {
   /// The same of the file that lies beside a model, or beside that of a folder (Session::load): its
   /// vocab.txt, else one of the others.
   static Tokenizer load_beside(const std::filesystem::path& model);
-  /// The tokenizer.json that says the same as a file that load() reads: its content, or what other
-  /// files are converted to. Throws Error as load().
+  /// The tokenizer.json that says the same as a file that load() reads and those beside it: its
+  /// content, unless they change it, or what other files are converted to. Throws Error as load().
   static std::string json_of(const std::filesystem::path& vocabulary);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

@@ -99,6 +99,25 @@ class PipelineTokensTest(PipelineCase):
                 config.write_text(json.dumps({**settings, "tokenizer_class": "BertTokenizer", **changed}))
                 self.check_tokenizer_of_files(ours, theirs.model, ["Zürich naïve É", "東京 Lovelace"])
 
+    def test_tokens_that_files_add_to_a_vocabulary_are_found(self):
+        ours, theirs = self.pipelines("text-classification")
+        tokens = sorted(vocabulary := ours.tokenizer.get_vocab(), key=vocabulary.get)
+        names = "tokenizer.json", "added_tokens.json", "tokenizer_config.json"
+        whole, added, config = (self.model.with_name(name) for name in names)
+        whole.unlink()
+        self.model.with_name("vocab.txt").write_text("".join(each + "\n" for each in tokens[:-2]))
+        first, second = len(tokens) - 2, len(tokens) - 1
+        flags = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False, "special": True}
+        given = ["the <e1> Ada <E1> was", "the <e2>engine<e2>"]
+        for settings in {}, {"additional_special_tokens": ["<e1>"]}, {"added_tokens_decoder": {
+                first: {"content": "<e1>", **flags}, second: {"content": "<e2>", **flags, "normalized": True}}}:
+            with self.subTest(**settings):
+                config.write_text(json.dumps({"tokenizer_class": "BertTokenizer", **settings}))
+                added.write_text(json.dumps({"<e1>": first, "<e2>": second}))
+                if "added_tokens_decoder" in settings:
+                    added.unlink()
+                self.check_tokenizer_of_files(ours, theirs.model, given)
+
     def test_sequences_are_cleaned_up_as_the_tokenizer_says(self):
         given = ["it ' s [MASK] , the .", "i do n't [MASK] !", "we ' ve [MASK] ?", "[MASK] ."]
         for cleaned in True, False:

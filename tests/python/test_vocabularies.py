@@ -9,7 +9,7 @@ from support import bertcl as run_bertcl, scratch
 from test_tokenizer_models import TEXTS, save_model
 from tokenizer_makers import bert, roberta, sentence_piece, sentencepiece
 
-ODD = [*TEXTS[:2], "", "A [SEP] b </s> [PAD]<pad> <unk>",
+ODD = [*TEXTS[:2], "", "A <new> <NEW>b", "A [SEP] b </s> [PAD]<pad> <unk>",
        "\u039f\u0394\u039f\u03a3  \U0010ffff\u6771\u4eac", "Who?\tCAF\u00c9"]
 
 
@@ -76,6 +76,21 @@ class VocabulariesTest(unittest.TestCase):
                         bert(TEXTS).save(str(folder / "tokenizer.json"))
                     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
                     self.check_tokens(folder)
+
+    def test_added_tokens_are_those_of_the_program(self):
+        for write in WRITERS:
+            def write_and_add(folder, write=write):
+                mask = write(folder)
+                save_model(folder / "model.onnx", 4000, ["input_ids"])
+                words = bertcl.pipeline("token-classification", model=folder).tokenizer.get_vocab_size()
+                (folder / "added_tokens.json").write_text(json.dumps({"<new>": words}))
+                return mask
+
+            with self.subTest(write.__name__):
+                folder, _ = self.make(write_and_add)
+                tokens = bertcl.pipeline("fill-mask", model=folder).tokenizer.encode("A <new> b").tokens
+                self.assertIn("<new>", tokens)
+                self.check_tokens(folder)
 
     def test_masks_are_filled_as_by_the_program(self):
         for write in WRITERS:

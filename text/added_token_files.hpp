@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens that the files beside a vocabulary add to it.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+
+namespace bertcl::text {
+
+/// Adds to the tokenizer.json `document`, made of the vocabulary `path`, what
+/// added_tokens_decoder of tokenizer_config.json beside it lists, else added_tokens.json; then the
+/// special tokens that tokenizer_config.json names and, without the former list,
+/// special_tokens_map.json. Flags and ids are those of transformers 5.23.0 (`_from_pretrained()` of
+/// tokenization_utils_base.py): a token that the vocabulary lacks has the next id. Returns whether
+/// that changed the document. Throws Error if a file is damaged or lists another id.
+bool add_tokens_beside(const std::filesystem::path& path, nlohmann::json& document);
+
+}  // namespace bertcl::text
