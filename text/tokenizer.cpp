@@ -99,17 +99,24 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptio
 std::string Tokenizer::json_of(const std::filesystem::path& path, const TokenizerOptions& options) {
   check_regular_file(path);
   std::string content = read_file(path);
-  if (is_sentence_piece(content)) return document_of_sentence_piece(content, path).dump();
+  const auto dumped = [&](const nlohmann::json& document) {
+    try {
+      return document.dump();
+    } catch (const nlohmann::json::exception&) {
+      fail("{}: a token, or a line of merges.txt, is not UTF-8; {}", path.string(), kSaveAsJson);
+    }
+  };
+  if (is_sentence_piece(content)) return dumped(document_of_sentence_piece(content, path));
   if (begins_as_object(content)) {
     nlohmann::json document = parse_json(content, path.string());
     if (!is_vocabulary(document, path))
       return overrule(document, options) ? document.dump() : content;
-    return document_of_merges(std::move(document), path).dump();
+    return dumped(document_of_merges(std::move(document), path));
   }
   const Tokenizer read = from_file(path, options);
   nlohmann::json document = document_of_vocabulary(read.pipeline_->vocabulary.tokens(), options);
   add_tokens_beside(path, document);
-  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return dumped(document);
 }
 
 Tokenizer Tokenizer::from_tokens(std::vector<std::string> tokens, TokenizerOptions options,

@@ -52,6 +52,13 @@ TEST_F(ApiTokenizer, ATokenizerJsonSaysTheSameAsAVocabulary) {
   EXPECT_EQ(Tokenizer::load(folder / "tokenizer.json").encode(text), tokenizer_.encode(text));
   EXPECT_EQ(Tokenizer::json_of(folder / "tokenizer.json"), json);
   EXPECT_ERROR(HasSubstr("vocab.txt"), Tokenizer::json_of(folder / "vocab.txt"));
+  folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n\xe9");
+  EXPECT_ERROR(HasSubstr("vocab.txt: a token, or a line of merges.txt, is not UTF-8"),
+               Tokenizer::json_of(folder / "vocab.txt"));
+  folder.write("vocab.json", R"({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4})");
+  folder.write("merges.txt", "a \xe9\n");
+  EXPECT_ERROR(HasSubstr("vocab.json: a token, or a line of merges.txt, is not UTF-8"),
+               Tokenizer::json_of(folder / "vocab.json"));
 }
 
 TEST_F(ApiTokenizer, IsFoundBesideAModelWithWhatItsConfigSays) {

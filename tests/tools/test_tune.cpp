@@ -74,7 +74,7 @@ TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
 TEST_F(TuneTest, AFileOfAnotherDeviceOrDriverIsIgnoredWithANote) {
   const auto standard = gemms().first;
   const opencl::DeviceInfo own = opencl::Context::create()->info();
-  const std::string note = path("tuning.json") + " is not used: it is of ";
+  const std::string note = path("tuning.json") + " is not used: it was measured on ";
   store("portable", own.name, own.driver);
   EXPECT_EQ(gemms().first, std::set<std::string>{"portable"});
   for (const auto& [device, driver] :
