@@ -8,6 +8,7 @@
 #include "text/added_token_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <map>
@@ -20,9 +21,9 @@
 #include <vector>
 
 #include "text/companion_files.hpp"
+#include "text/file.hpp"
 #include "text/json_node.hpp"
 #include "text/pipeline/added_tokens.hpp"
-#include "text/pipeline/model.hpp"
 #include "text/token_names.hpp"
 #include "text/tokenizer_files.hpp"
 
@@ -31,16 +32,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// "added_tokens" of a document, and the ids that its next ones have.
+/// "added_tokens" of a document, and the ids that its next ones have: from the number of tokens on,
+/// whatever ids these have, as in Hugging Face's tokenizers.
 class AddedList {
  public:
   explicit AddedList(Json& document)
-      : added_(document["added_tokens"]), vocabulary_(document["model"]["vocab"]) {
-    if (vocabulary_.is_array()) next_ = std::ssize(vocabulary_);
-    if (vocabulary_.is_object())
-      for (const Json& id : vocabulary_)
-        if (id.is_number_integer())
-          next_ = std::max(next_, std::min(id.get<std::int64_t>(), Vocabulary::kMaxId) + 1);
+      : added_(document["added_tokens"]),
+        vocabulary_(document["model"]["vocab"]),
+        next_(std::ssize(vocabulary_)) {
+    for (const Json& token : added_) next_ = std::max(next_, token["id"].get<std::int64_t>() + 1);
   }
 
   /// The id that a token has, or will have if it is added now.
@@ -77,8 +77,9 @@ class AddedList {
 
   std::optional<std::int64_t> id_in_vocabulary(const std::string& content) const {
     if (vocabulary_.is_array()) {
-      const auto found =
-          std::ranges::find_if(vocabulary_, [&](const Json& piece) { return piece[0] == content; });
+      const auto found = std::ranges::find_if(vocabulary_, [&](const Json& piece) {
+        return piece[0].get_ref<const std::string&>() == content;
+      });
       if (found == vocabulary_.end()) return std::nullopt;
       return found - vocabulary_.begin();
     }
@@ -89,25 +90,29 @@ class AddedList {
 
   Json& added_;
   const Json& vocabulary_;
-  std::int64_t next_ = 0;
+  std::int64_t next_;
 };
 
 struct NamedToken {
   AddedToken token;
   bool has_flags = false;  ///< not the name alone
-  bool is_extra = false;   ///< of a list: it is added to a vocabulary that lacks it
+  bool is_extra = false;   ///< from a list; added if the vocabulary lacks it
 };
 
-/// In the order in which transformers adds them.
-std::vector<NamedToken> named_tokens(const JsonNode& settings) {
+/// In the order in which transformers adds them; a key of `first` hides that of `second`.
+std::vector<NamedToken> named_tokens(const JsonNode& first, const JsonNode& second) {
+  const auto find = [&](const char* key) {
+    const auto found = first.find(key);
+    return found ? found : second.find(key);
+  };
   std::vector<NamedToken> all;
   const auto add = [&](const JsonNode& node, bool is_extra) {
     NamedToken named{.token = {}, .is_extra = is_extra};
-    if (node.value().is_object() && node.find("content")) {
+    if (node.value().is_object()) {
       named.token = read_added_token(node);
       named.token.normalized = node.flag("normalized", false);
       named.has_flags = true;
-    } else if (node.value().is_string()) {
+    } else {
       named.token.content = node.string();
       named.token.normalized = false;
     }
@@ -116,14 +121,15 @@ std::vector<NamedToken> named_tokens(const JsonNode& settings) {
   };
   for (const char* key :
        {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
-    if (const auto node = settings.find(key)) add(*node, false);
+    if (const auto node = find(key)) add(*node, false);
   for (const char* key : {"extra_special_tokens", "additional_special_tokens"}) {
-    const auto list = settings.find(key);
-    if (!list) continue;
+    const auto list = find(key);
+    if (!list || list->value().empty()) continue;
     if (list->value().is_object())
       list->each_member([&](const std::string&, const JsonNode& node) { add(node, true); });
     else
       list->each([&](const JsonNode& node) { add(node, true); });
+    break;  // transformers ignores the second one
   }
   return all;
 }
@@ -137,14 +143,21 @@ std::int64_t id_of_key(const std::string& key, const JsonNode& node) {
 
 }  // namespace
 
+bool may_add_tokens(const std::filesystem::path& path) {
+  return std::ranges::any_of(
+      std::array{"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"},
+      [&](const char* name) { return is_present(companion_file(path, name)); });
+}
+
 bool add_tokens_beside(const std::filesystem::path& path, Json& document) {
   const Json before = document["added_tokens"];
-  Json config = object_beside(path, "tokenizer_config.json");
+  const Json config = object_beside(path, "tokenizer_config.json");
   const std::string config_file = companion_file(path, "tokenizer_config.json").string();
-  const bool has_decoder = JsonNode(config, config_file).find("added_tokens_decoder").has_value();
-  if (!has_decoder) config.update(object_beside(path, "special_tokens_map.json"));
   const JsonNode settings(config, config_file);
-  const std::vector<NamedToken> named = named_tokens(settings);
+  const bool has_decoder = settings.find("added_tokens_decoder").has_value();
+  const Json map = has_decoder ? Json::object() : object_beside(path, "special_tokens_map.json");
+  const std::string map_file = companion_file(path, "special_tokens_map.json").string();
+  const std::vector<NamedToken> named = named_tokens(JsonNode(map, map_file), settings);
   std::set<std::string> special, listed;
   for (const NamedToken& each : named) special.insert(each.token.content);
 

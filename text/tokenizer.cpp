@@ -91,6 +91,7 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptio
   std::vector<std::string> tokens;
   each_line(content, [&](std::string_view line, std::size_t) { tokens.emplace_back(strip(line)); });
   Tokenizer plain = from_tokens(std::move(tokens), options, origin);
+  if (!may_add_tokens(path)) return plain;
   nlohmann::json document = document_of_vocabulary(plain.pipeline_->vocabulary.tokens(), options);
   if (!add_tokens_beside(path, document)) return plain;
   return of_pipeline(std::move(document), origin, options);

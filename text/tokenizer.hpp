@@ -94,7 +94,7 @@ class Tokenizer {
 
   /// The tokenizer.json that says the same as this file and the options: itself, where they change
   /// nothing, or what as_tokenizer_json() reads.
-  /// Throws Error as from_file().
+  /// Throws Error as from_file(), but does not look at what a tokenizer.json needs.
   static std::string json_of(const std::filesystem::path& path,
                              const TokenizerOptions& options = {});
 

@@ -37,7 +37,9 @@ class BERTCL_API Tokenizer {
   /// vocab.txt, else one of the others.
   static Tokenizer load_beside(const std::filesystem::path& model);
   /// The tokenizer.json that says the same as a file that load() reads and those beside it: its
-  /// content, unless they change it, or what other files are converted to. Throws Error as load().
+  /// content, unless they change it, or what other files are converted to. Throws Error as load(),
+  /// but does not look at what a tokenizer.json needs. The side of truncation and token types are
+  /// in ModelSettings.
   static std::string json_of(const std::filesystem::path& vocabulary);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

@@ -129,6 +129,33 @@ TEST_F(AddedTokenFiles, IdsThatTransformersDoesNotGiveAreRefused) {
   EXPECT_ERROR(HasSubstr("content is missing"), read());
 }
 
+TEST_F(AddedTokenFiles, IdsCountTheTokensOfAVocabulary) {
+  // Two lines are one token, so the next id is that of the last line.
+  folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nthe\nada\n");
+  list(R"({"<e1>": 7})");
+  EXPECT_EQ(Tokenizer::from_file(folder_ / "vocab.txt").encode("<e1>"), Ids{7});
+  list(R"({"<e1>": 8})");
+  EXPECT_ERROR(HasSubstr("\"<e1>\" is token 7"), Tokenizer::from_file(folder_ / "vocab.txt"));
+}
+
+TEST_F(AddedTokenFiles, NamesOfWrongTypesAreRefusedWithTheirFile) {
+  const auto read = [&] { Tokenizer::from_file(folder_ / "vocab.txt"); };
+  configure(R"({"mask_token": 7})");
+  EXPECT_ERROR(HasSubstr("tokenizer_config.json: mask_token is of type number"), read());
+  configure(R"({"extra_special_tokens": [7], "mask_token": null})");
+  EXPECT_ERROR(HasSubstr("tokenizer_config.json: extra_special_tokens[0]"), read());
+  configure("{}");
+  folder_.write("special_tokens_map.json", R"({"additional_special_tokens": "x"})");
+  EXPECT_ERROR(HasSubstr("special_tokens_map.json: additional_special_tokens"), read());
+}
+
+TEST_F(AddedTokenFiles, ExtraSpecialTokensHideAdditionalOnes) {
+  configure(R"({"extra_special_tokens": ["<e1>"], "additional_special_tokens": ["<ent>"]})");
+  EXPECT_EQ(ids()[2], (Ids{5, 7, 13, 8, 1, 14, 16, 15, 14, 16, 15}));
+  configure(R"({"extra_special_tokens": [], "additional_special_tokens": ["<ent>"]})");
+  EXPECT_EQ(ids()[2], (Ids{5, 19, 1, 14, 16, 15, 14, 16, 15}));
+}
+
 TEST_F(AddedTokenFiles, TheyAddToMergesAsWell) {
   folder_.write("vocab.json",
                 R"({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4, "t": 5, "h": 6,
