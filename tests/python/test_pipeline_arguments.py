@@ -77,7 +77,9 @@ class PipelineArgumentsTest(unittest.TestCase):
         example = {"question": "Who made it?", "context": LONG}
         answer = self.answer(example)
         self.assertEqual(self.answer(DataSet([example, example])), [answer, answer])
-        for one in DataSet([example]), (each for each in [example]):
+        for one in [example], (example,):
+            self.assertEqual(self.answer(one), answer)
+        for one in DataSet([example]), (each for each in [example]), iter([example]), map(dict, [example]):
             self.assertEqual(self.answer(one), [answer])
         with self.assertRaisesRegex(TypeError, r"texts\[1\] is 3, expected a text"):
             self.vectors(DataSet([CUT, 3]))
