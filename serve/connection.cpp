@@ -20,6 +20,16 @@ namespace {
 /// True if the last call may succeed after another poll().
 bool may_be_repeated() { return errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK; }
 
+/// poll() until `end`, whatever signals come.
+int poll_until(pollfd* ends, nfds_t count, std::chrono::steady_clock::time_point end) {
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    const int ready = poll(ends, count, std::max(static_cast<int>(left.count()), 0));
+    if (ready >= 0 || errno != EINTR) return ready;
+  }
+}
+
 /// Leaves them as they are if the client has reset the connection.
 void name_end(int socket, int (*get_name)(int, sockaddr*, socklen_t*), std::string& ip, int& port) {
   sockaddr_storage storage{};
@@ -50,16 +60,10 @@ bool Connection::is_disconnected() const {
 
 Connection::WakeReason Connection::wait(std::chrono::milliseconds most,
                                         std::array<int, 2> others) const {
-  using std::chrono::steady_clock;
   if (is_readable() || (events(POLLOUT, {}) & POLLOUT) == 0) return WakeReason::client;
   pollfd ends[] = {
       {socket_, POLLIN | POLLRDHUP, 0}, {others[0], POLLIN, 0}, {others[1], POLLIN, 0}};
-  const auto end = steady_clock::now() + most;
-  int ready = poll(ends, std::size(ends), static_cast<int>(most.count()));
-  while (ready < 0 && errno == EINTR) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now());
-    ready = poll(ends, std::size(ends), std::max(static_cast<int>(left.count()), 0));
-  }
+  const int ready = poll_until(ends, std::size(ends), std::chrono::steady_clock::now() + most);
   if (ready == 0) return WakeReason::timeout;
   return ready < 0 || ends[0].revents != 0 ? WakeReason::client : WakeReason::event;
 }
@@ -71,6 +75,8 @@ bool Connection::wait_writable() const {
 }
 
 ssize_t Connection::read(char* to, std::size_t size) {
+  if (keeps_head_) size = std::min(size, kMaxHead - head_.size());
+  if (size == 0) return 0;
   while (!is_readable()) {
     if (!wait_readable()) return -1;
     const ssize_t read = recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
@@ -104,8 +110,7 @@ void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
 
 int Connection::events(short wanted, std::chrono::milliseconds time) const {
   pollfd end{socket_, wanted, 0};
-  while (poll(&end, 1, static_cast<int>(time.count())) < 0 && errno == EINTR) {
-  }
+  poll_until(&end, 1, std::chrono::steady_clock::now() + time);
   return end.revents;
 }
 

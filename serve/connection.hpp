@@ -20,7 +20,7 @@ class Connection : public httplib::Stream {
  public:
   /// Reads and writes fail after `io_time` without progress.
   Connection(int socket, std::chrono::milliseconds io_time) : socket_(socket), io_time_(io_time) {}
-  /// Sends what was written.
+  /// Closes it once what was written is sent.
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -33,7 +33,10 @@ class Connection : public httplib::Stream {
   /// read, or `most` has passed. Does not sleep while the client has not taken what was written.
   WakeReason wait(std::chrono::milliseconds most, std::array<int, 2> others) const;
 
-  /// Keeps what is read from now on, until it is taken.
+  /// Bytes of a head: the library bounds neither its lines nor their number.
+  static constexpr std::size_t kMaxHead = 64 * 1024;
+  /// Keeps what is read from now on, until it is taken. After kMaxHead bytes reads give 0, as if
+  /// the client had sent no more.
   void keep_head() {
     head_.clear();
     keeps_head_ = true;
@@ -56,7 +59,7 @@ class Connection : public httplib::Stream {
   time_t duration() const { return 0; }
 
  private:
-  /// Of `wanted`, and errors, once there are any; 0 after `time`.
+  /// Of `wanted`, and errors, once there are any; 0 after `time`, whatever signals come.
   int events(short wanted, std::chrono::milliseconds time) const;
   /// True until the client has closed it, or its sending half, and all that it sent was read.
   bool is_open() const;

@@ -149,6 +149,24 @@ TEST(Malformed, NoBodyOfAMalformedHeadIsARequest) {
   EXPECT_THAT(answers_to(server, "GET /health HTTP/1.0\r\n\r\n").first, HasSubstr(" 200 "));
 }
 
+// The library bounds neither lines nor their number, and passes over some that it has read.
+TEST(Malformed, HeadsAreBounded) {
+  TestServer server({.server = {.io_seconds = 60}});
+  const std::string head = "GET /health HTTP/1.1\r\nHost: x\r\n";
+  for (const std::string line : {"x\n", "X: a\r\n", "x"}) {
+    std::string text = head;
+    while (text.size() < 100'000) text += line;
+    const auto [answers, seconds] = answers_to(server, text);
+    EXPECT_THAT(answers, AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("Connection: close")));
+    EXPECT_LT(seconds, 30) << "it waits for no more of " << line;
+  }
+  std::string text = head;
+  for (int i = 0; i < 8; ++i) text += "X: " + std::string(8000, 'a') + "\r\n";
+  const RawConnection client(server.port());
+  client.send(text + "\r\n");
+  EXPECT_THAT(client.reply(), HasSubstr(" 200 "));
+}
+
 /// The beginning of a request, filled to a multiple of 64 bytes by a header.
 std::string filled(const std::string& head, const std::string& body = "") {
   const std::size_t size = head.size() + std::string("X: \r\n\r\n").size() + body.size();
