@@ -92,7 +92,7 @@ class HttpServer : public httplib::Server {
 
 /// The connection that a thread serves.
 thread_local const Connection* served_connection = nullptr;
-/// Of the request whose head it has read.
+/// What is wrong with the head of its request; null if nothing.
 thread_local const char* head_fault = nullptr;
 /// Set by a handler, read when its reply has been written by the same thread.
 thread_local bool closes_connection = false;
@@ -166,6 +166,10 @@ struct Server::Impl {
           refuse(request, response, Stopwatch(), 400, head_fault);
           return httplib::Server::HandlerResponse::Handled;
         });
+    http.set_expect_100_continue_handler([](const httplib::Request&, httplib::Response& response) {
+      if (!head_fault) return 100;
+      return response.status = 400;  // on_error says why
+    });
     const auto with_body = [this](const httplib::Request& request, httplib::Response& response,
                                   const httplib::ContentReader& reader) {
       read_and_answer(request, response, reader);
@@ -206,6 +210,7 @@ struct Server::Impl {
     bool goes_on = !stopped && own.wait(first, {-1, -1}) == Connection::WakeReason::client;
     while (goes_on) {
       closes_connection = false;
+      head_fault = nullptr;
       own.keep_head();
       const auto edit = [&](httplib::Request& request) {
         head_fault = read_headers(own.take_head(), request);
@@ -290,6 +295,7 @@ struct Server::Impl {
       case 416:
         return "the header Range is malformed";
       default:
+        if (head_fault) return head_fault;
         return status < 500 ? "the request is malformed" : "internal error";
     }
   }

@@ -132,6 +132,7 @@ TEST(Malformed, NoBodyOfAMalformedHeadIsARequest) {
       post + host + "Content-Length: " + length + "\r\nX: a\r\n\tb",
       post + host + "Content-Length: " + length + "\r\ngarbage",
       post + host + "Content-Length: " + length + "\r\n: a",
+      post + host + "Expect: 100-continue\r\nContent-Length: " + length + "\r\ngarbage",
       post + host + "Content-Length: " + length + "\r\nX: a\rb",
       post + host + "Content-Length: %33%33",
       post + host + "Transfer-Encoding: %63hunked",
