@@ -48,9 +48,10 @@ void name_end(int socket, int (*get_name)(int, sockaddr*, socklen_t*), std::stri
 
 Connection::~Connection() {
   shutdown(socket_, SHUT_RDWR);
-  // The system would reset a connection with bytes left to read, and the reply with it.
-  while (recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT) > 0) {
-  }
+  // The system would reset a connection with bytes left to read, and the reply with it. A client
+  // that goes on sending gets no more than 16 MB of attention.
+  for (int reads = 0; reads < 4096; ++reads)
+    if (recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT) <= 0) break;
   close(socket_);
 }
 
