@@ -208,6 +208,17 @@ TEST_F(ApiEmbed, TheFilesOfAFolderAreThoseOfTheModelInIt) {
   std::ofstream(folder / "hub/1_Pooling/config.json") << R"({"pooling_mode_max_tokens": true})";
   EXPECT_EQ(read_embedding_settings(folder / "hub").pooling.kind, "max");
   EXPECT_EQ(read_embedding_settings(folder / "hub/onnx").pooling.kind, "max");
+  std::ofstream(folder / "hub/config_sentence_transformers.json")
+      << R"({"prompts": {"query": "find: ", "document": ""}, "default_prompt_name": "query"})";
+  const EmbeddingSettings settings = read_embedding_settings(folder / "hub");
+  EXPECT_EQ(settings.default_prompt_name, "query");
+  EXPECT_EQ(settings.default_prompt, "find: ");
+  EXPECT_EQ(settings.prompts.at("document"), "");
+  EXPECT_FALSE(settings.scores_pairs);
+  std::ofstream(folder / "hub/config_sentence_transformers.json")
+      << R"({"model_type": "CrossEncoder"})";
+  EXPECT_TRUE(read_embedding_settings(folder / "hub").scores_pairs);
+  EXPECT_EQ(read_embedding_settings(folder / "hub").default_prompt_name, "");
   std::filesystem::remove(folder / "hub/onnx/model.onnx");
   EXPECT_ERROR(HasSubstr("neither model.onnx nor onnx/model.onnx"),
                read_embedding_settings(folder / "hub"));

@@ -5,13 +5,27 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <span>
+#include <string>
 
 #include "tests/api/model.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
+#include "tests/tools/tasks_model.hpp"
 
 namespace bertcl {
 namespace {
+
+/// Of two classes, without the other heads of its tests.
+onnx::ModelProto classifier() {
+  onnx::ModelProto model;
+  model.ParseFromString(tests::model_of_tasks());
+  const onnx::GraphProto graph = model.graph();
+  model.mutable_graph()->clear_output();
+  for (const auto& output : graph.output())
+    if (output.name() == "classes") *model.mutable_graph()->add_output() = output;
+  return model;
+}
 
 TEST(ModelSettings, AreThoseOfAllFilesOfTheModel) {
   const tests::ScratchFolder folder;
@@ -58,6 +72,28 @@ TEST(ModelSettings, AreThoseOfAllFilesOfTheModel) {
   folder.write("tokenizer_config.json", "{}");
   folder.write("config.json", "{");
   EXPECT_ERROR(HasSubstr("config.json"), read());
+}
+
+TEST(ModelSettings, ClassesHaveTheNamesThatConfigGives) {
+  const tests::ScratchFolder folder;
+  folder.write("model.onnx", classifier().SerializeAsString());
+  const Session session = Session::load(folder / "model.onnx");
+  EXPECT_THAT(read_model_settings(session).classes, IsEmpty());
+  folder.write("config.json", R"({"id2label": {"1": "love", "0": "joy"}})");
+  EXPECT_THAT(read_model_settings(session).classes, ElementsAre("joy", "love"));
+}
+
+TEST(ModelSettings, OfAModelInMemoryAreItsMetadataAlone) {
+  onnx::ModelProto model = classifier();
+  auto* entry = model.add_metadata_props();
+  entry->set_key("bertcl.classes"), entry->set_value(R"(["A", "B"])");
+  const std::string bytes = model.SerializeAsString();
+  const Session session = Session::load(ModelBytes{std::as_bytes(std::span(bytes)), {}, {}});
+  const ModelSettings settings = read_model_settings(session);
+  EXPECT_THAT(settings.classes, ElementsAre("A", "B"));
+  EXPECT_EQ(settings.vocabulary, "");
+  EXPECT_EQ(settings.multi_label, std::nullopt);
+  EXPECT_EQ(settings.max_length, session.info().max_length);
 }
 
 }  // namespace
