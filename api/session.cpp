@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "api/boundary.hpp"
@@ -51,12 +50,10 @@ std::vector<Port> to_public(const std::vector<plan::Port>& ports) {
 }
 
 Precision precision_of(const plan::Plan& plan) {
-  const auto computes = [&](std::string_view type) {
-    return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
-      return step.type.starts_with(type) && step.operations_per_unit > 0;
-    });
-  };
-  return computes("bf16") ? Precision::bf16 : computes("fp16") ? Precision::fp16 : Precision::fp32;
+  using enum plan::Arithmetic::Kind;
+  return plan::computes_in(plan, bf16)   ? Precision::bf16
+         : plan::computes_in(plan, fp16) ? Precision::fp16
+                                         : Precision::fp32;
 }
 
 /// Tokens of the longest sequence, by the positions and by the ids where the file fixes their
@@ -79,7 +76,7 @@ ModelInfo info_of(const runtime::Session& session) {
   info.vocab_size = plan.word_rows;
   info.heads = plan.attention_heads;
   info.precision = precision_of(plan);
-  info.int8 = plan::computes_in_int8(plan);
+  info.int8 = plan::computes_in(plan, plan::Arithmetic::Kind::int8);
   info.takes_packed = runtime::takes_packed(plan);
   info.weight_bytes = session.memory().weights;
   info.device = plan.context->info().name;

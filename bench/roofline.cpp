@@ -54,7 +54,7 @@ void print_shape(runtime::Session& session, const tools::Peaks& peaks, const std
   for (const tools::RooflineRow& row : rows) {
     const tools::KernelTime& t = row.time;
     table.add(
-        {t.name, t.op, t.type, fmt::format("{:g}", t.calls), fmt::format("{:.2f}", t.ms),
+        {t.name, t.op, t.type.str(), fmt::format("{:g}", t.calls), fmt::format("{:.2f}", t.ms),
          fmt::format("{:.1f} %", 100 * t.ms / all.time.ms), fmt::format("{:.2f}", row.min_ms),
          fmt::format("{:.2f}", row.lost_ms()), fmt::format("{:.0f} %", 100 * row.min_ms / t.ms),
          t.operations > 0 ? fmt::format("{:.0f}", t.gops()) : "", fmt::format("{:.1f}", t.gbps())});

@@ -174,7 +174,7 @@ void Builder::check_contracts() const {
       kernels::check_contract(who, kernel.name(), arguments);
     };
     if (step.call) {
-      kernels::check_contract(who, fmt::format("{}_{}", step.variant, step.type), arguments);
+      kernels::check_contract(who, fmt::format("{}_{}", step.variant, step.type.str()), arguments);
       continue;
     }
     check(step.kernel);
@@ -348,12 +348,12 @@ void Builder::merge(std::span<const opencl::Kernel> kernels) {
 
 namespace {
 
-Step step_for(const ir::Node& node, std::string type, std::string variant,
+Step step_for(const ir::Node& node, Arithmetic type, std::string variant,
               std::vector<Argument> arguments) {
   Step step;
   step.name = node.outputs.empty() ? node.op : node.output()->name;
   step.op = node.op;
-  step.type = std::move(type);
+  step.type = type;
   step.variant = std::move(variant);
   step.sources = node.sources;
   step.arguments = std::move(arguments);
@@ -362,19 +362,18 @@ Step step_for(const ir::Node& node, std::string type, std::string variant,
 
 }  // namespace
 
-Step& Builder::launch(const ir::Node& node, std::string type, std::string variant,
+Step& Builder::launch(const ir::Node& node, Arithmetic type, std::string variant,
                       opencl::Kernel kernel, std::vector<Argument> arguments,
                       std::array<SizeExpr, 3> global) {
-  plan_.steps.push_back(step_for(node, std::move(type), std::move(variant), std::move(arguments)));
+  plan_.steps.push_back(step_for(node, type, std::move(variant), std::move(arguments)));
   plan_.steps.back().kernel = std::move(kernel);
   plan_.steps.back().global = global;
   return plan_.steps.back();
 }
 
-Step& Builder::call(const ir::Node& node, std::string type, std::string variant, LibraryCall call,
+Step& Builder::call(const ir::Node& node, Arithmetic type, std::string variant, LibraryCall call,
                     const kernels::LibraryGemm<Argument>& arguments) {
-  plan_.steps.push_back(
-      step_for(node, std::move(type), std::move(variant), kernels::in_order(arguments)));
+  plan_.steps.push_back(step_for(node, type, std::move(variant), kernels::in_order(arguments)));
   plan_.steps.back().call = std::move(call);
   return plan_.steps.back();
 }

@@ -119,17 +119,17 @@ class Builder {
 
   /// Appends a launch of a kernel with this contract. `kernel` must belong to this step only.
   template <template <class> class Contract>
-  Step& launch(const ir::Node& node, std::string type, std::string variant, opencl::Kernel kernel,
+  Step& launch(const ir::Node& node, Arithmetic type, std::string variant, opencl::Kernel kernel,
                const Contract<Argument>& arguments, std::array<SizeExpr, 3> global) {
     kernels::check_kernel(kernel.name(), kernels::parameters_of<Contract>.data());
-    return launch(node, std::move(type), std::move(variant), std::move(kernel),
-                  kernels::in_order(arguments), std::move(global));
+    return launch(node, type, std::move(variant), std::move(kernel), kernels::in_order(arguments),
+                  std::move(global));
   }
   /// The same with arguments in the kernel's order, for a contract that the caller has checked.
-  Step& launch(const ir::Node& node, std::string type, std::string variant, opencl::Kernel kernel,
+  Step& launch(const ir::Node& node, Arithmetic type, std::string variant, opencl::Kernel kernel,
                std::vector<Argument> arguments, std::array<SizeExpr, 3> global);
   /// Appends a call of a library.
-  Step& call(const ir::Node& node, std::string type, std::string variant, LibraryCall call,
+  Step& call(const ir::Node& node, Arithmetic type, std::string variant, LibraryCall call,
              const kernels::LibraryGemm<Argument>& arguments);
   /// Memory for the sums of gemm_s8_partial, which one step writes and the next reads.
   Argument partial_sums();

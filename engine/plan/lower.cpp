@@ -196,9 +196,9 @@ const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
   return nullptr;
 }
 
-bool computes_in_int8(const Plan& plan) {
-  return std::ranges::any_of(plan.steps, [](const Step& step) {
-    return step.type.starts_with("int8") && step.operations_per_unit > 0;
+bool computes_in(const Plan& plan, Arithmetic::Kind kind) {
+  return std::ranges::any_of(plan.steps, [kind](const Step& step) {
+    return step.type.kind() == kind && step.operations_per_unit > 0;
   });
 }
 
@@ -208,7 +208,7 @@ bool depends_on_batch(const Plan& plan) {
 }
 
 std::vector<std::string> why_not_int8(const Plan& plan) {
-  if (!plan.notes.empty() || computes_in_int8(plan)) return plan.notes;
+  if (!plan.notes.empty() || computes_in(plan, Arithmetic::Kind::int8)) return plan.notes;
   return {
       "the model has no quantized MatMul: it is a float model (quantize it with `bertcl "
       "quantize`)"};

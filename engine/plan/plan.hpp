@@ -20,6 +20,7 @@
 #include "ir/graph.hpp"
 #include "opencl/context.hpp"
 #include "opencl/kernel.hpp"
+#include "plan/arithmetic.hpp"
 #include "plan/port.hpp"
 #include "support/ceil_div.hpp"
 
@@ -101,7 +102,7 @@ struct TunableGemm {
 struct Step {
   std::string name;                  // of the value that it makes
   std::string op;                    // of the graph: linear_q, attention, ...
-  std::string type;                  // of the arithmetic: int8, fp32, ...
+  Arithmetic type;                   // int8, fp32, ...
   std::string variant;               // kernel variant: x86_vnni, portable, ...
   std::string why_not_faster;        // reasons of the variants before it, or of a float fallback
   std::vector<std::string> sources;  // ONNX nodes that it stands for
@@ -189,8 +190,8 @@ bool runs(const Step& step, const ir::Bindings& sizes);
 const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
                                    const opencl::DeviceInfo& device);
 
-/// True if a linear or attention runs in int8.
-bool computes_in_int8(const Plan& plan);
+/// True if a linear or attention runs in arithmetic of this kind.
+bool computes_in(const Plan& plan, Arithmetic::Kind kind);
 
 /// True if the values of a row depend on the others of a run: a DynamicQuantizeLinear, whose scale
 /// covers its whole tensor.

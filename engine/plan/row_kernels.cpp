@@ -50,7 +50,7 @@ std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, const Row
   return group_of(variant, columns);
 }
 
-Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, const char* program,
+Step& launch_row_kernel(Builder& b, const ir::Node& node, Arithmetic type, const char* program,
                         const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                         const RowColumns& columns) {
   const auto choice = choose_variant(b, node, columns);

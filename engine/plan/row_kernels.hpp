@@ -24,14 +24,14 @@ struct RowGroup {
 /// The group in which launch_rows() runs a node; none where it runs in work-items.
 std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, const RowColumns& columns);
 
-Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, const char* program,
+Step& launch_row_kernel(Builder& b, const ir::Node& node, Arithmetic type, const char* program,
                         const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                         const RowColumns& columns);
 
 /// Launches `kernel` of the program `program`, or of `program`_group where the device is one
 /// for work-groups.
 template <template <class> class Contract>
-Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char* program,
+Step& launch_rows(Builder& b, const ir::Node& node, Arithmetic type, const char* program,
                   const char* kernel, const Contract<Argument>& arguments, const ir::Dim& rows,
                   const RowColumns& columns) {
   kernels::check_kernel(kernel, kernels::parameters_of<Contract>.data());

@@ -12,14 +12,13 @@
 
 namespace bertcl::plan {
 
-std::string supported_type(const ir::Node& node, ir::DType type,
-                           std::initializer_list<ir::DType> supported) {
-  const std::string name(ir::name_of(type));
-  if (std::ranges::find(supported, type) != supported.end()) return name;
+Arithmetic supported_type(const ir::Node& node, ir::DType type,
+                          std::initializer_list<ir::DType> supported) {
+  if (std::ranges::find(supported, type) != supported.end()) return Arithmetic::elements(type);
   std::vector<std::string_view> names;
   for (const ir::DType t : supported) names.push_back(ir::name_of(t));
   throw Error(fmt::format("{}: no kernel for element type {} (supported: {})", node.describe(),
-                          name, fmt::join(names, ", ")));
+                          ir::name_of(type), fmt::join(names, ", ")));
 }
 
 float scalar_or(const ir::Value* value, float default_value) {

@@ -16,10 +16,10 @@ using kernels::type_code;
 using kernels::unary_code;
 namespace unary = kernels::unary;
 
-/// The name of `type`, as those of kernels end. Throws bertcl::Error naming the node unless it is
-/// one of `supported`.
-std::string supported_type(const ir::Node& node, ir::DType type,
-                           std::initializer_list<ir::DType> supported);
+/// Elements of `type`, by whose name those of kernels end. Throws bertcl::Error naming the node
+/// unless it is one of `supported`.
+Arithmetic supported_type(const ir::Node& node, ir::DType type,
+                          std::initializer_list<ir::DType> supported);
 
 /// The only element of a constant; `default_value` if the operand is absent.
 float scalar_or(const ir::Value* value, float default_value);

@@ -127,7 +127,7 @@ TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
   const Plan plan = plan_of(linear, options);
   ASSERT_EQ(plan.steps.size(), 3u);  // bias, linear, activation
   EXPECT_EQ(plan.steps[1].variant, "clblast");
-  EXPECT_EQ(plan.steps[1].type, "fp32");
+  EXPECT_EQ(plan.steps[1].type.str(), "fp32");
 }
 
 TEST(MakePlan, ClblastCanBeSwitchedOff) {
@@ -147,10 +147,10 @@ TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
   if (device()->capabilities().fp16) {
     ASSERT_EQ(plan.steps.size(), 5u);  // x to half, bias, linear, result to float, activation
     EXPECT_EQ(plan.steps[2].variant, "clblast");
-    EXPECT_EQ(plan.steps[2].type, "fp16");
+    EXPECT_EQ(plan.steps[2].type.str(), "fp16");
   } else {
     ASSERT_EQ(plan.steps.size(), 1u);
-    EXPECT_EQ(plan.steps[0].type, "fp16w");
+    EXPECT_EQ(plan.steps[0].type.str(), "fp16w");
     EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("clblast: fp16 weights"));
   }
 }
@@ -171,7 +171,7 @@ TEST(MakePlan, WhatTheGraphStoresInBf16IsReadAndWrittenSo) {
   std::map<std::string, std::string> types;
   const Plan plan = plan_of(text);
   for (const Slot& slot : plan.slots) slots[slot.name] = slot.type.dtype;
-  for (const Step& step : plan.steps) types[step.name] = step.type;
+  for (const Step& step : plan.steps) types[step.name] = step.type.str();
   EXPECT_EQ(slots.at("a"), ir::DType::bf16);
   EXPECT_EQ(slots.at("n16"), ir::DType::bf16);
   EXPECT_FALSE(slots.contains("n")) << "nothing reads it";

@@ -66,7 +66,7 @@ TEST(Programs, EveryKernelOfAStepTakesItsArguments) {
     const Options options;
     Builder b(plan, options);
     b.set_node(relu);
-    Step& step = b.launch(relu, "fp32", "first", b.kernel(kernel, kernel), {1}, {});
+    Step& step = b.launch(relu, Arithmetic::fp32, "first", b.kernel(kernel, kernel), {1}, {});
     step.alternatives.push_back({0, "second", b.kernel(small, small), {}});
     step.alternatives.push_back({8, "third", b.kernel(rows, rows), {}});
     return error_of([&] { b.finish(); });

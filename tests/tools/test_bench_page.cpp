@@ -13,6 +13,7 @@
 namespace bertcl::tools {
 namespace {
 
+using plan::Arithmetic;
 using tests::count;
 
 const Peaks kPeaks{.int8_kernel = "peak_vpdpbusd",
@@ -22,8 +23,8 @@ const Peaks kPeaks{.int8_kernel = "peak_vpdpbusd",
                    .cache_gbps = 400,
                    .bf16_gops = 0};
 
-StepTime step(const std::string& name, const std::string& type, double ms, double operations,
-              double bytes, double constant_bytes) {
+StepTime step(const std::string& name, Arithmetic type, double ms, double operations, double bytes,
+              double constant_bytes) {
   StepTime time;
   time.name = name;
   time.op = "op";
@@ -38,10 +39,10 @@ StepTime step(const std::string& name, const std::string& type, double ms, doubl
 
 TEST(Roofline, TheLeastTimeIsThatOfArithmeticOrOfBytes) {
   const std::vector<RooflineRow> rows =
-      roofline({step("arithmetic", "int8", 3, 2e9, 1e6, 0),   // 2 ms at 1000 GOP/s
-                step("floats", "bf16", 20, 2e9, 1e6, 0),      // no bf16: 10 ms at 200
-                step("weights", "int8", 9, 1e3, 1e8, 1e8),    // 5 ms from memory
-                step("activations", "moves", 1, 0, 1e7, 0)},  // 0.025 ms from cache
+      roofline({step("arithmetic", Arithmetic::int8, 3, 2e9, 1e6, 0),  // 2 ms at 1000 GOP/s
+                step("floats", Arithmetic::bf16, 20, 2e9, 1e6, 0),     // no bf16: 10 ms at 200
+                step("weights", Arithmetic::int8, 9, 1e3, 1e8, 1e8),   // 5 ms from memory
+                step("activations", Arithmetic::copy, 1, 0, 1e7, 0)},  // 0.025 ms from cache
                kPeaks);
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].time.name, "floats") << "it loses most";
@@ -64,17 +65,18 @@ TEST(LogAxis, HoldsItsValuesInWholeDecades) {
 }
 
 TEST(RooflineFigure, HasAPointForEachKernelThatCountsOperations) {
-  const std::string svg =
-      roofline_svg(roofline({step("a", "int8", 3, 2e9, 1e6, 0), step("b", "fp32", 3, 2e8, 1e6, 0),
-                             step("c", "moves", 1, 0, 1e7, 0)},
-                            kPeaks),
-                   kPeaks);
+  const std::string svg = roofline_svg(roofline({step("a", Arithmetic::int8, 3, 2e9, 1e6, 0),
+                                                 step("b", Arithmetic::fp32, 3, 2e8, 1e6, 0),
+                                                 step("c", Arithmetic::copy, 1, 0, 1e7, 0)},
+                                                kPeaks),
+                                       kPeaks);
   EXPECT_EQ(count(svg, "<circle"), 2u);
   for (const char* roof : {"int8 1000 GOP/s", "fp32 200 GOP/s", "memory 20 GB/s", "cache 400 GB/s"})
     EXPECT_THAT(svg, HasSubstr(roof));
   EXPECT_THAT(svg, Not(HasSubstr("bf16")));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
-  EXPECT_EQ(roofline_svg(roofline({step("c", "moves", 1, 0, 1e7, 0)}, kPeaks), kPeaks), "");
+  EXPECT_EQ(roofline_svg(roofline({step("c", Arithmetic::copy, 1, 0, 1e7, 0)}, kPeaks), kPeaks),
+            "");
 }
 
 /// Where the text that holds `words` begins, by "translate(x y)" or by x and y.
@@ -93,9 +95,10 @@ std::pair<double, double> place_of(const std::string& svg, const std::string& wo
 TEST(RooflineFigure, NamesStandApartWhereSlopesAreCloseAndPointsUnderTheRoof) {
   Peaks near = kPeaks;
   near.cache_gbps = 1.3 * near.memory_gbps;
-  const std::string svg = roofline_svg(
-      roofline({step("a", "int8", 2.4, 2e9, 2e7, 0), step("b", "int8", 30, 2e9, 4e8, 0)}, near),
-      near);
+  const std::string svg = roofline_svg(roofline({step("a", Arithmetic::int8, 2.4, 2e9, 2e7, 0),
+                                                 step("b", Arithmetic::int8, 30, 2e9, 4e8, 0)},
+                                                near),
+                                       near);
   const auto memory = place_of(svg, "memory 20 GB/s"), cache = place_of(svg, "cache 26 GB/s");
   EXPECT_GT(memory.second, cache.second + 15);
   const auto circle = svg.find("cy=\"");
@@ -104,7 +107,7 @@ TEST(RooflineFigure, NamesStandApartWhereSlopesAreCloseAndPointsUnderTheRoof) {
 
 TEST(RooflineFigure, HasSlopesWhereAllKernelsAreToTheRightOfThem) {
   const std::string svg =
-      roofline_svg(roofline({step("a", "int8", 2.4, 2e9, 2e7, 0)}, kPeaks), kPeaks);
+      roofline_svg(roofline({step("a", Arithmetic::int8, 2.4, 2e9, 2e7, 0)}, kPeaks), kPeaks);
   for (const char* slope : {"memory 20 GB/s", "cache 400 GB/s"}) {
     EXPECT_GT(place_of(svg, slope).first, 0) << slope;
     EXPECT_GT(place_of(svg, slope).second, 0) << slope;

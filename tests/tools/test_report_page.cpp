@@ -47,13 +47,16 @@ TEST_F(ReportPageTest, LaunchesThatDoNotRunAreNotCounted) {
     });
     nlohmann::ordered_json other = *found;
     other["operations"] = 1e15;
-    other["type"] = "int8";
     other["runs"] = runs;
     report["layers"][1]["launches"].push_back(ops.size());
     ops.push_back(std::move(other));
-    return tools::inspect_page(report);
+    std::vector<plan::Step> steps(ops.size());
+    steps.back().type = plan::Arithmetic::int8;
+    return tools::inspect_page(report, steps);
   };
-  const std::string page = tools::inspect_page(nlohmann::ordered_json::parse(text));
+  const nlohmann::ordered_json report = nlohmann::ordered_json::parse(text);
+  const std::string page =
+      tools::inspect_page(report, std::vector<plan::Step>(report.at("ops").size()));
   EXPECT_EQ(without(false), page);
   EXPECT_NE(without(true), page);
 }

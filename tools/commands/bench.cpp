@@ -157,7 +157,7 @@ nlohmann::ordered_json to_json(const BenchRow& row) {
   for (const KernelTime& kernel : row.kernels) {
     kernels.push_back({{"name", kernel.name},
                        {"op", kernel.op},
-                       {"type", kernel.type},
+                       {"type", kernel.type.str()},
                        {"variant", kernel.variant},
                        {"calls", kernel.calls},
                        {"ms", kernel.ms},

@@ -67,7 +67,7 @@ std::vector<KernelTime> sum_kernels(const std::vector<StepTime>& steps) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, KernelTime> sums;
   for (const StepTime& time : steps) {
     const auto [place, is_new] =
-        sums.emplace(std::tuple(time.name, time.op, time.type, time.variant), time);
+        sums.emplace(std::tuple(time.name, time.op, time.type.str(), time.variant), time);
     if (is_new) continue;
     KernelTime& sum = place->second;
     sum.calls += time.calls;
@@ -92,7 +92,7 @@ std::string kernel_table(const std::vector<KernelTime>& kernels) {
   };
   Table table({"kernel", "op", "type", "variant", ">calls", ">ms", ">share", ">GOP/s", ">GB/s"});
   for (const KernelTime& kernel : kernels) {
-    table.add({kernel.name, kernel.op, kernel.type, kernel.variant,
+    table.add({kernel.name, kernel.op, kernel.type.str(), kernel.variant,
                fmt::format("{:g}", kernel.calls), fmt::format("{:.3f}", kernel.ms),
                fmt::format("{:.1f} %", all > 0.0 ? 100.0 * kernel.ms / all : 0.0),
                figure(kernel.gops()), figure(kernel.gbps())});

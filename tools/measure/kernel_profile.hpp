@@ -12,7 +12,8 @@ namespace bertcl::tools {
 /// All launches of one kernel with the same op, type and variant, for one run of the model.
 struct KernelTime {
   std::string name;  ///< file of kernels_cl/ without .cl, or CLBlast
-  std::string op, type, variant;
+  std::string op, variant;
+  plan::Arithmetic type;
   double calls = 0.0;
   double ms = 0.0;
   double operations = 0.0;  ///< arithmetic operations; 0 where they are not counted

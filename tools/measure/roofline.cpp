@@ -44,9 +44,9 @@ void add_to(RooflineRow& row, const KernelTime& time, double least) {
 
 }  // namespace
 
-double peak_gops_of(const Peaks& peaks, const std::string& type) {
-  if (type == "int8") return peaks.int8_gops;
-  return type == "bf16" && peaks.bf16_gops > 0 ? peaks.bf16_gops : peaks.f32_gops;
+double peak_gops_of(const Peaks& peaks, plan::Arithmetic type) {
+  if (type == plan::Arithmetic::int8) return peaks.int8_gops;
+  return type == plan::Arithmetic::bf16 && peaks.bf16_gops > 0 ? peaks.bf16_gops : peaks.f32_gops;
 }
 
 std::vector<RooflineRow> roofline(const std::vector<StepTime>& steps, const Peaks& peaks) {
@@ -55,7 +55,7 @@ std::vector<RooflineRow> roofline(const std::vector<StepTime>& steps, const Peak
   std::map<std::string, RooflineRow> rows;
   for (const StepTime& time : steps) {
     const std::string name = row_name(time);
-    RooflineRow& row = rows[name + '/' + time.op + '/' + time.type];
+    RooflineRow& row = rows[name + '/' + time.op + '/' + time.type.str()];
     row.time.name = name;
     row.time.op = time.op;
     row.time.type = time.type;

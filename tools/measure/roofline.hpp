@@ -18,7 +18,7 @@ struct RooflineRow {
 };
 
 /// The peak of a type of arithmetic.
-double peak_gops_of(const Peaks& peaks, const std::string& type);
+double peak_gops_of(const Peaks& peaks, plan::Arithmetic type);
 
 /// The least time of a step is the larger of its operations at their peak and its bytes at theirs:
 /// weights come from memory where all of them together are larger than 16 MiB, activations where

@@ -170,13 +170,10 @@ bool meets_requirement(const runtime::Session& session, const ModelOptions& opti
 }
 
 std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
-  const auto computes = [&](std::string_view type) {
-    return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
-      return step.type.starts_with(type) && step.operations_per_unit > 0;
-    });
-  };
-  if (plan::computes_in_int8(plan)) return "int8";
-  return computes("fp16") || computes("bf16") ? options.precision : "fp32";
+  using enum plan::Arithmetic::Kind;
+  if (plan::computes_in(plan, int8)) return "int8";
+  return plan::computes_in(plan, fp16) || plan::computes_in(plan, bf16) ? options.precision
+                                                                        : "fp32";
 }
 
 BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,

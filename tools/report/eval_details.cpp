@@ -140,7 +140,7 @@ ordered_json kernels_json(const std::vector<EvaluatedModel>& models) {
     for (const KernelTime& time : model.kernels)
       kernels.push_back({{"name", time.name},
                          {"op", time.op},
-                         {"type", time.type},
+                         {"type", time.type.str()},
                          {"calls", time.calls},
                          {"ms", time.ms}});
     list.push_back({{"path", model.path.string()},

@@ -118,33 +118,28 @@ ordered_json lengths_view(const ordered_json& groups, const std::vector<Evaluate
   return rows;
 }
 
-ordered_json kernels_view(const ordered_json& profiles, const std::vector<EvaluatedModel>& models,
-                          const ShortNames& names) {
+ordered_json kernels_view(const std::vector<EvaluatedModel>& models, const ShortNames& names) {
   double most = 0;
-  for (const ordered_json& profile : profiles)
-    for (const ordered_json& kernel : profile.at("kernels"))
-      most = std::max(most, kernel.at("ms").get<double>());
+  for (const EvaluatedModel& model : models)
+    for (const KernelTime& kernel : model.kernels) most = std::max(most, kernel.ms);
   ordered_json tables = ordered_json::array();
-  for (std::size_t i = 0; i < profiles.size(); ++i) {
+  for (const EvaluatedModel& model : models) {
     double all = 0;
-    for (const ordered_json& kernel : profiles[i].at("kernels"))
-      all += kernel.at("ms").get<double>();
+    for (const KernelTime& kernel : model.kernels) all += kernel.ms;
     ordered_json rows = ordered_json::array();
-    for (const ordered_json& kernel : profiles[i].at("kernels")) {
-      const double ms = kernel.at("ms");
-      rows.push_back({{"kernel", kernel.at("name")},
-                      {"op", kernel.at("op")},
-                      {"type", kernel.at("type")},
-                      {"kind", kind_of(kernel.at("type").get<std::string>())},
-                      {"calls", fmt::format("{:g}", kernel.at("calls").get<double>())},
-                      {"ms", fmt::format("{:.3f}", ms)},
-                      {"share", percent_text(ms, all)},
-                      {"length", percent_text(ms, most)}});
-    }
-    tables.push_back({{"file", names.at(profiles[i].at("path"))},
-                      {"precision", models[i].precision},
-                      {"batch", profiles[i].at("batch")},
-                      {"seq", profiles[i].at("seq")},
+    for (const KernelTime& kernel : model.kernels)
+      rows.push_back({{"kernel", kernel.name},
+                      {"op", kernel.op},
+                      {"type", kernel.type.str()},
+                      {"kind", color_of(kernel.type.kind())},
+                      {"calls", fmt::format("{:g}", kernel.calls)},
+                      {"ms", fmt::format("{:.3f}", kernel.ms)},
+                      {"share", percent_text(kernel.ms, all)},
+                      {"length", percent_text(kernel.ms, most)}});
+    tables.push_back({{"file", names.at(as_utf8(model.path.string()))},
+                      {"precision", model.precision},
+                      {"batch", model.profiled_batch},
+                      {"seq", model.profiled_seq},
                       {"all", fmt::format("{:.2f}", all)},
                       {"rows", std::move(rows)}});
   }
@@ -248,7 +243,7 @@ std::string eval_page(const std::vector<EvaluatedModel>& models, const std::stri
                              {"comparisons", std::move(comparisons)},
                              {"has_lengths", !report.at("answer_lengths").empty()},
                              {"lengths", lengths_view(report.at("answer_lengths"), models, names)},
-                             {"kernels", kernels_view(report.at("kernels"), models, names)},
+                             {"kernels", kernels_view(models, names)},
                              {"has_calibration", !report.at("calibration").empty()},
                              {"calibration", calibration_view(report.at("calibration"), names)}};
   return render_page(Page::eval, as_utf8(view));

@@ -17,6 +17,7 @@ namespace bertcl::tools {
 namespace {
 
 using nlohmann::ordered_json;
+using Steps = std::span<const plan::Step>;
 
 /// Sums over launches.
 struct Sum {
@@ -46,13 +47,14 @@ ordered_json lines_of(const std::string& text) {
   return lines;
 }
 
-ordered_json launch_view(const ordered_json& op, std::size_t index, double most) {
+ordered_json launch_view(const ordered_json& op, plan::Arithmetic type, std::size_t index,
+                         double most) {
   Sum sum;
   sum.add(op);
   ordered_json view = {{"index", index},
                        {"op", op.at("op")},
                        {"type", op.at("type")},
-                       {"kind", kind_of(op.at("type").get<std::string>())},
+                       {"kind", color_of(type.kind())},
                        {"variant", op.at("variant")},
                        {"kernel", op.at("kernel")},
                        {"name", op.at("name")},
@@ -66,7 +68,7 @@ ordered_json launch_view(const ordered_json& op, std::size_t index, double most)
 }
 
 /// Layers in a row whose launches look alike, first of them in full.
-ordered_json sections_view(const ordered_json& report) {
+ordered_json sections_view(const ordered_json& report, Steps steps) {
   const ordered_json& ops = report.at("ops");
   double most = 0;
   for (const auto& op : ops)
@@ -81,7 +83,7 @@ ordered_json sections_view(const ordered_json& report) {
       const auto i = index.get<std::size_t>();
       const ordered_json& op = ops.at(i);
       if (!runs(op)) continue;
-      view["launches"].push_back(launch_view(op, i, most));
+      view["launches"].push_back(launch_view(op, steps[i].type, i, most));
       for (const char* key : {"op", "type", "variant", "why_not_faster"})
         looks += op.at(key).get<std::string>() + '\n';
       sum.add(op);
@@ -96,13 +98,13 @@ ordered_json sections_view(const ordered_json& report) {
 }
 
 /// The share of each kind in the arithmetic.
-ordered_json mix_view(const ordered_json& ops) {
+ordered_json mix_view(const ordered_json& ops, Steps steps) {
   std::map<std::string, double> sums;
   double all = 0;
-  for (const auto& op : ops) {
-    if (!runs(op)) continue;
-    const double operations = op.at("operations").get<double>();
-    sums[kind_of(op.at("type").get<std::string>())] += operations;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!runs(ops[i])) continue;
+    const double operations = ops[i].at("operations").get<double>();
+    sums[color_of(steps[i].type.kind())] += operations;
     all += operations;
   }
   ordered_json mix = ordered_json::array();
@@ -112,15 +114,16 @@ ordered_json mix_view(const ordered_json& ops) {
   return mix;
 }
 
-ordered_json tiles_view(const ordered_json& report) {
+ordered_json tiles_view(const ordered_json& report, Steps steps) {
   int matmuls = 0, integer = 0;
   Sum sum;
-  for (const auto& op : report.at("ops")) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const ordered_json& op = report.at("ops")[i];
     if (!runs(op)) continue;
     sum.add(op);
     if (op.at("operations").get<double>() == 0) continue;
     ++matmuls;
-    integer += kind_of(op.at("type").get<std::string>()) == std::string("int8");
+    integer += steps[i].type.kind() == plan::Arithmetic::Kind::int8;
   }
   const ordered_json& times = report.at("load_ms");
   const auto or_none = [](std::string text) { return text.empty() ? "none" : text; };
@@ -163,7 +166,7 @@ ordered_json account_view(const ordered_json& report) {
 
 }  // namespace
 
-std::string inspect_page(const ordered_json& given) {
+std::string inspect_page(const ordered_json& given, Steps steps) {
   const ordered_json report = as_utf8(given);
   const std::filesystem::path path = report.at("path").get<std::string>();
   ordered_json view = {{"title", path.filename().string()},
@@ -173,11 +176,11 @@ std::string inspect_page(const ordered_json& given) {
                        {"precision", report.at("precision")},
                        {"batch", report.at("batch")},
                        {"seq", report.at("seq")},
-                       {"tiles", tiles_view(report)},
-                       {"mix", mix_view(report.at("ops"))},
+                       {"tiles", tiles_view(report, steps)},
+                       {"mix", mix_view(report.at("ops"), steps)},
                        {"all_int8", report.at("why_not_int8").empty()},
                        {"why_not_int8", report.at("why_not_int8")},
-                       {"sections", sections_view(report)},
+                       {"sections", sections_view(report, steps)},
                        {"nodes", report.at("source_nodes").at("total")},
                        {"account", account_view(report)},
                        {"host_work", report.at("host_work")}};

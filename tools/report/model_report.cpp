@@ -115,9 +115,10 @@ void add_rows(Table& table, const runtime::Session& session, const plan::Section
     const plan::Step& step = plan.steps[i];
     if (!plan::runs(step, sizes)) continue;
     const plan::StepCost cost = plan::cost_of(plan, step, sizes);
-    table.add({std::exchange(first, false) ? title : "", std::to_string(i), step.op, step.type,
-               plan::launched_by(plan, step, sizes).variant, operations_text(cost.operations),
-               bytes_cell(cost.weight_bytes), bytes_cell(cost.activation_bytes), why_text(step)});
+    table.add({std::exchange(first, false) ? title : "", std::to_string(i), step.op,
+               step.type.str(), plan::launched_by(plan, step, sizes).variant,
+               operations_text(cost.operations), bytes_cell(cost.weight_bytes),
+               bytes_cell(cost.activation_bytes), why_text(step)});
   }
 }
 
@@ -158,7 +159,8 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
     if (!folded.same.empty()) table.add({folded.same_title(), "", "", "", "", "", "", "", ""});
   }
   std::map<std::pair<std::string, std::string>, int> totals;
-  for (const plan::Step& step : plan.steps) totals[{step.op, step.type}] += plan::runs(step, sizes);
+  for (const plan::Step& step : plan.steps)
+    totals[{step.op, step.type.str()}] += plan::runs(step, sizes);
   Table sums({"op", "type", ">launches"});
   for (const auto& [key, count] : totals) sums.add({key.first, key.second, std::to_string(count)});
   std::string text =
@@ -207,7 +209,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
     const plan::Launched launched = plan::launched_by(plan, step, sizes);
     ops.push_back({{"name", step.name},
                    {"op", step.op},
-                   {"type", step.type},
+                   {"type", step.type.str()},
                    {"variant", launched.variant},
                    {"kernel", launched.program},
                    {"layer", layer_of[i]},

@@ -2,6 +2,7 @@
 // The report of `bertcl inspect`, as text, JSON and HTML.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ nlohmann::ordered_json load_times_json(const runtime::LoadTimes& times);
 nlohmann::ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
                                    BatchSize size);
 
-/// The same as one HTML page that needs nothing from elsewhere.
-std::string inspect_page(const nlohmann::ordered_json& report);
+/// The same as one HTML page that needs nothing from elsewhere; `steps` are those of its "ops".
+std::string inspect_page(const nlohmann::ordered_json& report, std::span<const plan::Step> steps);
 
 }  // namespace bertcl::tools

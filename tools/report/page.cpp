@@ -82,13 +82,22 @@ ordered_json as_utf8(const ordered_json& report) {
   return ordered_json::parse(report.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
 }
 
-const char* kind_of(const std::string& type) {
-  const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
-  if (has("<>") || has(" > int8")) return "mixed";
-  if (type.starts_with("int8")) return "int8";
-  if (has("f32") || has("fp32")) return "fp32";  // whatever it writes
-  if (has("f16") || has("fp16")) return "fp16";
-  return "moves";
+const char* color_of(plan::Arithmetic::Kind kind) {
+  using enum plan::Arithmetic::Kind;
+  switch (kind) {
+    case moves:
+      return "moves";
+    case int8:
+      return "int8";
+    case fp16:
+    case bf16:
+      return "fp16";
+    case fp32:
+      return "fp32";
+    case mixed:
+      return "mixed";
+  }
+  return "";
 }
 
 std::string percent_text(double part, double whole) {

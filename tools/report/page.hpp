@@ -4,6 +4,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "plan/arithmetic.hpp"
+
 namespace bertcl::tools {
 
 enum class Page { inspect, eval, bench };
@@ -23,8 +25,8 @@ std::string plain_text(const std::string& text);
 nlohmann::ordered_json tile(const std::string& label, const std::string& value,
                             const std::string& note);
 
-/// The color class of a type of arithmetic: "int8", "fp16", "fp32", "mixed", or "moves" for none.
-const char* kind_of(const std::string& type);
+/// Its class in the pages' style, which colors bf16 as fp16.
+const char* color_of(plan::Arithmetic::Kind kind);
 
 /// "{:.1f}" of a share in percent, 0 where there is no whole.
 std::string percent_text(double part, double whole);

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <iterator>
 #include <numbers>
-#include <set>
 
 #include "tools/report/page.hpp"
 
@@ -20,7 +19,7 @@ constexpr double kFigureWidth = 420, kFigureHeight = 330, kPlotLeft = 46, kPlotR
                  kPlotTop = 14, kPlotBottom = 286;
 
 struct Roof {
-  std::string type;
+  plan::Arithmetic type;
   double gops;
 };
 
@@ -57,7 +56,8 @@ class Drawing {
   /// The slope of `gbps`, up to the highest roof, with its name along it, above or below.
   void slope(const std::string& name, double gbps, double most, const char* dashes,
              bool name_below) {
-    const double x0 = std::max(std::pow(10.0, x_.first_exponent()), std::pow(10.0, y_.first_exponent()) / gbps);
+    const double x0 =
+        std::max(std::pow(10.0, x_.first_exponent()), std::pow(10.0, y_.first_exponent()) / gbps);
     const double x1 = most / gbps;
     const double left = x_.at(x0), right = x_.at(x1), low = y_.at(x0 * gbps), high = y_.at(most);
     svg_ += fmt::format(
@@ -71,9 +71,9 @@ class Drawing {
   /// From where memory reaches it to the right; its name above the end, since points are below.
   void plateau(const Roof& roof, double gbps) {
     const double left = x_.at(roof.gops / gbps), y = y_.at(roof.gops);
-    svg_ += fmt::format("<path class=\"roof {}\" d=\"M{:.1f} {:.1f} H{}\"/>\n", kind_of(roof.type),
-                        left, y, kPlotRight);
-    text(kPlotRight - 4, y - 5, "end", fmt::format("{} {:.0f} GOP/s", roof.type, roof.gops));
+    svg_ += fmt::format("<path class=\"roof {}\" d=\"M{:.1f} {:.1f} H{}\"/>\n",
+                        color_of(roof.type.kind()), left, y, kPlotRight);
+    text(kPlotRight - 4, y - 5, "end", fmt::format("{} {:.0f} GOP/s", roof.type.str(), roof.gops));
     for (double x = kPlotRight - 96; x < kPlotRight; x += 12) taken_.emplace_back(x, y - 9);
   }
 
@@ -82,7 +82,7 @@ class Drawing {
     const double x = x_.at(time.operations / time.bytes), y = y_.at(time.gops());
     taken_.emplace_back(x, y);
     svg_ += fmt::format("<circle class=\"point {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"/>\n",
-                        kind_of(time.type), x, y);
+                        color_of(time.type.kind()), x, y);
   }
 
   /// Beside its point where there is room.
@@ -138,20 +138,22 @@ double LogAxis::at(double value) const {
 }
 
 std::string roofline_svg(const std::vector<RooflineRow>& rows, const Peaks& peaks) {
-  std::vector<Roof> roofs = {{"fp32", peaks.f32_gops}};
+  using plan::Arithmetic;
+  std::vector<Roof> roofs = {{Arithmetic::fp32, peaks.f32_gops}};
   double x0 = 1e30, x1 = 0, y0 = 1e30;
-  std::set<std::string> types;
+  std::vector<Arithmetic> types;
   for (const RooflineRow& row : rows) {
     if (!is_drawn(row)) continue;
     const double intensity = row.time.operations / row.time.bytes;
     x0 = std::min(x0, intensity);
     x1 = std::max(x1, intensity);
     y0 = std::min(y0, row.time.gops());
-    types.insert(row.time.type);
+    types.push_back(row.time.type);
   }
   if (types.empty()) return "";
-  if (types.contains("int8")) roofs.push_back({"int8", peaks.int8_gops});
-  if (types.contains("bf16") && peaks.bf16_gops > 0) roofs.push_back({"bf16", peaks.bf16_gops});
+  for (const Roof& roof :
+       {Roof{Arithmetic::int8, peaks.int8_gops}, Roof{Arithmetic::bf16, peaks.bf16_gops}})
+    if (std::ranges::count(types, roof.type) > 0 && roof.gops > 0) roofs.push_back(roof);
   double most = 0;
   for (const Roof& roof : roofs) most = std::max(most, roof.gops);
   x0 = std::min(x0, most / peaks.cache_gbps / 2);  // so that a part of each slope is in the figure

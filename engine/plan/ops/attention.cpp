@@ -72,7 +72,7 @@ std::pair<Argument, std::array<SizeExpr, 3>> rows_and_grid(const AttentionVarian
 }
 
 /// Launches `kernel` of a variant; one of work-groups with fewer rows each, too, for short texts.
-Step& launch(Builder& b, const ir::Node& node, const char* type, const AttentionVariant& variant,
+Step& launch(Builder& b, const ir::Node& node, Arithmetic type, const AttentionVariant& variant,
              const char* kernel, const Geometry& g, auto arguments) {
   const bool has_bias = !std::holds_alternative<std::nullptr_t>(arguments.bias) ||
                         std::get<std::int32_t>(arguments.window) > 0;
@@ -177,9 +177,9 @@ void lower_attention(Builder& b, const ir::Graph&, const ir::Node& node) {
   set_operands(b, node, g, seq_offsets, node.input(ops::operands::attention::key_mask), bias,
                arguments);
   Step& step = launch(b, node,
-                      bf16   ? "bf16"
-                      : fp16 ? "fp16"
-                             : "fp32",
+                      bf16   ? Arithmetic::bf16
+                      : fp16 ? Arithmetic::fp16
+                             : Arithmetic::fp32,
                       *choice.variant, bf16 ? "attention_bf16" : "attention_f32", g, arguments);
   step.why_not_faster = why_not_faster(node, choice.why_not_faster);
   count_operations(step, g);
@@ -228,7 +228,7 @@ void lower_attention_q(Builder& b, const ir::Graph&, const ir::Node& node) {
       .score_low = lowest,
       .score_high = lowest + 255};
   set_operands(b, node, g, seq_offsets, node.input(o::key_mask), bias, arguments);
-  Step& step = launch(b, node, "int8", *choice.variant, "attention_s8", g, arguments);
+  Step& step = launch(b, node, Arithmetic::int8, *choice.variant, "attention_s8", g, arguments);
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
   b.plan().attention_heads = g.heads;

@@ -27,17 +27,18 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
   const Argument ranges =
       b.scratch_out(node.output()->name + ".ranges",
                     {ir::DType::f32, {ir::Dim(2), ir::Dim(kernels::kRangeParts)}});
-  Step& range = b.launch(node, "fp32", "range", b.kernel(variant.program, "dynamic_range"),
-                         kernels::DynamicRange<Argument>{
-                             .x = b.in(node.inputs[0]), .ranges = ranges, .count = SizeExpr{count}},
-                         {SizeExpr{ir::Dim(kernels::kRangeParts)}, SizeExpr{}, SizeExpr{}});
+  Step& range =
+      b.launch(node, Arithmetic::fp32, "range", b.kernel(variant.program, "dynamic_range"),
+               kernels::DynamicRange<Argument>{
+                   .x = b.in(node.inputs[0]), .ranges = ranges, .count = SizeExpr{count}},
+               {SizeExpr{ir::Dim(kernels::kRangeParts)}, SizeExpr{}, SizeExpr{}});
   if (variant.divides) launch_groups(range, SizeExpr{ir::Dim(kernels::kRangeParts)});
   range.why_not_faster =
       "its scale covers the whole tensor: one launch finds the range, another quantizes. A "
       "calibrated model needs neither";
   const std::int32_t chunk = b.vector_chunk();
   Step& quantize = launch_elements(
-      b, node, "fp32 <> int8", variant.name, b.kernel(variant.program, "dynamic_quantize"),
+      b, node, Arithmetic::quantize, variant.name, b.kernel(variant.program, "dynamic_quantize"),
       kernels::DynamicQuantize<Argument>{.x = b.in(node.inputs[0]),
                                          .ranges = Builder::read(ranges),
                                          .y = b.out(node.outputs[0]),
@@ -52,7 +53,7 @@ void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = node.inputs[0]->type.shape;
   const ir::Dim rows = row_count(shape);
   launch_rows(
-      b, node, "fp32 > int8", "quantize_rows", "quantize_rows",
+      b, node, Arithmetic::fp32_to(node.outputs[0]->type.dtype), "quantize_rows", "quantize_rows",
       kernels::QuantizeRows<Argument>{.x = b.in(node.inputs[0]),
                                       .y = b.out(node.outputs[0]),
                                       .y_type = type_code(node.outputs[0]->type.dtype),

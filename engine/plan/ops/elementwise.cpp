@@ -11,14 +11,14 @@
 namespace bertcl::plan {
 namespace {
 
-std::string operand_type(const ir::Node& node) {
+Arithmetic operand_type(const ir::Node& node) {
   using enum ir::DType;
   return supported_type(node, node.inputs[0]->type.dtype, {f32, i32, i64, boolean});
 }
 
 void lower_cast(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Type &from = node.inputs[0]->type, &to = node.output()->type;
-  launch_elements(b, node, std::string(ir::name_of(to.dtype)), "elements", b.kernel("cast", "cast"),
+  launch_elements(b, node, Arithmetic::elements(to.dtype), "elements", b.kernel("cast", "cast"),
                   kernels::Cast<Argument>{.x = b.in(node.inputs[0]),
                                           .from = type_code(from.dtype),
                                           .y = b.out(node.output()),
@@ -34,8 +34,8 @@ void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
                                 broadcast(node.inputs[1]->type.shape, shape)}});
   std::int32_t code = *ops::traits(node).binary_code;
   if (node.op == "Mod" && node.int_attribute("fmod", 0) != 0) code = kernels::kFmod;
-  const std::string type = operand_type(node);
-  launch_strided(b, node, type, "elements", b.kernel("elementwise_binary", "binary_" + type),
+  const Arithmetic type = operand_type(node);
+  launch_strided(b, node, type, "elements", b.kernel("elementwise_binary", "binary_" + type.str()),
                  kernels::Binary<Argument>{.a = b.in(node.inputs[0]),
                                            .b = b.in(node.inputs[1]),
                                            .out = b.out(node.output()),
@@ -48,9 +48,9 @@ void lower_unary(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.op == "Gelu" && node.has("approximate") &&
       node.string_attribute("approximate") == "tanh")
     code = unary::gelu_tanh;
-  const std::string type = operand_type(node);
+  const Arithmetic type = operand_type(node);
   launch_elements(
-      b, node, type, "elements", b.kernel("elementwise_unary", "unary_" + type),
+      b, node, type, "elements", b.kernel("elementwise_unary", "unary_" + type.str()),
       kernels::Unary<Argument>{.x = b.in(node.inputs[0]), .out = b.out(node.output()), .op = code},
       element_count(node.output()->type.shape), b.vector_chunk());
 }
@@ -60,7 +60,7 @@ void lower_where(Builder& b, const ir::Graph&, const ir::Node& node) {
   View view{type.shape, {}};
   for (const ir::Value* in : node.inputs)
     view.strides.push_back(broadcast(in->type.shape, type.shape));
-  launch_strided(b, node, std::string(ir::name_of(type.dtype)), "elements",
+  launch_strided(b, node, Arithmetic::elements(type.dtype), "elements",
                  b.kernel("where", fmt::format("where_{}", ir::size_of(type.dtype))),
                  kernels::Where<Argument>{.condition = b.in(node.inputs[0]),
                                           .a = b.in(node.inputs[1]),

@@ -24,9 +24,8 @@ void lower_gated(Builder& b, const ir::Graph&, const ir::Node& node) {
   arguments.out_inv_scale = out.inv_scale;
   arguments.out_zero_point = out.zero_point;
   arguments.columns = SizeExpr{type.shape.back()};
-  launch_elements(b, node, ir::is_int8(type.dtype) ? "fp32 > int8" : "fp32", "elements",
-                  b.kernel("gated", "gated"), arguments, element_count(type.shape),
-                  b.vector_chunk());
+  launch_elements(b, node, Arithmetic::fp32_to(type.dtype), "elements", b.kernel("gated", "gated"),
+                  arguments, element_count(type.shape), b.vector_chunk());
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ opencl::Kernel gather_kernel(Builder& b, const ir::Node& node, const char* progr
   return b.kernel(program, fmt::format("{}_{}", program, ir::size_of(node.output()->type.dtype)));
 }
 
-std::string gather_type(const ir::Node& node) {
-  return std::string(ir::name_of(node.output()->type.dtype));
+Arithmetic gather_type(const ir::Node& node) {
+  return Arithmetic::elements(node.output()->type.dtype);
 }
 
 void lower_gather(Builder& b, const ir::Graph&, const ir::Node& node) {

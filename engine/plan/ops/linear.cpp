@@ -82,17 +82,19 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
 
 /// What depends on the precision and variant of a GEMM.
 struct FloatKind {
-  const char *type, *kernel, *prepack;
+  Arithmetic type;
+  const char *kernel, *prepack;
   opencl::Defines options, stored;  // of the kernel, and of the one that prepacks
   std::size_t weight_bytes;         // prepacked
 };
 
 FloatKind kind_of(const std::string& precision, const GemmVariant& variant) {
   const opencl::Defines half{{"B_HALF", precision == "fp16"}};
-  if (precision == "bf16") return {"bf16", "gemm_bf16", "prepack_pairs", {}, half, 2};
-  if (variant.k_group == 2) return {"fp16", "gemm_f32", "prepack_pairs", {}, half, 2};
-  if (precision == "fp16") return {"fp16w", "gemm_f32", "prepack_f32", half, half, 2};
-  return {"fp32", "gemm_f32", "prepack_f32", half, half, 4};
+  if (precision == "bf16") return {Arithmetic::bf16, "gemm_bf16", "prepack_pairs", {}, half, 2};
+  if (variant.k_group == 2) return {Arithmetic::fp16, "gemm_f32", "prepack_pairs", {}, half, 2};
+  if (precision == "fp16")
+    return {Arithmetic::fp16_weights, "gemm_f32", "prepack_f32", half, half, 2};
+  return {Arithmetic::fp32, "gemm_f32", "prepack_f32", half, half, 4};
 }
 
 opencl::Buffer prepack_float(Builder& b, const ir::Tensor& w, const GemmVariant& variant,

@@ -21,7 +21,7 @@ namespace {
 /// One launch of cast.cl between float types.
 void cast(Builder& b, const ir::Node& node, Argument from, ir::DType from_type, Argument to,
           ir::DType to_type, const ir::Dim& count) {
-  launch_elements(b, node, std::string(ir::name_of(to_type)), "elements", b.kernel("cast", "cast"),
+  launch_elements(b, node, Arithmetic::elements(to_type), "elements", b.kernel("cast", "cast"),
                   kernels::Cast<Argument>{.x = std::move(from),
                                           .from = type_code(from_type),
                                           .y = std::move(to),
@@ -55,7 +55,7 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
   if (bias) {
     const View view{{rows, shape.back()}, {{ir::Dim(0), ir::Dim(1)}, {shape.back(), ir::Dim(1)}}};
     launch_strided(
-        b, node, "copy", "strided",
+        b, node, Arithmetic::copy, "strided",
         b.kernel("copy_strided", fmt::format("copy_strided_{}", ir::size_of(type))),
         kernels::CopyStrided<Argument>{.source = b.constant(bias->constant->converted(type)),
                                        .target = gemm_out,
@@ -73,7 +73,7 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
     (half ? opencl::gemm_f16 : opencl::gemm_f32)(*context, gemm, *buffers[0], *buffers[1],
                                                  *buffers[2], label);
   };
-  Step& step = b.call(node, half ? "fp16" : "fp32", "clblast", call,
+  Step& step = b.call(node, half ? Arithmetic::fp16 : Arithmetic::fp32, "clblast", call,
                       {.a = x, .b = b.constant(w), .c = gemm_out});
   step.why_not_faster = why_not_faster(node, "");
   step.tunable = std::move(tunable);
@@ -82,7 +82,7 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
   const std::string activation = activation_of(node);
   if (activation.empty()) return;
   launch_elements(
-      b, node, "fp32", "elements", b.kernel("elementwise_unary", "unary_f32"),
+      b, node, Arithmetic::fp32, "elements", b.kernel("elementwise_unary", "unary_f32"),
       kernels::Unary<Argument>{.x = Builder::read(y), .out = y, .op = unary_code(activation)},
       count, b.chunk());
 }

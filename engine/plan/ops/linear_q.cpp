@@ -63,7 +63,7 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
   };
   const Argument sums = b.partial_sums();
   Step& partial = b.launch(
-      node, "int8", kMmaSplitK, b.kernel(variant.program, "gemm_s8_partial", defines),
+      node, Arithmetic::int8, kMmaSplitK, b.kernel(variant.program, "gemm_s8_partial", defines),
       kernels::with_same_arguments(
           kernels::GemmS8Partial<Argument>{.partials = sums, .splits = split_k.splits}, of),
       {SizeExpr{rows, kSplitTileRows, items}, SizeExpr{ir::Dim(n), kSplitTileColumns},
@@ -76,8 +76,9 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
   const auto rest = kernels::with_same_arguments(
       kernels::GemmS8Reduce<Argument>{.partials = sums, .splits = split_k.splits}, of);
   const auto reduce = [=, &b, &node] {
-    limit(b.launch(node, "int8", kMmaReduce, b.kernel("gemm_s8_reduce", "gemm_s8_reduce", known),
-                   rest, {SizeExpr{ir::Dim(n), 4}, SizeExpr{rows}, SizeExpr{}}));
+    limit(b.launch(node, Arithmetic::int8, kMmaReduce,
+                   b.kernel("gemm_s8_reduce", "gemm_s8_reduce", known), rest,
+                   {SizeExpr{ir::Dim(n), 4}, SizeExpr{rows}, SizeExpr{}}));
   };
   if (norm_adds_partials(b, graph, node, of))
     b.defer({node.output(), rest, split_k.up_to_rows, rows, reduce});
@@ -114,7 +115,7 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
     w_zero = b.constant(ir::Tensor::of({n}, per_column(z, n, 0)).converted(ir::DType::i32));
     const Argument sums =
         b.scratch_out(node.output()->name + ".row_sums", {ir::DType::i32, {rows}});
-    b.launch(node, "int8", "rows", b.kernel("row_sums", "row_sums"),
+    b.launch(node, Arithmetic::int8, "rows", b.kernel("row_sums", "row_sums"),
              kernels::RowSums<Argument>{.a = b.in(x),
                                         .a_type = type_code(x->type.dtype),
                                         .zero_point = static_zero,
@@ -150,7 +151,8 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
       .row_sums = row_sums,
       .w_zero_point = w_zero,
       .row_scale = b.in(row_scale)};
-  Step& step = b.launch(node, "int8", gemm.variant.name, {}, kernels::in_order(arguments), {});
+  Step& step =
+      b.launch(node, Arithmetic::int8, gemm.variant.name, {}, kernels::in_order(arguments), {});
   set_variants(step, gemm, activation, out_type, rows,
                [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
                  return b.kernel(program, kernel, defines);

@@ -78,13 +78,13 @@ Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
     gemm.c_stride = gemm.m * gemm.n;
     opencl::gemm_f32(*context, gemm, *buffers[0], *buffers[1], *buffers[2], label);
   };
-  return b.call(node, "fp32", "clblast", call,
+  return b.call(node, Arithmetic::fp32, "clblast", call,
                 {.a = b.in(node.inputs[0]), .b = b.in(node.inputs[1]), .c = b.out(node.output())});
 }
 
 /// Launches matmul_`numbers`_batched of the variant for the device, by work-groups on a GPU, else
-/// by work-items; `type`: of the arithmetic.
-Step& launch_matmul(Builder& b, const ir::Node& node, const char* type, const std::string& numbers,
+/// by work-items.
+Step& launch_matmul(Builder& b, const ir::Node& node, Arithmetic type, const std::string& numbers,
                     const MatMulShape& p, auto arguments) {
   using kernels::kMatMulItems, kernels::kMatMulPanel, kernels::kMatMulSide;
   constexpr std::int32_t kBlockRows = 64;  // of a work-item
@@ -122,7 +122,7 @@ void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {
   Step& step =
       by_clblast
           ? lower_clblast(b, node, p)
-          : launch_matmul(b, node, "fp32", "f32", p,
+          : launch_matmul(b, node, Arithmetic::fp32, "f32", p,
                           kernels::MatMulF32<Argument>{.a = b.in(x), .b = b.in(w), .alpha = 1.0f});
   count_operations(step, p);
 }
@@ -144,7 +144,7 @@ void lower_matmul_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
                                                .b_type = type_code(w->type.dtype),
                                                .b_zero_point = b.in(w_zero),
                                                .b_zero_step = step_of(w_zero)};
-  count_operations(launch_matmul(b, node, "int8", "s32", p, arguments), p);
+  count_operations(launch_matmul(b, node, Arithmetic::int8, "s32", p, arguments), p);
 }
 
 }  // namespace

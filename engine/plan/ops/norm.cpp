@@ -35,10 +35,11 @@ void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::
 }
 
 /// What a norm computes in, and what it writes for linears beside that or instead of it.
-const char* type_of(const ir::Node& node) {
+Arithmetic type_of(const ir::Node& node, bool adds_partials = false) {
   const std::size_t first = ops::first_quantized_result(node);
-  if (node.outputs.size() == first) return "fp32";
-  return node.outputs[first]->type.dtype == ir::DType::bf16 ? "fp32 > bf16" : "fp32 > int8";
+  const bool is_alone = node.outputs.size() == first;
+  return Arithmetic::fp32_to(is_alone ? ir::DType::f32 : node.outputs[first]->type.dtype,
+                             adds_partials);
 }
 
 /// add_norm where one of its terms is a GEMM whose K is divided: the terms and their quantization
@@ -58,7 +59,7 @@ void add_norm_of_partials(Builder& b, const ir::Node& node, const PartialGemm& g
                                    norm);
   arguments.hidden = static_cast<std::int32_t>(hidden);
   Step& step =
-      b.launch(node, "int8 > " + std::string(type_of(node)), kMmaNorm,
+      b.launch(node, type_of(node, true), kMmaNorm,
                b.kernel("add_norm_split_k_group", "add_norm_split_k", group.defines), arguments,
                {SizeExpr{gemm.rows * ir::Dim(group.items)}, SizeExpr{}, SizeExpr{}});
   step.local[0] = static_cast<std::size_t>(group.items);

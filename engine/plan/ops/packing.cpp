@@ -43,7 +43,7 @@ void lower_move(Builder& b, const ir::Node& node, const ir::Value* padded, auto 
   arguments.seq = SizeExpr{shape[1]};
   arguments.row_bytes = row_bytes(padded->type);
   arguments.rows_per_item = rows;
-  b.launch(node, "copy", "rows", b.kernel(node.op, node.op), arguments,
+  b.launch(node, Arithmetic::copy, "rows", b.kernel(node.op, node.op), arguments,
            {SizeExpr{shape[0] * shape[1], rows}, SizeExpr{}, SizeExpr{}});
 }
 

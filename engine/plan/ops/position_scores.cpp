@@ -108,9 +108,9 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
   opencl::Defines defines;
   if (variant.takes_blocks) defines = {{"POSITIONS", static_cast<std::int32_t>(padded(count))}};
   const ir::DType type = x->type.dtype;
-  const std::string arithmetic = variant.takes_bytes ? "int8"
-                                 : ir::is_int8(type) ? "int8 > fp32"
-                                                     : "fp32";
+  const Arithmetic arithmetic = variant.takes_bytes
+                                    ? Arithmetic::int8
+                                    : Arithmetic::fp32_to(ir::DType::f32, ir::is_int8(type));
   const std::int32_t x_zero_point = zero_point_or_0(node.input(ps::x_zero_point)),
                      zero_point = zero_point_or_0(node.input(ps::positions_zero_point));
   const ir::Tensor panels = variant.takes_bytes ? in_words(*table->constant, zero_point,

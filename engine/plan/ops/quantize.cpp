@@ -62,8 +62,8 @@ void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
     arguments.zero_points = zero_points(b, node);
     arguments.axis = SizeExpr{axis_size};
     arguments.inner = SizeExpr{inner};
-    launch_elements(b, node, "fp32 <> int8", "elements", b.kernel("quantize", kernel), arguments,
-                    element_count(shape), b.vector_chunk())
+    launch_elements(b, node, Arithmetic::quantize, "elements", b.kernel("quantize", kernel),
+                    arguments, element_count(shape), b.vector_chunk())
         .why_not_faster = why_alone(node);
   };
   const std::int32_t code = type_code(quantized->type.dtype);

@@ -31,7 +31,7 @@ std::array<ir::Dim, 3> reduced(const ir::Node& node, const ir::Shape& shape,
 }
 
 /// Launches a kernel along the middle axis of `view`.
-void launch_along(Builder& b, const ir::Node& node, const std::string& type, const char* variant,
+void launch_along(Builder& b, const ir::Node& node, Arithmetic type, const char* variant,
                   opencl::Kernel kernel, const std::array<ir::Dim, 3>& view, auto arguments) {
   const auto& [outer, size, inner] = view;
   const std::int32_t chunk = b.rows_per_item();
@@ -51,21 +51,22 @@ void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
   std::vector<std::int64_t> axes;
   if (node.has("axes")) axes = node.ints_attribute("axes");
   const std::array<ir::Dim, 3> view = reduced(node, of.shape, axes);
-  const std::string type = supported_type(node, of.dtype, {f32, i32, i64});
+  const Arithmetic type = supported_type(node, of.dtype, {f32, i32, i64});
   if (node.op == "ReduceL2") supported_type(node, of.dtype, {f32});
-  launch_along(b, node, type, "rows", b.kernel("reduce", "reduce_" + type), view,
+  launch_along(b, node, type, "rows", b.kernel("reduce", "reduce_" + type.str()), view,
                kernels::Reduce<Argument>{.op = codes.find(node.op)->second});
 }
 
 void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   using enum ir::DType;
   const ir::Type& of = node.inputs[0]->type;
-  const std::string type = supported_type(node, of.dtype, {f32, i32, i64});
+  const Arithmetic type = supported_type(node, of.dtype, {f32, i32, i64});
   const std::size_t axis = axis_of(node, 0, of.shape.size());
   b.limit(ir::Dim(1), of.shape[axis]);  // of no elements none is the largest
-  launch_along(b, node, type, "rows", b.kernel("reduce", "argmax_" + type), split(of.shape, axis),
-               kernels::ArgMax<Argument>{.take_last = static_cast<std::int32_t>(
-                                             node.int_attribute("select_last_index", 0))});
+  launch_along(
+      b, node, type, "rows", b.kernel("reduce", "argmax_" + type.str()), split(of.shape, axis),
+      kernels::ArgMax<Argument>{
+          .take_last = static_cast<std::int32_t>(node.int_attribute("select_last_index", 0))});
 }
 
 void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -76,8 +77,8 @@ void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto rank = std::ssize(of.shape);
   std::int64_t axis = axis_operand->constant->to_ints().at(0);
   if (axis < -rank || axis >= rank) fail(node, "axis {} is out of range for rank {}", axis, rank);
-  const std::string type = supported_type(node, of.dtype, {f32, i32, i64});
-  launch_along(b, node, type, "lines", b.kernel("cumsum", "cumsum_" + type),
+  const Arithmetic type = supported_type(node, of.dtype, {f32, i32, i64});
+  launch_along(b, node, type, "lines", b.kernel("cumsum", "cumsum_" + type.str()),
                split(of.shape, static_cast<std::size_t>(axis < 0 ? axis + rank : axis)),
                kernels::CumSum<Argument>{
                    .exclusive = static_cast<std::int32_t>(node.int_attribute("exclusive", 0)),
@@ -92,7 +93,7 @@ void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
     fail(node, "kernels work along the last axis, got axis {} of rank {}", axis, rank);
   const ir::Dim rows = row_count(shape);
   launch_rows(
-      b, node, "fp32", "softmax", "softmax_f32",
+      b, node, Arithmetic::fp32, "softmax", "softmax_f32",
       kernels::SoftmaxF32<Argument>{.x = b.in(node.inputs[0]),
                                     .out = b.out(node.output()),
                                     .rows = SizeExpr{rows},

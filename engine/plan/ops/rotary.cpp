@@ -42,9 +42,9 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   const SizeExpr items = variant.divides
                              ? SizeExpr{longest * ir::Dim(node.int_attribute("heads") * quads)}
                              : SizeExpr{longest, rows};
-  Step& step = b.launch(node, ir::is_int8(type) ? "fp32 > int8" : "fp32", variant.name,
-                        b.kernel(variant.program, "rotary"), arguments,
-                        {items, SizeExpr{}, SizeExpr{ops::symbols::dim(ops::symbols::batch)}});
+  Step& step =
+      b.launch(node, Arithmetic::fp32_to(type), variant.name, b.kernel(variant.program, "rotary"),
+               arguments, {items, SizeExpr{}, SizeExpr{ops::symbols::dim(ops::symbols::batch)}});
   step.why_not_faster = choice.why_not_faster;
 }
 

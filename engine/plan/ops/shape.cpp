@@ -30,7 +30,7 @@ void lower_squeeze(Builder& b, const ir::Graph& graph, const ir::Node& node) {
 void copy(Builder& b, const ir::Node& node, const ir::Value* source, Argument target, View view,
           Argument source_start, Argument target_start) {
   const std::size_t bytes = ir::size_of(source->type.dtype);
-  launch_strided(b, node, "copy", "strided",
+  launch_strided(b, node, Arithmetic::copy, "strided",
                  b.kernel("copy_strided", fmt::format("copy_strided_{}", bytes)),
                  kernels::CopyStrided<Argument>{.source = b.in(source),
                                                 .target = std::move(target),
@@ -184,7 +184,7 @@ void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Argument out = b.out(node.output());
   const std::size_t bytes = ir::size_of(type.dtype);
   const ir::Value* value = node.input(1);
-  launch_strided(b, node, "fill", "strided",
+  launch_strided(b, node, Arithmetic::fill, "strided",
                  b.kernel("copy_strided", fmt::format("fill_strided_{}", bytes)),
                  kernels::FillStrided<Argument>{
                      .value = value ? b.in(value) : b.constant(ir::Tensor::zeros(type.dtype, {})),
@@ -200,7 +200,7 @@ void lower_sizes(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto sizes = ir::parse_shape(node.string_attribute("values"));
   for (const ir::Dim& size : sizes.value()) table.values.push_back(SizeExpr{size});
   const auto count = static_cast<std::int32_t>(table.values.size());
-  b.launch(node, "sizes", "elements", b.kernel("cast", "cast"),
+  b.launch(node, Arithmetic::sizes, "elements", b.kernel("cast", "cast"),
            kernels::Cast<Argument>{.x = table,
                                    .from = type_code(ir::DType::i32),
                                    .y = b.out(node.output()),
@@ -219,9 +219,9 @@ void lower_range(Builder& b, const ir::Graph&, const ir::Node& node) {
     return b.constant(
         ir::Tensor::scalar(node.int_attribute(key, default_value)).converted(type.dtype));
   };
-  const std::string name(ir::name_of(type.dtype));
+  const Arithmetic elements = Arithmetic::elements(type.dtype);
   launch_elements(
-      b, node, name, "elements", b.kernel("range", "range_" + name),
+      b, node, elements, "elements", b.kernel("range", "range_" + elements.str()),
       kernels::Range<Argument>{
           .start = scalar("start", 0), .delta = scalar("step", 1), .out = b.out(node.output())},
       element_count(type.shape), b.chunk());

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of a step, as reports name it and sum it up.
+#include "plan/arithmetic.hpp"
+
+namespace bertcl::plan {
+
+Arithmetic Arithmetic::elements(ir::DType type) {
+  using enum ir::DType;
+  return {ir::name_of(type), type == f32    ? Kind::fp32
+                             : type == f16  ? Kind::fp16
+                             : type == bf16 ? Kind::bf16
+                                            : Kind::moves};
+}
+
+Arithmetic Arithmetic::fp32_to(ir::DType results, bool of_int8) {
+  if (ir::is_int8(results)) return {of_int8 ? "int8 > fp32 > int8" : "fp32 > int8", Kind::mixed};
+  if (results == ir::DType::bf16)
+    return of_int8 ? Arithmetic{"int8 > fp32 > bf16", Kind::int8}
+                   : Arithmetic{"fp32 > bf16", Kind::fp32};
+  return of_int8 ? Arithmetic{"int8 > fp32", Kind::int8} : fp32;
+}
+
+}  // namespace bertcl::plan
