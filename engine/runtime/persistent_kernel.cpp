@@ -67,22 +67,15 @@ void PersistentKernel::find_segments(std::span<const Launch> launches, const ir:
   for (Segment& segment : segments_) segment.groups = std::min(segment.groups, units);
 }
 
-void PersistentKernel::bind(std::span<const Launch> launches, const Memory& memory,
-                            const ir::Bindings& sizes) {
-  bound_ = false;
+void PersistentKernel::bind(std::span<const Launch> launches, const ValueMemory& memory,
+                            const SizeTables& tables, const ir::Bindings& sizes) {
   find_segments(launches, sizes);
-  arena_ = &memory.arena;
   std::size_t table = 0;  // the next of the step's
   const auto word_of = [&](const plan::Step& step, const plan::Argument& a) -> std::uint64_t {
-    const auto slot = [&](int index) {
-      const int root = plan_.slots[index].root;
-      return memory.arena_address + static_cast<std::uint64_t>(memory.slot_offsets[root]);
-    };
-    if (const auto* r = std::get_if<plan::Reads>(&a)) return slot(r->slot);
-    if (const auto* w = std::get_if<plan::Writes>(&a)) return slot(w->slot);
+    if (const auto* r = std::get_if<plan::Reads>(&a)) return memory.address(r->slot);
+    if (const auto* w = std::get_if<plan::Writes>(&a)) return memory.address(w->slot);
     if (const auto* c = std::get_if<plan::Constant>(&a)) return constants_[c->index];
-    if (std::holds_alternative<plan::SizeTable>(a))
-      return memory.tables_address + memory.table_offsets[table++];
+    if (std::holds_alternative<plan::SizeTable>(a)) return tables.address(table++);
     if (const auto* size = std::get_if<plan::SizeExpr>(&a))
       return static_cast<std::uint32_t>(as_int(size->evaluate(sizes), step));
     if (const auto* n = std::get_if<std::int32_t>(&a)) return static_cast<std::uint32_t>(*n);
@@ -106,15 +99,14 @@ void PersistentKernel::bind(std::span<const Launch> launches, const Memory& memo
   }
   steps_.write_async(std::as_bytes(std::span(words_)));
   state_.fill(0);  // as launches leave it, but one that failed
-  bound_ = true;
 }
 
-std::size_t PersistentKernel::enqueue(std::size_t first) {
+std::size_t PersistentKernel::enqueue(std::size_t first, const opencl::Buffer& arena) {
   const auto segment =
       std::ranges::find_if(segments_, [&](const Segment& l) { return l.first == first; });
   if (segment == segments_.end()) return 0;
   opencl::Kernel kernel = plan_.persistent_kernel;
-  kernel.args(steps_, state_, *arena_, static_cast<std::int32_t>(segment->first_in_words),
+  kernel.args(steps_, state_, arena, static_cast<std::int32_t>(segment->first_in_words),
               static_cast<std::int32_t>(segment->steps));
   try {
     plan_.context->queue().launch(kernel, {segment->groups, 1, 1}, {1, 1, 1}, "persistent");

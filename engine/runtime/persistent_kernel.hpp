@@ -7,6 +7,8 @@
 
 #include "plan/plan.hpp"
 #include "runtime/launch.hpp"
+#include "runtime/size_tables.hpp"
+#include "runtime/value_memory.hpp"
 
 namespace bertcl::runtime {
 
@@ -21,13 +23,12 @@ class PersistentKernel {
 
   /// Writes the steps for one run's sizes. Launches of an earlier bind() have finished: the
   /// device reads the steps from here.
-  void bind(std::span<const Launch> launches, const Memory& memory, const ir::Bindings& sizes);
-  bool is_bound() const { return bound_; }
-  void unbind() { bound_ = false; }
+  void bind(std::span<const Launch> launches, const ValueMemory& memory, const SizeTables& tables,
+            const ir::Bindings& sizes);
 
   /// Queues the launch of all steps from `first` on that one launch can run; returns how many. 0 if
-  /// `first` needs one of its own.
-  std::size_t enqueue(std::size_t first);
+  /// `first` needs one of its own. `arena`: that of bind().
+  std::size_t enqueue(std::size_t first, const opencl::Buffer& arena);
 
  private:
   struct Segment {  // steps in one launch
@@ -41,9 +42,7 @@ class PersistentKernel {
   std::vector<std::uint64_t> constants_;  // addresses
   opencl::Buffer state_, steps_;
   std::vector<std::uint64_t> words_;  // of the steps, on their way to the device
-  const opencl::Buffer* arena_ = nullptr;
   std::vector<Segment> segments_;
-  bool bound_ = false;
 };
 
 }  // namespace bertcl::runtime

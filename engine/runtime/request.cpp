@@ -235,7 +235,7 @@ std::int64_t Request::arena_bytes(const Shapes& inputs) const {
     check_length(plan_, packing);
     bind_packing_sizes(packing, sizes);
   }
-  return executor_.arena_bytes(sizes);
+  return executor_.memory().bytes(sizes);
 }
 
 bool Request::is_wanted(const std::string& output) const {

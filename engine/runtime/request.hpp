@@ -48,7 +48,7 @@ class Request {
 
   /// Of the last run.
   const RunStatistics& statistics() const { return statistics_; }
-  std::int64_t arena_bytes() const { return executor_.arena_bytes(); }
+  std::int64_t arena_bytes() const { return executor_.memory().bytes(); }
   bool is_settled() const { return executor_.is_settled(); }
   /// For inputs of these extents. Any thread may ask.
   std::int64_t arena_bytes(const Shapes& inputs) const;

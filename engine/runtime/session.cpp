@@ -364,9 +364,7 @@ RunStatistics Session::statistics() const {
 }
 
 MemoryUse Session::memory() const {
-  MemoryUse use;
-  for (const opencl::Buffer& buffer : state_->plan.constants) use.weights += std::ssize(buffer);
-  use.values = state_->arenas.bytes;
+  MemoryUse use{constant_bytes(state_->plan), state_->arenas.bytes};
   const std::scoped_lock lock(state_->mutex);
   use.requests = static_cast<int>(state_->requests.size());
   return use;
