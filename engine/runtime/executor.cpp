@@ -19,7 +19,10 @@
 namespace bertcl::runtime {
 
 Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory, Arenas& arenas)
-    : plan_(plan), record_(record), memory_(plan, max_memory, arenas), tables_(plan) {
+    : plan_(plan),
+      record_(record),
+      memory_(plan, max_memory, arenas, [this] { kernels_.clear(); }),
+      tables_(plan) {
   if (plan.error_constant >= 0) index_error_ = plan.context->allocate(sizeof(std::int32_t));
   if (plan.persistent_kernel)
     persistent_kernel_ = std::make_unique<PersistentKernel>(plan, index_error_);

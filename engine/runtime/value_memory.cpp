@@ -58,7 +58,8 @@ std::int64_t constant_bytes(const plan::Plan& plan) {
   return bytes;
 }
 
-ValueMemory::ValueMemory(const plan::Plan& plan, std::int64_t max_memory, Arenas& arenas)
+ValueMemory::ValueMemory(const plan::Plan& plan, std::int64_t max_memory, Arenas& arenas,
+                         std::function<void()> before_growth)
     : plan_(plan),
       lifetimes_(lifetimes_of(plan)),
       constant_bytes_(constant_bytes(plan)),
@@ -66,7 +67,8 @@ ValueMemory::ValueMemory(const plan::Plan& plan, std::int64_t max_memory, Arenas
                       ? max_memory
                       : static_cast<std::int64_t>(plan.context->info().global_mem_bytes)) -
                  constant_bytes_),
-      arenas_(arenas) {}
+      arenas_(arenas),
+      before_growth_(std::move(before_growth)) {}
 
 ValueMemory::~ValueMemory() {
   views_.clear();
@@ -167,6 +169,7 @@ void ValueMemory::allocate() {
   std::int64_t grown = held_;
   for (std::size_t i = 0; i < wanted.size(); ++i)
     grown += std::max<std::int64_t>(wanted[i] - std::ssize(storage_[i]), 0);
+  if (grown > held_ && before_growth_) before_growth_();
   if (!reserve(grown)) {
     // Buffers of earlier sizes may each be larger than now, and exceed the limit together.
     if (layout_.arena_bytes < grown)

@@ -31,7 +31,10 @@ std::int64_t constant_bytes(const plan::Plan& plan);
 class ValueMemory {
  public:
   /// `max_memory`: bytes that constants and arenas may take together; 0: what the device has.
-  ValueMemory(const plan::Plan& plan, std::int64_t max_memory, Arenas& arenas);
+  /// `before_growth` drops what else holds buffers of this, before larger ones replace them;
+  /// may be empty.
+  ValueMemory(const plan::Plan& plan, std::int64_t max_memory, Arenas& arenas,
+              std::function<void()> before_growth = {});
   ~ValueMemory();
 
   /// Nothing that is queued uses what this holds. Where memory is short it asks once for that of
@@ -76,6 +79,7 @@ class ValueMemory {
   const std::int64_t constant_bytes_;
   const std::int64_t max_bytes_;  // of arenas
   Arenas& arenas_;
+  const std::function<void()> before_growth_;
   std::int64_t held_ = 0;  // bytes that arenas_ counts for this one
   Layout layout_;
   std::vector<opencl::Buffer> storage_;  // at least of the bytes of layout_.buffers

@@ -122,6 +122,25 @@ TEST(MaxMemory, BuffersOfEarlierSizesCount) {
   }
 }
 
+// A kernel keeps its arguments: those of earlier sizes would stand beside the larger ones.
+TEST(MaxMemory, NoKernelKeepsBuffersOfEarlierSizes) {
+  const tests::ScopedVariable disabled("BERTCL_DISABLE", "overlapping_views,persistent_kernel");
+  SessionOptions options;
+  options.context = opencl::Context::create("");
+  Session session = Session::compile(ir::parse(R"(graph g(%x: f32[n, 64]) {
+  %y: f32[n, 64] = Relu(%x)
+  return %y as y
+})"),
+                                     options);
+  const std::size_t before = session.context().allocated_bytes();
+  session.run({{"x", ir::Tensor::zeros(ir::DType::f32, {100, 64})}});
+  std::size_t held = 0;
+  tests::at_opencl_call("clCreateBuffer", [&] { held = session.context().allocated_bytes(); });
+  session.run({{"x", ir::Tensor::zeros(ir::DType::f32, {300, 64})}});
+  tests::mend_opencl();
+  EXPECT_EQ(held, before + (100 + 300) * 256) << "one buffer is replaced, the other comes next";
+}
+
 constexpr std::int64_t kLimit = 1 << 20;
 
 Session relu_with_limit() {
