@@ -18,25 +18,33 @@
 #include "support/stopwatch.hpp"
 
 namespace bertcl::quant {
+
+/// An encoded model and the origin of its scales.
+struct Calibrated {
+  std::unique_ptr<const Quantization> quantization;
+  Origin origin;
+};
+
 namespace {
 
-/// The samples again and again: each stage passes over them once.
-class Samples {
- public:
-  explicit Samples(const SampleSource& source) {
-    while (auto sample = source()) all_.push_back(std::move(*sample));
-  }
-  std::span<const Sample> all() const { return all_; }
-  SampleSource source() const {
-    return [this, next = std::size_t{0}]() mutable -> std::optional<Sample> {
-      if (next == all_.size()) return std::nullopt;
-      return all_[next++];
-    };
-  }
+bool runs_samples_again(const Options& options) {
+  const AccuracyOptions& accuracy = options.accuracy;
+  return accuracy.smooth || accuracy.gptq || accuracy.bias_correction ||
+         options.placement.add_channels;
+}
 
- private:
-  std::vector<Sample> all_;
-};
+std::vector<Sample> all_of(const SampleSource& source) {
+  std::vector<Sample> all;
+  while (auto sample = source()) all.push_back(std::move(*sample));
+  return all;
+}
+
+SampleSource one_by_one(std::span<const Sample> samples) {
+  return [samples, next = std::size_t{0}]() mutable -> std::optional<Sample> {
+    if (next == samples.size()) return std::nullopt;
+    return samples[next++];
+  };
+}
 
 PassProgress pass(const Progress& progress, std::string_view name) {
   return [&progress, name](std::int64_t samples) {
@@ -44,45 +52,74 @@ PassProgress pass(const Progress& progress, std::string_view name) {
   };
 }
 
-/// Names the nodes to exclude where a tensor of the step is not finite.
-template <class Step>
-auto naming_nodes(const Quantization& quantization, const Step& step) {
+/// Names the nodes to exclude.
+[[noreturn]] void refuse(const NonfiniteTensor& tensor, const Quantization& quantization) {
+  fail("{}; exclude '{}' ({}) or correct the model", tensor.what(),
+       fmt::join(quantization.nodes_quantizing(tensor.tensor()), "', '"), option_name("exclude"));
+}
+
+/// Replaces the model of `workspace` if that reduces the error.
+Smoothed smooth(const Options& options, Workspace& workspace, std::span<const Sample> samples,
+                const Progress& progress) {
+  if (!options.accuracy.smooth) return {};
+  if (std::string reason = why_not_smoothed(options); !reason.empty())
+    return {.why_not = std::move(reason)};
+  Quantization original(options, workspace);
   try {
-    return step();
+    return original.smooth(samples, pass(progress, "smooth"));
   } catch (const NonfiniteTensor& error) {
-    fail("{}; exclude '{}' ({}) or correct the model", error.what(),
-         fmt::join(quantization.nodes_quantizing(error.tensor()), "', '"), option_name("exclude"));
+    refuse(error, original);
   }
 }
 
-ChannelRanges find_channel_ranges(const Quantization& quantization, const Workspace& workspace,
-                                  const Samples& samples, const Progress& progress) {
-  const auto tensors = quantization.channel_tensors();
-  if (tensors.empty()) return {};
-  return channel_statistics(workspace, tensors, samples.all(),
-                            pass(progress, "calibrate channels"));
-}
-
-/// The ranges of `quantization`'s tensors; fills its report.
-Ranges find_ranges(Quantization& quantization, const Options& options, const Workspace& workspace,
-                   const SampleSource& samples, const Progress& progress) {
-  const Stopwatch clock;
-  const auto tensors = quantization.activations();
+Calibration find_ranges(const Quantization& quantization, const Options& options,
+                        const Workspace& workspace, const SampleSource& samples,
+                        const Progress& progress) {
   const PassProgress told = pass(progress, "calibrate");
+  const auto tensors = quantization.activations();
   auto session = workspace.session(tensors, [&] { told(0); });
   MethodOptions method_options = options.method_options;
   method_options.scheme = options.activations;
-  Calibration calibration =
-      calibrate(session, tensors, method(options.method), method_options, samples, options.batch,
-                [&](std::int64_t done, std::int64_t) { told(done); });
-  Report& report = quantization.report();
-  report.device = session.context().info().name;
-  report.calibrate_seconds = clock.seconds();
-  report.samples = calibration.samples;
-  report.tokens = calibration.tokens;
-  report.data_sha256 = calibration.data_sha256;
-  report.coarse_ranges = std::move(calibration.coarse);
-  return std::move(calibration.ranges);
+  return calibrate(session, tensors, method(options.method), method_options, samples, options.batch,
+                   [&](std::int64_t done, std::int64_t) { told(done); });
+}
+
+ChannelRanges find_channel_ranges(const Quantization& quantization, const Workspace& workspace,
+                                  std::span<const Sample> samples, const Progress& progress) {
+  const auto tensors = quantization.channel_tensors();
+  if (tensors.empty()) return {};
+  return channel_statistics(workspace, tensors, samples, pass(progress, "calibrate channels"));
+}
+
+/// The stages of quantize() before the file. Samples are kept only where several stages run them.
+Calibrated calibrate(const Options& options, Workspace& workspace, const SampleSource& source,
+                     const Progress& progress) {
+  const auto kept = runs_samples_again(options) ? all_of(source) : std::vector<Sample>{};
+  Smoothed smoothed = smooth(options, workspace, kept, progress);
+  auto quantization = std::make_unique<Quantization>(options, workspace);
+  try {
+    const Stopwatch clock;
+    Calibration calibration = find_ranges(*quantization, options, workspace,
+                                          kept.empty() ? source : one_by_one(kept), progress);
+    const double seconds = clock.seconds();
+    quantization->encode(std::move(calibration.ranges),
+                         find_channel_ranges(*quantization, workspace, kept, progress));
+    if (options.accuracy.gptq && !options.weights.as_float)
+      quantization->round_weights(kept, pass(progress, "round weights"));
+    if (options.accuracy.bias_correction)
+      quantization->correct_biases(kept, pass(progress, "correct biases"));
+    return {std::move(quantization),
+            {.method = options.method,
+             .device = workspace.device().get()->info().name,
+             .samples = calibration.samples,
+             .tokens = calibration.tokens,
+             .data_sha256 = std::move(calibration.data_sha256),
+             .calibrate_seconds = seconds,
+             .coarse_ranges = std::move(calibration.coarse),
+             .smoothed = std::move(smoothed)}};
+  } catch (const NonfiniteTensor& error) {
+    refuse(error, *quantization);
+  }
 }
 
 }  // namespace
@@ -103,55 +140,14 @@ struct CalibratedModel::State {
   State(const Options& given, const SampleSource& source, const Progress& progress)
       : options(given),
         workspace(given.model,
-                  given.context ? given.context : opencl::ContextFuture::open(given.device)) {
-    check_settings(method(options.method), options.method_options);  // before the work
-    const AccuracyOptions& accuracy = options.accuracy;
-    if (accuracy.smooth || accuracy.gptq || accuracy.bias_correction ||
-        options.placement.add_channels) {
-      by_passes(Samples(source), progress);
-    } else {
-      quantization.emplace(options, workspace, ActivationScales::calibrated, clock);
-      quantization->encode(naming_nodes(*quantization, [&] {
-        return find_ranges(*quantization, options, workspace, source, progress);
-      }));
-    }
-    ops = quantization->ops();
-  }
-
-  /// What needs the samples more than once.
-  void by_passes(const Samples& samples, const Progress& progress) {
-    std::vector<Smoothing> smoothings;
-    std::map<std::string, std::vector<SkippedNode>> not_applied;
-    const std::string not_smoothed = why_not_smoothed(options);
-    if (options.accuracy.smooth && not_smoothed.empty()) {
-      Quantization original(options, workspace);
-      smoothings = naming_nodes(
-          original, [&] { return original.smooth(samples.all(), pass(progress, "smooth")); });
-      not_applied = std::move(original.report().not_applied);
-    }
-    quantization.emplace(options, workspace, ActivationScales::calibrated, clock);
-    Report& report = quantization->report();
-    report.smoothings = std::move(smoothings);
-    report.not_smoothed = not_smoothed;
-    report.not_applied = std::move(not_applied);
-    Ranges ranges = naming_nodes(*quantization, [&] {
-      return find_ranges(*quantization, options, workspace, samples.source(), progress);
-    });
-    ChannelRanges channels = naming_nodes(*quantization, [&] {
-      return find_channel_ranges(*quantization, workspace, samples, progress);
-    });
-    naming_nodes(*quantization, [&] {
-      quantization->encode(std::move(ranges), std::move(channels), samples.all(),
-                           pass(progress, "round weights"));
-    });
-    if (options.accuracy.bias_correction)
-      quantization->correct_biases(samples.all(), pass(progress, "correct biases"));
-  }
+                  given.context ? given.context : opencl::ContextFuture::open(given.device)),
+        calibrated(calibrate(options, workspace, source, progress)),
+        ops(calibrated.quantization->ops()) {}
 
   /// The placement with the ops that `quantized` accepts.
   template <class Quantized>
   Placement part(const Quantized& quantized) const {
-    const Placement& all = quantization->placement();
+    const Placement& all = calibrated.quantization->placement();
     Placement kept{{}, {}, all.skipped};
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (!quantized(i)) continue;
@@ -163,26 +159,29 @@ struct CalibratedModel::State {
     return kept;
   }
 
-  const Stopwatch clock;  // smoothing is part of the work, too
   const Options options;
   Workspace workspace;  // whose model may be the smoothed one
-  std::optional<Quantization> quantization;
-  std::vector<QuantizedOp> ops;
+  const Calibrated calibrated;
+  const std::vector<QuantizedOp> ops;
 };
 
 CalibratedModel::CalibratedModel(const Options& options, const SampleSource& samples,
-                                 const Progress& progress)
-    : state_(std::make_unique<State>(options, samples, progress)) {}
+                                 const Progress& progress) {
+  check_settings(method(options.method), options.method_options);  // before the work
+  state_ = std::make_unique<State>(options, samples, progress);
+}
 CalibratedModel::~CalibratedModel() = default;
 
 const Options& CalibratedModel::options() const { return state_->options; }
 const opencl::ContextFuture& CalibratedModel::device() const { return state_->workspace.device(); }
 const std::vector<QuantizedOp>& CalibratedModel::ops() const { return state_->ops; }
 
-bool CalibratedModel::can_unnormalize() const { return state_->quantization->can_unnormalize(); }
+bool CalibratedModel::can_unnormalize() const {
+  return state_->calibrated.quantization->can_unnormalize();
+}
 
 Model CalibratedModel::part(const std::set<std::size_t>& quantized, bool unnormalize) const {
-  return state_->quantization->quantized(
+  return state_->calibrated.quantization->quantized(
       state_->part([&](std::size_t op) { return quantized.contains(op); }), unnormalize);
 }
 
@@ -190,7 +189,7 @@ Report CalibratedModel::write(const std::map<std::size_t, std::string>& skipped,
   Placement part = state_->part([&](std::size_t op) { return !skipped.contains(op); });
   for (const auto& [op, reason] : skipped)
     part.skipped.push_back({state_->ops[op].node, state_->ops[op].op, reason});
-  return state_->quantization->write(part, unnormalize);
+  return state_->calibrated.quantization->write(part, unnormalize, state_->calibrated.origin);
 }
 
 Report quantize(const Options& options, const SampleSource& samples, const Progress& progress) {

@@ -43,7 +43,7 @@ void record(onnx::ModelProto& model, const Report& report) {
                scheme_name(report.weights.scheme) +
                    (report.weights.per_channel ? " per channel" : " per tensor") +
                    (report.weights.scale == WeightScale::mse ? ", mse scales" : ""));
-  set_metadata(model, "bertcl.quantizer.smoothed", std::to_string(report.smoothings.size()));
+  set_metadata(model, "bertcl.quantizer.smoothed", std::to_string(report.smoothed.tensors.size()));
   set_metadata(model, "bertcl.quantizer.gptq", std::to_string(report.gptq_weights));
   if (report.corrected_biases > 0)
     set_metadata(model, "bertcl.quantizer.corrected_biases",
@@ -99,15 +99,13 @@ std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) cons
 }
 
 /// The results of Softmax that can be unnormalized if their MatMul is quantized.
-std::set<std::string> Quantization::unnormalizable() {
+std::set<std::string> Quantization::unnormalizable() const {
   return unnormalizable_softmaxes(placement_, index_, structure_,
                                   [this](const std::string& tensor) { return rank_of(tensor); });
 }
 
-Quantization::Quantization(const Options& options, Workspace& workspace, ActivationScales scales,
-                           Stopwatch clock)
-    : clock_(clock),
-      options_(options),
+Quantization::Quantization(const Options& options, Workspace& workspace, ActivationScales scales)
+    : options_(options),
       workspace_(workspace),
       scales_(scales),
       model_(load()),
@@ -125,18 +123,10 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
                                                              : std::set<std::string>()) {
   check_types(options);
   if (scales != ActivationScales::calibrated) keep_dynamic(placement_, index_);
-  report_.opset_before = workspace.source().opset;
-  report_.method = options.method;
-  report_.activations = options.activations;
-  report_.weights = options.weights;
-  if (options.weights.per_channel) report_.weights.scheme.symmetric = true;  // as encoded
-  report_.expanded_nodes = workspace.expanded().count;
-  report_.source_bytes = workspace.source().weight_bytes;
-  report_.float_bytes = workspace.source().weight_bytes_as_f32;
 }
 
 /// The model at an opset that knows per-axis Q/DQ.
-Model Quantization::load() {
+Model Quantization::load() const {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (fs::equivalent(options_.model, options_.output, ignored))
@@ -182,24 +172,22 @@ std::vector<std::string> Quantization::nodes_quantizing(const std::string& tenso
   return nodes;
 }
 
-std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
-                                            const PassProgress& progress) {
+Smoothed Quantization::smooth(std::span<const Sample> samples, const PassProgress& progress) {
   const AccuracyOptions& accuracy = options_.accuracy;
   const SmoothOptions options{accuracy.alpha, options_.activations, options_.weights,
                               options_.ranges.symmetric, accuracy.gptq};
-  auto& left = report_.not_applied["smoothing"];
-  left = other_than_matmuls(placement_, index_, "smoothing");
+  Smoothed result;
+  result.skipped = other_than_matmuls(placement_, index_, "smoothing");
   for (const int node : matmuls_with_shared_weights(index_, placement_))
-    left.push_back({label_of(index_.node(node)), index_.node(node).op_type(),
-                    "several nodes read its weight"});
-  auto chosen =
+    result.skipped.push_back({label_of(index_.node(node)), index_.node(node).op_type(),
+                              "several nodes read its weight"});
+  result.tensors =
       smooth_model(model_, index_, constants_, placement_, options, workspace_, samples, progress);
-  if (!chosen.empty()) workspace_.replace(model_.copy());
-  return chosen;
+  if (!result.tensors.empty()) workspace_.replace(std::move(model_));
+  return result;
 }
 
-void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const Sample> samples,
-                          const PassProgress& progress) {
+void Quantization::encode(Ranges ranges, ChannelRanges channels) {
   apply(options_.ranges, options_.weights, index_, constants_, structure_, ranges, channels);
   for (const std::string& tensor : unnormalized_) {
     ranges[tensor] = kExponentials;
@@ -213,20 +201,21 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
   encodings_ = quant::encode(placement_, index_, constants_, ranges,
                              {options_.activations, options_.weights, std::move(channels),
                               options_.overrides, largest_activation});
-  if (options_.accuracy.gptq && !options_.weights.as_float && !samples.empty())
-    rounded_ =
-        round_weights(encodings_, placement_, index_, constants_, workspace_, samples, progress);
+}
+
+void Quantization::round_weights(std::span<const Sample> samples, const PassProgress& progress) {
+  rounded_ = quant::round_weights(encodings_, placement_, index_, constants_, workspace_, samples,
+                                  progress);
 }
 
 void Quantization::correct_biases(std::span<const Sample> samples, const PassProgress& progress) {
-  report_.not_applied["bias correction"] =
-      other_than_matmuls(placement_, index_, "bias correction");
+  not_corrected_ = other_than_matmuls(placement_, index_, "bias correction");
   corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, structure_,
                                        workspace_, samples, progress);
 }
 
 /// The Softmax results that are unnormalized in `part`.
-std::set<std::string> Quantization::unnormalized_of(const Placement& part, bool unnormalize) {
+std::set<std::string> Quantization::unnormalized_of(const Placement& part, bool unnormalize) const {
   std::set<std::string> all = unnormalize ? unnormalizable() : unnormalized_;
   for (const auto& [tensor, override_] : options_.overrides) all.erase(tensor);
   // Without those whose MatMul is not in this part.
@@ -295,53 +284,65 @@ std::vector<std::string> Quantization::replace_biases(Model& model, const Placem
   return before;
 }
 
-Model Quantization::quantized(const Placement& part, bool unnormalize) {
+Model Quantization::quantized(const Placement& part, bool unnormalize) const {
   Model model = load();
   const GraphIndex index(model.graph());
   Constants constants(model, index);
   const bool calibrated = scales_ == ActivationScales::calibrated;
   const auto dynamic = calibrated ? std::vector<std::string>{} : matmul_results(part, index);
   const auto biases = replace_biases(model, part);
-  report_.corrected_biases = std::ssize(biases);
   std::set<int> makers;  // of the biases of before
   std::set<std::string> unread, initializers;
   for (const std::string& bias : biases) constants.collect(bias, makers, initializers);
   for (const int n : makers)
     unread.insert(index.node(n).output().begin(), index.node(n).output().end());
   const auto unnormalized = unnormalized_of(part, unnormalize);
-  report_.unnormalized_softmaxes = std::ssize(unnormalized);
   rewrite(model, part, encodings_of(part, unnormalized), index, constants,
           {options_.weights.as_float, options_.dedicated_pairs, options_.all_readers,
            options_.weights.transposed});
   unnormalize_softmax(model, unnormalized, structure_);
   if (!calibrated) quantize_dynamically(model, dynamic, scales_);
   remove_unread(model, unread, initializers);
-  report_.opset_after = opset_of(model.proto());
-  record(model.proto(), report_);
   return model;
 }
 
-Report Quantization::write(const Placement& part, bool unnormalize) {
+Report Quantization::write(const Placement& part, bool unnormalize, const Origin& origin) const {
   const auto unnormalized = unnormalized_of(part, unnormalize);
+  Model made = quantized(part, unnormalize);
+  Report report(origin);
+  report.activations =
+      scales_ == ActivationScales::per_token ? Scheme{ir::DType::i8, true} : options_.activations;
+  report.weights = options_.weights;
+  report.weights.scheme = options_.weights.used_scheme();
+  report.expanded_nodes = workspace_.expanded().count;
+  report.unnormalized_softmaxes = std::ssize(unnormalized);
+  for (const auto& [key, encoding] : encodings_of(part, unnormalized)) {
+    report.tensors.push_back(tensor_report(key.first, encoding));
+    report.gptq_weights += encoding.role == Role::weight && rounded_.rounded.contains(key.first);
+  }
+  report.skipped = part.skipped;
+  report.without_column_scales = without_column_scales(part);
+  report.not_applied = {{"smoothing", origin.smoothed.skipped},
+                        {"GPTQ", not_rounded(part)},
+                        {"bias correction", not_corrected_}};
   if (options_.softmax == Softmax::unnormalized)
-    report_.not_applied["unnormalized Softmax"] =
+    report.not_applied["unnormalized Softmax"] =
         normalized_softmaxes(unnormalized, index_, structure_,
                              [this](const std::string& tensor) { return rank_of(tensor); });
-  for (const auto& [key, encoding] : encodings_of(part, unnormalized)) {
-    report_.tensors.push_back(tensor_report(key.first, encoding));
-    report_.gptq_weights += encoding.role == Role::weight && rounded_.rounded.contains(key.first);
-  }
-  report_.skipped = part.skipped;
-  report_.not_applied["GPTQ"] = not_rounded(part);
-  std::erase_if(report_.not_applied, [](const auto& measure) { return measure.second.empty(); });
-  report_.without_column_scales = without_column_scales(part);
-  report_.quantized_nodes = std::ssize(part.sites);
-  report_.quantized_outputs = std::ssize(part.outputs);
-  Model made = quantized(part, unnormalize);
-  if (options_.before_output) options_.before_output(report_);
-  report_.written_bytes = made.save(options_.output);
-  report_.total_seconds = clock_.seconds();
-  return report_;
+  std::erase_if(report.not_applied, [](const auto& measure) { return measure.second.empty(); });
+  report.corrected_biases = std::ranges::count_if(
+      part.sites, [&](const Site& site) { return corrections_.contains(site.node); });
+  report.quantized_nodes = std::ssize(part.sites);
+  report.quantized_outputs = std::ssize(part.outputs);
+  report.opset_before = workspace_.source().opset;
+  report.opset_after = opset_of(made.proto());
+  report.source_bytes = workspace_.source().weight_bytes;
+  report.float_bytes = workspace_.source().weight_bytes_as_f32;
+  record(made.proto(), report);
+  if (options_.before_output) options_.before_output(report);
+  report.written_bytes = made.save(options_.output);
+  report.total_seconds = workspace_.seconds_since_read();
+  return report;
 }
 
 std::int64_t Report::count(Role role) const {
@@ -352,11 +353,10 @@ Report quantize_dynamic(const Options& options, ActivationScales scales) {
   check_dynamic(options, scales);
   Workspace workspace(options.model);
   Quantization quantization(options, workspace, scales);
-  const bool per_token = scales == ActivationScales::per_token;
-  quantization.report().method = per_token ? "dynamic per token" : "dynamic";
-  if (per_token) quantization.report().activations = {ir::DType::i8, true};
   quantization.encode({});
-  return quantization.write(quantization.placement(), false);
+  const bool per_token = scales == ActivationScales::per_token;
+  return quantization.write(quantization.placement(), false,
+                            {.method = per_token ? "dynamic per token" : "dynamic"});
 }
 
 /// Refuses a table of the same model in another form: optimizers name tensors anew. Where nothing
@@ -384,14 +384,13 @@ Report quantize_with_table(const Options& options, const ScaleTable& table) {
   if (!expanded) workspace.emplace(options.model, FusedOperators::whole);
   Quantization quantization(options, *workspace);
   check_ranges(options, table, quantization, fused, expanded);
-  Report& report = quantization.report();
-  report.method = table.method.empty() ? "given ranges" : table.method;
-  report.samples = table.samples;
-  report.tokens = table.tokens;
-  report.data_sha256 = table.data_sha256;
-  report.given = table.ranges;
   quantization.encode(table.ranges);
-  return quantization.write(quantization.placement(), false);
+  return quantization.write(quantization.placement(), false,
+                            {.method = table.method.empty() ? "given ranges" : table.method,
+                             .samples = table.samples,
+                             .tokens = table.tokens,
+                             .data_sha256 = table.data_sha256,
+                             .given = table.ranges});
 }
 
 }  // namespace bertcl::quant

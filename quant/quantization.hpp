@@ -21,22 +21,19 @@
 #include "quant/transforms/round_weights.hpp"
 #include "quant/transforms/smooth.hpp"
 #include "quant/writing/dynamic.hpp"
-#include "support/stopwatch.hpp"
 
 namespace bertcl::quant {
 
 /// One model on its way: placed by the constructor, encoded, written. `options` and `workspace`
 /// must live as long. The constructor throws Error for all that can be known before calibration:
-/// files, opset, placement. The report's time is that of `clock`.
+/// files, opset, placement.
 class Quantization {
  public:
   Quantization(const Options& options, Workspace& workspace,
-               ActivationScales scales = ActivationScales::calibrated, Stopwatch clock = {});
+               ActivationScales scales = ActivationScales::calibrated);
   Quantization(const Quantization&) = delete;
   Quantization& operator=(const Quantization&) = delete;
 
-  /// Filled as the work progresses.
-  Report& report() { return report_; }
   /// The tensors that need a range; none if each run measures them.
   std::set<std::string> activations() const;
   /// The tensors that need per-channel ranges.
@@ -44,38 +41,38 @@ class Quantization {
   /// The nodes to exclude so that the tensor needs none.
   std::vector<std::string> nodes_quantizing(const std::string& tensor) const;
   /// Smooths the model of the workspace, if that reduces the error. Ends the use of this object.
-  std::vector<Smoothing> smooth(std::span<const Sample> samples, const PassProgress& progress);
-  /// Encodes the placement with these ranges; weights are rounded with `samples` if the options say
-  /// so and there are any. What cannot be encoded leaves the placement.
-  void encode(Ranges ranges, ChannelRanges channels = {}, std::span<const Sample> samples = {},
-              const PassProgress& progress = {});
+  Smoothed smooth(std::span<const Sample> samples, const PassProgress& progress);
+  /// Encodes the placement with these ranges. What cannot be encoded leaves the placement.
+  void encode(Ranges ranges, ChannelRanges channels = {});
+  /// Rounds the encoded weights again, by GPTQ.
+  void round_weights(std::span<const Sample> samples, const PassProgress& progress);
   /// Finds the biases that cancel the mean error of MatMuls over the samples.
   void correct_biases(std::span<const Sample> samples, const PassProgress& progress);
   const Placement& placement() const { return placement_; }
-  std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, structure_); }
+  std::vector<QuantizedOp> ops() const { return quantized_ops(placement_, index_, structure_); }
   /// True if the options leave the choice where Softmax could be unnormalized.
-  bool can_unnormalize() { return !options_.softmax && !unnormalized_of(placement_, true).empty(); }
+  bool can_unnormalize() const {
+    return !options_.softmax && !unnormalized_of(placement_, true).empty();
+  }
   /// The model with Q/DQ for a part of the encoded placement; `unnormalize`: with unnormalized
   /// Softmax also where the options leave it plain.
-  Model quantized(const Placement& part, bool unnormalize);
-  /// Writes the same to the options' output, with the report. Ends the use of this object.
-  Report write(const Placement& part, bool unnormalize);
+  Model quantized(const Placement& part, bool unnormalize) const;
+  /// Writes the same to the options' output.
+  Report write(const Placement& part, bool unnormalize, const Origin& origin) const;
 
  private:
-  Model load();
+  Model load() const;
   std::optional<std::size_t> rank_of(const std::string& tensor) const;
-  std::set<std::string> unnormalizable();
-  std::set<std::string> unnormalized_of(const Placement& part, bool unnormalize);
+  std::set<std::string> unnormalizable() const;
+  std::set<std::string> unnormalized_of(const Placement& part, bool unnormalize) const;
   Encodings encodings_of(const Placement& part, const std::set<std::string>& unnormalized) const;
   std::vector<std::string> without_column_scales(const Placement& part) const;
   std::vector<SkippedNode> not_rounded(const Placement& part) const;
   std::vector<std::string> replace_biases(Model& model, const Placement& part) const;
 
-  const Stopwatch clock_;
   const Options& options_;
   Workspace& workspace_;
   const ActivationScales scales_;
-  Report report_;
   Model model_;
   GraphIndex index_;
   Constants constants_;
@@ -85,6 +82,7 @@ class Quantization {
   Encodings encodings_;
   RoundedWeights rounded_;                     // by GPTQ
   std::map<int, BiasCorrection> corrections_;  // by site
+  std::vector<SkippedNode> not_corrected_;
 };
 
 }  // namespace bertcl::quant

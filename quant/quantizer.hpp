@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "opencl/context_future.hpp"
@@ -82,25 +83,38 @@ struct TensorReport {
   std::vector<std::string> nodes;  ///< that read it
 };
 
-struct Report {
+/// What smoothing did with a model.
+struct Smoothed {
+  std::vector<Smoothing> tensors{};
+  std::string why_not{};               ///< why_not_smoothed()
+  std::vector<SkippedNode> skipped{};  ///< nodes with weights that it leaves as they are
+};
+
+/// Where the scales of a model come from.
+struct Origin {
   std::string method;
-  std::string device;
+  std::string device{};  ///< that ran the samples
+  std::int64_t samples = 0;
+  std::int64_t tokens = 0;
+  std::string data_sha256{};
+  double calibrate_seconds = 0.0;
+  /// Tensors whose range a histogram with more bins would give more finely (is_coarse()).
+  std::vector<std::string> coarse_ranges{};
+  Ranges given{};  ///< of the table that was read
+  Smoothed smoothed{};
+};
+
+struct Report : Origin {
+  explicit Report(Origin origin = {}) : Origin(std::move(origin)) {}
+
   Scheme activations;
   WeightOptions weights;
   std::int64_t expanded_nodes = 0;  ///< expand_fused()
   std::int64_t unnormalized_softmaxes = 0;
-  std::int64_t samples = 0;
-  std::int64_t tokens = 0;
-  std::string data_sha256;
   std::vector<TensorReport> tensors;  ///< by name
-  Ranges given;                       ///< of the table that was read
   std::vector<SkippedNode> skipped;   ///< left in float, and why
-  /// Tensors whose range a histogram with more bins would give more finely (is_coarse()).
-  std::vector<std::string> coarse_ranges;
   /// MatMuls with scales along another axis of the weights than the columns: no integer GEMM.
   std::vector<std::string> without_column_scales;
-  std::vector<Smoothing> smoothings;  ///< by tensor
-  std::string not_smoothed;           ///< why_not_smoothed()
   /// Nodes with weights that an accuracy measure of the options leaves as they are, by "smoothing",
   /// "GPTQ" or "bias correction".
   std::map<std::string, std::vector<SkippedNode>> not_applied;
@@ -112,7 +126,7 @@ struct Report {
   std::int64_t source_bytes = 0;   ///< of the weights of the source
   std::int64_t float_bytes = 0;    ///< of the weights of the source, if all of them were f32
   std::int64_t written_bytes = 0;  ///< files
-  double calibrate_seconds = 0.0, total_seconds = 0.0;
+  double total_seconds = 0.0;      ///< since the model was read
 
   std::int64_t count(Role role) const;
 };

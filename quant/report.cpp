@@ -41,7 +41,7 @@ nlohmann::json to_json(const Report& r) {
   auto not_applied = nlohmann::json::object();
   for (const auto& [measure, nodes] : r.not_applied) not_applied[measure] = nodes_json(nodes);
   auto smoothings = nlohmann::json::array();
-  for (const Smoothing& m : r.smoothings) {
+  for (const Smoothing& m : r.smoothed.tensors) {
     const auto [least, most] = std::minmax_element(m.factors.begin(), m.factors.end());
     smoothings.push_back({{"tensor", m.tensor},
                           {"choice", m.choice},
@@ -76,7 +76,7 @@ nlohmann::json to_json(const Report& r) {
           {"total_seconds", r.total_seconds},
           {"tensors", std::move(tensors)},
           {"smoothings", std::move(smoothings)},
-          {"not_smoothed", r.not_smoothed},
+          {"not_smoothed", r.smoothed.why_not},
           {"gptq_weights", r.gptq_weights},
           {"corrected_biases", r.corrected_biases},
           {"coarse_ranges", r.coarse_ranges},

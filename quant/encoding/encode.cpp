@@ -307,6 +307,12 @@ class Encoder {
 
 }  // namespace
 
+Scheme WeightOptions::used_scheme() const {
+  Scheme used = scheme;
+  used.symmetric = used.symmetric || per_channel;
+  return used;
+}
+
 Encodings encode(Placement& placement, const GraphIndex& index, Constants& constants,
                  const Ranges& ranges, const EncodeOptions& options) {
   Encoder encoder(index, constants, ranges, options);

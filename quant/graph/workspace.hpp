@@ -13,6 +13,7 @@
 #include "quant/graph/expand_fused.hpp"
 #include "quant/graph/model.hpp"
 #include "runtime/session.hpp"
+#include "support/stopwatch.hpp"
 
 namespace bertcl::quant {
 
@@ -39,6 +40,7 @@ class Workspace {
   /// Those beside the file that hold its weights.
   const std::vector<std::filesystem::path>& weight_files() const { return weight_files_; }
   const opencl::ContextFuture& device() const { return device_; }
+  double seconds_since_read() const { return clock_.seconds(); }
   /// Takes another model in place of it.
   void replace(Model model);
 
@@ -52,6 +54,7 @@ class Workspace {
                            const std::function<void()>& building = {}) const;
 
  private:
+  const Stopwatch clock_;
   Model model_;
   const Expanded expanded_;
   const SourceInfo source_;

@@ -112,12 +112,6 @@ Group group_of(const WeightOptions& options) {
                                                                                  : Group::column;
 }
 
-Scheme scheme_of(const WeightOptions& options) {
-  Scheme scheme = options.scheme;
-  scheme.symmetric = scheme.symmetric || options.per_channel;
-  return scheme;
-}
-
 /// 0 for zeros, which are met exactly, and for what cannot be quantized, as encode() says later.
 double step_of(Range range, Scheme scheme) {
   if (range == Range{} || !std::isfinite(range.low) || !std::isfinite(range.high)) return 0.0;
@@ -237,7 +231,7 @@ double expected_error(const ChannelStatistics& x, std::span<const WeightView> we
                           : group == Group::row
                               ? columns * x.mean_square[g] / (factors[g] * factors[g])
                               : columns * energy;
-      const double weight_step = step_of(scaled.ranges[g], scheme_of(options.weights));
+      const double weight_step = step_of(scaled.ranges[g], options.weights.used_scheme());
       weight_error += weight_step * weight_step * read;
     }
     error += (step * step * scaled.squares + (gptq ? kGptqErrorPart : 1.0) * weight_error) / 12.0;

@@ -159,14 +159,14 @@ TEST_F(Quantizer, SmoothingAndGptqComeCloserToTheFloatModel) {
   options_.accuracy.gptq = true;
   const Report rounded = quantize(options_, source(data));
   EXPECT_EQ(rounded.gptq_weights, 37);
-  EXPECT_TRUE(rounded.smoothings.empty());
+  EXPECT_TRUE(rounded.smoothed.tensors.empty());
 
   options_.accuracy.smooth = true;
   const Report both = quantize(options_, source(data));
   EXPECT_EQ(both.gptq_weights, 37);
   EXPECT_EQ(both.quantized_nodes, 49);
-  EXPECT_GE(both.smoothings.size(), 12u) << "the input of each FFN's two MatMuls";
-  for (const Smoothing& s : both.smoothings) EXPECT_LT(s.error_after, s.error_before) << s.tensor;
+  EXPECT_GE(both.smoothed.tensors.size(), 12u) << "the input of each FFN's two MatMuls";
+  for (const Smoothing& s : both.smoothed.tensors) EXPECT_LT(s.error_after, s.error_before) << s.tensor;
   EXPECT_EQ(both.source_bytes, rounded.source_bytes) << "of the model that was given";
   EXPECT_LT(error(), 0.75 * plain);
   for (const auto& file : std::filesystem::directory_iterator(folder_.path()))

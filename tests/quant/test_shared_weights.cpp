@@ -89,7 +89,7 @@ TEST_F(SharedWeights, AreRoundedForAllTheirInputs) {
 
 TEST_F(SharedWeights, TheReportSaysWhatMeasuresLeave) {
   const Report report = calibrated().write();
-  EXPECT_EQ(report.smoothings.size(), 1u);
+  EXPECT_EQ(report.smoothed.tensors.size(), 1u);
   const auto node = [](const char* name, const char* reason) {
     return AllOf(Field(&SkippedNode::node, name), Field(&SkippedNode::reason, HasSubstr(reason)));
   };

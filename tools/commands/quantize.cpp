@@ -202,10 +202,10 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   if (report.unnormalized_softmaxes > 0)
     print_text("{} Softmax unnormalized: exponentials quantized instead of probabilities\n",
                report.unnormalized_softmaxes);
-  if (!report.smoothings.empty())
+  if (!report.smoothed.tensors.empty())
     print_text("{} smoothed: scale moved from their channels to the weights\n",
-               counted(std::ssize(report.smoothings), "activations"));
-  if (!report.not_smoothed.empty()) print_text("not smoothed: {}\n", report.not_smoothed);
+               counted(std::ssize(report.smoothed.tensors), "activations"));
+  if (!report.smoothed.why_not.empty()) print_text("not smoothed: {}\n", report.smoothed.why_not);
   if (report.gptq_weights > 0)
     print_text("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));
   if (options.quantizer.accuracy.bias_correction)
