@@ -10,7 +10,6 @@
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
-#include "text/data_file.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
@@ -92,10 +91,11 @@ void check_is_json(std::string_view text, const std::string& origin) {
 
 }  // namespace
 
-Dataset parse_dataset(std::string_view text, const std::string& origin) {
-  if (text::is_json_lines(text)) return parse_lines({origin, std::string(text)});
-  check_is_json(text, origin);
-  const nlohmann::json document = text::parse_json(text, origin);
+Dataset parse_dataset(const text::DataFile& file) {
+  if (file.form == text::Form::json_lines) return parse_lines(file);
+  const std::string& origin = file.name;
+  check_is_json(file.content, origin);
+  const nlohmann::json document = text::parse_json(file.content, origin);
   Dataset dataset;
   std::unordered_map<std::string, std::string> path_of_id;
   std::string without_answers;  // path of the first question that has none
@@ -126,8 +126,7 @@ Dataset parse_dataset(std::string_view text, const std::string& origin) {
 }
 
 Dataset load_dataset(const std::filesystem::path& path) {
-  const text::DataFile file = text::read_data_or_document(path);
-  return parse_dataset(file.content, file.name);
+  return parse_dataset(text::read_data(path, {text::Form::squad, text::Form::document}));
 }
 
 }  // namespace bertcl::squad

@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "text/data_file.hpp"
 
 namespace bertcl::squad {
 
@@ -33,7 +34,7 @@ struct Dataset {
 /// data[3].paragraphs[0].qas[2].id.
 Dataset load_dataset(const std::filesystem::path& path);
 
-/// The same from text; `origin` names it in error messages.
-Dataset parse_dataset(std::string_view text, const std::string& origin);
+/// The same of a file that has been read.
+Dataset parse_dataset(const text::DataFile& file);
 
 }  // namespace bertcl::squad

@@ -38,7 +38,7 @@ std::vector<Passage> read_passages(const std::filesystem::path& path, const std:
                     R"({"query": "..", "text": ".."} on each line)");
     passages.push_back(std::move(passage));
   };
-  if (text::is_json_lines(file.content)) {
+  if (file.form == text::Form::json_lines) {
     text::each_object(file, kPassageForm, [&](const text::JsonNode& object, std::size_t line) {
       const auto id = object.find("id"), own = object.find("query");
       const auto passage = object.find("passage");

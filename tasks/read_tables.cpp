@@ -133,7 +133,8 @@ bool names_columns(const std::vector<std::string>& row) {
 
 }  // namespace
 
-void read_scored_table(const text::DataFile& file, char separator, std::vector<ScoredPair>& pairs) {
+void read_scored_table(const text::DataFile& file, std::vector<ScoredPair>& pairs) {
+  const char separator = file.form == text::Form::tabs ? '\t' : ',';
   const Table table = parse_table(file.content, separator, separator == ',', file.name);
   PairColumns columns;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -192,8 +193,7 @@ void read_classified_table(const text::DataFile& file, char separator,
   }
 }
 
-void read_classified_lines(const text::DataFile& file, bool is_table,
-                           std::vector<ClassifiedText>& texts) {
+void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedText>& texts) {
   const text::FirstLine head = text::first_line(file.content);
   const Table first = parse_table(head.text, '\t', false, file.name);
   if (!first.rows.empty() && first.rows[0].size() > 1 && lacks_label(first.rows[0]))
@@ -215,7 +215,8 @@ void read_classified_lines(const text::DataFile& file, bool is_table,
                     fmt::format("'{}': expected a text, a tab, and its class",
                                 text::excerpt_of(text::trimmed(line))));
     const auto columns = static_cast<std::size_t>(1 + std::ranges::count(line, '\t'));
-    if (is_table && columns > 2) refuse_row(file, number, columns, 2, header, '\t');
+    if (file.form == text::Form::tabs && columns > 2)
+      refuse_row(file, number, columns, 2, header, '\t');
     texts.push_back({std::to_string(texts.size()),
                      std::string(text::trimmed(line.substr(0, tab))),
                      std::nullopt,

@@ -14,15 +14,16 @@
 #include "squad/dataset.hpp"
 #include "tasks/conll.hpp"
 #include "tasks/read_tables.hpp"
-#include "tasks/table.hpp"
 #include "text/data_file.hpp"
 
 namespace bertcl::tasks {
 namespace {
 
+using text::Form;
 using text::JsonNode;
 using text::name_of;
 
+constexpr const char* kTextForm = R"(each line is an object {"text": ".."})";
 constexpr const char* kClassifiedForm =
     R"(each line is an object {"text": "..", "label": ".."}, with "text_pair" for two texts, )"
     R"(and "labels": ["..", ..] for several classes)";
@@ -51,7 +52,7 @@ std::optional<JsonNode> find_any(const JsonNode& object, std::string_view meanin
 }
 
 /// The text of an object, and the second one of a pair.
-std::pair<std::string, std::optional<std::string>> texts_of(const JsonNode& object) {
+TextOrPair texts_of(const JsonNode& object) {
   const auto first = find_any(object, "the text", kFirstNames);
   const auto second = find_any(object, "the second text", {"text_pair", "sentence2"});
   std::optional<std::string> other;
@@ -83,9 +84,8 @@ class ItemIds {
   std::map<std::string, std::size_t> lines_;
 };
 
-/// True for JSON lines of which the first has a question, its context, and no text of its own.
+/// True if the first of JSON lines has a question, its context, and no text of its own.
 bool asks_questions(std::string_view content) {
-  if (!text::is_json_lines(content)) return false;
   // A damaged line is an error where all of them are read.
   const nlohmann::json first =
       nlohmann::json::parse(text::first_line(content).text, nullptr, /*allow_exceptions=*/false);
@@ -98,27 +98,26 @@ bool asks_questions(std::string_view content) {
 /// The contexts of SQuAD: of a file, or of JSON lines with questions. None for data of another
 /// form.
 std::optional<std::vector<std::string>> squad_contexts(const text::DataFile& file) {
-  if (!asks_questions(file.content) && !text::is_squad(file.content)) return std::nullopt;
-  return squad::parse_dataset(file.content, file.name).contexts;
+  const bool is_squad =
+      file.form == Form::json_lines ? asks_questions(file.content) : file.form == Form::squad;
+  return is_squad ? std::optional(squad::parse_dataset(file).contexts) : std::nullopt;
 }
 
 /// Calls take(text, object, line): lines of text without the blank ones, of which `object` is null,
 /// or the texts of JSON lines. Throws Error if there are none.
 template <class Take>
-void each_text(const text::DataFile& file, const Take& take) {
-  text::refuse_document(file);
+void each_text(const text::DataFile& file, const std::string& hint, const Take& take) {
   bool any = false;
-  if (text::is_json_lines(file.content)) {
-    text::each_object(file, R"(each line is an object {"text": ".."})",
-                      [&](const JsonNode& object, std::size_t line) {
-                        any = true;
-                        take(texts_of(object).first, &object, line);
-                      });
+  if (file.form == Form::json_lines) {
+    text::each_object(file, hint, [&](const JsonNode& object, std::size_t line) {
+      any = true;
+      take(texts_of(object), &object, line);
+    });
   } else {
     text::each_line(file.content, [&](std::string_view line, std::size_t number) {
       if (text::is_blank(line)) return;
       any = true;
-      take(std::string(line), nullptr, number);
+      take(TextOrPair{std::string(line), std::nullopt}, nullptr, number);
     });
   }
   if (!any) throw Error(file.name + ": contains no text");
@@ -141,7 +140,7 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path, I
   if (holds_movie_reviews(path)) return read_movie_reviews(path);
   const text::DataFile file = text::read_data(path);
   std::vector<ClassifiedText> texts;
-  if (text::is_json_lines(file.content)) {
+  if (file.form == Form::json_lines) {
     ItemIds ids(file, rule);
     text::each_object(file, kClassifiedForm, [&](const JsonNode& object, std::size_t number) {
       const auto [first, second] = texts_of(object);
@@ -157,10 +156,10 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path, I
       texts.back().labels.emplace();
       several->each([&](const JsonNode& label) { texts.back().labels->push_back(name_of(label)); });
     });
-  } else if (const char separator = separator_of(path, file.content, '\0'); separator == ',') {
+  } else if (file.form == Form::commas) {
     read_classified_table(file, ',', texts);
   } else {
-    read_classified_lines(file, separator == '\t', texts);
+    read_classified_lines(file, texts);
   }
   if (texts.empty()) throw Error(file.name + ": contains no text");
   return texts;
@@ -169,7 +168,7 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path, I
 std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path, IdRule rule) {
   const text::DataFile file = text::read_data(path);
   std::vector<ScoredPair> pairs;
-  if (text::is_json_lines(file.content)) {
+  if (file.form == Form::json_lines) {
     ItemIds ids(file, rule);
     text::each_object(file, kScoredForm, [&](const JsonNode& object, std::size_t number) {
       auto [first, second] = texts_of(object);
@@ -181,7 +180,7 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path, IdR
                        score ? score->number() : object.at("score").number()});
     });
   } else {
-    read_scored_table(file, separator_of(path, file.content, ','), pairs);
+    read_scored_table(file, pairs);
   }
   if (pairs.empty()) throw Error(file.name + ": contains no pair of texts");
   return pairs;
@@ -190,7 +189,7 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path, IdR
 std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path, IdRule rule) {
   const text::DataFile file = text::read_data(path);
   std::vector<TaggedSentence> sentences;
-  if (text::is_json_lines(file.content)) {
+  if (file.form == Form::json_lines) {
     ItemIds ids(file, rule);
     text::each_object(file, kTaggedForm, [&](const JsonNode& object, std::size_t number) {
       TaggedSentence sentence;
@@ -219,19 +218,19 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path, IdRul
 
 std::vector<std::string> read_texts(const std::filesystem::path& path) {
   std::vector<std::string> texts;
-  each_text(text::read_data(path), [&](std::string text, const JsonNode*, std::size_t) {
-    texts.push_back(std::move(text));
+  each_text(text::read_data(path), kTextForm, [&](TextOrPair text, const JsonNode*, std::size_t) {
+    texts.push_back(std::move(text.text));
   });
   return texts;
 }
 
 std::vector<NamedText> read_named_texts(const std::filesystem::path& path, IdRule rule) {
-  const text::DataFile file = text::read_data_or_document(path);
+  const text::DataFile file = text::read_data(path, {Form::squad});
   if (auto contexts = squad_contexts(file)) return without_ids(std::move(*contexts));
   ItemIds ids(file, rule);
   std::vector<NamedText> texts;
-  each_text(file, [&](std::string text, const JsonNode* object, std::size_t line) {
-    texts.push_back({std::move(text), object ? ids.of(*object, line) : ""});
+  each_text(file, kTextForm, [&](TextOrPair text, const JsonNode* object, std::size_t line) {
+    texts.push_back({std::move(text.text), object ? ids.of(*object, line) : ""});
   });
   return texts;
 }
@@ -243,7 +242,7 @@ std::vector<NamedText> without_ids(std::vector<std::string> texts) {
 }
 
 std::vector<TextOrPair> read_texts_or_pairs(const std::filesystem::path& path) {
-  const text::DataFile file = text::read_data_or_document(path);
+  const text::DataFile file = text::read_data(path, {Form::squad});
   std::vector<TextOrPair> texts;
   const auto add = [&](TextOrPair text) {
     if (!text::is_blank(text.text) || (text.second && !text::is_blank(*text.second)))
@@ -251,17 +250,9 @@ std::vector<TextOrPair> read_texts_or_pairs(const std::filesystem::path& path) {
   };
   if (auto contexts = squad_contexts(file)) {
     for (std::string& context : *contexts) add({std::move(context), std::nullopt});
-  } else if (text::is_json_lines(file.content)) {
-    text::each_object(file, R"(each line is an object {"text": ".."}, with "text_pair" for two)",
-                      [&](const JsonNode& object, std::size_t) {
-                        const auto [first, second] = texts_of(object);
-                        add({first, second});
-                      });
   } else {
-    text::refuse_document(file);
-    text::each_line(file.content, [&](std::string_view line, std::size_t) {
-      add({std::string(line), std::nullopt});
-    });
+    each_text(file, std::string(kTextForm) + R"(, with "text_pair" for two)",
+              [&](TextOrPair text, const JsonNode*, std::size_t) { add(std::move(text)); });
   }
   if (texts.empty()) throw Error(file.name + ": contains no text");
   return texts;

@@ -6,7 +6,6 @@
 
 #include "support/fail.hpp"
 #include "text/data_file.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::tasks {
 
@@ -63,12 +62,6 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
   if (in_quotes) fail("{}:{}: unterminated quote", origin, quote_line);
   end_row();
   return table;
-}
-
-char separator_of(const std::filesystem::path& path, std::string_view content, char usual) {
-  if (path == "-") return text::first_line(content).text.find('\t') != content.npos ? '\t' : ',';
-  const std::string extension = text::lower_ascii(path.extension().string());
-  return extension == ".csv" ? ',' : extension == ".tsv" ? '\t' : usual;
 }
 
 }  // namespace bertcl::tasks

@@ -21,32 +21,6 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-bool is_named_json(const DataFile& file) {
-  return lower_ascii(std::filesystem::path(file.name).extension().string()) == ".json";
-}
-
-/// Throws Error where a JSON array would be read as lines of text: in a .json file, and elsewhere
-/// where objects are in brackets, or where strings are on lines of their own.
-void refuse_array(const DataFile& file) {
-  const std::string_view content = trimmed(file.content);
-  if (!content.starts_with('[')) return;
-  const std::string_view inside = trimmed(content.substr(1));
-  const std::string_view between(content.begin() + 1, inside.begin());
-  const bool by_name = is_named_json(file);
-  if (inside.starts_with('"') && (by_name || between.find('\n') != between.npos))
-    fail("{}: is a JSON array; write one text a line (jq -r '.[]' FILE)", file.name);
-  if (by_name || begins_as_array(content))
-    fail("{}: is a JSON array; write one object a line (jq -c '.[]' FILE)", file.name);
-}
-
-/// Throws Error where lines end as on old Macs: all of the file would be one line.
-void refuse_carriage_returns(const DataFile& file) {
-  const std::size_t first = file.content.find('\r');
-  if (first != file.content.npos && first + 1 < file.content.size() &&
-      file.content.find('\n') == file.content.npos)
-    fail("{}: lines end in CR alone; convert them to LF (tr '\\r' '\\n' < FILE)", file.name);
-}
-
 /// Throws Error where the file begins with a byte order mark of UTF-16, or where every other byte
 /// is 0, which is UTF-8 as well.
 void refuse_utf16(const DataFile& file) {
@@ -80,12 +54,25 @@ bool has_data_alone(std::string_view text) {
   return object.is_object() && object.size() == 1;
 }
 
-/// True for "{" and the quote of a member, where the object is not that of the first of JSON lines.
-bool is_document(std::string_view content) {
-  const std::string_view object = trimmed(content);
-  return object.starts_with('{') && trimmed(object.substr(1)).starts_with('"') &&
-         !is_json_lines(content);
+/// Why readers of lines refuse a form, and what to do; "" for a form that they take.
+std::string_view refusal_of(Form form) {
+  switch (form) {
+    case Form::squad:
+      return "is a single JSON document; write one object a line (jq -c '.data[].paragraphs[] | "
+             "{text: .context}' FILE)";
+    case Form::document:
+      return "is a single JSON document; write one object a line (jq -c . FILE)";
+    case Form::array:
+      return "is a JSON array; write one object a line (jq -c '.[]' FILE)";
+    case Form::array_of_strings:
+      return "is a JSON array; write one text a line (jq -r '.[]' FILE)";
+    case Form::carriage_returns:
+      return "lines end in CR alone; convert them to LF (tr '\\r' '\\n' < FILE)";
+    default:
+      return "";
+  }
 }
+
 }  // namespace
 
 DataFile read_utf8(const std::filesystem::path& path) {
@@ -107,24 +94,48 @@ DataFile read_utf8(const std::filesystem::path& path) {
   return file;
 }
 
-DataFile read_data_or_document(const std::filesystem::path& path) {
+Form form_of(const std::filesystem::path& path, std::string_view content) {
+  const std::string extension = lower_ascii(path.extension().string());
+  const bool is_json = extension == ".json";
+  const bool marked_twice = content.starts_with(kByteOrderMark);  // which JSON may be
+  const std::string_view text = trimmed(content.substr(marked_twice ? kByteOrderMark.size() : 0));
+  const std::string_view first = trimmed(text.substr(0, text.find('\n')));
+  const std::string_view inside = trimmed(text.substr(text.empty() ? 0 : 1));
+  if (text.starts_with('[')) {
+    // A text may begin with ["a"].
+    const std::string_view between = text.substr(0, text.size() - inside.size());
+    if (inside.starts_with('"') && (is_json || between.find('\n') != between.npos))
+      return Form::array_of_strings;
+    const std::string_view key = inside.starts_with('{') ? trimmed(inside.substr(1)) : "";
+    if (is_json || key.starts_with('"') || key.starts_with('}')) return Form::array;
+  } else if (text.starts_with('{') && inside.starts_with('"')) {
+    // A line that is broken elsewhere is one of JSON, too, and an error where it is read.
+    const bool goes_on = first.find_last_of(",[{:") == first.size() - 1 && !first.ends_with("},");
+    // The first key tells: a SQuAD file may be long.
+    const bool is_squad = (inside.starts_with("\"data\"") || inside.starts_with("\"version\"")) &&
+                          has_data_array(first);
+    // Nothing else tells what one object with nothing but data is meant to be.
+    const bool alone = first.size() == text.size();
+    if (!goes_on && !is_squad && !(alone && has_data_alone(first))) return Form::json_lines;
+    return has_data_array(text) ? Form::squad : Form::document;
+  } else if (text.starts_with('{')) {
+    if (first.size() < text.size() && trimmed(first.substr(1)) == "}") return Form::json_lines;
+    if (is_json) return Form::document;
+  }
+  if (content.find('\r') < content.size() - 1 && content.find('\n') == content.npos)
+    return Form::carriage_returns;
+  if (path == "-")
+    return first_line(content).text.find('\t') == content.npos ? Form::commas : Form::tabs;
+  return extension == ".csv" ? Form::commas : extension == ".tsv" ? Form::tabs : Form::lines;
+}
+
+DataFile read_data(const std::filesystem::path& path, std::initializer_list<Form> taken) {
   DataFile file = read_utf8(path);
-  refuse_array(file);
-  if (!begins_as_object(file.content)) refuse_carriage_returns(file);
+  file.form = form_of(path, file.content);
+  const std::string_view refusal = refusal_of(file.form);
+  if (!refusal.empty() && std::ranges::find(taken, file.form) == taken.end())
+    fail("{}: {}", file.name, refusal);
   return file;
-}
-
-DataFile read_data(const std::filesystem::path& path) {
-  DataFile file = read_data_or_document(path);
-  refuse_document(file);
-  return file;
-}
-
-void refuse_document(const DataFile& file) {
-  const bool by_name = is_named_json(file) && begins_as_object(file.content);
-  if (!is_document(file.content) && !(by_name && !is_json_lines(file.content))) return;
-  fail("{}: is a single JSON document; write one object a line (jq -c {} FILE)", file.name,
-       is_squad(file.content) ? "'.data[].paragraphs[] | {text: .context}'" : ".");
 }
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(kBlanks) == text.npos; }
@@ -168,36 +179,6 @@ bool read_line(std::istream& stream, std::string& line, std::size_t number) {
   if (line.ends_with('\r')) line.pop_back();
   if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
   return true;
-}
-
-bool begins_as_array(std::string_view content) {
-  content = trimmed(content);
-  if (!content.starts_with('[')) return false;
-  content = trimmed(content.substr(1));
-  if (!content.starts_with('{')) return false;
-  content = trimmed(content.substr(1));
-  return content.starts_with('"') || content.starts_with('}');
-}
-
-bool is_squad(std::string_view content) { return is_document(content) && has_data_array(content); }
-
-bool is_json_lines(std::string_view content) {
-  if (!begins_as_object(content)) return false;
-  content.remove_prefix(content.find('{'));
-  content = trimmed(content);
-  const std::string_view first = trimmed(content.substr(0, content.find('\n')));
-  // A document over several lines; a broken line is one of JSON, too, and an error where it is
-  // read.
-  const bool goes_on = first.find_last_of(",[{:") == first.size() - 1 && !first.ends_with("},");
-  if (goes_on) return false;
-  const std::string_view key = trimmed(first.substr(1));
-  // Nothing else tells what {}, or one that has only data, is meant to be.
-  const bool alone = first.size() == content.size();
-  if (key == "}") return !alone;
-  // The first key tells: a SQuAD file may be long.
-  const bool may_be_squad = key.starts_with("\"data\"") || key.starts_with("\"version\"");
-  if (may_be_squad && has_data_array(first)) return false;
-  return key.starts_with('"') && !(alone && has_data_alone(first));
 }
 
 void each_object(const DataFile& file, std::string_view hint,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -12,24 +13,37 @@
 
 namespace bertcl::text {
 
+/// What a file holds. Readers that know no tables take those as lines.
+enum class Form {
+  lines,             ///< of text
+  commas,            ///< a table (.csv)
+  tabs,              ///< a table (.tsv)
+  json_lines,        ///< a JSON object on each line
+  squad,             ///< one JSON object, whole or damaged, with an array `data`
+  document,          ///< one JSON object
+  array,             ///< a JSON array
+  array_of_strings,  ///< the same
+  carriage_returns,  ///< lines that end in CR alone, as on old Macs
+};
+
+/// By content, tables by extension; standard input ("-") is a table of tabs if the first line that
+/// is not blank has one, else of commas. A .json that begins with a bracket or brace is JSON.
+Form form_of(const std::filesystem::path& path, std::string_view content);
+
 struct DataFile {
   std::string name;     ///< for messages: the path, or "standard input"
   std::string content;  ///< without a byte order mark
+  Form form = Form::lines;
 };
 
-/// A file of any text in UTF-8. "-" is standard input. Throws Error that names file and line where
-/// it is not UTF-8; also if it seems to be UTF-16.
+/// A file of any text in UTF-8; its form is not looked at. "-" is standard input, which can be read
+/// once. Throws Error that names file and line where it is not UTF-8: another encoding would lose
+/// letters without a word; also if it seems to be UTF-16.
 DataFile read_utf8(const std::filesystem::path& path);
 
-/// "-" is standard input, which can be read once. Throws Error that names file and line where it is
-/// not UTF-8: another encoding would lose letters without a word; and where it is a JSON array, or
-/// a JSON object over several lines or of SQuAD, which would be read as lines of text, or where its
-/// lines end in CR alone. A .json that begins with a brace is such an object, too, also damaged.
-DataFile read_data(const std::filesystem::path& path);
-
-/// The same for those who read such objects, or call refuse_document().
-DataFile read_data_or_document(const std::filesystem::path& path);
-void refuse_document(const DataFile& file);
+/// The same with its form. Throws Error, with what to do, for a form after json_lines that is not
+/// in `taken`: it would be read as lines of text.
+DataFile read_data(const std::filesystem::path& path, std::initializer_list<Form> taken = {});
 
 bool is_blank(std::string_view text);
 std::string_view trimmed(std::string_view text);
@@ -53,15 +67,6 @@ void each_text(const DataFile& file, std::string_view unit,
 /// Line `number` of a stream that is read as it comes, without its end; the first without a byte
 /// order mark. False where there is none.
 bool read_line(std::istream& stream, std::string& line, std::size_t number);
-
-/// True for a JSON object on each line. A SQuAD file is none, also where it has one line.
-bool is_json_lines(std::string_view content);
-
-/// True for a JSON object, whole or damaged, that has an array `data`.
-bool is_squad(std::string_view content);
-
-/// True for a JSON array of objects: "[{" and the quote of a member, whatever the blanks.
-bool begins_as_array(std::string_view content);
 
 /// Calls visit(object, number) for each line that is not blank. What is broken, missing or of
 /// another type is an Error "dev.jsonl:3: ..; HINT".

@@ -87,6 +87,26 @@ class Windows(unittest.TestCase):
             with self.subTest(problem), self.assertRaisesRegex(ValueError, f"a.txt:.*{problem.removeprefix('a.txt:')}"):
                 task_data.load(options, MODEL.parent)
 
+    def test_forms_are_those_of_the_engine(self):
+        """As tests/text/test_data_file.cpp has them."""
+        for form, contents in {
+                "LINES": ["", " \n", "a,b\n", "a\r", "[", "[]", "[1]", '["a"]', "{", "{}", "{}\tO\n"],
+                "JSON_LINES": ['{"version":1,"text":"a"}', '{"data": "x", "text": "a"}', '{"data": "x", "text"',
+                               r'{"version":1,"text":"\"data\": ["}', '{"title": "a", "data": []}', '\ufeff{"a": 1}',
+                               ' \n {"text": "a"\n{', '{"text": 1},\n', '{ }\n{"text": 1}', '{"data": 1}\n{"data": 2}'],
+                "SQUAD": ['{"version": "1.1", "data": [{}]}', '{"data":[]}', '{"version": 2, "data" : [', '\n{"data": [\n]}',
+                          '{"title": 1,\n"data": []', '{\r"data":\r[]}', '{"version": 1, "more": {"data": [1]}}'],
+                "DOCUMENT": ['{"data": 1}', '{ "data": {}}\n', '{\n"text": 1}', '{"text": 1,\n"label": 1}'],
+                "ARRAY": ["[{}]", ' [ { "a"', '[\n{"data": []}]'], "ARRAY_OF_STRINGS": ['[\n"a"', '[ \r\n "a"]'],
+                "CARRIAGE_RETURNS": ["a\rb", "{a}\rb\r", '[\r"a"]']}.items():
+            for content in contents:
+                with self.subTest(content):
+                    self.assertEqual(data_files.form_of("a.txt", content).name, form)
+        for content, form in (("{", "DOCUMENT"), ("{\r}", "DOCUMENT"), ("[", "ARRAY"), ('["a"]', "ARRAY_OF_STRINGS"),
+                              ('{"text": 1}\n', "JSON_LINES"), ("a\tb\n", "LINES")):
+            self.assertEqual(data_files.form_of("a.JSON", content).name, form)
+        self.assertEqual([data_files.form_of(f"a.{suffix}", "a").name for suffix in ("CSV", "tsv")], ["COMMAS", "TABS"])
+
     def test_of_json_lines(self):
         """By their content: a text of JSON is not what `bertcl` would run."""
         path = scratch(self) / "a.txt"
@@ -114,7 +134,7 @@ class Windows(unittest.TestCase):
                 ('{\n "text": "a"\n}', "a.txt: is a single JSON document; write one object a line .jq -c . FILE"),
                 ('{"data": []}', "a.txt: is a single JSON document"), (SAMPLE.read_text(), "a file in SQuAD format is named .json"),
                 ('[{"text": "a"}]', "a.txt: is a JSON array; write one object a line .jq -c '...' FILE"),
-                ('[\n"a"]', "a.txt: is a JSON array")):
+                ('[\n"a"]', "a.txt: is a JSON array; write one text a line .jq -r '...' FILE")):
             with self.subTest(content=content[:50]), self.assertRaisesRegex(ValueError, problem):
                 load(content)
 
@@ -197,9 +217,9 @@ class Windows(unittest.TestCase):
                                  (dict(id="2"), "qas[1].id '2' is already used at data[0].paragraphs[0].qas[0]")):
             with self.subTest(problem), self.assertRaisesRegex(ValueError, f"a.json: .*{re.escape(problem)}"):
                 load(**changes)
-        for content, problem in (("", "invalid JSON"), (b'{"data": "\xe9"}', "invalid UTF-8"), ("[]", "expected a JSON object"),
+        for content, problem in (("", "invalid JSON"), (b'{"data": "\xe9"}', "invalid UTF-8"), ("[]", "is a JSON array"),
                                  ('{"data": []}', "contains no questions"), ('{"data": 1}', "data is not a list"),
-                                 ("[" * 100000, "invalid JSON"),
+                                 ("3", "expected a JSON object"), ('{"data": ' + "[" * 100000, "invalid JSON"),
                                  ('{"data": [{"paragraphs": [{"context": 1}]}]}', "paragraphs.0..context is not a string"),
                                  ('{"data": [{"paragraphs": [{"qas": []}]}]}', "paragraphs.0..context is missing")):
             with self.subTest(content=content[:50]), self.assertRaisesRegex(ValueError, f"a.json:.*{problem}"):

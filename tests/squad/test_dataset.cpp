@@ -27,6 +27,10 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
+Dataset parse_dataset(const std::string& text, const std::string& name) {
+  return squad::parse_dataset({name, text, text::form_of(name, text)});
+}
+
 std::string error_for(const std::string& text) {
   return error_of([&] { parse_dataset(text, "file.json"); });
 }

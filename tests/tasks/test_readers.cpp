@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
+#include "squad/dataset.hpp"
+#include "tasks/rank.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
@@ -273,6 +276,37 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
   EXPECT_EQ(reviews[2].label, "pos");
   EXPECT_THAT(refusal(read_movie_reviews, "words", ".zip"),
               AllOf(HasSubstr("cannot open as .zip"), HasSubstr("neg/*.txt")));
+}
+
+// All of them take lines and JSON lines.
+TEST(Readers, TakeTheFormsTheyCanRead) {
+  using Path = std::filesystem::path;
+  const char* none = "is a single JSON document";
+  const struct {
+    std::function<void(const Path&)> read;
+    std::string of_squad, of_document;  // what the refusal says
+  } readers[] = {
+      {[](const Path& path) { read_classified(path); }, none, none},
+      {[](const Path& path) { read_scored_pairs(path); }, none, none},
+      {[](const Path& path) { read_tagged(path); }, none, none},
+      {[](const Path& path) { read_passages(path, "q"); }, none, none},
+      {[](const Path& path) { read_texts(path); }, none, none},
+      {[](const Path& path) { read_named_texts(path); }, kNoError, none},
+      {[](const Path& path) { read_texts_or_pairs(path); }, kNoError, none},
+      {[](const Path& path) { squad::load_dataset(path); }, kNoError, "data is missing"}};
+  const std::string squad = R"({"data": [{"paragraphs": [
+    {"context": "One.", "qas": [{"id": "q", "question": "Who?", "answers": [{"text": "One"}]}]}]}]})";
+  for (const auto& reader : readers) {
+    const auto refused = [&](const std::string& content) {
+      const ScratchFile file(content, ".txt");
+      return error_of([&] { reader.read(file.path()); });
+    };
+    EXPECT_THAT(refused(squad), HasSubstr(reader.of_squad));
+    EXPECT_THAT(refused("{\n\"text\": \"a\"}"), HasSubstr(reader.of_document));
+    EXPECT_THAT(refused("[{\"text\": \"a\"}]"), HasSubstr("is a JSON array; write one object"));
+    EXPECT_THAT(refused("[\n\"a\"]"), HasSubstr("is a JSON array; write one text"));
+    EXPECT_THAT(refused("a\rb"), HasSubstr("lines end in CR alone"));
+  }
 }
 
 TEST(ReadTexts, OfSquadAreItsContextsWhateverItsName) {

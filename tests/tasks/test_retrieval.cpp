@@ -114,11 +114,11 @@ TEST(Retrieval, VectorsThatAreNotFiniteFindNothing) {
 
 TEST(Retrieval, QuestionsWithoutAnswersAreLeftOut) {
   const squad::Dataset dataset = squad::parse_dataset(
-      R"({"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": "a b", "qas": [
+      {"d.json",
+       R"({"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": "a b", "qas": [
           {"id": "x", "question": "a", "is_impossible": true, "answers": []},
           {"id": "y", "question": "b", "is_impossible": false,
-           "answers": [{"text": "a", "answer_start": 0}]}]}]}]})",
-      "d.json");
+           "answers": [{"text": "a", "answer_start": 0}]}]}]}]})"});
   const QuestionParagraphs data = answered_questions(dataset);
   ASSERT_EQ(data.questions.size(), 1u);
   EXPECT_EQ(data.questions[0].id, "y");

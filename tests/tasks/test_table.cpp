@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What separates the fields of a table.
+// Tables: quotes, and extensions in capitals.
 #include "tasks/table.hpp"
 
 #include <gtest/gtest.h>
@@ -9,26 +9,6 @@
 
 namespace bertcl::tasks {
 namespace {
-
-TEST(Separator, IsThatOfTheExtension) {
-  for (const char usual : {',', '\t'}) {
-    EXPECT_EQ(separator_of("a.csv", "a\tb\n", usual), ',');
-    EXPECT_EQ(separator_of("a.CSV", "a\tb\n", usual), ',');
-    EXPECT_EQ(separator_of("a.tsv", "a,b\n", usual), '\t');
-    EXPECT_EQ(separator_of("a.Tsv", "a,b\n", usual), '\t');
-    EXPECT_EQ(separator_of("a.txt", "a,b\n", usual), usual);
-    EXPECT_EQ(separator_of("csv", "a,b\n", usual), usual);
-  }
-}
-
-TEST(Separator, OfStandardInputIsThatOfTheFirstLine) {
-  for (const char usual : {',', '\t'}) {
-    EXPECT_EQ(separator_of("-", "text,label\na\tb,c\n", usual), ',');
-    EXPECT_EQ(separator_of("-", "a, b\tc\n", usual), '\t');
-    EXPECT_EQ(separator_of("-", "\n \na, b\tc\n", usual), '\t');
-    EXPECT_EQ(separator_of("-", "", usual), ',');
-  }
-}
 
 TEST(ParseTable, RefusesTextAfterAClosingQuote) {
   const auto parsed = [](std::string_view text) { return parse_table(text, ',', true, "a.csv"); };

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -41,8 +44,9 @@ TEST(ReadData, TextsMayBeginWithABracket) {
 }
 
 TEST(ReadData, AJsonDocumentIsRefused) {
-  for (const char* content : {"{\n  \"text\": \"a b\"\n}\n", "{\"text\": \"a\",\n \"label\": 1}\n",
-                              "{ \"data\": {}}", "{\"data\": \"x\"}\n"})
+  for (const char* content :
+       {"{\n  \"text\": \"a b\"\n}\n", "\xEF\xBB\xBF\xEF\xBB\xBF{\n\"text\": 1}\n",
+        "{\"text\": \"a\",\n \"label\": 1}\n", "{ \"data\": {}}", "{\"data\": \"x\"}\n"})
     for (const char* extension : {".json", ".txt", ".jsonl"})
       EXPECT_THAT(
           refusal_of_data(content, extension),
@@ -62,13 +66,13 @@ TEST(ReadData, AJsonDocumentIsRefused) {
 }
 
 TEST(ReadData, LinesThatEndInCarriageReturnsAloneAreRefused) {
-  for (const char* content : {"a\rb\rc\r", "Oslo\tB-x\ris\tO", "\ra"})
+  for (const char* content : {"a\rb\rc\r", "Oslo\tB-x\ris\tO", "\ra", "{a}\rb", "[a]\rb"})
     EXPECT_THAT(
         refusal_of_data(content, ".txt"),
         HasSubstr(".txt: lines end in CR alone; convert them to LF (tr '\\r' '\\n' < FILE)"))
         << content;
   for (const char* content : {"a\r", "a\rb\n", "a\r\nb\r\n", "", "\r", "{\r\"data\": []}"})
-    EXPECT_THAT(read_data_or_document(ScratchFile(content, ".txt").path()).content, content);
+    EXPECT_EQ(read_data(ScratchFile(content, ".txt").path(), {Form::squad}).content, content);
 }
 
 TEST(ReadUtf8, Utf16IsRefused) {
@@ -92,19 +96,52 @@ TEST(Excerpt, ShowsNulBytes) {
   EXPECT_EQ(excerpt_of(std::string(59, 'x') + "é"), std::string(59, 'x') + " ..");
 }
 
-TEST(IsJsonLines, TheFirstKeyMayHaveAnyName) {
-  for (const char* lines :
+TEST(FormOf, IsThatOfTheContent) {
+  const std::pair<Form, std::vector<const char*>> forms[] = {
+      {Form::lines, {"", " \n", "a,b\n", "a\r", "[", "[]", "[1]", "[\"a\"]", "{", "{}", "{}\tO\n"}},
+      {Form::json_lines,
        {R"({"version":1,"text":"a"})", R"({"data": "x", "text": "a"})", R"({"data": "x", "text")",
-        R"({"version":1,"text":"\"data\": ["})", "{}\n{\"text\": 1}",
-        "{\"data\": \"x\", \"text\": \"a\"}\n{\"data\": \"y\", \"text\": \"b\"}"}) {
-    EXPECT_TRUE(is_json_lines(lines)) << lines;
-    EXPECT_FALSE(is_squad(lines)) << lines;
+        R"({"version":1,"text":"\"data\": ["})", R"({"title": "a", "data": []})",
+        "\xEF\xBB\xBF{\"a\": 1}", " \n {\"text\": \"a\"\n{", "{\"text\": 1},\n",
+        "{ }\n{\"text\": 1}", "{\"data\": 1}\n{\"data\": 2}"}},
+      {Form::squad,
+       {R"({"version": "1.1", "data": [{}]})", "{\"data\":[]}", "{\"version\": 2, \"data\" : [",
+        "\n{\"data\": [\n]}", "{\"title\": 1,\n\"data\": []", "{\r\"data\":\r[]}",
+        R"({"version": 1, "more": {"data": [1]}})"}},
+      {Form::document,
+       {"{\"data\": 1}", "{ \"data\": {}}\n", "{\n\"text\": 1}", "{\"text\": 1,\n\"label\": 1}"}},
+      {Form::array, {"[{}]", " [ { \"a\"", "[\n{\"data\": []}]"}},
+      {Form::array_of_strings, {"[\n\"a\"", "[ \r\n \"a\"]"}},
+      {Form::carriage_returns, {"a\rb", "{a}\rb\r", "[\r\"a\"]"}}};
+  for (const auto& [form, contents] : forms)
+    for (const char* content : contents)
+      for (const char* path : {"a.txt", "a.jsonl", "json", ".json"})
+        EXPECT_EQ(form_of(path, content), form) << path << content;
+}
+
+TEST(FormOf, AJsonFileThatBeginsAsJsonIsJson) {
+  for (const char* path : {"a.json", "a.JSON"}) {
+    for (const char* content : {"{", "{}", "{x}\n", "{\r}"})
+      EXPECT_EQ(form_of(path, content), Form::document) << content;
+    for (const char* content : {"[", "[]", "[1]", "[x"})
+      EXPECT_EQ(form_of(path, content), Form::array) << content;
+    EXPECT_EQ(form_of(path, "[\"a\"]"), Form::array_of_strings);
+    EXPECT_EQ(form_of(path, "{\"text\": 1}\n"), Form::json_lines);
+    EXPECT_EQ(form_of(path, "a\tb\n"), Form::lines);
   }
-  for (const char* squad : {R"({"version": "1.1", "data": [{}]})", "{\"data\":[]}",
-                            "{\"version\": 2, \"data\" : [", "\n{\"data\": [\n]}"}) {
-    EXPECT_FALSE(is_json_lines(squad)) << squad;
-    EXPECT_TRUE(is_squad(squad)) << squad;
+}
+
+TEST(FormOf, ExtensionsTellTables) {
+  for (const char* path : {"a.csv", "a.CSV"}) {
+    EXPECT_EQ(form_of(path, "a\tb\n"), Form::commas);
+    EXPECT_EQ(form_of(path, "{\"text\": 1}"), Form::json_lines);
   }
+  for (const char* path : {"a.tsv", "a.Tsv"}) EXPECT_EQ(form_of(path, "a,b\n"), Form::tabs);
+  EXPECT_EQ(form_of("csv", "a,b\n"), Form::lines);
+  for (const char* content : {"text,label\na\tb,c\n", ""})
+    EXPECT_EQ(form_of("-", content), Form::commas);
+  for (const char* content : {"a, b\tc\n", "\n \na, b\tc\n"})
+    EXPECT_EQ(form_of("-", content), Form::tabs);
 }
 
 }  // namespace

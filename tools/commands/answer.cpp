@@ -170,7 +170,7 @@ struct Asked {
 
 /// A line of standard input: a question about `text`, or an object that may bring its own.
 Asked parse_line(const std::string& line, std::size_t number, const std::string& text) {
-  if (number == 1 && (text::trimmed(line) == "[" || text::begins_as_array(line)))
+  if (number == 1 && (text::trimmed(line) == "[" || text::form_of("", line) == text::Form::array))
     throw Error("is a JSON array; write one question a line (jq -c '.[]' FILE)");
   if (!text::begins_as_object(line)) return {line, text};
   const std::string place = fmt::format("standard input:{}", number);

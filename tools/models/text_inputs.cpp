@@ -19,7 +19,7 @@ std::vector<InputText> read_input_texts(const std::string& path) {
   const text::DataFile file = text::read_data(path);
   const auto place = [&](std::size_t line) { return fmt::format("{}:{}", file.name, line); };
   std::vector<InputText> texts;
-  if (text::is_json_lines(file.content)) {
+  if (file.form == text::Form::json_lines) {
     text::each_object(file, R"(each line is an object {"text": ".."})",
                       [&](const text::JsonNode& object, std::size_t number) {
                         const auto id = object.find("id"), pair = object.find("text_pair");

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of text and JSON, by the rules of text/data_file.cpp: UTF-8 with or without a byte order mark, lines that end in
 LF or CR LF. What is wrong is a ValueError that names the file."""
+import enum
 import json
 import pathlib
 import re
@@ -14,13 +15,10 @@ def read_text(path):
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or nulls in ([True, False] * 2, [False, True] * 2):
         raise ValueError(f"{path}: looks like UTF-16; convert it to UTF-8 with iconv")
     try:
-        content = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = 1 + data.count(b"\n", 0, error.start)
         raise ValueError(f"{path}:{line}: invalid UTF-8 at byte {error.start} of {len(data)}") from error
-    if "\r" in content[:-1] and "\n" not in content and not content.lstrip(BLANKS).startswith("{"):
-        raise ValueError(f"{path}: its lines end in CR alone; convert it with tr '\\r' '\\n'")
-    return content
 
 
 def lines_of(content):
@@ -30,38 +28,58 @@ def lines_of(content):
             yield number, line.removesuffix("\r")
 
 
-def is_json_lines(content):
-    """Whether it is JSON objects on lines of their own, as the first line tells. A broken one is an error where it is read;
-    of the objects that stand alone, those with nothing but "data" are documents."""
-    content = content.strip(BLANKS)
-    first = content.split("\n", 1)[0].strip(BLANKS)
-    if not re.match(r'\{[ \t\r]*["}]', first) or (first[-1] in ",[{:" and not first.endswith("},")):
-        return False
-    if not re.match(r'\{[ \t\r]*("data"|"version"|\})', first):
-        return True
+class Form(enum.Enum):
+    LINES, COMMAS, TABS, JSON_LINES, SQUAD, DOCUMENT, ARRAY, ARRAY_OF_STRINGS, CARRIAGE_RETURNS = range(9)
+
+
+REFUSALS = {
+    Form.SQUAD: "is a single JSON document; write one object a line (jq -c '.data[].paragraphs[] | {text: .context}' FILE); "
+                "a file in SQuAD format is named .json",
+    Form.DOCUMENT: "is a single JSON document; write one object a line (jq -c . FILE)",
+    Form.ARRAY: "is a JSON array; write one object a line (jq -c '.[]' FILE)",
+    Form.ARRAY_OF_STRINGS: "is a JSON array; write one text a line (jq -r '.[]' FILE)",
+    Form.CARRIAGE_RETURNS: r"lines end in CR alone; convert them to LF (tr '\r' '\n' < FILE)"}
+DATA_ARRAY = re.compile(r'"data"[ \t\r\n]*:[ \t\r\n]*\[')
+
+
+def _has_data_alone(text):
     try:
-        members = json.loads(first)
+        return json.loads(text).keys() == {"data"}
     except (ValueError, RecursionError):
-        return True
-    is_squad = next(iter(members), None) in ("data", "version") and isinstance(members.get("data"), list)
-    return not is_squad and not (first == content and members.keys() <= {"data"})
+        return False
 
 
-# Of a list of objects, or of strings on lines of their own; of an object.
-ARRAY = re.compile(r'\[[ \t\r\n]*\{[ \t\r\n]*["}]|\[[ \t\r]*\n[ \t\r\n]*"')
-OBJECT = re.compile(r'\{[ \t\r\n]*"')
+def form_of(path, content):
+    suffix, text = pathlib.Path(path).suffix.lower(), content.removeprefix("\ufeff").strip(BLANKS)
+    first, inside, is_json = text.split("\n", 1)[0].strip(BLANKS), text[1:].lstrip(BLANKS), suffix == ".json"
+    if text.startswith("["):
+        if inside.startswith('"') and (is_json or "\n" in text[:-len(inside)]):
+            return Form.ARRAY_OF_STRINGS
+        if is_json or re.match(r'\{[ \t\r\n]*["}]', inside):
+            return Form.ARRAY
+    elif text.startswith("{") and inside.startswith('"'):
+        goes_on = first[-1] in ",[{:" and not first.endswith("},")
+        is_squad = inside.startswith(('"data"', '"version"')) and DATA_ARRAY.search(first)
+        if not goes_on and not is_squad and not (first == text and _has_data_alone(first)):
+            return Form.JSON_LINES
+        return Form.SQUAD if DATA_ARRAY.search(text) else Form.DOCUMENT
+    elif text.startswith("{"):
+        if first != text and first[1:].strip(BLANKS) == "}":
+            return Form.JSON_LINES
+        if is_json:
+            return Form.DOCUMENT
+    if "\r" in content[:-1] and "\n" not in content:
+        return Form.CARRIAGE_RETURNS
+    return {".csv": Form.COMMAS, ".tsv": Form.TABS}.get(suffix, Form.LINES)
 
 
-def read_lines(path):
-    """The text of a file of lines, and whether they are JSON objects. Other JSON is an error."""
+def read_data(path, *taken):
+    """The text of a file and its form. Raises unless that is lines or one of `taken`."""
     content = read_text(path)
-    if is_json_lines(content):
-        return content, True
-    for form, what, query in (ARRAY, "JSON array", "'.[]'"), (OBJECT, "single JSON document", "."):
-        if form.match(content.strip(BLANKS)):
-            raise ValueError(f"{path}: is a {what}; write one object a line (jq -c {query} FILE); a file in SQuAD format is "
-                             "named .json")
-    return content, False
+    form = form_of(path, content)
+    if form in REFUSALS and form not in taken:
+        raise ValueError(f"{path}: {REFUSALS[form]}")
+    return content, form
 
 
 # In quotes, and else; what ends it.

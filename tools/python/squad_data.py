@@ -14,6 +14,7 @@ import numpy as np
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 
 import data_files
+from data_files import Form
 
 MAX_QUERY, MAX_ANSWER, N_BEST = 64, 30, 20
 
@@ -95,8 +96,8 @@ def _load_lines(content, path):
 def load_questions(path, limit=None):
     """The questions of a file in SQuAD format, or of JSON lines, in file order. A file that has is_impossible is v2.0; in no
     other may questions be without an answer."""
-    content = data_files.read_text(path)
-    if data_files.is_json_lines(content):
+    content, form = data_files.read_data(path, Form.SQUAD, Form.DOCUMENT)
+    if form == Form.JSON_LINES:
         return _load_lines(content, path)[:limit]
     questions, places, unanswered, version_2 = [], {}, [], False
     for article, in_data in data_files.elements(data_files.read_object(path), "data", f"{path}: "):

@@ -14,6 +14,7 @@ import pathlib
 import class_labels
 import data_files
 import squad_data
+from data_files import Form
 
 FIRST, SECOND, LABEL = ("text", "sentence", "sentence1"), ("text_pair", "sentence2"), ("labels", "label")
 MEANINGS = {FIRST: "the text", SECOND: "the second text", LABEL: "the label"}
@@ -115,9 +116,11 @@ def load(options, folder, names=None):
 def load_texts(path, limit=None, names=None, one=True):
     """[(texts, class)] and the names of the classes: `names`, else the labels of the data, sorted. `one`: raises where a
     text has several labels, or none."""
-    content, of_objects = data_files.read_lines(path)
-    read = _labelled_objects if of_objects or suffix_of(path) == ".jsonl" else _labelled_rows
-    rows = read(content, path)[:limit]
+    content, form = data_files.read_data(path)
+    if form == Form.JSON_LINES or suffix_of(path) == ".jsonl":
+        rows = _labelled_objects(content, path)[:limit]
+    else:
+        rows = _labelled_rows(content, path, form == Form.COMMAS)[:limit]
     if not rows:
         raise ValueError(f"{path}: no texts")
     for place, _, labels in rows if one else ():
@@ -138,8 +141,8 @@ def suffix_of(path):
 
 def _read_texts(path):
     """[text] or [text, second text] of each line that is not blank, or of each JSON object."""
-    content, of_objects = data_files.read_lines(path)
-    if of_objects:
+    content, form = data_files.read_data(path)
+    if form == Form.JSON_LINES:
         found = (_texts_of(row, place, '"text"') for place, row in _objects_of(content, path, '"text"'))
         rows = [texts for texts in found if any(text.strip(data_files.BLANKS) for text in texts)]
     else:
@@ -184,8 +187,8 @@ def _rows_of(content, path, commas):
     return ((number, line.split("\t")) for number, line in data_files.lines_of(content))
 
 
-def _labelled_rows(content, path):
-    rows, columns, width, commas = [], (0, None, 1, False), 2, suffix_of(path) == ".csv"
+def _labelled_rows(content, path, commas):
+    rows, columns, width = [], (0, None, 1, False), 2
     for index, (number, row) in enumerate(_rows_of(content, path, commas)):
         cells, place = [cell.strip(data_files.BLANKS) for cell in row], f"{path}:{number}"
         header = _columns_of(cells, place, commas) if index == 0 else None
