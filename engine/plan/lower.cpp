@@ -9,12 +9,10 @@
 #include <limits>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include "ir/input_role.hpp"
 #include "ir/node_error.hpp"
-#include "kernels/variants.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "ops/op.hpp"
 #include "ops/symbols.hpp"
@@ -22,8 +20,6 @@
 #include "plan/compared_pad_ids.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/persistent_kernel.hpp"
-#include "plan/split_k.hpp"
-#include "support/did_you_mean.hpp"
 
 namespace bertcl::plan {
 
@@ -217,22 +213,6 @@ std::vector<std::string> why_not_int8(const Plan& plan) {
 const Lowering* find_lowering(std::string_view op) {
   const auto it = lowerings().find(op);
   return it == lowerings().end() ? nullptr : &it->second;
-}
-
-std::vector<std::string> disableable_variants() {
-  std::vector<std::string> names = kernels::variant_names();
-  for (const char* name : {"persistent", kMmaSplitK, kMmaNorm})
-    names.insert(std::ranges::upper_bound(names, name), name);
-  return names;
-}
-
-// A misspelt name would otherwise be ignored.
-void check_disabled(const std::string& disabled) {
-  const std::vector<std::string> known = disableable_variants();
-  std::istringstream list(disabled);
-  for (std::string name; std::getline(list, name, ',');)
-    if (std::ranges::find(known, name) == known.end())
-      throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known)));
 }
 
 namespace {

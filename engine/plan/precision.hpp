@@ -4,7 +4,7 @@
 #include <string>
 
 #include "passes/pass.hpp"
-#include "plan/builder.hpp"
+#include "plan/options.hpp"
 
 namespace bertcl::plan {
 

@@ -6,7 +6,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/queue.hpp"
-#include "plan/builder.hpp"
+#include "plan/options.hpp"
 
 namespace bertcl::plan {
 

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the caller of the planner asks for.
+#include "plan/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "bertcl/error.hpp"
+#include "kernels/variants.hpp"
+#include "plan/split_k.hpp"
+#include "support/did_you_mean.hpp"
+
+namespace bertcl::plan {
+
+bool Options::is_disabled(std::string_view variant) const {
+  return fmt::format(",{},", disabled).find(fmt::format(",{},", variant)) != std::string::npos;
+}
+
+std::string Options::why_refused(std::string_view op, std::string_view variant) const {
+  const auto found = refused.find(fmt::format("{}:{}", op, variant));
+  return found == refused.end() ? "" : found->second;
+}
+
+std::vector<std::string> disableable_variants() {
+  std::vector<std::string> names = kernels::variant_names();
+  for (const char* name : {"persistent", kMmaSplitK, kMmaNorm})
+    names.insert(std::ranges::upper_bound(names, name), name);
+  return names;
+}
+
+// A misspelt name would otherwise be ignored.
+void check_disabled(const std::string& disabled) {
+  const std::vector<std::string> known = disableable_variants();
+  std::istringstream list(disabled);
+  for (std::string name; std::getline(list, name, ',');)
+    if (std::ranges::find(known, name) == known.end())
+      throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known)));
+}
+
+}  // namespace bertcl::plan

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the caller of the planner asks for.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "plan/tuning.hpp"
+
+namespace bertcl::plan {
+
+struct Options {
+  /// Float GEMMs: "own", "clblast", or "auto": own, unless tuning found CLBlast to be faster.
+  std::string gemm = "auto";
+  /// Weights may hold NaN and infinity (weight_check.hpp), else an error. Unset: they may not, and
+  /// the error does not name the option, as the caller has none.
+  std::optional<bool> allow_nonfinite;
+  bool merge_launches = true;  // steps in few launches, where the device can
+  std::string disabled;        // comma-separated variants that are left out
+  /// Null: what is stored for the device.
+  std::shared_ptr<const Tuning> tuning;
+  /// "OP:VARIANT" -> why its kernel does not run on the device, as an earlier attempt at the plan
+  /// has found: see make_plan().
+  std::map<std::string, std::string, std::less<>> refused;
+  /// On devices other than CPUs: launches the kernels of a finished plan, and takes alternatives
+  /// that the driver does not launch from it. Throws VariantUnsupported for the kernel of a step.
+  std::function<void(Plan&)> try_launches;
+  /// Called before each program is built or loaded, with the number done and the total.
+  std::function<void(std::size_t built, std::size_t programs)> on_program;
+
+  bool is_disabled(std::string_view variant) const;
+  /// The reason in `refused`; none: "".
+  std::string why_refused(std::string_view op, std::string_view variant) const;
+};
+
+/// The variants that Options::disabled may name, in alphabetical order.
+std::vector<std::string> disableable_variants();
+
+/// Throws bertcl::Error for a name in Options::disabled that is none of them.
+void check_disabled(const std::string& disabled);
+
+}  // namespace bertcl::plan
