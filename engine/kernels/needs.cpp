@@ -10,7 +10,7 @@ namespace bertcl::kernels {
 
 Refusal why_not(const Needs& needs, const opencl::DeviceInfo& info,
                 const opencl::Capabilities& capabilities) {
-  const bool is_cpu = info.type == "cpu";
+  const bool is_cpu = info.is_cpu();
   const bool has_one =
       std::ranges::any_of(needs.one_of, [&](auto flag) { return capabilities.*flag; }) &&
       (!needs.matrix_unit || opencl::matrix_unit_of(capabilities));

@@ -59,7 +59,7 @@ void check_blas(clblast::StatusCode status, const std::string& what) {
 // 2026-11-21: defaults 7-16 GFLOP/s, 8x8 97-103, 16x16 145-151, 16-wide vectors 39-42.
 void tune_for_cpu(Context& context) {
   static std::set<cl_device_id> tuned;
-  if (context.info().type != "cpu" || tuned.contains(context.native_device())) return;
+  if (!context.info().is_cpu() || tuned.contains(context.native_device())) return;
   const auto set = [&](const char* kernel, const std::unordered_map<std::string, size_t>& values) {
     check_blas(clblast::OverrideParameters(context.native_device(), kernel,
                                            clblast::Precision::kSingle, values),

@@ -204,7 +204,7 @@ MemHandle Context::use_host_memory(std::span<const std::byte> bytes,
 Buffer Context::wrap_host_memory(std::span<const std::byte> bytes, size_t alignment,
                                  std::shared_ptr<const void> owner) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment == 0;
-  if (info().type == "cpu" && !bytes.empty() && (aligned || kLoadsAtAnyAddress))
+  if (info().is_cpu() && !bytes.empty() && (aligned || kLoadsAtAnyAddress))
     if (MemHandle mem = use_host_memory(bytes, owner))
       return Buffer(shared_from_this(), std::move(mem), bytes.size());
   Buffer copy = allocate(bytes.size());

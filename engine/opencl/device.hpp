@@ -34,7 +34,9 @@ struct DeviceInfo {
   /// True if the driver reports the extension: a hint about what is worth probing, not a proof.
   bool has_extension(const std::string& extension) const;
 
-  bool is_intel_gpu() const { return type == "gpu" && vendor.find("Intel") != std::string::npos; }
+  bool is_cpu() const { return type == "cpu"; }
+  bool is_gpu() const { return type == "gpu"; }
+  bool is_intel_gpu() const { return is_gpu() && vendor.find("Intel") != std::string::npos; }
 
   /// Compute units that a work-group occupies. Intel's GPUs count their EUs, which run eight
   /// threads of one sub-group each.

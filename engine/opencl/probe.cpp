@@ -25,9 +25,8 @@ Capabilities Prober::run() {
     found_.notes["overlapping_views"] = "the driver crashes on overlapping sub-buffers";
   // rusticl on llvmpipe and Oclgrind run in this process too, but compile for a virtual target:
   // x86 builtins and assembly end the process there.
-  found_.in_process_cpu =
-      device.type == "cpu" &&
-      (device.platform.starts_with("Portable Computing") || device.platform.starts_with("Intel"));
+  found_.in_process_cpu = device.is_cpu() && (device.platform.starts_with("Portable Computing") ||
+                                              device.platform.starts_with("Intel"));
   if (!found_.in_process_cpu)
     found_.notes["in_process_cpu"] =
         "kernels of " + device.platform + " do not run in this process as native CPU code";

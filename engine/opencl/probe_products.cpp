@@ -25,10 +25,10 @@ bool Prober::dot4_probe(int backend) {
 
 void Prober::probe_dot_products() {
   const DeviceInfo& device = context_.info();
-  const bool nvidia = device.vendor.find("NVIDIA") != std::string::npos && device.type == "gpu";
+  const bool nvidia = device.vendor.find("NVIDIA") != std::string::npos && device.is_gpu();
   const bool amd =
-      device.type == "gpu" && (device.vendor.find("Advanced Micro Devices") != std::string::npos ||
-                               device.platform.find("AMD") != std::string::npos);
+      device.is_gpu() && (device.vendor.find("Advanced Micro Devices") != std::string::npos ||
+                          device.platform.find("AMD") != std::string::npos);
   probe_matrix_units(nvidia, amd);
   for (const Dot4Backend& backend : kDot4Backends) {
     const auto works = [&] { return dot4_probe(backend.code); };

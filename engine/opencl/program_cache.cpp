@@ -87,7 +87,7 @@ ProgramCache::ProgramCache(const DeviceInfo& device)
                                    &device.vendor, &device.version, &device.driver})
     add_field(device_identity_, *field);
   std::string instructions;
-  if (device.type == "cpu")
+  if (device.is_cpu())
     for (const auto& [name, present] : cpu_features().list())
       if (present) instructions += (instructions.empty() ? "" : ",") + name;
   add_field(device_identity_, instructions);

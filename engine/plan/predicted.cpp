@@ -77,7 +77,7 @@ Prediction predict_tiles(const opencl::DeviceInfo& device,
   const auto found = std::ranges::find_if(architectures(), [&](const Architecture& a) {
     return std::ranges::any_of(a.devices, is_named);
   });
-  if (device.type != "gpu" || device.compute_units < 1 || found == architectures().end()) return {};
+  if (!device.is_gpu() || device.compute_units < 1 || found == architectures().end()) return {};
   const auto is_of = [](const Tile& tile, const kernels::GemmVariant& variant) {
     return tile.variant == variant.tiles_of && tile.rows == variant.tile_rows &&
            tile.columns == variant.tile_columns;

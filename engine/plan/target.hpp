@@ -44,15 +44,15 @@ struct Target {
 
   /// Options of the prepacking kernels: a work-item packs a panel on a CPU, a column elsewhere.
   opencl::Defines prepack_options() const {
-    return {{"ITEM_COLUMNS", context.info().type == "cpu" ? 0 : 1}};
+    return {{"ITEM_COLUMNS", context.info().is_cpu() ? 0 : 1}};
   }
 
   /// Elements that one work-item of an elementwise kernel should take.
-  std::int32_t chunk() const { return context.info().type == "cpu" ? 4096 : 4; }
+  std::int32_t chunk() const { return context.info().is_cpu() ? 4096 : 4; }
   /// The same of kernels that take vectors of 16, whose ends take a slower way.
-  std::int32_t vector_chunk() const { return context.info().type == "cpu" ? 4096 : 16; }
+  std::int32_t vector_chunk() const { return context.info().is_cpu() ? 4096 : 16; }
   /// Rows that one work-item of a row kernel should take.
-  std::int32_t rows_per_item() const { return context.info().type == "cpu" ? 8 : 1; }
+  std::int32_t rows_per_item() const { return context.info().is_cpu() ? 8 : 1; }
 };
 
 }  // namespace bertcl::plan

@@ -116,7 +116,7 @@ struct RefusedVariant {
 std::optional<RefusedVariant> refused_of(const plan::Target& target, const plan::GemmS8& gemm,
                                          const plan::PrepackedS8& prepacked) {
   opencl::Context& device = target.context;
-  if (device.info().type == "cpu") return std::nullopt;
+  if (device.info().is_cpu()) return std::nullopt;
   const std::int32_t activation = kernels::activation_code(""),
                      out_type = kernels::type_code(ir::DType::f32);
   plan::Step step;
@@ -269,7 +269,7 @@ Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
 
 void Gemm::try_kernels() {
   const plan::Target target = weights_->context_->target();
-  const bool is_cpu = target.context.info().type == "cpu";  // which launches nothing
+  const bool is_cpu = target.context.info().is_cpu();  // which launches nothing
   const auto scratch = [&](std::int64_t count, std::size_t size) {
     return is_cpu ? opencl::Buffer()
                   : target.context.allocate(static_cast<std::size_t>(count) * size);

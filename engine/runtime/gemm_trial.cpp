@@ -13,7 +13,7 @@ namespace bertcl::runtime {
 std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
                         const std::array<plan::SizeExpr, 3>& global,
                         const std::array<std::size_t, 3>& local, GemmArguments arguments) {
-  const bool is_cpu = target.context.info().type == "cpu";
+  const bool is_cpu = target.context.info().is_cpu();
   try {
     target.build(kernel);
   } catch (const Error& error) {

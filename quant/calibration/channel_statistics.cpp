@@ -90,7 +90,7 @@ void GramObserver::observe(const opencl::Buffer& values, std::int64_t rows, std:
     gram_ = context_->allocate(side * side * sizeof(float));
     gram_.fill(0);
   }
-  const bool cpu = context_->info().type == "cpu";
+  const bool cpu = context_->info().is_cpu();
   auto kernel =
       context_->kernel(cpu ? "observe_gram_portable" : "observe_channels", "observe_gram");
   kernels::set(kernel, kernels::ObserveGram<opencl::KernelArgument>{

@@ -21,13 +21,11 @@ namespace {
 constexpr std::size_t kMinChunk = 4096;  // less is not worth a work-item
 constexpr std::size_t kStateBytes = 4 * sizeof(float);
 
-bool is_gpu(const opencl::Context& context) { return context.info().type == "gpu"; }
-
 }  // namespace
 
 std::size_t max_items(const opencl::Context& context) {
   const std::size_t units = std::max(1u, context.info().compute_units);
-  return is_gpu(context) ? units * 256 : units * 4;
+  return context.info().is_gpu() ? units * 256 : units * 4;
 }
 
 void check_elements(std::size_t elements) {
@@ -40,7 +38,7 @@ void check_elements(std::size_t elements) {
 
 Division divide(const opencl::Context& context, const ElementRange& slice) {
   check_elements(slice.first + slice.count);
-  const std::size_t least = is_gpu(context) ? 64 : kMinChunk;
+  const std::size_t least = context.info().is_gpu() ? 64 : kMinChunk;
   const std::size_t items = std::clamp<std::size_t>(slice.count / least, 1, max_items(context));
   Division d;
   d.first = static_cast<std::int32_t>(slice.first);

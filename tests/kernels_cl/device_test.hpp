@@ -42,7 +42,7 @@ inline std::string lacks(bool opencl::Capabilities::*needed) { return lacks(devi
 /// long. For kernels that compute little; GEMMs take longer to run without.
 inline opencl::Kernel group_kernel(std::string_view program, std::string_view name,
                                    const opencl::Defines& defines = {}) {
-  if (device().info().type != "cpu") return device().kernel(program, name, defines);
+  if (!device().info().is_cpu()) return device().kernel(program, name, defines);
   return device()
       .linked_kernel(program, name, {{std::string(program), defines, " -cl-opt-disable"}})
       .build();

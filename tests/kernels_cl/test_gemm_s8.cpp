@@ -87,7 +87,7 @@ TEST_P(GemmS8, SumsAreExactAtTheLimitOfInt32) {
     auto c = make_case(2, 3, 65793, a == Bytes::kLowest, 0, 1, a, Bytes::kLowest);
     for (size_t i = 1; i < c.w.size(); i += 3) c.w[i] = 127;
     expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kS32), reference_sums(c), c.text());
-    if (GetParam().items > 1 && device().info().type == "cpu") break;
+    if (GetParam().items > 1 && device().info().is_cpu()) break;
   }
 }
 
@@ -130,7 +130,7 @@ TEST_P(GemmS8, SumsAreExactWithZeroPointsOfWeights) {
   std::vector<int> rows_of_a{1, rows, rows + 1}, columns{1, 17, panel + 1},
       depths{1, 15, 16, 33, 513};
   // Where a CPU plays a work-group: as in SumsAreExactForRaggedSizes.
-  if (GetParam().items > 1 && device().info().type == "cpu")
+  if (GetParam().items > 1 && device().info().is_cpu())
     rows_of_a = {1, rows + 1}, columns = {1, panel + 1}, depths = {1, 33, 400};
   for (int M : rows_of_a)
     for (int N : columns)

@@ -74,7 +74,7 @@ void run_matmul(const opencl::Kernel& kernel, const MatMul& p, size_t block_rows
 
 /// The form of CPUs has groups of one work-item, which GPUs do not run.
 bool runs_here(std::string_view program) {
-  return device().info().type == "cpu" || program.ends_with("_group");
+  return device().info().is_cpu() || program.ends_with("_group");
 }
 
 TEST(MatmulF32, StridesTransposesAndBroadcasting) {

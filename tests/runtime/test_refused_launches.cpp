@@ -15,7 +15,7 @@ namespace {
 class RefusedLaunches : public testing::Test {
  protected:
   void SetUp() override {
-    if (opencl::Context::create("")->info().type == "cpu")
+    if (opencl::Context::create("")->info().is_cpu())
       GTEST_SKIP() << "there is no GPU; runs in test_runtime_gpu";
     expected_ = load("").run(inputs_);
   }

@@ -57,7 +57,7 @@ ir::Graph varied_graph(std::string_view terms, std::string_view outputs) {
 class SplitKGemm : public testing::Test {
  protected:
   void SetUp() override {
-    if (opencl::Context::create("")->info().type == "cpu")
+    if (opencl::Context::create("")->info().is_cpu())
       GTEST_SKIP() << "there is no GPU; runs in test_runtime_gpu";
     const std::filesystem::path kernels = folder_ / "kernels";
     std::filesystem::copy(tests::source_file("kernels_cl"), kernels,

@@ -151,7 +151,7 @@ TEST_F(ServeCommand, AModelOfTheEnvironmentMayHaveAName) {
 TEST_F(ServeCommand, BatchesOnACpuGrowWithItsCores) {
   const opencl::DeviceInfo device = opencl::Context::create()->info();
   const std::size_t expected =
-      device.type == "cpu" ? std::min<std::size_t>(16384, 512 * device.compute_units) : 16384;
+      device.is_cpu() ? std::min<std::size_t>(16384, 512 * device.compute_units) : 16384;
   const auto ask = [&](httplib::Client& client, const json&) {
     EXPECT_EQ(json::parse(client.Get("/info")->body)["max_batch_tokens"], expected);
   };

@@ -136,7 +136,7 @@ std::vector<NamedModel> named_models(const ServeOptions& options) {
 /// 64 connections: 927 texts/s and a p99 of 102 ms with 1024 tokens, 916 and 122 with 16384.
 std::size_t batch_tokens(const opencl::DeviceInfo& device) {
   const std::size_t most = serve::BatcherOptions{}.max_batch_tokens, of_core = 512;
-  return device.type == "cpu" ? std::min(most, of_core * device.compute_units) : most;
+  return device.is_cpu() ? std::min(most, of_core * device.compute_units) : most;
 }
 
 /// A prompt belongs to one model: before texts of another it changes vectors without a word.

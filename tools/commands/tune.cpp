@@ -39,7 +39,7 @@ struct TuneOptions : ModelOptions {
 
 /// Tokens of a sequence, and of batches as large as suit the device.
 std::vector<std::int64_t> default_rows(const opencl::DeviceInfo& device) {
-  if (device.type == "cpu") return {32, 128, 512, 2048};
+  if (device.is_cpu()) return {32, 128, 512, 2048};
   return {32, 128, 512, 2048, 12288};
 }
 
