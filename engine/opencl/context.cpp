@@ -39,6 +39,7 @@ struct Context::State {
   std::unique_ptr<Queue> queue;
   MemHandle scratch;
   size_t scratch_bytes = 0;
+  bool stores_programs = true;
   std::unique_ptr<Programs> programs;
   std::mutex capabilities_mutex;  // held while they are found; they never change after that
   std::optional<Capabilities> capabilities;
@@ -49,7 +50,8 @@ struct Context::State {
 Context::Context(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Context::~Context() {
-  if (process_is_ending()) return;  // a static context: its programs stay unstored
+  // Of a static context, programs stay unstored.
+  if (process_is_ending() || !state_->stores_programs) return;
   try {
     store_programs();
   } catch (const std::exception& error) {
@@ -76,6 +78,7 @@ std::shared_ptr<Context> Context::create(const std::string& selector) {
 std::shared_ptr<Context> Context::create_sibling() const {
   auto state = std::make_unique<State>();
   state->device = state_->device;
+  state->stores_programs = false;
   state->device_reference = state_->device_reference;
   return open(std::move(state));
 }

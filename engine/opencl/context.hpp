@@ -39,7 +39,8 @@ class Context : public std::enable_shared_from_this<Context> {
   /// context's.
   static std::shared_ptr<Context> wrap(_cl_context* context, _cl_device_id* device,
                                        QueueHandle queue = nullptr);
-  /// Another one on the same device, with a cl_context and a queue of its own.
+  /// Another one on the same device, with a cl_context and a queue of its own, for probes: what
+  /// these find is stored, their programs are not.
   std::shared_ptr<Context> create_sibling() const;
   ~Context();
   Context(const Context&) = delete;

@@ -190,6 +190,14 @@ bool Prober::persistent_kernel_probe() {
   return true;
 }
 
+std::span<const std::string_view> probe_programs() {
+  static constexpr std::string_view programs[] = {
+      "persistent", "probe_assembly",  "probe_copy_async", "probe_dot4",
+      "probe_fp16", "probe_fp64",      "probe_matrix",     "probe_persistent",
+      "probe_sdot", "probe_subgroups", "probe_wgmma",      "probe_x86"};
+  return programs;
+}
+
 Capabilities run_probes(Context& context, const ProbeOptions& options) {
   return Prober(context, options).run();
 }

@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "opencl/capabilities.hpp"
 
@@ -20,8 +22,12 @@ struct ProbeOptions {
   std::function<void(const std::string&)> on_begin{};  // called with the name of each probe
 };
 
-/// Every capability as shown by a probe kernel of this process; nothing is disabled yet. Never throws
-/// for an absent capability: its note says why. A driver crash ends the process.
+/// The programs that the probes build, sorted: all of kernels_cl/probe, and that of the persistent
+/// kernel.
+std::span<const std::string_view> probe_programs();
+
+/// Every capability as shown by a probe kernel of this process; nothing is disabled yet. Never
+/// throws for an absent capability: its note says why. A driver crash ends the process.
 Capabilities run_probes(Context& context, const ProbeOptions& options = {});
 
 /// The program `bertcl-probe`, which runs the probes for another process: the environment variable

@@ -200,9 +200,7 @@ ProgramHandle Programs::build_from_source(const std::string& name, const std::ve
     };
     // Sources spell assembly that PoCL compiles in this way.
     const bool assembly = contains("__asm__"), barriers = contains("barrier(");
-    // What a probe finds is stored itself: its program is not wanted again.
-    if (!name.starts_with("probe_"))
-      unstored_.push_back({built, key_of(parts), name, assembly, barriers});
+    unstored_.push_back({built, key_of(parts), name, assembly, barriers});
   }
   return built;
 }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes: what they find agrees with the CPU, what is disabled is absent.
+#include <filesystem>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "opencl/cpu_features.hpp"
+#include "opencl/probe.hpp"
+#include "opencl/sources.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -77,6 +83,24 @@ TEST_F(Probes, AreReadBackFromTheCache) {
     EXPECT_EQ(found.list(), probed.list()) << round;
     EXPECT_EQ(found.notes, probed.notes) << round;
   }
+}
+
+// Also in this process, which builds their programs.
+TEST_F(Probes, StoreNothingElse) {
+  const tests::ScopedVariable probe("BERTCL_PROBE", "off");
+  const tests::ScratchFolder folder;
+  const tests::ScopedVariable cache("BERTCL_CACHE", folder.path().string());
+  Context::create("cpu")->capabilities();
+  const std::filesystem::directory_iterator files(folder.path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+}
+
+TEST_F(Probes, BuildTheProgramsThatAreListed) {
+  std::vector<std::string_view> programs{"persistent"};
+  for (const SourceFile& file : embedded_sources())
+    if (file.name.starts_with("probe/"))
+      programs.push_back(file.name.substr(6, file.name.size() - 9));
+  EXPECT_THAT(probe_programs(), ElementsAreArray(programs));
 }
 
 }  // namespace
