@@ -109,7 +109,7 @@ std::optional<Capabilities> from_text(const std::string& text) {
 
 Capabilities stored_or_probed(Context& context, const ProgramCache& cache) {
   std::string sources;
-  for (const std::string_view program : probe_programs()) sources += final_source(program);
+  for (const std::string_view program : probe_programs()) sources += final_source(program).text;
   const std::filesystem::path program = find_probe_program();
   const char* wanted = std::getenv("BERTCL_PROBE");
   const std::string missing =

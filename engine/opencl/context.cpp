@@ -18,7 +18,6 @@
 #include "opencl/exit_guard.hpp"
 #include "opencl/probe.hpp"
 #include "opencl/programs.hpp"
-#include "opencl/sources.hpp"
 #include "opencl/status.hpp"
 
 namespace bertcl::opencl {
@@ -39,8 +38,8 @@ struct Context::State {
   std::unique_ptr<Queue> queue;
   MemHandle scratch;
   size_t scratch_bytes = 0;
-  bool stores_programs = true;
   std::unique_ptr<Programs> programs;
+  bool stores_programs = true;
   std::mutex capabilities_mutex;  // held while they are found; they never change after that
   std::optional<Capabilities> capabilities;
   // Shared with the deleter of each allocation.
@@ -78,8 +77,8 @@ std::shared_ptr<Context> Context::create(const std::string& selector) {
 std::shared_ptr<Context> Context::create_sibling() const {
   auto state = std::make_unique<State>();
   state->device = state_->device;
-  state->stores_programs = false;
   state->device_reference = state_->device_reference;
+  state->stores_programs = false;
   return open(std::move(state));
 }
 
@@ -131,7 +130,7 @@ std::shared_ptr<Context> Context::start(std::unique_ptr<State> state, QueueHandl
 
 std::string Context::key_of(std::span<const std::string> programs, std::string_view options) const {
   std::string sources;
-  for (const std::string& program : programs) sources += final_source(program);
+  for (const std::string& program : programs) sources += final_source(program).text;
   return state_->programs->cache().key(sources, options);
 }
 
@@ -244,8 +243,10 @@ Kernel Context::linked_kernel(std::string_view name, std::string_view kernel_nam
 }
 
 Kernel Context::kernel_from_source(std::string_view program, const std::string& source,
-                                   std::string_view kernel_name, const Defines& defines) {
-  return Kernel(shared_from_this(), state_->programs->get_source(program, source, defines),
+                                   std::string_view kernel_name, const Defines& defines,
+                                   const SourceTraits& traits) {
+  return Kernel(shared_from_this(),
+                state_->programs->get_source(program, {source, traits}, defines),
                 std::string(program), std::string(kernel_name), defines)
       .build();
 }

@@ -13,6 +13,7 @@
 #include "opencl/device.hpp"
 #include "opencl/kernel.hpp"
 #include "opencl/queue.hpp"
+#include "opencl/sources.hpp"
 
 namespace bertcl::opencl {
 
@@ -77,9 +78,10 @@ class Context : public std::enable_shared_from_this<Context> {
   Kernel linked_kernel(std::string_view name, std::string_view kernel_name,
                        const std::vector<LinkedPart>& parts);
 
-  /// A built kernel from arbitrary source text; `program` names it in messages.
+  /// A built kernel from arbitrary source text with these traits; `program` names it in messages.
   Kernel kernel_from_source(std::string_view program, const std::string& source,
-                            std::string_view kernel_name, const Defines& defines = {});
+                            std::string_view kernel_name, const Defines& defines = {},
+                            const SourceTraits& traits = {});
 
   /// For a kernel that `program` lacks: the same from source, where that came from the program
   /// cache; else null.

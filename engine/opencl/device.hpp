@@ -34,6 +34,9 @@ struct DeviceInfo {
   /// True if the driver reports the extension: a hint about what is worth probing, not a proof.
   bool has_extension(const std::string& extension) const;
 
+  /// NVIDIA's own, not for example rusticl on the same GPU.
+  bool has_nvidia_driver() const { return platform == "NVIDIA CUDA"; }
+
   bool is_cpu() const { return type == "cpu"; }
   bool is_gpu() const { return type == "gpu"; }
   bool is_intel_gpu() const { return is_gpu() && vendor.find("Intel") != std::string::npos; }

@@ -20,7 +20,7 @@ namespace bertcl::opencl {
 Capabilities Prober::run() {
   const DeviceInfo& device = context_.info();
   // NVIDIA's driver 580 reads freed memory at launches and releases once sub-buffers overlap.
-  found_.overlapping_views = device.platform != "NVIDIA CUDA";
+  found_.overlapping_views = !device.has_nvidia_driver();
   if (!found_.overlapping_views)
     found_.notes["overlapping_views"] = "the driver crashes on overlapping sub-buffers";
   // rusticl on llvmpipe and Oclgrind run in this process too, but compile for a virtual target:

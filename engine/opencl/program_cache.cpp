@@ -91,14 +91,13 @@ ProgramCache::ProgramCache(const DeviceInfo& device)
     for (const auto& [name, present] : cpu_features().list())
       if (present) instructions += (instructions.empty() ? "" : ",") + name;
   add_field(device_identity_, instructions);
+  if (device.has_nvidia_driver()) add_field(device_identity_, fmt::format("PTX {}", kPtxFormat));
 }
 
 std::string ProgramCache::key(std::string_view source, std::string_view options) const {
   std::string text = fmt::format("bertcl program cache {};", kFormat);
   add_field(text, source);
   add_field(text, options);
-  if (source.find(kSm90aComment) != std::string_view::npos)
-    text += fmt::format("PTX {};", kPtxFormat);
   text += device_identity_;
   std::string hex;
   for (unsigned char byte : sha256(text.data(), text.size())) hex += fmt::format("{:02x}", byte);

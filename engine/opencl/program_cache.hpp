@@ -30,8 +30,9 @@ class ProgramCache {
   const std::filesystem::path& folder() const { return folder_; }
 
   /// SHA-256, in hexadecimal, of everything that determines the compiler's output: format version,
-  /// final source, options, platform, device and driver with their versions, and on a CPU device
-  /// the features of this CPU (PoCL's device name does not tell the chip).
+  /// final source, options, platform, device and driver with their versions, on a CPU device the
+  /// features of this CPU (PoCL's device name does not tell the chip), and with NVIDIA's driver
+  /// kPtxFormat.
   std::string key(std::string_view source, std::string_view options) const;
 
   /// The payload stored under `key`; `name` names it in the debug output.

@@ -12,7 +12,6 @@
 #include "opencl/cl.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/ptx.hpp"
-#include "opencl/sources.hpp"
 #include "opencl/status.hpp"
 #include "support/stopwatch.hpp"
 
@@ -37,17 +36,19 @@ constexpr bool kArm64 = false;
 /// Debian's PoCL compiles its built-in functions for Arm with target features that it does not give
 /// to kernels, and LLVM inlines only into functions that have them: each vload8() is a call. The
 /// attribute inlines all the same.
-std::string with_inlining(std::string source, const DeviceInfo& device) {
-  if (!kArm64 || device.platform != "Portable Computing Language") return source;
-  return "#pragma clang attribute push(__attribute__((flatten)), apply_to = function)\n#line 1\n" +
-         std::move(source) + "\n#pragma clang attribute pop\n";
+FinalSource with_inlining(FinalSource source, const DeviceInfo& device) {
+  if (kArm64 && device.platform == "Portable Computing Language")
+    source.text =
+        "#pragma clang attribute push(__attribute__((flatten)), apply_to = function)\n#line 1\n" +
+        std::move(source.text) + "\n#pragma clang attribute pop\n";
+  return source;
 }
 
 }  // namespace
 
 ProgramHandle Programs::create(const Text& text) {
-  const char* source = text.source.data();
-  const size_t length = text.source.size();
+  const char* source = text.source.text.data();
+  const size_t length = text.source.text.size();
   cl_int status = CL_SUCCESS;
   ProgramHandle program =
       adopt(clCreateProgramWithSource(context_.get(), 1, &source, &length, &status));
@@ -90,7 +91,7 @@ std::string Programs::options(const Defines& defines) const {
   return options;
 }
 
-const std::string& Programs::source_of(std::string_view program) {
+const FinalSource& Programs::source_of(std::string_view program) {
   std::lock_guard lock(mutex_);
   auto place = sources_.find(program);
   if (place == sources_.end())
@@ -104,7 +105,7 @@ std::shared_ptr<ProgramFuture> Programs::get(std::string_view program, const Def
 }
 
 std::shared_ptr<ProgramFuture> Programs::get_source(std::string_view program,
-                                                    const std::string& source,
+                                                    const FinalSource& source,
                                                     const Defines& defines) {
   return get(program, {{std::string(program), source, options(defines)}});
 }
@@ -151,13 +152,13 @@ ProgramHandle Programs::load(std::string_view program, const std::string& key,
 }
 
 std::string Programs::key_of(const std::vector<Text>& parts) const {
-  Text all = parts.front();
+  std::string source = parts.front().source.text, options = parts.front().options;
   for (const Text& part : std::span(parts).subspan(1)) {
     // For the key alone: separates the parts, and is not compiled.
-    all.source += fmt::format("\n// part, {} bytes\n{}", part.source.size(), part.source);
-    all.options += "; " + part.options;
+    source += fmt::format("\n// part, {} bytes\n{}", part.source.text.size(), part.source.text);
+    options += "; " + part.options;
   }
-  return cache_.key(all.source, all.options);
+  return cache_.key(source, options);
 }
 
 ProgramHandle Programs::build(const std::string& name, const std::vector<Text>& parts) {
@@ -194,13 +195,12 @@ ProgramHandle Programs::build_from_source(const std::string& name, const std::ve
     cache_.report(name, fmt::format("built from source in {:.0f} ms", clock.milliseconds()));
     watch_exit();
     std::lock_guard lock(mutex_);
-    const auto contains = [&](std::string_view word) {
-      return std::ranges::any_of(
-          parts, [&](const Text& part) { return part.source.find(word) != std::string::npos; });
+    const auto any_has = [&](bool SourceTraits::*trait) {
+      return std::ranges::any_of(parts,
+                                 [&](const Text& part) { return part.source.traits.*trait; });
     };
-    // Sources spell assembly that PoCL compiles in this way.
-    const bool assembly = contains("__asm__"), barriers = contains("barrier(");
-    unstored_.push_back({built, key_of(parts), name, assembly, barriers});
+    unstored_.push_back({built, key_of(parts), name, any_has(&SourceTraits::has_assembly),
+                         any_has(&SourceTraits::has_barriers)});
   }
   return built;
 }
@@ -209,8 +209,7 @@ ProgramHandle Programs::build_one(const Text& text) {
   ProgramHandle program = create(text);
   check_build(clBuildProgram(program.get(), 1, &device_, text.options.c_str(), nullptr, nullptr),
               "building", text, program.get());
-  const bool may_have_comments =
-      info_.platform == "NVIDIA CUDA" && text.source.find(kSm90aComment) != std::string::npos;
+  const bool may_have_comments = info_.has_nvidia_driver() && text.source.traits.has_sm_90a;
   return may_have_comments ? with_sm_90a(text, std::move(program)) : program;
 }
 

@@ -13,6 +13,7 @@
 #include "opencl/handle.hpp"
 #include "opencl/program_cache.hpp"
 #include "opencl/program_future.hpp"
+#include "opencl/sources.hpp"
 
 namespace bertcl::opencl {
 
@@ -23,7 +24,7 @@ class Programs {
   Programs(ContextHandle context, _cl_device_id* device, const DeviceInfo& info);
 
   std::shared_ptr<ProgramFuture> get(std::string_view program, const Defines& defines);
-  std::shared_ptr<ProgramFuture> get_source(std::string_view program, const std::string& source,
+  std::shared_ptr<ProgramFuture> get_source(std::string_view program, const FinalSource& source,
                                             const Defines& defines);
 
   /// A program linked from several; named, cached and reported as one.
@@ -52,7 +53,9 @@ class Programs {
   };
   /// The compiler's input, and the file it comes from.
   struct Text {
-    std::string program, source, options;
+    std::string program;
+    FinalSource source;
+    std::string options;
     auto operator<=>(const Text&) const = default;
   };
   /// A program from the cache.
@@ -61,7 +64,7 @@ class Programs {
     const std::vector<Text>* parts;          // in programs_
     std::shared_ptr<ProgramFuture> rebuilt;  // null before that was asked for
   };
-  const std::string& source_of(std::string_view program);
+  const FinalSource& source_of(std::string_view program);
   std::shared_ptr<ProgramFuture> get(std::string_view name, std::vector<Text> parts);
   /// From the cache, or linked from its parts.
   ProgramHandle build(const std::string& name, const std::vector<Text>& parts);
@@ -85,7 +88,7 @@ class Programs {
   std::mutex mutex_;
   // A future, so that two threads never build the same program.
   std::map<std::vector<Text>, std::shared_ptr<ProgramFuture>> programs_;
-  std::map<std::string, std::string, std::less<>> sources_;  // final sources by program
+  std::map<std::string, FinalSource, std::less<>> sources_;  // by program
   std::map<ProgramHandle, Loaded> loaded_;
   std::vector<Unstored> unstored_;  // built from source, binary not yet on disk
 };

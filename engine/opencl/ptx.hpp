@@ -10,8 +10,8 @@ namespace bertcl::opencl {
 /// comment in it.
 inline constexpr std::string_view kSm90aComment = "/*sm_90a: ";
 
-/// Part of the keys under which such programs, and what is measured with them, are stored: raise
-/// when ptx_for_sm_90a() makes other PTX.
+/// Part of the keys under which programs of NVIDIA's driver, and what is measured with them, are
+/// stored: raise when ptx_for_sm_90a() makes other PTX.
 inline constexpr int kPtxFormat = 1;
 
 /// PTX for sm_90 as PTX for sm_90a, with the instructions that such comments hold: NVIDIA's OpenCL

@@ -15,14 +15,22 @@
 namespace bertcl::opencl {
 namespace {
 
-std::string file_text(const std::string& name, const std::string& wanted_by) {
+/// Of the embedded file of this name, which a program in the first place of BERTCL_KERNELS has
+/// without its folder.
+SourceTraits embedded_traits(const std::string& name) {
+  for (const SourceFile& source : embedded_sources())
+    if (source.name == name || source.name.ends_with("/" + name)) return source.traits;
+  return {};
+}
+
+FinalSource read_file(const std::string& name, const std::string& wanted_by) {
   const char* folder = std::getenv("BERTCL_KERNELS");
   if (folder && *folder) {
     std::ifstream file(std::filesystem::path(folder) / name, std::ios::binary);
-    if (file) return {std::istreambuf_iterator<char>(file), {}};
+    if (file) return {{std::istreambuf_iterator<char>(file), {}}, embedded_traits(name)};
   }
   for (const SourceFile& source : embedded_sources())
-    if (source.name == name) return std::string(source.text);
+    if (source.name == name) return {std::string(source.text), source.traits};
   std::string known;
   for (const std::string& program : program_names()) known += " " + program;
   throw Error("kernel file '" + name + "' (required by " + wanted_by +
@@ -41,9 +49,14 @@ std::string included_name(std::string_view line) {
   return std::string(line.substr(open + 1, close - open - 1));
 }
 
-void append(std::string& out, const std::string& name, const std::string& wanted_by,
+void append(FinalSource& source, const std::string& name, const std::string& wanted_by,
             std::set<std::string>& seen) {
-  std::istringstream lines(file_text(name, wanted_by));
+  const FinalSource file = read_file(name, wanted_by);
+  source.traits.has_assembly |= file.traits.has_assembly;
+  source.traits.has_barriers |= file.traits.has_barriers;
+  source.traits.has_sm_90a |= file.traits.has_sm_90a;
+  std::string& out = source.text;
+  std::istringstream lines(file.text);
   out += "#line 1 \"" + name + "\"\n";
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -53,7 +66,7 @@ void append(std::string& out, const std::string& name, const std::string& wanted
       out += line + "\n";
       continue;
     }
-    if (seen.insert(included).second) append(out, included, name, seen);
+    if (seen.insert(included).second) append(source, included, name, seen);
     out += "#line " + std::to_string(number + 1) + " \"" + name + "\"\n";
   }
 }
@@ -92,12 +105,12 @@ std::vector<std::string> program_names() {
   return names;
 }
 
-std::string final_source(std::string_view stem) {
+FinalSource final_source(std::string_view stem) {
   const std::string name = path_of(std::string(stem));
   std::set<std::string> seen{name};
-  std::string text;
-  append(text, name, "the program '" + std::string(stem) + "'", seen);
-  return text;
+  FinalSource source;
+  append(source, name, "the program '" + std::string(stem) + "'", seen);
+  return source;
 }
 
 }  // namespace bertcl::opencl

@@ -8,10 +8,28 @@
 
 namespace bertcl::opencl {
 
+/// What the host must know of a program's text.
+struct SourceTraits {
+  bool has_assembly = false;  ///< inline, of which PoCL may not make binaries
+  bool has_barriers = false;
+  bool has_sm_90a = false;  ///< comments with instructions of sm_90a (ptx.hpp)
+
+  auto operator<=>(const SourceTraits&) const = default;
+};
+
 /// One file of kernels_cl/, by its path there: "gemm/gemm_s8_ref.cl".
 struct SourceFile {
   std::string_view name;
   std::string_view text;
+  SourceTraits traits;  ///< of this text, without what it includes
+};
+
+/// A program's text as it is compiled.
+struct FinalSource {
+  std::string text;
+  SourceTraits traits;
+
+  auto operator<=>(const FinalSource&) const = default;
 };
 
 /// All .cl and .clh files that were embedded when the program was built (cmake/EmbedKernels.cmake).
@@ -23,8 +41,9 @@ std::vector<std::string> program_names();
 /// The final source of the program `stem`: the text of `stem`.cl with each `#include "lib/x.clh"`
 /// replaced by the text of that file, once per program. `#line` directives keep the build log true.
 /// The environment variable BERTCL_KERNELS names a folder to read files from instead of the
-/// embedded ones. Throws Error if a file is missing.
-std::string final_source(std::string_view stem);
+/// embedded ones, whose traits they keep: the first assembly or barrier of a file needs a build.
+/// Throws Error if a file is missing.
+FinalSource final_source(std::string_view stem);
 
 /// Throws Error where BERTCL_KERNELS names anything but a folder.
 void check_kernel_folder();

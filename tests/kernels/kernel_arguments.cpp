@@ -61,7 +61,7 @@ std::optional<std::vector<KernelArguments>> kernel_arguments(const std::string& 
   // One for all programs: PoCL reads its library of functions once in each.
   static const auto* const context = new opencl::ContextHandle(
       opencl::adopt(clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status)));
-  const std::string source = opencl::final_source(program);
+  const std::string source = opencl::final_source(program).text;
   const char* text = source.c_str();
   const opencl::ProgramHandle built =
       opencl::adopt(clCreateProgramWithSource(context->get(), 1, &text, nullptr, &status));

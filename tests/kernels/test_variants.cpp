@@ -233,7 +233,7 @@ TEST(Mergeable, AreThoseThatTheSourcesOffer) {
   std::vector<std::pair<std::string, std::string>> in_sources;
   for (const std::string& program : opencl::program_names()) {
     if (program.starts_with("probe_")) continue;
-    const std::string text = opencl::final_source(program);
+    const std::string text = opencl::final_source(program).text;
     for (std::sregex_iterator it(text.begin(), text.end(), offered), end; it != end; ++it)
       in_sources.emplace_back(program, (*it)[1]);
   }

@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, Dot4, testing::ValuesIn(backends),
 class Dot4AsDescribed : public testing::TestWithParam<Backend> {};
 
 TEST_P(Dot4AsDescribed, EqualsPlainArithmetic) {
-  const std::string source = kInstructions + opencl::final_source("probe_dot4");
+  const std::string source = kInstructions + opencl::final_source("probe_dot4").text;
   expect_exact(device().kernel_from_source(GetParam().name, source, "probe_dot4",
                                            {{"DOT4", GetParam().code}}),
                GetParam().name);

@@ -98,7 +98,8 @@ TEST_F(ProgramCacheTest, WorkGroupsWithBarriersAreNotStoredUnderPocl) {
     {
       auto context = Context::create("cpu");
       Buffer out = context->allocate(sizeof(int));
-      Kernel kernel = context->kernel_from_source("with_barrier", source, "f");
+      Kernel kernel =
+          context->kernel_from_source("with_barrier", source, "f", {}, {.has_barriers = true});
       kernel.args(out);
       context->queue().launch(kernel, {4, 1, 1}, {4, 1, 1}, "with_barrier");
       EXPECT_EQ(out.download<int>()[0], 18);

@@ -19,7 +19,8 @@ Kernel kernel_of(opencl::Context& context, const std::string& name) {
   const opencl::Capabilities& can = context.capabilities();
   return context.kernel_from_source(
       "peak", std::string(peak_cl), name,
-      {{"WITH_AVX2", can.avx2}, {"WITH_BF16", can.avx512_bf16}, {"WITH_VNNI", can.avx512_vnni}});
+      {{"WITH_AVX2", can.avx2}, {"WITH_BF16", can.avx512_bf16}, {"WITH_VNNI", can.avx512_vnni}},
+      {.has_assembly = true});
 }
 
 /// Seconds of `launches` launches in a row, the fastest of five times.
