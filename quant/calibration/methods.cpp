@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <utility>
 #include <vector>
 
 #include "quant/calibration/histogram_observer.hpp"
@@ -31,29 +30,34 @@ const Method& method(std::string_view name) {
 }
 
 void check_settings(const Method& method, const MethodOptions& options) {
-  const std::pair<bool, std::string_view> made[] = {
-      {options.percentile.has_value(), "percentile"},
-      {options.bins.has_value(), "bins"},
-      {options.quantized_bins.has_value(), "quantized-bins"},
-      {options.start_bin.has_value(), "start-bin"},
-      {options.stride.has_value(), "stride"},
-      {options.moving_average, "moving-average"},
-      {options.averaging_constant.has_value(), "averaging-constant"},
-      {options.averaged_samples.has_value(), "averaged-samples"}};
-  for (const auto& [is_made, option] : made) {
-    const auto is_read_by = [&](const Method& m) {
-      return m.settings.find(fmt::format(" {} ", option)) != std::string_view::npos;
-    };
-    if (!is_made) continue;
-    if (is_read_by(method)) {
-      if (option.starts_with("averag") && !options.moving_average)
-        fail("{} has no effect without {}", option_name(option), option_name("moving-average"));
+  const struct {
+    bool is_given;
+    std::string_view option;
+    bool SettingsRead::*reads;
+    bool needs_moving_average = false;
+  } settings[] = {
+      {options.percentile.has_value(), "percentile", &SettingsRead::percentile},
+      {options.bins.has_value(), "bins", &SettingsRead::bins},
+      {options.quantized_bins.has_value(), "quantized-bins", &SettingsRead::quantized_bins},
+      {options.start_bin.has_value(), "start-bin", &SettingsRead::start_bin},
+      {options.stride.has_value(), "stride", &SettingsRead::stride},
+      {options.moving_average, "moving-average", &SettingsRead::moving_average},
+      {options.averaging_constant.has_value(), "averaging-constant", &SettingsRead::moving_average,
+       true},
+      {options.averaged_samples.has_value(), "averaged-samples", &SettingsRead::moving_average,
+       true}};
+  for (const auto& setting : settings) {
+    if (!setting.is_given) continue;
+    if (method.reads.*setting.reads) {
+      if (setting.needs_moving_average && !options.moving_average)
+        fail("{} has no effect without {}", option_name(setting.option),
+             option_name("moving-average"));
       continue;
     }
     std::vector<std::string_view> readers;
     for (const Method& m : methods())
-      if (is_read_by(m)) readers.push_back(m.name);
-    fail("{} has no effect with {}; use {}", option_name(option),
+      if (m.reads.*setting.reads) readers.push_back(m.name);
+    fail("{} has no effect with {}; use {}", option_name(setting.option),
          option_name("method", method.name),
          option_name("method", fmt::format("{}", fmt::join(readers, " or "))));
   }

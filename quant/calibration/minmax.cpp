@@ -86,7 +86,8 @@ class MovingAverageObserver final : public Observer {
 
 }  // namespace
 
-extern const Method minmax{"minmax", "smallest to largest value seen; or their moving averages",
+extern const Method minmax{"minmax",
+                           "smallest to largest value seen; or their moving averages",
                            [](opencl::Context& context, const MethodOptions& options,
                               const std::string& tensor) -> std::unique_ptr<Observer> {
                              if (options.moving_average)
@@ -94,6 +95,6 @@ extern const Method minmax{"minmax", "smallest to largest value seen; or their m
                                                                               tensor);
                              return std::make_unique<MinMaxObserver>(context, options, tensor);
                            },
-                           " moving-average averaging-constant averaged-samples "};
+                           {.moving_average = true}};
 
 }  // namespace bertcl::quant

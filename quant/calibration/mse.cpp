@@ -110,7 +110,8 @@ class AsymmetricMseObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method mse{"mse", "range with the least mean squared error",
+extern const Method mse{"mse",
+                        "range with the least mean squared error",
                         [](opencl::Context& context, const MethodOptions& options,
                            const std::string& tensor) -> std::unique_ptr<Observer> {
                           if (options.symmetric.value_or(options.scheme.symmetric))
@@ -121,6 +122,6 @@ extern const Method mse{"mse", "range with the least mean squared error",
                                  option_name("absolute"));
                           return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
                         },
-                        " bins start-bin stride "};
+                        {.bins = true, .start_bin = true, .stride = true}};
 
 }  // namespace bertcl::quant

@@ -52,6 +52,12 @@ struct MethodOptions {
   Scheme scheme;  ///< the integers that the range is for
 };
 
+/// The members of MethodOptions that a method reads; `moving_average` stands for those of one, too.
+struct SettingsRead {
+  bool bins = false, percentile = false, quantized_bins = false, start_bin = false, stride = false,
+       moving_average = false;
+};
+
 /// A calibration method: a file of its own, and a line in methods.cpp.
 struct Method {
   std::string_view name;     ///< as on the command line
@@ -59,7 +65,7 @@ struct Method {
   /// `tensor` is named in messages. Throws Error on settings out of range.
   std::unique_ptr<Observer> (*observer)(opencl::Context&, const MethodOptions&,
                                         const std::string& tensor);
-  std::string_view settings;  ///< options it reads, each between spaces: " percentile bins "
+  SettingsRead reads;
 };
 
 /// All methods, the default first.

@@ -88,10 +88,14 @@ class TorchPercentileObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method percentile{"percentile", "range that contains a given share of all values",
-                               make_observer<PercentileObserver>, " percentile bins "};
+extern const Method percentile{"percentile",
+                               "range that contains a given share of all values",
+                               make_observer<PercentileObserver>,
+                               {.bins = true, .percentile = true}};
 
-extern const Method torch_percentile{"torch-percentile", "percentile as in pytorch-quantization",
-                                     make_observer<TorchPercentileObserver>, " percentile bins "};
+extern const Method torch_percentile{"torch-percentile",
+                                     "percentile as in pytorch-quantization",
+                                     make_observer<TorchPercentileObserver>,
+                                     {.bins = true, .percentile = true}};
 
 }  // namespace bertcl::quant

@@ -74,7 +74,9 @@ class TorchEntropyObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method torch_entropy{"torch-entropy", "entropy as in pytorch-quantization",
-                                  make_observer<TorchEntropyObserver>, " bins start-bin stride "};
+extern const Method torch_entropy{"torch-entropy",
+                                  "entropy as in pytorch-quantization",
+                                  make_observer<TorchEntropyObserver>,
+                                  {.bins = true, .start_bin = true, .stride = true}};
 
 }  // namespace bertcl::quant
