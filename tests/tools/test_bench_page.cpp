@@ -3,9 +3,14 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "ir/text.hpp"
 #include "page_checks.hpp"
 #include "program_runner.hpp"
+#include "runtime/session.hpp"
 #include "tests/support/matchers.hpp"
 #include "tools/measure/roofline.hpp"
 #include "tools/report/roofline_figure.hpp"
@@ -52,6 +57,23 @@ TEST(Roofline, TheLeastTimeIsThatOfArithmeticOrOfBytes) {
     EXPECT_NEAR(row.min_ms, least.at(row.time.name), 1e-9) << row.time.name;
   EXPECT_NEAR(sum_of(rows).time.ms, 33, 1e-9);
   EXPECT_NEAR(sum_of(rows).min_ms, 17.025, 1e-9);
+}
+
+// And other kernels of a linear not by numbers of another meaning.
+TEST(Roofline, GemmsAreNamedByTheirSizes) {
+  const runtime::Session session = runtime::Session::compile(ir::parse(R"(graph g(%x: u8[m, 16]) {
+    const %w: i8[16, 48] = splat 1  const %s: f32[] = splat 0.5  const %z: i8[48] = splat 1
+    %y: f32[m, 48] = linear_q(%x, %w, _, %s, _, %s, _, _, %z)
+    return %y
+  })"));
+  std::vector<StepTime> times;
+  for (const plan::Step& of : session.plan().steps) {
+    times.push_back(step(of.kernel.name(), "int8", 1, 1, 1, 0));
+    times.back().step = &of;
+  }
+  std::set<std::string> names;
+  for (const RooflineRow& row : roofline(times, kPeaks)) names.insert(row.time.name);
+  EXPECT_THAT(names, ElementsAre("gemm_s8 48x16", "row_sums"));
 }
 
 TEST(LogAxis, HoldsItsValuesInWholeDecades) {

@@ -5,9 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <variant>
+
+#include "kernels/contracts.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -24,14 +28,20 @@ double min_ms(const StepTime& time, const Peaks& peaks, double weight_bytes) {
   return std::max(time.operations / peak_gops_of(peaks, time.type), moving) / 1e6;
 }
 
-/// GEMMs of different sizes are different rows.
+/// The argument of that name, where it is a number that is the same in every run; else null.
+const std::int32_t* number_of(const plan::Step& step, std::string_view name) {
+  const kernels::KernelContract* row = kernels::find_contract(step.kernel.name());
+  const auto found = std::ranges::find(row->parameters, name, &kernels::Parameter::name);
+  if (found == row->parameters.end()) return nullptr;
+  const auto place = static_cast<std::size_t>(found - row->parameters.begin());
+  return std::get_if<std::int32_t>(&step.arguments[place]);
+}
+
+/// GEMMs with weights of different sizes are different rows.
 std::string row_name(const StepTime& time) {
-  if (!time.step || !time.step->op.starts_with("linear")) return time.name;
-  std::vector<std::int32_t> numbers;
-  for (const plan::Argument& argument : time.step->arguments)
-    if (const auto* n = std::get_if<std::int32_t>(&argument)) numbers.push_back(*n);
-  return numbers.size() < 2 ? time.name
-                            : fmt::format("{} {}x{}", time.name, numbers[0], numbers[1]);
+  if (!time.step || time.step->call) return time.name;
+  const std::int32_t *n = number_of(*time.step, "N"), *k = number_of(*time.step, "K");
+  return n && k ? fmt::format("{} {}x{}", time.name, *n, *k) : time.name;
 }
 
 void add_to(RooflineRow& row, const KernelTime& time, double least) {
