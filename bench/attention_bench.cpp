@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of every attention variant (GOP/s) and of the row kernels (GB/s) over the shapes of BERT.
 //
-//   build/bench/bench_attention --benchmark_filter=s8_vnni/ --benchmark_out=attention.json
+//   build/bench/bench_attention --benchmark_filter=s8_x86_vnni/ --benchmark_out=attention.json
 #include <fmt/format.h>
 
 #include <array>
@@ -14,6 +14,7 @@
 #include "kernels/contracts/attention.hpp"
 #include "kernels/contracts/quantize.hpp"
 #include "kernels/contracts/rows.hpp"
+#include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
 
 namespace {
@@ -21,31 +22,34 @@ namespace {
 using namespace bertcl::opencl;
 using namespace bertcl::bench;
 
+using bertcl::kernels::AttentionVariant;
+
 struct Variant {
-  const char* name;
-  const char* program;
-  Defines defines;
-  bool Capabilities::*needs;  // null: runs everywhere
-  int unnormalized = 0;       // normalization after p v
-  int window = 0;             // keys before and after a row that it attends to; 0: all
+  std::string name;
+  AttentionVariant kernel;
+  bool integer;
+  Defines defines = {};
+  int unnormalized = 0;  // normalization after p v
+  int window = 0;        // keys before and after a row that it attends to; 0: all
 };
 
-const std::vector<Variant>& variants() {
-  static const std::vector<Variant> list = {
-      {"s8_vnni", "attention_s8_x86_vnni", {}, &Capabilities::avx512_vnni},
-      {"s8_avx2", "attention_s8_x86_avx2", {}, &Capabilities::avx2},
-      {"s8_avx2_8", "attention_s8_x86_avx2", {{"LANES", 8}}, &Capabilities::avx2},
-      {"s8_portable", "attention_s8_portable", {}, nullptr},
-      {"s8_portable_8", "attention_s8_portable", {{"LANES", 8}}, nullptr},
-      {"s8_ref", "attention_s8_ref", {}, nullptr},
-      {"s8_vnni_unnormalized", "attention_s8_x86_vnni", {}, &Capabilities::avx512_vnni, 1},
-      {"s8_avx2_unnormalized", "attention_s8_x86_avx2", {}, &Capabilities::avx2, 1},
-      {"s8_portable_unnormalized", "attention_s8_portable", {}, nullptr, 1},
-      {"f32_x86", "attention_f32_x86", {}, nullptr},
-      {"f32_x86_8", "attention_f32_x86", {{"LANES", 8}}, nullptr},
-      {"f32_ref", "attention_f32_ref", {}, nullptr},
-      {"f32_x86_window64", "attention_f32_x86", {}, nullptr, 0, 64},
-  };
+/// Those whose work-items take rows, in their modes.
+std::vector<Variant> variants() {
+  std::vector<Variant> list;
+  for (const AttentionVariant& kernel : bertcl::kernels::attention_s8_variants()) {
+    if (kernel.uses_work_groups) continue;
+    const std::string name = "s8_" + kernel.name;
+    list.push_back({name, kernel, true});
+    if (kernel.takes_lanes) list.push_back({name + "_8", kernel, true, {{"LANES", 8}}});
+    if (kernel.takes_blocks) list.push_back({name + "_unnormalized", kernel, true, {}, 1});
+  }
+  for (const AttentionVariant& kernel : bertcl::kernels::attention_f32_variants()) {
+    if (kernel.uses_work_groups) continue;
+    const std::string name = "f32_" + kernel.name;
+    list.push_back({name, kernel, false});
+    if (kernel.takes_lanes) list.push_back({name + "_8", kernel, false, {{"LANES", 8}}});
+    if (kernel.takes_blocks) list.push_back({name + "_window64", kernel, false, {}, 0, 64});
+  }
   return list;
 }
 
@@ -92,20 +96,20 @@ void measure(benchmark::State& state, const Kernel& kernel, std::array<size_t, 3
 // Packed QKV in, one sequence length; operations are those of the two MatMuls without a window.
 void attention(benchmark::State& state, const Variant& variant, int batch, int seq, int heads,
                int head_size, int block_rows) {
-  if (variant.needs && !(context->capabilities().*variant.needs)) {
+  if (!bertcl::kernels::why_not(variant.kernel.needs, context->info(), context->capabilities())
+           .reason.empty()) {
     state.SkipWithError("the device lacks the instructions");
     return;
   }
-  const bool integer = std::string(variant.program).starts_with("attention_s8");
   const int hidden = heads * head_size, stride = 3 * hidden;
   const size_t count =
       static_cast<size_t>(batch) * static_cast<size_t>(seq) * static_cast<size_t>(stride);
   std::vector<int32_t> offsets;
   for (int i = 0; i <= batch; ++i) offsets.push_back(i * seq);
-  const Buffer qkv = integer ? random_bytes(count) : random_floats(count);
+  const Buffer qkv = variant.integer ? random_bytes(count) : random_floats(count);
   const Buffer seq_offsets = upload(offsets), out = context->allocate(count / 3 * 4);
-  Kernel kernel =
-      context->kernel(variant.program, integer ? "attention_s8" : "attention_f32", variant.defines);
+  Kernel kernel = context->kernel(
+      variant.kernel.program, variant.integer ? "attention_s8" : "attention_f32", variant.defines);
   const auto set = [&](auto a) {  // with what the two contracts share
     a.q = a.k = a.v = qkv;
     a.q_stride = a.k_stride = a.v_stride = stride;
@@ -121,7 +125,7 @@ void attention(benchmark::State& state, const Variant& variant, int batch, int s
     a.window = variant.window;
     bertcl::kernels::set(kernel, a);
   };
-  if (integer)
+  if (variant.integer)
     set(bertcl::kernels::AttentionS8<KernelArgument>{.q_type = kU8,
                                                      .q_zero_point = 119,
                                                      .k_type = kU8,
@@ -249,11 +253,11 @@ void softmax(benchmark::State& state) {
 void register_all() {
   for (const Variant& variant : variants())
     for (const auto& [batch, seq, block_rows] : kShapes) {
-      if (std::string(variant.program).ends_with("ref") && batch > 1) continue;
+      if (!variant.kernel.takes_blocks && batch > 1) continue;  // the reference takes seconds
       for (const auto& [heads, head_size] : {std::array{12, 64}, std::array{12, 32}}) {
         const std::array shape = {batch, seq, heads, head_size, block_rows};
         add(fmt::format("{}/B{}/S{}/D{}/rows{}", variant.name, batch, seq, head_size, block_rows),
-            [&variant, shape](benchmark::State& state) {
+            [variant, shape](benchmark::State& state) {
               attention(state, variant, shape[0], shape[1], shape[2], shape[3], shape[4]);
             });
       }

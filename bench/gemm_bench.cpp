@@ -3,13 +3,14 @@
 // the peak of the instruction that the variant is made of, measured on the same threads in the same
 // run.
 //
-//   build/bench/bench_gemm --benchmark_filter=vnni/M1024 --benchmark_out=gemm.json
+//   build/bench/bench_gemm --benchmark_filter=x86_vnni/M1024 --benchmark_out=gemm.json
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <random>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -28,35 +29,48 @@ namespace {
 using namespace bertcl::opencl;
 using namespace bertcl::bench;
 
-struct Variant {
-  Variant(const char* variant, const char* file, Defines options, const char* of)
-      : name(variant),
-        program(file),
-        defines(std::move(options)),
-        tiles(bertcl::kernels::gemm_variant_of_program(program, defines)),
-        peak(of) {}
+using bertcl::kernels::GemmVariant;
 
-  std::string name, program;
-  Defines defines;
-  bertcl::kernels::GemmVariant tiles;
-  const char* peak;  // kernel of peak.cl
+struct Variant {
+  std::string name;
+  GemmVariant tiles;
+  const char* kernel;
+  bool integer = false, half = false;  // weights
+
+  /// The kernel of peak.cl with its instruction.
+  const char* peak() const {
+    const auto needs = [&](auto... flag) {
+      return (std::ranges::count(tiles.needs.one_of, flag) + ...) > 0;
+    };
+    if (integer && needs(&Capabilities::avx512_vnni)) return "peak_vpdpbusd";
+    if (integer && needs(&Capabilities::avx_vnni, &Capabilities::avx2)) return "peak_pmaddubsw";
+    return "peak_f32";
+  }
 };
 
-const std::vector<Variant>& variants() {
-  static const std::vector<Variant> list = {
-      {"s8_vnni", "gemm_s8_x86_vnni", {}, "peak_vpdpbusd"},
-      {"s8_vnni_small_m", "gemm_s8_x86_vnni_small_m", {}, "peak_vpdpbusd"},
-      {"s8_avx_vnni", "gemm_s8_x86_avx_vnni", {}, "peak_pmaddubsw"},
-      {"s8_avx2", "gemm_s8_x86_avx2", {}, "peak_pmaddubsw"},
-      {"s8_portable", "gemm_s8_portable", {}, "peak_f32"},
-      {"f32_x86_16", "gemm_f32_x86", {{"LANES", 16}}, "peak_f32"},
-      {"f32_x86_small_m_16", "gemm_f32_x86_small_m", {{"LANES", 16}}, "peak_f32"},
-      {"f16_x86_16", "gemm_f32_x86", {{"B_HALF", 1}, {"LANES", 16}}, "peak_f32"},
-      {"f32_x86_8", "gemm_f32_x86", {{"LANES", 8}}, "peak_f32"},
-      {"f32_portable", "gemm_f32_portable", {}, "peak_f32"},
-      {"s8_ref", "gemm_s8_ref", {}, "peak_f32"},
-      {"f32_ref", "gemm_f32_ref", {}, "peak_f32"},
+/// Those whose work-items make tiles.
+std::vector<Variant> variants() {
+  std::vector<Variant> list;
+  const auto add = [&](const std::string& type, std::span<const GemmVariant> table,
+                       const Variant& of) {
+    const auto add_one = [&](const std::string& name, GemmVariant tiles) {
+      Variant variant = of;
+      variant.name = type + "_" + name;
+      variant.tiles = std::move(tiles);
+      if (of.half) variant.tiles.defines["B_HALF"] = 1;
+      list.push_back(std::move(variant));
+    };
+    for (const GemmVariant& variant : table) {
+      if (variant.items > 1) continue;
+      add_one(variant.name, variant);
+      if (const std::string& program = variant.small_m_program; !program.empty())
+        add_one(variant.small_m_name(),
+                bertcl::kernels::gemm_variant_of_program(program, variant.defines));
+    }
   };
+  add("s8", bertcl::kernels::gemm_s8_variants(), {.kernel = "gemm_s8", .integer = true});
+  add("f32", bertcl::kernels::gemm_f32_variants(), {.kernel = "gemm_f32"});
+  add("f16", bertcl::kernels::gemm_f32_variants(), {.kernel = "gemm_f32", .half = true});
   return list;
 }
 
@@ -78,8 +92,7 @@ Buffer constant(size_t count, float value) { return upload(std::vector<float>(co
 
 /// Prepacked int8 weights, normally distributed as those of models are: four standard deviations
 /// reach 127.
-std::pair<Buffer, Buffer> prepacked_weights(const bertcl::kernels::GemmVariant& variant, int N,
-                                            int K) {
+std::pair<Buffer, Buffer> prepacked_weights(const GemmVariant& variant, int N, int K) {
   std::mt19937 random(7);
   std::normal_distribution<float> normal(0.0f, 127.0f / 4);
   std::vector<int8_t> weights(static_cast<size_t>(N) * K);
@@ -109,17 +122,14 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
     state.SkipWithError("the device lacks the instructions");
     return;
   }
-  const bertcl::kernels::GemmVariant& tiles = variant.tiles;
-  const bool integer = variant.program.starts_with("gemm_s8");
-  const bool half = variant.defines.contains("B_HALF");
+  const GemmVariant& tiles = variant.tiles;
   const int activation = N == 4 * K ? kGelu : 0;
   const size_t weights =
       ceil_div(N, tiles.panel) * tiles.panel * ceil_div(K, tiles.k_group) * tiles.k_group;
   const Buffer bias = constant(N, 0.5f), out = context->allocate(4ul * M * N);
-  Kernel kernel =
-      context->kernel(variant.program, integer ? "gemm_s8" : "gemm_f32", variant.defines);
+  Kernel kernel = context->kernel(tiles.program, variant.kernel, tiles.defines);
   Buffer a, b, colsum, scale, inv_scale, zero_point;
-  if (integer) {
+  if (variant.integer) {
     a = random_bytes(static_cast<size_t>(M) * K);
     std::tie(b, colsum) = prepacked_weights(tiles, N, K);
     scale = constant(N, 1e-5f), inv_scale = constant(N, 30.0f), zero_point = constant(N, 128.0f);
@@ -142,8 +152,8 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
                                                                  .out_type = kOutU8});
   } else {
     a = constant(static_cast<size_t>(M) * K, 0.25f);
-    b = half ? random_bytes(2 * weights) : constant(weights, 0.125f);
-    if (half) b.fill(0x30);  // 0.13: finite
+    b = variant.half ? random_bytes(2 * weights) : constant(weights, 0.125f);
+    if (variant.half) b.fill(0x30);  // 0.13: finite
     bertcl::kernels::set(kernel,
                          bertcl::kernels::GemmF32<KernelArgument>{.a = a,
                                                                   .b = b,
@@ -167,7 +177,7 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
   }
   const double gops = 2e-9 * M * N * K / best;
   state.counters["gops"] = gops;
-  state.counters["share_of_peak"] = gops / bertcl::tools::peak_gops(*context, variant.peak);
+  state.counters["share_of_peak"] = gops / bertcl::tools::peak_gops(*context, variant.peak());
   state.counters["us"] = best * 1e6;
 }
 
@@ -177,11 +187,11 @@ void register_all() {
                                 fmt::format("{:.0f}", bertcl::tools::peak_gops(*context, name)));
   for (const Variant& variant : variants())
     for (int M : kRows) {
-      if (M > 128 && variant.name.ends_with("_ref")) continue;  // seconds per GEMM
+      if (M > 128 && variant.tiles.is_reference) continue;  // seconds per GEMM
       for (const auto& [N, K] : kShapes) {
         const int n = N, k = K;
         add(fmt::format("{}/M{}/N{}/K{}", variant.name, M, N, K),
-            [&variant, M, n, k](benchmark::State& state) { run(state, variant, M, n, k); });
+            [variant, M, n, k](benchmark::State& state) { run(state, variant, M, n, k); });
       }
     }
 }

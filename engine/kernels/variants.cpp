@@ -122,18 +122,19 @@ const std::vector<AttentionVariant> attention_s8{
     {.name = "x86_vnni", .program = "attention_s8_x86_vnni", .needs = avx512_vnni,
      .takes_blocks = true, .biased_columns = 256},
     {.name = "x86_avx2", .program = "attention_s8_x86_avx2", .needs = avx2,
-     .takes_blocks = true, .biased_columns = 256},
+     .takes_blocks = true, .biased_columns = 256, .takes_lanes = true},
     {.name = "portable", .program = "attention_s8_portable", .needs = cpu_only,
-     .takes_blocks = true},
+     .takes_blocks = true, .takes_lanes = true},
     {.name = "mma", .program = "attention_s8_mma", .needs = mma_attention,
      .uses_work_groups = true, .unit = Unit::matrix, .biased_columns = 256},
+    // Of registers on gfx906 and gfx908 157 and 166 for 64 rows, 123 and 124 for 32.
     {.name = "dot4", .program = "attention_s8_dot4", .needs = large_groups,
-     .uses_work_groups = true, .biased_columns = 256},
+     .uses_work_groups = true, .biased_columns = 256, .takes_over_128_registers = true},
     {.name = "ref", .program = "attention_s8_ref", .biased_columns = 256}};
 
 const std::vector<AttentionVariant> attention_f32{
     {.name = "x86", .program = "attention_f32_x86", .needs = cpu_only,
-     .takes_blocks = true, .biased_columns = 256},
+     .takes_blocks = true, .biased_columns = 256, .takes_lanes = true},
     {.name = "group", .program = "attention_f32_group", .needs = large_groups,
      .uses_work_groups = true, .biased_columns = 256},
     {.name = "ref", .program = "attention_f32_ref", .biased_columns = 256}};
@@ -225,10 +226,9 @@ bool has_few_registers(const opencl::DeviceInfo& info) {
 
 std::int32_t group_rows(const AttentionVariant& variant, std::int32_t head_size, bool has_bias,
                         const opencl::DeviceInfo& info, const opencl::Capabilities& capabilities) {
-  // Of 256 registers attention_s8_dot4 takes 157 and 166 for 64 rows, 123 and 124 for 32.
   const bool leaves_one_wave =
-      variant.program == "attention_s8_dot4" && (info.name.find("gfx906") != std::string::npos ||
-                                                 info.name.find("gfx908") != std::string::npos);
+      variant.takes_over_128_registers && (info.name.find("gfx906") != std::string::npos ||
+                                           info.name.find("gfx908") != std::string::npos);
   const bool fewer = head_size > 64 || has_bias || capabilities.amd_sudot4 || info.is_intel_gpu() ||
                      has_few_registers(info) || leaves_one_wave;
   return fewer ? 32 : 64;

@@ -111,6 +111,9 @@ struct AttentionVariant {
   bool uses_work_groups = false;  // a work-group makes a tile of rows, for heads of up to HEAD_MAX
   Unit unit = Unit::none;         // matrix: with 2 work-items a row
   std::int32_t biased_columns = 0;  // of a head with a bias or a window, at most
+  bool takes_lanes = false;         // has the option LANES
+  /// 64 rows take more than 128 registers, of which gfx906 and gfx908 have 256 for two waves.
+  bool takes_over_128_registers = false;
 
   /// Work-items of a group that makes so many rows.
   std::int32_t items_of(std::int32_t rows) const { return unit == Unit::matrix ? 2 * rows : 256; }
