@@ -155,20 +155,32 @@ const std::vector<PositionScoresVariant> position_scores{
     {.name = "ref", .program = "position_scores_f32_ref"}};
 
 // On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
-const std::vector<RowVariant> row_kernels{
-    {.name = "rows", .needs = cpu_only},
-    {.name = "subgroup", .needs = subgroups, .uses_work_groups = true, .subgroups = true},
-    {.name = "group", .needs = groups, .uses_work_groups = true},
-    {.name = "rows"}};
+std::vector<RowVariant> row_kernels(const char* items, const char* work_groups) {
+  return {{.name = "rows", .program = items, .needs = cpu_only},
+          {.name = "subgroup", .program = work_groups, .needs = subgroups,
+           .uses_work_groups = true, .subgroups = true},
+          {.name = "group", .program = work_groups, .needs = groups, .uses_work_groups = true},
+          {.name = "rows", .program = items}};
+}
+const auto add_norm = row_kernels("add_norm", "add_norm_group");
+const auto embed_norm = row_kernels("embed_norm", "embed_norm_group");
+const auto pool = row_kernels("pool", "pool_group");
+const auto quantize_rows = row_kernels("quantize_rows", "quantize_rows_group");
+const auto softmax = row_kernels("softmax", "softmax_group");
 const std::vector<DividedVariant> rotary{
     {.name = "columns", .program = "rotary_columns", .needs = {.kind = gpu}, .divides = true},
     {.name = "rows", .program = "rotary"}};
 const std::vector<DividedVariant> dynamic_quantize{
     {.name = "group", .program = "dynamic_quantize_group", .needs = gpu_groups, .divides = true},
     {.name = "elements", .program = "dynamic_quantize"}};
-const std::vector<MatMulVariant> matmul{
-    {.name = "group", .needs = gpu_groups, .uses_work_groups = true},
-    {.name = "batched"}};
+const std::vector<MatMulVariant> matmul_f32{
+    {.name = "group", .program = "matmul_f32_group", .needs = gpu_groups,
+     .uses_work_groups = true},
+    {.name = "batched", .program = "matmul_f32_batched"}};
+const std::vector<MatMulVariant> matmul_s32{
+    {.name = "group", .program = "matmul_s32_group", .needs = gpu_groups,
+     .uses_work_groups = true},
+    {.name = "batched", .program = "matmul_s32_batched"}};
 // clang-format on
 
 /// Tiles of other sizes are an option of the kernels of work-groups.
@@ -195,10 +207,15 @@ std::span<const AttentionVariant> attention_f32_variants() { return attention_f3
 const AttentionVariant& attention_f16_variant() { return attention_f16; }
 const AttentionVariant& attention_bf16_variant() { return attention_bf16; }
 std::span<const PositionScoresVariant> position_scores_variants() { return position_scores; }
-std::span<const RowVariant> row_variants() { return row_kernels; }
+std::span<const RowVariant> add_norm_variants() { return add_norm; }
+std::span<const RowVariant> embed_norm_variants() { return embed_norm; }
+std::span<const RowVariant> pool_variants() { return pool; }
+std::span<const RowVariant> quantize_rows_variants() { return quantize_rows; }
+std::span<const RowVariant> softmax_variants() { return softmax; }
 std::span<const DividedVariant> rotary_variants() { return rotary; }
 std::span<const DividedVariant> dynamic_quantize_variants() { return dynamic_quantize; }
-std::span<const MatMulVariant> matmul_variants() { return matmul; }
+std::span<const MatMulVariant> matmul_f32_variants() { return matmul_f32; }
+std::span<const MatMulVariant> matmul_s32_variants() { return matmul_s32; }
 
 GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines) {
   const auto lanes = defines.find("LANES");
@@ -348,8 +365,8 @@ std::vector<std::string> variant_names() {
     if (!variant.small_m_program.empty()) names.push_back(variant.small_m_name());
   }
   add(attention_s8), add(attention_f32), add(std::vector{attention_f16, attention_bf16});
-  add(row_kernels);
-  add(rotary), add(dynamic_quantize), add(matmul), add(position_scores);
+  for (const auto& rows : {add_norm, embed_norm, pool, quantize_rows, softmax}) add(rows);
+  add(rotary), add(dynamic_quantize), add(matmul_f32), add(matmul_s32), add(position_scores);
   sort_unique(names);
   return names;
 }

@@ -150,12 +150,17 @@ std::span<const PositionScoresVariant> position_scores_variants();
 /// Kernels that take a matrix row by row.
 struct RowVariant {
   std::string name;
+  std::string program;
   Needs needs = {};
-  bool uses_work_groups = false;  // a work-group a row, by PROGRAM_group.cl
+  bool uses_work_groups = false;  // a work-group a row
   bool subgroups = false;         // that reduces by sub-groups
 };
 
-std::span<const RowVariant> row_variants();
+std::span<const RowVariant> add_norm_variants();
+std::span<const RowVariant> embed_norm_variants();
+std::span<const RowVariant> pool_variants();
+std::span<const RowVariant> quantize_rows_variants();
+std::span<const RowVariant> softmax_variants();
 
 /// Kernels with a program for GPUs that divides their work among more work-items.
 struct DividedVariant {
@@ -171,11 +176,13 @@ std::span<const DividedVariant> dynamic_quantize_variants();
 /// MatMul of two computed operands.
 struct MatMulVariant {
   std::string name;
+  std::string program;
   Needs needs = {};
-  bool uses_work_groups = false;  // a work-group makes a tile, by PROGRAM_group.cl
+  bool uses_work_groups = false;  // a work-group makes a tile
 };
 
-std::span<const MatMulVariant> matmul_variants();
+std::span<const MatMulVariant> matmul_f32_variants();
+std::span<const MatMulVariant> matmul_s32_variants();
 
 /// Names of the variants of these tables, small-M ones included; sorted and unique.
 std::vector<std::string> variant_names();

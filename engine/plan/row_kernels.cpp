@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "kernels/variants.hpp"
 #include "plan/variants.hpp"
 
 namespace bertcl::plan {
@@ -25,8 +24,9 @@ std::string why_not_kept(const RowColumns& columns) {
 /// sub-groups goes through local memory.
 int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2048 ? 128 : 256; }
 
-auto choose_variant(Builder& b, const ir::Node& node, const RowColumns& columns) {
-  return choose(b, node, kernels::row_variants(), [&](const kernels::RowVariant& variant) {
+auto choose_variant(Builder& b, const ir::Node& node, RowVariants variants,
+                    const RowColumns& columns) {
+  return choose(b, node, variants, [&](const kernels::RowVariant& variant) {
     const kernels::Refusal of_device = why_not(b, variant.needs);
     if (!of_device.reason.empty() || !variant.uses_work_groups) return of_device;
     return kernels::Refusal{why_not_kept(columns)};
@@ -44,29 +44,31 @@ RowGroup group_of(const kernels::RowVariant& variant, const RowColumns& columns)
 
 }  // namespace
 
-std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, const RowColumns& columns) {
-  const kernels::RowVariant& variant = *choose_variant(b, node, columns).variant;
+std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, RowVariants variants,
+                                     const RowColumns& columns) {
+  const kernels::RowVariant& variant = *choose_variant(b, node, variants, columns).variant;
   if (!variant.uses_work_groups) return std::nullopt;
   return group_of(variant, columns);
 }
 
-Step& launch_row_kernel(Builder& b, const ir::Node& node, Arithmetic type, const char* program,
+Step& launch_row_kernel(Builder& b, const ir::Node& node, Arithmetic type, RowVariants variants,
                         const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                         const RowColumns& columns) {
-  const auto choice = choose_variant(b, node, columns);
+  const auto choice = choose_variant(b, node, variants, columns);
   const kernels::RowVariant& variant = *choice.variant;
   if (!variant.uses_work_groups) {
     const std::int32_t rows_per_item =
         columns.rows_per_item > 0 ? columns.rows_per_item : b.rows_per_item();
-    Step& step = b.launch(node, type, variant.name, b.kernel(program, kernel), std::move(arguments),
-                          {SizeExpr{rows, rows_per_item}, SizeExpr{}, SizeExpr{}});
+    Step& step =
+        b.launch(node, type, variant.name, b.kernel(variant.program, kernel), std::move(arguments),
+                 {SizeExpr{rows, rows_per_item}, SizeExpr{}, SizeExpr{}});
     step.why_not_faster = choice.why_not_faster;
     return step;
   }
   const auto [items, defines] = group_of(variant, columns);
   // Along the first axis: NVIDIA takes no more than 65,535 groups along the others.
   Step& step =
-      b.launch(node, type, variant.name, b.kernel(std::string(program) + "_group", kernel, defines),
+      b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines),
                std::move(arguments), {SizeExpr{rows * ir::Dim(items)}, SizeExpr{}, SizeExpr{}});
   step.local[0] = static_cast<std::size_t>(items);
   step.why_not_faster = choice.why_not_faster;

@@ -2,8 +2,10 @@
 // Row-wise kernels: a work-item per row on CPUs, a work-group per row on GPUs.
 #pragma once
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "kernels/variants.hpp"
 #include "plan/builder.hpp"
 
 namespace bertcl::plan {
@@ -21,21 +23,23 @@ struct RowGroup {
   opencl::Defines defines;
 };
 
-/// The group in which launch_rows() runs a node; none where it runs in work-items.
-std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, const RowColumns& columns);
+using RowVariants = std::span<const kernels::RowVariant>;
 
-Step& launch_row_kernel(Builder& b, const ir::Node& node, Arithmetic type, const char* program,
+/// The group in which launch_rows() runs a node; none where it runs in work-items.
+std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, RowVariants variants,
+                                     const RowColumns& columns);
+
+Step& launch_row_kernel(Builder& b, const ir::Node& node, Arithmetic type, RowVariants variants,
                         const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                         const RowColumns& columns);
 
-/// Launches `kernel` of the program `program`, or of `program`_group where the device is one
-/// for work-groups.
+/// Launches `kernel` of the variant that suits the device.
 template <template <class> class Contract>
-Step& launch_rows(Builder& b, const ir::Node& node, Arithmetic type, const char* program,
+Step& launch_rows(Builder& b, const ir::Node& node, Arithmetic type, RowVariants variants,
                   const char* kernel, const Contract<Argument>& arguments, const ir::Dim& rows,
                   const RowColumns& columns) {
   kernels::check_kernel(kernel, kernels::parameters_of<Contract>.data());
-  return launch_row_kernel(b, node, type, program, kernel, kernels::in_order(arguments), rows,
+  return launch_row_kernel(b, node, type, variants, kernel, kernels::in_order(arguments), rows,
                            columns);
 }
 

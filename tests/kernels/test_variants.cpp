@@ -2,6 +2,7 @@
 // The tables of variants: what they name exists, and which a device gets.
 #include "kernels/variants.hpp"
 
+#include <array>
 #include <regex>
 #include <set>
 
@@ -28,21 +29,25 @@ std::string first_for(const Variants& variants, const opencl::DeviceInfo& info,
 }
 
 TEST(Variants, ProgramsExist) {
-  const std::vector<std::string> programs = opencl::program_names();
-  EXPECT_THAT(programs, IsSupersetOf(gemm_programs()));
-  for (const auto& variants : {attention_s8_variants(), attention_f32_variants()})
-    for (const AttentionVariant& variant : variants)
-      EXPECT_THAT(programs, Contains(variant.program));
-  EXPECT_THAT(programs,
-              IsSupersetOf({attention_f16_variant().program, attention_bf16_variant().program}));
-  // And none is left out.
   std::set<std::string> named;
+  const auto add = [&](const auto& variants) {
+    for (const auto& variant : variants) named.insert(variant.program);
+  };
   for (const std::string& program : gemm_programs()) named.insert(program);
+  add(attention_s8_variants()), add(attention_f32_variants());
+  add(std::array{attention_f16_variant(), attention_bf16_variant()});
+  add(position_scores_variants()), add(rotary_variants()), add(dynamic_quantize_variants());
+  add(add_norm_variants()), add(embed_norm_variants()), add(pool_variants());
+  add(quantize_rows_variants()), add(softmax_variants());
+  add(matmul_f32_variants()), add(matmul_s32_variants());
+  named.insert({"gemm_s8_reduce", "add_norm_split_k_group"});
+  const std::vector<std::string> programs = opencl::program_names();
+  EXPECT_THAT(programs, IsSupersetOf(named));
+  // And of these kinds none is left out.
   for (const std::string& program : programs)
-    // What adds split-K's partial sums is not a variant.
-    EXPECT_TRUE(!program.starts_with("gemm_") || program == "gemm_s8_reduce" ||
-                named.contains(program))
-        << program;
+    for (const char* kind : {"add_norm", "attention_", "embed_norm", "gemm_", "matmul_", "pool",
+                             "position_scores_", "quantize_rows", "rotary", "softmax"})
+      EXPECT_TRUE(!program.starts_with(kind) || named.contains(program)) << program;
 }
 
 TEST(Variants, TheFastestThatADeviceMeets) {
@@ -51,11 +56,11 @@ TEST(Variants, TheFastestThatADeviceMeets) {
   EXPECT_EQ(first_for(gemm_s8_variants(), cpu, none), "portable");
   EXPECT_EQ(first_for(gemm_s8_variants(), gpu, none), "dot4");
   EXPECT_EQ(first_for(attention_s8_variants(), gpu, none), "dot4");
-  EXPECT_EQ(first_for(row_variants(), cpu, none), "rows");
-  EXPECT_EQ(first_for(row_variants(), gpu, none), "group");
+  EXPECT_EQ(first_for(pool_variants(), cpu, none), "rows");
+  EXPECT_EQ(first_for(pool_variants(), gpu, none), "group");
   some.subgroups = some.avx2 = true;
   EXPECT_EQ(first_for(gemm_s8_variants(), cpu, some), "x86_avx2");
-  EXPECT_EQ(first_for(row_variants(), gpu, some), "subgroup");
+  EXPECT_EQ(first_for(pool_variants(), gpu, some), "subgroup");
   some.ptx_mma_s8 = some.avx512_vnni = true;
   EXPECT_EQ(first_for(gemm_s8_variants(), gpu, some), "mma");
   EXPECT_EQ(first_for(attention_s8_variants(), cpu, some), "x86_vnni");
@@ -76,7 +81,7 @@ TEST(Variants, TheReferenceRunsOnTheSmallestDevice) {
   EXPECT_EQ(first_for(gemm_f32_variants(), small, none), "portable");
   EXPECT_EQ(first_for(attention_s8_variants(), small, none), "ref");
   EXPECT_EQ(first_for(attention_f32_variants(), small, none), "ref");
-  EXPECT_EQ(first_for(row_variants(), small, none), "rows");
+  EXPECT_EQ(first_for(pool_variants(), small, none), "rows");
 }
 
 TEST(Needs, SayWhatIsMissing) {

@@ -53,7 +53,8 @@ void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = node.inputs[0]->type.shape;
   const ir::Dim rows = row_count(shape);
   launch_rows(
-      b, node, Arithmetic::fp32_to(node.outputs[0]->type.dtype), "quantize_rows", "quantize_rows",
+      b, node, Arithmetic::fp32_to(node.outputs[0]->type.dtype), kernels::quantize_rows_variants(),
+      "quantize_rows",
       kernels::QuantizeRows<Argument>{.x = b.in(node.inputs[0]),
                                       .y = b.out(node.outputs[0]),
                                       .y_type = type_code(node.outputs[0]->type.dtype),

@@ -70,7 +70,7 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
     const std::int32_t panels = bf16_item_panels(b);
     gemm.variant.defines["ITEM_PANELS"] = panels;
     gemm.variant.tile_columns *= panels;
-  } else if (gemm.variant.name == "group") {
+  } else if (!gemm.variant.smaller_tiles.empty()) {
     for (GemmVariant& smaller : kernels::with_all_smaller_tiles(gemm.variant, b.context().info(),
                                                                 b.context().capabilities()))
       gemm.for_rows.push_back({0, std::move(smaller)});

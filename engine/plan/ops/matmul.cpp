@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of MatMuls that are not a linear: both operands are computed (attention that stayed
 // unfused), or the integer sums are read.
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <span>
 
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/shared_numbers.hpp"
@@ -82,15 +81,15 @@ Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
                 {.a = b.in(node.inputs[0]), .b = b.in(node.inputs[1]), .c = b.out(node.output())});
 }
 
-/// Launches matmul_`numbers`_batched of the variant for the device, by work-groups on a GPU, else
-/// by work-items.
-Step& launch_matmul(Builder& b, const ir::Node& node, Arithmetic type, const std::string& numbers,
+/// Launches `kernel` of the variant for the device, by work-groups on a GPU, else by work-items.
+Step& launch_matmul(Builder& b, const ir::Node& node, Arithmetic type,
+                    std::span<const kernels::MatMulVariant> variants, const char* kernel,
                     const MatMulShape& p, auto arguments) {
   using kernels::kMatMulItems, kernels::kMatMulPanel, kernels::kMatMulSide;
   constexpr std::int32_t kBlockRows = 64;  // of a work-item
-  const auto choice = choose(b, node, kernels::matmul_variants());
-  const std::string& variant = choice.variant->name;
-  const bool by_groups = choice.variant->uses_work_groups;
+  const auto choice = choose(b, node, variants);
+  const kernels::MatMulVariant& variant = *choice.variant;
+  const bool by_groups = variant.uses_work_groups;
   arguments.a_row = SizeExpr{p.k}, arguments.a_column = 1;
   arguments.b_row = SizeExpr{p.n}, arguments.b_column = 1;
   arguments.c = b.out(node.output());
@@ -98,12 +97,10 @@ Step& launch_matmul(Builder& b, const ir::Node& node, Arithmetic type, const std
   arguments.batch_shape = table_of(p.batch);
   arguments.rank = static_cast<std::int32_t>(p.batch.extents.size());
   arguments.block_rows = kBlockRows;
-  Step& step = b.launch(
-      node, type, variant,
-      b.kernel(fmt::format("matmul_{}_{}", numbers, variant), "matmul_" + numbers + "_batched"),
-      arguments,
-      {by_groups ? SizeExpr{p.n, kMatMulSide, kMatMulItems} : SizeExpr{p.n, kMatMulPanel},
-       SizeExpr{p.m, by_groups ? kMatMulSide : kBlockRows}, SizeExpr{p.batches}});
+  Step& step =
+      b.launch(node, type, variant.name, b.kernel(variant.program, kernel), arguments,
+               {by_groups ? SizeExpr{p.n, kMatMulSide, kMatMulItems} : SizeExpr{p.n, kMatMulPanel},
+                SizeExpr{p.m, by_groups ? kMatMulSide : kBlockRows}, SizeExpr{p.batches}});
   if (by_groups) step.local[0] = kMatMulItems;
   step.why_not_faster = choice.why_not_faster;
   return step;
@@ -122,7 +119,8 @@ void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {
   Step& step =
       by_clblast
           ? lower_clblast(b, node, p)
-          : launch_matmul(b, node, Arithmetic::fp32, "f32", p,
+          : launch_matmul(b, node, Arithmetic::fp32, kernels::matmul_f32_variants(),
+                          "matmul_f32_batched", p,
                           kernels::MatMulF32<Argument>{.a = b.in(x), .b = b.in(w), .alpha = 1.0f});
   count_operations(step, p);
 }
@@ -144,7 +142,9 @@ void lower_matmul_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
                                                .b_type = type_code(w->type.dtype),
                                                .b_zero_point = b.in(w_zero),
                                                .b_zero_step = step_of(w_zero)};
-  count_operations(launch_matmul(b, node, Arithmetic::int8, "s32", p, arguments), p);
+  count_operations(launch_matmul(b, node, Arithmetic::int8, kernels::matmul_s32_variants(),
+                                 "matmul_s32_batched", p, arguments),
+                   p);
 }
 
 }  // namespace

@@ -100,9 +100,10 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   std::optional<PartialGemm> gemm = b.take_partial(node.inputs[o::x]);
   const bool is_residual = !gemm && (gemm = b.take_partial(node.input(o::residual)));
   std::optional<RowGroup> group;
-  if (gemm && !(group = row_group_of(b, node, columns_of_row))) gemm->reduce();
-  Step& step =
-      launch_rows(b, node, type_of(node), "add_norm", "add_norm", arguments, rows, columns_of_row);
+  if (gemm && !(group = row_group_of(b, node, kernels::add_norm_variants(), columns_of_row)))
+    gemm->reduce();
+  Step& step = launch_rows(b, node, type_of(node), kernels::add_norm_variants(), "add_norm",
+                           arguments, rows, columns_of_row);
   if (!group) return;
   step.work_units = rows;
   step.above_rows = gemm->up_to_rows;
@@ -181,8 +182,8 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   arguments.tokens = SizeExpr{tokens};
   arguments.hidden = SizeExpr{shape.back()};
   arguments.rows_per_item = b.rows_per_item();
-  launch_rows(b, node, type_of(node), "embed_norm", "embed_norm", arguments, tokens,
-              {shape.back()});
+  launch_rows(b, node, type_of(node), kernels::embed_norm_variants(), "embed_norm", arguments,
+              tokens, {shape.back()});
   b.plan().word_rows = rows_of(o::word);
   if (!positions->producer->input(ops::operands::pack_inputs::positions))
     b.plan().max_positions = rows_of(o::position);

@@ -32,7 +32,7 @@ void lower_pool(Builder& b, const ir::Graph&, const ir::Node& node) {
   arguments.unit_norm = static_cast<std::int32_t>(node.has("normalize"));
   arguments.min_norm = static_cast<float>(o::min_norm);
   arguments.batch = SizeExpr{result[0]};
-  launch_rows(b, node, Arithmetic::fp32, "pool", "pool", arguments, result[0],
+  launch_rows(b, node, Arithmetic::fp32, kernels::pool_variants(), "pool", arguments, result[0],
               {result[1], true, 1});
 }
 

@@ -93,7 +93,7 @@ void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
     fail(node, "kernels work along the last axis, got axis {} of rank {}", axis, rank);
   const ir::Dim rows = row_count(shape);
   launch_rows(
-      b, node, Arithmetic::fp32, "softmax", "softmax_f32",
+      b, node, Arithmetic::fp32, kernels::softmax_variants(), "softmax_f32",
       kernels::SoftmaxF32<Argument>{.x = b.in(node.inputs[0]),
                                     .out = b.out(node.output()),
                                     .rows = SizeExpr{rows},
