@@ -5,7 +5,6 @@
 namespace bertcl::passes {
 
 Pass drop_identity();
-Pass dead_code();
 namespace {
 
 TEST(DropIdentity, WhatHandsItsOperandOnDisappears) {
@@ -31,15 +30,6 @@ TEST(DropIdentity, AnAddOfZeroThatBroadcastsStays) {
   const %zero: f32[1, 1] = [0]
   %y: f32[1, 4] = Add(%x, %zero)
   return %y as y
-})");
-}
-
-TEST(DeadCode, WhatNothingReadsDisappears) {
-  EXPECT_DIFF(dead_code(), R"(graph g(%x: f32[4]) {
-  %a: f32[4] = Relu(%x)
-- %b: f32[4] = Exp(%a)
-- %c: f32[4] = Neg(%b)
-  return %a as y
 })");
 }
 

@@ -4,7 +4,6 @@
 //   Identity, Cast to the same type, Reshape and Expand to the same shape, Transpose that moves
 //   nothing, Concat of one operand, x + 0, x - 0, x * 1, x / 1; two Transposes and two Reshapes in
 //   a row become one.
-
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
@@ -68,9 +67,5 @@ bool drop_identity_at(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass drop_identity() { return rewriting("drop_identity", drop_identity_at); }
-
-Pass dead_code() {
-  return {"dead_code", [](ir::Graph& g) { return g.remove_dead(); }};
-}
 
 }  // namespace bertcl::passes

@@ -19,9 +19,10 @@
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
-namespace {
 
-namespace operands = ops::operands;
+using namespace ops::operands;
+
+namespace {
 
 constexpr const char* bf16_name = "bf16";
 
@@ -31,8 +32,8 @@ bool computes_in_bf16(const ir::Node& node) {
 
 /// True if this linear reads the value in bf16. It needs bias and weights in f32.
 bool is_bf16_operand(const ir::Node& node, const ir::Value* value) {
-  return node.op == "linear" && computes_in_bf16(node) &&
-         node.inputs[operands::linear::x] == value && std::ranges::count(node.inputs, value) == 1;
+  return node.op == "linear" && computes_in_bf16(node) && node.inputs[linear::x] == value &&
+         std::ranges::count(node.inputs, value) == 1;
 }
 
 bool is_read_by_linear_only(const ir::Graph& g, const ir::Value* value) {
@@ -45,7 +46,7 @@ bool is_read_by_linear_only(const ir::Graph& g, const ir::Value* value) {
 std::string why_not_bf16(const ir::Graph& g, const ir::Node& attention) {
   const std::int64_t hidden = attention.output()->type.shape.back().constant();
   if (hidden / attention.int_attribute("heads") % 2 != 0) return "its head size is odd";
-  if (attention.input(operands::attention::bias) || attention.has("window"))
+  if (attention.input(attention::bias) || attention.has("window"))
     return "its kernel supports neither an attention bias nor a window";
   if (attention.has("offsets"))  // rows are read by pairs of columns
     for (const std::int64_t offset : attention.ints_attribute("offsets"))
@@ -86,7 +87,7 @@ void add_bf16_result(ir::Graph& g, ir::Node& norm) {
     if (!is_bf16_operand(*user, value)) continue;
     if (!narrow)
       narrow = g.add_result(&norm, value->name + ".bf16", {ir::DType::bf16, value->type.shape});
-    g.set_input(user, operands::linear::x, narrow);
+    g.set_input(user, linear::x, narrow);
   }
 }
 
