@@ -309,6 +309,18 @@ TEST(PackTokens, RowsThatTheMaskHidesCannotBeMixed) {
             "find_attention and drop_row_mask");
 }
 
+TEST(PackTokens, RowsBeforeAttentionThatHidesRowsMayBeMixed) {
+  const std::string text =
+      after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
+  const %gamma: f32[4] = ...
+  %n: f32[batch, seq, 4] = add_norm(%x, _, %gamma) {epsilon = 0.5}
+  %a: f32[batch, seq, 4] = attention(%n, %n, %n, %mask) {heads = 1, masks_rows = 1, p_type = "f32", scale = 0.5}
+  %y: f32[batch, 4] = ReduceMean(%n) {axes = [1], keepdims = 0}
+  return %a as a, %y as y
+})");
+  EXPECT_THAT(text, HasSubstr("padding_reader = \"ReduceMean"));
+}
+
 TEST(PackTokens, ConstantRowsOfTokensArePacked) {
   const std::string text = after(pack_tokens(), R"(graph g(%x: f32[1, 6, 4], %mask: i64[1, 6]) {
   const %position: f32[1, 6, 4] = ...  const %gamma: f32[4] = ...

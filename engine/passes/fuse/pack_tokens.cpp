@@ -121,12 +121,13 @@ class Packer {
     for (ir::Node* n : g_.node_list()) visit(*n, embedding);
     unpack_remaining_uses();
     if (!ids) return true;  // nothing is padding
-    if (const ir::Node* mixer = unmasked_mixer()) {
-      if (masks_rows_)
-        throw Error(fmt::format(
-            "{}: its result depends on padding rows, which the attention mask hides; apply the "
-            "mask here, too, or disable the compiler passes find_attention and drop_row_mask",
-            mixer->describe()));
+    if (const ir::Node* mixer = unmasked_mixer(rows_hidden())) {
+      throw Error(fmt::format(
+          "{}: its result depends on padding rows, which the attention mask hides; apply the "
+          "mask here, too, or disable the compiler passes find_attention and drop_row_mask",
+          mixer->describe()));
+    }
+    if (const ir::Node* mixer = unmasked_mixer(unpacked_rows())) {
       seq_offsets_->producer->attributes["padding_reader"] = mixer->describe();
     }
     return true;
@@ -242,7 +243,7 @@ class Packer {
       g_.set_input(&n, integer ? +attention_q::key_mask : +attention::key_mask, key_mask_);
       n.attributes.erase("mask_is_length");
       n.attributes["masked"] = std::int64_t{mask_ != nullptr};
-      masks_rows_ = masks_rows_ || n.has("masks_rows");
+      if (n.has("masks_rows")) hides_rows_.insert(&n);
       n.attributes.erase("masks_rows");
     }
     if (is_quantization(n) && !is_per_tensor(n)) n.attributes["axis"] = -1;
@@ -334,22 +335,39 @@ class Packer {
     }
   }
 
-  /// The first operator whose results for real tokens depend on rows of padding, null if there is
-  /// none.
-  const ir::Node* unmasked_mixer() const {
+  std::set<const ir::Value*> unpacked_rows() const {
     std::set<const ir::Value*> unpacked;
     for (const auto& n : g_.nodes())
       if (n->op == "unpack") unpacked.insert(n->output());
-    return reader_of_padding(g_, mask_, unpacked, {});
+    return unpacked;
+  }
+
+  /// Those of them that are made from attention that is {masks_rows}.
+  std::set<const ir::Value*> rows_hidden() const {
+    std::set<const ir::Value*> made, hidden;
+    for (const auto& n : g_.nodes()) {
+      if (!hides_rows_.contains(n.get()) &&
+          std::ranges::none_of(n->inputs, [&](const ir::Value* in) { return made.contains(in); }))
+        continue;
+      made.insert(n->outputs.begin(), n->outputs.end());
+      if (n->op == "unpack") hidden.insert(n->output());
+    }
+    return hidden;
+  }
+
+  /// The first operator whose results for real tokens depend on rows of padding of `unpacked`, null
+  /// if there is none.
+  const ir::Node* unmasked_mixer(const std::set<const ir::Value*>& unpacked) const {
+    return unpacked.empty() ? nullptr : reader_of_padding(g_, mask_, unpacked, {});
   }
 
   ir::Graph& g_;
   ir::Dim batch_, seq_;
   ir::Value *mask_ = nullptr, *seq_offsets_ = nullptr, *key_mask_ = nullptr;
-  bool mask_is_length_ = false, masks_rows_ = false;
+  bool mask_is_length_ = false;
   PackedValues packed_;
   std::set<const ir::Value*> rows_of_tokens_;
-  std::set<const ir::Node*> pools_;
+  std::set<const ir::Node*> pools_, hides_rows_;
   std::map<const ir::Value*, ir::Value*> gathered_;  // the result of `pack` for each
 };
 
