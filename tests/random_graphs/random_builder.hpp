@@ -87,6 +87,16 @@ class RandomBuilder {
   ir::Value* emit(const std::string& op, Values inputs, ir::Attributes attributes = {}) {
     return emit_many(op, std::move(inputs), std::move(attributes), 1).front();
   }
+  /// The same where the type of the result is known.
+  ir::Value* emit_typed(const std::string& op, Values inputs, ir::Attributes attributes,
+                        ir::Type type) {
+    ir::Value* y =
+        graph_.add(op, std::move(inputs), std::move(attributes), std::move(type), nullptr, "v");
+    return checked(*y->producer).front();
+  }
+  ir::Value* cast_to(ir::DType dtype, ir::Value* x) {
+    return emit("Cast", {x}, {{"to", std::string(ir::name_of(dtype))}});
+  }
   ir::Value* zero_point(ir::DType dtype) {
     return dtype == ir::DType::u8 ? ints({}, 100, 150, dtype)
                                   : ints({}, chance(50) ? 0 : -9, chance(50) ? 0 : 9, dtype);
@@ -95,13 +105,44 @@ class RandomBuilder {
   ir::Value* through_bytes(ir::Value* x) {
     const ir::DType dtype = chance(50) ? ir::DType::u8 : ir::DType::i8;
     ir::Value *scale = floats({}, 0.01, 0.06), *zero = zero_point(dtype);
-    ir::Value* q = emit("QuantizeLinear", {x, scale, zero});
-    return emit("DequantizeLinear", {q, scale, zero});
+    return chance(10) ? through_arithmetic(x, scale, zero) : through_bytes(x, scale, zero);
   }
-  /// Reshape and its kind, whose result type says all.
+  ir::Value* through_bytes(ir::Value* x, ir::Value* scale, ir::Value* zero) {
+    return emit("DequantizeLinear", {emit("QuantizeLinear", {x, scale, zero}), scale, zero});
+  }
+  /// The same, written out.
+  ir::Value* through_arithmetic(ir::Value* x, ir::Value* scale, ir::Value* zero) {
+    const ir::DType dtype = zero->type.dtype;
+    const double lowest = dtype == ir::DType::u8 ? 0 : -128;
+    ir::Value* shift = scalar(zero->constant->to_doubles().front());
+    ir::Value* steps = chance(50)
+                           ? emit("Div", {x, scale})
+                           : emit("Mul", {x, scalar(1 / scale->constant->to_doubles().front())});
+    ir::Value* q = emit("Add", {emit("Round", {steps}), shift});
+    q = emit("Min", {emit("Max", {q, scalar(lowest)}), scalar(lowest + 255)});
+    return emit("Mul", {emit("Sub", {cast_to(ir::DType::f32, cast_to(dtype, q)), shift}), scale});
+  }
+  /// Reshape and its kind: the result type says all, or a shape that is computed.
   ir::Value* shaped(const std::string& op, ir::Value* x, ir::Shape shape) {
-    ir::Value* y = graph_.add(op, {x}, {}, {x->type.dtype, std::move(shape)}, nullptr, "v");
-    return checked(*y->producer).front();
+    if (op == "Reshape" && !shape.empty() && chance(25)) return reshaped_by_arithmetic(x, shape);
+    return emit_typed(op, {x}, {}, {x->type.dtype, std::move(shape)});
+  }
+  ir::Value* reshaped_by_arithmetic(ir::Value* x, const ir::Shape& shape) {
+    ir::Value* extents = emit("Shape", {x});
+    Values parts;
+    for (const ir::Dim& d : shape) {
+      const int axis =
+          static_cast<int>(std::ranges::find(x->type.shape, d) - x->type.shape.begin());
+      if (d.is_constant())
+        parts.push_back(ints({1}, static_cast<int>(d.constant()), static_cast<int>(d.constant())));
+      else if (axis < std::ssize(x->type.shape))
+        parts.push_back(
+            emit("Gather", {extents, ints({1}, axis, axis)}, {{"axis", std::int64_t{0}}}));
+      else
+        parts.push_back(ints({1}, -1, -1));
+    }
+    return emit_typed("Reshape", {x, emit("Concat", parts, {{"axis", std::int64_t{0}}})}, {},
+                      {x->type.dtype, shape});
   }
   /// False where a symbol would have to be equal to a number, or to another symbol.
   static bool fits_for_all_sizes(const ir::Node& node) {

@@ -4,16 +4,16 @@
 
 #include <cmath>
 
-#include "random_parts.hpp"
+#include "random_spellings.hpp"
 
 namespace bertcl::tests {
 namespace {
 
 using Values = RandomBuilder::Values;
 
-class Generator : RandomParts {
+class Generator : RandomSpellings {
  public:
-  explicit Generator(unsigned seed) : RandomParts(seed) {
+  explicit Generator(unsigned seed) : RandomSpellings(seed) {
     heads_ = pick<int>({1, 2, 4});
     hidden_ = heads_ * pick<int>({2, 4, 6, 8});
     const ir::Dim batch = ir::Dim::symbol("batch"), seq = ir::Dim::symbol("seq");
@@ -23,7 +23,9 @@ class Generator : RandomParts {
   }
 
   ir::Graph make(int ops) {
+    encodes_ = chance(25) && add(&Generator::encoder);
     for (int made = 0, tries = 0; made < ops && tries < 40 * ops; ++tries) made += add_one();
+    if (encodes_ && chance(60)) add(&Generator::pooling);
     int outputs = 0;
     for (ir::Value* value : pool_)
       if (value->producer && value->users.empty())
@@ -32,34 +34,46 @@ class Generator : RandomParts {
   }
 
  private:
-  /// One more operator or pattern in the pool; 0 if what was tried does not fit.
-  int add_one() {
-    using Step = ir::Value* (Generator::*)();
-    static const std::vector<Step> steps = {
-        &Generator::unary,      &Generator::unary,      &Generator::binary,
-        &Generator::binary,     &Generator::binary,     &Generator::comparison,
-        &Generator::where,      &Generator::cast,       &Generator::softmax,
-        &Generator::reduce,     &Generator::transpose,  &Generator::transpose,
-        &Generator::reshape,    &Generator::reshape,    &Generator::unsqueeze,
-        &Generator::concat,     &Generator::split,      &Generator::slice,
-        &Generator::gather,     &Generator::pad,        &Generator::expand,
-        &Generator::matmul,     &Generator::linear,     &Generator::linear,
-        &Generator::linear,     &Generator::linear,     &Generator::layer_norm,
-        &Generator::layer_norm, &Generator::gelu,       &Generator::gelu,
-        &Generator::residual,   &Generator::residual,   &Generator::attention,
-        &Generator::attention,  &Generator::embedding,  &Generator::quantize,
-        &Generator::dynamic,    &Generator::cumulative, &Generator::gated,
-        &Generator::tiled};
+  using Step = ir::Value* (Generator::*)();
+
+  /// One more operator or pattern in the pool; false if what was tried does not fit.
+  bool add_one() {
+    static const std::vector<Step> steps = {&Generator::unary,         &Generator::unary,
+                                            &Generator::binary,        &Generator::binary,
+                                            &Generator::binary,        &Generator::comparison,
+                                            &Generator::where,         &Generator::cast,
+                                            &Generator::softmax,       &Generator::reduce,
+                                            &Generator::transpose,     &Generator::transpose,
+                                            &Generator::reshape,       &Generator::reshape,
+                                            &Generator::unsqueeze,     &Generator::concat,
+                                            &Generator::split,         &Generator::slice,
+                                            &Generator::gather,        &Generator::pad,
+                                            &Generator::expand,        &Generator::matmul,
+                                            &Generator::linear,        &Generator::linear,
+                                            &Generator::linear,        &Generator::linear,
+                                            &Generator::layer_norm,    &Generator::layer_norm,
+                                            &Generator::gelu,          &Generator::gelu,
+                                            &Generator::residual,      &Generator::residual,
+                                            &Generator::attention,     &Generator::attention,
+                                            &Generator::embedding,     &Generator::quantize,
+                                            &Generator::dynamic,       &Generator::cumulative,
+                                            &Generator::gated,         &Generator::tiled,
+                                            &Generator::requantized,   &Generator::smoothed,
+                                            &Generator::rows_by_bytes, &Generator::integer_matmul,
+                                            &Generator::norm_of_heads, &Generator::linear_in_parts};
+    return add(pick(steps));
+  }
+  bool add(Step step) {
     const std::size_t nodes = graph_.nodes().size(), values = pool_.size();
     try {
-      if (ir::Value* y = (this->*pick(steps))()) {
+      if (ir::Value* y = (this->*step)()) {
         pool_.push_back(y);
-        return 1;
+        return true;
       }
     } catch (const Error&) {
     }
     roll_back(nodes, values);
-    return 0;
+    return false;
   }
 
   // --- operators
@@ -128,7 +142,10 @@ class Generator : RandomParts {
     return emit("Cast", {x}, {{"to", pick<std::string>({"f32", "i32", "i64", "bool", "f32"})}});
   }
   ir::Value* softmax() {
-    return emit("Softmax", {any(ir::DType::f32, 1)}, {{"axis", std::int64_t{-1}}});
+    ir::Value* x = any(ir::DType::f32, 1);
+    const int rank = static_cast<int>(x->type.shape.size());
+    return emit(chance(80) ? "Softmax" : "LogSoftmax", {x},
+                {{"axis", std::int64_t{chance(70) ? -1 : from(-rank, rank - 1)}}});
   }
   ir::Value* reduce() {
     static const std::vector<std::string> names = {"ReduceSum", "ReduceMean", "ReduceMax",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random small graphs of the operators that the engine supports, with the patterns of BERT among
-// them: norms, GELU and attention as exporters spell them, Q/DQ around MatMuls.
+// them, as exporters and quantizers spell them: something for each pass to change.
 #pragma once
 #include "ir/graph.hpp"
 

@@ -18,6 +18,14 @@ class RandomParts : protected RandomBuilder {
 
   ir::Value* weight(std::int64_t rows, std::int64_t columns, bool quantized) {
     if (!quantized) return floats({rows, columns}, -0.7, 0.7);
+    if (chance(20)) {  // stored as PyTorch stores it
+      ir::Value* stored =
+          emit("DequantizeLinear",
+               {ints({columns, rows}, -128, 127, ir::DType::i8), floats({columns}, 0.001, 0.01),
+                constant(ir::Tensor::zeros(ir::DType::i8, {columns}), ir::DType::i8)},
+               {{"axis", std::int64_t{0}}});
+      return emit("Transpose", {stored}, {{"perm", Axes{1, 0}}});
+    }
     ir::Value* bytes = ints({rows, columns}, -128, 127, ir::DType::i8);
     if (chance(50))
       return emit("DequantizeLinear",
@@ -66,9 +74,35 @@ class RandomParts : protected RandomBuilder {
     if (chance(30)) x = through_bytes(x);
     return norm_of(emit("Add", {x, other}));
   }
+  /// Rows of a table of floats, of bytes or of halves, or by a MatMul of one-hot rows.
+  ir::Value* rows_of_table() {
+    const ir::Sizes sizes{table_rows, hidden_};
+    const ir::Attributes first{{"axis", std::int64_t{0}}};
+    switch (from(0, 5)) {
+      case 0:
+        return emit("DequantizeLinear",
+                    {emit("Gather", {ints(sizes, 0, 255, ir::DType::u8), ids_}, first),
+                     floats({}, 0.002, 0.01), zero_point(ir::DType::u8)});
+      case 1: {
+        const ir::Tensor table = *floats(sizes, -1, 1)->constant;
+        return cast_to(ir::DType::f32,
+                       emit("Gather", {constant(table, ir::DType::f16), ids_}, first));
+      }
+      case 2: {
+        ir::Shape shape = ids_->type.shape;
+        shape.emplace_back(table_rows);
+        ir::Value* off_on = constant(ir::Tensor::of<float>({2}, {0, 1}), ir::DType::f32);
+        ir::Value* one_hot =
+            emit_typed("OneHot", {ids_, scalar(table_rows, ir::DType::i64), off_on},
+                       {{"axis", std::int64_t{-1}}}, {ir::DType::f32, shape});
+        return emit("MatMul", {one_hot, floats(sizes, -1, 1)});
+      }
+      default:
+        return emit("Gather", {floats(sizes, -1, 1), ids_}, first);
+    }
+  }
   ir::Value* embedding() {
-    ir::Value* word =
-        emit("Gather", {floats({table_rows, hidden_}, -1, 1), ids_}, {{"axis", std::int64_t{0}}});
+    ir::Value* word = rows_of_table();
     if (chance(50)) word = emit("Add", {word, any_tokens()});
     return chance(50) ? norm_of(word) : word;
   }
@@ -80,6 +114,11 @@ class RandomParts : protected RandomBuilder {
     ir::Value* hidden = emit("Sub", {scalar(1), emit("Identity", {real})});
     return graph_.add("Mul", {hidden, scalar(-10000)}, {}, hidden->type, nullptr, "v");
   }
+  /// The places 0..seq-1.
+  ir::Value* places() {
+    return emit_typed("Range", {}, {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}},
+                      {ir::DType::i64, {ids_->type.shape[1]}});
+  }
   /// The places 0..seq-1 times a frequency for each column, [seq, size], or other numbers in each
   /// sequence, [batch, 1, seq, size].
   ir::Value* angles(std::int64_t size) {
@@ -88,11 +127,7 @@ class RandomParts : protected RandomBuilder {
       return emit("Mul",
                   {emit("Cast", {given}, {{"to", std::string("f32")}}), floats({size}, 0.1, 1)});
     }
-    ir::Value* places =
-        graph_.add("Range", {}, {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}},
-                   {ir::DType::i64, {pool_.front()->type.shape[1]}}, nullptr, "v");
-    checked(*places->producer);
-    ir::Value* real = emit("Cast", {places}, {{"to", std::string("f32")}});
+    ir::Value* real = cast_to(ir::DType::f32, places());
     return emit("Mul", {emit("Unsqueeze", {real}, {{"axes", Axes{1}}}), floats({size}, 0.1, 1)});
   }
   /// Heads [batch, heads, seq, size] by rotary positions.
@@ -113,23 +148,21 @@ class RandomParts : protected RandomBuilder {
     x = shaped("Reshape", x, {tokens[0], tokens[1], heads_, size});
     x = emit("Transpose", {x}, {{"perm", Axes{0, 2, 1, 3}}});
     x = shaped("Reshape", x, {tokens[0] * ir::Dim(heads_), tokens[1], size});
-    ir::Value* times = graph_.add("sizes", {}, {{"values", ir::str(ir::Shape{tokens[0], 1, 1})}},
-                                  {ir::DType::i64, {3}}, nullptr, "v");
-    checked(*times->producer);
+    ir::Value* times = emit_typed("sizes", {}, {{"values", ir::str(ir::Shape{tokens[0], 1, 1})}},
+                                  {ir::DType::i64, {3}});
     const bool transposed = chance(50);
     ir::Value* table = transposed ? floats({heads_, columns, size}, -0.7, 0.7)
                                   : floats({heads_, size, columns}, -0.7, 0.7);
     ir::Shape shape = table->type.shape;
     shape[0] = x->type.shape[0];
-    ir::Value* all = graph_.add("Tile", {table, times}, {}, {ir::DType::f32, shape}, nullptr, "v");
-    checked(*all->producer);
+    ir::Value* all = emit_typed("Tile", {table, times}, {}, {ir::DType::f32, shape});
     if (chance(40)) all = emit("Div", {all, floats({}, 0.5, 3)});
     if (transposed) all = emit("Transpose", {all}, {{"perm", Axes{0, 2, 1}}});
     if (chance(40)) all = through_bytes(all);
     return emit("MatMul", {x, all});
   }
-  ir::Value* attention() {
-    ir::Value* x = any_tokens();
+  ir::Value* attention() { return attention(any_tokens(), encodes_ || chance(70)); }
+  ir::Value* attention(ir::Value* x, bool masked) {
     const bool quantized = chance(40), all_bytes = quantized && chance(50);
     if (quantized && chance(50)) x = through_bytes(x);
     const ir::Shape& tokens = x->type.shape;
@@ -161,7 +194,7 @@ class RandomParts : protected RandomBuilder {
     if (!before)
       scores = chance(50) ? emit("Mul", {scores, scalar(scale)})
                           : emit("Div", {scores, scalar(1 / scale)});
-    if (chance(70)) {
+    if (masked) {
       ir::Value* mask = additive_mask();
       scores = graph_.add("Add", {scores, mask}, {}, scores->type, nullptr, "v");
     }
@@ -175,6 +208,8 @@ class RandomParts : protected RandomBuilder {
   }
 
   static constexpr std::int64_t table_rows = 11;
+
+  bool encodes_ = false;  // one encoder, all of whose attention has the mask
 
   ir::Value *ids_ = nullptr, *mask_ = nullptr;
   int heads_ = 1;

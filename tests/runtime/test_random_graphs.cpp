@@ -34,7 +34,10 @@ struct Seeds {
 std::vector<std::string> names_of_passes() {
   std::set<std::string> names;
   for (const passes::Pass& pass : passes::pipeline({})) names.insert(pass.name);
-  names.erase("resolve_shapes");  // cannot be left out
+  // What these rewrite has no kernel.
+  for (const char* needed : {"resolve_shapes", "split_qlinear_matmul", "gather_one_hot",
+                             "widen_halves", "softmax_last", "expand_layer_norm"})
+    names.erase(needed);
   return {names.begin(), names.end()};
 }
 
@@ -88,6 +91,7 @@ class RandomGraphs : public testing::Test {
     if (found.empty()) return;
     const ir::Graph whole = part_of(seed, "");
     for (const auto& node : whole.nodes()) {
+      if (node->op == "Shape") continue;  // has no kernel; alone it is not folded
       const std::string& value = node->output()->name;
       const std::string smaller = difference(part(value), seed, disabled, packed);
       if (smaller.empty()) continue;
