@@ -10,11 +10,12 @@ namespace bertcl::ops {
 
 OpDef own_op(const char* name, std::vector<OperandConstraint> types,
              std::span<const std::string_view> operands, Infer infer, Evaluate evaluate,
-             Traits traits) {
+             Traits traits, Values values) {
   const auto optional = [](std::string_view operand) { return operand.ends_with('?'); };
   const auto required = std::ranges::find_if(operands, optional);
   OpDef def = op(name, static_cast<std::size_t>(required - operands.begin()), operands.size(),
-                 std::move(types), infer, evaluate, nullptr, std::move(traits));
+                 std::move(types), infer, evaluate, values, std::move(traits));
+  def.is_own = true;
   def.operands = operands;
   return def;
 }

@@ -13,7 +13,7 @@ namespace bertcl::ops {
 /// A definition with named operands; min_inputs counts those before the first optional one.
 OpDef own_op(const char* name, std::vector<OperandConstraint> types,
              std::span<const std::string_view> operands, Infer infer, Evaluate evaluate,
-             Traits traits = {});
+             Traits traits = {}, Values values = nullptr);
 
 /// What an operand of these ops may be that shares its type with no other.
 namespace takes {

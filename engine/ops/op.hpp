@@ -93,11 +93,8 @@ struct OpDef {
   Evaluate evaluate;
   Values values = nullptr;
   Traits traits = {};
-  /// Names of the operands of bertcl's own ops (ops/operands.hpp); empty for those of ONNX.
+  bool is_own = false;                              // bertcl's own, not of ONNX
   std::span<const std::string_view> operands = {};
-
-  bool is_own() const { return !operands.empty(); }
-};
 
 /// A definition from its members. In a braced list clang-format would give each a line.
 inline OpDef op(std::string name, std::size_t min_inputs, std::size_t max_inputs,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of bertcl's own ops: their positions, and their names, with '?' after an optional one.
+// bertcl's own ops: their names, and the positions and names of their operands, with '?' after an
+// optional one.
 //
 // An op whose result is quantized has `out_scale`; its result type says u8 or i8. Scales and zero
 // points of linear_q's result and of all operands and results of the norms have one element, or one
 // for each column.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -12,12 +14,15 @@
 
 namespace bertcl::ops::operands {
 
-/// namespace op, with the operands as enumerators and their names, "x", "bias?".
-#define BERTCL_OPERANDS(op, ...)                                                                   \
-  namespace op {                                                                                   \
-  enum : std::size_t { BERTCL_FOR_EACH(BERTCL_OPERAND, __VA_ARGS__) };                             \
-  inline constexpr std::string_view names[] = {BERTCL_FOR_EACH(BERTCL_OPERAND_NAME, __VA_ARGS__)}; \
-  }                                                                                                \
+/// A namespace with the op's name, with the operands as enumerators and with their names, "x",
+/// "bias?".
+#define BERTCL_OPERANDS(name, ...)                                                   \
+  namespace name {                                                                   \
+  inline constexpr const char* op = #name;                                           \
+  enum : std::size_t { BERTCL_FOR_EACH(BERTCL_OPERAND, __VA_ARGS__) operand_count }; \
+  inline constexpr std::array<std::string_view, operand_count> names{                \
+      BERTCL_FOR_EACH(BERTCL_OPERAND_NAME, __VA_ARGS__)};                            \
+  }                                                                                  \
   static_assert(true)
 #define BERTCL_OPERAND(operand) BERTCL_OPERAND_OF operand
 #define BERTCL_OPERAND_OF(name, ...) name,
@@ -36,13 +41,14 @@ BERTCL_OPERANDS(linear_q, (x), (w), (bias, "?"), (x_scale), (x_zero_point, "?"),
 
 /// softmax(scale * q k^T + mask) v, by heads {heads, scale, p_type?, mask_is_length?,
 /// unnormalized?, offsets?, masked?, masks_rows?, score_scale?, score_lowest?, score_factor?,
-/// window?, key_heads?}. q, k, v [batch, seq, hidden] and a mask [batch, seq]; after pack_tokens
-/// [tokens, hidden], seq_offsets and key_mask (masked = 1 if it is to be read). {offsets}: first
-/// columns of q, k and v in operands that are wider. bias [1, heads | 1, seq, seq] is added to the
-/// scores, by the places of row and key in their sequence, or the result of position_scores.
-/// {window}: keys at most so many places from the row count. {key_heads}: k and v have so many,
-/// each for as many heads of q, side by side (grouped-query attention, Ainslie et al., 2023).
-/// masks_rows = 1: until pack_tokens, the file computes something else in rows of padding.
+/// window?, key_heads?, precision?, precision_reason?}, as of linear. q, k, v [batch, seq, hidden]
+/// and a mask [batch, seq]; after pack_tokens [tokens, hidden], seq_offsets and key_mask (masked =
+/// 1 if it is to be read). {offsets}: first columns of q, k and v in operands that are wider. bias
+/// [1, heads | 1, seq, seq] is added to the scores, by the places of row and key in their sequence,
+/// or the result of position_scores. {window}: keys at most so many places from the row count.
+/// {key_heads}: k and v have so many, each for as many heads of q, side by side (grouped-query
+/// attention, Ainslie et al., 2023). masks_rows = 1: until pack_tokens, the file computes something
+/// else in rows of padding.
 ///
 /// With p_scale, the probabilities are quantized: p_type is their integer type; the zero point is
 /// 0. mask_is_length = 1: the first keys count, as many as the mask has ones. unnormalized = 1: p
@@ -56,6 +62,7 @@ BERTCL_OPERANDS(attention, (q), (k), (v), (mask, "?"), (p_scale, "?"), (p_zero_p
 BERTCL_OPERANDS(attention_q, (q), (k), (v), (mask, "?"), (p_scale), (q_scale), (q_zero_point, "?"),
                 (k_scale), (k_zero_point, "?"), (v_scale), (v_zero_point, "?"), (out_scale, "?"),
                 (out_zero_point, "?"), (seq_offsets, "?"), (key_mask, "?"), (bias, "?"));
+static_assert(+attention_q::mask == +attention::mask);  // q, k, v and mask are the same of both
 
 /// What relative positions add to the scores of attention (disentangled attention, He et al., 2021)
 /// {heads, scale, of_keys?, offset?} -> f32 [batch, heads, seq, seq]:
@@ -130,6 +137,9 @@ BERTCL_OPERANDS(observe, (x));
 /// positions count from 0 in each sequence if they are not an operand. Without ids {rows =
 /// "[batch, seq]"} are the sizes, and every row counts.
 BERTCL_OPERANDS(pack_inputs, (ids, "?"), (types, "?"), (mask, "?"), (positions, "?"));
+
+/// Sizes of this run as integers {values = "[batch, 12*seq]"}, of the result's type and shape.
+BERTCL_OPERANDS(sizes);
 
 /// Rows of [batch, seq, ..] as [tokens, ..].
 BERTCL_OPERANDS(pack, (padded), (seq_offsets));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/fused.hpp"
+#include "ops/operands.hpp"
 #include "ops/support.hpp"
 
 namespace bertcl::ops {
@@ -275,10 +277,15 @@ std::vector<ir::Tensor> evaluate_range(const EvaluateContext& context) {
                                                           : values(std::int64_t{})};
 }
 
-/// sizes {values = "[batch, 12*seq]"}: sizes of this run as integers, of the result's type.
-std::vector<ir::Type> infer_sizes(InferContext& context) { return {context.node.output()->type}; }
 std::vector<ir::Dim> sizes_attribute(const ir::Node& node) {
   return ir::parse_shape(node.string_attribute("values")).value();
+}
+std::vector<ir::Type> infer_sizes(InferContext& context) {
+  const ir::Type& type = context.node.output()->type;
+  const auto count = std::ssize(sizes_attribute(context.node));
+  if (ir::is_float(type.dtype) || ir::element_count(type.shape) != ir::Dim(count))
+    context.fail("the result {} does not hold {} sizes", ir::str(type), count);
+  return {type};
 }
 std::vector<SymbolicElements> values_sizes(InferContext& context) {
   return {sizes_attribute(context.node)};
@@ -309,7 +316,8 @@ std::vector<OpDef> shape_ops() {
          {{TypeSet{ir::DType::f32, ir::DType::f64, ir::DType::i16, ir::DType::i32, ir::DType::i64},
            'T'}},
          infer_range, evaluate_range),
-      op("sizes", 0, 0, {}, infer_sizes, evaluate_sizes, values_sizes),
+      own_op(operands::sizes::op, {}, operands::sizes::names, infer_sizes, evaluate_sizes, {},
+             values_sizes),
   };
 }
 

@@ -41,7 +41,7 @@ void verify(ir::Graph& graph, std::string_view where) {
   for (const auto& node : graph.nodes()) try {
       const OpDef& def = get(*node);
       check_operands(*node, def);
-      if (def.is_own()) check_results(graph, *node, def);
+      if (def.is_own) check_results(graph, *node, def);
     } catch (const Error& error) {
       throw Error(fmt::format("invalid graph after {}: {}", where, error.what()));
     }

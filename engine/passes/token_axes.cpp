@@ -146,7 +146,7 @@ std::optional<AxisMap> map_of(const ir::Node& node, std::size_t i, const ir::Sha
   }
   if (node.op == "pool" && i == 0 && rank == 3) return reduced(in, out, {1});
   if (rank > 0 &&
-      ((node.op == "rotary" && i == 0) || (ops::traits(node).row_wise && ops::get(node).is_own())))
+      ((node.op == "rotary" && i == 0) || (ops::traits(node).row_wise && ops::get(node).is_own)))
     return aligned(in, out, {rank - 1});
   if (i == 0 && (ops::traits(node).mixed_axes ||
                  is_any_of(node, {"LayerNormalization", "RMSNormalization"}))) {

@@ -44,7 +44,7 @@ TEST(Evaluate, OperatorsThatWorkByElementSaySo) {
     const OpDef& def = *find(op);
     // Operators of ONNX, but for Concat of one operand; DynamicQuantizeLinear takes its scale of
     // all elements.
-    if (def.is_own() || op == "Concat" || op == "DynamicQuantizeLinear") continue;
+    if (def.is_own || op == "Concat" || op == "DynamicQuantizeLinear") continue;
     if (def.min_inputs > 2 || def.max_inputs < 1) continue;
     const std::size_t operands = def.min_inputs == 2 ? 2 : 1;
     const auto result = [&](const std::vector<float>& a, const std::vector<float>& b) {

@@ -46,6 +46,16 @@ TEST(Verify, ChecksTypesOfOperands) {
               HasSubstr("operands have different types: 'x' u8[batch, 4] and 'z' i8[]"));
 }
 
+TEST(Verify, ChecksSizes) {
+  const auto sizes = [](const std::string& type) {
+    return error_in("%y: " + type + " = sizes() {values = \"[batch, 12*seq]\"} return %y",
+                    "%x: f32[batch, seq]");
+  };
+  EXPECT_EQ(sizes("i64[2]"), kNoError);
+  EXPECT_THAT(sizes("i64[3]"), HasSubstr("the result i64[3] does not hold 2 sizes"));
+  EXPECT_THAT(sizes("f32[2]"), HasSubstr("the result f32[2] does not hold 2 sizes"));
+}
+
 TEST(Verify, ChecksResultsOfOwnOps) {
   EXPECT_THAT(
       error_in("const %w: f32[4, 2] = ...\n%y: f32[batch, 3] = linear(%x, %w) return %y"),

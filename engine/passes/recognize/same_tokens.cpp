@@ -91,7 +91,7 @@ class RowFollower {
     if (is_any_of(n, {"Slice", "Split", "Concat", "Gather"})) return moved(n, at);
     if (is_any_of(n, {"MatMul", "MatMulInteger"}))
       return ops::depends_on_sizes_only(n.inputs[1]) ? operands(n, 1, at.seq_first) : std::nullopt;
-    if (traits.by_element || (traits.row_wise && ops::get(n).is_own()) ||
+    if (traits.by_element || (traits.row_wise && ops::get(n).is_own) ||
         (is_any_of(n, {"LayerNormalization", "RMSNormalization"}) && normalizes_last_axis(n)))
       return operands(n, n.inputs.size(), at.seq_first);
     return std::nullopt;
