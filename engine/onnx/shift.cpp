@@ -2,6 +2,8 @@
 // Moves a tensor along an axis: places by a Range, taken modulo the length, and a choice.
 #include "onnx/shift.hpp"
 
+#include "ops/operands.hpp"
+
 namespace bertcl::onnx_io {
 
 ir::Value* emit_shift(NodeImport& node, ir::Value* x, std::size_t axis, std::int64_t by,
@@ -10,8 +12,8 @@ ir::Value* emit_shift(NodeImport& node, ir::Value* x, std::size_t axis, std::int
   if (by == 0) return x;
   const ir::Dim length = x->type.shape[axis];
   ir::Value* places = node.range(length, i64, by);
-  ir::Value* count =
-      node.emit_typed("sizes", {}, {i64, {}}, {{"values", ir::str(ir::Shape{length})}});
+  ir::Value* count = node.emit_typed(ops::operands::sizes::op, {}, {i64, {}},
+                                     {{"values", ir::str(ir::Shape{length})}});
   ir::Value* inside = by > 0 ? node.emit("Less", {places, count})
                              : node.emit("GreaterOrEqual", {places, node.scalar(0, i64)});
   ir::Value* moved = node.emit("Gather", {x, node.emit("Mod", {places, count})},

@@ -239,16 +239,16 @@ std::vector<OpDef> attention_ops() {
   const OperandConstraint x{types::real_or_bf16, 'T'}, mask{TypeSet{ir::DType::u8}};
   const OperandConstraint q{types::bytes, 'Q'}, k{types::bytes, 'K'}, v{types::bytes, 'V'};
   return {
-      own_op("attention",
+      own_op(operands::attention::op,
              {x, x, x, takes::all, takes::real, takes::bytes, takes::packed, mask, takes::real},
              operands::attention::names, infer_heads<positions_of_floats>,
-             evaluate_heads<positions_of_floats>, {.mixes_tokens = true}),
-      own_op("attention_q",
+             evaluate_heads<positions_of_floats>, {.is_attention = true}),
+      own_op(operands::attention_q::op,
              {q, k, v, takes::all, takes::real, takes::real, q, takes::real, k, takes::real, v,
               takes::real, takes::bytes, takes::packed, mask, takes::real},
              operands::attention_q::names, infer_heads<positions_of_bytes>,
              evaluate_heads<positions_of_bytes>,
-             {.mixes_tokens = true, .out_scale = operands::attention_q::out_scale}),
+             {.is_attention = true, .out_scale = operands::attention_q::out_scale}),
   };
 }
 

@@ -124,16 +124,16 @@ std::vector<OpDef> fused_norm_ops() {
   const OperandConstraint residual{types::real | types::bytes, 'R'},
       residual_zero{types::bytes, 'R'};
   return {
-      own_op("add_norm",
+      own_op(operands::add_norm::op,
              {x, residual, takes::real, takes::real, takes::real, x_zero, takes::real,
               residual_zero, takes::real, takes::bytes, takes::real, takes::bytes},
              operands::add_norm::names, infer_add_norm, evaluate_add_norm,
-             {.row_wise = true, .out_scale = operands::add_norm::out_scale}),
-      own_op("embed_norm",
+             {.row_wise = true, .is_norm = true, .out_scale = operands::add_norm::out_scale}),
+      own_op(operands::embed_norm::op,
              {takes::numbers, takes::numbers, takes::numbers, takes::real, takes::real, takes::real,
               takes::real, takes::real, takes::real, takes::bytes, takes::real, takes::bytes},
              operands::embed_norm::names, infer_embed_norm, evaluate_embed_norm,
-             {.out_scale = operands::embed_norm::out_scale}),
+             {.is_norm = true, .out_scale = operands::embed_norm::out_scale}),
   };
 }
 

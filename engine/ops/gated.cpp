@@ -34,7 +34,7 @@ std::vector<ir::Tensor> evaluate_gated(const EvaluateContext& context) {
 }  // namespace
 
 std::vector<OpDef> gated_ops() {
-  return {own_op("gated", {{types::real}, {types::real}, {types::real}, {types::bytes}},
+  return {own_op(operands::gated::op, {{types::real}, {types::real}, {types::real}, {types::bytes}},
                  operands::gated::names, infer_gated, evaluate_gated,
                  {.row_wise = true, .out_scale = operands::gated::out_scale})};
 }

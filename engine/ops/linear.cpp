@@ -115,14 +115,17 @@ std::vector<ir::Tensor> evaluate_linear_q(const EvaluateContext& context) {
 std::vector<OpDef> linear_ops() {
   const OperandConstraint x{types::bytes, 'A'};
   return {
-      own_op("linear", {{types::real_or_bf16}, {types::real}}, operands::linear::names,
-             infer_linear, evaluate_linear, {.row_wise = true, .takes_activation = true}),
-      own_op(
-          "linear_q",
-          {x, takes::i8, takes::real, takes::real, x, takes::real, takes::real, takes::bytes,
-           takes::i8},
-          operands::linear_q::names, infer_linear_q, evaluate_linear_q,
-          {.row_wise = true, .takes_activation = true, .out_scale = operands::linear_q::out_scale}),
+      own_op(operands::linear::op, {{types::real_or_bf16}, {types::real}}, operands::linear::names,
+             infer_linear, evaluate_linear,
+             {.row_wise = true, .is_linear = true, .takes_activation = true}),
+      own_op(operands::linear_q::op,
+             {x, takes::i8, takes::real, takes::real, x, takes::real, takes::real, takes::bytes,
+              takes::i8},
+             operands::linear_q::names, infer_linear_q, evaluate_linear_q,
+             {.row_wise = true,
+              .is_linear = true,
+              .takes_activation = true,
+              .out_scale = operands::linear_q::out_scale}),
   };
 }
 

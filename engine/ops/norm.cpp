@@ -87,6 +87,7 @@ void normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
 }
 
 std::vector<OpDef> norm_ops() {
+  const Traits norm{.is_norm = true};
   const Traits softmax{.mixed_axes = axis_of_softmax};
   return {
       op("Softmax", 1, 1, {{types::floats}}, infer_softmax, evaluate_softmax<false>, nullptr,
@@ -94,9 +95,9 @@ std::vector<OpDef> norm_ops() {
       op("LogSoftmax", 1, 1, {{types::floats}}, infer_softmax, evaluate_softmax<true>, nullptr,
          softmax),
       op("LayerNormalization", 1, 3, {{types::floats, 't'}}, infer_layer_norm,
-         evaluate_layer_norm<false>),
+         evaluate_layer_norm<false>, nullptr, norm),
       op("RMSNormalization", 2, 2, {{types::floats, 't'}}, infer_layer_norm,
-         evaluate_layer_norm<true>),
+         evaluate_layer_norm<true>, nullptr, norm),
   };
 }
 

@@ -67,7 +67,9 @@ struct Traits {
   /// broadcasting; scales and shapes aside.
   bool by_element = false;
   bool moves_elements = false;    // the result holds elements of operand 0
-  bool mixes_tokens = false;      // a row depends on the other rows of its sequence, packed or not
+  bool is_linear = false;         // linear, linear_q
+  bool is_attention = false;      // attention, attention_q
+  bool is_norm = false;           // LayerNormalization and RMSNormalization, also within fused ops
   bool takes_activation = false;  // attribute {activation}
   std::optional<std::size_t> out_scale = {};  // operand: scale of a quantized result
   std::optional<std::int32_t> unary_code = {}, binary_code = {};  // of elementwise_*.cl
@@ -94,7 +96,8 @@ struct OpDef {
   Values values = nullptr;
   Traits traits = {};
   bool is_own = false;                              // bertcl's own, not of ONNX
-  std::span<const std::string_view> operands = {};
+  std::span<const std::string_view> operands = {};  // names of those of own ops (ops/operands.hpp)
+};
 
 /// A definition from its members. In a braced list clang-format would give each a line.
 inline OpDef op(std::string name, std::size_t min_inputs, std::size_t max_inputs,

@@ -166,14 +166,14 @@ std::vector<ir::Tensor> evaluate_quantize_rows(const EvaluateContext& context) {
 
 std::vector<OpDef> packing_ops() {
   return {
-      own_op("pack_inputs", {{types::all}}, operands::pack_inputs::names, infer_pack_inputs,
-             evaluate_pack_inputs),
-      own_op("pack", {{types::all}, {types::packed}}, operands::pack::names, infer_pack,
+      own_op(operands::pack_inputs::op, {{types::all}}, operands::pack_inputs::names,
+             infer_pack_inputs, evaluate_pack_inputs),
+      own_op(operands::pack::op, {{types::all}, {types::packed}}, operands::pack::names, infer_pack,
              evaluate_pack, {.moves_elements = true}),
-      own_op("unpack", {{types::all}, {types::packed}}, operands::unpack::names, infer_unpack,
-             evaluate_unpack, {.moves_elements = true}),
-      own_op("quantize_rows", {{types::real}}, operands::quantize_rows::names, infer_quantize_rows,
-             evaluate_quantize_rows, {.row_wise = true}),
+      own_op(operands::unpack::op, {{types::all}, {types::packed}}, operands::unpack::names,
+             infer_unpack, evaluate_unpack, {.moves_elements = true}),
+      own_op(operands::quantize_rows::op, {{types::real}}, operands::quantize_rows::names,
+             infer_quantize_rows, evaluate_quantize_rows, {.row_wise = true}),
   };
 }
 

@@ -98,7 +98,7 @@ std::vector<ir::Tensor> evaluate_pool(const EvaluateContext& context) {
 
 std::vector<OpDef> pool_ops() {
   return {own_op(
-      "pool",
+      operands::pool::op,
       {{types::real}, {types::all}, {types::packed}, {TypeSet{ir::DType::u8, ir::DType::boolean}}},
       operands::pool::names, infer_pool, evaluate_pool)};
 }

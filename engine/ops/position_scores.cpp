@@ -80,7 +80,7 @@ std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context)
 
 std::vector<OpDef> position_scores_ops() {
   const OperandConstraint numbers{types::real | types::bytes}, index{TypeSet{ir::DType::i32}};
-  return {own_op("position_scores",
+  return {own_op(operands::position_scores::op,
                  {numbers, numbers, index, takes::real, takes::real, takes::bytes, takes::packed,
                   takes::real, takes::bytes},
                  ps::names, infer_position_scores, evaluate_position_scores)};

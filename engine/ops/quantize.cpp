@@ -129,7 +129,8 @@ std::vector<OpDef> quantize_ops() {
          infer_dequantize, evaluate_dequantize, nullptr, {.row_wise = true, .by_element = true}),
       op("DynamicQuantizeLinear", 1, 1, {{TypeSet{ir::DType::f32}}}, infer_dynamic,
          evaluate_dynamic, nullptr, {.by_element = true}),
-      own_op("observe", {{types::all}}, operands::observe::names, infer_observe, evaluate_observe),
+      own_op(operands::observe::op, {{types::all}}, operands::observe::names, infer_observe,
+             evaluate_observe),
   };
 }
 

@@ -68,7 +68,7 @@ std::vector<ir::Tensor> evaluate_rotary(const EvaluateContext& context) {
 
 std::vector<OpDef> rotary_ops() {
   return {own_op(
-      "rotary",
+      operands::rotary::op,
       {{types::real}, {types::real}, {types::real}, {types::packed}, {types::real}, {types::bytes}},
       operands::rotary::names, infer_rotary, evaluate_rotary,
       {.out_scale = operands::rotary::out_scale})};

@@ -49,7 +49,7 @@ bool can_be_concatenated(std::span<ir::Node* const> p) {
     if (n->output()->type.dtype != p[0]->output()->type.dtype || n->has("float_reason"))
       return false;
     if (n->inputs[1]->type.dtype != p[0]->inputs[1]->type.dtype) return false;
-    if (n->op == "linear_q" &&
+    if (n->op == linear_q::op &&
         !(same_parameter(n->input(linear_q::x_scale), p[0]->input(linear_q::x_scale)) &&
           same_parameter(n->input(linear_q::x_zero_point), p[0]->input(linear_q::x_zero_point))))
       return false;
@@ -60,7 +60,7 @@ bool can_be_concatenated(std::span<ir::Node* const> p) {
 ir::Node* concatenate_linears(ir::Graph& g, std::span<ir::Node* const> linears,
                               std::string_view suffix) {
   const ir::Node& first = *linears[0];
-  const bool integer = first.op == "linear_q";
+  const bool integer = first.op == linear_q::op;
   const bool quantizes = integer && first.input(linear_q::out_scale);
   const auto concat = [&](std::size_t operand, ir::DType dtype) {
     std::vector<ir::Value*> parts;

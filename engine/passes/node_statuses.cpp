@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The outcome for each node of the ONNX file.
 #include "passes/node_statuses.hpp"
+#include "ops/operands.hpp"
 
 #include <algorithm>
 #include <set>
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 std::set<std::string, std::less<>> names_in(const ir::Graph& graph) {
@@ -27,7 +31,7 @@ class Kinds {
       all_known = all_known && (constant || is(in, Status::size));
     }
     Status status = Status::absorbed;
-    if (node.op == "Shape" || node.op == "Size" || node.op == "sizes")
+    if (node.op == "Shape" || node.op == "Size" || node.op == sizes::op)
       status = Status::size;
     else if (any && all_constant)
       status = Status::constant;

@@ -6,10 +6,14 @@
 #include <map>
 #include <string_view>
 
+#include "ops/operands.hpp"
 #include "passes/padding_values.hpp"
 #include "passes/token_axes.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 bool is_matmul(const ir::Node& node) { return node.op == "MatMul" || node.op == "MatMulInteger"; }
@@ -31,7 +35,7 @@ class PaddingFollower {
 
   const ir::Node* reader() {
     for (const auto& n : graph_.nodes())
-      if (n->op != "pack_inputs" && n->op != "pack")
+      if (n->op != pack_inputs::op && n->op != pack::op)
         for (const ir::Value* out : n->outputs)
           if (!follow(*n, *out)) return n.get();
     return nullptr;
@@ -122,7 +126,7 @@ class PaddingFollower {
   /// reads the mask.
   bool is_masked_in_sum(const ir::Node& n, std::size_t other, const ir::Value& out,
                         const TokenAxis& t) const {
-    if (n.op == "pool") return other == 1 && of_mask_.contains(n.input(1));
+    if (n.op == pool::op) return other == 1 && of_mask_.contains(n.input(1));
     if (!is_matmul(n) || other > 1) return false;
     const auto masks = [&](const TokenAxis& o) {
       return o.extent == t.extent && o.order == t.order;

@@ -11,9 +11,13 @@
 #include <string_view>
 
 #include "ops/op.hpp"
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 /// Elements from one index of an axis to the next.
@@ -144,9 +148,9 @@ std::optional<AxisMap> map_of(const ir::Node& node, std::size_t i, const ir::Sha
     for (std::size_t d = 0; d < rank; ++d) map.to.emplace_back(d < axis ? d : d + 1);
     return map;
   }
-  if (node.op == "pool" && i == 0 && rank == 3) return reduced(in, out, {1});
+  if (node.op == pool::op && i == 0 && rank == 3) return reduced(in, out, {1});
   if (rank > 0 &&
-      ((node.op == "rotary" && i == 0) || (ops::traits(node).row_wise && ops::get(node).is_own)))
+      ((node.op == rotary::op && i == 0) || (ops::traits(node).row_wise && ops::get(node).is_own)))
     return aligned(in, out, {rank - 1});
   if (i == 0 && (ops::traits(node).mixed_axes ||
                  is_any_of(node, {"LayerNormalization", "RMSNormalization"}))) {

@@ -6,20 +6,24 @@
 #include <map>
 #include <utility>
 
+#include "ops/op.hpp"
+#include "ops/operands.hpp"
 #include "passes/token_axes.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 TokenAxes followed(const ir::Node& node, const ir::Value& result,
                    const std::map<const ir::Value*, TokenAxes>& known) {
   const auto is_known = [&](const ir::Value* operand) { return known.contains(operand); };
-  const bool of_rows =
-      node.op == "embed_norm" || node.op == "attention" || node.op == "attention_q";
-  if (node.op == "unpack" || (of_rows && is_known(node.inputs[0])))
+  const bool of_rows = node.op == embed_norm::op || ops::traits(node).is_attention;
+  if (node.op == unpack::op || (of_rows && is_known(node.inputs[0])))
     return axis_of_tokens(result.type.shape);
   TokenAxes axes;
-  if (node.op == "pack" || node.op == "pack_inputs") return axes;  // followed from unpack on
+  if (node.op == pack::op || node.op == pack_inputs::op) return axes;  // followed from unpack on
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const auto operand = known.find(node.inputs[i]);
     if (operand == known.end()) continue;

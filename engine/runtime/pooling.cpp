@@ -96,7 +96,7 @@ ir::Value* add_pool(ir::Graph& graph, ir::Value* x, const std::string& kind, ir:
   const ir::Dim columns =
       cut == attributes.end() ? x->type.shape.back() : std::get<std::int64_t>(cut->second);
   attributes["kind"] = kind;
-  return graph.add("pool", {x, mask}, std::move(attributes),
+  return graph.add(operands::op, {x, mask}, std::move(attributes),
                    {ir::DType::f32, {x->type.shape[0], columns}}, nullptr, pooled_output);
 }
 

@@ -20,6 +20,7 @@
 #include "ir/input_role.hpp"
 #include "ops/interpret.hpp"
 #include "ops/op.hpp"
+#include "ops/operands.hpp"
 #include "runtime/inputs.hpp"
 #include "support/pending_file.hpp"
 
@@ -55,7 +56,8 @@ std::vector<std::int64_t> values_of(ir::InputRole role, std::int64_t count, std:
 bool chooses_rows(const ir::Value* v) {
   return std::ranges::any_of(v->users, [&](const ir::Node* user) {
     if (user->op == "Gather" && user->inputs[1] == v) return true;
-    if (user->op == "embed_norm" || user->op == "pack_inputs") return true;
+    if (user->op == ops::operands::embed_norm::op || user->op == ops::operands::pack_inputs::op)
+      return true;
     return (user->op == "Cast" || ops::traits(*user).moves_elements) && user->inputs[0] == v &&
            chooses_rows(user->output());
   });

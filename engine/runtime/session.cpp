@@ -17,6 +17,7 @@
 #include "ir/text.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
+#include "ops/operands.hpp"
 #include "passes/pass.hpp"
 #include "plan/builder.hpp"
 #include "plan/precision.hpp"
@@ -40,7 +41,7 @@ void add_observers(ir::Graph& graph, const std::vector<std::string>& names) {
     ir::Value* value = graph.find_value(name);
     if (!value)
       throw Error(fmt::format("cannot observe tensor '{}': the graph has none of that name", name));
-    graph.add_node("observe", {value}, {{"name", name}}, {});
+    graph.add_node(ops::operands::observe::op, {value}, {{"name", name}}, {});
   }
 }
 

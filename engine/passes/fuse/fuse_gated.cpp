@@ -12,10 +12,14 @@
 //
 // Results may change by rounding.
 #include "ops/op.hpp"
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 bool is_linear(const ir::Value* v) {
@@ -32,13 +36,13 @@ bool fuse_gated_at(ir::Graph& g, ir::Node& node) {
         !g.used_once(activated))
       continue;
     if (is_linear(activated) && activated->producer->has("activation")) {
-      replace(g, &node, {&node}, "gated", {activated, up});
+      replace(g, &node, {&node}, gated::op, {activated, up});
       return true;
     }
     Match m;
     if (matches(silu, activated, m) && is_linear(m["gate"])) {
       m.nodes.push_back(&node);
-      replace(g, &node, m.nodes, "gated", {m["gate"], up}, {{"activation", "silu"}});
+      replace(g, &node, m.nodes, gated::op, {m["gate"], up}, {{"activation", "silu"}});
       return true;
     }
   }

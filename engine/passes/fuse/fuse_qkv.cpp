@@ -24,6 +24,8 @@
 
 namespace bertcl::passes {
 
+using namespace ops::operands;
+
 namespace {
 
 /// The columns of `part` among those that Split takes apart along the last axis; -1 if it does not.
@@ -43,7 +45,7 @@ std::int64_t first_column(const ir::Value* part) {
 
 /// The operands of attention are parts of one value.
 bool read_in_place(ir::Graph& g, ir::Node& node) {
-  if (!ops::traits(node).mixes_tokens || node.has("offsets")) return false;
+  if (!ops::traits(node).is_attention || node.has("offsets")) return false;
   std::vector<std::int64_t> offsets;
   for (std::size_t i = 0; i < 3; ++i) {
     const ir::Node* split = node.inputs[i]->producer;
@@ -60,19 +62,18 @@ bool read_in_place(ir::Graph& g, ir::Node& node) {
 
 /// The scores of relative positions that are added to those of `attention`.
 std::vector<ir::Node*> position_scores_of(const ir::Node& attention) {
-  namespace o = ops::operands;
   std::vector<ir::Node*> all;
   const ir::Value* sum =
-      attention.input(attention.op == "attention_q" ? +o::attention_q::bias : +o::attention::bias);
-  while (sum && sum->producer && sum->producer->op == "position_scores") {
+      attention.input(attention.op == attention_q::op ? +attention_q::bias : +attention::bias);
+  while (sum && sum->producer && sum->producer->op == position_scores::op) {
     all.push_back(sum->producer);
-    sum = sum->producer->input(o::position_scores::addend);
+    sum = sum->producer->input(position_scores::addend);
   }
   return all;
 }
 
 bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
-  if (!ops::traits(node).mixes_tokens || node.has("offsets")) return false;
+  if (!ops::traits(node).is_attention || node.has("offsets")) return false;
   std::vector<ir::Node*> readers = position_scores_of(node);
   readers.push_back(&node);
   std::array<ir::Node*, 3> linears{};
@@ -90,8 +91,8 @@ bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
   readers.pop_back();
   for (ir::Node* reader : readers)
     for (std::size_t i = 0; i < 3; ++i)
-      if (reader->inputs[ops::operands::position_scores::x] == node.inputs[i]) {
-        g.set_input(reader, ops::operands::position_scores::x, made->output());
+      if (reader->inputs[position_scores::x] == node.inputs[i]) {
+        g.set_input(reader, position_scores::x, made->output());
         reader->attributes["offset"] = offsets[i];
         break;
       }

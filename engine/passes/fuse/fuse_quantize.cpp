@@ -32,8 +32,8 @@ bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   if (!maker || maker->output() != q.inputs[0] || maker->output()->type.dtype != ir::DType::f32)
     return false;
   std::optional<std::size_t> position = ops::traits(*maker).out_scale;
-  if (!position || (maker->op == "attention_q" && !is_per_tensor(q))) return false;
-  const bool is_norm = maker->op == "add_norm" || maker->op == "embed_norm";
+  if (!position || (maker->op == attention_q::op && !is_per_tensor(q))) return false;
+  const bool is_norm = ops::traits(*maker).is_norm;
   if (!is_norm && (maker->input(*position) || !g.used_once(maker->output()))) return false;
   if (is_norm) {
     const std::size_t results = maker->outputs.size() - ops::first_quantized_result(*maker);

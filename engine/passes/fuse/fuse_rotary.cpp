@@ -37,12 +37,12 @@ bool same_angles(const Two& rotations) {
 }
 
 bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
-  if (!ops::traits(node).mixes_tokens || node.has("offsets")) return false;
+  if (!ops::traits(node).is_attention || node.has("offsets")) return false;
   Two rotations{}, linears{};
   for (std::size_t i = 0; i < 2; ++i) {
     if (!has_one_reader(g, node.inputs[i])) return false;
     rotations[i] = node.inputs[i]->producer;
-    if (rotations[i]->op != "rotary" || !has_one_reader(g, rotations[i]->inputs[rotary::x]))
+    if (rotations[i]->op != rotary::op || !has_one_reader(g, rotations[i]->inputs[rotary::x]))
       return false;
     linears[i] = rotations[i]->inputs[rotary::x]->producer;
   }
@@ -68,7 +68,7 @@ bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
   type.shape.back() = linear->output()->type.shape.back();
   const std::int64_t heads = first.int_attribute("heads") + rotations[1]->int_attribute("heads");
   // Before attention: after the operands of both.
-  ir::Node* made = g.add_node("rotary", operands, {{"heads", heads}},
+  ir::Node* made = g.add_node(rotary::op, operands, {{"heads", heads}},
                               {{first.output()->name + ".qk", type}}, &node);
   made->sources = sources_of({rotations[0], rotations[1]});
   for (std::size_t i = 0; i < 2; ++i) g.set_input(&node, i, made->output());

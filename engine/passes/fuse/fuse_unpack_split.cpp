@@ -5,10 +5,14 @@
 //
 // One launch instead of three.
 #include "ir/dtype.hpp"
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 bool fuse_unpack_split_at(ir::Graph& g, ir::Node& split) {
@@ -17,11 +21,11 @@ bool fuse_unpack_split_at(ir::Graph& g, ir::Node& split) {
   ir::Node* unpack = padded->producer;
   const ir::Shape& shape = padded->type.shape;
   const std::int64_t axis = split.int_attribute("axis", 0);
-  if (!unpack || unpack->op != "unpack" || unpack->outputs.size() != 1 || !g.used_once(padded) ||
+  if (!unpack || unpack->op != unpack::op || unpack->outputs.size() != 1 || !g.used_once(padded) ||
       shape.size() != 3 || (axis != -1 && axis != 2))
     return false;
   if (ir::size_of(padded->type.dtype) % 4 != 0) return false;  // the kernel copies words
-  ir::Node* made = g.add_node("unpack", unpack->inputs, unpack->attributes,
+  ir::Node* made = g.add_node(unpack::op, unpack->inputs, unpack->attributes,
                               {{split.outputs[0]->name, split.outputs[0]->type},
                                {split.outputs[1]->name, split.outputs[1]->type}},
                               &split);

@@ -39,11 +39,11 @@ namespace symbols = ops::symbols;
 
 namespace {
 
-bool is_attention(const ir::Node& n) { return ops::traits(n).mixes_tokens; }
+bool is_attention(const ir::Node& n) { return ops::traits(n).is_attention; }
 
 /// Pooling of tokens before they are packed; that of rows [batch, hidden] stays as it is.
 bool pools_tokens(const ir::Node& n) {
-  return n.op == "pool" && n.inputs[pool::x]->type.shape.size() == 3;
+  return n.op == pool::op && n.inputs[pool::x]->type.shape.size() == 3;
 }
 
 /// Values of shape [tokens, ...], in the order in which they became so: nothing may depend on where
@@ -104,8 +104,8 @@ class Packer {
   bool run() {
     ir::Node* embedding = nullptr;
     for (const auto& n : g_.nodes()) {
-      if (n->op == "pack_inputs") return false;
-      if (n->op == "embed_norm") {
+      if (n->op == pack_inputs::op) return false;
+      if (n->op == embed_norm::op) {
         if (embedding) return false;  // two encoders in one file stay padded
         embedding = n.get();
       }
@@ -200,7 +200,7 @@ class Packer {
     if (ids) operands = {ids, types, mask_};
     if (ir::Value* given = embedding ? embedding->input(embed_norm::positions) : nullptr)
       operands.push_back(given);
-    ir::Node* node = g_.add_node("pack_inputs", operands, {}, results, first);
+    ir::Node* node = g_.add_node(pack_inputs::op, operands, {}, results, first);
     if (!ids) node->attributes["rows"] = ir::str(ir::Shape{batch_, seq_});
     if (mask_is_length_) node->attributes["mask_is_length"] = 1;
     seq_offsets_ = node->outputs[2];
@@ -225,10 +225,10 @@ class Packer {
 
   void visit(ir::Node& n, const ir::Node* embedding) {
     if (pools_.contains(&n)) return pack_pooling(n);
-    if (n.op == "position_scores") return pack_position_scores(n);
-    const bool attends = is_attention(n), turns = n.op == "rotary";
+    if (n.op == position_scores::op) return pack_position_scores(n);
+    const bool attends = is_attention(n), turns = n.op == rotary::op;
     // With fixed sizes, a norm of other values than tokens may have the same shape.
-    const bool begins = n.op == "add_norm" && makes_rows_of_tokens(n);
+    const bool begins = n.op == add_norm::op && makes_rows_of_tokens(n);
     if (&n != embedding && !attends && !turns && !begins &&
         !(reads_packed(n) && (works_by_row(n, packed_) || reshapes_rows(n))))
       return;
@@ -237,7 +237,7 @@ class Packer {
         pack_operand(n, i);
     if (turns) g_.set_input(&n, rotary::seq_offsets, seq_offsets_);
     if (attends) {
-      const bool integer = n.op == "attention_q";
+      const bool integer = n.op == attention_q::op;
       g_.set_input(&n, attention::mask, nullptr);
       g_.set_input(&n, integer ? +attention_q::seq_offsets : +attention::seq_offsets, seq_offsets_);
       g_.set_input(&n, integer ? +attention_q::key_mask : +attention::key_mask, key_mask_);
@@ -255,7 +255,7 @@ class Packer {
   }
 
   /// So many first operands of attention or rotary are rows of tokens; others may look like them.
-  static std::size_t rows_among(const ir::Node& n) { return n.op == "rotary" ? 1 : 3; }
+  static std::size_t rows_among(const ir::Node& n) { return n.op == rotary::op ? 1 : 3; }
 
   /// Only attention reads its result, where a row is that of a key.
   void pack_position_scores(ir::Node& n) {
@@ -297,7 +297,7 @@ class Packer {
   /// The rows of [batch, seq, ...], for a node.
   ir::Value* pack(ir::Value* v, ir::Node& user) {
     ir::Value* rows =
-        g_.add("pack", {v, seq_offsets_}, {}, {v->type.dtype, rows_of(v->type.shape)}, &user);
+        g_.add(pack::op, {v, seq_offsets_}, {}, {v->type.dtype, rows_of(v->type.shape)}, &user);
     packed_.insert(rows);
     return rows;
   }
@@ -306,7 +306,7 @@ class Packer {
   ir::Node* next_after(const ir::Node& producer) const {
     auto it = std::find_if(g_.nodes().begin(), g_.nodes().end(),
                            [&](const auto& n) { return n.get() == &producer; });
-    while (++it != g_.nodes().end() && (*it)->op == "unpack") {
+    while (++it != g_.nodes().end() && (*it)->op == unpack::op) {
     }
     return it == g_.nodes().end() ? nullptr : it->get();
   }
@@ -318,14 +318,14 @@ class Packer {
         if (unpacked) return unpacked;
         ir::Shape shape{batch_, seq_};
         shape.insert(shape.end(), v->type.shape.begin() + 1, v->type.shape.end());
-        return unpacked = g_.add("unpack", {v, seq_offsets_}, {}, {v->type.dtype, shape},
+        return unpacked = g_.add(unpack::op, {v, seq_offsets_}, {}, {v->type.dtype, shape},
                                  next_after(*v->producer), v->name + ".unpacked");
       };
       for (ir::Node* user : std::vector<ir::Node*>(v->users)) {
         if (pools_.contains(user)) continue;
-        if (user->op == "unpack" || !user->outputs.empty()) {
+        if (user->op == unpack::op || !user->outputs.empty()) {
           const ir::Value* out = user->outputs.empty() ? nullptr : user->output();
-          if (user->op == "unpack" || (out && packed_.contains(out))) continue;
+          if (user->op == unpack::op || (out && packed_.contains(out))) continue;
         }
         for (std::size_t i = 0; i < user->inputs.size(); ++i)
           if (user->inputs[i] == v) g_.set_input(user, i, unpack());
@@ -338,7 +338,7 @@ class Packer {
   std::set<const ir::Value*> unpacked_rows() const {
     std::set<const ir::Value*> unpacked;
     for (const auto& n : g_.nodes())
-      if (n->op == "unpack") unpacked.insert(n->output());
+      if (n->op == unpack::op) unpacked.insert(n->output());
     return unpacked;
   }
 
@@ -350,7 +350,7 @@ class Packer {
           std::ranges::none_of(n->inputs, [&](const ir::Value* in) { return made.contains(in); }))
         continue;
       made.insert(n->outputs.begin(), n->outputs.end());
-      if (n->op == "unpack") hidden.insert(n->output());
+      if (n->op == unpack::op) hidden.insert(n->output());
     }
     return hidden;
   }

@@ -7,10 +7,14 @@
 // Integer values that are sizes become constants or `sizes`; Reshape, Expand and Range lose their
 // shape operands. A shape that only a run can tell keeps its operands.
 #include "ops/infer.hpp"
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 class Resolver {
@@ -32,7 +36,7 @@ class Resolver {
   bool is_known(const ir::Shape& shape) const { return !ir::unknown_symbol(shape, symbols_); }
 
   bool replace_known(ir::Node& node, ir::Value* out) {
-    if (out->users.empty() || node.op == "sizes" || ir::is_float(out->type.dtype)) return false;
+    if (out->users.empty() || node.op == sizes::op || ir::is_float(out->type.dtype)) return false;
     const std::vector<ir::Dim>* elements = values_.find(out);
     const auto sizes = ir::constant_shape(out->type.shape);
     if (!elements || !sizes) return false;
@@ -45,7 +49,7 @@ class Resolver {
     ir::Shape as_shape(elements->begin(), elements->end());
     if (!is_known(as_shape)) return false;
     ir::Value* made =
-        g_.add("sizes", {}, {{"values", ir::str(as_shape)}}, out->type, &node, out->name);
+        g_.add(sizes::op, {}, {{"values", ir::str(as_shape)}}, out->type, &node, out->name);
     values_.set(made, *elements);
     g_.replace_uses(out, made);
     return true;

@@ -32,7 +32,7 @@ bool computes_in_bf16(const ir::Node& node) {
 
 /// True if this linear reads the value in bf16. It needs bias and weights in f32.
 bool is_bf16_operand(const ir::Node& node, const ir::Value* value) {
-  return node.op == "linear" && computes_in_bf16(node) && node.inputs[linear::x] == value &&
+  return node.op == linear::op && computes_in_bf16(node) && node.inputs[linear::x] == value &&
          std::ranges::count(node.inputs, value) == 1;
 }
 
@@ -57,7 +57,7 @@ std::string why_not_bf16(const ir::Graph& g, const ir::Node& attention) {
         g.is_output(operand) || std::ranges::any_of(operand->users, [&](const ir::Node* user) {
           return user != &attention;
         });
-    if (!operand->producer || operand->producer->op != "linear" || is_read_by_others)
+    if (!operand->producer || operand->producer->op != linear::op || is_read_by_others)
       return "its operands are not results of linear with a single use";
     if (operand->type.shape.back().constant() % 2 != 0)
       return "its operands have an odd number of columns";
@@ -93,12 +93,12 @@ void add_bf16_result(ir::Graph& g, ir::Node& norm) {
 
 void choose_bf16(ir::Graph& g) {
   for (const auto& node : g.nodes())
-    if (node->op == "linear") node->attributes["precision"] = std::string(bf16_name);
+    if (node->op == linear::op) node->attributes["precision"] = std::string(bf16_name);
   for (const auto& node : g.nodes()) {
-    if (node->op == "attention") choose_for_attention(g, *node);
-    if (node->op == "linear" && is_read_by_linear_only(g, node->output()))
+    if (node->op == attention::op) choose_for_attention(g, *node);
+    if (node->op == linear::op && is_read_by_linear_only(g, node->output()))
       store_in_bf16(node->output());
-    if ((node->op == "add_norm" || node->op == "embed_norm") &&
+    if ((node->op == add_norm::op || node->op == embed_norm::op) &&
         node->outputs.size() == ops::first_quantized_result(*node))
       add_bf16_result(g, *node);
   }
@@ -107,7 +107,7 @@ void choose_bf16(ir::Graph& g) {
 bool choose(ir::Graph& g, const Precision& precision) {
   if (precision.type == ir::DType::f32 && precision.reason.empty()) return false;
   const auto is_float = [](const auto& node) {
-    return node->op == "linear" || node->op == "attention";
+    return node->op == linear::op || node->op == attention::op;
   };
   if (std::ranges::none_of(g.nodes(), is_float)) return false;
   if (precision.type == ir::DType::bf16) choose_bf16(g);

@@ -20,7 +20,7 @@ using namespace ops::operands;
 namespace {
 
 bool lower_add_norm_q_at(ir::Graph& g, ir::Node& node) {
-  if (node.op != "add_norm") return false;
+  if (node.op != add_norm::op) return false;
   bool changed = false;
   for (const add_norm::Term& term : add_norm::terms) {
     if (!node.input(term.value)) continue;

@@ -19,7 +19,7 @@ using namespace ops::operands;
 namespace {
 
 bool lower_attention_q_at(ir::Graph& g, ir::Node& node) {
-  if (node.op != "attention" || !node.input(attention::p_scale)) return false;
+  if (node.op != attention::op || !node.input(attention::p_scale)) return false;
   std::vector<ir::Value*> inputs{nullptr, nullptr, nullptr, node.input(attention::mask),
                                  node.inputs[attention::p_scale]};
   std::vector<ir::Node*> covered = {&node};
@@ -31,7 +31,7 @@ bool lower_attention_q_at(ir::Graph& g, ir::Node& node) {
     covered.push_back(d->node);
   }
   if (ir::Value* bias = node.input(attention::bias)) set_operand(inputs, attention_q::bias, bias);
-  replace(g, &node, covered, "attention_q", inputs, node.attributes);
+  replace(g, &node, covered, attention_q::op, inputs, node.attributes);
   return true;
 }
 

@@ -44,7 +44,7 @@ std::string why_no_weight(const ir::Node& dq) {
 }
 
 bool lower_linear_q_at(ir::Graph& g, ir::Node& node) {
-  if (node.op != "linear" || node.has("float_reason")) return false;
+  if (node.op != linear::op || node.has("float_reason")) return false;
   const ir::Node* w = node.inputs[1]->producer;
   const auto x = per_tensor_dequantized(node.inputs[0]);
   const bool weight_quantized = w && w->op == "DequantizeLinear";
@@ -71,7 +71,7 @@ bool lower_linear_q_at(ir::Graph& g, ir::Node& node) {
   std::vector<ir::Value*> operands{x->quantized, weight.values, node.input(2),
                                    x->scale,     x->zero_point, w->inputs[1]};
   if (weight.zero_point) set_operand(operands, linear_q::w_zero_point, weight.zero_point);
-  ir::Node* made = replace(g, &node, {&node}, "linear_q", operands);
+  ir::Node* made = replace(g, &node, {&node}, linear_q::op, operands);
   made->sources.insert(made->sources.end(), x->node->sources.begin(), x->node->sources.end());
   return true;
 }

@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/operands.hpp"
 #include "ops/recognize_by_value.hpp"
 #include "passes/match.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 /// True if `v` holds the columns of `*x` from `first` on, half of them; a null x is set.
@@ -207,7 +211,7 @@ ir::Value* attention_operand(ir::Graph& g, const HeadsOperand& heads, ir::Node* 
   if (heads.rotation) {
     const Rotation& r = *heads.rotation;
     v = g.add(
-        "rotary",
+        rotary::op,
         {v, table_of(g, r.cos, r.rows_first, before), table_of(g, r.sin, r.rows_first, before)},
         {{"heads", heads.count.constant()}}, type, before);
   }

@@ -10,6 +10,9 @@
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 /// Takes factors off `v` and, where it is allowed, transposes of its last two axes.
@@ -116,7 +119,7 @@ ir::Value* add_position_scores(ir::Graph& g, const std::vector<PositionTerm>& te
     ir::Attributes attributes{{"heads", heads.count.constant()}, {"scale", term.scale}};
     if (term.of_keys) attributes["of_keys"] = 1;
     const ir::Shape& rows = heads.hidden->type.shape;
-    sum = g.add("position_scores", operands, std::move(attributes),
+    sum = g.add(position_scores::op, operands, std::move(attributes),
                 {ir::DType::f32, {rows[0], heads.count, rows[1], rows[1]}}, before);
     sum->producer->sources = sources_of(covered);
   }

@@ -19,19 +19,22 @@
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 std::vector<ir::Node*> attentions(const ir::Graph& g) {
   std::vector<ir::Node*> all;
   for (const auto& n : g.nodes())
-    if (ops::traits(*n).mixes_tokens) all.push_back(n.get());
+    if (ops::traits(*n).is_attention) all.push_back(n.get());
   return all;
 }
 
 bool is_read_by_layer(const ir::Graph& g, const ir::Value* v) {
   return !g.is_output(v) && !v->users.empty() &&
          std::ranges::all_of(v->users, [](const ir::Node* n) {
-           return n->op == "linear" || n->op == "Add" || n->op == "QuantizeLinear" ||
+           return n->op == linear::op || n->op == "Add" || n->op == "QuantizeLinear" ||
                   n->op == "DynamicQuantizeLinear";
          });
 }
@@ -45,12 +48,12 @@ bool drop_row_mask_at(ir::Graph& g, ir::Node& mul) {
     const ir::Value* mask = ops::mask_of_rows(g, mul.inputs[1 - i]);
     const std::vector<ir::Node*> all = attentions(g);
     if (!mask || all.empty() || std::ranges::any_of(all, [&](const ir::Node* n) {
-          return n->input(ops::operands::attention::mask) != mask || n->has("mask_is_length");
+          return n->input(attention::mask) != mask || n->has("mask_is_length");
         }))
       continue;
     std::set<const ir::Node*> attention(all.begin(), all.end());
     for (const auto& n : g.nodes())
-      if (n->op == "position_scores") attention.insert(n.get());
+      if (n->op == position_scores::op) attention.insert(n.get());
     if (reader_of_padding(g, mask, {mul.output()}, attention)) return false;
     for (ir::Node* n : all) n->attributes["masks_rows"] = 1;
     x->producer->sources.insert(x->producer->sources.end(), mul.sources.begin(), mul.sources.end());

@@ -11,10 +11,14 @@
 //   x, residual -> Add -> s -> RMSNormalization -> y
 //   becomes
 //   add_norm(x, residual, gamma) {rms = 1, sum = 1} -> y, s
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
@@ -34,14 +38,14 @@ bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
   ir::Attributes attributes{{"epsilon", norm.float_attribute("epsilon", 1e-5)}};
   if (rms) attributes["rms"] = 1;
   if (!residual || g.used_once(add->output())) {
-    replace(g, &norm, covered, "add_norm", std::move(operands), std::move(attributes));
+    replace(g, &norm, covered, add_norm::op, std::move(operands), std::move(attributes));
     return true;
   }
   attributes["sum"] = 1;
   ir::Value* sum = add->output();
   // In the place of the Add: other readers of the sum may stand before the norm.
   ir::Node* made =
-      g.add_node("add_norm", std::move(operands), std::move(attributes),
+      g.add_node(add_norm::op, std::move(operands), std::move(attributes),
                  {{norm.output()->name, norm.output()->type}, {sum->name, sum->type}}, add);
   made->sources = sources_of(covered);
   replace_uses_and_name(g, norm.output(), made->outputs[0]);

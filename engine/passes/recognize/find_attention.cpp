@@ -69,6 +69,9 @@
 #include "passes/recognize/same_tokens.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 struct Found {
@@ -334,7 +337,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   if (f.terms.span.window != 0) attributes["window"] = f.terms.span.window;
   if (key_mask && key_mask->masks_rows) attributes["masks_rows"] = 1;
   if (ir::Value* bias = add_bias(g, f.terms, rows[1], common.causal, last))
-    set_operand(operands, ops::operands::attention::bias, bias);
+    set_operand(operands, attention::bias, bias);
   if (key_mask && key_mask->mask_is_length) attributes["mask_is_length"] = 1;
   if (f.quantize && f.unnormalized) attributes["unnormalized"] = 1;
   if (f.quantize_scores) {
@@ -345,10 +348,10 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
     attributes["score_factor"] = f.score_factor;
   }
   if (!f.quantize_context) {
-    replace(g, last, f.nodes, "attention", operands, std::move(attributes));
+    replace(g, last, f.nodes, attention::op, operands, std::move(attributes));
     return true;
   }
-  ir::Node* made = g.add_node("attention", operands, std::move(attributes),
+  ir::Node* made = g.add_node(attention::op, operands, std::move(attributes),
                               {{last->output()->name, last->output()->type}}, last);
   made->sources = sources_of(f.nodes);
   quantize_result(g, *made, *f.quantize_context, last);

@@ -23,6 +23,9 @@
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 struct Embedding {
@@ -144,23 +147,21 @@ bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
 /// True if no attention of the graph has rows of other values [batch, seq, ...].
 bool is_encoder_of(const ir::Graph& g, const ir::Shape& ids) {
   return std::ranges::all_of(g.nodes(), [&](const auto& n) {
-    return !ops::traits(*n).mixes_tokens ||
-           has_rows(n->inputs[ops::operands::attention::q]->type.shape, ids);
+    return !ops::traits(*n).is_attention || has_rows(n->inputs[attention::q]->type.shape, ids);
   });
 }
 
 /// False if tokens would be packed by the mask of others: there is attention under a mask, but none
 /// that reads `rows`, at any distance.
 bool is_packed_by_own_mask(const ir::Graph& g, const ir::Value* rows) {
-  const auto mixes_tokens = [](const auto& n) { return ops::traits(*n).mixes_tokens; };
-  if (std::ranges::none_of(g.nodes(), [&](const auto& n) {
-        return mixes_tokens(n) && n->input(ops::operands::attention::mask);
-      }))
+  const auto is_attention = [](const auto& n) { return ops::traits(*n).is_attention; };
+  if (std::ranges::none_of(
+          g.nodes(), [&](const auto& n) { return is_attention(n) && n->input(attention::mask); }))
     return true;
   std::set<const ir::Value*> reached{rows};
   for (const auto& n : g.nodes()) {
     if (std::ranges::none_of(n->inputs, [&](auto* in) { return reached.contains(in); })) continue;
-    if (mixes_tokens(n)) return true;
+    if (is_attention(n)) return true;
     reached.insert(n->outputs.begin(), n->outputs.end());
   }
   return false;
@@ -168,7 +169,7 @@ bool is_packed_by_own_mask(const ir::Graph& g, const ir::Value* rows) {
 
 bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
   if (norm.op != "LayerNormalization" || !normalizes_last_axis(norm)) return false;
-  if (std::ranges::any_of(g.nodes(), [](const auto& n) { return n->op == "embed_norm"; }))
+  if (std::ranges::any_of(g.nodes(), [](const auto& n) { return n->op == embed_norm::op; }))
     return false;
   const ir::Shape& sum = norm.inputs[0]->type.shape;
   if (sum.size() != 3) return false;
@@ -185,7 +186,7 @@ bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
     if (input && input->type.shape != ids) return false;
   if (!is_encoder_of(g, ids) || !is_packed_by_own_mask(g, norm.output())) return false;
   e.nodes.push_back(&norm);
-  replace(g, &norm, e.nodes, "embed_norm",
+  replace(g, &norm, e.nodes, embed_norm::op,
           {e.ids, e.types, e.positions, e.word, e.type, e.position, norm.inputs[1], norm.input(2)},
           {{"epsilon", norm.float_attribute("epsilon", 1e-5)}});
   return true;

@@ -14,10 +14,14 @@
 //   x -> MatMul(w) -> Add(bias[N]) -> Add(residual) -> y
 //
 // The order of float additions changes, and so may the last bits.
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 bool is_weight(const ir::Value* w) {
@@ -38,7 +42,7 @@ bool is_bias(const ir::Value* b, const ir::Dim& n) {
 bool is_matmul(const ir::Graph& g, const ir::Value* v) {
   const ir::Node* n = v->producer;
   if (!n || !g.used_once(v)) return false;
-  if (n->op == "linear") return !n->input(2);
+  if (n->op == linear::op) return !n->input(2);
   if (n->op == "MatMulInteger") return n->inputs[1]->is_constant();
   if (n->op == "Cast") return is_matmul(g, n->inputs[0]);
   if (n->op == "Mul") return is_matmul(g, n->inputs[0]) || is_matmul(g, n->inputs[1]);
@@ -71,7 +75,7 @@ bool hoist_bias(ir::Graph& g, ir::Node& node) {
 bool find_linear_at(ir::Graph& g, ir::Node& node) {
   if (node.op == "MatMul" && node.inputs[0]->type.dtype == ir::DType::f32 &&
       is_weight(node.inputs[1])) {
-    replace(g, &node, {&node}, "linear", {node.inputs[0], node.inputs[1]});
+    replace(g, &node, {&node}, linear::op, {node.inputs[0], node.inputs[1]});
     return true;
   }
   if (node.op != "Add") return false;
@@ -79,13 +83,13 @@ bool find_linear_at(ir::Graph& g, ir::Node& node) {
   for (const int i : {0, 1}) {
     ir::Node* matmul = node.inputs[i]->producer;
     ir::Value* bias = node.inputs[1 - i];
-    if (!matmul || matmul->op != "linear" || matmul->input(2)) continue;
+    if (!matmul || matmul->op != linear::op || matmul->input(2)) continue;
     if (matmul->output()->users.size() != 1 || g.is_output(matmul->output())) continue;
     const ir::Dim n = matmul->output()->type.shape.back();
     if (!is_bias(bias, n) || node.output()->type != matmul->output()->type) continue;
     if (bias->type.shape.size() != 1)
       bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
-    replace(g, &node, {matmul, &node}, "linear", {matmul->inputs[0], matmul->inputs[1], bias});
+    replace(g, &node, {matmul, &node}, linear::op, {matmul->inputs[0], matmul->inputs[1], bias});
     return true;
   }
   return false;

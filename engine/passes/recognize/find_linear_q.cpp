@@ -57,7 +57,7 @@ bool start(ir::Graph& g, ir::Node& cast) {
   ir::Value* one = g.add_constant("one", ir::Tensor::scalar(1.0f));
   std::vector<ir::Value*> operands{x, weight.values, nullptr, one, x_zero, one};
   if (weight.zero_point) set_operand(operands, linear_q::w_zero_point, weight.zero_point);
-  replace(g, &cast, {matmul, &cast}, "linear_q", operands);
+  replace(g, &cast, {matmul, &cast}, linear_q::op, operands);
   return true;
 }
 
@@ -97,7 +97,7 @@ bool take_factor(const ir::Value* matmul, ir::Value* factor, const ir::Dim& n, S
 /// A linear_q that this pass made and that may still take scales and a bias; null for all else.
 ir::Node* open_matmul(const ir::Graph& g, const ir::Value* v) {
   ir::Node* n = v->producer;
-  if (!n || n->op != "linear_q" || n->input(linear_q::bias) || n->input(linear_q::out_scale) ||
+  if (!n || n->op != linear_q::op || n->input(linear_q::bias) || n->input(linear_q::out_scale) ||
       n->has("activation") || !g.used_once(v))
     return nullptr;
   return n;
@@ -122,7 +122,7 @@ bool take_scale(ir::Graph& g, ir::Node& mul) {
     if (scales.constant.size() > 1) shape = {n.constant()};
     operands[linear_q::w_scale] = g.add_constant(operands[linear_q::w]->name + ".scale",
                                                  ir::Tensor::of(shape, std::move(scales.constant)));
-    replace(g, &mul, {matmul, &mul}, "linear_q", operands, matmul->attributes);
+    replace(g, &mul, {matmul, &mul}, linear_q::op, operands, matmul->attributes);
     return true;
   }
   return false;
@@ -139,7 +139,7 @@ bool take_bias(ir::Graph& g, ir::Node& add) {
       bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
     std::vector<ir::Value*> operands = matmul->inputs;
     operands[linear_q::bias] = bias;
-    replace(g, &add, {matmul, &add}, "linear_q", operands, matmul->attributes);
+    replace(g, &add, {matmul, &add}, linear_q::op, operands, matmul->attributes);
     return true;
   }
   return false;

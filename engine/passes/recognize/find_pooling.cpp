@@ -23,6 +23,9 @@
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 constexpr std::size_t max_nodes = 40;  // twelve are usual; an encoder has more
@@ -36,7 +39,7 @@ struct Pooling {
 };
 
 bool is_norm(const ir::Node& n) {
-  return ir::is_any_of(n, {"add_norm", "LayerNormalization", "RMSNormalization"});
+  return ops::traits(n).is_norm && n.op != embed_norm::op;  // a layer's, not that of the embeddings
 }
 
 /// Empty unless `v` is made of one result of a norm and one graph input alone.
@@ -60,10 +63,10 @@ bool has_shapes(const ir::Value* v, const Pooling& pooling) {
 bool is_mask_of_encoder(const ir::Graph& g, const ir::Value* mask) {
   int embeddings = 0, attentions = 0;
   for (const auto& n : g.nodes()) {
-    embeddings += n->op == "embed_norm";
-    if (!ops::traits(*n).mixes_tokens) continue;
+    embeddings += n->op == embed_norm::op;
+    if (!ops::traits(*n).is_attention) continue;
     ++attentions;
-    if (n->input(ops::operands::attention::mask) != mask) return false;
+    if (n->input(attention::mask) != mask) return false;
   }
   return embeddings <= 1 && attentions > 0;
 }
@@ -96,7 +99,7 @@ ir::Tensor pooled(const Pooling& pooling, const ir::Type& type, const ir::Attrib
   ir::Graph g;
   ir::Value* in = g.add_input("x", {ir::DType::f32, pooling.x->type.shape});
   ir::Value* m = g.add_input("mask", pooling.mask->type);
-  g.add_output("y", g.add("pool", {in, m}, attributes, type));
+  g.add_output("y", g.add(pool::op, {in, m}, attributes, type));
   return ops::interpret(g, {{"x", x}, {"mask", mask}})[0];
 }
 
@@ -133,7 +136,7 @@ std::optional<ir::Attributes> attributes_of(ir::Value* v, const Pooling& pooling
 }
 
 bool find_pooling_of(ir::Graph& g, ir::Value* v) {
-  if (!v->producer || v->producer->op == "pool" || v->type.shape.size() != 2) return false;
+  if (!v->producer || v->producer->op == pool::op || v->type.shape.size() != 2) return false;
   if (v != v->producer->output()) return false;
   const auto pooling = pooling_of(v);
   if (!pooling || !has_shapes(v, *pooling) || !is_mask_of_encoder(g, pooling->mask)) return false;
@@ -144,7 +147,7 @@ bool find_pooling_of(ir::Graph& g, ir::Value* v) {
     return false;
   }
   if (!attributes) return false;
-  replace(g, v->producer, pooling->nodes, "pool", {pooling->x, pooling->mask}, *attributes);
+  replace(g, v->producer, pooling->nodes, pool::op, {pooling->x, pooling->mask}, *attributes);
   return true;
 }
 

@@ -12,10 +12,14 @@
 #include <cmath>
 #include <vector>
 
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 /// True if only MatMuls without a zero point read `q`, as their first operand.
@@ -46,7 +50,7 @@ bool find_quantize_rows_at(ir::Graph& g, ir::Node& cast) {
     ir::Value* zero = g.add_constant("zero_point", ir::Tensor::scalar(std::uint8_t{128}));
     for (ir::Node* matmul : std::vector<ir::Node*>(q->users)) g.set_input(matmul, 2, zero);
   }
-  ir::Node* made = g.add_node("quantize_rows", {m["x"]}, {{"least", least}},
+  ir::Node* made = g.add_node(quantize_rows::op, {m["x"]}, {{"least", least}},
                               {{q->name, type}, {s->name, s->type}}, s->producer);
   made->sources = sources_of(m.nodes);
   replace_uses_and_name(g, q, made->outputs[0]);

@@ -18,6 +18,7 @@
 // end of an answer.
 #include <algorithm>
 
+#include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
@@ -60,13 +61,13 @@ ir::Value* columns_of(ir::Graph& g, ir::Value* v, std::int64_t first, std::int64
 
 /// The operands that have a column for each of the result's.
 std::vector<std::size_t> column_operands(const ir::Node& n) {
-  if (n.op == "linear") return {linear::w, linear::bias};
+  if (n.op == linear::op) return {linear::w, linear::bias};
   return {linear_q::w, linear_q::bias, linear_q::w_scale, linear_q::w_zero_point};
 }
 
 bool is_whole(const ir::Node* n) {
-  if (!n || (n->op != "linear" && n->op != "linear_q") || n->has("activation")) return false;
-  if (n->op == "linear_q" && n->input(linear_q::out_scale)) return false;
+  if (!n || !ops::traits(*n).is_linear || n->has("activation")) return false;
+  if (n->op == linear_q::op && n->input(linear_q::out_scale)) return false;
   const ir::Value* w = n->inputs[linear::w];
   if (w->is_constant()) return true;
   const ir::Node* dq = w->producer;
