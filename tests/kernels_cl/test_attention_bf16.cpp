@@ -17,7 +17,7 @@ class AttentionBf16 : public testing::TestWithParam<int> {  // BLOCK_KEYS
   std::vector<uint16_t> attend(const AttentionCase& c, const std::vector<uint16_t>& qkv,
                                float scale, int32_t block_rows = 32) const {
     const AttentionKernel variant{"attention_bf16_x86",
-                                  {{"BLOCK_KEYS", GetParam()}, {"PACKED_KEYS", 4 * GetParam()}}};
+                                  {{"BLOCK_KEYS", GetParam()}, {"CACHED_KEYS", 4 * GetParam()}}};
     return tests::attend(variant, "attention_bf16", c, qkv, scale, block_rows);
   }
 
