@@ -137,12 +137,12 @@ TEST_F(EvalPageTest, ARangeIsOfTheTypeThatTheNodeNames) {
          {{"output_dtype", std::int64_t{onnx::TensorProto::INT8}}});
   g.node("DequantizeLinear", {"q", "scale"}, "y");
   g.node("QuantizeLinear", {"y", "scale"}, "r");
-  const json ranges = tools::calibration_json(write("m.onnx", g.model().SerializeAsString()));
+  const auto ranges = tools::calibrated_ranges(write("m.onnx", g.model().SerializeAsString()));
   ASSERT_EQ(ranges.size(), 2u);
-  EXPECT_EQ(ranges[0].at("type"), "i8");
-  EXPECT_EQ(ranges[0].at("low"), -64);
-  EXPECT_EQ(ranges[0].at("high"), 63.5);
-  EXPECT_EQ(ranges[1].at("type"), "u8");
+  EXPECT_EQ(ranges[0].type, ir::DType::i8);
+  EXPECT_EQ(ranges[0].low, -64);
+  EXPECT_EQ(ranges[0].high, 63.5);
+  EXPECT_EQ(ranges[1].type, ir::DType::u8);
 }
 
 TEST_F(EvalPageTest, RangesAreThoseOfTheQuantizedFile) {

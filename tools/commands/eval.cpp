@@ -21,7 +21,6 @@
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/options/pooling_options.hpp"
-#include "tools/report/calibration.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -85,20 +84,6 @@ void profile(runtime::Session& session, std::int64_t vocabulary, EvaluatedModel&
   row.profiled_seq = size.seq;
 }
 
-nlohmann::ordered_json details_json(const std::vector<EvaluatedModel>& models,
-                                    const ItemTexts& texts) {
-  nlohmann::ordered_json calibration = nlohmann::ordered_json::array();
-  for (const EvaluatedModel& model : models) {
-    nlohmann::ordered_json ranges = calibration_json(model.path);
-    if (!ranges.empty())
-      calibration.push_back({{"path", model.path.string()}, {"tensors", std::move(ranges)}});
-  }
-  return {{"comparisons", comparisons_json(models, texts)},
-          {"answer_lengths", answer_lengths_json(models, texts)},
-          {"kernels", kernels_json(models)},
-          {"calibration", std::move(calibration)}};
-}
-
 /// Retrieval by vectors, and similarity where sentence-transformers' files beside the first model
 /// say how it pools.
 void find_embeddings(EvalOptions& options, const std::filesystem::path& model) {
@@ -145,8 +130,10 @@ int run_eval(EvalOptions& options) {
   nlohmann::ordered_json report = {
       {"data", options.task.data}, {"task", options.task.name}, {"models", to_json(rows)}};
   if (!options.html.empty()) {
-    report.update(details_json(rows, data.dataset ? texts_of(data.dataset) : ItemTexts()));
-    write_file(options.html, eval_page(rows, head, report));
+    const EvalDetails details =
+        eval_details(rows, data.dataset ? texts_of(data.dataset) : ItemTexts());
+    report.update(to_json(details, rows));
+    write_file(options.html, eval_page(rows, details, head));
   }
   write_report(options, context->info(), report);
   return kOk;

@@ -3,15 +3,9 @@
 #include "tools/report/calibration.hpp"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "onnx/tensors.hpp"
 #include "quant/graph/constants.hpp"
@@ -21,13 +15,11 @@
 namespace bertcl::tools {
 namespace {
 
-using nlohmann::ordered_json;
-
 /// Exporters name the parts of layer 3 "layer.3", "layers.3" or "layer_3".
-ordered_json layer_of(const std::string& tensor) {
+std::optional<int> layer_of(const std::string& tensor) {
   static const std::regex number("layers?[._/]([0-9]{1,6})");
   std::smatch match;
-  if (!std::regex_search(tensor, match, number)) return nullptr;
+  if (!std::regex_search(tensor, match, number)) return std::nullopt;
   return std::stoi(match[1]);
 }
 
@@ -44,7 +36,7 @@ std::pair<double, double> integers_of(ir::DType type) {
   }
 }
 
-ordered_json range_json(const onnx::NodeProto& node, quant::Constants& constants) {
+CalibratedRange range_of(const onnx::NodeProto& node, quant::Constants& constants) {
   const std::vector<double> scales = constants.value(node.input(1)).to_doubles();
   std::vector<std::int64_t> zero_points;
   const auto stated = static_cast<std::int32_t>(quant::int_attribute(node, "output_dtype", 0));
@@ -62,34 +54,26 @@ ordered_json range_json(const onnx::NodeProto& node, quant::Constants& constants
     high = std::max(high, scales[i] * (most - static_cast<double>(zero_points[i])));
   }
   const auto [smallest, largest] = std::minmax_element(scales.begin(), scales.end());
-  return {{"tensor", node.input(0)},
-          {"layer", layer_of(node.input(0))},
-          {"type", ir::name_of(type)},
-          {"scale", *largest},
-          {"smallest_scale", *smallest},
-          {"zero_point", zero_points.front()},
-          {"channels", scales.size()},
-          {"low", low},
-          {"high", high}};
+  return {node.input(0),       layer_of(node.input(0)), type, *largest, *smallest,
+          zero_points.front(), scales.size(),           low,  high};
 }
 
 }  // namespace
 
-ordered_json calibration_json(const std::filesystem::path& path) {
+std::vector<CalibratedRange> calibrated_ranges(const std::filesystem::path& path) {
   quant::Model model = quant::Model::load(path);
   const quant::GraphIndex index(model.graph());
   quant::Constants constants(model, index);
-  ordered_json list = ordered_json::array();
-  std::set<std::string> seen;  // several readers may have a QuantizeLinear each
+  std::vector<CalibratedRange> ranges;
   for (const onnx::NodeProto& node : model.graph().node()) {
     if (node.op_type() != "QuantizeLinear" || node.input_size() < 2) continue;
     if (constants.contains(node.input(0)) || !constants.contains(node.input(1))) continue;
     if (node.input_size() > 2 && !node.input(2).empty() && !constants.contains(node.input(2)))
       continue;
-    ordered_json range = range_json(node, constants);
-    if (seen.insert(range.dump()).second) list.push_back(std::move(range));
+    CalibratedRange range = range_of(node, constants);
+    if (std::ranges::find(ranges, range) == ranges.end()) ranges.push_back(std::move(range));
   }
-  return list;
+  return ranges;
 }
 
 }  // namespace bertcl::tools

@@ -8,6 +8,9 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
+#include <string>
+#include <vector>
 
 #include "tools/report/eval_details.hpp"
 #include "tools/report/eval_report.hpp"
@@ -21,17 +24,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxShown = 300;  // answers that differ: a page has to open on a phone
 
-/// Of each model, by its path in the report.
-using ShortNames = std::map<ordered_json, std::string>;
-
-ShortNames names_of(const std::vector<EvaluatedModel>& models) {
-  std::vector<std::filesystem::path> paths;
-  for (const EvaluatedModel& model : models) paths.push_back(model.path);
-  const std::vector<std::string> names = short_names(paths);
-  ShortNames by_path;
-  for (std::size_t i = 0; i < paths.size(); ++i) by_path[as_utf8(paths[i].string())] = names[i];
-  return by_path;
-}
+std::string count(std::size_t n) { return grouped(static_cast<std::int64_t>(n)); }
 
 /// A row for each score and cost, a cell for each model.
 ordered_json table_view(const std::vector<EvaluatedModel>& models) {
@@ -41,7 +34,6 @@ ordered_json table_view(const std::vector<EvaluatedModel>& models) {
     for (const EvaluatedModel& model : models) cells.push_back(cell(model));
     rows.push_back({{"title", title}, {"cells", std::move(cells)}});
   };
-  const auto count = [](std::size_t n) { return grouped(static_cast<std::int64_t>(n)); };
   for (std::size_t i = 0; i < models.front().scores.size(); ++i)
     add(models.front().scores[i].title, [&](const EvaluatedModel& model) {
       return score_text(model.scores[i].value, model.scores[i].digits);
@@ -52,94 +44,94 @@ ordered_json table_view(const std::vector<EvaluatedModel>& models) {
   add("tokens/s", [&](const EvaluatedModel& model) {
     return count(static_cast<std::size_t>(model.tokens_per_second()));
   });
-  add("sequences", [&](const EvaluatedModel& model) { return count(model.features); });
-  add("tokens", [&](const EvaluatedModel& model) { return count(model.tokens); });
+  add("sequences", [](const EvaluatedModel& model) { return count(model.features); });
+  add("tokens", [](const EvaluatedModel& model) { return count(model.tokens); });
   return rows;
 }
 
-ordered_json comparison_view(const ordered_json& comparison, const ShortNames& names) {
+/// Each once.
+std::string right_answers(const std::vector<std::string>& references) {
+  std::string right;
+  for (const std::string& text : references)
+    if (("; " + right + "; ").find("; " + text + "; ") == std::string::npos)
+      right += (right.empty() ? "" : "; ") + text;
+  return right.empty() ? "no answer" : right;
+}
+
+ordered_json item_view(const DifferingItem& item, const std::string& one,
+                       const std::string& other) {
+  ordered_json excerpt = ordered_json::array(), answers = ordered_json::array();
+  for (const ExcerptPart& part : item.excerpt)
+    excerpt.push_back({{"piece", part.text}, {"of", answer_of(part)}});
+  for (std::size_t i = 0; i < 2; ++i)
+    answers.push_back({{"file", i == 0 ? one : other},
+                       {"of", i == 0 ? "one" : "other"},
+                       {"answer", item.answers[i].empty() ? "no answer" : item.answers[i]},
+                       {"f1", item.f1 ? fmt::format("F1 {:.0f}", (*item.f1)[i]) : ""}});
+  return {{"question", item.text ? item.text->question : ""},
+          {"id", item.id},
+          {"has_text", item.text.has_value()},
+          {"excerpt", std::move(excerpt)},
+          {"right", item.text ? right_answers(item.text->references) : ""},
+          {"answers", std::move(answers)}};
+}
+
+ordered_json comparison_view(const ModelComparison& comparison, const std::string& one,
+                             const std::string& other) {
   ordered_json shown = ordered_json::array();
-  for (const ordered_json& item : comparison.at("differing")) {
-    if (shown.size() == kMaxShown) break;
-    ordered_json view = {
-        {"question", item.value("question", "")},  {"id", item.at("id")},
-        {"has_excerpt", item.contains("excerpt")}, {"excerpt", ordered_json::array()},
-        {"references", ordered_json::array()},     {"has_references", item.contains("references")}};
-    for (const ordered_json& part : item.value("excerpt", ordered_json::array()))
-      view["excerpt"].push_back({{"piece", part.at("text")}, {"of", part.at("of")}});
-    std::string right;
-    for (const ordered_json& text : item.value("references", ordered_json::array())) {
-      const auto quoted = text.get<std::string>();
-      if (("; " + right + "; ").find("; " + quoted + "; ") != std::string::npos) continue;
-      right += (right.empty() ? "" : "; ") + quoted;
-    }
-    view["right"] = right.empty() ? "no answer" : right;
-    ordered_json answers = ordered_json::array();
-    for (std::size_t i = 0; i < 2; ++i) {
-      const auto answer = item.at("answers")[i].get<std::string>();
-      answers.push_back(
-          {{"file", names.at(comparison.at(i == 0 ? "path" : "with"))},
-           {"of", i == 0 ? "one" : "other"},
-           {"answer", answer.empty() ? "no answer" : answer},
-           {"f1", item.contains("f1") ? fmt::format("F1 {:.0f}", item["f1"][i].get<double>())
-                                      : std::string()}});
-    }
-    view["answers"] = std::move(answers);
-    shown.push_back(std::move(view));
-  }
-  const std::size_t total = comparison.at("total"), equal = comparison.at("equal");
-  const std::size_t differing = comparison.at("differing").size();
-  return {{"one", names.at(comparison.at("path"))},
-          {"other", names.at(comparison.at("with"))},
-          {"equal", grouped(static_cast<std::int64_t>(equal))},
-          {"total", grouped(static_cast<std::int64_t>(total))},
-          {"percent", percent_text(static_cast<double>(equal), static_cast<double>(total))},
-          {"none", differing == 0},
-          {"more", differing > shown.size()
-                       ? grouped(static_cast<std::int64_t>(differing - shown.size()))
-                       : std::string()},
+  for (const DifferingItem& item : comparison.differing | std::views::take(kMaxShown))
+    shown.push_back(item_view(item, one, other));
+  const std::size_t more = comparison.differing.size() - shown.size();
+  return {{"one", one},
+          {"other", other},
+          {"equal", count(comparison.equal)},
+          {"total", count(comparison.total)},
+          {"percent", percent_text(static_cast<double>(comparison.equal),
+                                   static_cast<double>(comparison.total))},
+          {"none", comparison.differing.empty()},
+          {"more", more > 0 ? count(more) : ""},
           {"items", std::move(shown)}};
 }
 
-ordered_json lengths_view(const ordered_json& groups, const std::vector<EvaluatedModel>& models,
-                          const ShortNames& names) {
+ordered_json lengths_view(const std::vector<AnswerLength>& lengths,
+                          const std::vector<EvaluatedModel>& models,
+                          const std::vector<std::string>& names) {
   ordered_json rows = ordered_json::array();
-  for (const ordered_json& group : groups) {
+  for (const AnswerLength& length : lengths) {
     ordered_json cells = ordered_json::array();
     for (std::size_t i = 0; i < models.size(); ++i)
-      cells.push_back({{"file", names.at(as_utf8(models[i].path.string()))},
+      cells.push_back({{"file", names[i]},
                        {"precision", models[i].precision},
-                       {"exact", fmt::format("{:.1f}", group.at("exact_match")[i].get<double>())},
-                       {"f1", fmt::format("{:.1f}", group.at("f1")[i].get<double>())}});
-    rows.push_back({{"answer", group.at("answer")},
-                    {"questions", grouped(group.at("questions").get<std::int64_t>())},
+                       {"exact", fmt::format("{:.1f}", length.exact[i])},
+                       {"f1", fmt::format("{:.1f}", length.f1[i])}});
+    rows.push_back({{"answer", length.answer},
+                    {"questions", count(length.questions)},
                     {"cells", std::move(cells)}});
   }
   return rows;
 }
 
-ordered_json kernels_view(const std::vector<EvaluatedModel>& models, const ShortNames& names) {
+ordered_json kernels_view(const std::vector<EvaluatedModel>& models,
+                          const std::vector<std::string>& names) {
   double most = 0;
   for (const EvaluatedModel& model : models)
     for (const KernelTime& kernel : model.kernels) most = std::max(most, kernel.ms);
   ordered_json tables = ordered_json::array();
-  for (const EvaluatedModel& model : models) {
+  for (std::size_t i = 0; i < models.size(); ++i) {
     double all = 0;
-    for (const KernelTime& kernel : model.kernels) all += kernel.ms;
+    for (const KernelTime& kernel : models[i].kernels) all += kernel.ms;
     ordered_json rows = ordered_json::array();
-    for (const KernelTime& kernel : model.kernels)
+    for (const KernelTime& kernel : models[i].kernels)
       rows.push_back({{"kernel", kernel.name},
-                      {"op", kernel.op},
                       {"type", kernel.type.str()},
                       {"kind", color_of(kernel.type.kind())},
                       {"calls", fmt::format("{:g}", kernel.calls)},
                       {"ms", fmt::format("{:.3f}", kernel.ms)},
                       {"share", percent_text(kernel.ms, all)},
                       {"length", percent_text(kernel.ms, most)}});
-    tables.push_back({{"file", names.at(as_utf8(model.path.string()))},
-                      {"precision", model.precision},
-                      {"batch", model.profiled_batch},
-                      {"seq", model.profiled_seq},
+    tables.push_back({{"file", names[i]},
+                      {"batch", models[i].profiled_batch},
+                      {"seq", models[i].profiled_seq},
                       {"all", fmt::format("{:.2f}", all)},
                       {"rows", std::move(rows)}});
   }
@@ -147,53 +139,42 @@ ordered_json kernels_view(const std::vector<EvaluatedModel>& models, const Short
 }
 
 /// By layer; what has none comes last.
-ordered_json calibration_view(const ordered_json& models, const ShortNames& names) {
-  ordered_json views = ordered_json::array();
-  for (const ordered_json& model : models) {
-    const auto magnitude = [](const ordered_json& t) {
-      return std::max(std::abs(t.at("low").get<double>()), std::abs(t.at("high").get<double>()));
-    };
-    double least = INFINITY, most = 0;
-    std::map<int, ordered_json> layers;
-    for (const ordered_json& t : model.at("tensors")) {
-      least = std::min(least, magnitude(t));
-      most = std::max(most, magnitude(t));
-    }
-    for (const ordered_json& t : model.at("tensors")) {
-      const std::size_t channels = t.at("channels");
-      const double length =
-          most > least ? std::log(magnitude(t) / least) / std::log(most / least) : 1;
-      layers[t.at("layer").is_null() ? INT_MAX : t.at("layer").get<int>()].push_back(
-          {{"tensor", t.at("tensor")},
-           {"type", t.at("type")},
-           {"scale", channels > 1
-                         ? fmt::format("{:.4g} to {:.4g}", t.at("smallest_scale").get<double>(),
-                                       t.at("scale").get<double>())
-                         : fmt::format("{:.4g}", t.at("scale").get<double>())},
-           {"channels", channels > 1 ? std::to_string(channels) : "1"},
-           {"zero", t.at("zero_point")},
-           {"low", fmt::format("{:.4g}", t.at("low").get<double>())},
-           {"high", fmt::format("{:.4g}", t.at("high").get<double>())},
-           {"length", fmt::format("{:.1f}", 2 + 98 * std::clamp(length, 0.0, 1.0))}});
-    }
-    ordered_json sections = ordered_json::array();
-    for (auto& [layer, rows] : layers) {
-      const std::size_t count = rows.size();
-      sections.push_back(
-          {{"title", layer == INT_MAX ? "outside of layers" : fmt::format("layer {}", layer)},
-           {"count", counted(static_cast<std::int64_t>(count), "ranges")},
-           {"open", sections.empty()},
-           {"rows", std::move(rows)}});
-    }
-    views.push_back({{"file", names.at(model.at("path"))},
-                     {"count", model.at("tensors").size()},
-                     {"sections", std::move(sections)}});
+ordered_json ranges_view(const std::vector<CalibratedRange>& ranges, const std::string& name) {
+  const auto magnitude = [](const CalibratedRange& range) {
+    return std::max(std::abs(range.low), std::abs(range.high));
+  };
+  double least = INFINITY, most = 0;
+  for (const CalibratedRange& range : ranges) {
+    least = std::min(least, magnitude(range));
+    most = std::max(most, magnitude(range));
   }
-  return views;
+  std::map<int, ordered_json> layers;
+  for (const CalibratedRange& range : ranges) {
+    const double length =
+        most > least ? std::log(magnitude(range) / least) / std::log(most / least) : 1;
+    layers[range.layer.value_or(INT_MAX)].push_back(
+        {{"tensor", range.tensor},
+         {"type", ir::name_of(range.type)},
+         {"scale", range.channels > 1
+                       ? fmt::format("{:.4g} to {:.4g}", range.smallest_scale, range.scale)
+                       : fmt::format("{:.4g}", range.scale)},
+         {"channels", range.channels},
+         {"zero", range.zero_point},
+         {"low", fmt::format("{:.4g}", range.low)},
+         {"high", fmt::format("{:.4g}", range.high)},
+         {"length", fmt::format("{:.1f}", 2 + 98 * std::clamp(length, 0.0, 1.0))}});
+  }
+  ordered_json sections = ordered_json::array();
+  for (auto& [layer, rows] : layers)
+    sections.push_back(
+        {{"title", layer == INT_MAX ? "outside of layers" : fmt::format("layer {}", layer)},
+         {"count", counted(std::ssize(rows), "ranges")},
+         {"open", sections.empty()},
+         {"rows", std::move(rows)}});
+  return {{"file", name}, {"count", ranges.size()}, {"sections", std::move(sections)}};
 }
 
-ordered_json eval_tiles(const std::vector<EvaluatedModel>& models,
-                        const ordered_json& comparisons) {
+ordered_json eval_tiles(const std::vector<EvaluatedModel>& models, const EvalDetails& details) {
   ordered_json tiles = ordered_json::array();
   const EvaluatedModel& one = models.front();
   for (std::size_t k = 0; k < one.scores.size(); ++k) {
@@ -208,9 +189,12 @@ ordered_json eval_tiles(const std::vector<EvaluatedModel>& models,
                           models[1].precision)));
   }
   if (models.size() > 1) {
-    const double total = comparisons[0].at("total"), equal = comparisons[0].at("equal");
-    tiles.push_back(tile("equal answers", percent_text(equal, total) + " %",
-                         fmt::format("{:.0f} of {:.0f}", equal, total)));
+    const ModelComparison& comparison = details.comparisons.front();
+    tiles.push_back(tile(
+        "equal answers",
+        percent_text(static_cast<double>(comparison.equal), static_cast<double>(comparison.total)) +
+            " %",
+        fmt::format("{} of {}", comparison.equal, comparison.total)));
     tiles.push_back(tile(
         "speed", fmt::format("{:.2f} x", one.tokens_per_second() / models[1].tokens_per_second()),
         fmt::format("tokens/s, relative to {}", models[1].precision)));
@@ -221,31 +205,33 @@ ordered_json eval_tiles(const std::vector<EvaluatedModel>& models,
 
 }  // namespace
 
-std::string eval_page(const std::vector<EvaluatedModel>& models, const std::string& head,
-                      const ordered_json& given) {
-  const ordered_json report = as_utf8(given);
-  const ShortNames names = names_of(models);
-  ordered_json heads = ordered_json::array();
-  for (const EvaluatedModel& model : models)
-    heads.push_back({{"file", names.at(as_utf8(model.path.string()))},
-                     {"path", model.path.string()},
-                     {"precision", model.precision}});
-  ordered_json comparisons = ordered_json::array();
-  for (const ordered_json& comparison : report.at("comparisons"))
-    comparisons.push_back(comparison_view(comparison, names));
-  const ordered_json view = {{"title", heads[0].at("file")},
+std::string eval_page(const std::vector<EvaluatedModel>& models, const EvalDetails& details,
+                      const std::string& head) {
+  std::vector<std::filesystem::path> paths;
+  for (const EvaluatedModel& model : models) paths.push_back(model.path);
+  const std::vector<std::string> names = short_names(paths);
+  ordered_json heads = ordered_json::array(), comparisons = heads, calibration = heads;
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    heads.push_back({{"file", names[i]},
+                     {"path", models[i].path.string()},
+                     {"precision", models[i].precision}});
+    if (i > 0)
+      comparisons.push_back(comparison_view(details.comparisons[i - 1], names[0], names[i]));
+    if (!details.calibration[i].empty())
+      calibration.push_back(ranges_view(details.calibration[i], names[i]));
+  }
+  const ordered_json view = {{"title", names[0]},
                              {"title_more", ", evaluation"},
                              {"head", head},
-                             {"tiles", eval_tiles(models, report.at("comparisons"))},
+                             {"tiles", eval_tiles(models, details)},
                              {"names", std::move(heads)},
                              {"table", table_view(models)},
-                             {"has_comparisons", !comparisons.empty()},
                              {"comparisons", std::move(comparisons)},
-                             {"has_lengths", !report.at("answer_lengths").empty()},
-                             {"lengths", lengths_view(report.at("answer_lengths"), models, names)},
+                             {"has_lengths", !details.answer_lengths.empty()},
+                             {"lengths", lengths_view(details.answer_lengths, models, names)},
                              {"kernels", kernels_view(models, names)},
-                             {"has_calibration", !report.at("calibration").empty()},
-                             {"calibration", calibration_view(report.at("calibration"), names)}};
+                             {"has_calibration", !calibration.empty()},
+                             {"calibration", std::move(calibration)}};
   return render_page(Page::eval, as_utf8(view));
 }
 
