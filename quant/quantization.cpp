@@ -288,21 +288,16 @@ Model Quantization::quantized(const Placement& part, bool unnormalize) const {
   Model model = load();
   const GraphIndex index(model.graph());
   Constants constants(model, index);
-  const bool calibrated = scales_ == ActivationScales::calibrated;
-  const auto dynamic = calibrated ? std::vector<std::string>{} : matmul_results(part, index);
-  const auto biases = replace_biases(model, part);
-  std::set<int> makers;  // of the biases of before
-  std::set<std::string> unread, initializers;
-  for (const std::string& bias : biases) constants.collect(bias, makers, initializers);
-  for (const int n : makers)
-    unread.insert(index.node(n).output().begin(), index.node(n).output().end());
+  const auto results = matmul_results(part, index);
+  Sources biases;
+  for (const std::string& bias : replace_biases(model, part)) constants.collect(bias, biases);
   const auto unnormalized = unnormalized_of(part, unnormalize);
   rewrite(model, part, encodings_of(part, unnormalized), index, constants,
           {options_.weights.as_float, options_.dedicated_pairs, options_.all_readers,
            options_.weights.transposed});
   unnormalize_softmax(model, unnormalized, structure_);
-  if (!calibrated) quantize_dynamically(model, dynamic, scales_);
-  remove_unread(model, unread, initializers);
+  if (scales_ != ActivationScales::calibrated) quantize_dynamically(model, results, scales_);
+  remove_unread(model, biases);
   return model;
 }
 

@@ -30,12 +30,13 @@ bool Constants::contains(const std::string& tensor) {
   return known_[tensor] = constant;
 }
 
-void Constants::collect(const std::string& tensor, std::set<int>& nodes,
-                        std::set<std::string>& initializers) const {
-  if (model_.initializer(tensor)) initializers.insert(tensor);
+void Constants::collect(const std::string& tensor, Sources& sources) const {
+  if (model_.initializer(tensor)) sources.initializers.insert(tensor);
   const int producer = index_.producer(tensor);
-  if (producer < 0 || !nodes.insert(producer).second) return;
-  for (const auto& input : index_.node(producer).input()) collect(input, nodes, initializers);
+  if (producer < 0 || sources.results.contains(tensor)) return;
+  const auto& node = index_.node(producer);
+  sources.results.insert(node.output().begin(), node.output().end());
+  for (const auto& input : node.input()) collect(input, sources);
 }
 
 namespace {

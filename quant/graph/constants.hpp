@@ -13,6 +13,12 @@ namespace bertcl::quant {
 /// The tensor with reversed axes.
 ir::Tensor transposed(const ir::Tensor& from);
 
+/// What constants come from.
+struct Sources {
+  std::set<std::string> results;  ///< of nodes
+  std::set<std::string> initializers;
+};
+
 /// Tensors that depend on initializers and Constant nodes alone.
 class Constants {
  public:
@@ -22,9 +28,8 @@ class Constants {
   /// Its value, through Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze, Mul and Div, as the
   /// engine computes them. Throws Error naming the operator where another one stands in the way.
   ir::Tensor value(const std::string& tensor);
-  /// The nodes and initializers that it comes from.
-  void collect(const std::string& tensor, std::set<int>& nodes,
-               std::set<std::string>& initializers) const;
+  /// Adds what it comes from.
+  void collect(const std::string& tensor, Sources& sources) const;
 
  private:
   ir::Tensor evaluate(const onnx::NodeProto& node);

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -94,7 +93,7 @@ class Expander {
       finish(node, read(node, *kind));
     }
     replace_nodes(model_, std::move(replaced_));
-    remove_unread(model_, unread_, initializers_);
+    remove_unread(model_, unread_);
     return done;
   }
 
@@ -213,10 +212,7 @@ class Expander {
                              std::int64_t size) {
     std::string& name = slices_[{constant, at, size}];
     if (!name.empty()) return name;
-    std::set<int> makers;
-    constants_.collect(constant, makers, initializers_);
-    for (const int n : makers)
-      unread_.insert(index_.node(n).output().begin(), index_.node(n).output().end());
+    constants_.collect(constant, unread_);
     return name = model_.add(model_.fresh_name(constant + "_" + kParts[part]),
                              columns(constants_.value(constant), at, at + size));
   }
@@ -365,9 +361,7 @@ class Expander {
   std::string emit(const std::string& op, const std::string& part,
                    const std::vector<std::string>& inputs) {
     const std::string name = module_ + (part.empty() ? "/" : "/" + part + "/") + op;
-    onnx::NodeProto node = make_node(model_, op, name, inputs, {});
-    node.add_output(model_.fresh_name(node.name() + "_output_0"));
-    nodes_->push_back(std::move(node));
+    nodes_->push_back(make_node(model_, op, name, inputs));
     return nodes_->back().output(0);
   }
 
@@ -385,8 +379,7 @@ class Expander {
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::string> slices_;
   std::map<std::tuple<std::string_view, std::string, std::string, float>, std::string> shared_;
   SharedConstants made_{model_};
-  std::set<std::string> unread_, initializers_;  // the makers of weights and biases, if nobody else
-                                                 // reads them
+  Sources unread_;  // of weights and biases, if nobody else reads them
 };
 
 }  // namespace

@@ -35,8 +35,7 @@ std::vector<onnx::NodeProto> expanded(Model& model, const onnx::NodeProto& node,
   const std::string name = name_before(label_of(node));
   const auto emit = [&](const std::string& op, const std::string& wanted,
                         const std::vector<std::string>& inputs) {
-    nodes.push_back(make_node(model, op, wanted, inputs, {}));
-    nodes.back().add_output(model.fresh_name(nodes.back().name() + "_output_0"));
+    nodes.push_back(make_node(model, op, wanted, inputs));
     return nodes.back().output(0);
   };
   std::string operands[2];

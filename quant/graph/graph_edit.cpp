@@ -2,6 +2,7 @@
 // Adds nodes to an ONNX graph and removes unused ones.
 #include "quant/graph/graph_edit.hpp"
 
+#include <set>
 #include <utility>
 
 namespace bertcl::quant {
@@ -26,6 +27,13 @@ onnx::NodeProto make_node(Model& model, const std::string& op, const std::string
   n.set_name(model.fresh_name(name));
   for (const auto& input : inputs) n.add_input(input);
   for (const auto& output : outputs) n.add_output(output);
+  return n;
+}
+
+onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
+                          const std::vector<std::string>& inputs) {
+  onnx::NodeProto n = make_node(model, op, name, inputs, {});
+  n.add_output(model.fresh_name(n.name() + "_output_0"));
   return n;
 }
 
@@ -84,8 +92,7 @@ void replace_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> rep
       for (auto& made : it->second) nodes->Add()->Swap(&made);
 }
 
-void remove_unread(Model& model, const std::set<std::string>& outputs,
-                   const std::set<std::string>& initializers) {
+void remove_unread(Model& model, const Sources& sources) {
   auto* nodes = model.proto().mutable_graph()->mutable_node();
   std::set<std::string> read = read_tensors(model.graph());
   for (bool changed = true; changed;) {
@@ -93,7 +100,7 @@ void remove_unread(Model& model, const std::set<std::string>& outputs,
     for (int n = nodes->size(); n-- > 0;) {
       const auto& made = (*nodes)[n].output();
       bool dead = true;
-      for (const auto& o : made) dead = dead && outputs.contains(o) && !read.contains(o);
+      for (const auto& o : made) dead = dead && sources.results.contains(o) && !read.contains(o);
       if (!dead) continue;
       nodes->erase(nodes->begin() + n);
       changed = true;
@@ -101,7 +108,7 @@ void remove_unread(Model& model, const std::set<std::string>& outputs,
     if (changed) read = read_tensors(model.graph());
   }
   std::set<std::string> unread;
-  for (const auto& name : initializers)
+  for (const auto& name : sources.initializers)
     if (!read.contains(name)) unread.insert(name);
   model.remove(unread);
 }

@@ -3,10 +3,10 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "quant/graph/constants.hpp"
 #include "quant/graph/model.hpp"
 
 namespace bertcl::quant {
@@ -15,6 +15,9 @@ namespace bertcl::quant {
 onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
                           const std::vector<std::string>& inputs,
                           const std::vector<std::string>& outputs);
+/// With one result, named as torch's exporter does: NAME_output_0.
+onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
+                          const std::vector<std::string>& inputs);
 
 void set_attribute(onnx::NodeProto& node, const std::string& name, std::int64_t value);
 void set_attribute(onnx::NodeProto& node, const std::string& name,
@@ -34,9 +37,8 @@ void insert_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> adde
 /// Puts nodes in the place of others (by index).
 void replace_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> replacements);
 
-/// Removes the nodes all of whose results are among `outputs` and unread, then the unread ones of
-/// `initializers`.
-void remove_unread(Model& model, const std::set<std::string>& outputs,
-                   const std::set<std::string>& initializers);
+/// Removes the nodes all of whose results are among `sources` and unread, then its unread
+/// initializers.
+void remove_unread(Model& model, const Sources& sources);
 
 }  // namespace bertcl::quant

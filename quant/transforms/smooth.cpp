@@ -295,14 +295,10 @@ onnx::NodeProto mul_node(Model& model, const std::string& tensor,
   std::vector<float> inverse;
   for (const float f : factors) inverse.push_back(1.0f / f);
   const auto channels = std::ssize(inverse);
-  onnx::NodeProto node;
-  node.set_op_type("Mul");
-  node.set_name(model.fresh_name(tensor + "_smooth"));
-  node.add_input(tensor);
-  node.add_input(model.add(model.fresh_name(tensor + "_smooth_factor"),
-                           ir::Tensor::of<float>({channels}, std::move(inverse))));
-  node.add_output(model.fresh_name(tensor + "_smoothed"));
-  return node;
+  const std::string factor = model.add(model.fresh_name(tensor + "_smooth_factor"),
+                                       ir::Tensor::of<float>({channels}, std::move(inverse)));
+  return make_node(model, "Mul", tensor + "_smooth", {tensor, factor},
+                   {model.fresh_name(tensor + "_smoothed")});
 }
 
 }  // namespace
@@ -311,8 +307,7 @@ void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
                      std::span<const Smoothing> smoothings) {
   const GraphIndex index(model.graph());
   Constants constants(model, index);
-  std::set<int> makers;  // of the weights of before
-  std::set<std::string> initializers;
+  Sources before;                                     // of the weights
   std::map<int, std::vector<onnx::NodeProto>> added;  // by the node they follow
   for (std::size_t t = 0; t < targets.size(); ++t) {
     const SmoothTarget& target = targets[t];
@@ -320,7 +315,7 @@ void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
     if (factors.empty()) continue;
     const onnx::NodeProto mul = mul_node(model, target.tensor, factors);
     for (std::size_t i = 0; i < target.nodes.size(); ++i) {
-      constants.collect(target.weights[i], makers, initializers);
+      constants.collect(target.weights[i], before);
       const std::string weight = scaled_weight(model, constants, target.weights[i], factors);
       auto& matmul = *model.proto().mutable_graph()->mutable_node(target.nodes[i]);
       matmul.set_input(0, mul.output(0));
@@ -328,11 +323,8 @@ void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
     }
     added[index.producer(target.tensor)].push_back(mul);
   }
-  std::set<std::string> outputs;
-  for (const int n : makers)
-    outputs.insert(index.node(n).output().begin(), index.node(n).output().end());
   insert_nodes(model, std::move(added));
-  remove_unread(model, outputs, initializers);
+  remove_unread(model, before);
 }
 
 }  // namespace bertcl::quant

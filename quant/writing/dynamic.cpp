@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "quant/graph/graph_edit.hpp"
@@ -32,7 +31,7 @@ class DynamicMatMuls {
     onnx::NodeProto& matmul = *model_.proto().mutable_graph()->mutable_node(node);
     const std::string dequantized = matmul.input(1), label = label_of(matmul);
     const onnx::NodeProto& weight = index_.node(index_.producer(dequantized));
-    unread_.insert(dequantized);
+    unread_.results.insert(dequantized);
     const Quantized& x = quantized(matmul.input(0));
 
     const std::string sums = model_.fresh_name(y + "_output_quantized");
@@ -59,7 +58,7 @@ class DynamicMatMuls {
 
   void write() {
     insert_nodes(model_, std::move(added_));
-    remove_unread(model_, unread_, {});
+    remove_unread(model_, unread_);
   }
 
  private:
@@ -118,7 +117,7 @@ class DynamicMatMuls {
   std::string axes_, least_, steps_;  // constants
   std::map<std::string, Quantized> quantized_;
   std::map<int, std::vector<onnx::NodeProto>> added_;
-  std::set<std::string> unread_;
+  Sources unread_;
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -188,13 +187,10 @@ class Rewriter {
 
 void rewrite(Model& model, const Placement& placement, const Encodings& encodings,
              const GraphIndex& index, Constants& constants, const RewriteOptions& options) {
-  std::set<int> makers;
-  std::set<std::string> initializers, outputs;
+  Sources sources;
   for (const auto& [key, encoding] : encodings)
     if (encoding.role == Role::weight || encoding.role == Role::constant)
-      constants.collect(key.first, makers, initializers);
-  for (const int n : makers)
-    outputs.insert(index.node(n).output().begin(), index.node(n).output().end());
+      constants.collect(key.first, sources);
 
   std::map<Key, int> readers;
   for (const Site& site : placement.sites)
@@ -211,7 +207,7 @@ void rewrite(Model& model, const Placement& placement, const Encodings& encoding
       rewriter.quantize(site.node, operand, dedicated ? ++pairs[key] : -1);
     }
   rewriter.insert();
-  remove_unread(model, outputs, initializers);
+  remove_unread(model, sources);
 }
 
 }  // namespace bertcl::quant
