@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "quant/calibration/calibrate.hpp"
-#include "quant/calibration/channel_pass.hpp"
 #include "quant/calibration/nonfinite_tensor.hpp"
+#include "quant/calibration/sample_pass.hpp"
 #include "quant/graph/workspace.hpp"
 #include "quant/quantization.hpp"
 #include "support/fail.hpp"
@@ -75,13 +75,13 @@ Smoothed smooth(const Options& options, Workspace& workspace, std::span<const Sa
 Calibration find_ranges(const Quantization& quantization, const Options& options,
                         const Workspace& workspace, const SampleSource& samples,
                         const Progress& progress) {
-  const PassProgress told = pass(progress, "calibrate");
+  const PassProgress done = pass(progress, "calibrate");
   const auto tensors = quantization.activations();
-  auto session = workspace.session(tensors, [&] { told(0); });
+  auto session = workspace.session(tensors, [&] { done(0); });
   MethodOptions method_options = options.method_options;
   method_options.scheme = options.activations;
   return calibrate(session, tensors, method(options.method), method_options, samples, options.batch,
-                   [&](std::int64_t done, std::int64_t) { told(done); });
+                   done);
 }
 
 ChannelRanges find_channel_ranges(const Quantization& quantization, const Workspace& workspace,

@@ -143,7 +143,7 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
 
 Calibration calibrate(runtime::Session& session, const std::set<std::string>& tensors,
                       const Method& method, const MethodOptions& options,
-                      const SampleSource& samples, int batch, const CalibrationProgress& progress) {
+                      const SampleSource& samples, int batch, const PassProgress& progress) {
   const BatchSymbols symbols = batch_symbols(session.inputs());
   Batches batches(session.inputs(), samples, batch, runtime::ignores_padding(session.plan()));
   std::map<std::string, std::unique_ptr<Observer>, std::less<>> observers;
@@ -186,7 +186,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
       result.tokens += lengths.back();
     }
     session.run(inputs_of(session.inputs(), group, session.plan().pad_token_id.value_or(0)));
-    if (progress) progress(result.samples, result.tokens);
+    if (progress) progress(result.samples);
   }
   if (result.samples == 0)
     throw Error("no calibration samples: the data set is empty or none was selected");

@@ -2,7 +2,6 @@
 // Runs the float model over samples and collects the ranges of its tensors on the device.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -23,9 +22,6 @@ struct Calibration {
   std::string data_sha256;  ///< over ids and types of all samples in order
 };
 
-/// Called after each batch with the numbers so far.
-using CalibrationProgress = std::function<void(std::int64_t samples, std::int64_t tokens)>;
-
 /// Ranges of `tensors`, which `session` was loaded to observe. `batch` samples run together, padded
 /// to the longest of them; the observers see their real values one after the other, so the ranges
 /// equal those of a batch of 1. Memory does not grow with the number of samples. Throws Error that
@@ -34,7 +30,7 @@ using CalibrationProgress = std::function<void(std::int64_t samples, std::int64_
 Calibration calibrate(runtime::Session& session, const std::set<std::string>& tensors,
                       const Method& method, const MethodOptions& options,
                       const SampleSource& samples, int batch = 1,
-                      const CalibrationProgress& progress = {});
+                      const PassProgress& progress = {});
 
 /// The inputs of a model for samples that run together, matched by name: masks are ones over the
 /// tokens, types and segments the sample's, positions count from 0, ids that number examples

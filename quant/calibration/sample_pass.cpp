@@ -34,4 +34,17 @@ void run_samples(const Workspace& workspace, const std::set<std::string>& tensor
   }
 }
 
+ChannelRanges channel_statistics(const Workspace& workspace, const std::set<std::string>& tensors,
+                                 std::span<const Sample> samples, const PassProgress& progress) {
+  const auto observers = observe_samples(
+      workspace, tensors, samples,
+      [](opencl::Context& context, const std::string& tensor) {
+        return ChannelObserver(context, tensor);
+      },
+      progress);
+  ChannelRanges all;
+  for (const auto& [tensor, observer] : observers) all.emplace(tensor, observer.statistics());
+  return all;
+}
+
 }  // namespace bertcl::quant

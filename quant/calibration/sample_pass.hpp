@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "opencl/context.hpp"
+#include "quant/calibration/channel_statistics.hpp"
 #include "quant/calibration/samples.hpp"
 #include "quant/graph/workspace.hpp"
 
@@ -19,9 +20,6 @@ namespace bertcl::quant {
 using ChannelTapFunction =
     std::function<void(opencl::Context& context, const std::string& tensor,
                        const opencl::Buffer& values, std::int64_t rows, std::int64_t channels)>;
-
-/// Called with the number of samples that are done, 0 while kernels are built.
-using PassProgress = std::function<void(std::int64_t samples)>;
 
 /// Runs the samples one by one, without padding. Throws Error naming a tensor that is not f32 with
 /// a last axis, or if there are no samples.
@@ -47,5 +45,11 @@ auto observe_samples(const Workspace& workspace, const std::set<std::string>& te
       progress);
   return observers;
 }
+
+/// By tensor, of those that the samples reach. Throws Error naming one that held NaN or infinite
+/// values, or as run_samples().
+ChannelRanges channel_statistics(const Workspace& workspace, const std::set<std::string>& tensors,
+                                 std::span<const Sample> samples,
+                                 const PassProgress& progress = {});
 
 }  // namespace bertcl::quant

@@ -18,6 +18,9 @@ struct Sample {
 /// The next sample; empty at the end.
 using SampleSource = std::function<std::optional<Sample>()>;
 
+/// Called with the number of samples that are done, 0 while kernels are built.
+using PassProgress = std::function<void(std::int64_t samples)>;
+
 /// Samples where the user names no number.
 inline constexpr std::size_t kDefaultSamples = 128;
 

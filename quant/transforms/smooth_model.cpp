@@ -5,7 +5,6 @@
 #include <mutex>
 #include <set>
 
-#include "quant/calibration/channel_pass.hpp"
 #include "quant/calibration/parallel.hpp"
 
 namespace bertcl::quant {

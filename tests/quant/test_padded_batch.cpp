@@ -203,18 +203,17 @@ TEST(Calibrate, OtherRunsOfTheSessionAreNoSamples) {
   auto session = runtime::Session::load(
       bertcl::tests::source_file("models/minilm-l6-squad/model.onnx"), session_options);
   const auto all = samples({4, 5, 6}), longer = samples({64});
-  const auto calibrated = [&](const CalibrationProgress& progress) {
+  const auto calibrated = [&](const PassProgress& progress) {
     std::size_t next = 0;
     return calibrate(session, {tensor}, methods().front(), {}, source(all, next), 1, progress);
   };
   const auto others = [&] { session.run(inputs_of(session.inputs(), longer)); };
   const Calibration alone = calibrated({});
-  const Calibration beside =
-      calibrated([&](std::int64_t, std::int64_t) { std::thread(others).join(); });
+  const Calibration beside = calibrated([&](std::int64_t) { std::thread(others).join(); });
   EXPECT_EQ(beside.ranges.at(tensor), alone.ranges.at(tensor));
 
   std::thread other;
-  const auto fail = [&](std::int64_t, std::int64_t) {
+  const auto fail = [&](std::int64_t) {
     std::promise<void> begun;
     other = std::thread([&session, &longer, &begun] {
       auto run = session.start(inputs_of(session.inputs(), longer));
