@@ -93,15 +93,13 @@ TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
 
 }  // namespace
 
-std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) const {
-  const ir::Type* type = workspace_.type_of(tensor);
-  return type ? std::optional(type->shape.size()) : std::nullopt;
+TypeOf Quantization::type_of() const {
+  return [this](const std::string& tensor) { return workspace_.type_of(tensor); };
 }
 
 /// The results of Softmax that can be unnormalized if their MatMul is quantized.
 std::set<std::string> Quantization::unnormalizable() const {
-  return unnormalizable_softmaxes(placement_, index_, structure_,
-                                  [this](const std::string& tensor) { return rank_of(tensor); });
+  return unnormalizable_softmaxes(placement_, index_, structure_, type_of());
 }
 
 Quantization::Quantization(const Options& options, Workspace& workspace, ActivationScales scales)
@@ -112,13 +110,8 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
       index_(model_.graph()),
       constants_(model_, index_),
       structure_(recognize(workspace.model().import(), index_)),
-      placement_(place(
-          index_, constants_, structure_, options.placement,
-          [this](const std::string& tensor) -> std::optional<ir::DType> {
-            const ir::Type* type = workspace_.type_of(tensor);
-            return type ? std::optional(type->dtype) : std::nullopt;
-          },
-          workspace.expanded().unexpanded, nested_matmuls(model_.proto()))),
+      placement_(place(index_, constants_, structure_, options.placement, type_of(),
+                       workspace.expanded().unexpanded, nested_matmuls(model_.proto()))),
       unnormalized_(options.softmax == Softmax::unnormalized ? unnormalizable()
                                                              : std::set<std::string>()) {
   check_types(options);
@@ -144,8 +137,7 @@ Model Quantization::load() const {
     fail("{}: its folder does not exist", options_.output.string());
   Model model = workspace_.model().copy();
   check_float(model.graph(), model.path());
-  raise_opset(
-      model, [this](const std::string& tensor) { return rank_of(tensor); }, options_.opset);
+  raise_opset(model, type_of(), options_.opset);
   return model;
 }
 
@@ -322,8 +314,7 @@ Report Quantization::write(const Placement& part, bool unnormalize, const Origin
                         {"bias correction", not_corrected_}};
   if (options_.softmax == Softmax::unnormalized)
     report.not_applied["unnormalized Softmax"] =
-        normalized_softmaxes(unnormalized, index_, structure_,
-                             [this](const std::string& tensor) { return rank_of(tensor); });
+        normalized_softmaxes(unnormalized, index_, structure_, type_of());
   std::erase_if(report.not_applied, [](const auto& measure) { return measure.second.empty(); });
   report.corrected_biases = std::ranges::count_if(
       part.sites, [&](const Site& site) { return corrections_.contains(site.node); });

@@ -62,7 +62,7 @@ class Quantization {
 
  private:
   Model load() const;
-  std::optional<std::size_t> rank_of(const std::string& tensor) const;
+  TypeOf type_of() const;
   std::set<std::string> unnormalizable() const;
   std::set<std::string> unnormalized_of(const Placement& part, bool unnormalize) const;
   Encodings encodings_of(const Placement& part, const std::set<std::string>& unnormalized) const;

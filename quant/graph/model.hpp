@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -35,6 +36,9 @@ const std::string& label_of(const onnx::NodeProto& node);
 /// Calls `visit(graph)` for a graph and the graphs inside its nodes.
 template <class Graph, class Visit>
 void for_each_graph(Graph& graph, const Visit& visit);
+
+/// The type of a tensor of the main graph, null where it is not known.
+using TypeOf = std::function<const ir::Type*(const std::string& tensor)>;
 
 /// A model with its weights in the mapped file: quantizing needs no second copy of them.
 class Model {

@@ -31,8 +31,8 @@ constexpr Unsupported kUnsupported[] = {{"Upsample", 10}, {"TopK", 10},      {"R
 class Raiser {
  public:
   /// Nodes of a local function see none of the model's initializers: `in_function`.
-  Raiser(Model& model, std::int64_t from, const RankOf& rank_of, bool in_function = false)
-      : model_(model), from_(from), rank_of_(rank_of), in_function_(in_function) {}
+  Raiser(Model& model, std::int64_t from, const TypeOf& type_of, bool in_function = false)
+      : model_(model), from_(from), type_of_(type_of), in_function_(in_function) {}
 
   void raise(onnx::NodeProto& node, std::int64_t to) {
     if (!node.domain().empty() && node.domain() != "ai.onnx") return;
@@ -112,27 +112,27 @@ class Raiser {
   /// Before opset 13 Softmax made rows of all axes from `axis` on (1 by default).
   void softmax(onnx::NodeProto& node) {
     const std::int64_t axis = int_attribute(node, "axis", 1);
-    const auto rank = axis == -1 ? std::nullopt : rank_of_(node.input(0));
-    if (axis != -1 && !rank)
+    const ir::Type* type = axis == -1 ? nullptr : type_of_(node.input(0));
+    if (axis != -1 && !type)
       fail(node,
            fmt::format("has axis {} and an input of unknown rank: its meaning changes at opset "
                        "{}; convert the model first (onnx.version_converter)",
                        axis, kQuantizedOpset));
-    if (axis != -1 && axis != static_cast<std::int64_t>(*rank) - 1)
+    if (type && axis + 1 != std::ssize(type->shape))
       fail(node, fmt::format("works on axes {} to {} as one, which opset {} cannot express", axis,
-                             *rank - 1, kQuantizedOpset));
+                             type->shape.size() - 1, kQuantizedOpset));
     remove(node, "axis");
     set_attribute(node, "axis", -1);
   }
 
   Model& model_;
   std::int64_t from_;
-  const RankOf& rank_of_;
+  const TypeOf& type_of_;
   bool in_function_;
 };
 
 void raise_functions(Model& model, std::int64_t to) {
-  const RankOf unknown = [](const std::string&) { return std::nullopt; };
+  const TypeOf unknown = [](const std::string&) { return nullptr; };
   for (auto& function : *model.proto().mutable_functions())
     for (auto& opset : *function.mutable_opset_import()) {
       if ((!opset.domain().empty() && opset.domain() != "ai.onnx") || opset.version() >= to)
@@ -156,7 +156,7 @@ void raise_functions(Model& model, std::int64_t to) {
 
 }  // namespace
 
-void raise_opset(Model& model, const RankOf& rank_of, std::int64_t wanted) {
+void raise_opset(Model& model, const TypeOf& type_of, std::int64_t wanted) {
   const std::int64_t from = opset_of(model.proto());
   if (wanted > std::max(from, kNewestRaised))
     fail("{}: cannot upgrade opset {} to {} (supported: up to {})", model.path().string(), from,
@@ -165,7 +165,7 @@ void raise_opset(Model& model, const RankOf& rank_of, std::int64_t wanted) {
     fail("{}: opset {} is not supported (minimum: {})", model.path().string(), from, kOldest);
   const std::int64_t to = std::max({from, kQuantizedOpset, wanted});
   if (from == to) return;
-  Raiser raiser(model, from, rank_of);
+  Raiser raiser(model, from, type_of);
   for_each_graph(*model.proto().mutable_graph(), [&](onnx::GraphProto& graph) {
     for (auto& node : *graph.mutable_node()) raiser.raise(node, to);
   });

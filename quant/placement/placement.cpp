@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 
@@ -133,8 +134,8 @@ class Placer {
 
   /// The type of a tensor that is known not to be f32.
   std::optional<ir::DType> other_type(const std::string& tensor) const {
-    const auto type = type_of_ ? type_of_(tensor) : std::nullopt;
-    return type == ir::DType::f32 ? std::nullopt : type;
+    const ir::Type* type = type_of_ ? type_of_(tensor) : nullptr;
+    return type && type->dtype != ir::DType::f32 ? std::optional(type->dtype) : std::nullopt;
   }
 
   /// Why the options leave the node in float; empty if they do not.

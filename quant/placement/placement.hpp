@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which inputs of which nodes get Q/DQ.
 #pragma once
-#include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "ir/dtype.hpp"
 #include "quant/graph/constants.hpp"
 #include "quant/graph/graph_index.hpp"
 #include "quant/graph/structure.hpp"
@@ -97,9 +94,6 @@ struct Placement {
   std::vector<std::string> outputs;  ///< tensors quantized for all their readers, by producer
   std::vector<SkippedNode> skipped;
 };
-
-/// The element type of a tensor of the main graph, empty where it is not known.
-using TypeOf = std::function<std::optional<ir::DType>(const std::string& tensor)>;
 
 /// Labels of nodes that hold MatMuls and are not expanded, and why (Expanded::unexpanded).
 using UnexpandedNodes = std::map<std::string, std::string>;

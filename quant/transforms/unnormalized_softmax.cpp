@@ -12,11 +12,11 @@
 namespace bertcl::quant {
 namespace {
 
-bool is_over_last_axis(const onnx::NodeProto& softmax, const RankOf& rank_of) {
+bool is_over_last_axis(const onnx::NodeProto& softmax, const TypeOf& type_of) {
   const std::int64_t axis = int_attribute(softmax, "axis", -1);
   if (axis == -1) return true;
-  const auto rank = rank_of(softmax.output(0));
-  return rank && axis + 1 == static_cast<std::int64_t>(*rank);
+  const ir::Type* type = type_of(softmax.output(0));
+  return type && axis + 1 == std::ssize(type->shape);
 }
 
 /// The Softmax whose result, or Where after it, gives the tensor; -1 if none does.
@@ -113,14 +113,14 @@ class Unnormalizer {
 }  // namespace
 
 std::set<std::string> unnormalizable_softmaxes(const Placement& placement, const GraphIndex& index,
-                                               const Structure& structure, const RankOf& rank_of) {
+                                               const Structure& structure, const TypeOf& type_of) {
   std::set<std::string> results;
   for (const Site& site : placement.sites) {
     if (!is_op(index.node(site.node), "MatMul")) continue;
     for (const Operand& operand : site.operands) {
       if (operand.input != 0 || operand.role != Role::activation) continue;
       const int softmax = softmax_of(operand.tensor, index, structure);
-      if (softmax >= 0 && is_over_last_axis(index.node(softmax), rank_of) &&
+      if (softmax >= 0 && is_over_last_axis(index.node(softmax), type_of) &&
           reads_alone(operand.tensor, index.node(softmax).output(0), placement, index))
         results.insert(operand.tensor);
     }
@@ -130,7 +130,7 @@ std::set<std::string> unnormalizable_softmaxes(const Placement& placement, const
 
 std::vector<SkippedNode> normalized_softmaxes(const std::set<std::string>& unnormalized,
                                               const GraphIndex& index, const Structure& structure,
-                                              const RankOf& rank_of) {
+                                              const TypeOf& type_of) {
   std::set<int> done;
   for (const std::string& result : unnormalized) done.insert(softmax_of(result, index, structure));
   std::vector<SkippedNode> nodes;
@@ -138,7 +138,7 @@ std::vector<SkippedNode> normalized_softmaxes(const std::set<std::string>& unnor
     if (const auto& node = index.node(n); is_op(node, "Softmax") && !done.contains(n))
       nodes.push_back(
           {label_of(node), node.op_type(),
-           is_over_last_axis(node, rank_of)
+           is_over_last_axis(node, type_of)
                ? "its result is not read as the first input of one quantized MatMul alone"
                : "it is not over the last axis"});
   if (nodes.empty() && done.empty()) nodes.push_back({"the model", "Softmax", "it has no Softmax"});

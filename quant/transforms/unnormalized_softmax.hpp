@@ -8,7 +8,6 @@
 #include "quant/calibration/parameters.hpp"
 #include "quant/graph/graph_index.hpp"
 #include "quant/graph/model.hpp"
-#include "quant/graph/opset.hpp"
 #include "quant/placement/placement.hpp"
 
 namespace bertcl::quant {
@@ -25,13 +24,13 @@ inline constexpr Range kExponentials{0.0f, 1.0f};
 /// The results of Softmax nodes over the last axis, or of Where(IsNaN(p), 0, p) after them, whose
 /// only reader is a MatMul of `placement`, as its quantized first input.
 std::set<std::string> unnormalizable_softmaxes(const Placement& placement, const GraphIndex& index,
-                                               const Structure& structure, const RankOf& rank_of);
+                                               const Structure& structure, const TypeOf& type_of);
 
 /// The Softmax nodes whose results are not among `unnormalized`, and why; the model where it has
 /// none.
 std::vector<SkippedNode> normalized_softmaxes(const std::set<std::string>& unnormalized,
                                               const GraphIndex& index, const Structure& structure,
-                                              const RankOf& rank_of);
+                                              const TypeOf& type_of);
 
 /// In a model with Q/DQ, rewrites for each of these results p
 ///

@@ -180,4 +180,10 @@ inline const onnx::NodeProto* producer(const onnx::GraphProto& graph, const std:
   return nullptr;
 }
 
+/// As TypeOf: all tensors have three dimensions.
+inline const ir::Type* rank_3(const std::string&) {
+  static const ir::Type type{ir::DType::f32, {1, 3, 3}};
+  return &type;
+}
+
 }  // namespace bertcl::quant::tests

@@ -20,7 +20,8 @@ class Opset : public testing::Test {
  protected:
   static Model raised(GraphBuilder g, std::optional<std::size_t> rank = std::nullopt) {
     Model m = Model::of(std::move(g.model()), "test.onnx");
-    raise_opset(m, [rank](const std::string&) { return rank; });
+    const ir::Type type{ir::DType::f32, ir::Shape(rank.value_or(0), ir::Dim(1))};
+    raise_opset(m, [&](const std::string&) { return rank ? &type : nullptr; });
     return m;
   }
 };

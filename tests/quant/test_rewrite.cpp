@@ -182,9 +182,7 @@ GraphBuilder partly_halves() {
 TEST(Placement, OperandsThatAreNotF32StayAsTheyAre) {
   Analysed a(partly_halves());
   const ir::Graph types = a.model.import();
-  const TypeOf type_of = [&](const std::string& tensor) {
-    return std::optional(types.find_value(tensor)->type.dtype);
-  };
+  const TypeOf type_of = [&](const std::string& tensor) { return &types.find_value(tensor)->type; };
   const Placement p = place(a.index, a.constants, a.structure(), {}, type_of);
   ASSERT_EQ(p.sites.size(), 1u);
   EXPECT_EQ(p.sites[0].operands[0].tensor, "x");

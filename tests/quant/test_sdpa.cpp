@@ -101,11 +101,9 @@ GraphBuilder sdpa_graph(float otherwise = 0.0f) {
   return g;
 }
 
-std::optional<std::size_t> rank_of_sdpa(const std::string&) { return 3; }
-
 std::set<std::string> sdpa_unnormalizable(GraphBuilder g) {
   Analysed a(std::move(g));
-  return unnormalizable_softmaxes(place(a), a.index, a.structure(), rank_of_sdpa);
+  return unnormalizable_softmaxes(place(a), a.index, a.structure(), rank_3);
 }
 
 TEST(Sdpa, SoftmaxIsUnnormalizedWhereItsMatMulAloneReadsIt) {
@@ -134,7 +132,7 @@ TEST(Sdpa, RowsWithoutKeysStay0WhereSoftmaxIsUnnormalized) {
   }();
   const auto expected = ops::interpret(a.model.import(), inputs)[0].to_doubles();
   Placement p = place(a);
-  const auto results = unnormalizable_softmaxes(p, a.index, a.structure(), rank_of_sdpa);
+  const auto results = unnormalizable_softmaxes(p, a.index, a.structure(), rank_3);
   const Encodings e = encode(p, a.index, a.constants, {{"w", kExponentials}, {"v", {-1.0f, 1.0f}}},
                              {{ir::DType::u8, false}, {}});
   rewrite(a.model, p, e, a.index, a.constants, {});

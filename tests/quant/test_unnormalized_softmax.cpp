@@ -23,8 +23,6 @@ GraphBuilder attention(std::int64_t opset = 17) {
   return g;
 }
 
-std::optional<std::size_t> rank_3(const std::string&) { return 3; }
-
 std::set<std::string> unnormalizable(GraphBuilder g, const PlacementOptions& options = {}) {
   Analysed a(std::move(g));
   return unnormalizable_softmaxes(place(a, options), a.index, a.structure(), rank_3);
