@@ -58,8 +58,7 @@ class AsymmetricMseObserver final : public HistogramObserver {
  protected:
   Range choose(const Histogram& h) const override {
     const BinnedError error(h);
-    const auto [smallest, largest] =
-        scheme_.type == ir::DType::u8 ? std::pair{0, 255} : std::pair{-128, 127};
+    const auto [smallest, largest] = integers_of(scheme_.type);
     const auto of = [&](Range range) {
       const Parameters p = parameters_of(range, scheme_);
       const auto zero = static_cast<float>(p.zero_point);

@@ -11,32 +11,23 @@
 namespace bertcl::quant {
 namespace {
 
-struct Limits {
-  std::int32_t low, high;
-};
-
-Limits type_limits(ir::DType type) {
-  const auto [low, high] = integers_of(type);
-  return {low, high};
-}
-
 /// Symmetric i8 leaves out -128; symmetric u8 uses all of its range.
-Limits limits_of(Scheme scheme) {
-  Limits limits = type_limits(scheme.type);
+std::pair<std::int32_t, std::int32_t> limits_of(Scheme scheme) {
+  auto [low, high] = integers_of(scheme.type);
   const bool is_signed = scheme.type == ir::DType::i8;
   if (scheme.bits < 2 || scheme.bits > 8)
     fail("{} bits are not supported (supported: 2 to 8)", scheme.bits);
   if (scheme.steps == Steps::reduced && scheme.bits != 8)
     fail("a reduced range has 7 bits and cannot be combined with {} bits", scheme.bits);
-  if (scheme.steps == Steps::reduced) return is_signed ? Limits{-64, 64} : Limits{0, 127};
+  if (scheme.steps == Steps::reduced) return is_signed ? std::pair{-64, 64} : std::pair{0, 127};
   if (scheme.bits < 8) {
     const std::int32_t half = 1 << (scheme.bits - 1), zero = is_signed ? 0 : 128;
-    limits = {zero - half, zero + half - 1};
-    if (scheme.symmetric) limits.low = zero - half + 1;
+    low = zero - half + (scheme.symmetric ? 1 : 0);
+    high = zero + half - 1;
   } else if (scheme.symmetric && is_signed && scheme.steps != Steps::full) {
-    limits.low = -127;
+    low = -127;
   }
-  return limits;
+  return {low, high};
 }
 
 std::span<const float> floats(const ir::Tensor& constant, const std::string& name) {
@@ -59,9 +50,8 @@ std::pair<std::int32_t, std::int32_t> integers_of(ir::DType type) {
 }
 
 std::pair<std::int32_t, std::int32_t> saturation_of(Scheme scheme) {
-  if (scheme.bits == 8 && scheme.steps != Steps::reduced) return integers_of(scheme.type);
-  const auto [low, high] = limits_of(scheme);
-  return {low, high};
+  const bool whole = scheme.bits == 8 && scheme.steps != Steps::reduced;
+  return whole ? integers_of(scheme.type) : limits_of(scheme);
 }
 
 Parameters parameters_of(Range range, Scheme scheme) {
@@ -82,7 +72,7 @@ Parameters parameters_of(Range range, Scheme scheme) {
 }
 
 std::int32_t quantize_value(float x, Parameters parameters, ir::DType type) {
-  const auto [low, high] = type_limits(type);
+  const auto [low, high] = integers_of(type);
   const float q = std::nearbyint(x / parameters.scale) + static_cast<float>(parameters.zero_point);
   return static_cast<std::int32_t>(
       std::clamp(q, static_cast<float>(low), static_cast<float>(high)));

@@ -313,6 +313,11 @@ Scheme WeightOptions::used_scheme() const {
   return used;
 }
 
+bool WeightOptions::scales_rows() const {
+  const auto axis = axes.find("MatMul");
+  return per_channel && axis != axes.end() && (axis->second == 0 || axis->second == -2);
+}
+
 Encodings encode(Placement& placement, const GraphIndex& index, Constants& constants,
                  const Ranges& ranges, const EncodeOptions& options) {
   Encoder encoder(index, constants, ranges, options);

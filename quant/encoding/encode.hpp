@@ -26,6 +26,8 @@ struct WeightOptions {
 
   /// `scheme`, per channel always symmetric.
   Scheme used_scheme() const;
+  /// True if those of MatMul have a scale for each row.
+  bool scales_rows() const;
 };
 
 struct EncodeOptions {

@@ -41,19 +41,4 @@ const std::vector<Use>& GraphIndex::uses(const std::string& tensor) const {
   return it == uses_.end() ? none : it->second;
 }
 
-int search_back(const GraphIndex& index, const std::string& tensor,
-                const std::function<bool(const onnx::NodeProto&)>& wanted,
-                const std::function<bool(const onnx::NodeProto&)>& passes) {
-  std::set<int> seen;
-  std::vector<std::string> tensors{tensor};
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const int producer = index.producer(std::string(tensors[i]));
-    if (producer < 0 || !seen.insert(producer).second) continue;
-    const auto& node = index.node(producer);
-    if (wanted(node)) return producer;
-    if (passes(node)) tensors.insert(tensors.end(), node.input().begin(), node.input().end());
-  }
-  return -1;
-}
-
 }  // namespace bertcl::quant

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The producer and the readers of each tensor of an ONNX graph.
 #pragma once
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -41,11 +40,5 @@ class GraphIndex {
   std::map<std::string, std::vector<Use>> uses_;
   std::set<std::string> elsewhere_, inputs_, outputs_;
 };
-
-/// The nearest node towards the inputs, `tensor`'s own first, that `wanted` accepts, through
-/// operators that `passes` accepts; -1 if there is none.
-int search_back(const GraphIndex& index, const std::string& tensor,
-                const std::function<bool(const onnx::NodeProto&)>& wanted,
-                const std::function<bool(const onnx::NodeProto&)>& passes);
 
 }  // namespace bertcl::quant

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <string_view>
+#include <vector>
 
 namespace bertcl::quant {
 namespace {
@@ -21,7 +23,16 @@ bool is_matmul(const onnx::NodeProto& node) {
 }
 
 int matmul_before(const GraphIndex& index, const std::string& tensor) {
-  return search_back(index, tensor, is_matmul, [](const auto&) { return true; });
+  std::set<int> seen;
+  std::vector<std::string> tensors{tensor};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const int producer = index.producer(tensors[i]);
+    if (producer < 0 || !seen.insert(producer).second) continue;
+    const auto& node = index.node(producer);
+    if (is_matmul(node)) return producer;
+    tensors.insert(tensors.end(), node.input().begin(), node.input().end());
+  }
+  return -1;
 }
 
 bool MatMuls::is_followed(int node) {

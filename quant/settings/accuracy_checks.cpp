@@ -60,9 +60,7 @@ void check_accuracy_options(const ExplicitOptions& asked, const Options& options
   const PlacementOptions& placement = options.placement;
   const WeightOptions& weights = options.weights;
   const std::set<std::string>& ops = placement.op_types;
-  const auto axis_of_matmul = weights.axes.find("MatMul");
-  if (asked.gptq && weights.per_channel && axis_of_matmul != weights.axes.end() &&
-      (axis_of_matmul->second == 0 || axis_of_matmul->second == -2))
+  if (asked.gptq && weights.scales_rows())
     refuse(option_name("weight-rounding", "gptq"), "weights have scales along their rows");
   if (!asked.adds.empty() && !ops.contains("Add") && !job.dynamic)
     refuse(option_name(asked.adds), "no Add is quantized; see " + option_name("residual"));

@@ -57,7 +57,7 @@ void ShiftObserver::observe(const opencl::Buffer& values, std::int64_t rows,
     state_ = context_->allocate(2 * static_cast<std::size_t>(channels) * sizeof(float));
     state_.fill(0);
   }
-  const bool is_signed = type_ == ir::DType::i8;
+  const auto [lowest, highest] = integers_of(type_);
   auto kernel = context_->kernel("observe_channels", "observe_shift");
   kernels::set(kernel, kernels::ObserveShift<opencl::KernelArgument>{
                            .x = values,
@@ -66,8 +66,8 @@ void ShiftObserver::observe(const opencl::Buffer& values, std::int64_t rows,
                            .channels = static_cast<std::int32_t>(channels),
                            .scale = parameters_.scale,
                            .zero_point = parameters_.zero_point,
-                           .lowest = is_signed ? -128.0f : 0.0f,
-                           .highest = is_signed ? 127.0f : 255.0f});
+                           .lowest = static_cast<float>(lowest),
+                           .highest = static_cast<float>(highest)});
   context_->queue().launch_items(kernel, {static_cast<std::size_t>((channels + 15) / 16), 1, 1},
                                  "observe_shift");
   rows_ += rows;

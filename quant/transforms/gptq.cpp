@@ -55,11 +55,11 @@ Panels damped(std::span<const float> gram, const std::vector<Index>& order, doub
 }
 
 /// U = L^T of H = L L^T, of the damped Gram matrix with its rows in the reverse of this order.
-Panels factor(std::span<const float> gram, const std::vector<Index>& order, double damping) {
+Panels factor(std::span<const float> gram, const std::vector<Index>& order) {
   if (!std::ranges::all_of(gram, [](float x) { return std::isfinite(x); }))
     throw Error("the Gram matrix of the inputs of a MatMul holds NaN or infinite values");
-  for (const double times : {1.0, 10.0, 100.0})
-    if (Panels h = damped(gram, order, times * damping); factor_upper(h)) return h;
+  for (const double damping : {0.01, 0.1, 1.0})
+    if (Panels h = damped(gram, order, damping); factor_upper(h)) return h;
   throw Error("the Gram matrix of the inputs of a MatMul is not positive definite");
 }
 
@@ -140,12 +140,12 @@ struct GramFactor::Data {
   Panels u;
 };
 
-GramFactor::GramFactor(std::span<const float> gram, double damping) {
+GramFactor::GramFactor(std::span<const float> gram) {
   const auto k = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(gram.size()))));
   if (static_cast<std::size_t>(k * k) != gram.size())
     fail("a Gram matrix of {} elements is not square", gram.size());
   std::vector<Index> order = descending_diagonal(gram, k);
-  Panels u = factor(gram, order, damping);
+  Panels u = factor(gram, order);
   data_ = std::make_unique<const Data>(Data{std::move(order), std::move(u)});
 }
 GramFactor::GramFactor(GramFactor&&) noexcept = default;

@@ -11,13 +11,13 @@
 namespace bertcl::quant {
 
 /// H = x^T x [K][K] of the inputs x of a MatMul, in the order of rounding and factored: H = L L^T.
-/// `damping` times the mean of its diagonal is added to the diagonal; 10 or 100 times as much where
-/// that does not outweigh the rounding of H. Serves all weights that x is multiplied with, from
+/// 0.01 times the mean of its diagonal is added to the diagonal; 10 or 100 times as much where that
+/// does not outweigh the rounding of H. Serves all weights that x is multiplied with, from
 /// several threads at once.
 class GramFactor {
  public:
   /// Throws Error if H is not square, or not positive definite even so, as where it holds NaN.
-  explicit GramFactor(std::span<const float> gram, double damping = 0.01);
+  explicit GramFactor(std::span<const float> gram);
   GramFactor(GramFactor&&) noexcept;
   ~GramFactor();
 

@@ -107,9 +107,7 @@ enum class Group { matrix, row, column };
 
 Group group_of(const WeightOptions& options) {
   if (!options.per_channel) return Group::matrix;
-  const auto axis = options.axes.find("MatMul");
-  return axis != options.axes.end() && (axis->second == 0 || axis->second == -2) ? Group::row
-                                                                                 : Group::column;
+  return options.scales_rows() ? Group::row : Group::column;
 }
 
 /// 0 for zeros, which are met exactly, and for what cannot be quantized, as encode() says later.
