@@ -48,11 +48,11 @@ std::vector<onnx::NodeProto> expanded(Model& model, const onnx::NodeProto& node,
     operands[i] = emit("Transpose", name + "_Transpose", {operands[i]});
     set_attribute(nodes.back(), "perm", perm);
   }
-  const std::string product = emit("MatMul", name, {operands[0], operands[1]});
+  const std::string matmul = emit("MatMul", name, {operands[0], operands[1]});
   const auto* alpha = find_attribute(node, "alpha");
   if (alpha && alpha->f() != 1.0f)
     emit("Mul", name + "_Mul",
-         {product, model.add(model.fresh_name(name + "_alpha"), ir::Tensor::scalar(alpha->f()))});
+         {matmul, model.add(model.fresh_name(name + "_alpha"), ir::Tensor::scalar(alpha->f()))});
   nodes.back().set_output(0, node.output(0));
   return nodes;
 }

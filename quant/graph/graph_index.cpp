@@ -11,16 +11,12 @@ GraphIndex::GraphIndex(const onnx::GraphProto& graph) : graph_(graph) {
       if (!output.empty()) producers_[output] = n;
     for (int i = 0; i < node.input_size(); ++i)
       if (!node.input(i).empty()) uses_[node.input(i)].push_back({n, i});
-    for (const auto& attribute : node.attribute()) {
-      const auto note = [&](const onnx::GraphProto& inner) {
-        for_each_graph(inner, [&](const onnx::GraphProto& g) {
-          for (const auto& m : g.node()) elsewhere_.insert(m.input().begin(), m.input().end());
-          for (const auto& o : g.output()) elsewhere_.insert(o.name());
-        });
-      };
-      if (attribute.has_g()) note(attribute.g());
-      for (const auto& g : attribute.graphs()) note(g);
-    }
+    for_each_branch(node, [&](const onnx::GraphProto& branch) {
+      for_each_graph(branch, [&](const onnx::GraphProto& g) {
+        for (const auto& m : g.node()) elsewhere_.insert(m.input().begin(), m.input().end());
+        for (const auto& o : g.output()) elsewhere_.insert(o.name());
+      });
+    });
   }
   for (const auto& input : graph.input()) inputs_.insert(input.name());
   for (const auto& initializer : graph.initializer()) inputs_.erase(initializer.name());

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "ir/graph.hpp"
 #include "ir/tensor.hpp"
@@ -33,9 +34,33 @@ bool is_op(const onnx::NodeProto& node, std::string_view op);
 /// A node for messages and patterns: its name, or its first output where it has none.
 const std::string& label_of(const onnx::NodeProto& node);
 
-/// Calls `visit(graph)` for a graph and the graphs inside its nodes.
+/// Calls `visit(graph)` for the graphs that a node holds: branches of If, bodies of loops.
+template <class Node, class Visit>
+void for_each_branch(Node& node, const Visit& visit) {
+  if constexpr (std::is_const_v<Node>) {
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) visit(attribute.g());
+      for (const auto& graph : attribute.graphs()) visit(graph);
+    }
+  } else {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) visit(*attribute.mutable_g());
+      for (auto& graph : *attribute.mutable_graphs()) visit(graph);
+    }
+  }
+}
+
+/// The same for a graph and all graphs inside it.
 template <class Graph, class Visit>
-void for_each_graph(Graph& graph, const Visit& visit);
+void for_each_graph(Graph& graph, const Visit& visit) {
+  visit(graph);
+  const auto inner = [&](auto& branch) { for_each_graph(branch, visit); };
+  if constexpr (std::is_const_v<Graph>) {
+    for (const auto& node : graph.node()) for_each_branch(node, inner);
+  } else {
+    for (auto& node : *graph.mutable_node()) for_each_branch(node, inner);
+  }
+}
 
 /// The type of a tensor of the main graph, null where it is not known.
 using TypeOf = std::function<const ir::Type*(const std::string& tensor)>;
@@ -105,27 +130,5 @@ class Model {
   std::map<std::string, ir::Tensor> added_;                // made here, or external data
   std::set<std::string> names_;
 };
-
-template <class Graph, class Visit>
-void for_each_graph(Graph& graph, const Visit& visit) {
-  visit(graph);
-  constexpr bool constant = std::is_const_v<Graph>;
-  const auto inner = [&](auto& attribute) {
-    if constexpr (constant) {
-      if (attribute.has_g()) for_each_graph(attribute.g(), visit);
-      for (const auto& g : attribute.graphs()) for_each_graph(g, visit);
-    } else {
-      if (attribute.has_g()) for_each_graph(*attribute.mutable_g(), visit);
-      for (auto& g : *attribute.mutable_graphs()) for_each_graph(g, visit);
-    }
-  };
-  if constexpr (constant) {
-    for (const auto& node : graph.node())
-      for (const auto& attribute : node.attribute()) inner(attribute);
-  } else {
-    for (auto& node : *graph.mutable_node())
-      for (auto& attribute : *node.mutable_attribute()) inner(attribute);
-  }
-}
 
 }  // namespace bertcl::quant

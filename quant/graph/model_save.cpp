@@ -29,13 +29,13 @@ void Model::take_in(onnx::TensorProto& tensor) const {
 }
 
 void Model::take_in(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) const {
-  for (auto& node : nodes)
+  for (auto& node : nodes) {
     for (auto& attribute : *node.mutable_attribute()) {
       if (attribute.has_t()) take_in(*attribute.mutable_t());
       for (auto& t : *attribute.mutable_tensors()) take_in(t);
-      if (attribute.has_g()) take_in(*attribute.mutable_g());
-      for (auto& g : *attribute.mutable_graphs()) take_in(g);
     }
+    for_each_branch(node, [&](onnx::GraphProto& branch) { take_in(branch); });
+  }
 }
 
 void Model::take_in(onnx::GraphProto& branch) const {

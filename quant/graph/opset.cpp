@@ -145,10 +145,7 @@ void raise_functions(Model& model, std::int64_t to) {
       };
       for (auto& node : *function.mutable_node()) {
         raiser.raise(node, to);
-        for (auto& attribute : *node.mutable_attribute()) {
-          if (attribute.has_g()) raise_all(*attribute.mutable_g());
-          for (auto& branch : *attribute.mutable_graphs()) raise_all(branch);
-        }
+        for_each_branch(node, raise_all);
       }
       opset.set_version(to);
     }

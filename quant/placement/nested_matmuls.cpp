@@ -29,10 +29,7 @@ class Search {
       const std::string inside = fmt::format(
           "inside a graph of node '{}' ({}); only those of the main graph are quantized",
           label_of(node), node.op_type());
-      for (const auto& attribute : node.attribute()) {
-        if (attribute.has_g()) visit(attribute.g().node(), inside);
-        for (const auto& graph : attribute.graphs()) visit(graph.node(), inside);
-      }
+      for_each_branch(node, [&](const onnx::GraphProto& branch) { visit(branch.node(), inside); });
       visit_function(node);
     }
   }
