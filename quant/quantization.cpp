@@ -13,7 +13,6 @@
 #include "quant/graph/graph_edit.hpp"
 #include "quant/graph/opset.hpp"
 #include "quant/placement/nested_matmuls.hpp"
-#include "quant/transforms/smooth_model.hpp"
 #include "quant/writing/rewrite.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"

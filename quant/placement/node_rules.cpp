@@ -7,9 +7,9 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "quant/placement/module_path.hpp"
 #include "support/fail.hpp"
 
 namespace bertcl::quant {
@@ -34,6 +34,57 @@ std::vector<std::string> nearest(const std::string& pattern,
   std::vector<std::string> shown;
   for (auto& [distance, name] : by_distance) shown.push_back(std::move(name));
   return shown;
+}
+
+std::string module_path(const std::string& name) {
+  std::string path = name.starts_with('/') ? name.substr(1) : name;
+  std::ranges::replace(path, '/', '.');
+  const auto last = path.rfind('.');
+  return last == std::string::npos ? "" : path.substr(0, last);
+}
+
+bool passes_on(const onnx::NodeProto& node) {
+  constexpr std::string_view ops[] = {"Identity", "Cast", "Transpose", "DequantizeLinear",
+                                      "QuantizeLinear"};
+  return std::any_of(std::begin(ops), std::end(ops),
+                     [&](std::string_view op) { return is_op(node, op); });
+}
+
+/// "....query.bias", also after Casts and Transposes.
+std::string module_of_constant(const GraphIndex& index, std::string tensor) {
+  for (int steps = 0; steps < 4; ++steps) {
+    if (tensor.ends_with(".weight") || tensor.ends_with(".bias")) return module_path(tensor);
+    const int producer = index.producer(tensor);
+    if (producer < 0 || index.node(producer).input_size() == 0 || !passes_on(index.node(producer)))
+      break;
+    tensor = index.node(producer).input(0);
+  }
+  return "";
+}
+
+/// Of the first operand that tells it; empty where none does, or the node is -1.
+std::string module_of_constants(const GraphIndex& index, int node) {
+  if (node < 0) return "";
+  for (const auto& input : index.node(node).input())
+    if (auto module = module_of_constant(index, input); !module.empty()) return module;
+  return "";
+}
+
+/// The path of the module that a node was exported from, with dots
+/// ("bert.encoder.layer.0.attention.self.query"): of its name, else of a constant that it or the
+/// node after it reads; of a sum, the module that holds its norm. Empty where none of these tells.
+std::string module_of_node(const GraphIndex& index, const Structure& structure, int node) {
+  const auto& n = index.node(node);
+  if (n.name().find('/') != std::string::npos) return module_path(n.name());
+  if (auto module = module_of_constants(index, node); !module.empty()) return module;
+  if (n.output_size() == 0) return module_path(n.name());
+  // Gamma or beta tells the module of the norm's parent, the bias that of the MatMul.
+  if (const auto norm = structure.normalized.find(n.output(0)); norm != structure.normalized.end())
+    if (auto module = module_of_constants(index, index.producer(norm->second)); !module.empty())
+      return module_path(module);
+  for (const Use use : index.uses(n.output(0)))
+    if (auto module = module_of_constants(index, use.node); !module.empty()) return module;
+  return module_path(n.name());
 }
 
 }  // namespace
@@ -117,7 +168,7 @@ std::string QuantizerNames::operator()(int node, int input, bool weight) const {
         local = local || from_matmul(index_.producer(i));
     quantizer = local ? "add_local_input_quantizer" : "add_residual_input_quantizer";
   }
-  std::string module = module_of(index_, structure_, node);
+  std::string module = module_of_node(index_, structure_, node);
   return (module.empty() ? label_of(proto) : module) + "." + quantizer;
 }
 

@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "quant/presets.hpp"
-#include "quant/settings/method_options.hpp"
 #include "quant/settings/option_checks.hpp"
 #include "support/fail.hpp"
 #include "support/parse_number.hpp"
@@ -50,6 +50,20 @@ std::vector<std::string> names_of(const Choices<T>& choices) {
   std::vector<std::string> names;
   for (const auto& [name, value] : choices) names.push_back(name);
   return names;
+}
+
+/// Of methods or presets.
+template <class T>
+std::vector<std::string> names_of(std::span<const T> items) {
+  std::vector<std::string> names;
+  for (const T& item : items) names.emplace_back(item.name);
+  return names;
+}
+template <class T>
+std::string summaries_of(std::span<const T> items) {
+  std::string lines;
+  for (const T& item : items) lines += fmt::format("\n{}: {}", item.name, item.summary);
+  return lines;
 }
 
 template <class T>
@@ -156,6 +170,37 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement, Marke
                "Quantizers to disable, by the part of the name after \"layer.N.\"; repeatable");
   add_patterns("--enable-layer-module", placement.enable_layer_modules, "REGEX",
                "Exceptions to --disable-layer-module; repeatable");
+}
+
+void add_method_options(CLI::App& command, Options& options) {
+  MethodOptions& method = options.method_options;
+  one_of(command.add_option("--method", options.method,
+                            "How activation ranges are chosen:" + summaries_of(methods())),
+         names_of(methods()));
+  add_switch(
+      command, "--two-sided,!--absolute", [&method](bool yes) { method.symmetric = !yes; },
+      "Choose each end of the range separately, or -a .. a from magnitudes. By "
+      "default\npercentile is absolute, minmax and entropy two-sided, the others follow the "
+      "integers");
+  any_number(command, "--percentile", method.percentile,
+             "Percentage of the values inside the range; by default 99.999, torch-percentile 99.99",
+             "P");
+  positive(command, "--bins", method.bins,
+           "Initial histogram bins; by default 2048, entropy 128. Values beyond them add bins");
+  positive(command, "--quantized-bins", method.quantized_bins,
+           "entropy: bins that represent the integers; by default 128");
+  positive(command, "--start-bin", method.start_bin,
+           "torch-entropy, mse of symmetric ranges: first bound to try, in bins; by default 128");
+  positive(command, "--stride", method.stride,
+           "torch-entropy, mse of symmetric ranges: step between bounds, in bins; by default 1");
+  command.add_flag(
+      "--moving-average", method.moving_average,
+      "minmax: moving averages of smallest and largest value, instead of the extremes");
+  any_number(command, "--averaging-constant", method.averaging_constant,
+             "With --moving-average: weight of new values; by default 0.01", "C");
+  not_negative(command, "--averaged-samples", method.averaged_samples,
+               "With --moving-average: questions averaged per update; by default 1 (0: all)");
+  positive(command, "--batch", options.batch, "Questions per batch; does not change the ranges");
 }
 
 void add_calibration_options(CLI::App& command, Options& options, MarkedOptions& marked) {
@@ -299,17 +344,11 @@ void add_form_options(CLI::App& command, Options& options, MarkedOptions& marked
 }  // namespace
 
 void add_quantizer_options(CLI::App& command, Options& options, MarkedOptions& marked) {
-  std::vector<std::string> names;
-  std::string summaries = "Sets of options, which other options override:";
-  for (const Preset& preset : presets()) {
-    names.emplace_back(preset.name);
-    summaries += fmt::format("\n{}: {}", preset.name, preset.summary);
-  }
   // The first option that is added is the first to take effect.
   one_of(command.add_option_function<std::string>(
              "--preset", [&](const std::string& name) { options = preset(name).options(); },
-             summaries),
-         names)
+             "Sets of options, which other options override:" + summaries_of(presets())),
+         names_of(presets()))
       ->default_str("default");
   add_placement_options(command, options.placement, marked);
   add_calibration_options(command, options, marked);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "quant/tables/decimal.hpp"
 #include "quant/tables/table.hpp"
 
 namespace bertcl::quant {

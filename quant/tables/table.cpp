@@ -11,6 +11,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
+#include "support/parse_number.hpp"
 #include "support/pending_file.hpp"
 #include "text/file.hpp"
 
@@ -72,6 +73,18 @@ void write_table(const std::filesystem::path& path, const ScaleTable& table,
                  const ScaleTableFormat& format) {
   check(table);
   write_file(path, format.format(table));
+}
+
+std::string decimal(float value) {
+  std::string text = fmt::format("{}", static_cast<double>(value));
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+float parse_decimal(std::string_view text, const std::string& tensor) {
+  // Widened floats are written: their shortest text is one of doubles.
+  if (const auto value = parse_number<double>(text)) return static_cast<float>(*value);
+  fail("tensor '{}': '{:.60}' is not a number", tensor, text);
 }
 
 void check_one_line(const std::string& tensor) {

@@ -61,6 +61,12 @@ float magnitude(Range range);
 /// sign.
 Range symmetric_range(float magnitude);
 
+/// As Python prints the float widened to double: the shortest text that reads back the same, with a
+/// point or an exponent.
+std::string decimal(float value);
+/// Parses the whole text as a number. Throws Error if it is not one.
+float parse_decimal(std::string_view text, const std::string& tensor);
+
 /// Adds a tensor. Throws Error if it is already there.
 void add_range(ScaleTable& table, const std::string& tensor, Range range);
 

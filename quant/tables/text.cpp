@@ -4,7 +4,6 @@
 // onnxruntime writes the larger end with its sign, 1 for [-10, 1]; here it is the larger absolute
 // value, 10.
 #include "bertcl/error.hpp"
-#include "quant/tables/decimal.hpp"
 #include "quant/tables/table.hpp"
 #include "support/fail.hpp"
 #include "text/data_file.hpp"

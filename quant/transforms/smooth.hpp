@@ -9,6 +9,7 @@
 
 #include "quant/calibration/channel_statistics.hpp"
 #include "quant/calibration/parameters.hpp"
+#include "quant/calibration/sample_pass.hpp"
 #include "quant/encoding/encode.hpp"
 #include "quant/graph/constants.hpp"
 #include "quant/graph/graph_index.hpp"
@@ -76,5 +77,14 @@ Smoothing choose_factors(const std::string& tensor, const ChannelStatistics& x,
 /// `targets`.
 void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
                      std::span<const Smoothing> smoothings);
+
+/// Gathers statistics of the channels of all smooth_targets() of `placement` by running the model
+/// of the workspace, of which `model` is a copy, chooses factors and applies them to `model`; its
+/// function stays the same. Returns what was chosen, by tensor; if no tensor gains, `model` is as
+/// it was and it is empty. `index` and `constants` are not valid afterwards.
+std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Constants& constants,
+                                    const Placement& placement, const SmoothOptions& options,
+                                    const Workspace& workspace, std::span<const Sample> samples,
+                                    const PassProgress& progress = {});
 
 }  // namespace bertcl::quant
