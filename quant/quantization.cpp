@@ -167,12 +167,7 @@ Smoothed Quantization::smooth(std::span<const Sample> samples, const PassProgres
   const AccuracyOptions& accuracy = options_.accuracy;
   const SmoothOptions options{accuracy.alpha, options_.activations, options_.weights,
                               options_.ranges.symmetric, accuracy.gptq};
-  Smoothed result;
-  result.skipped = other_than_matmuls(placement_, index_, "smoothing");
-  for (const int node : matmuls_with_shared_weights(index_, placement_))
-    result.skipped.push_back({label_of(index_.node(node)), index_.node(node).op_type(),
-                              "several nodes read its weight"});
-  result.tensors =
+  Smoothed result =
       smooth_model(model_, index_, constants_, placement_, options, workspace_, samples, progress);
   if (!result.tensors.empty()) workspace_.replace(std::move(model_));
   return result;
@@ -200,9 +195,8 @@ void Quantization::round_weights(std::span<const Sample> samples, const PassProg
 }
 
 void Quantization::correct_biases(std::span<const Sample> samples, const PassProgress& progress) {
-  not_corrected_ = other_than_matmuls(placement_, index_, "bias correction");
-  corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, structure_,
-                                       workspace_, samples, progress);
+  corrected_ = quant::correct_biases(encodings_, placement_, index_, constants_, structure_,
+                                     workspace_, samples, progress);
 }
 
 /// The Softmax results that are unnormalized in `part`.
@@ -265,8 +259,8 @@ std::vector<SkippedNode> Quantization::not_rounded(const Placement& part) const 
 std::vector<std::string> Quantization::replace_biases(Model& model, const Placement& part) const {
   std::vector<std::string> before;
   for (const Site& site : part.sites) {
-    const auto it = corrections_.find(site.node);
-    if (it == corrections_.end()) continue;
+    const auto it = corrected_.by_site.find(site.node);
+    if (it == corrected_.by_site.end()) continue;
     const BiasCorrection& c = it->second;
     model.proto().mutable_graph()->mutable_node(c.node)->set_input(
         c.input, model.add(model.fresh_name(c.tensor + "_corrected"), c.corrected_bias));
@@ -310,13 +304,13 @@ Report Quantization::write(const Placement& part, bool unnormalize, const Origin
   report.without_column_scales = without_column_scales(part);
   report.not_applied = {{"smoothing", origin.smoothed.skipped},
                         {"GPTQ", not_rounded(part)},
-                        {"bias correction", not_corrected_}};
+                        {"bias correction", corrected_.skipped}};
   if (options_.softmax == Softmax::unnormalized)
     report.not_applied["unnormalized Softmax"] =
         normalized_softmaxes(unnormalized, index_, structure_, type_of());
   std::erase_if(report.not_applied, [](const auto& measure) { return measure.second.empty(); });
   report.corrected_biases = std::ranges::count_if(
-      part.sites, [&](const Site& site) { return corrections_.contains(site.node); });
+      part.sites, [&](const Site& site) { return corrected_.by_site.contains(site.node); });
   report.quantized_nodes = std::ssize(part.sites);
   report.quantized_outputs = std::ssize(part.outputs);
   report.opset_before = workspace_.source().opset;

@@ -80,9 +80,8 @@ class Quantization {
   Placement placement_;
   const std::set<std::string> unnormalized_;  // known to be in kExponentials
   Encodings encodings_;
-  RoundedWeights rounded_;                     // by GPTQ
-  std::map<int, BiasCorrection> corrections_;  // by site
-  std::vector<SkippedNode> not_corrected_;
+  RoundedWeights rounded_;  // by GPTQ
+  CorrectedBiases corrected_;
 };
 
 }  // namespace bertcl::quant

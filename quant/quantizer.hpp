@@ -83,13 +83,6 @@ struct TensorReport {
   std::vector<std::string> nodes;  ///< that read it
 };
 
-/// What smoothing did with a model.
-struct Smoothed {
-  std::vector<Smoothing> tensors{};
-  std::string why_not{};               ///< why_not_smoothed()
-  std::vector<SkippedNode> skipped{};  ///< nodes with weights that it leaves as they are
-};
-
 /// Where the scales of a model come from.
 struct Origin {
   std::string method;

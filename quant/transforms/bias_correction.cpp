@@ -8,6 +8,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
 #include "quant/calibration/channel_statistics.hpp"
+#include "quant/placement/quantized_op.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -100,16 +101,15 @@ std::vector<double> output_shift(const ChannelShift& x, std::span<const float> w
   return shift;
 }
 
-std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
-                                             const GraphIndex& index, Constants& constants,
-                                             const Structure& structure, const Workspace& workspace,
-                                             std::span<const Sample> samples,
-                                             const PassProgress& progress) {
+CorrectedBiases correct_biases(const Encodings& encodings, const Placement& placement,
+                               const GraphIndex& index, Constants& constants,
+                               const Structure& structure, const Workspace& workspace,
+                               std::span<const Sample> samples, const PassProgress& progress) {
+  CorrectedBiases result{{}, other_than_matmuls(placement, index, "bias correction")};
   const auto inputs = linears(encodings, placement, index, constants, structure);
   std::set<std::string> tensors;
   for (const auto& [tensor, list] : inputs) tensors.insert(tensor);
-  std::map<int, BiasCorrection> corrections;
-  if (tensors.empty()) return corrections;
+  if (tensors.empty()) return result;
 
   const auto make = [&](opencl::Context& context, const std::string& tensor) {
     const Encoding& e = encodings.at({tensor, Role::activation});
@@ -127,10 +127,10 @@ std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const P
         corrected.push_back(static_cast<float>(b - shift[corrected.size()]));
       linear.correction.corrected_bias =
           ir::Tensor::of<float>(linear.bias.shape(), std::move(corrected));
-      corrections.emplace(linear.node, std::move(linear.correction));
+      result.by_site.emplace(linear.node, std::move(linear.correction));
     }
   }
-  return corrections;
+  return result;
 }
 
 }  // namespace bertcl::quant

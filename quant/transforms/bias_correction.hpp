@@ -56,14 +56,18 @@ struct BiasCorrection {
   ir::Tensor corrected_bias;
 };
 
+struct CorrectedBiases {
+  std::map<int, BiasCorrection> by_site;  ///< by its node
+  std::vector<SkippedNode> skipped;       ///< other nodes with weights
+};
+
 /// For each site x W with constant W and one reader of its result, the Add of a constant bias that
 /// is not a site itself: bias - output_shift() (Nagel et al., "Data-Free Quantization", 2019, with
-/// means that are measured over samples in place of derived ones). By the site's node. x is that of
-/// the float model, so that each correction holds whatever else is quantized.
-std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
-                                             const GraphIndex& index, Constants& constants,
-                                             const Structure& structure, const Workspace& workspace,
-                                             std::span<const Sample> samples,
-                                             const PassProgress& progress = {});
+/// means that are measured over samples in place of derived ones). x is that of the float model, so
+/// that each correction holds whatever else is quantized.
+CorrectedBiases correct_biases(const Encodings& encodings, const Placement& placement,
+                               const GraphIndex& index, Constants& constants,
+                               const Structure& structure, const Workspace& workspace,
+                               std::span<const Sample> samples, const PassProgress& progress = {});
 
 }  // namespace bertcl::quant

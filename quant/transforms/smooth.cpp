@@ -16,6 +16,7 @@
 #include "quant/calibration/parallel.hpp"
 #include "quant/graph/graph_edit.hpp"
 #include "quant/graph/structure.hpp"
+#include "quant/placement/quantized_op.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -158,18 +159,19 @@ bool is_shared(const GraphIndex& index, const std::string& weight) {
   return index.uses(weight).size() > 1 || index.read_elsewhere(weight);
 }
 
-}  // namespace
-
-std::vector<int> matmuls_with_shared_weights(const GraphIndex& index, const Placement& placement) {
-  std::vector<int> nodes;
+/// One scaling of a shared weight would have to serve all its readers.
+std::vector<SkippedNode> not_smoothed(const GraphIndex& index, const Placement& placement) {
+  auto nodes = other_than_matmuls(placement, index, "smoothing");
   for (const Site& site : placement.sites) {
     const auto& node = index.node(site.node);
     if (is_op(node, "MatMul") && site.operands.size() == 2 &&
         site.operands[1].role == Role::weight && is_shared(index, site.operands[1].tensor))
-      nodes.push_back(site.node);
+      nodes.push_back({label_of(node), node.op_type(), "several nodes read its weight"});
   }
   return nodes;
 }
+
+}  // namespace
 
 std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& constants,
                                          const Placement& placement) {
@@ -327,16 +329,18 @@ void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
   remove_unread(model, before);
 }
 
-std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Constants& constants,
-                                    const Placement& placement, const SmoothOptions& options,
-                                    const Workspace& workspace, std::span<const Sample> samples,
-                                    const PassProgress& progress) {
+Smoothed smooth_model(Model& model, const GraphIndex& index, Constants& constants,
+                      const Placement& placement, const SmoothOptions& options,
+                      const Workspace& workspace, std::span<const Sample> samples,
+                      const PassProgress& progress) {
+  Smoothed result{.skipped = not_smoothed(index, placement)};
   const auto targets = smooth_targets(index, constants, placement);
   std::set<std::string> tensors;
   for (const SmoothTarget& t : targets) tensors.insert(t.tensor);
-  if (targets.empty()) return {};
+  if (targets.empty()) return result;
   const auto statistics = channel_statistics(workspace, tensors, samples, progress);
-  std::vector<Smoothing> chosen(targets.size());
+  std::vector<Smoothing>& chosen = result.tensors;
+  chosen.resize(targets.size());
   std::mutex constants_mutex;
   in_parallel(targets.size(), [&](std::size_t i) {
     const SmoothTarget& t = targets[i];
@@ -353,7 +357,7 @@ std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Const
   });
   apply_smoothing(model, targets, chosen);
   std::erase_if(chosen, [](const Smoothing& s) { return s.factors.empty(); });
-  return chosen;
+  return result;
 }
 
 }  // namespace bertcl::quant

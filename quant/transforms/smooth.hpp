@@ -31,10 +31,6 @@ struct SmoothTarget {
 std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& constants,
                                          const Placement& placement);
 
-/// The MatMuls of a placement whose weights other nodes read, too: one scaling would have to serve
-/// all of them.
-std::vector<int> matmuls_with_shared_weights(const GraphIndex& index, const Placement& placement);
-
 /// Channel factors s of one activation: x / s is quantized, row k of each W is multiplied by s[k].
 struct Smoothing {
   std::string tensor;
@@ -78,13 +74,20 @@ Smoothing choose_factors(const std::string& tensor, const ChannelStatistics& x,
 void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
                      std::span<const Smoothing> smoothings);
 
+/// What smoothing did with a model.
+struct Smoothed {
+  std::vector<Smoothing> tensors{};
+  std::string why_not{};               ///< why_not_smoothed()
+  std::vector<SkippedNode> skipped{};  ///< nodes with weights that it leaves as they are
+};
+
 /// Gathers statistics of the channels of all smooth_targets() of `placement` by running the model
 /// of the workspace, of which `model` is a copy, chooses factors and applies them to `model`; its
-/// function stays the same. Returns what was chosen, by tensor; if no tensor gains, `model` is as
-/// it was and it is empty. `index` and `constants` are not valid afterwards.
-std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Constants& constants,
-                                    const Placement& placement, const SmoothOptions& options,
-                                    const Workspace& workspace, std::span<const Sample> samples,
-                                    const PassProgress& progress = {});
+/// function stays the same. If no tensor gains, `model` is as it was. `index` and `constants` are
+/// not valid afterwards.
+Smoothed smooth_model(Model& model, const GraphIndex& index, Constants& constants,
+                      const Placement& placement, const SmoothOptions& options,
+                      const Workspace& workspace, std::span<const Sample> samples,
+                      const PassProgress& progress = {});
 
 }  // namespace bertcl::quant
