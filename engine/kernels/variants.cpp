@@ -118,6 +118,10 @@ const GemmVariant bf16{
     .name = "x86_bf16", .program = "gemm_bf16_x86", .tile_rows = 8, .panel = 48, .k_group = 2,
     .needs = avx512_bf16};
 
+const SplitKVariants split_k{
+    .of = "mma", .partial = "mma_split_k", .reduce = {"mma_reduce", "gemm_s8_reduce"},
+    .norm = {"mma_norm", "add_norm_split_k_group"}};
+
 const std::vector<AttentionVariant> attention_s8{
     {.name = "x86_vnni", .program = "attention_s8_x86_vnni", .needs = avx512_vnni,
      .takes_blocks = true, .biased_columns = 256},
@@ -197,11 +201,16 @@ std::string GemmVariant::layout() const {
   return items > 1 ? fmt::format("{}x{}", panel, k_group) : name;
 }
 
+std::string SplitKVariants::partial_of(std::int32_t splits) const {
+  return fmt::format("{}_{}", partial, splits);
+}
+
 std::span<const GemmVariant> gemm_s8_variants() { return s8; }
 std::span<const GemmVariant> gemm_f32_variants() { return f32; }
 const GemmVariant& clblast_variant() { return clblast; }
 const GemmVariant& gemm_f16_variant() { return f16; }
 const GemmVariant& gemm_bf16_variant() { return bf16; }
+const SplitKVariants& split_k_variants() { return split_k; }
 std::span<const AttentionVariant> attention_s8_variants() { return attention_s8; }
 std::span<const AttentionVariant> attention_f32_variants() { return attention_f32; }
 const AttentionVariant& attention_f16_variant() { return attention_f16; }
@@ -365,6 +374,8 @@ std::vector<std::string> variant_names() {
     if (!variant.small_m_program.empty()) names.push_back(variant.small_m_name());
   }
   add(attention_s8), add(attention_f32), add(std::vector{attention_f16, attention_bf16});
+  for (const std::string& name : {split_k.partial, split_k.reduce.name, split_k.norm.name})
+    names.push_back(name);
   for (const auto& rows : {add_norm, embed_norm, pool, quantize_rows, softmax}) add(rows);
   add(rotary), add(dynamic_quantize), add(matmul_f32), add(matmul_s32), add(position_scores);
   sort_unique(names);

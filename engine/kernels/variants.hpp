@@ -74,6 +74,24 @@ GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defi
 /// The programs of all of them, sorted.
 std::vector<std::string> gemm_programs();
 
+/// The steps of an int8 GEMM whose K is divided among work-groups: of the variant `of`, with small
+/// tiles.
+struct SplitKVariants {
+  struct Sum {
+    std::string name;
+    std::string program;
+  };
+  std::string of;
+  std::string partial;  // sums over each part of K
+  Sum reduce;           // adds them
+  Sum norm;             // of add_norm: adds them, too
+
+  /// `partial` with so many parts, as tuning names it: "mma_split_k_4".
+  std::string partial_of(std::int32_t splits) const;
+};
+
+const SplitKVariants& split_k_variants();
+
 /// The build options of a kernel that depend on the device: its instructions, as probed, and tiles
 /// that fit its registers.
 GemmVariant adapt_to_device(GemmVariant variant, const opencl::DeviceInfo& info,

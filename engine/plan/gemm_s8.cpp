@@ -34,21 +34,23 @@ std::vector<GemmS8::ForRows> by_measured_rows(const std::vector<TunedVariant>& t
   return list;
 }
 
-/// The name of mma with tiles of a part.
+/// The name of the whole GEMM with tiles of a part.
 std::string name_of_unsplit() {
-  return fmt::format("mma_{}x{}", kSplitTileRows, kSplitTileColumns);
+  return fmt::format("{}_{}x{}", kernels::split_k_variants().of, kSplitTileRows, kSplitTileColumns);
 }
 
 bool may_split_k(const Target& target, std::int64_t k) {
-  if (target.is_disabled(kMmaSplitK) || k < 2 * kMinTunedSplitDepth) return false;
+  const auto& [of, partial, reduce, norm] = kernels::split_k_variants();
+  if (k < 2 * kMinTunedSplitDepth) return false;
   // Tuned to divide K for all rows, a GEMM runs unsplit past those whose sums fit.
-  return std::ranges::all_of(std::array<std::string, 3>{kMmaSplitK, kMmaReduce, name_of_unsplit()},
+  return std::ranges::all_of(std::array{partial, reduce.name, name_of_unsplit()},
                              [&](const std::string& variant) {
-                               return target.options.why_refused("linear_q", variant).empty();
+                               return !target.is_disabled(variant) &&
+                                      target.options.why_refused("linear_q", variant).empty();
                              });
 }
 
-/// mma with tiles of a part; without a name where it is not among those variants.
+/// The whole GEMM with tiles of a part; without a name where it is not among those variants.
 GemmVariant unsplit(const std::vector<GemmVariant>& tunable) {
   const auto found = std::ranges::find(tunable, name_of_unsplit(), &GemmVariant::name);
   return found == tunable.end() ? GemmVariant() : *found;
@@ -59,7 +61,7 @@ void add_split_k(std::vector<GemmVariant>& tunable, const GemmVariant& whole, st
   for (const std::int32_t splits : {2, 4, kMaxSplits}) {
     if (k / splits < kMinTunedSplitDepth) break;
     tunable.push_back(whole);
-    tunable.back().name = fmt::format("{}_{}", kMmaSplitK, splits);
+    tunable.back().name = kernels::split_k_variants().partial_of(splits);
     tunable.back().splits = splits;
   }
 }

@@ -9,7 +9,6 @@
 
 #include "bertcl/error.hpp"
 #include "kernels/variants.hpp"
-#include "plan/split_k.hpp"
 #include "support/did_you_mean.hpp"
 
 namespace bertcl::plan {
@@ -25,8 +24,8 @@ std::string Options::why_refused(std::string_view op, std::string_view variant) 
 
 std::vector<std::string> disableable_variants() {
   std::vector<std::string> names = kernels::variant_names();
-  for (const char* name : {"persistent", kMmaSplitK, kMmaNorm})
-    names.insert(std::ranges::upper_bound(names, name), name);
+  const std::string persistent = "persistent";  // merges launches of others
+  names.insert(std::ranges::upper_bound(names, persistent), persistent);
   return names;
 }
 

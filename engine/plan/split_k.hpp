@@ -16,10 +16,6 @@ struct SplitK {
   std::int32_t splits = 1;
 };
 
-// Variants of linear_q: the sums of the splits, and the step that adds them.
-inline constexpr const char *kMmaSplitK = "mma_split_k", *kMmaReduce = "mma_reduce";
-// A variant of add_norm: adds them, too.
-inline constexpr const char* kMmaNorm = "mma_norm";
 inline constexpr std::int32_t kSplitTileRows = 32, kSplitTileColumns = 64;  // of a tile
 inline constexpr std::int32_t kMaxSplits = 8;
 // Of K: a smaller split saves less time than the extra launch costs.

@@ -40,7 +40,7 @@ TEST(Variants, ProgramsExist) {
   add(add_norm_variants()), add(embed_norm_variants()), add(pool_variants());
   add(quantize_rows_variants()), add(softmax_variants());
   add(matmul_f32_variants()), add(matmul_s32_variants());
-  named.insert({"gemm_s8_reduce", "add_norm_split_k_group"});
+  add(std::array{split_k_variants().reduce, split_k_variants().norm});
   const std::vector<std::string> programs = opencl::program_names();
   EXPECT_THAT(programs, IsSupersetOf(named));
   // And of these kinds none is left out.
@@ -216,6 +216,11 @@ TEST(Variants, OptionsThatOnlyTuningChooses) {
                                  "mma_64x64_k64", "mma_64x64_4x2"));
   EXPECT_THAT(of, ElementsAre("", "mma", "mma", "mma", "mma_64x128", "mma_64x128", "mma_64x64",
                               "mma_64x64"));
+}
+
+TEST(Variants, OfSplitKHaveNames) {
+  EXPECT_EQ(split_k_variants().partial_of(4), "mma_split_k_4");
+  EXPECT_THAT(variant_names(), IsSupersetOf({"mma_split_k", "mma_reduce", "mma_norm"}));
 }
 
 TEST(Variants, OptionsWithoutANameAreRefused) {

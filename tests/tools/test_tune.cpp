@@ -144,19 +144,19 @@ std::vector<std::string> chosen(const std::vector<tools::Measured>& measured,
 // The planner divides K in one way, from the fewest rows on.
 TEST(ChooseByRows, OnlyTheFirstSplitKContinues) {
   const tools::Measured mma{"mma", "64/16", "", {50, 50, 100}};
-  const tools::Measured two{"mma_split_k_2", "64/16", "", {12, 25}};
-  const tools::Measured four{"mma_split_k_4", "64/16", "", {10, 30, 90}};
+  const tools::Measured two{"mma_split_k_2", "64/16", "", {12, 25}, {}, 2};
+  const tools::Measured four{"mma_split_k_4", "64/16", "", {10, 30, 90}, {}, 4};
   EXPECT_THAT(chosen({mma, two, four}),
               ElementsAre("mma_split_k_4", "mma_split_k_4", "mma_split_k_4"));
   EXPECT_THAT(chosen({mma, two}), ElementsAre("mma_split_k_2", "mma_split_k_2", "mma"));
-  const tools::Measured four_of_few{"mma_split_k_4", "64/16", "", {10}};
+  const tools::Measured four_of_few{"mma_split_k_4", "64/16", "", {10}, {}, 4};
   EXPECT_THAT(chosen({mma, two, four_of_few}), ElementsAre("mma_split_k_4", "mma", "mma"));
 }
 
 TEST(ChooseByRows, NoSplitKFollowsAnUnsplitOne) {
   const tools::Measured mma{"mma", "64/16", "", {50, 50, 100}};
   const tools::Measured small{"mma_32x64", "64/16", "", {8, 40, 200}};
-  const tools::Measured four{"mma_split_k_4", "64/16", "", {10, 20, 90}};
+  const tools::Measured four{"mma_split_k_4", "64/16", "", {10, 20, 90}, {}, 4};
   EXPECT_THAT(chosen({mma, small, four}), ElementsAre("mma_32x64", "mma_32x64", "mma"));
   EXPECT_THAT(chosen({small, four}), ElementsAre("mma_32x64", "mma_32x64", "mma_32x64"));
 }

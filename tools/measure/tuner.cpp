@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "ir/graph.hpp"
+#include "kernels/variants.hpp"
 #include "opencl/queue.hpp"
 #include "plan/report.hpp"
-#include "plan/split_k.hpp"
 #include "support/fail.hpp"
 
 namespace bertcl::tools {
@@ -118,8 +118,8 @@ struct RunningVariant {
 RunningVariant running_variant(const plan::Plan& plan) {
   RunningVariant running{"", std::numeric_limits<std::int64_t>::max()};
   for (const plan::Step& step : plan.steps) {
-    if (step.variant == plan::kMmaSplitK)
-      return {fmt::format("{}_{}", plan::kMmaSplitK, step.global[2].evaluate({})), step.up_to_rows};
+    if (step.splits > 1)
+      return {kernels::split_k_variants().partial_of(step.splits), step.up_to_rows};
     if (step.tunable) running.name = step.variant;
   }
   return running;
@@ -130,20 +130,16 @@ std::string variant_for(const plan::Plan& plan, std::int64_t rows) {
   const ir::Bindings sizes{{"rows", rows}};
   for (const plan::Step& step : plan.steps) {
     if (!plan::runs(step, sizes)) continue;
-    if (step.variant == plan::kMmaSplitK) return running_variant(plan).name;
+    if (step.splits > 1) return running_variant(plan).name;
     if (step.tunable) return plan::launched_by(plan, step, sizes).variant;
   }
   return "";
 }
 
-bool is_split_k(const std::string& variant) {
-  return variant.starts_with(fmt::format("{}_", plan::kMmaSplitK));
-}
-
 class Tuner {
  public:
   Tuner(const TunedStep& step, const TuneSettings& settings) : step_(step), settings_(settings) {
-    runtime::Session exact = session("ref", false), whole = session("ref", true);
+    runtime::Session exact = reference(false), whole = reference(true);
     const runtime::Tensors inputs{{"x", operand(step, kPeriod)}};
     exact_ = exact.run(inputs).at("y");
     whole_ = whole.run(inputs).at("y");
@@ -153,6 +149,7 @@ class Tuner {
   TuneResult run();
 
  private:
+  runtime::Session reference(bool with_epilogue) const;
   runtime::Session session(const std::string& variant, bool with_epilogue) const;
   /// Microseconds of a run on `rows` rows; nothing where its results are wrong, with the reason.
   std::optional<double> measure(runtime::Session& session, std::int64_t rows, Measured& measured);
@@ -171,17 +168,22 @@ class Tuner {
   bool complete_ = true;
 };
 
+/// Without any of the variants that are tuned.
+runtime::Session Tuner::reference(bool with_epilogue) const {
+  runtime::SessionOptions options = settings_.session;
+  for (const plan::TunableVariant& c : step_.gemm.variants)
+    options.disabled_kernels += (options.disabled_kernels.empty() ? "" : ",") + c.variant;
+  options.tuning = std::make_shared<plan::Tuning>();
+  return runtime::Session::compile(graph_of(step_, with_epilogue), options);
+}
+
 /// With that variant, or with the default where the device refuses its kernels; "" is what runs
 /// without tuning.
 runtime::Session Tuner::session(const std::string& variant, bool with_epilogue) const {
   runtime::SessionOptions options = settings_.session;
   auto tuning = std::make_shared<plan::Tuning>();
-  if (variant == "ref") {
-    for (const plan::TunableVariant& c : step_.gemm.variants)
-      options.disabled_kernels += (options.disabled_kernels.empty() ? "" : ",") + c.variant;
-  } else if (!variant.empty()) {
+  if (!variant.empty())
     tuning->put({step_.op, step_.type, step_.gemm.n, step_.gemm.k, {{1, variant, 1, 1}}});
-  }
   options.tuning = tuning;
   return runtime::Session::compile(graph_of(step_, with_epilogue), options);
 }
@@ -220,7 +222,7 @@ std::optional<double> Tuner::measure(runtime::Session& session, std::int64_t row
 }
 
 std::optional<Measured> Tuner::check_and_measure(const plan::TunableVariant& variant) {
-  Measured measured{variant.name, variant.layout, {}, {}};
+  Measured measured{variant.name, variant.layout, {}, {}, {}, variant.splits};
   const auto is_refused = [&](const RunningVariant& running) {
     return !variant.name.empty() && running.name != variant.name;
   };
@@ -243,7 +245,7 @@ std::optional<Measured> Tuner::check_and_measure(const plan::TunableVariant& var
       complete_ = false;
       break;
     }
-    if (is_split_k(variant.name) && rows > running.up_to_rows) break;
+    if (variant.splits > 1 && rows > running.up_to_rows) break;
     const std::optional<double> us = measure(whole, rows, measured);
     if (!us) {
       measured.us.clear();
@@ -306,7 +308,7 @@ std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,
       plan::TunedRows row{rows[i], "", INFINITY, standard.us[i]};
       const auto is_possible = [&](const Measured& m) {
         if (m.layout != head.layout || m.us.size() <= i) return false;
-        return i == 0 || !is_split_k(m.variant) || gemm.by_rows.empty() ||
+        return i == 0 || m.splits == 1 || gemm.by_rows.empty() ||
                gemm.by_rows.back().variant == m.variant;
       };
       for (const Measured& m : variants)

@@ -27,6 +27,7 @@ struct Measured {
   // parts do not fit.
   std::vector<double> us;
   std::vector<std::string> ran = {};  // of each of `us`: the default may run several variants
+  std::int32_t splits = 1;            // of K
 };
 
 struct TuneResult {

@@ -29,8 +29,8 @@ PrepackedS8 prepack_weights(Builder& b, const ir::Tensor& w, const GemmS8& gemm)
 /// itself (AddNormSplitK).
 bool norm_adds_partials(const Builder& b, const ir::Graph& graph, const ir::Node& node,
                         const kernels::GemmS8<Argument>& of) {
-  if (b.is_disabled(kMmaNorm) || !b.options().why_refused("add_norm", kMmaNorm).empty())
-    return false;
+  const std::string& norm = kernels::split_k_variants().norm.name;
+  if (b.is_disabled(norm) || !b.options().why_refused("add_norm", norm).empty()) return false;
   const ir::Value* out = node.output();
   if (out->type.dtype != ir::DType::f32 || !activation_of(node).empty()) return false;
   const auto is_given = [](const Argument& a) {
@@ -51,6 +51,7 @@ bool norm_adds_partials(const Builder& b, const ir::Graph& graph, const ir::Node
 /// does.
 void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, const GemmS8& gemm,
                       const kernels::GemmS8<Argument>& of, const ir::Dim& rows) {
+  const kernels::SplitKVariants& names = kernels::split_k_variants();
   const kernels::GemmVariant& variant = gemm.split_variant;
   const std::int32_t n = std::get<std::int32_t>(of.N), items = variant.items;
   const SplitK& split_k = gemm.split_k;
@@ -63,21 +64,22 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
   };
   const Argument sums = b.partial_sums();
   Step& partial = b.launch(
-      node, Arithmetic::int8, kMmaSplitK, b.kernel(variant.program, "gemm_s8_partial", defines),
+      node, Arithmetic::int8, names.partial, b.kernel(variant.program, "gemm_s8_partial", defines),
       kernels::with_same_arguments(
           kernels::GemmS8Partial<Argument>{.partials = sums, .splits = split_k.splits}, of),
       {SizeExpr{rows, kSplitTileRows, items}, SizeExpr{ir::Dim(n), kSplitTileColumns},
        SizeExpr{ir::Dim(split_k.splits)}});
   partial.local[0] = static_cast<std::size_t>(items);
   count_operations(partial, rows, n, gemm.tunable.k);
+  partial.splits = split_k.splits;
   limit(partial);
   const opencl::Defines known{{"ACTIVATION", std::get<std::int32_t>(of.activation)},
                               {"OUT_TYPE", std::get<std::int32_t>(of.out_type)}};
   const auto rest = kernels::with_same_arguments(
       kernels::GemmS8Reduce<Argument>{.partials = sums, .splits = split_k.splits}, of);
-  const auto reduce = [=, &b, &node] {
-    limit(b.launch(node, Arithmetic::int8, kMmaReduce,
-                   b.kernel("gemm_s8_reduce", "gemm_s8_reduce", known), rest,
+  const auto reduce = [=, &b, &node, &names] {
+    limit(b.launch(node, Arithmetic::int8, names.reduce.name,
+                   b.kernel(names.reduce.program, "gemm_s8_reduce", known), rest,
                    {SizeExpr{ir::Dim(n), 4}, SizeExpr{rows}, SizeExpr{}}));
   };
   if (norm_adds_partials(b, graph, node, of))

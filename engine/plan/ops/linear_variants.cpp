@@ -47,7 +47,7 @@ TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n,
                        const std::string& default_variant) {
   TunableGemm gemm{n, k, {}, default_variant, 0};
   for (const GemmVariant& c : variants)
-    gemm.variants.push_back({c.name, c.layout(), c.tiles_of, c.options_of});
+    gemm.variants.push_back({c.name, c.layout(), c.tiles_of, c.options_of, c.splits});
   return gemm;
 }
 

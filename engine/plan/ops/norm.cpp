@@ -58,10 +58,10 @@ void add_norm_of_partials(Builder& b, const ir::Node& node, const PartialGemm& g
                                                                     .splits = of.splits},
                                    norm);
   arguments.hidden = static_cast<std::int32_t>(hidden);
-  Step& step =
-      b.launch(node, type_of(node, true), kMmaNorm,
-               b.kernel("add_norm_split_k_group", "add_norm_split_k", group.defines), arguments,
-               {SizeExpr{gemm.rows * ir::Dim(group.items)}, SizeExpr{}, SizeExpr{}});
+  const auto& variant = kernels::split_k_variants().norm;
+  Step& step = b.launch(node, type_of(node, true), variant.name,
+                        b.kernel(variant.program, "add_norm_split_k", group.defines), arguments,
+                        {SizeExpr{gemm.rows * ir::Dim(group.items)}, SizeExpr{}, SizeExpr{}});
   step.local[0] = static_cast<std::size_t>(group.items);
   step.work_units = gemm.rows;
   step.up_to_rows = gemm.up_to_rows;
