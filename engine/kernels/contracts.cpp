@@ -23,16 +23,16 @@ namespace bertcl::kernels {
 namespace {
 
 /// All of them, by name.
-constexpr auto contract_rows = [] {
+constexpr auto kContractRows = [] {
   constexpr std::span<const KernelContract> folders[] = {
-      attention_contracts, elementwise_contracts, gemm_contracts,
-      move_contracts,      observe_contracts,     prepack_contracts,
-      quantize_contracts,  reduce_contracts,      row_contracts};
-  std::array<KernelContract, std::size(attention_contracts) + std::size(elementwise_contracts) +
-                                 std::size(gemm_contracts) + std::size(move_contracts) +
-                                 std::size(observe_contracts) + std::size(prepack_contracts) +
-                                 std::size(quantize_contracts) + std::size(reduce_contracts) +
-                                 std::size(row_contracts)>
+      kAttentionContracts, kElementwiseContracts, kGemmContracts,
+      kMoveContracts,      kObserveContracts,     kPrepackContracts,
+      kQuantizeContracts,  kReduceContracts,      kRowContracts};
+  std::array<KernelContract, std::size(kAttentionContracts) + std::size(kElementwiseContracts) +
+                                 std::size(kGemmContracts) + std::size(kMoveContracts) +
+                                 std::size(kObserveContracts) + std::size(kPrepackContracts) +
+                                 std::size(kQuantizeContracts) + std::size(kReduceContracts) +
+                                 std::size(kRowContracts)>
       all;
   auto to = all.begin();
   for (const auto folder : folders) to = std::ranges::copy(folder, to).out;
@@ -103,11 +103,11 @@ const KernelContract& contract_of(const std::string& who, std::string_view kerne
 
 }  // namespace
 
-std::span<const KernelContract> contracts() { return contract_rows; }
+std::span<const KernelContract> contracts() { return kContractRows; }
 
 const KernelContract* find_contract(std::string_view kernel) {
-  const auto it = std::ranges::lower_bound(contract_rows, kernel, {}, &KernelContract::kernel);
-  return it != std::end(contract_rows) && it->kernel == kernel ? &*it : nullptr;
+  const auto it = std::ranges::lower_bound(kContractRows, kernel, {}, &KernelContract::kernel);
+  return it != std::end(kContractRows) && it->kernel == kernel ? &*it : nullptr;
 }
 
 Takes takes(const KernelContract& row, std::size_t index) {

@@ -8,7 +8,7 @@
 namespace bertcl::kernels {
 namespace {
 
-constexpr MergeableKernel mergeable[] = {
+constexpr MergeableKernel kMergeable[] = {
     {"add_norm", "add_norm", true},
     {"attention_bf16_x86", "attention_bf16"},
     {"attention_f32_x86", "attention_f32"},
@@ -44,14 +44,14 @@ constexpr MergeableKernel mergeable[] = {
 constexpr auto name_of = [](const MergeableKernel& entry) {
   return std::pair(entry.program, entry.kernel);
 };
-static_assert(std::ranges::is_sorted(mergeable, {}, name_of));
+static_assert(std::ranges::is_sorted(kMergeable, {}, name_of));
 
 }  // namespace
 
-std::span<const MergeableKernel> mergeable_kernels() { return mergeable; }
+std::span<const MergeableKernel> mergeable_kernels() { return kMergeable; }
 
 bool is_mergeable(std::string_view program, std::string_view kernel) {
-  return std::ranges::binary_search(mergeable, std::pair(program, kernel), {}, name_of);
+  return std::ranges::binary_search(kMergeable, std::pair(program, kernel), {}, name_of);
 }
 
 }  // namespace bertcl::kernels

@@ -12,20 +12,21 @@ namespace bertcl::kernels {
 
 namespace {
 
-constexpr ir::DType types[] = {ir::DType::f32, ir::DType::u8,  ir::DType::i8,      ir::DType::f16,
-                               ir::DType::i32, ir::DType::i64, ir::DType::boolean, ir::DType::bf16};
+constexpr ir::DType kTypes[] = {ir::DType::f32,     ir::DType::u8,  ir::DType::i8,
+                                ir::DType::f16,     ir::DType::i32, ir::DType::i64,
+                                ir::DType::boolean, ir::DType::bf16};
 
 struct Activation {
   std::string_view name;
   std::int32_t in_epilogue, as_unary;
 };
-constexpr Activation activations[] = {{"gelu", 1, unary::gelu},
-                                      {"gelu_tanh", 2, unary::gelu_tanh},
-                                      {"relu", 3, unary::relu},
-                                      {"tanh", 4, unary::tanh}};
+constexpr Activation kActivations[] = {{"gelu", 1, unary::gelu},
+                                       {"gelu_tanh", 2, unary::gelu_tanh},
+                                       {"relu", 3, unary::relu},
+                                       {"tanh", 4, unary::tanh}};
 
 const Activation& find_activation(const std::string& name) {
-  for (const Activation& a : activations)
+  for (const Activation& a : kActivations)
     if (a.name == name) return a;
   throw Error(fmt::format("unknown activation '{}'", name));
 }
@@ -33,8 +34,8 @@ const Activation& find_activation(const std::string& name) {
 }  // namespace
 
 std::int32_t type_code(ir::DType type) {
-  const auto at = std::ranges::find(types, type);
-  if (at != std::end(types)) return static_cast<std::int32_t>(at - types);
+  const auto at = std::ranges::find(kTypes, type);
+  if (at != std::end(kTypes)) return static_cast<std::int32_t>(at - kTypes);
   throw Error(
       fmt::format("no kernels for element type {} (supported: f32, f16, i32, i64, u8, i8, bool)",
                   ir::name_of(type)));

@@ -19,7 +19,7 @@ enum : std::int32_t { tanh = 6, relu = 8, gelu = 9, gelu_tanh = 10 };
 std::int32_t unary_code(const std::string& activation);
 
 /// Code of activation.clh for x / (1 + exp(-x)), which gated.cl alone takes.
-inline constexpr std::int32_t silu_code = 5;
+inline constexpr std::int32_t kSiluCode = 5;
 
 /// Code of an activation for the epilogue of GEMMs (activation.clh); "" is none.
 std::int32_t activation_code(const std::string& name);

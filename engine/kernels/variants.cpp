@@ -15,7 +15,7 @@ namespace {
 using opencl::Capabilities;
 using enum DeviceKind;
 
-constexpr std::size_t KB = 1024;
+constexpr std::size_t kKiB = 1024;
 
 const Needs nothing;  // named, because GCC 12 takes a default for uninitialized
 const Needs cpu_only{.kind = cpu};
@@ -29,31 +29,33 @@ const Needs mma{.kind = gpu, .one_of = {&Capabilities::ptx_mma_s8}};
 const Needs wgmma{.kind = gpu,
                   .one_of = {&Capabilities::ptx_wgmma_s8},
                   .group_items = 256,
-                  .local_bytes = 48 * KB};
+                  .local_bytes = 48 * kKiB};
 const Needs dpas{.kind = gpu,
                  .one_of = {&Capabilities::intel_dpas_8, &Capabilities::intel_dpas_16}};
 const Needs mfma{.kind = gpu, .one_of = {&Capabilities::amd_mfma_k16, &Capabilities::amd_mfma_k32}};
 const Needs wmma{.kind = gpu, .one_of = {&Capabilities::amd_wmma, &Capabilities::amd_wmma_gfx12}};
 const Needs matrix_f16{.kind = gpu, .one_of = {&Capabilities::matrix_f16}, .matrix_unit = true};
-const Needs mma_attention{
-    .kind = gpu, .one_of = {&Capabilities::ptx_mma_s8}, .group_items = 128, .local_bytes = 38 * KB};
+const Needs mma_attention{.kind = gpu,
+                          .one_of = {&Capabilities::ptx_mma_s8},
+                          .group_items = 128,
+                          .local_bytes = 38 * kKiB};
 const Needs mma_attention_f16{.kind = gpu,
                               .one_of = {&Capabilities::matrix_f16},
                               .also = &Capabilities::ptx_mma_s8,
                               .group_items = 128,
-                              .local_bytes = 33 * KB};
-const Needs groups{.group_items = 256, .local_bytes = 17 * KB};
-const Needs gpu_groups{.kind = gpu, .group_items = 256, .local_bytes = 17 * KB};
-const Needs large_groups{.group_items = 256, .local_bytes = 32 * KB};
+                              .local_bytes = 33 * kKiB};
+const Needs groups{.group_items = 256, .local_bytes = 17 * kKiB};
+const Needs gpu_groups{.kind = gpu, .group_items = 256, .local_bytes = 17 * kKiB};
+const Needs large_groups{.group_items = 256, .local_bytes = 32 * kKiB};
 const Needs subgroups{
-    .one_of = {&Capabilities::subgroups}, .group_items = 256, .local_bytes = 17 * KB};
+    .one_of = {&Capabilities::subgroups}, .group_items = 256, .local_bytes = 17 * kKiB};
 
 // No registers are spilled in any (tests/layout/check_gpu_kernels).
-const std::vector<TileOptions> wgmma_options{{{128, 128}, {{"CELLS_K", 4}}},
+const std::vector<TileOptions> kWgmmaOptions{{{128, 128}, {{"CELLS_K", 4}}},
                                              {{64, 256}, {}},
                                              {{64, 128}, {{"CELLS_K", 2}}},
                                              {{64, 64}, {{"CELLS_K", 2}}}};
-const std::vector<TileOptions> mma_options{{{128, 256}, {}},
+const std::vector<TileOptions> kMmaOptions{{{128, 256}, {}},
                                            {{128, 128}, {{"STAGES", 3}}},
                                            {{128, 128}, {{"STAGES", 5}}},
                                            {{128, 128}, {{"SUBS_N", 2}}},
@@ -62,26 +64,26 @@ const std::vector<TileOptions> mma_options{{{128, 256}, {}},
                                            {{64, 64}, {{"CELLS_K", 4}}},
                                            {{64, 64}, {{"SUBS_N", 2}}}};
 
-const std::vector<std::array<std::int32_t, 2>> wgmma_tiles{{128, 128}, {64, 128}, {64, 64}};
-const std::vector<std::array<std::int32_t, 2>> group_tiles{{64, 128}, {64, 64}, {32, 64}};
+const std::vector<std::array<std::int32_t, 2>> kWgmmaTiles{{128, 128}, {64, 128}, {64, 64}};
+const std::vector<std::array<std::int32_t, 2>> kGroupTiles{{64, 128}, {64, 64}, {32, 64}};
 
 // clang-format off
-const std::vector<GemmVariant> s8{
+const std::vector<GemmVariant> kGemmS8{
     {.name = "wgmma", .program = "gemm_s8_wgmma", .tile_rows = 128, .panel = 64, .k_group = 16,
      .needs = wgmma, .items = 256, .tile_columns = 256, .unit = Unit::wgmma,
-     .takes_epilogue = true, .smaller_tiles = wgmma_tiles, .tuned_options = wgmma_options},
+     .takes_epilogue = true, .smaller_tiles = kWgmmaTiles, .tuned_options = kWgmmaOptions},
     {.name = "mma", .program = "gemm_s8_mma", .tile_rows = 128, .panel = 64, .k_group = 16,
      .needs = mma, .items = 256, .tile_columns = 128, .unit = Unit::matrix,
-     .takes_epilogue = true, .smaller_tiles = group_tiles, .tuned_options = mma_options},
+     .takes_epilogue = true, .smaller_tiles = kGroupTiles, .tuned_options = kMmaOptions},
     {.name = "dpas", .program = "gemm_s8_matrix", .tile_rows = 128, .panel = 64, .k_group = 4,
      .needs = dpas, .items = 256, .small_tile_sums = 32, .tile_columns = 128, .unit = Unit::matrix,
-     .takes_epilogue = true, .smaller_tiles = group_tiles},
+     .takes_epilogue = true, .smaller_tiles = kGroupTiles},
     {.name = "mfma", .program = "gemm_s8_matrix", .tile_rows = 128, .panel = 64, .k_group = 4,
      .needs = mfma, .items = 256, .tile_columns = 128, .unit = Unit::matrix,
-     .takes_epilogue = true, .smaller_tiles = group_tiles},
+     .takes_epilogue = true, .smaller_tiles = kGroupTiles},
     {.name = "wmma", .program = "gemm_s8_matrix", .tile_rows = 128, .panel = 64, .k_group = 4,
      .needs = wmma, .items = 256, .tile_columns = 128, .unit = Unit::matrix,
-     .takes_epilogue = true, .smaller_tiles = group_tiles},
+     .takes_epilogue = true, .smaller_tiles = kGroupTiles},
     {.name = "x86_vnni", .program = "gemm_s8_x86_vnni", .tile_rows = 8, .panel = 48, .k_group = 4,
      .needs = avx512_vnni, .small_m_program = "gemm_s8_x86_vnni_small_m"},
     {.name = "x86_avx_vnni", .program = "gemm_s8_x86_avx_vnni", .tile_rows = 6, .panel = 16,
@@ -94,10 +96,10 @@ const std::vector<GemmVariant> s8{
      .needs = cpu_only},
     {.name = "dot4", .program = "gemm_s8_dot4", .tile_rows = 128, .panel = 64, .k_group = 4,
      .needs = groups, .items = 256, .tile_columns = 128, .unit = Unit::dot4,
-     .takes_epilogue = true, .smaller_tiles = group_tiles},
+     .takes_epilogue = true, .smaller_tiles = kGroupTiles},
     {.name = "ref", .program = "gemm_s8_ref", .needs = nothing, .is_reference = true}};
 
-const std::vector<GemmVariant> f32{
+const std::vector<GemmVariant> kGemmF32{
     {.name = "x86_avx512", .program = "gemm_f32_x86", .tile_rows = 8, .panel = 48,
      .needs = avx512, .defines = {{"LANES", 16}}, .takes_prefetch = true,
      .small_m_program = "gemm_f32_x86_small_m"},
@@ -105,24 +107,24 @@ const std::vector<GemmVariant> f32{
      .needs = avx2, .defines = {{"LANES", 8}}, .takes_prefetch = true,
      .small_m_program = "gemm_f32_x86_small_m"},
     {.name = "group", .program = "gemm_f32_group", .tile_rows = 128, .panel = 64,
-     .needs = gpu_groups, .items = 256, .tile_columns = 128, .smaller_tiles = group_tiles},
+     .needs = gpu_groups, .items = 256, .tile_columns = 128, .smaller_tiles = kGroupTiles},
     {.name = "portable", .program = "gemm_f32_portable", .tile_rows = 6, .panel = 16,
      .needs = nothing},
     {.name = "ref", .program = "gemm_f32_ref", .needs = nothing, .is_reference = true}};
 
-const GemmVariant clblast{.name = "clblast", .program = "", .needs = nothing};
-const GemmVariant f16{
+const GemmVariant kClblast{.name = "clblast", .program = "", .needs = nothing};
+const GemmVariant kGemmF16{
     .name = "matrix_f16", .program = "gemm_f16_matrix", .tile_rows = 128, .panel = 64, .k_group = 2,
     .needs = matrix_f16, .items = 256, .tile_columns = 128, .unit = Unit::matrix};
-const GemmVariant bf16{
+const GemmVariant kGemmBf16{
     .name = "x86_bf16", .program = "gemm_bf16_x86", .tile_rows = 8, .panel = 48, .k_group = 2,
     .needs = avx512_bf16};
 
-const SplitKVariants split_k{
+const SplitKVariants kSplitK{
     .of = "mma", .partial = "mma_split_k", .reduce = {"mma_reduce", "gemm_s8_reduce"},
     .norm = {"mma_norm", "add_norm_split_k_group"}};
 
-const std::vector<AttentionVariant> attention_s8{
+const std::vector<AttentionVariant> kAttentionS8{
     {.name = "x86_vnni", .program = "attention_s8_x86_vnni", .needs = avx512_vnni,
      .takes_blocks = true, .biased_columns = 256},
     {.name = "x86_avx2", .program = "attention_s8_x86_avx2", .needs = avx2,
@@ -136,21 +138,21 @@ const std::vector<AttentionVariant> attention_s8{
      .uses_work_groups = true, .biased_columns = 256, .takes_over_128_registers = true},
     {.name = "ref", .program = "attention_s8_ref", .biased_columns = 256}};
 
-const std::vector<AttentionVariant> attention_f32{
+const std::vector<AttentionVariant> kAttentionF32{
     {.name = "x86", .program = "attention_f32_x86", .needs = cpu_only,
      .takes_blocks = true, .biased_columns = 256, .takes_lanes = true},
     {.name = "group", .program = "attention_f32_group", .needs = large_groups,
      .uses_work_groups = true, .biased_columns = 256},
     {.name = "ref", .program = "attention_f32_ref", .biased_columns = 256}};
 
-const AttentionVariant attention_f16{
+const AttentionVariant kAttentionF16{
     .name = "mma_f16", .program = "attention_f16_mma", .needs = mma_attention_f16,
     .uses_work_groups = true, .unit = Unit::matrix, .biased_columns = 128};
-const AttentionVariant attention_bf16{
+const AttentionVariant kAttentionBf16{
     .name = "x86_bf16", .program = "attention_bf16_x86", .needs = avx512_bf16,
     .takes_blocks = true};
 
-const std::vector<PositionScoresVariant> position_scores{
+const std::vector<PositionScoresVariant> kPositionScores{
     {.name = "x86_vnni", .program = "position_scores_s8_x86_vnni", .needs = avx512_vnni,
      .takes_blocks = true, .max_positions = 4096, .takes_bytes = true},
     {.name = "x86", .program = "position_scores_f32_x86", .needs = cpu_only,
@@ -166,22 +168,22 @@ std::vector<RowVariant> row_kernels(const char* items, const char* work_groups) 
           {.name = "group", .program = work_groups, .needs = groups, .uses_work_groups = true},
           {.name = "rows", .program = items}};
 }
-const auto add_norm = row_kernels("add_norm", "add_norm_group");
-const auto embed_norm = row_kernels("embed_norm", "embed_norm_group");
-const auto pool = row_kernels("pool", "pool_group");
-const auto quantize_rows = row_kernels("quantize_rows", "quantize_rows_group");
-const auto softmax = row_kernels("softmax", "softmax_group");
-const std::vector<DividedVariant> rotary{
+const auto kAddNorm = row_kernels("add_norm", "add_norm_group");
+const auto kEmbedNorm = row_kernels("embed_norm", "embed_norm_group");
+const auto kPool = row_kernels("pool", "pool_group");
+const auto kQuantizeRows = row_kernels("quantize_rows", "quantize_rows_group");
+const auto kSoftmax = row_kernels("softmax", "softmax_group");
+const std::vector<DividedVariant> kRotary{
     {.name = "columns", .program = "rotary_columns", .needs = {.kind = gpu}, .divides = true},
     {.name = "rows", .program = "rotary"}};
-const std::vector<DividedVariant> dynamic_quantize{
+const std::vector<DividedVariant> kDynamicQuantize{
     {.name = "group", .program = "dynamic_quantize_group", .needs = gpu_groups, .divides = true},
     {.name = "elements", .program = "dynamic_quantize"}};
-const std::vector<MatMulVariant> matmul_f32{
+const std::vector<MatMulVariant> kMatMulF32{
     {.name = "group", .program = "matmul_f32_group", .needs = gpu_groups,
      .uses_work_groups = true},
     {.name = "batched", .program = "matmul_f32_batched"}};
-const std::vector<MatMulVariant> matmul_s32{
+const std::vector<MatMulVariant> kMatMulS32{
     {.name = "group", .program = "matmul_s32_group", .needs = gpu_groups,
      .uses_work_groups = true},
     {.name = "batched", .program = "matmul_s32_batched"}};
@@ -205,30 +207,30 @@ std::string SplitKVariants::partial_of(std::int32_t splits) const {
   return fmt::format("{}_{}", partial, splits);
 }
 
-std::span<const GemmVariant> gemm_s8_variants() { return s8; }
-std::span<const GemmVariant> gemm_f32_variants() { return f32; }
-const GemmVariant& clblast_variant() { return clblast; }
-const GemmVariant& gemm_f16_variant() { return f16; }
-const GemmVariant& gemm_bf16_variant() { return bf16; }
-const SplitKVariants& split_k_variants() { return split_k; }
-std::span<const AttentionVariant> attention_s8_variants() { return attention_s8; }
-std::span<const AttentionVariant> attention_f32_variants() { return attention_f32; }
-const AttentionVariant& attention_f16_variant() { return attention_f16; }
-const AttentionVariant& attention_bf16_variant() { return attention_bf16; }
-std::span<const PositionScoresVariant> position_scores_variants() { return position_scores; }
-std::span<const RowVariant> add_norm_variants() { return add_norm; }
-std::span<const RowVariant> embed_norm_variants() { return embed_norm; }
-std::span<const RowVariant> pool_variants() { return pool; }
-std::span<const RowVariant> quantize_rows_variants() { return quantize_rows; }
-std::span<const RowVariant> softmax_variants() { return softmax; }
-std::span<const DividedVariant> rotary_variants() { return rotary; }
-std::span<const DividedVariant> dynamic_quantize_variants() { return dynamic_quantize; }
-std::span<const MatMulVariant> matmul_f32_variants() { return matmul_f32; }
-std::span<const MatMulVariant> matmul_s32_variants() { return matmul_s32; }
+std::span<const GemmVariant> gemm_s8_variants() { return kGemmS8; }
+std::span<const GemmVariant> gemm_f32_variants() { return kGemmF32; }
+const GemmVariant& clblast_variant() { return kClblast; }
+const GemmVariant& gemm_f16_variant() { return kGemmF16; }
+const GemmVariant& gemm_bf16_variant() { return kGemmBf16; }
+const SplitKVariants& split_k_variants() { return kSplitK; }
+std::span<const AttentionVariant> attention_s8_variants() { return kAttentionS8; }
+std::span<const AttentionVariant> attention_f32_variants() { return kAttentionF32; }
+const AttentionVariant& attention_f16_variant() { return kAttentionF16; }
+const AttentionVariant& attention_bf16_variant() { return kAttentionBf16; }
+std::span<const PositionScoresVariant> position_scores_variants() { return kPositionScores; }
+std::span<const RowVariant> add_norm_variants() { return kAddNorm; }
+std::span<const RowVariant> embed_norm_variants() { return kEmbedNorm; }
+std::span<const RowVariant> pool_variants() { return kPool; }
+std::span<const RowVariant> quantize_rows_variants() { return kQuantizeRows; }
+std::span<const RowVariant> softmax_variants() { return kSoftmax; }
+std::span<const DividedVariant> rotary_variants() { return kRotary; }
+std::span<const DividedVariant> dynamic_quantize_variants() { return kDynamicQuantize; }
+std::span<const MatMulVariant> matmul_f32_variants() { return kMatMulF32; }
+std::span<const MatMulVariant> matmul_s32_variants() { return kMatMulS32; }
 
 GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines) {
   const auto lanes = defines.find("LANES");
-  for (const std::vector<GemmVariant>& table : {s8, f32, {f16, bf16}})
+  for (const std::vector<GemmVariant>& table : {kGemmS8, kGemmF32, {kGemmF16, kGemmBf16}})
     for (GemmVariant variant : table) {
       if (lanes != defines.end() && variant.defines != opencl::Defines{*lanes}) continue;
       if (program == variant.program) return variant;
@@ -323,7 +325,7 @@ std::vector<GemmVariant> with_all_smaller_tiles(const GemmVariant& variant,
     if (is_new && tiles[0] * tiles[1] < variant.tile_rows * variant.tile_columns)
       smaller.push_back(with_tiles(adapt_to_device(of, info, capabilities), tiles));
   };
-  for (const std::vector<GemmVariant>* table : {&s8, &f32}) {
+  for (const std::vector<GemmVariant>* table : {&kGemmS8, &kGemmF32}) {
     auto of = std::ranges::find(*table, variant.tiles_of, &GemmVariant::name);
     if (of == table->end() || of->program != variant.program) continue;
     for (; of != table->end(); ++of)  // its own tiles, then those of slower ones
@@ -347,9 +349,9 @@ void sort_unique(std::vector<std::string>& names) {
 
 /// All tables of GEMMs as one list.
 std::vector<GemmVariant> all_gemms() {
-  std::vector<GemmVariant> all{clblast, f16, bf16};
-  all.insert(all.end(), s8.begin(), s8.end());
-  all.insert(all.end(), f32.begin(), f32.end());
+  std::vector<GemmVariant> all{kClblast, kGemmF16, kGemmBf16};
+  all.insert(all.end(), kGemmS8.begin(), kGemmS8.end());
+  all.insert(all.end(), kGemmF32.begin(), kGemmF32.end());
   return all;
 }
 
@@ -373,11 +375,11 @@ std::vector<std::string> variant_names() {
     names.push_back(variant.name);
     if (!variant.small_m_program.empty()) names.push_back(variant.small_m_name());
   }
-  add(attention_s8), add(attention_f32), add(std::vector{attention_f16, attention_bf16});
-  for (const std::string& name : {split_k.partial, split_k.reduce.name, split_k.norm.name})
+  add(kAttentionS8), add(kAttentionF32), add(std::vector{kAttentionF16, kAttentionBf16});
+  for (const std::string& name : {kSplitK.partial, kSplitK.reduce.name, kSplitK.norm.name})
     names.push_back(name);
-  for (const auto& rows : {add_norm, embed_norm, pool, quantize_rows, softmax}) add(rows);
-  add(rotary), add(dynamic_quantize), add(matmul_f32), add(matmul_s32), add(position_scores);
+  for (const auto& rows : {kAddNorm, kEmbedNorm, kPool, kQuantizeRows, kSoftmax}) add(rows);
+  add(kRotary), add(kDynamicQuantize), add(kMatMulF32), add(kMatMulS32), add(kPositionScores);
   sort_unique(names);
   return names;
 }

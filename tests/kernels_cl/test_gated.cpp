@@ -70,12 +70,12 @@ void expect_gated(const GatedCase& of) {
 }
 
 TEST(Gated, AsAPlainLoop) {
-  for (const int32_t activation : {0, kernels::silu_code})
+  for (const int32_t activation : {0, kernels::kSiluCode})
     for (const size_t columns : {1, 2, 15, 16, 17, 33, 100, 509, 3072})
       for (const size_t chunk : {16, 48, 4096}) expect_gated({5, columns, chunk, activation});
 }
 
-TEST(Gated, OneElement) { expect_gated({1, 1, 16, kernels::silu_code}); }
+TEST(Gated, OneElement) { expect_gated({1, 1, 16, kernels::kSiluCode}); }
 
 }  // namespace
 }  // namespace bertcl::tests

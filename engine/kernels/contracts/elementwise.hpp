@@ -38,7 +38,7 @@ BERTCL_CONTRACT(Range, (start, "T"),  // [1]
                 (delta, "T"),         // [1]
                 (out, "T"), (count, "int"), (chunk, "int"));
 
-inline constexpr KernelContract elementwise_contracts[] = {
+inline constexpr KernelContract kElementwiseContracts[] = {
     contract_for<Binary>("binary_bool", "bool"),
     contract_for<Binary>("binary_f32", "f32"),
     contract_for<Binary>("binary_i32", "i32"),

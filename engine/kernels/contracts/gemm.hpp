@@ -88,7 +88,7 @@ BERTCL_CONTRACT(MatMulS32, (a, "u8|i8@a_type"),  // m x k
 /// c[m, n] = a[m, k] x b[k, n] by CLBlast.
 BERTCL_CONTRACT(LibraryGemm, (a, "T"), (b, "T"), (c, "T"));
 
-inline constexpr KernelContract gemm_contracts[] = {
+inline constexpr KernelContract kGemmContracts[] = {
     contract_for<LibraryGemm>("clblast_fp16", "f16"),
     contract_for<LibraryGemm>("clblast_fp32", "f32"),
     contract_for<GemmBf16>("gemm_bf16"),

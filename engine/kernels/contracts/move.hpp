@@ -50,7 +50,7 @@ BERTCL_CONTRACT(Unpack, (packed, "any"),  // [tokens, row_bytes + second_bytes]
                 (batch, "int"), (seq, "int"), (row_bytes, "int"), (second_bytes, "int"),
                 (rows_per_item, "int"));
 
-inline constexpr KernelContract move_contracts[] = {
+inline constexpr KernelContract kMoveContracts[] = {
     BERTCL_CONTRACTS_BY_SIZE(CopyStrided, "copy_strided"),
     BERTCL_CONTRACTS_BY_SIZE(FillStrided, "fill_strided"),
     BERTCL_CONTRACTS_BY_SIZE(Gather, "gather"),

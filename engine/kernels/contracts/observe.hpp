@@ -38,7 +38,7 @@ BERTCL_CONTRACT(ObserveGram, (x, "f32"), (gram, "f32"), (rows, "int"), (channels
 BERTCL_CONTRACT(FindNonfinite, (words, "any"), (wide, "int"), (count, "int"), (least, "int"),
                 (found, "i32"), (number, "int"), (chunk, "int"));
 
-inline constexpr KernelContract observe_contracts[] = {
+inline constexpr KernelContract kObserveContracts[] = {
     contract_for<FindNonfinite>("find_nonfinite"),
     contract_for<ObserveChannels>("observe_channels"),
     contract_for<ObserveGather>("observe_gather"),

@@ -18,7 +18,7 @@ BERTCL_CONTRACT(PrepackFloat, (w, "f32|f16?"),  // [K, n]; the planner gives it 
                 (packed, "raw"), (n, "int"), (K, "int"), (panel, "int"), (first, "int"),
                 (N, "int"));
 
-inline constexpr KernelContract prepack_contracts[] = {
+inline constexpr KernelContract kPrepackContracts[] = {
     contract_for<PrepackFloat>("prepack_f32"),
     contract_for<PrepackFloat>("prepack_pairs"),
     contract_for<PrepackS8>("prepack_s8"),

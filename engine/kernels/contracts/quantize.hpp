@@ -26,7 +26,7 @@ BERTCL_CONTRACT(DynamicQuantize, (x, "f32"), (ranges, "f32"), (y, "u8"), (scale_
                 (zero_point_out, "u8"),                                                       // [1]
                 (count, "int"), (chunk, "int"));
 
-inline constexpr KernelContract quantize_contracts[] = {
+inline constexpr KernelContract kQuantizeContracts[] = {
     contract_for<Dequantize>("dequantize"),
     contract_for<DynamicQuantize>("dynamic_quantize"),
     contract_for<DynamicRange>("dynamic_range"),

@@ -16,7 +16,7 @@ void lower_gated(Builder& b, const ir::Graph&, const ir::Node& node) {
   kernels::Gated<Argument> arguments;
   arguments.gate = b.in(node.inputs[o::gate]);
   arguments.up = b.in(node.inputs[o::up]);
-  arguments.activation = node.has("activation") ? kernels::silu_code : 0;
+  arguments.activation = node.has("activation") ? kernels::kSiluCode : 0;
   arguments.out = b.out(node.output());
   arguments.out_type = type_code(type.dtype);
   const OutColumns out = out_columns(b, node.input(o::out_scale), node.input(o::out_zero_point),
