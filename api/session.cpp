@@ -131,7 +131,7 @@ struct Session::Run::Impl {
 
 std::filesystem::path SessionAccess::file(const Session& session) {
   const std::filesystem::path& path = of(session).path();
-  return path == onnx_io::model_in_memory ? std::filesystem::path() : path;
+  return path == onnx_io::kModelInMemory ? std::filesystem::path() : path;
 }
 
 Session SessionAccess::make(runtime::Session session) {

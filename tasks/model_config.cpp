@@ -136,7 +136,7 @@ ClassNames find_class_names(const std::map<std::string, std::string>& metadata,
                             const std::filesystem::path& model) {
   const auto found = metadata.find(kClassNamesKey);
   if (found != metadata.end()) {
-    const std::string place = (model.empty() ? onnx_io::model_in_memory : model.string()) + ": " +
+    const std::string place = (model.empty() ? onnx_io::kModelInMemory : model.string()) + ": " +
                               kClassNamesKey + " in the metadata";
     auto names = parse_class_names(found->second, place);
     if (!names.empty()) return {std::move(names), model};

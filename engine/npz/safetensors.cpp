@@ -22,10 +22,10 @@
 namespace bertcl::npz {
 namespace {
 
-constexpr std::size_t length_bytes = 8;  // of the header's length, little-endian
+constexpr std::size_t kLengthBytes = 8;  // of the header's length, little-endian
 
 using Name = std::pair<std::string_view, ir::DType>;
-constexpr Name dtypes[] = {
+constexpr Name kDTypeNames[] = {
     {"F64", ir::DType::f64},     {"F32", ir::DType::f32}, {"F16", ir::DType::f16},
     {"BF16", ir::DType::bf16},   {"I64", ir::DType::i64}, {"I32", ir::DType::i32},
     {"I16", ir::DType::i16},     {"I8", ir::DType::i8},   {"U64", ir::DType::u64},
@@ -34,8 +34,8 @@ constexpr Name dtypes[] = {
 
 std::optional<ir::DType> dtype_of(const nlohmann::json& name) {
   const auto* const found = std::ranges::find_if(
-      dtypes, [&](const auto& entry) { return name.is_string() && name == entry.first; });
-  return found == std::end(dtypes) ? std::nullopt : std::optional(found->second);
+      kDTypeNames, [&](const auto& entry) { return name.is_string() && name == entry.first; });
+  return found == std::end(kDTypeNames) ? std::nullopt : std::optional(found->second);
 }
 
 std::string read_file(const std::filesystem::path& path) {
@@ -95,11 +95,11 @@ Arrays load_safetensors(const std::filesystem::path& path) {
     throw Error(fmt::format("{}: {}", path.string(), what), ErrorCode::invalid_file);
   };
   std::uint64_t length = 0;
-  for (std::size_t i = 0; i < std::min(length_bytes, content.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kLengthBytes, content.size()); ++i)
     length |= std::uint64_t{static_cast<unsigned char>(content[i])} << (8 * i);
-  if (content.size() < length_bytes || length > content.size() - length_bytes)
+  if (content.size() < kLengthBytes || length > content.size() - kLengthBytes)
     fail("not a safetensors file, or a truncated one");
-  const std::string_view rest = std::string_view(content).substr(length_bytes);
+  const std::string_view rest = std::string_view(content).substr(kLengthBytes);
   const auto header =
       nlohmann::json::parse(rest.substr(0, length), nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) fail("its header is not a JSON object");
@@ -122,15 +122,15 @@ std::string format_safetensors(const Arrays& arrays) {
     const std::size_t begin = elements.size();
     const std::span<const std::byte> bytes = tensor.bytes();
     elements.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const auto* const dtype = std::ranges::find(dtypes, tensor.dtype(), &Name::second);
+    const auto* const dtype = std::ranges::find(kDTypeNames, tensor.dtype(), &Name::second);
     tensors[name] = {{"dtype", dtype->first},
                      {"shape", tensor.shape()},
                      {"data_offsets", {begin, elements.size()}}};
   }
   std::string header = tensors.dump();
   header.resize((header.size() + 7) / 8 * 8, ' ');
-  std::string content(length_bytes, '\0');
-  for (std::size_t i = 0; i < length_bytes; ++i)
+  std::string content(kLengthBytes, '\0');
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
     content[i] = static_cast<char>(header.size() >> (8 * i) & 255);
   return content + header + elements;
 }

@@ -11,7 +11,7 @@
 namespace bertcl::onnx_io {
 
 /// What ONNX Runtime adds to the scores of masked keys: a row without any key stays finite.
-inline constexpr double masked_score = std::numeric_limits<float>::lowest();
+inline constexpr double kMaskedScore = std::numeric_limits<float>::lowest();
 
 /// [batch, rows, heads * size] -> [batch, heads, rows, size]
 ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads);
@@ -48,10 +48,10 @@ struct AttentionInputs {
 ir::Value* emit_attention(NodeImport& node, const AttentionInputs& h);
 
 /// Row i sees keys 0 to i: `term` for these (null: 0), `filter` for others. ONNX Runtime puts
-/// `masked_score` in the place of what a mask gives: a row without any key that is kept does not
+/// `kMaskedScore` in the place of what a mask gives: a row without any key that is kept does not
 /// see later ones.
 ir::Value* emit_causal_mask(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
-                            ir::Value* term = nullptr, double filter = masked_score);
+                            ir::Value* term = nullptr, double filter = kMaskedScore);
 
 /// Keys or values [batch, fewer heads, keys, size], each head as often as queries share it.
 ir::Value* repeat_heads(NodeImport& node, ir::Value* x, const ir::Dim& heads);

@@ -19,9 +19,9 @@
 namespace bertcl::onnx_io {
 namespace {
 
-constexpr int max_depth = 32;
-constexpr const char* too_deep = "branches and functions are nested too deep";
-constexpr std::int64_t oldest_opset = 7;
+constexpr int kMaxDepth = 32;
+constexpr const char* kTooDeep = "branches and functions are nested too deep";
+constexpr std::int64_t kOldestOpset = 7;
 
 /// "Add", or "com.microsoft::Gelu" outside the default domain.
 std::string full_name(const std::string& domain, const std::string& op) {
@@ -119,7 +119,7 @@ class NodeCounter {
   /// One that calls itself counts as nothing there: the import finds it nested too deep.
   std::int64_t count_function(const onnx::FunctionProto& function) {
     if (const auto [it, fresh] = counts_.emplace(&function, 0); !fresh) return it->second;
-    if (++depth_ > max_depth) throw Error(too_deep);
+    if (++depth_ > kMaxDepth) throw Error(kTooDeep);
     const std::int64_t nodes = count(function.node());
     --depth_;
     return counts_[&function] = nodes;
@@ -146,8 +146,8 @@ Importer::Opsets Importer::read_opsets(
   Opsets opsets;
   for (const auto& o : imports) {
     const bool standard = o.domain().empty() || o.domain() == "ai.onnx";
-    if (standard && o.version() < oldest_opset)
-      fail(fmt::format("opset {} is not supported (minimum: {})", o.version(), oldest_opset),
+    if (standard && o.version() < kOldestOpset)
+      fail(fmt::format("opset {} is not supported (minimum: {})", o.version(), kOldestOpset),
            ErrorCode::unsupported);
     opsets[standard ? "" : o.domain()] = o.version();
   }
@@ -335,7 +335,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
 }
 
 std::vector<ir::Value*> Importer::inline_branch(const onnx::GraphProto& branch) {
-  if (++depth_ > max_depth) fail(too_deep);
+  if (++depth_ > kMaxDepth) fail(kTooDeep);
   scopes_.emplace_back();
   for (const auto& t : branch.initializer())
     define(t.name(), add_constant(t.name(), t.data_type(), read_tensor(t)));
@@ -348,7 +348,7 @@ std::vector<ir::Value*> Importer::inline_branch(const onnx::GraphProto& branch) 
 }
 
 void Importer::inline_function(const onnx::NodeProto& node, const onnx::FunctionProto& function) {
-  if (++depth_ > max_depth) fail(too_deep);
+  if (++depth_ > kMaxDepth) fail(kTooDeep);
   std::map<std::string, ir::Value*> scope;
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
     fail(fmt::format("{}: the function takes {} operands and returns {} results", describe(node),

@@ -71,8 +71,8 @@ ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& optio
 }
 
 ir::Graph read_model(const ModelBytes& model, const ReadOptions& options) {
-  return import_file(parse_model(model.bytes, model.owner, ir::Memory::anonymous, model_in_memory),
-                     model.folder / model_in_memory, !model.folder.empty(), options);
+  return import_file(parse_model(model.bytes, model.owner, ir::Memory::anonymous, kModelInMemory),
+                     model.folder / kModelInMemory, !model.folder.empty(), options);
 }
 
 ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::path& path,

@@ -58,8 +58,8 @@ struct ModelBytes {
   std::shared_ptr<const void> owner;
   std::filesystem::path folder;  // of external data; empty: such data are an error
 };
-/// The same for them; messages call the model `model_in_memory`.
-inline constexpr const char* model_in_memory = "model in memory";
+/// The same for them; messages call the model `kModelInMemory`.
+inline constexpr const char* kModelInMemory = "model in memory";
 ir::Graph read_model(const ModelBytes& model, const ReadOptions& options = {});
 
 /// The values of initializer i of a message.

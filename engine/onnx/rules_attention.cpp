@@ -7,7 +7,7 @@
 namespace bertcl::onnx_io {
 namespace {
 
-constexpr double no_scale = 0;
+constexpr double kNoScale = 0;
 
 /// The stages of the scores [batch, heads, rows, keys], as qk_matmul_output_mode counts them.
 enum Stage : std::size_t { raw, capped, masked, weights, stages };
@@ -22,7 +22,7 @@ struct Attended {
 Attended attend_in_stages(NodeImport& node, const AttentionInputs& h) {
   const ir::Shape& q = h.query->type.shape;
   double scale = h.scale;
-  if (scale == no_scale) {
+  if (scale == kNoScale) {
     if (!q.back().is_constant()) node.fail("the head size is not constant");
     scale = 1.0 / std::sqrt(static_cast<double>(q.back().constant()));
   }
@@ -270,7 +270,7 @@ void import_multi_head_attention(NodeImport& node) {
     h.score_terms.push_back(filtered(
         node,
         node.emit("LessOrEqual", {node.range(k[2], filled->type.dtype), node.reshape(filled, {1})}),
-        masked_score));
+        kMaskedScore));
   if (has_past(node, 6) && node.int_attribute("unidirectional", 0))
     node.fail("unidirectional attention with past keys is not supported");
   const double filter = node.float_attribute("mask_filter_value", -10000);
@@ -310,7 +310,7 @@ void import_attention(NodeImport& node) {
   const ir::Shape k = h.key->type.shape;
   ir::Value* mask = node.optional_input(3);
   h.zero_empty_rows = mask;
-  const double filter = mask ? -std::numeric_limits<double>::infinity() : masked_score;
+  const double filter = mask ? -std::numeric_limits<double>::infinity() : kMaskedScore;
   if (mask)
     h.score_terms.push_back(mask->type.dtype == ir::DType::boolean ? filtered(node, mask, filter)
                                                                    : mask);
@@ -325,7 +325,7 @@ void import_attention(NodeImport& node) {
   ir::Value* scores = attended.scores[mode];
   if (mode == masked && mask &&
       mask->type.dtype == ir::DType::boolean)  // as ONNX Runtime gives them
-    scores = node.emit("Max", {scores, node.scalar(masked_score, scores->type.dtype)});
+    scores = node.emit("Max", {scores, node.scalar(kMaskedScore, scores->type.dtype)});
   node.set_output(3, scores);
   ir::Value* y = attended.result;
   if (!together) {

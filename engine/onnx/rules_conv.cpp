@@ -23,7 +23,7 @@ struct Window {
 };
 
 /// Extents, strides and the like; products of two of them and sums of those fit into 64 bits.
-constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
 Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t default_value,
              std::int64_t least) {
@@ -31,8 +31,8 @@ Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t
   if (list.size() != count)
     node.fail("attribute '{}' has {} entries, expected {}", name, list.size(), count);
   for (const std::int64_t n : list)
-    if (n < least || n > most)
-      node.fail("attribute '{}' holds {} (supported: {} to {})", name, n, least, most);
+    if (n < least || n > kMaxInt32)
+      node.fail("attribute '{}' holds {} (supported: {} to {})", name, n, least, kMaxInt32);
   return list;
 }
 
@@ -50,13 +50,13 @@ Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) 
   Window w{{},
            spatial(node, "strides", rank, 1, 1),
            spatial(node, "dilations", rank, 1, 1),
-           spatial(node, "pads", 2 * rank, 0, -most),
+           spatial(node, "pads", 2 * rank, 0, -kMaxInt32),
            node.int_attribute("group", 1)};
   if (w.groups < 1) node.fail("attribute 'group' is {}", w.groups);
   for (std::size_t i = 0; i < rank; ++i) {
     if (!weight[i + 2].is_constant()) node.fail("the extents of the weight must be constant");
-    if (weight[i + 2].constant() < 1 || weight[i + 2].constant() > most ||
-        (x[i + 2].is_constant() && x[i + 2].constant() > most))
+    if (weight[i + 2].constant() < 1 || weight[i + 2].constant() > kMaxInt32 ||
+        (x[i + 2].is_constant() && x[i + 2].constant() > kMaxInt32))
       node.fail("input {} or weight {} is too large, or the kernel is empty", ir::str(x),
                 ir::str(weight));
     w.kernel.push_back(weight[i + 2].constant());

@@ -72,7 +72,7 @@ void import_group_query_attention(NodeImport& node) {
   node.set_output(2, h.value);
   h.key = repeat_heads(node, h.key, heads);
   h.value = repeat_heads(node, h.value, heads);
-  ir::Value* kept = padding_mask(node, lengths(node, batch), batch, rows, rows, masked_score);
+  ir::Value* kept = padding_mask(node, lengths(node, batch), batch, rows, rows, kMaskedScore);
   h.score_terms.push_back(emit_causal_mask(node, rows, rows, kept));
   node.set_output(0, emit_attention(node, h));
 }

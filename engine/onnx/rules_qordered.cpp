@@ -212,7 +212,7 @@ void import_qordered_attention(NodeImport& node) {
   const double root = std::sqrt(static_cast<double>(q.back().constant()));
   scores = node.emit("Div", {scores, node.scalar(root, ir::DType::f32)});
   if (ir::Value* mask = node.optional_input(17))
-    scores = node.add(scores, padding_mask(node, mask, q[0], q[2], q[2], masked_score));
+    scores = node.add(scores, padding_mask(node, mask, q[0], q[2], q[2], kMaskedScore));
   ir::Value* weights = node.emit("Softmax", {scores}, {{"axis", -1}});
   weights = dequantized(node, quantized(node, weights, 15), 15);
   ir::Value* mixed = node.emit("MatMul", {weights, qkv[2]});

@@ -10,7 +10,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 // Field numbers of onnx.proto.
-constexpr std::uint64_t model_graph = 7, graph_initializer = 5, tensor_raw_data = 9;
+constexpr std::uint64_t kModelGraph = 7, kGraphInitializer = 5, kTensorRawData = 9;
 
 struct Field {
   std::uint64_t number;
@@ -106,25 +106,25 @@ std::optional<StrippedModel> strip_weights(Bytes file) {
   const auto tensor = [&](Bytes message, std::string& out) {
     auto& weight = skeleton.weights.emplace_back();
     return copy_fields(message, out, [&](const Field& f, bool&) {
-      if (f.number != tensor_raw_data || !f.payload) return false;
+      if (f.number != kTensorRawData || !f.payload) return false;
       weight = *f.payload;
       return true;
     });
   };
   const auto graph = [&](Bytes message, std::string& out) {
     return copy_fields(message, out, [&](const Field& f, bool& ok) {
-      if (f.number != graph_initializer || !f.payload) return false;
+      if (f.number != kGraphInitializer || !f.payload) return false;
       std::string inner;
       ok = tensor(*f.payload, inner);
-      append_message(out, graph_initializer, inner);
+      append_message(out, kGraphInitializer, inner);
       return true;
     });
   };
   const bool ok = copy_fields(file, skeleton.model, [&](const Field& f, bool& inner_ok) {
-    if (f.number != model_graph || !f.payload) return false;
+    if (f.number != kModelGraph || !f.payload) return false;
     std::string inner;
     inner_ok = graph(*f.payload, inner);
-    append_message(skeleton.model, model_graph, inner);
+    append_message(skeleton.model, kModelGraph, inner);
     return true;
   });
   if (!ok) return std::nullopt;

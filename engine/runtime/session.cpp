@@ -228,7 +228,7 @@ Session Session::load(const std::filesystem::path& model, const SessionOptions& 
 
 Session Session::load(const onnx_io::ModelBytes& model, const SessionOptions& options) {
   return load_any([&](const auto& reading) { return onnx_io::read_model(model, reading); },
-                  onnx_io::model_in_memory, options);
+                  onnx_io::kModelInMemory, options);
 }
 
 /// The first time on a device; with a request of its own, whose memory is free afterwards.

@@ -224,7 +224,7 @@ class Expander {
     const std::size_t axis = h.divided ? 2 : 1;  // of rows
     const std::string &rows_of = node.input(0), &keys_of = node.input(kind == Kind::packed ? 0 : 1);
     h.zero_empty_rows = plain && !mask.empty();
-    const auto hidden = static_cast<float>(h.zero_empty_rows ? -HUGE_VAL : onnx_io::masked_score);
+    const auto hidden = static_cast<float>(h.zero_empty_rows ? -HUGE_VAL : onnx_io::kMaskedScore);
     const float filter = plain ? hidden : float_attribute(node, "mask_filter_value", -10000.0f);
     std::string term;
     if (!mask.empty() && plain) {
