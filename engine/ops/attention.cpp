@@ -17,15 +17,15 @@ struct Positions {
   std::size_t p_scale, seq_offsets, key_mask, bias, out_scale, out_zero_point;
   std::size_t scale[3], zero_point[3];  // of q, k and v
 };
-constexpr Positions positions_of_floats = {operands::attention::p_scale,
-                                           operands::attention::seq_offsets,
-                                           operands::attention::key_mask,
-                                           operands::attention::bias,
-                                           no_operand,
-                                           no_operand,
-                                           {no_operand, no_operand, no_operand},
-                                           {no_operand, no_operand, no_operand}};
-constexpr Positions positions_of_bytes = {
+constexpr Positions kPositionsOfFloats = {operands::attention::p_scale,
+                                          operands::attention::seq_offsets,
+                                          operands::attention::key_mask,
+                                          operands::attention::bias,
+                                          kNoOperand,
+                                          kNoOperand,
+                                          {kNoOperand, kNoOperand, kNoOperand},
+                                          {kNoOperand, kNoOperand, kNoOperand}};
+constexpr Positions kPositionsOfBytes = {
     operands::attention_q::p_scale,
     operands::attention_q::seq_offsets,
     operands::attention_q::key_mask,
@@ -241,13 +241,13 @@ std::vector<OpDef> attention_ops() {
   return {
       own_op(operands::attention::op,
              {x, x, x, takes::all, takes::real, takes::bytes, takes::packed, mask, takes::real},
-             operands::attention::names, infer_heads<positions_of_floats>,
-             evaluate_heads<positions_of_floats>, {.is_attention = true}),
+             operands::attention::names, infer_heads<kPositionsOfFloats>,
+             evaluate_heads<kPositionsOfFloats>, {.is_attention = true}),
       own_op(operands::attention_q::op,
              {q, k, v, takes::all, takes::real, takes::real, q, takes::real, k, takes::real, v,
               takes::real, takes::bytes, takes::packed, mask, takes::real},
-             operands::attention_q::names, infer_heads<positions_of_bytes>,
-             evaluate_heads<positions_of_bytes>,
+             operands::attention_q::names, infer_heads<kPositionsOfBytes>,
+             evaluate_heads<kPositionsOfBytes>,
              {.is_attention = true, .out_scale = operands::attention_q::out_scale}),
   };
 }

@@ -181,7 +181,7 @@ std::vector<OpDef> binary_ops() {
              comparison([]<class T>(T x, T y) { return (x != T{}) != (y != T{}); }), nullptr),
   };
   for (OpDef& op : ops)
-    if (op.name == "Min" || op.name == "Max") op.min_inputs = 1, op.max_inputs = any_number;
+    if (op.name == "Min" || op.name == "Max") op.min_inputs = 1, op.max_inputs = kAnyNumber;
   return ops;
 }
 

@@ -26,7 +26,7 @@ void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
                   bool or_one_element = false);
 
 /// The position of an operand that an op does not have.
-inline constexpr std::size_t no_operand = 1u << 16;
+inline constexpr std::size_t kNoOperand = 1u << 16;
 
 /// The declared element type of result i, which must be u8 or i8 if the operand `scale` is given;
 /// otherwise f32, or bf16 if declared.

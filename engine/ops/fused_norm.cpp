@@ -10,7 +10,7 @@ namespace {
 /// The results: f32, with {sum} also the sum, then bytes, each with a scale and a zero point from
 /// operand `out_scale` on, or the same numbers in bf16.
 std::vector<ir::Type> results(const InferContext& context, ir::Shape shape, std::size_t out_scale) {
-  std::vector<ir::Type> types{{type_of_result(context, 0, no_operand), shape}};
+  std::vector<ir::Type> types{{type_of_result(context, 0, kNoOperand), shape}};
   const std::size_t first = first_quantized_result(context.node);
   if (first > 1) types.push_back(types.front());
   for (std::size_t i = first; i < context.node.outputs.size(); ++i) {
@@ -34,8 +34,8 @@ std::vector<ir::Tensor> normalized(const EvaluateContext& context, const ir::Siz
                  context.has(beta) ? context.in(beta).to_doubles() : std::vector<double>{},
                  context.node.float_attribute("epsilon"),
                  context.node.int_attribute("rms", 0) != 0);
-  std::vector<ir::Tensor> all{result_of(context, 0, sizes, rows, no_operand, no_operand)};
-  if (first > 1) all.push_back(result_of(context, 1, sizes, sum, no_operand, no_operand));
+  std::vector<ir::Tensor> all{result_of(context, 0, sizes, rows, kNoOperand, kNoOperand)};
+  if (first > 1) all.push_back(result_of(context, 1, sizes, sum, kNoOperand, kNoOperand));
   for (std::size_t i = first; i < context.node.outputs.size(); ++i) {
     const std::size_t scale = out_scale + 2 * (i - first);
     all.push_back(result_of(context, i, sizes, rows, scale, scale + 1));

@@ -16,7 +16,7 @@ namespace {
 /// True for few elements, whose number is known.
 bool is_small(const ir::Type& type) {
   const auto sizes = ir::constant_shape(type.shape);
-  return sizes && ir::element_count(*sizes) <= SymbolicValues::max_elements;
+  return sizes && ir::element_count(*sizes) <= SymbolicValues::kMaxElements;
 }
 
 bool holds_sizes(const ir::Type& type) {

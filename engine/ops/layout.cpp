@@ -315,7 +315,7 @@ std::vector<OpDef> layout_ops() {
   return {
       op("Transpose", 1, 1, {{types::all}}, infer_transpose, evaluate_transpose, move_first,
          {.moves_elements = true}),
-      op("Concat", 1, any_number, {{types::all, 'T'}}, infer_concat, evaluate_concat, move_all),
+      op("Concat", 1, kAnyNumber, {{types::all, 'T'}}, infer_concat, evaluate_concat, move_all),
       op("Split", 1, 1, {{types::all}}, infer_split, evaluate_split, move_first,
          {.moves_elements = true}),
       op("Slice", 1, 5, {{types::all}, {types::indices, 'I'}}, infer_slice, evaluate_slice_op,

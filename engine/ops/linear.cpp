@@ -61,14 +61,14 @@ void add_bias_and_activate(const EvaluateContext& context, std::vector<double>& 
 std::vector<ir::Type> infer_linear(InferContext& context) {
   ir::Shape shape = linear_shape(context);
   check_vector(context, operands::linear::bias, shape.back());
-  return {{type_of_result(context, 0, no_operand), std::move(shape)}};
+  return {{type_of_result(context, 0, kNoOperand), std::move(shape)}};
 }
 std::vector<ir::Tensor> evaluate_linear(const EvaluateContext& context) {
   const ir::Tensor& w = context.in(operands::linear::w);
   std::vector<double> y = rows_times_columns(context.in(operands::linear::x).to_doubles(),
                                              w.to_doubles(), w.shape()[0], w.shape()[1]);
   add_bias_and_activate(context, y);
-  return {result_of(context, 0, linear_sizes(context), y, no_operand, no_operand)};
+  return {result_of(context, 0, linear_sizes(context), y, kNoOperand, kNoOperand)};
 }
 
 std::vector<ir::Type> infer_linear_q(InferContext& context) {

@@ -107,7 +107,7 @@ inline OpDef op(std::string name, std::size_t min_inputs, std::size_t max_inputs
           infer,           evaluate,   values,     std::move(traits)};
 }
 
-inline constexpr std::size_t any_number = 1u << 20;
+inline constexpr std::size_t kAnyNumber = 1u << 20;
 
 /// The definition of an operator, or null.
 const OpDef* find(std::string_view op);

@@ -14,10 +14,10 @@
 namespace bertcl::ops {
 namespace {
 
-constexpr std::int64_t short_seqs[] = {short_seq, 3};
-constexpr std::int64_t max_vector_seq = 1 << 16;  // longer trials would be slow
+constexpr std::int64_t kShortSeqs[] = {kShortSeq, 3};
+constexpr std::int64_t kMaxVectorSeq = 1 << 16;  // longer trials would be slow
 // A file may fix the batch and the sequence; beyond these, trials would cost more than they gain.
-constexpr std::int64_t max_inputs = 1 << 20, max_results = 1 << 24;  // elements
+constexpr std::int64_t kMaxInputs = 1 << 20, kMaxResults = 1 << 24;  // elements
 
 /// Input [batch, seq] that the slice depends on, alone. Null too if it holds indices: a token id is
 /// no mask, though both are zero for padding.
@@ -74,7 +74,7 @@ bool is_larger(const ir::Shape& shape, const ir::Bindings& sizes, std::int64_t m
 bool is_larger(const Subgraph& slice, const ir::Bindings& sizes) {
   return std::ranges::any_of(slice.nodes, [&](const ir::Node* n) {
     return std::ranges::any_of(n->outputs, [&](const ir::Value* out) {
-      return is_larger(out->type.shape, sizes, max_results);
+      return is_larger(out->type.shape, sizes, kMaxResults);
     });
   });
 }
@@ -145,7 +145,7 @@ Mask ones_first(Mask mask, std::int64_t seq) {
 bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings& sizes,
                          AttentionSpan span, const ElementFits& element_fits) {
   const auto shape = ir::evaluate(input->type.shape, sizes);
-  for (const ir::Tensor& ones : trial_masks(shape, input->type.dtype, short_seq)) {
+  for (const ir::Tensor& ones : trial_masks(shape, input->type.dtype, kShortSeq)) {
     Mask mask = ones.to_ints();
     for (std::size_t i = 0; i < mask.size(); i += 2) mask[i] *= 2;
     const ir::Tensor given = ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
@@ -163,20 +163,20 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   ir::Value* input = only_mask(slice);
   if (!input) return std::nullopt;
   bool as_given = true, mask_is_length = true, in_rows_as_given = true;
-  auto seqs = seqs_to_try(slice->nodes, max_mask_seq);
-  if (input->type.shape[1].is_constant()) seqs = std::vector{short_seq};
+  auto seqs = seqs_to_try(slice->nodes, kMaxMaskSeq);
+  if (input->type.shape[1].is_constant()) seqs = std::vector{kShortSeq};
   if (!seqs) return std::nullopt;
   // The longest trial comes first: it shows a window, which shorter ones may be within.
   std::optional<AttentionSpan> span;
   for (const std::int64_t wanted : *seqs) {
     const ir::Bindings sizes = trial_sizes(graph, wanted);
     const auto shape = ir::evaluate(input->type.shape, sizes);
-    if (is_larger(input->type.shape, sizes, max_inputs) || is_larger(*slice, sizes))
+    if (is_larger(input->type.shape, sizes, kMaxInputs) || is_larger(*slice, sizes))
       return std::nullopt;
     for (const ir::Tensor& given : trial_masks(shape, input->type.dtype, wanted)) {
       const Mask mask = given.to_ints();
       const auto result = run(value, {{input, given}}, sizes);
-      if (!result && wanted > short_seq) break;
+      if (!result && wanted > kShortSeq) break;
       if (!result) return std::nullopt;
       if (!span) span = span_of(*result, element_fits);  // all ones come first
       as_given = as_given && agrees(*result, mask, *span, shape[0], shape[1], element_fits);
@@ -189,7 +189,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   }
   const bool masks_rows = !as_given && !mask_is_length;
   if (masks_rows)
-    for (const std::int64_t seq : short_seqs)
+    for (const std::int64_t seq : kShortSeqs)
       if (!takes_twos_for_ones(value, input, trial_sizes(graph, seq), *span, element_fits))
         return std::nullopt;
   return KeyMask{input, !as_given && !masks_rows, masks_rows, span.value_or(AttentionSpan{})};
@@ -198,7 +198,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
 /// True if the value depends on no input, and `holds` of it in each trial.
 bool always(const ir::Graph& graph, ir::Value* value,
             const std::function<bool(const ir::Tensor&)>& holds,
-            std::int64_t longest = max_vector_seq) {
+            std::int64_t longest = kMaxVectorSeq) {
   const auto slice = subgraph_of(value);
   if (!slice || !slice->inputs.empty()) return false;
   const auto seqs = seqs_to_try(slice->nodes, longest);
@@ -207,7 +207,7 @@ bool always(const ir::Graph& graph, ir::Value* value,
     const ir::Bindings sizes = trial_sizes(graph, seq);
     if (is_larger(*slice, sizes)) return false;
     const auto result = run(value, {}, sizes);
-    if (!result && seq > short_seq) continue;
+    if (!result && seq > kShortSeq) continue;
     if (!result || !holds(*result)) return false;
   }
   return true;
@@ -229,7 +229,7 @@ std::optional<AttentionSpan> span_of_sizes(const ir::Graph& graph, ir::Value* va
     trials.push_back(t);
     return has_span(t, span_of(t, element_fits));
   };
-  if (!always(graph, value, holds, max_mask_seq)) return std::nullopt;
+  if (!always(graph, value, holds, kMaxMaskSeq)) return std::nullopt;
   // The longest shows it.
   const AttentionSpan span = span_of(trials.back(), element_fits);
   for (const ir::Tensor& trial : trials)
@@ -266,7 +266,7 @@ ir::Bindings trial_sizes(const ir::Graph& graph, std::int64_t seq) {
   for (const ir::Value* in : graph.inputs())
     for (std::size_t axis = 0; axis < 2 && axis < in->type.shape.size(); ++axis) {
       const ir::Dim& d = in->type.shape[axis];
-      if (d.symbols().size() == 1) sizes.emplace(d.symbols()[0], axis == 0 ? trial_batch : seq);
+      if (d.symbols().size() == 1) sizes.emplace(d.symbols()[0], axis == 0 ? kTrialBatch : seq);
     }
   return sizes;
 }
@@ -274,7 +274,7 @@ ir::Bindings trial_sizes(const ir::Graph& graph, std::int64_t seq) {
 std::vector<ir::Tensor> trial_masks(const ir::Sizes& shape, ir::DType dtype, std::int64_t seq) {
   std::vector<ir::Tensor> all;
   for (const unsigned bits : {0xffffffffu, 0x1u, 0xau, 0x5u, 0x3u, 0xeu}) {
-    if (seq > short_seq && all.size() == 3) break;
+    if (seq > kShortSeq && all.size() == 3) break;
     Mask mask;
     for (unsigned b = 0; b < shape[0]; ++b) {
       const unsigned own = b < 2 || all.empty() ? bits : b >> 2 * (all.size() - 1) & 3u;
@@ -289,7 +289,7 @@ std::vector<ir::Tensor> trial_masks(const ir::Sizes& shape, ir::DType dtype, std
 std::optional<std::vector<std::int64_t>> seqs_to_try(const std::vector<ir::Node*>& nodes,
                                                      std::int64_t longest) {
   std::int64_t place = 0;
-  std::set<std::int64_t, std::greater<>> seqs(std::begin(short_seqs), std::end(short_seqs));
+  std::set<std::int64_t, std::greater<>> seqs(std::begin(kShortSeqs), std::end(kShortSeqs));
   for (const ir::Node* n : nodes)
     for (std::size_t i = 0; i < n->inputs.size(); ++i) {
       const ir::Value* in = n->inputs[i];
@@ -304,18 +304,18 @@ std::optional<std::vector<std::int64_t>> seqs_to_try(const std::vector<ir::Node*
         const double at = place_in(*n, i, number);
         if (at + 3.0 <= static_cast<double>(longest))
           place = std::max(place, static_cast<std::int64_t>(at));
-        else if (counts && at <= max_inputs)
+        else if (counts && at <= kMaxInputs)
           return std::nullopt;
       }
     }
-  std::erase_if(seqs, [](std::int64_t seq) { return seq < short_seqs[1]; });
+  std::erase_if(seqs, [](std::int64_t seq) { return seq < kShortSeqs[1]; });
   if (*seqs.begin() > longest) return std::nullopt;
   const std::int64_t table = *seqs.begin();
-  if (table == short_seq) {
+  if (table == kShortSeq) {
     if (place > 1) seqs.insert(place + 3);
   } else if (place > 0) {  // no sequence is longer than a table, or than what is left of it
     seqs.insert(std::min(place + 3, table));
-    if (table - place > short_seq) seqs.insert(table - place);
+    if (table - place > kShortSeq) seqs.insert(table - place);
   }
   return std::vector<std::int64_t>(seqs.begin(), seqs.end());
 }
@@ -344,11 +344,11 @@ ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {
   ir::Value* input = only_mask(slice);
   if (shape.size() != 3 || shape[2] != ir::Dim(1) || !input) return nullptr;
   if (input->type.shape != ir::Shape{shape[0], shape[1]}) return nullptr;
-  const auto seqs = seqs_to_try(slice->nodes, short_seq);
+  const auto seqs = seqs_to_try(slice->nodes, kShortSeq);
   if (!seqs) return nullptr;
   for (const std::int64_t seq : *seqs) {
     const ir::Bindings sizes = trial_sizes(graph, seq);
-    if (is_larger(input->type.shape, sizes, max_inputs)) return nullptr;
+    if (is_larger(input->type.shape, sizes, kMaxInputs)) return nullptr;
     const auto extents = ir::evaluate(input->type.shape, sizes);
     for (const ir::Tensor& given : trial_masks(extents, input->type.dtype, seq)) {
       const auto result = run(value, {{input, given}}, sizes);

@@ -26,15 +26,15 @@ struct Subgraph {
 std::optional<Subgraph> subgraph_of(ir::Value* value, std::size_t most = 400,
                                     const std::function<bool(const ir::Node&)>& is_border = {});
 
-inline constexpr std::int64_t trial_batch = 2, short_seq = 4;
-inline constexpr std::int64_t max_mask_seq = 1024 + 3;  // of [seq, seq]: longer trials are slow
+inline constexpr std::int64_t kTrialBatch = 2, kShortSeq = 4;
+inline constexpr std::int64_t kMaxMaskSeq = 1024 + 3;  // of [seq, seq]: longer trials are slow
 
 /// Sizes for the symbols of the graph's inputs, whose first axes are the batch and the sequence.
 ir::Bindings trial_sizes(const ir::Graph& graph, std::int64_t seq);
 
 /// Masks [batch, seq]: full rows, prefixes, holes, a first token that does not count; of sequences
 /// after the second their numbers. No row is without any token: exporters differ in what they do
-/// there. If `seq`, of trial_sizes(), is beyond short_seq, three: full rows, one token alone, and
+/// there. If `seq`, of trial_sizes(), is beyond kShortSeq, three: full rows, one token alone, and
 /// holes after a first token that does not count.
 std::vector<ir::Tensor> trial_masks(const ir::Sizes& shape, ir::DType dtype, std::int64_t seq);
 

@@ -13,7 +13,7 @@
 namespace bertcl::ops {
 namespace {
 
-constexpr std::size_t max_rank = 64;
+constexpr std::size_t kMaxRank = 64;
 
 /// The attribute `start` or `end` of Shape, as a place among the extents.
 std::int64_t bound(const ir::Node& node, std::string_view key, std::int64_t default_value,
@@ -55,7 +55,7 @@ std::vector<ir::Dim> shape_operand(InferContext& context, std::size_t i) {
     context.fail("'{}' must be a vector of integers", context.node.input(i)->name);
   if (const auto* elements = context.elements(i)) return *elements;
   const ir::Dim rank = context.shape(i)[0];
-  if (!rank.is_constant() || rank.constant() > static_cast<std::int64_t>(max_rank))
+  if (!rank.is_constant() || rank.constant() > static_cast<std::int64_t>(kMaxRank))
     context.fail("the rank of the result is not known");
   std::vector<ir::Dim> out;
   for (std::int64_t d = 0; d < rank.constant(); ++d) out.push_back(context.graph.fresh_symbol());
@@ -170,7 +170,7 @@ std::vector<ir::Type> infer_squeeze(InferContext& context) {
 }
 std::vector<ir::Type> infer_unsqueeze(InferContext& context) {
   ir::Type type = context.type(0);
-  if (type.shape.size() + context.node.ints_attribute("axes").size() > max_rank)
+  if (type.shape.size() + context.node.ints_attribute("axes").size() > kMaxRank)
     context.fail("the rank of the result is too large");
   for (const std::int64_t a :
        sorted_axes(context, type.shape.size() + context.node.ints_attribute("axes").size()))

@@ -85,7 +85,7 @@ void SymbolicValues::set(const ir::Value* value, std::vector<ir::Dim> elements) 
 const ir::Tensor* SymbolicValues::tensor(const ir::Value* value) {
   if (!value) return nullptr;
   if (value->is_constant())
-    return value->constant->size() <= max_elements ? &*value->constant : nullptr;
+    return value->constant->size() <= kMaxElements ? &*value->constant : nullptr;
   if (const auto it = numbers_.find(value); it != numbers_.end()) return &it->second;
   const auto known = known_.find(value);
   const auto sizes = ir::constant_shape(value->type.shape);

@@ -18,7 +18,7 @@ using SymbolicElements = std::optional<std::vector<ir::Dim>>;
 /// of any type. Symbols are sizes, so they are assumed positive.
 class SymbolicValues {
  public:
-  static constexpr std::int64_t max_elements = 64;
+  static constexpr std::int64_t kMaxElements = 64;
 
   /// The elements of a value of integers or booleans, or null. Those of small constants are always
   /// known.

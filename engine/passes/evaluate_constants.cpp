@@ -15,7 +15,7 @@
 namespace bertcl::passes {
 namespace {
 
-constexpr std::int64_t max_growth =
+constexpr std::int64_t kMaxGrowth =
     1 << 20;  // elements; an Expand may make more of them than it pays
 
 bool all_constant(const ir::Node& node) {
@@ -55,7 +55,7 @@ bool too_large(const ir::Node& node) {
     if (in) before += in->constant->size();
   for (const ir::Value* out : node.outputs) {
     const auto sizes = ir::constant_shape(out->type.shape);
-    if (!sizes || ir::element_count(*sizes) > std::max(before, max_growth)) return true;
+    if (!sizes || ir::element_count(*sizes) > std::max(before, kMaxGrowth)) return true;
   }
   return false;
 }

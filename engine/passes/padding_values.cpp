@@ -17,8 +17,8 @@
 namespace bertcl::passes {
 namespace {
 
-constexpr std::int64_t max_trial_elements = 1 << 22;  // elements
-constexpr double lowest = -9999.0, highest = 9999.0;
+constexpr std::int64_t kMaxTrialElements = 1 << 22;  // elements
+constexpr double kMaskLow = -9999.0, kMaskHigh = 9999.0;
 
 /// The token at place 0 of an axis in that order; empty if they do not follow one another.
 std::optional<std::int64_t> first_token(const std::string& order) {
@@ -32,8 +32,8 @@ std::optional<std::int64_t> first_token(const std::string& order) {
 void narrow(PaddingValue& found, double value) {
   found.zero = found.zero && value == 0.0;
   found.nonzero = found.nonzero && !std::isnan(value) && value != 0.0;
-  found.low = found.low && value <= lowest;
-  found.high = found.high && value >= highest;
+  found.low = found.low && value <= kMaskLow;
+  found.high = found.high && value >= kMaskHigh;
 }
 
 }  // namespace
@@ -43,12 +43,12 @@ const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(ir::Value* v) 
   std::vector<Trial>& trials = it->second;
   if (!is_new) return trials;
   const auto slice = ops::subgraph_of(v);
-  const auto seqs = slice ? ops::seqs_to_try(slice->nodes, ops::max_mask_seq) : std::nullopt;
+  const auto seqs = slice ? ops::seqs_to_try(slice->nodes, ops::kMaxMaskSeq) : std::nullopt;
   if (!seqs) return trials;
   for (const std::int64_t seq : *seqs) {
     const ir::Bindings sizes = ops::trial_sizes(graph_, seq);
     try {
-      if (ir::element_count(ir::evaluate(v->type.shape, sizes)) > max_trial_elements)
+      if (ir::element_count(ir::evaluate(v->type.shape, sizes)) > kMaxTrialElements)
         throw Error("too large a trial");
       std::vector<ir::Tensor> masks(1);
       if (mask_) {
@@ -61,7 +61,7 @@ const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(ir::Value* v) 
         trials.push_back({mask, ops::evaluate_subgraph(v, std::move(known), sizes), sizes});
       }
     } catch (const Error&) {  // too long for the graph, or without a value on the host
-      if (seq > ops::short_seq) continue;
+      if (seq > ops::kShortSeq) continue;
       trials.clear();
       break;
     }

@@ -31,7 +31,7 @@ Pass choose_precision(const Precision& precision);
 namespace {
 
 /// Pass dependencies: the results of the first have kernels only after the second.
-constexpr std::pair<std::string_view, std::string_view> dependencies[] = {
+constexpr std::pair<std::string_view, std::string_view> kDependencies[] = {
     {"find_attention", "pack_tokens"},
     {"find_attention", "lower_attention_q"},
     {"find_embedding", "pack_tokens"},
@@ -69,7 +69,7 @@ std::vector<Pass> pipeline(const Options& options) {
     std::erase_if(all, [](const Pass& pass) { return pass.name == "drop_row_mask"; });
   std::erase_if(all, [&](const Pass& pass) {
     return left_out(pass.name) ||
-           std::any_of(std::begin(dependencies), std::end(dependencies), [&](const auto& pair) {
+           std::any_of(std::begin(kDependencies), std::end(kDependencies), [&](const auto& pair) {
              return pass.name == pair.first && left_out(pair.second);
            });
   });

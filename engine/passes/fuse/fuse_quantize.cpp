@@ -22,7 +22,7 @@ using namespace ops::operands;
 
 namespace {
 
-constexpr std::size_t max_quantized_results = 2;  // of a norm
+constexpr std::size_t kMaxQuantizedResults = 2;  // of a norm
 
 bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   if (q.op != "QuantizeLinear" || !is_per_tensor_or_column(q) || !has_inverse(*q.inputs[1]) ||
@@ -37,7 +37,7 @@ bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   if (!is_norm && (maker->input(*position) || !g.used_once(maker->output()))) return false;
   if (is_norm) {
     const std::size_t results = maker->outputs.size() - ops::first_quantized_result(*maker);
-    if (results == max_quantized_results) return false;
+    if (results == kMaxQuantizedResults) return false;
     *position += 2 * results;
   }
 

@@ -14,7 +14,7 @@
 namespace bertcl::passes {
 namespace {
 
-constexpr std::int64_t small = 16384;  // elements of constants that are compared by value
+constexpr std::int64_t kMaxCompared = 16384;  // elements of constants that are compared by value
 
 class Sharer {
  public:
@@ -42,7 +42,7 @@ class Sharer {
     std::map<std::string, ir::Value*> known;
     for (ir::Value* c : g_.constants()) {
       const ir::Tensor& t = *c->constant;
-      if (t.size() > small) continue;
+      if (t.size() > kMaxCompared) continue;
       std::string key = ir::str(c->type);
       key.append(reinterpret_cast<const char*>(t.bytes().data()), t.bytes().size());
       const auto [it, added] = known.emplace(std::move(key), c);

@@ -13,11 +13,11 @@ namespace {
 
 bool is_half(ir::DType t) { return t == ir::DType::f16 || t == ir::DType::bf16; }
 
-const std::string wide_name{ir::name_of(ir::DType::f32)};
+const std::string kWideName{ir::name_of(ir::DType::f32)};
 
 void widen_input(ir::Graph& g, ir::Value* input) {
   ir::Node* first = g.nodes().empty() ? nullptr : g.nodes().front().get();
-  ir::Value* wide = g.add("Cast", {input}, {{"to", wide_name}}, {ir::DType::f32, input->type.shape},
+  ir::Value* wide = g.add("Cast", {input}, {{"to", kWideName}}, {ir::DType::f32, input->type.shape},
                           first, input->name + ".wide");
   g.replace_uses(input, wide);
   g.set_input(wide->producer, 0, input);
@@ -27,7 +27,7 @@ void widen_results(ir::Node& node) {
   for (ir::Value* out : node.outputs) {
     if (!is_half(out->type.dtype)) continue;
     out->type.dtype = ir::DType::f32;
-    if (node.op == "Cast") node.attributes["to"] = wide_name;
+    if (node.op == "Cast") node.attributes["to"] = kWideName;
   }
 }
 

@@ -24,10 +24,10 @@ using namespace ops::operands;
 
 namespace {
 
-constexpr const char* bf16_name = "bf16";
+constexpr const char* kBf16Name = "bf16";
 
 bool computes_in_bf16(const ir::Node& node) {
-  return node.has("precision") && node.string_attribute("precision") == bf16_name;
+  return node.has("precision") && node.string_attribute("precision") == kBf16Name;
 }
 
 /// True if this linear reads the value in bf16. It needs bias and weights in f32.
@@ -73,7 +73,7 @@ void choose_for_attention(ir::Graph& g, ir::Node& attention) {
     attention.attributes["precision_reason"] = "bf16: " + reason;
     return;
   }
-  attention.attributes["precision"] = std::string(bf16_name);
+  attention.attributes["precision"] = std::string(kBf16Name);
   for (std::size_t i = 0; i < 3; ++i) store_in_bf16(attention.inputs[i]);
   store_in_bf16(attention.output());
 }
@@ -93,7 +93,7 @@ void add_bf16_result(ir::Graph& g, ir::Node& norm) {
 
 void choose_bf16(ir::Graph& g) {
   for (const auto& node : g.nodes())
-    if (node->op == linear::op) node->attributes["precision"] = std::string(bf16_name);
+    if (node->op == linear::op) node->attributes["precision"] = std::string(kBf16Name);
   for (const auto& node : g.nodes()) {
     if (node->op == attention::op) choose_for_attention(g, *node);
     if (node->op == linear::op && is_read_by_linear_only(g, node->output()))

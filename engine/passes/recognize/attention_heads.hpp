@@ -10,7 +10,7 @@
 
 namespace bertcl::passes {
 
-inline constexpr std::int64_t max_head_size = 256;  // columns; HEAD_MAX of the attention kernels
+inline constexpr std::int64_t kMaxHeadSize = 256;  // columns; HEAD_MAX of the attention kernels
 
 using Permutation = std::vector<std::int64_t>;
 

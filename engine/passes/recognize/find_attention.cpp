@@ -265,7 +265,7 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
     if (h->size != f.q.size || !has_rows(h->hidden->type.shape, {rows[0], rows[1]})) return false;
   }
   if (f.q.shared != 1) return false;
-  if (f.q.size.is_constant() && f.q.size.constant() > max_head_size) return false;  // no kernel
+  if (f.q.size.is_constant() && f.q.size.constant() > kMaxHeadSize) return false;  // no kernel
   if ((f.terms.bias || f.terms.span.causal) && !f.terms.positions.empty())
     return false;  // one of both
   if (!is_one_kernel(f) || !tells_sequences(g, f)) return false;

@@ -28,9 +28,9 @@ using namespace ops::operands;
 
 namespace {
 
-constexpr std::size_t max_nodes = 40;  // twelve are usual; an encoder has more
-constexpr std::int64_t max_columns = 1 << 14;
-constexpr std::int64_t max_elements = 1 << 20;  // of a trial
+constexpr std::size_t kMaxNodes = 40;  // twelve are usual; an encoder has more
+constexpr std::int64_t kMaxColumns = 1 << 14;
+constexpr std::int64_t kMaxElements = 1 << 20;  // of a trial
 
 /// What lies between the hidden states and an output.
 struct Pooling {
@@ -44,7 +44,7 @@ bool is_norm(const ir::Node& n) {
 
 /// Empty unless `v` is made of one result of a norm and one graph input alone.
 std::optional<Pooling> pooling_of(ir::Value* v) {
-  const auto slice = ops::subgraph_of(v, max_nodes, is_norm);
+  const auto slice = ops::subgraph_of(v, kMaxNodes, is_norm);
   if (!slice || slice->inputs.size() != 2) return std::nullopt;
   Pooling found{nullptr, nullptr, slice->nodes};
   for (ir::Value* in : slice->inputs) (in->producer ? found.x : found.mask) = in;
@@ -55,7 +55,7 @@ bool has_shapes(const ir::Value* v, const Pooling& pooling) {
   const ir::Shape &x = pooling.x->type.shape, &mask = pooling.mask->type.shape;
   return x.size() == 3 && mask.size() == 2 && pooling.x->type.dtype == ir::DType::f32 &&
          v->type.dtype == ir::DType::f32 && x[0] == mask[0] && x[1] == mask[1] &&
-         x[2].is_constant() && x[2].constant() <= max_columns &&
+         x[2].is_constant() && x[2].constant() <= kMaxColumns &&
          v->type.shape == ir::Shape{x[0], x[2]} && !x[0].is_constant() && !x[1].is_constant();
 }
 
@@ -109,7 +109,7 @@ ir::Tensor pooled(const Pooling& pooling, const ir::Type& type, const ir::Attrib
 std::optional<ir::Attributes> attributes_of(ir::Value* v, const Pooling& pooling) {
   const std::int64_t hidden = pooling.x->type.shape[2].constant();
   const auto seqs = ops::seqs_to_try(
-      pooling.nodes, std::max(max_elements / (ops::trial_batch * hidden), ops::short_seq));
+      pooling.nodes, std::max(kMaxElements / (ops::kTrialBatch * hidden), ops::kShortSeq));
   if (!seqs) return std::nullopt;
   std::vector<ir::Attributes> left;
   for (const char* kind : {"mean", "max"})
@@ -119,12 +119,12 @@ std::optional<ir::Attributes> attributes_of(ir::Value* v, const Pooling& pooling
     }
   for (const std::int64_t seq : *seqs)
     for (const float magnitude : {1.0f, 1e2f, 1e4f, 1e6f}) {
-      if (seq > ops::short_seq && magnitude > 1.0f) break;  // of places, not of numbers
+      if (seq > ops::kShortSeq && magnitude > 1.0f) break;  // of places, not of numbers
       const ir::Tensor x = ir::Tensor::of(
-          {ops::trial_batch, seq, hidden},
-          trial_values(static_cast<std::size_t>(ops::trial_batch * seq * hidden), magnitude));
+          {ops::kTrialBatch, seq, hidden},
+          trial_values(static_cast<std::size_t>(ops::kTrialBatch * seq * hidden), magnitude));
       for (const ir::Tensor& mask :
-           ops::trial_masks({ops::trial_batch, seq}, pooling.mask->type.dtype, seq)) {
+           ops::trial_masks({ops::kTrialBatch, seq}, pooling.mask->type.dtype, seq)) {
         const ir::Tensor found = ops::evaluate_subgraph(v, {{pooling.x, x}, {pooling.mask, mask}});
         std::erase_if(left, [&](const ir::Attributes& attributes) {
           return !is_near(pooled(pooling, v->type, attributes, x, mask), found);

@@ -30,7 +30,7 @@ using namespace ops::operands;
 
 namespace {
 
-constexpr std::int64_t min_columns = 16;  // of a part: in fewer, a GEMM costs more than a copy
+constexpr std::int64_t kMinColumns = 16;  // of a part: in fewer, a GEMM costs more than a copy
 
 /// Columns `first` to `first + count` of a constant whose last axis has them, or of its
 /// DequantizeLinear. Constants of one element stay.
@@ -126,7 +126,7 @@ std::vector<Part> parts_along(const ir::Graph& g, const ir::Value* v, std::int64
 bool split_columns(ir::Graph& g, ir::Node& whole) {
   ir::Value* y = whole.output();
   const auto parts = parts_along(g, y, std::ssize(y->type.shape) - 1);
-  if (parts.size() != 2 || std::min(parts[0].count, parts[1].count) < min_columns) return false;
+  if (parts.size() != 2 || std::min(parts[0].count, parts[1].count) < kMinColumns) return false;
   for (const Part& part : parts)
     g.replace_uses(part.result, part_of(g, whole, part.first, part.count, part.result->producer));
   return true;

@@ -34,9 +34,9 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   g.heads_per_key = g.heads / static_cast<std::int32_t>(node.int_attribute("key_heads", g.heads));
   const std::int64_t hidden = node.output()->type.shape.back().constant();
   g.head_size = static_cast<std::int32_t>(hidden / g.heads);
-  if (g.head_size > passes::max_head_size)
+  if (g.head_size > passes::kMaxHeadSize)
     fail(node, "head size {}; the attention kernels support at most {}", g.head_size,
-         passes::max_head_size);
+         passes::kMaxHeadSize);
   for (std::size_t i = 0; i < 3; ++i) {
     g.strides[i] = static_cast<std::int32_t>(node.inputs[i]->type.shape.back().constant());
     if (node.has("offsets"))
