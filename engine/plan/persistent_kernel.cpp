@@ -27,7 +27,7 @@ Key key_of(const opencl::Kernel& kernel) {
   return {kernel.program_name(), kernel.name(), kernel.defines()};
 }
 
-constexpr std::array<std::size_t, 3> one_item{1, 1, 1};
+constexpr std::array<std::size_t, 3> kOneItem{1, 1, 1};
 
 bool fits(const Step& step) {
   return !step.call && opencl::kStepHeader + step.arguments.size() <= opencl::kStepWords;
@@ -52,9 +52,9 @@ void add_persistent_kernel(Builder& b) {
   };
   for (const Step& step : b.plan().steps) {
     if (!fits(step)) continue;
-    if (step.local == one_item) collect(step.kernel);
+    if (step.local == kOneItem) collect(step.kernel);
     for (const Alternative& other : step.alternatives)
-      if (other.local == one_item) collect(other.kernel);
+      if (other.local == kOneItem) collect(other.kernel);
   }
   for (const kernels::MergeableKernel& entry : kernels::mergeable_kernels()) {
     if (!entry.always) continue;
@@ -63,7 +63,7 @@ void add_persistent_kernel(Builder& b) {
   }
   const auto number_of = [&](const auto& launch) {
     const auto found = offered.find(key_of(launch.kernel));
-    if (found == offered.end() || launch.local != one_item) return -1;
+    if (found == offered.end() || launch.local != kOneItem) return -1;
     return static_cast<int>(std::distance(offered.begin(), found));
   };
   int merged = 0;

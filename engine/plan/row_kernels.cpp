@@ -9,15 +9,17 @@
 namespace bertcl::plan {
 namespace {
 
-constexpr std::int64_t max_columns = 8192;  // kept by a group: eight vectors of each of 256 items
+constexpr std::int64_t kMaxRowColumns =
+    8192;  // kept by a group: eight vectors of each of 256 items
 
 /// Why no work-group keeps such rows; "" if one does.
 std::string why_not_kept(const RowColumns& columns) {
   if (!columns.kept) return "";
   if (!columns.count.is_constant()) return "its row size is known at run time only";
   const std::int64_t count = columns.count.constant();
-  if (count <= max_columns) return "";
-  return fmt::format("its rows have {} columns, a work-group holds at most {}", count, max_columns);
+  if (count <= kMaxRowColumns) return "";
+  return fmt::format("its rows have {} columns, a work-group holds at most {}", count,
+                     kMaxRowColumns);
 }
 
 /// Work-items for a row: as few as hold it in four vectors of four columns each, since what crosses

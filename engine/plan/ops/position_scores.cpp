@@ -17,24 +17,24 @@ namespace ps = ops::operands::position_scores;
 
 using kernels::PositionScoresVariant;
 
-constexpr std::int64_t panel = kernels::kPositionsPanel;
+constexpr std::int64_t kPanel = kernels::kPositionsPanel;
 
-std::int64_t padded(std::int64_t count) { return round_up(count, panel); }
+std::int64_t padded(std::int64_t count) { return round_up(count, kPanel); }
 
 /// [heads, size, count], less `zero_point`, as [heads, count / 32, size, 32], filled with zeros.
 ir::Tensor in_panels(const ir::Tensor& positions, std::int32_t zero_point) {
   const std::int64_t heads = positions.shape()[0], size = positions.shape()[1],
-                     count = positions.shape()[2], panels = padded(count) / panel;
+                     count = positions.shape()[2], panels = padded(count) / kPanel;
   const ir::Tensor numbers = positions.converted(ir::DType::f32);
   const auto from = numbers.as<float>();
   std::vector<float> to(heads * size * padded(count), 0.0f);
   for (std::int64_t row = 0; row < heads * size; ++row)
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t head = row / size, d = row % size;
-      to[((head * panels + i / panel) * size + d) * panel + i % panel] =
+      to[((head * panels + i / kPanel) * size + d) * kPanel + i % kPanel] =
           from[row * count + i] - static_cast<float>(zero_point);
     }
-  return ir::Tensor::of<float>({heads, panels, size, panel}, to);
+  return ir::Tensor::of<float>({heads, panels, size, kPanel}, to);
 }
 
 /// What is added to bytes of u8 or i8 to make them u8.
@@ -45,7 +45,7 @@ std::int32_t shift_to_u8(ir::DType type) { return type == ir::DType::u8 ? 0 : 12
 ir::Tensor in_words(const ir::Tensor& positions, std::int32_t zero_point,
                     std::int32_t x_zero_point) {
   const std::int64_t heads = positions.shape()[0], size = positions.shape()[1],
-                     count = positions.shape()[2], panels = padded(count) / panel,
+                     count = positions.shape()[2], panels = padded(count) / kPanel,
                      words = (size + 3) / 4 + 1;
   const ir::Tensor bytes = positions.converted(ir::DType::i32);
   const auto from = bytes.as<std::int32_t>();
@@ -55,12 +55,12 @@ ir::Tensor in_words(const ir::Tensor& positions, std::int32_t zero_point,
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t head = row / size, d = row % size;
       const auto column =
-          static_cast<std::size_t>((head * panels + i / panel) * words * panel + i % panel);
+          static_cast<std::size_t>((head * panels + i / kPanel) * words * kPanel + i % kPanel);
       const std::int32_t byte = from[row * count + i];
       to[column] -= x_zero_point * (byte - zero_point);
-      to[column + static_cast<std::size_t>((d / 4 + 1) * panel)] |= (byte + shift) << d % 4 * 8;
+      to[column + static_cast<std::size_t>((d / 4 + 1) * kPanel)] |= (byte + shift) << d % 4 * 8;
     }
-  return ir::Tensor::of<std::int32_t>({heads, panels, words, panel}, to);
+  return ir::Tensor::of<std::int32_t>({heads, panels, words, kPanel}, to);
 }
 
 /// Tokens of x of a work-item, or rows of a work-group.

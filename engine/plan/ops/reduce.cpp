@@ -15,9 +15,9 @@ namespace bertcl::plan {
 namespace {
 
 // Codes of reduce.cl.
-const std::map<std::string, std::int32_t, std::less<>> codes{{"ReduceSum", 0},  {"ReduceMean", 1},
-                                                             {"ReduceMax", 2},  {"ReduceMin", 3},
-                                                             {"ReduceProd", 4}, {"ReduceL2", 5}};
+const std::map<std::string, std::int32_t, std::less<>> kReduceCodes{
+    {"ReduceSum", 0}, {"ReduceMean", 1}, {"ReduceMax", 2},
+    {"ReduceMin", 3}, {"ReduceProd", 4}, {"ReduceL2", 5}};
 
 /// outer, size, inner of a reduction over adjacent axes.
 std::array<ir::Dim, 3> reduced(const ir::Node& node, const ir::Shape& shape,
@@ -54,7 +54,7 @@ void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Arithmetic type = supported_type(node, of.dtype, {f32, i32, i64});
   if (node.op == "ReduceL2") supported_type(node, of.dtype, {f32});
   launch_along(b, node, type, "rows", b.kernel("reduce", "reduce_" + type.str()), view,
-               kernels::Reduce<Argument>{.op = codes.find(node.op)->second});
+               kernels::Reduce<Argument>{.op = kReduceCodes.find(node.op)->second});
 }
 
 void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -106,7 +106,7 @@ void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 void add_reduce(LoweringTable& table) {
-  for (const auto& [op, code] : codes) table[op] = lower_reduce;
+  for (const auto& [op, code] : kReduceCodes) table[op] = lower_reduce;
   table["ArgMax"] = lower_argmax;
   table["CumSum"] = lower_cumsum;
   table["Softmax"] = lower_softmax;
