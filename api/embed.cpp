@@ -28,7 +28,7 @@ constexpr std::int64_t kLongest = 512;  // tokens, for a model that sets no limi
 
 std::int64_t dimensions_of(const Session& session) {
   const std::vector<Port>& outputs = session.info().outputs;
-  if (outputs.size() != 1 || outputs[0].name != runtime::pooled_output)
+  if (outputs.size() != 1 || outputs[0].name != runtime::kPooledOutput)
     throw Error("the session does not compute text vectors; load it with SessionOptions::pooling");
   if (outputs[0].shape.back() < 0) throw Error("the width of the model's vectors is not constant");
   return outputs[0].shape.back();
@@ -83,7 +83,7 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
     const auto width = static_cast<std::size_t>(dimensions);
     std::vector<float> vectors(texts.size() * width);
     text::run_rows(rows, {false, width, false, "a vector of " + std::to_string(width)},
-                   {options.batch_tokens, 256}, model_of(session, {runtime::pooled_output}, false),
+                   {options.batch_tokens, 256}, model_of(session, {runtime::kPooledOutput}, false),
                    [&](std::size_t i, std::span<const float> vector) {
                      std::ranges::copy(
                          vector,

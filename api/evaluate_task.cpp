@@ -40,7 +40,7 @@ struct Embedding {
 Embedding embedding_of(const Session& session) {
   const std::vector<Port>& outputs = session.info().outputs;
   Embedding embedding;
-  embedding.pooled = outputs.size() == 1 && outputs[0].name == runtime::pooled_output;
+  embedding.pooled = outputs.size() == 1 && outputs[0].name == runtime::kPooledOutput;
   const std::filesystem::path model = SessionAccess::file(session);
   if (!std::filesystem::exists(model)) return embedding;
   embedding.files.max_length = tasks::declared_length(model);

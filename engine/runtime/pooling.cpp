@@ -97,7 +97,7 @@ ir::Value* add_pool(ir::Graph& graph, ir::Value* x, const std::string& kind, ir:
       cut == attributes.end() ? x->type.shape.back() : std::get<std::int64_t>(cut->second);
   attributes["kind"] = kind;
   return graph.add(operands::op, {x, mask}, std::move(attributes),
-                   {ir::DType::f32, {x->type.shape[0], columns}}, nullptr, pooled_output);
+                   {ir::DType::f32, {x->type.shape[0], columns}}, nullptr, kPooledOutput);
 }
 
 ir::Value* add_dense(ir::Graph& graph, ir::Value* x, const DenseLayer& layer) {
@@ -155,7 +155,7 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
   else if (!attributes.empty())
     x = add_pool(graph, x, "mean", nullptr, attributes);  // of rows that are vectors already
   graph.outputs().clear();
-  graph.add_output(pooled_output, x);
+  graph.add_output(kPooledOutput, x);
 }
 
 }  // namespace bertcl::runtime

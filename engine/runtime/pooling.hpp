@@ -32,9 +32,9 @@ struct Pooling {
 };
 
 /// The one output of a model with pooling, f32 [batch, columns].
-inline constexpr const char* pooled_output = "sentence_embedding";
+inline constexpr const char* kPooledOutput = "sentence_embedding";
 
-/// Replaces the outputs by `pooled_output`. A kind is applied to the hidden states [batch, seq,
+/// Replaces the outputs by `kPooledOutput`. A kind is applied to the hidden states [batch, seq,
 /// hidden]. Throws Error naming the outputs if there are none, and where the kind is "" and the
 /// model does not pool itself, and a layer whose width is not that of its vectors.
 void add_pooling(ir::Graph& graph, const Pooling& pooling);

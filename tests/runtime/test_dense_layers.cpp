@@ -38,7 +38,7 @@ class DenseLayers : public testing::Test {
     const auto out =
         session.run({{"x", ir::Tensor::of({batch, seq, hidden}, values(batch * seq * hidden, 3))},
                      {"mask", ir::Tensor::of<std::int64_t>({batch, seq}, {1, 1, 1, 1, 1, 0})}});
-    const auto all = out.at(pooled_output).as<float>();
+    const auto all = out.at(kPooledOutput).as<float>();
     return {all.begin(), all.end()};
   }
   static Vector by_loops(const Vector& x, const DenseLayer& layer,

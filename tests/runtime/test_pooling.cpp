@@ -69,14 +69,14 @@ TEST(Pooling, IsThatOfTheHiddenStatesUnderAnyMask) {
     for (const bool drop : {true, false}) {
       Session session = session_with(Pooling{kind}, drop);
       ASSERT_EQ(session.outputs().size(), 1u);
-      EXPECT_EQ(session.outputs()[0].name, pooled_output);
+      EXPECT_EQ(session.outputs()[0].name, kPooledOutput);
       const auto& steps = session.plan().steps;
       EXPECT_EQ(std::ranges::count_if(steps, [](const auto& step) { return step.op == "pool"; }),
                 1);
       for (const auto& masks : batches) {
         const Tensors inputs = inputs_of(masks);
         const auto expected = pooled(plain.run(inputs).at("y"), inputs.at("mask"), kind);
-        const ir::Tensor found = session.run(inputs).at(pooled_output);
+        const ir::Tensor found = session.run(inputs).at(kPooledOutput);
         ASSERT_EQ(found.shape(), (ir::Sizes{static_cast<std::int64_t>(masks.size()), kWidth}));
         for (std::size_t i = 0; i < expected.size(); ++i)
           EXPECT_NEAR(found.as<float>()[i], expected[i], 1e-6) << kind << " " << i;
@@ -124,7 +124,7 @@ TEST(Pooling, OfAModelThatDoesItItself) {
   };
   const Tensors inputs = {{"x", ir::Tensor::of({2, 3}, std::vector<float>{3, 4, 12, 0, 0, 0})}};
   const auto run = [&](const Pooling& pooling) {
-    const ir::Tensor found = compiled(pooling).run(inputs).at(pooled_output);
+    const ir::Tensor found = compiled(pooling).run(inputs).at(kPooledOutput);
     return std::vector<float>(found.as<float>().begin(), found.as<float>().end());
   };
   EXPECT_THAT(run({"", false, 0, false}), ElementsAre(3, 4, 12, 0, 0, 0));

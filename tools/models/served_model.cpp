@@ -46,7 +46,7 @@ std::shared_ptr<runtime::Session> load(const fs::path& path, const ServedModelOp
 void set_embedding(serve::ModelSetup& setup, const runtime::Pooling& pooling,
                    const tasks::EmbeddingFiles& files, const ServedModelOptions& options) {
   setup.kind = serve::Kind::embedding;
-  setup.head = {{runtime::pooled_output}, false};
+  setup.head = {{runtime::kPooledOutput}, false};
   setup.pooling = pooling.kind;
   setup.normalized = pooling.normalize;
   setup.prompts = files.prompts;
