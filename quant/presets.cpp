@@ -12,7 +12,7 @@
 namespace bertcl::quant {
 namespace {
 
-constexpr Scheme kSymmetricS8{ir::DType::i8, true};
+constexpr Scheme kSymmetricI8{ir::DType::i8, true};
 
 Options our_default() {
   Options o;
@@ -45,7 +45,7 @@ Options ort_migraphx() {
   Options o;
   o.placement.op_types = {"MatMul", "Conv"};
   o.method = "percentile";
-  o.activations = kSymmetricS8;
+  o.activations = kSymmetricI8;
   o.weights.as_float = true;
   o.weights.axes = {{"MatMul", -1}};
   o.dedicated_pairs = true;
@@ -75,7 +75,7 @@ Options qdqbert() {
   o.placement.add_channels = true;
   o.placement.head = false;
   o.accuracy.smooth = true;
-  o.activations = kSymmetricS8;
+  o.activations = kSymmetricI8;
   o.weights.as_float = true;
   o.weights.transposed = true;
   o.dedicated_pairs = true;
@@ -86,7 +86,7 @@ Options qdqbert() {
 Options migraphx_native() {
   Options o;
   o.placement.op_types = {"MatMul", "Gemm", "Conv"};
-  o.activations = kSymmetricS8;
+  o.activations = kSymmetricI8;
   o.weights.per_channel = false;
   return o;
 }

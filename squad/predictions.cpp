@@ -21,7 +21,7 @@ namespace {
 
 /// What run_squad.py starts its search for the least null score with; it stands as null_odds
 /// where a question has no window or no candidate at all.
-constexpr double no_candidate_null_odds = 1000000.0;
+constexpr double kNoCandidateNullOdds = 1000000.0;
 
 struct Candidate {
   const Feature* feature = nullptr;  // nullptr: the null answer
@@ -205,7 +205,7 @@ Prediction predict(const Document& document, std::span<const WindowLogits> windo
                    const text::Tokenizer& tokenizer, const PredictionOptions& options) {
   check(options);
   std::vector<Candidate> candidates;
-  Candidate null{.start_logit = no_candidate_null_odds};
+  Candidate null{.start_logit = kNoCandidateNullOdds};
   for (const WindowLogits& window : windows) {
     check(window, options.allow_nonfinite);
     add_candidates(window, options, candidates);
@@ -237,7 +237,7 @@ Prediction predict(const Document& document, std::span<const WindowLogits> windo
   if (options.version_2) {
     const bool answered = best != prediction.nbest.end() && best->span.has_value();
     prediction.null_odds =
-        answered ? null.score() - best->start_logit - best->end_logit : no_candidate_null_odds;
+        answered ? null.score() - best->start_logit - best->end_logit : kNoCandidateNullOdds;
     if (!answered || *prediction.null_odds > options.null_score_diff_threshold) return prediction;
   }
   prediction.text = best->text;

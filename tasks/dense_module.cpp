@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Activations by their names in torch.nn, and the operator of each; Identity has none.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> activations = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDenseActivations = {
     {{"modules.linear.Identity", ""},
      {"modules.activation.Tanh", "Tanh"},
      {"modules.activation.ReLU", "Relu"},
@@ -39,7 +39,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> activatio
 std::string_view activation_of(const text::JsonNode& config) {
   const auto given = config.find("activation_function");
   if (!given) return "Tanh";
-  for (const auto& [name, op] : activations)
+  for (const auto& [name, op] : kDenseActivations)
     if (given->string() == fmt::format("torch.nn.{}", name)) return op;
   given->fail(
       fmt::format("is '{}', which is not supported (supported: Identity, Tanh, ReLU, GELU, Sigmoid "

@@ -23,9 +23,9 @@ namespace {
 struct Size {
   std::int64_t layers, hidden, heads, intermediate, vocabulary;
 };
-const std::map<std::string, Size> sizes{{"mini", {4, 256, 4, 1024, 30522}},
-                                        {"base", {12, 768, 12, 3072, 30522}},
-                                        {"large", {24, 1024, 16, 4096, 30522}}};
+const std::map<std::string, Size> kSizes{{"mini", {4, 256, 4, 1024, 30522}},
+                                         {"base", {12, 768, 12, 3072, 30522}},
+                                         {"large", {24, 1024, 16, 4096, 30522}}};
 constexpr std::int64_t kPositions = 512;
 
 /// SplitMix64 (Steele, Lea and Flood 2014); four 16-bit parts of a number sum to about a normal
@@ -214,8 +214,8 @@ class Writer {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto size = argc == 3 ? sizes.find(argv[2]) : sizes.end();
-  if (size == sizes.end()) {
+  const auto size = argc == 3 ? kSizes.find(argv[2]) : kSizes.end();
+  if (size == kSizes.end()) {
     std::fprintf(stderr, "usage: random_bert OUT.onnx mini|base|large\n");
     return 2;
   }

@@ -43,7 +43,7 @@ std::string format_flatbuffers(const ScaleTable& table) {
 
 }  // namespace
 
-const ScaleTableFormat flatbuffers_table{"flatbuffers",
+const ScaleTableFormat kFlatbuffersTable{"flatbuffers",
                                          ".flatbuffers",
                                          "onnxruntime's calibration.flatbuffers: magnitudes",
                                          true,

@@ -55,7 +55,7 @@ std::string format_json(const ScaleTable& table) {
 
 }  // namespace
 
-const ScaleTableFormat json_table{
+const ScaleTableFormat kJsonTable{
     "json",     ".json",    "both ends of each range, and their origin", false, recognizes_json,
     parse_json, format_json};
 

@@ -115,7 +115,7 @@ std::string format_onnxruntime(const ScaleTable& table) {
 
 }  // namespace
 
-const ScaleTableFormat onnxruntime_table{"onnxruntime",
+const ScaleTableFormat kOnnxruntimeTable{"onnxruntime",
                                          ".json",
                                          "onnxruntime's calibration.json: both ends of each range",
                                          false,

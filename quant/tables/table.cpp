@@ -37,8 +37,8 @@ std::string list_of_formats() {
 std::span<const ScaleTableFormat> table_formats() {
   // The first format of an extension is written for it. Text may stand before TensorRT's cache,
   // whose first line is not a name and a number.
-  static const std::array all{json_table, onnxruntime_table, flatbuffers_table, text_table,
-                              tensorrt_table};
+  static const std::array all{kJsonTable, kOnnxruntimeTable, kFlatbuffersTable, kTextTable,
+                              kTensorrtTable};
   return all;
 }
 

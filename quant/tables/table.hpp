@@ -74,10 +74,10 @@ void add_range(ScaleTable& table, const std::string& tensor, Range range);
 void check_one_line(const std::string& tensor);
 
 // One file each.
-extern const ScaleTableFormat json_table;
-extern const ScaleTableFormat onnxruntime_table;
-extern const ScaleTableFormat flatbuffers_table;
-extern const ScaleTableFormat tensorrt_table;
-extern const ScaleTableFormat text_table;
+extern const ScaleTableFormat kJsonTable;
+extern const ScaleTableFormat kOnnxruntimeTable;
+extern const ScaleTableFormat kFlatbuffersTable;
+extern const ScaleTableFormat kTensorrtTable;
+extern const ScaleTableFormat kTextTable;
 
 }  // namespace bertcl::quant

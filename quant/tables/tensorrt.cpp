@@ -76,7 +76,7 @@ std::string format_tensorrt(const ScaleTable& table) {
 
 }  // namespace
 
-const ScaleTableFormat tensorrt_table{"tensorrt",
+const ScaleTableFormat kTensorrtTable{"tensorrt",
                                       ".cache",
                                       "TensorRT's own calibration cache: scales in hex",
                                       true,

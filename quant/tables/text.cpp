@@ -43,7 +43,7 @@ std::string format_text(const ScaleTable& table) {
 
 }  // namespace
 
-const ScaleTableFormat text_table{
+const ScaleTableFormat kTextTable{
     "cache",    ".cache",        "onnxruntime's calibration.cache: lines NAME MAGNITUDE",
     true,       recognizes_text, parse_text,
     format_text};

@@ -103,7 +103,7 @@ TEST_F(Tables, ReadsEverySpellingOfOnnxruntime) {
       R"(}, "calibration_method": {"CLS": "CalibrationMethod", "value": "CalibrationMethod.Entropy"}})");
   EXPECT_EQ(whole.ranges, expected);
   EXPECT_EQ(whole.method, "entropy");
-  EXPECT_THAT(onnxruntime_table.format(whole), HasSubstr("\"CalibrationMethod.Entropy\""));
+  EXPECT_THAT(kOnnxruntimeTable.format(whole), HasSubstr("\"CalibrationMethod.Entropy\""));
   const ScaleTable other = read(R"({"CLS": "TensorsData", "data": {)" + x + ", " + y +
                                 R"(}, "calibration_method": "Entropy"})");
   EXPECT_EQ(other.ranges, expected);
@@ -136,7 +136,7 @@ TEST_F(Tables, ReadsTheCacheOfTensorRt) {
 TEST_F(Tables, CacheIsTextThatPythonReads) {
   ScaleTable table;
   table.ranges = {{"b", {-10.0f, 1.0f}}, {"a c", {0.0f, 0.2f}}, {"d", {-1e-7f, 0.0f}}};
-  EXPECT_EQ(text_table.format(table),
+  EXPECT_EQ(kTextTable.format(table),
             "a c 0.20000000298023224\nb 10.0\nd 1.0000000116860974e-07\n");
   // The larger end with its sign, as onnxruntime writes it.
   EXPECT_EQ(read("x -0.5\n").ranges.at("x"), (Range{-0.5f, 0.5f}));
@@ -170,7 +170,7 @@ TEST_F(Tables, SayWhatIsWrong) {
   fails("", HasSubstr("not a scale table"));
   fails("hello\n", HasSubstr("not a scale table"));
   fails("{}", HasSubstr("lists no tensor"));
-  EXPECT_ERROR(HasSubstr("invalid JSON"), onnxruntime_table.parse("{\"x\": "));
+  EXPECT_ERROR(HasSubstr("invalid JSON"), kOnnxruntimeTable.parse("{\"x\": "));
   fails(R"({"x": 3})", HasSubstr("x has no 'lowest'"));
   fails(R"({"x": {"avg": 1, "std": 2}})", HasSubstr("'lowest' and 'highest'"));
   fails(R"({"x": [[1, 2], [3, 4]]})", HasSubstr("per_channel"));
@@ -192,11 +192,11 @@ TEST_F(Tables, SayWhatIsWrong) {
         HasSubstr("ranges is of type array"));
   fails(R"({"format": "bertcl-ranges", "version": 1, "samples": "8", "ranges": {}})",
         HasSubstr("samples is of type string"));
-  EXPECT_ERROR(AllOf(HasSubstr("'x'"), HasSubstr("twice")), text_table.parse("x 1.0\nx 2.0\n"));
-  EXPECT_ERROR(HasSubstr("line 2"), text_table.parse("x 1.0\ny\n"));
-  EXPECT_ERROR(HasSubstr("'1.0e'"), text_table.parse("x 1.0e\n"));
+  EXPECT_ERROR(AllOf(HasSubstr("'x'"), HasSubstr("twice")), kTextTable.parse("x 1.0\nx 2.0\n"));
+  EXPECT_ERROR(HasSubstr("line 2"), kTextTable.parse("x 1.0\ny\n"));
+  EXPECT_ERROR(HasSubstr("'1.0e'"), kTextTable.parse("x 1.0e\n"));
   fails("x nan\n", HasSubstr("is not a range"));
-  EXPECT_ERROR(HasSubstr("line 1"), tensorrt_table.parse("x: 3c010a14\n"));
+  EXPECT_ERROR(HasSubstr("line 1"), kTensorrtTable.parse("x: 3c010a14\n"));
   fails("TRT-1-A\nx: 3c010a1g\n", HasSubstr("'3c010a1g'"));
   fails("TRT-1-A\nx: 7f800000\n", HasSubstr("is not a range"));
   fails("TRT-1-A\nx: bf800000\n", HasSubstr("'x': negative scale -1"));
@@ -207,7 +207,7 @@ TEST_F(Tables, SayWhatIsWrong) {
 
 TEST_F(Tables, AJsonFileThatIsCutIsNoOtherFormat) {
   const ScaleTable table = random_table(3);
-  for (const ScaleTableFormat* format : {&json_table, &onnxruntime_table}) {
+  for (const ScaleTableFormat* format : {&kJsonTable, &kOnnxruntimeTable}) {
     const std::string whole = format->format(table);
     for (const std::size_t size : {whole.size() / 2, whole.size() - 3})
       fails(whole.substr(0, size), AllOf(HasSubstr((folder_ / "table").string()),
@@ -238,9 +238,9 @@ TEST_F(Tables, SurviveDamage) {
 TEST_F(Tables, AreWrittenWholeOrNotAtAll) {
   ScaleTable table;
   table.ranges["x"] = {0.0f, INFINITY};
-  EXPECT_ERROR(HasSubstr("'x'"), write_table(folder_ / "t.json", table, json_table));
+  EXPECT_ERROR(HasSubstr("'x'"), write_table(folder_ / "t.json", table, kJsonTable));
   table.ranges["x"] = {0.0f, 1.0f};
-  EXPECT_ERROR(HasSubstr("absent"), write_table(folder_ / "absent" / "t.json", table, json_table));
+  EXPECT_ERROR(HasSubstr("absent"), write_table(folder_ / "absent" / "t.json", table, kJsonTable));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 

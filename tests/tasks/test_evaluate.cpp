@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t LETTER_A = 5;  // id of "a" in letter_tokenizer()
+constexpr std::int64_t kLetterA = 5;  // id of "a" in letter_tokenizer()
 
 /// Calls visit(row, place in the batch, id) for each token.
 template <typename Visit>
@@ -30,7 +30,7 @@ void each_token(const text::Batch& batch, const Visit& visit) {
 std::vector<float> count_a(const text::Batch& batch) {
   std::vector<float> logits(batch.rows() * 2, 0.0F);
   each_token(batch, [&](std::size_t row, std::size_t, std::int64_t id) {
-    if (id > 4) logits[row * 2 + (id == LETTER_A ? 1 : 0)] += 1.0F;
+    if (id > 4) logits[row * 2 + (id == kLetterA ? 1 : 0)] += 1.0F;
   });
   return logits;
 }
@@ -102,8 +102,8 @@ TEST(Classify, TheModelMayHavePositiveFirst) {
 std::vector<float> count_abc(const text::Batch& batch) {
   std::vector<float> logits(batch.rows() * 3, 0.0F);
   each_token(batch, [&](std::size_t row, std::size_t, std::int64_t id) {
-    if (id >= LETTER_A && id < LETTER_A + 6)
-      logits[row * 3 + static_cast<std::size_t>(id - LETTER_A) / 2] += 1.0F;
+    if (id >= kLetterA && id < kLetterA + 6)
+      logits[row * 3 + static_cast<std::size_t>(id - kLetterA) / 2] += 1.0F;
   });
   return logits;
 }
@@ -166,8 +166,8 @@ TEST(Classify, NumbersThatCountTooManyClassesAreRefused) {
 std::vector<float> has_abc(const text::Batch& batch) {
   std::vector<float> logits(batch.rows() * 3, -0.5F);
   each_token(batch, [&](std::size_t row, std::size_t, std::int64_t id) {
-    if (id >= LETTER_A && id < LETTER_A + 6)
-      logits[row * 3 + static_cast<std::size_t>(id - LETTER_A) / 2] += 0.75F;
+    if (id >= kLetterA && id < kLetterA + 6)
+      logits[row * 3 + static_cast<std::size_t>(id - kLetterA) / 2] += 0.75F;
   });
   return logits;
 }
@@ -289,7 +289,7 @@ TEST(Similarity, Correlations) {
   const auto shared = [](const text::Batch& batch) {
     std::vector<float> scores(batch.rows(), 0.0F);
     each_token(batch, [&](std::size_t row, std::size_t at, std::int64_t id) {
-      if (id == LETTER_A) scores[row] += batch.token_type_ids[at] == 1 ? 2.0F : 1.0F;
+      if (id == kLetterA) scores[row] += batch.token_type_ids[at] == 1 ? 2.0F : 1.0F;
     });
     return scores;
   };
@@ -314,7 +314,7 @@ TEST(Tagging, FirstPiecesOfWords) {
   const auto task = tagging_task(sentences(), {"O", "B-x", "I-x"});
   const Evaluation evaluation =
       evaluate(*task, letter_tokenizer(), {}, by_token(3, [](std::int64_t id) {
-        return id == LETTER_A ? 1u : id == LETTER_A + 2 ? 2u : 0u;  // a: B-x, b: I-x
+        return id == kLetterA ? 1u : id == kLetterA + 2 ? 2u : 0u;  // a: B-x, b: I-x
       }));
   EXPECT_EQ(json(evaluation.results->predictions()),
             json::parse(R"({"0": ["B-x", "I-x", "B-x", "O"], "1": ["O"], "last": ["O", "B-x"]})"));
@@ -343,7 +343,7 @@ TEST(Masked, Accuracy) {
   for (const std::size_t classes : {vocabulary, vocabulary + 3}) {
     const Evaluation evaluation =
         evaluate(*task, letter_tokenizer(), {},
-                 by_token(classes, [](std::int64_t) { return std::size_t{LETTER_A}; }));
+                 by_token(classes, [](std::int64_t) { return std::size_t{kLetterA}; }));
     // round(0.15 * 10) = 2 of the first text and 1 of the last are hidden.
     EXPECT_NEAR(metric_of(evaluation, "accuracy"), 200.0 / 3, 1e-12);
     EXPECT_EQ(json(evaluation.results->predictions()),

@@ -17,19 +17,19 @@
 namespace bertcl::tasks {
 namespace {
 
-constexpr std::int32_t CLS = 2, SEP = 3, MASK = 4;
+constexpr std::int32_t kCls = 2, kSep = 3, kMask = 4;
 
 std::int32_t id(const char* token) { return letter_tokenizer().token_id(token); }
 
 TEST(EncodeText, KeepsTheBeginning) {
   const Sequence all = encode_text("ab c", letter_tokenizer(), 5);
-  EXPECT_THAT(all.ids, ElementsAre(CLS, id("a"), id("##b"), id("c"), SEP));
+  EXPECT_THAT(all.ids, ElementsAre(kCls, id("a"), id("##b"), id("c"), kSep));
   EXPECT_EQ(all.second, 5u);
   EXPECT_EQ(all.cut, 0u);
   const Sequence some = encode_text("ab c", letter_tokenizer(), 4);
-  EXPECT_THAT(some.ids, ElementsAre(CLS, id("a"), id("##b"), SEP));
+  EXPECT_THAT(some.ids, ElementsAre(kCls, id("a"), id("##b"), kSep));
   EXPECT_EQ(some.cut, 1u);
-  EXPECT_THAT(encode_text("", letter_tokenizer(), 4).ids, ElementsAre(CLS, SEP));
+  EXPECT_THAT(encode_text("", letter_tokenizer(), 4).ids, ElementsAre(kCls, kSep));
   EXPECT_ERROR(HasSubstr("sequences of 2 tokens leave no room for a text beside 2 special tokens; "
                          "raise 'max_seq_length', or, if that is the model's limit, export it with "
                          "longer sequences"),
@@ -45,7 +45,7 @@ TEST(EncodePieces, GivesWhatEncodeTextGives) {
     EXPECT_EQ(same.cut, text.cut);
   }
   const Sequence end = encode_pieces(pieces, letter_tokenizer(), 4, true);
-  EXPECT_THAT(end.ids, ElementsAre(CLS, id("##b"), id("c"), SEP));
+  EXPECT_THAT(end.ids, ElementsAre(kCls, id("##b"), id("c"), kSep));
 }
 
 TEST(EncodeWindows, CoverTheTextInEqualParts) {
@@ -61,8 +61,8 @@ TEST(EncodeWindows, CoverTheTextInEqualParts) {
       EXPECT_LE(window.length(), 10u);
       shortest = std::min(shortest, window.length());
       longest = std::max(longest, window.length());
-      EXPECT_EQ(window.ids.front(), CLS);
-      EXPECT_EQ(window.ids.back(), SEP);
+      EXPECT_EQ(window.ids.front(), kCls);
+      EXPECT_EQ(window.ids.back(), kSep);
       together.insert(together.end(), window.ids.begin() + 1, window.ids.end() - 1);
     }
     EXPECT_EQ(together, letter_tokenizer().encode(text));
@@ -72,22 +72,22 @@ TEST(EncodeWindows, CoverTheTextInEqualParts) {
 
 TEST(EncodePair, TheLongerTextIsCut) {
   const Sequence all = encode_pair("ab", "c", letter_tokenizer(), 6);
-  EXPECT_THAT(all.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("c"), SEP));
+  EXPECT_THAT(all.ids, ElementsAre(kCls, id("a"), id("##b"), kSep, id("c"), kSep));
   EXPECT_EQ(all.second, 4u);
   EXPECT_EQ(all.cut, 0u);
   const Sequence first = encode_pair("abcd", "e", letter_tokenizer(), 6);
-  EXPECT_THAT(first.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("e"), SEP));
+  EXPECT_THAT(first.ids, ElementsAre(kCls, id("a"), id("##b"), kSep, id("e"), kSep));
   const Sequence equal = encode_pair("abc", "def", letter_tokenizer(), 6);
-  EXPECT_THAT(equal.ids, ElementsAre(CLS, id("a"), SEP, id("d"), id("##e"), SEP))
+  EXPECT_THAT(equal.ids, ElementsAre(kCls, id("a"), kSep, id("d"), id("##e"), kSep))
       << "of equal ones the first";
   EXPECT_EQ(equal.cut, 3u);
   const Sequence longer = encode_pair("abcd", "efg", letter_tokenizer(), 6);
-  EXPECT_THAT(longer.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("e"), SEP));
+  EXPECT_THAT(longer.ids, ElementsAre(kCls, id("a"), id("##b"), kSep, id("e"), kSep));
   const Sequence other = encode_pair("abc", "defg", letter_tokenizer(), 6);
-  EXPECT_THAT(other.ids, ElementsAre(CLS, id("a"), SEP, id("d"), id("##e"), SEP));
+  EXPECT_THAT(other.ids, ElementsAre(kCls, id("a"), kSep, id("d"), id("##e"), kSep));
   const auto encode = [](const char* text) { return letter_tokenizer().encode(text); };
   const Sequence ends = encode_pair(encode("abcd"), encode("efg"), letter_tokenizer(), 6, true);
-  EXPECT_THAT(ends.ids, ElementsAre(CLS, id("##c"), id("##d"), SEP, id("##g"), SEP));
+  EXPECT_THAT(ends.ids, ElementsAre(kCls, id("##c"), id("##d"), kSep, id("##g"), kSep));
 }
 
 // The numbers are those of enable_truncation(room) of tokenizers 0.23.3.
@@ -111,7 +111,7 @@ TEST(EncodeWords, TheFirstPieceStandsForAWord) {
   const auto sequences = encode_words(words, letter_tokenizer(), 20);
   ASSERT_EQ(sequences.size(), 1u);
   EXPECT_THAT(sequences[0].ids,
-              ElementsAre(CLS, id("a"), id("##b"), id("c"), id("d"), id("##e"), id("##f"), SEP));
+              ElementsAre(kCls, id("a"), id("##b"), id("c"), id("d"), id("##e"), id("##f"), kSep));
   EXPECT_THAT(sequences[0].places, ElementsAre(1, 3, 4));
   EXPECT_THAT(sequences[0].words, ElementsAre(0, 2, 3)) << "a control character has no pieces";
 }
@@ -154,7 +154,7 @@ TEST(EncodeMasked, HidesAsBertDoes) {
     std::vector<std::int32_t> ids = sequence.ids;
     for (std::size_t i = 0; i < 15; ++i) {
       std::int32_t& shown = ids[sequence.places[i]];
-      ++status[shown == MASK ? "mask" : shown == sequence.targets[i] ? "same" : "other"];
+      ++status[shown == kMask ? "mask" : shown == sequence.targets[i] ? "same" : "other"];
       shown = sequence.targets[i];
       EXPECT_EQ(sequence.words[i], hidden++);
     }
