@@ -207,7 +207,7 @@ opencl::Defines prepack_options(const Target& target, const GemmS8& gemm) {
 void bind_prepack(opencl::Kernel& kernel, const PrepackedS8& prepacked, const GemmS8& gemm,
                   std::int64_t columns, std::int64_t first) {
   kernels::set(kernel, kernels::PrepackS8<opencl::KernelArgument>{
-                           .packed = prepacked.panels,
+                           .panels = prepacked.panels,
                            .colsum = prepacked.column_sums,
                            .n = static_cast<std::int32_t>(columns),
                            .K = static_cast<std::int32_t>(gemm.tunable.k),

@@ -2,7 +2,7 @@
 // bf16 GEMM for x86 with AVX-512 BF16: out[M][N] = activation(A[M][K] x B[K][N] + bias). A and the
 // result are bf16 or f32; A in f32 is rounded to bf16 (half to even) when loaded. Sums are f32.
 //
-//            N            B: bf16, packed: the two values of one column along K lie together,
+//            N            B: bf16 in panels: the two values of one column along K lie together,
 //        o-------o        48 columns side by side. One work-item multiplies 8 rows of A with
 //      K |  [B]  |        ITEM_PANELS panels: a step along K is 3 loads of B, 8 broadcasts of A
 //        o-------o        and 24 instructions of two products a lane.

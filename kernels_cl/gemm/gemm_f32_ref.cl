@@ -3,7 +3,7 @@
 //
 // Arguments of every gemm_f32_*.cl, in this order; sizes are runtime values, all flags are uniform:
 //    0 a            f32 [M][K], row-major
-//    1 b            f32, or f16 with -DB_HALF=1, packed by prepack_f32.cl in the layout of the
+//    1 b            f32, or f16 with -DB_HALF=1: panels by prepack_f32.cl in the layout of the
 //                   variant
 //    2 bias         f32 [N], null where has_bias is 0
 //    3 out          f32 [M][N], row-major

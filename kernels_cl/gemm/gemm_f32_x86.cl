@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fp32 GEMM for x86: out[M][N] = activation(A[M][K] x B[K][N] + bias).
 //
-//            N                    B is packed: 16 * VECTORS columns side by side for each k.
+//            N                    B in panels: 16 * VECTORS columns side by side for each k.
 //        o-------o                One work-item makes a tile of TILE_ROWS rows x one panel in
 //      K |  [B]  |                registers; a step along K is VECTORS loads of B, TILE_ROWS
 //        o-------o                broadcasts of A and TILE_ROWS * VECTORS multiply-adds of

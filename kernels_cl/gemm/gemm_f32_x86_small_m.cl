@@ -2,7 +2,7 @@
 // Small-M fp32 GEMM for x86: out[M][N] = activation(A[M][K] x B[K][N] + bias), bound by loading the
 // weights from memory.
 //
-//             N                    B is packed as for gemm_f32_x86.cl. One work-item makes
+//             N                    B in panels as for gemm_f32_x86.cl. One work-item makes
 //                                  ITEM_TILES
 //         o-------o                tiles of rows x one panel; all of them go BLOCK_STEPS along K
 //       K |  [B]  |  block 0       before any goes further, and fetch the next block meanwhile

@@ -2,7 +2,7 @@
 // int8 GEMM for 64-bit Arm with sdot: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are
 // exact.
 //
-//            N                    A: u8 or s8, row-major. B: s8, packed: the four bytes of one
+//            N                    A: u8 or s8, row-major. B: s8 in panels: the four bytes of one
 //        o-------o                column along K lie together, 16 columns side by side.
 //      K |  [B]  |                One work-item makes a tile of 6 rows x 16 columns in 24 of the
 //        o-------o                32 registers. A block of 16 along K is 6 loads of A, whose words

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 GEMM for x86 with AVX2: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are exact.
 //
-//            N                    A: u8 or s8, row-major. B: s8, packed: the four bytes (a quad) of
+//            N                    A: u8 or s8, row-major. B: s8 in panels: the four bytes (quad) of
 //        o-------o                one column along K lie together, 16 columns side by side.
 //      K |  [B]  |                One work-item makes 6 rows x 64 columns as 4 tiles of 16
 //        o-------o                columns, each in 12 registers of 8 sums.

@@ -2,7 +2,7 @@
 // int8 GEMM for x86 with AVX-VNNI, 256 bits: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are
 // exact.
 //
-//            N                    A: u8 or s8, row-major. B: s8, packed: the four bytes of one
+//            N                    A: u8 or s8, row-major. B: s8 in panels: the four bytes of one
 //        o-------o                column along K lie together, 16 columns side by side.
 //      K |  [B]  |                One work-item makes a tile of 6 rows x 16 columns in 12 of the
 //        o-------o                16 registers; a step along K is 2 loads of B, 6 broadcasts of A

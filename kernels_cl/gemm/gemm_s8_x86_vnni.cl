@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 GEMM for x86 with AVX-512 VNNI: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are exact.
 //
-//            N                    A: u8 or s8, row-major. B: s8, packed: the four bytes of one
+//            N                    A: u8 or s8, row-major. B: s8 in panels: the four bytes of one
 //        o-------o                column along K lie together, 48 columns side by side.
 //      K |  [B]  |                One work-item makes a tile of 8 rows x 48 columns in 24
 //        o-------o                registers of 16 sums; a step along K is 3 loads of B,

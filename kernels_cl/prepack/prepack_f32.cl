@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs columns of fp32 weights into the panels that the gemm_f32 variants read.
+// Prepacks columns of fp32 weights into the panels that the gemm_f32 variants read.
 //
-//   packed[ceil(N/panel)][K][panel] = w[k][column - first], zero-padded past N; f32, or f16 with
+//   panels[ceil(N/panel)][K][panel] = w[k][column - first], zero-padded past N; f32, or f16 with
 //   -DB_HALF=1 (rounded half to even)
 //
 // w holds columns first .. first + n - 1 of the N columns of all, so that parts that lie apart are
-// packed side by side by one launch each.
+// stored side by side by one launch each.
 //
-// Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 packed, ceil(N/panel) *
+// Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 panels, ceil(N/panel) *
 // panel * K elements; 2 n; 3 K; 4 panel; 5 first; 6 N.
 // Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
 // is not 0; any work-group size.
@@ -25,7 +25,7 @@ typedef float Weight;
 #define STORE_WEIGHT(value, i, to) ((to)[i] = (value))
 #endif
 
-__kernel void prepack_f32(__global const Source* restrict w, __global Weight* restrict packed,
+__kernel void prepack_f32(__global const Source* restrict w, __global Weight* restrict panels,
                        const int n, const int K, const int panel, const int first, const int N) {
   const int width = ITEM_COLUMNS ? ITEM_COLUMNS : panel, parts = panel / width;
   const int item = get_global_id(0), index = first / panel + item / parts;
@@ -35,7 +35,7 @@ __kernel void prepack_f32(__global const Source* restrict w, __global Weight* re
   // end of those after the last column
   const int zeros = first + n == N ? max(end, left + width) : end;
   __global const Source* from = w + (begin - first);
-  __global Weight* to = packed + (size_t)index * K * panel + (begin - column0);
+  __global Weight* to = panels + (size_t)index * K * panel + (begin - column0);
   // Unsigned: LLVM 15 miscompiles the signed differences for Arm (it negates them).
   const uint stored = end - begin, filled = zeros - begin;
   for (int k = 0; k < K; k++, from += n, to += panel) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs columns of fp32 weights as pairs of bf16, or of f16 with -DB_HALF=1, rounded half to even,
-// into the panels that gemm_bf16_x86.cl and gemm_f16_matrix.cl read.
+// Prepacks columns of fp32 weights as pairs of bf16, or of f16 with -DB_HALF=1, rounded half to
+// even, into the panels that gemm_bf16_x86.cl and gemm_f16_matrix.cl read.
 //
-//   packed[ceil(N/panel)][ceil(K/2)][panel][2] = w[k][column - first], zero-padded past N and K
+//   panels[ceil(N/panel)][ceil(K/2)][panel][2] = w[k][column - first], zero-padded past N and K
 //
 // w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
 //
-// Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 packed, ceil(N/panel) *
+// Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 panels, ceil(N/panel) *
 // panel * ceil(K/2) * 2 elements; 2 n; 3 K; 4 panel; 5 first; 6 N.
 // Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
 // is not 0; any work-group size.
@@ -18,7 +18,7 @@
 #define B_HALF 0  // 1: f16
 #endif
 
-__kernel void prepack_pairs(__global const Source* restrict w, __global ushort* restrict packed,
+__kernel void prepack_pairs(__global const Source* restrict w, __global ushort* restrict panels,
                          const int n, const int K, const int panel, const int first, const int N) {
   const int width = ITEM_COLUMNS ? ITEM_COLUMNS : panel, parts = panel / width;
   const int item = get_global_id(0), index = first / panel + item / parts;
@@ -27,7 +27,7 @@ __kernel void prepack_pairs(__global const Source* restrict w, __global ushort* 
   const int pairs = (K + 1) / 2;
   const int begin = max(first, left), end = max(begin, min(first + n, left + width));
   const int zeros = first + n == N ? left + width : end;  // end of those after the last column
-  __global ushort* to = packed + (size_t)index * pairs * panel * 2;
+  __global ushort* to = panels + (size_t)index * pairs * panel * 2;
   for (int k = 0; k < 2 * pairs; k++) {
     for (int column = begin; column < zeros; column++) {
       const bool exists = column < end && k < K;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs columns of int8 weights into the panels that the gemm_s8 variants read, and sums them.
+// Prepacks columns of int8 weights into the panels that the gemm_s8 variants read, and sums them.
 //
-//   packed[ceil(N/panel)][ceil(K/group)][panel][group] = w[k][column - first], zero-padded past N
+//   panels[ceil(N/panel)][ceil(K/group)][panel][group] = w[k][column - first], zero-padded past N
 //   and K colsum[column] = sum over k of w[k][column - first]
 //
 // With ORDER_BLOCK the order of the quads (groups of 4 rows) follows them, see gemm_s8_x86_avx2.cl.
@@ -15,7 +15,7 @@
 //
 // w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
 //
-// Arguments: 0 w s8 [K][n]; 1 packed s8, ceil(N/panel) * panel * ceil(K/group) * group bytes
+// Arguments: 0 w s8 [K][n]; 1 panels s8, ceil(N/panel) * panel * ceil(K/group) * group bytes
 // and the order;
 // 2 colsum s32 [N]; 3 n; 4 K; 5 panel (at most 64); 6 group; 7 first; 8 N.
 // Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
@@ -27,13 +27,13 @@
 #define ORDER_BLOCK 0  // rows of w in each of which quads are ordered (group 4); 0: no order
 #endif
 #if ORDER_BLOCK && ITEM_COLUMNS
-#error "an item that orders a panel packs all of it"
+#error "an item that orders a panel makes all of it"
 #endif
 
 #define MAX_PANEL (ITEM_COLUMNS ? ITEM_COLUMNS : 64)
 
 // Whole groups of rows in panels that w fills: loops of known length that become vector code.
-#define PACK_WHOLE(GROUP)                                               \
+#define PREPACK_WHOLE(GROUP)                                            \
   for (; k0 + GROUP <= K; k0 += GROUP, to += panel * GROUP) {           \
     __global const char* from = w + (size_t)k0 * n + (column0 - first); \
     for (int p = 0; p < panel; p++) {                                   \
@@ -77,7 +77,7 @@ static void order_quads(__global const char* panel, const int columns, const int
 }
 #endif
 
-__kernel void prepack_s8(__global const char* restrict w, __global char* restrict packed,
+__kernel void prepack_s8(__global const char* restrict w, __global char* restrict panels,
                          __global int* restrict colsum, const int n, const int K, const int panel,
                          const int group, const int first, const int N) {
   const int width = ITEM_COLUMNS ? ITEM_COLUMNS : panel, parts = panel / width;
@@ -87,13 +87,13 @@ __kernel void prepack_s8(__global const char* restrict w, __global char* restric
   const int begin = max(first, left), end = max(begin, min(first + n, left + width));
   const int zeros = first + n == N ? left + width : end;  // end of those after the last column
   const int groups = (K + group - 1) / group;
-  __global char* to = packed + (size_t)index * groups * panel * group;
+  __global char* to = panels + (size_t)index * groups * panel * group;
 
   int sums[MAX_PANEL];
   for (int p = 0; p < MAX_PANEL; p++) sums[p] = 0;
   int k0 = 0;
   if (end - begin == panel) {
-    if (group == 4) PACK_WHOLE(4)
+    if (group == 4) PREPACK_WHOLE(4)
   }
   for (; k0 < groups * group; k0 += group, to += panel * group) {
     for (int column = begin; column < zeros; column++) {
@@ -110,10 +110,10 @@ __kernel void prepack_s8(__global const char* restrict w, __global char* restric
   }
   for (int column = begin; column < end; column++) colsum[column] = sums[column - left];
 #if ORDER_BLOCK
-  if (zeros < column0 + panel) return;  // a later launch packs the rest
-  const int panels = (N + panel - 1) / panel, blocks = (4 * groups + ORDER_BLOCK - 1) / ORDER_BLOCK;
-  order_quads(packed + (size_t)index * groups * panel * 4, panel, groups,
-              (__global ushort*)(packed + (size_t)panels * groups * panel * 4) +
+  if (zeros < column0 + panel) return;  // a later launch makes the rest
+  const int count = (N + panel - 1) / panel, blocks = (4 * groups + ORDER_BLOCK - 1) / ORDER_BLOCK;
+  order_quads(panels + (size_t)index * groups * panel * 4, panel, groups,
+              (__global ushort*)(panels + (size_t)count * groups * panel * 4) +
                   (size_t)index * (groups + blocks));
 #endif
 }

@@ -18,11 +18,11 @@ template <typename T>
 opencl::Buffer prepack_floats(opencl::Kernel kernel, size_t bytes, const std::vector<T>& w, int N,
                               int K, int panel, const std::vector<int>& cuts = {},
                               int item_columns = 0) {
-  opencl::Buffer packed = device().allocate(bytes);
-  packed.fill(0xAA);
+  opencl::Buffer prepacked = device().allocate(bytes);
+  prepacked.fill(0xAA);
   for_each_part(w, N, K, cuts, [&](const std::vector<T>& part, int n, int first) {
     kernels::set(kernel, kernels::PrepackFloat<KernelArgument>{.w = upload(part),
-                                                               .packed = packed,
+                                                               .panels = prepacked,
                                                                .n = n,
                                                                .K = K,
                                                                .panel = panel,
@@ -30,7 +30,7 @@ opencl::Buffer prepack_floats(opencl::Kernel kernel, size_t bytes, const std::ve
                                                                .N = N});
     run(kernel, prepack_items(n, first, panel, item_columns));
   });
-  return packed;
+  return prepacked;
 }
 
 /// Weights in panels of pairs along K: bf16, or f16 with B_HALF.

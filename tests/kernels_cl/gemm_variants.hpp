@@ -261,13 +261,13 @@ inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel
   const size_t panels = ceil_div(N, panel), groups = ceil_div(K, group);
   const size_t ordered = order_block ? groups + ceil_div(K, order_block) : 0;
   const size_t panel_bytes = panels * (panel * groups * group + ordered * sizeof(uint16_t));
-  Output<int8_t> packed(panel_bytes);
+  Output<int8_t> prepacked(panel_bytes);
   Output<int32_t> colsum(N);
   auto kernel = device().kernel("prepack_s8", "prepack_s8",
                                 {{"ITEM_COLUMNS", item_columns}, {"ORDER_BLOCK", order_block}});
   for_each_part(w, N, K, cuts, [&](const std::vector<int8_t>& part, int n, int first) {
     kernels::set(kernel, kernels::PrepackS8<KernelArgument>{.w = upload(part),
-                                                            .packed = packed.buffer(),
+                                                            .panels = prepacked.buffer(),
                                                             .colsum = colsum.buffer(),
                                                             .n = n,
                                                             .K = K,
@@ -277,13 +277,13 @@ inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel
                                                             .N = N});
     run(kernel, prepack_items(n, first, panel, item_columns));
   });
-  packed.values(), colsum.values();  // check what lies past them
+  prepacked.values(), colsum.values();  // check what lies past them
   const auto copy = [](const opencl::Buffer& from, size_t bytes) {
     opencl::Buffer to = device().allocate(bytes);
     to.copy_from(from, bytes);
     return to;
   };
-  return {copy(packed.buffer(), panel_bytes), copy(colsum.buffer(), N * sizeof(int32_t))};
+  return {copy(prepacked.buffer(), panel_bytes), copy(colsum.buffer(), N * sizeof(int32_t))};
 }
 
 /// Launches a work-item or a work-group for each tile of [M][N].

@@ -271,9 +271,9 @@ TEST(PackS8, PanelsAndColumnSums) {
       const std::string what = "N " + std::to_string(c.N) + " K " + std::to_string(c.K) +
                                " panel " + std::to_string(panel);
       for (const int item_columns : {0, 1, panel % 8 ? 1 : 8}) {
-        const auto packed = prepack_s8(w, c.N, c.K, panel, group, c.cuts, item_columns);
-        expect_equal(packed.panels.download<int8_t>(), expected, what);
-        expect_equal(packed.colsum.download<int32_t>(), sums, what);
+        const auto prepacked = prepack_s8(w, c.N, c.K, panel, group, c.cuts, item_columns);
+        expect_equal(prepacked.panels.download<int8_t>(), expected, what);
+        expect_equal(prepacked.colsum.download<int32_t>(), sums, what);
       }
     }
 }

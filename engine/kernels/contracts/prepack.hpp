@@ -6,16 +6,16 @@
 
 namespace bertcl::kernels {
 
-/// And sums of the columns.
+/// Makes panels of int8 and sums of the columns.
 BERTCL_CONTRACT(PrepackS8, (w, "u8|i8?"),          // [K, n]; the planner gives it at the launch
-                (packed, "raw"), (colsum, "raw"),  // i32 [N]
+                (panels, "raw"), (colsum, "raw"),  // i32 [N]
                 (n, "int"), (K, "int"), (panel, "int"),
                 (group, "int"),  // rows of w that lie together
                 (first, "int"), (N, "int"));
 
-/// In f32, f16 or bf16.
+/// Makes panels of f32, f16 or bf16.
 BERTCL_CONTRACT(PrepackFloat, (w, "f32|f16?"),  // [K, n]; the planner gives it at the launch
-                (packed, "raw"), (n, "int"), (K, "int"), (panel, "int"), (first, "int"),
+                (panels, "raw"), (n, "int"), (K, "int"), (panel, "int"), (first, "int"),
                 (N, "int"));
 
 inline constexpr KernelContract kPrepackContracts[] = {

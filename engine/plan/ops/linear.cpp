@@ -108,7 +108,7 @@ opencl::Buffer prepack_float(Builder& b, const ir::Tensor& w, const GemmVariant&
     stored.insert(kind.stored.begin(), kind.stored.end());
     opencl::Kernel kernel = b.kernel(kind.prepack, kind.prepack, stored);
     kernels::set(kernel, kernels::PrepackFloat<opencl::KernelArgument>{
-                             .packed = prepacked,
+                             .panels = prepacked,
                              .n = static_cast<std::int32_t>(part.shape()[1]),
                              .K = static_cast<std::int32_t>(k),
                              .panel = variant.panel,
