@@ -48,8 +48,8 @@ std::string usual_option(const Scheme& activations) {
 void check_types(const Options& options) {
   if (options.activations.type == ir::DType::i8 && options.weights.scheme.type == ir::DType::u8)
     throw Error(
-        "s8 activations with u8 weights are not supported (nor by onnxruntime's MatMulInteger); "
-        "use s8 weights or u8 activations");
+        "i8 activations with u8 weights are not supported (nor by onnxruntime's MatMulInteger); "
+        "use i8 weights or u8 activations");
   const WeightOptions& weights = options.weights;
   if (weights.scheme.steps == Steps::reduced && weights.scheme.bits != 8)
     fail("{} quantizes weights to 7 bits and cannot be combined with {}",
@@ -100,10 +100,10 @@ void check_dynamic(const Options& options, ActivationScales scales) {
   const Scheme symmetric_s8{.type = ir::DType::i8, .symmetric = true};
   if (per_token && !same_kind(options.activations, Scheme{}) &&
       !same_kind(options.activations, symmetric_s8))
-    fail("{} quantizes activations to symmetric s8; use {}", option_name("per-token"),
-         option_name("activations", "s8"));
+    fail("{} quantizes activations to symmetric i8; use {}", option_name("per-token"),
+         option_name("activations", "i8"));
   if (per_token && options.weights.scheme.type != ir::DType::i8)
-    fail("{} needs s8 weights; use {}", option_name("per-token"), option_name("weights", "s8"));
+    fail("{} needs i8 weights; use {}", option_name("per-token"), option_name("weights", "i8"));
   if (options.weights.as_float || options.weights.transposed)
     throw Error(
         "dynamically quantized MatMuls read integer weights in MatMul's layout, not float or "

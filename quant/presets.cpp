@@ -116,15 +116,15 @@ std::span<const Preset> presets() {
        accurate},
       {"fast", "default, plus the residual stream in u8 with per-channel scales", fast},
       {"ort-tensorrt",
-       "ONNX Runtime's TensorRT example: s8, percentile, MatMul and residual Adds; smoothed",
+       "ONNX Runtime's TensorRT example: i8, percentile, MatMul and residual Adds; smoothed",
        ort_tensorrt},
-      {"ort-migraphx", "ONNX Runtime's MIGraphX example with --ort_quant: s8, percentile, MatMul",
+      {"ort-migraphx", "ONNX Runtime's MIGraphX example with --ort_quant: i8, percentile, MatMul",
        ort_migraphx},
       {"qdqbert",
-       "Hugging Face's QDQBERT model: s8, layers and their residual Adds, no head; smoothed",
+       "Hugging Face's QDQBERT model: i8, layers and their residual Adds, no head; smoothed",
        qdqbert},
-      {"migraphx-native", "MIGraphX's own quantize_int8: s8, per-tensor weights", migraphx_native},
-      {"qordered", "ONNX Runtime's QAT example (QOrdered operators): s8 at outputs, not at inputs",
+      {"migraphx-native", "MIGraphX's own quantize_int8: i8, per-tensor weights", migraphx_native},
+      {"qordered", "ONNX Runtime's QAT example (QOrdered operators): i8 at outputs, not at inputs",
        qordered}};
   return all;
 }

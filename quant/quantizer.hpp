@@ -138,12 +138,12 @@ Report quantize(const Options& options, const SampleSource& samples, const Progr
 /// report and file record it, too.
 Report quantize_with_table(const Options& options, const ScaleTable& table);
 
-/// Without ranges: each run quantizes the inputs of MatMuls with weights by their values, as
-/// onnxruntime's quantize_dynamic, or with a scale for each token (dynamic.hpp); weights and tables
-/// are quantized now. `scales` is not `calibrated`; a scale for each token means s8, symmetric.
-/// There are no samples, so there is neither smoothing nor GPTQ. Throws Error besides where an
-/// option asks for what has no dynamic form: operators other than MatMul and Gather, quantized
-/// results, activations in another type, weights in float.
+/// Quantizes without ranges: each run quantizes the inputs of MatMuls with weights by their values,
+/// as onnxruntime's quantize_dynamic, or with a scale for each token (dynamic.hpp); weights and
+/// tables are quantized now. `scales` is not `calibrated`; a scale for each token means i8,
+/// symmetric. There are no samples, so there is neither smoothing nor GPTQ. Throws Error besides
+/// where an option asks for what has no dynamic form: operators other than MatMul and Gather,
+/// quantized results, activations in another type, weights in float.
 Report quantize_dynamic(const Options& options,
                         ActivationScales scales = ActivationScales::per_tensor);
 

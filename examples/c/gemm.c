@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gemm: multiplies u8 by prepacked s8 weights on the first OpenCL device, adds a bias, applies ReLU
+ * gemm: multiplies u8 by prepacked i8 weights on the first OpenCL device, adds a bias, applies ReLU
  * and quantizes to u8; then checks each number against plain loops.
  */
 #define CL_TARGET_OPENCL_VERSION 120

@@ -4,8 +4,8 @@
  *   out[M][N] = requantize(activation(a_scale * w_scale[n] * sum + bias[n]))
  *   sum       = sum over k of (a[m][k] - a_zero_point) * (w[k][n] - w_zero_point[n])
  *
- * a is u8 or s8, the weights w are s8 and prepacked once, sums are exact in int32, out is f32, u8,
- * s8 or s32. All matrices are dense and row-major. M may differ from call to call.
+ * a is u8 or i8, the weights w are i8 and prepacked once, sums are exact in int32, out is f32, u8,
+ * i8 or i32. All matrices are dense and row-major. M may differ from call to call.
  *
  * A context, weights and a GEMM may each be used by several threads at once, with queues of their
  * own, and are freed by one. A GEMM keeps its weights, and weights their context: they may be freed
@@ -57,7 +57,7 @@ BERTCL_API void bertcl_gemm_context_free(bertcl_gemm_context* context);
 typedef struct bertcl_gemm_weights_desc {
   size_t size;
   int64_t k, n;        /* k at most 65793, or 33025 with zero points: sums fit an int32 */
-  const void* data;    /* s8 [K][N] on the host, or NULL */
+  const void* data;    /* i8 [K][N] on the host, or NULL */
   cl_mem buffer;       /* or the same in a buffer */
   size_t offset;       /* bytes into buffer, a multiple of the device's sub-buffer alignment */
   int32_t transposed;  /* 1: [N][K] */

@@ -36,8 +36,10 @@ const Choices<Adds> kAdds = {
     {"layer-norm", Adds::layer_norm}, {"encoder", Adds::encoder}, {"all", Adds::all}};
 /// Signed weights are symmetric, unsigned ones not, unless named otherwise: onnxruntime's rule.
 const Choices<Scheme> kSchemes = {{"u8", {ir::DType::u8, false}},
-                                  {"s8", {ir::DType::i8, true}},
+                                  {"i8", {ir::DType::i8, true}},
                                   {"u8-symmetric", {ir::DType::u8, true}},
+                                  {"i8-asymmetric", {ir::DType::i8, false}},
+                                  {"s8", {ir::DType::i8, true}},  // other tools' name of i8
                                   {"s8-asymmetric", {ir::DType::i8, false}}};
 const Choices<Softmax> kSoftmax = {{"unnormalized", Softmax::unnormalized},
                                    {"plain", Softmax::plain}};
@@ -241,9 +243,9 @@ void add_number_options(CLI::App& command, Options& options) {
     };
   };
   add_choice(command, "--activations", kSchemes, set(options.activations),
-             "u8: asymmetric unsigned (the default); s8: symmetric signed");
+             "u8: asymmetric unsigned (the default); i8, or s8: symmetric signed");
   add_choice(command, "--weights", kSchemes, set(options.weights.scheme),
-             "As --activations, for weights; s8 by default. Per channel they are always symmetric");
+             "As --activations, for weights; i8 by default. Per channel they are always symmetric");
   command.add_flag("--per-channel,!--per-tensor", options.weights.per_channel,
                    "Per-channel weight scales (default), or per-tensor");
   add_list(
@@ -289,7 +291,7 @@ void add_number_options(CLI::App& command, Options& options) {
               "--full-range",
               "cannot be combined with --reduce-range, which quantizes weights to 7 bits");
       },
-      "Symmetric s8: -128 .. 127 with scale 2 * absmax / 255 (as torch), or -127 .. 127 "
+      "Symmetric i8: -128 .. 127 with scale 2 * absmax / 255 (as torch), or -127 .. 127 "
       "with\nscale absmax / 127 (default)");
 }
 

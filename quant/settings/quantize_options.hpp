@@ -20,7 +20,7 @@ struct MarkedOptions {
 /// wherever it stands on the command line. `options` must live as long as the command.
 void add_quantizer_options(CLI::App& command, Options& options, MarkedOptions& marked);
 
-/// A scheme as the options name it: "u8", "s8", "u8-symmetric", "s8-asymmetric".
+/// A scheme as the options name it: "u8", "i8", "u8-symmetric", "i8-asymmetric".
 std::string scheme_text(Scheme scheme);
 
 }  // namespace bertcl::quant

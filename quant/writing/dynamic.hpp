@@ -14,7 +14,7 @@ namespace bertcl::quant {
 enum class ActivationScales {
   calibrated,  ///< samples or a table
   per_tensor,  ///< each run: DynamicQuantizeLinear, u8, one for all of the tensor
-  per_token,   ///< each run: one for each row, s8, symmetric
+  per_token,   ///< each run: one for each row, i8, symmetric
 };
 
 /// Leaves in `placement` the MatMuls of an activation and a weight, whose activation is no longer

@@ -86,10 +86,10 @@ class Spellings:
         """Name and path of each; the first is the measure of the others."""
         yield "bertcl", self.own()
         yield "ONNX Runtime, u8, per tensor", self.matmuls("u8", per_channel=False)
-        yield "ONNX Runtime, s8, per channel", self.matmuls("s8", activations=S8)
+        yield "ONNX Runtime, i8, per channel", self.matmuls("s8", activations=S8)
         yield ("ONNX Runtime, u8, per channel, dedicated pairs, preprocessed",
                self.matmuls("u8 dedicated", dedicated=True, source=self.preprocessed()))
-        yield ("ONNX Runtime, s8, per tensor, dedicated pairs, preprocessed",
+        yield ("ONNX Runtime, i8, per tensor, dedicated pairs, preprocessed",
                self.matmuls("s8 dedicated", activations=S8, per_channel=False, dedicated=True,
                              source=self.preprocessed()))
         yield ("ONNX Runtime, u8, then optimized by it",

@@ -356,7 +356,7 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
   EXPECT_THAT(refusal([](Options& o) {
                 o.weights.scheme = {ir::DType::u8, false};
               }),
-              HasSubstr("'per_token' needs s8 weights; use 'weights=s8'"));
+              HasSubstr("'per_token' needs i8 weights; use 'weights=i8'"));
 }
 
 }  // namespace

@@ -173,10 +173,10 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
     EXPECT_THAT(refused({"--residual", "--add-channels", other[0], other[1]}),
                 HasSubstr("--add-channels has no effect here: Adds get per-tensor scales"));
   EXPECT_THAT(dynamic({"--fuse-qkv"}), HasSubstr("--fuse-qkv has no effect here"));
-  for (const char* scheme : {"s8-asymmetric", "u8-symmetric"})
+  for (const char* scheme : {"i8-asymmetric", "s8-asymmetric", "u8-symmetric"})
     EXPECT_THAT(
         dynamic({"--per-token", "--activations", scheme}),
-        HasSubstr("--per-token quantizes activations to symmetric s8; use --activations s8"));
+        HasSubstr("--per-token quantizes activations to symmetric i8; use --activations i8"));
   EXPECT_THAT(refused({"--sensitivity-samples", "3"}),
               HasSubstr("--sensitivity-samples has no effect without --sensitivity"));
   EXPECT_THAT(refused({"--method", "mse", "--two-sided", "--stride", "2"}),

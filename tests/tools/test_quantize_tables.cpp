@@ -54,7 +54,7 @@ TEST_F(QuantizeTablesTest, ATableGivesTheModelOfItsCalibration) {
 
 // Symmetric integers need no more than magnitudes, which is what the other formats keep.
 TEST_F(QuantizeTablesTest, MagnitudesGiveTheSameSymmetricModel) {
-  succeeded(quantize("a.onnx", {"--activations", "s8", "--data", kCalibration, "--samples", "4",
+  succeeded(quantize("a.onnx", {"--activations", "i8", "--data", kCalibration, "--samples", "4",
                                 "--json", path("a"), "--write-table", path("t.json")}));
   const auto expected = parameters("a");
   const std::vector<std::pair<std::string, std::string>> kinds = {

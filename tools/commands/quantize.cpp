@@ -311,7 +311,7 @@ void add_quantize(CLI::App& program, Action& action) {
                     "(DynamicQuantizeLinear,\nMatMulInteger). Only MatMuls with weights");
   command
       ->add_flag("--per-token", options->job.per_token,
-                 "With --dynamic: per-token instead of per-tensor scales, symmetric s8")
+                 "With --dynamic: per-token instead of per-tensor scales, symmetric i8")
       ->needs("--dynamic");
   add_vocabulary_options(*command, options->vocabulary);
   quant::add_quantizer_options(*command, options->quantizer, options->marked);
