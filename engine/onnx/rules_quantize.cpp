@@ -168,7 +168,7 @@ void import_quantize(NodeImport& node) {
               ir::str(zero->type));
   if (const auto precision = static_cast<std::int32_t>(node.int_attribute("precision", 0));
       precision != 0 && element_type(precision, "attribute 'precision'") != ir::DType::f32)
-    node.fail("a division in another precision than f32 is not supported");
+    node.fail("a division in a precision other than f32 is not supported");
   finish_linear(node, "QuantizeLinear", type);
 }
 void import_dequantize(NodeImport& node) {

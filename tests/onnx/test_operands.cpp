@@ -93,7 +93,7 @@ TEST(Operands, QuantizeLinearDividesInF32) {
   const Input x{"x", f32, {"3"}}, s{"s", f32, {}};
   EXPECT_EQ(failure(one_node("QuantizeLinear", {x, s}, number("precision", f32))), kNoError);
   EXPECT_THAT(failure(one_node("QuantizeLinear", {x, s}, number("precision", 10))),
-              HasSubstr("another precision than f32 is not supported"));
+              HasSubstr("a precision other than f32 is not supported"));
 }
 
 TEST(Operands, OfQuantizeLinearAreFloatsOrI32) {

@@ -92,7 +92,7 @@ constexpr std::int32_t kStackLimit = 90'000'000;
     throw Error(fmt::format("ICU cannot search '{}': {}", excerpt_of(part), u_errorName(status)));
   throw SearchError(
       fmt::format("the tokenizer's regular expression {} for the text '{}' ({} bytes); shorten the "
-                  "text, or its runs of like characters",
+                  "text, or its runs of repeated characters",
                   what, excerpt_of(part), part.size()));
 }
 
