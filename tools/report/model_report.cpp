@@ -173,9 +173,10 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
     text += fmt::format("launches are not merged: {}\n", plan.why_no_persistent_kernel);
   if (const NodeAccount a = account_of(session); a.total > 0)
     text += fmt::format(
-        "{} nodes in the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
-        "others; none runs on the host\n",
-        a.total, a.launched, a.views, a.constants, a.sizes, a.absorbed);
+        "{} in the file: {} in launches, {}, {}, {}, {} absorbed by others; none runs on the "
+        "host\n",
+        counted(a.total, "nodes"), a.launched, counted(a.views, "views"),
+        counted(a.constants, "constants"), counted(a.sizes, "sizes"), a.absorbed);
   if (!plan.padding_reader.empty())
     text += fmt::format("padding is kept: {} reads padding rows\n", plan.padding_reader);
   if (!plan.tuning_note.empty()) text += plan.tuning_note + "\n";
