@@ -83,7 +83,7 @@ inline constexpr const char* kOneOf = "one of ";  // name of a validator, before
 inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& values) {
   const auto check = [values](const std::string& value) -> std::string {
     if (std::ranges::find(values, value) != values.end()) return "";
-    return fmt::format("unknown '{}'{}", value, suggestion(value, values));
+    return fmt::format("unknown value '{}'{}", value, suggestion(value, values));
   };
   const std::string list = fmt::format("{}", fmt::join(values, "|"));
   return option->check(CLI::Validator(check, "", kOneOf + list))
@@ -91,27 +91,31 @@ inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& 
       ->capture_default_str();
 }
 
-/// A T from `least` to `most`, in decimal, which messages call `range`: "'9' is out of range (2 to
-/// 8)"; "'x' is not an integer".
+/// What keeps `text` from being a T from `min` to `max`, in decimal, which messages call `range`:
+/// "'9' is out of range (2 to 8)"; "'x' is not an integer". "" if nothing does.
 template <class T>
-CLI::Option* check_number(CLI::Option* option, T least, T most, const std::string& range) {
-  const auto check = [=](std::string& text) -> std::string {
-    T value{};
-    const char* end = text.data() + text.size();
-    const bool is_negative = std::is_unsigned_v<T> && text.starts_with('-');
-    const auto [rest, error] = std::from_chars(text.data() + (is_negative ? 1 : 0), end, value);
-    const std::string out_of_range =
-        fmt::format("'{}' is out of range{}", text, range.empty() ? "" : " (" + range + ")");
-    if (error == std::errc::result_out_of_range && rest == end) return out_of_range;
-    bool is_finite = true;
-    if constexpr (std::is_floating_point_v<T>) is_finite = std::isfinite(value);
-    if (error != std::errc{} || rest != end || !is_finite)
-      return fmt::format("'{}' is not {}", text, std::is_integral_v<T> ? "an integer" : "a number");
-    if (is_negative || value < least || value > most) return out_of_range;
-    // The parser would read 010 as octal.
-    if constexpr (std::is_integral_v<T>) text = fmt::to_string(value);
-    return "";
-  };
+std::string number_error(std::string& text, T min, T max, const std::string& range) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const bool is_negative = std::is_unsigned_v<T> && text.starts_with('-');
+  const auto [rest, error] = std::from_chars(text.data() + (is_negative ? 1 : 0), end, value);
+  const std::string out_of_range =
+      fmt::format("'{}' is out of range{}", text, range.empty() ? "" : " (" + range + ")");
+  if (error == std::errc::result_out_of_range && rest == end) return out_of_range;
+  bool is_finite = true;
+  if constexpr (std::is_floating_point_v<T>) is_finite = std::isfinite(value);
+  if (error != std::errc{} || rest != end || !is_finite)
+    return fmt::format("'{}' is not {}", text, std::is_integral_v<T> ? "an integer" : "a number");
+  if (is_negative || value < min || value > max) return out_of_range;
+  // The parser would read 010 as octal.
+  if constexpr (std::is_integral_v<T>) text = fmt::to_string(value);
+  return "";
+}
+
+/// A T from `min` to `max`; see number_error().
+template <class T>
+CLI::Option* check_number(CLI::Option* option, T min, T max, const std::string& range) {
+  const auto check = [=](std::string& text) { return number_error(text, min, max, range); };
   return option->transform(CLI::Validator(check, ""));
 }
 
@@ -130,11 +134,11 @@ using Number = typename NumberOf<T>::type;
 /// Adds an option for a T, a number or an optional one; the help shows the default.
 template <class T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& value,
-                        const std::string& help, const std::string& type, Number<T> least,
-                        Number<T> most, const std::string& range = "") {
+                        const std::string& help, const std::string& type, Number<T> min,
+                        Number<T> max, const std::string& range = "") {
   CLI::Option* option = command.add_option(name, value, help)->type_name(type);
   if constexpr (std::is_same_v<T, Number<T>>) option->capture_default_str();
-  return check_number<Number<T>>(option, least, most, range);
+  return check_number<Number<T>>(option, min, max, range);
 }
 
 template <class T>
@@ -149,19 +153,36 @@ template <class T>
 CLI::Option* positive(CLI::App& command, const std::string& name, T& value, const std::string& help,
                       const std::string& type = "N") {
   using Limits = std::numeric_limits<Number<T>>;
-  const Number<T> least = Limits::is_integer ? Number<T>{1} : Limits::denorm_min();
-  return add_number(command, name, value, help, type, least, Limits::max(),
+  const Number<T> min = Limits::is_integer ? Number<T>{1} : Limits::denorm_min();
+  return add_number(command, name, value, help, type, min, Limits::max(),
                     Limits::is_integer ? "1 or more" : "above 0");
 }
 
 /// Integers above 0, separated by commas.
 inline CLI::Option* positive_list(CLI::App& command, const std::string& name,
                                   std::vector<int>& values, const std::string& help) {
-  CLI::Option* option = command.add_option(name, values, help)
-                            ->delimiter(',')
-                            ->allow_extra_args(false)
-                            ->type_name("N,...");
-  return check_number(option, 1, std::numeric_limits<int>::max(), "1 or more");
+  // The parser's own delimiter would drop what is empty, and split() an end after a comma.
+  const auto split = [](const std::string& text) {
+    auto parts = CLI::detail::split(text, ',');
+    if (text.ends_with(',')) parts.emplace_back();
+    return parts;
+  };
+  const auto check = [split](std::string& text) -> std::string {
+    std::string error;
+    for (std::string part : split(text))
+      if (error.empty())
+        error = number_error(part, 1, std::numeric_limits<int>::max(), "1 or more");
+    return error;
+  };
+  const auto set = [split, &values](const std::vector<std::string>& texts) {
+    values.clear();
+    for (const std::string& text : texts)
+      for (const std::string& part : split(text)) values.push_back(std::stoi(part));
+  };
+  return command.add_option_function<std::vector<std::string>>(name, set, help)
+      ->allow_extra_args(false)
+      ->type_name("N,...")
+      ->check(CLI::Validator(check, ""));
 }
 
 /// 0 or more.
@@ -173,10 +194,9 @@ CLI::Option* not_negative(CLI::App& command, const std::string& name, T& value,
 }
 
 template <class T>
-CLI::Option* in_range(CLI::App& command, const std::string& name, T& value, Number<T> least,
-                      Number<T> most, const std::string& help, const std::string& type = "N") {
-  return add_number(command, name, value, help, type, least, most,
-                    fmt::format("{} to {}", least, most));
+CLI::Option* in_range(CLI::App& command, const std::string& name, T& value, Number<T> min,
+                      Number<T> max, const std::string& help, const std::string& type = "N") {
+  return add_number(command, name, value, help, type, min, max, fmt::format("{} to {}", min, max));
 }
 
 }  // namespace bertcl::quant

@@ -251,7 +251,7 @@ TEST_F(ApiQuantize, WrongOptionsAreErrors) {
   EXPECT_THAT(error(samples, wrong),
               HasSubstr("unknown option 'activation' (did you mean 'activations'?)"));
   wrong.settings = {{"activations", "s9"}};
-  EXPECT_THAT(error(samples, wrong), StartsWith("'activations': unknown 's9'"));
+  EXPECT_THAT(error(samples, wrong), StartsWith("'activations': unknown value 's9'"));
   wrong.settings = {{"weight-bits", "many"}};
   EXPECT_THAT(error(samples, wrong), StartsWith("'weight_bits': 'many' is not an integer"));
   EXPECT_THAT(error({}, quick()), HasSubstr("no sequences"));

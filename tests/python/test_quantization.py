@@ -103,8 +103,8 @@ class QuantizationTest(Scratch):
         data, output = self.squad(), self.path / "q.onnx"
         self.write("made.onnx", "")
         cases = [("unknown option 'activation' .did you mean 'activations'", {"activation": "s8"}),
-                 ("^'activations': unknown 's9'", {"activations": "s9"}),
-                 ("unknown preset 'best'|unknown 'best'", {"preset": "best"}),
+                 ("^'activations': unknown value 's9'", {"activations": "s9"}),
+                 ("unknown preset 'best'|unknown value 'best'", {"preset": "best"}),
                  ("'x' is not an integer", {"weight_bits": "x"}),
                  ("no source of ranges", {"data": None}),
                  ("'dynamic' cannot be combined with 'data'", {"dynamic": True}),

@@ -199,6 +199,8 @@ TEST_F(BenchTest, EveryBatchIsMeasuredWithEveryLength) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("sequences/s"), HasSubstr("p99 ms"), HasSubstr("loaded")));
   expect_refused({"bench", kModel, "--batch", "1,0"}, {"'0' is out of range (1 or more)"});
   expect_refused({"bench", kModel, "--batch", "1,x"}, {"'x' is not an integer"});
+  for (const char* list : {"1,,2", "1,", ",1"})
+    expect_refused({"bench", kModel, "--batch", list}, {"--batch: '' is not an integer"});
 }
 
 TEST_F(BenchTest, StreamsShareOneSession) {

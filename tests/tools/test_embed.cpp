@@ -343,7 +343,7 @@ TEST_F(EmbedTest, WhatCannotBePooledIsRefused) {
                                      "copy modules.json and 1_Pooling", "--pooling mean"});
   expect_refused(embed({"--pooling", "mean", "--dimensions", "3"}, texts_),
                  {"3 dimensions requested, but the model has 2"});
-  expect_refused(embed({"--pooling", "sum"}, texts_), {"unknown 'sum'"});
+  expect_refused(embed({"--pooling", "sum"}, texts_), {"unknown value 'sum'"});
   expect_refused({"embed", tests::kModel, texts_, "--pooling", "mean"},
                  {"no output holds hidden states [batch, seq, hidden]"});
   EXPECT_THAT(

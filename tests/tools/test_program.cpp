@@ -96,9 +96,10 @@ TEST(Program, TellsWhatSomebodyMayHaveMeant) {
             "(did you mean find_gelu?)");
   EXPECT_EQ(hint({"inspect", kModel, "--disable-kernels", "portabel"}), "(did you mean portable?)");
   // Where nothing is near, all are named.
-  EXPECT_THAT(hint({"eval", "m.onnx", "--data", "d", "--task", "sst2"}),
-              AllOf(HasSubstr("unknown 'sst2' (choose from question-answering, classify, tag"),
-                    Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(
+      hint({"eval", "m.onnx", "--data", "d", "--task", "sst2"}),
+      AllOf(HasSubstr("unknown value 'sst2' (choose from question-answering, classify, tag"),
+            Not(HasSubstr("did you mean"))));
 }
 
 TEST(Program, WhatOnlyTheLongHelpShowsIsExplainedThere) {
@@ -112,9 +113,9 @@ TEST(Program, WhatOnlyTheLongHelpShowsIsExplainedThere) {
   EXPECT_THAT(refused({"--percentile", "most"}), HasSubstr("is not a number" + all));
   EXPECT_THAT(refused({"--sampels", "3"}), HasSubstr("(did you mean --samples?)" + usual));
   EXPECT_THAT(refused({"--samples", "few"}), HasSubstr(usual));
-  EXPECT_THAT(
-      refused({"--places", "lots"}),
-      AllOf(HasSubstr("--places: unknown 'lots' (choose from linear, scores, "), HasSubstr(all)));
+  EXPECT_THAT(refused({"--places", "lots"}),
+              AllOf(HasSubstr("--places: unknown value 'lots' (choose from linear, scores, "),
+                    HasSubstr(all)));
   EXPECT_EQ(refused({"-o", "p"}), "bertcl: --output was given 2 times, expected once" + usual);
 }
 

@@ -59,7 +59,7 @@ TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
           {"eval", model, "--task", "retrieval", "--data", none, "--vocab", tests::kVocabulary})),
       AllOf(HasSubstr("none.json"), AnyOf(HasSubstr("no question"), HasSubstr("no questions"))));
   expect_refused({"quantize", model, "-o", path("q.onnx"), "--task", "retrieval", "--data", data},
-                 {"unknown 'retrieval'"});
+                 {"unknown value 'retrieval'"});
 }
 
 TEST_F(SearchTest, AnyTextsCalibrate) {
@@ -86,7 +86,7 @@ TEST_F(SearchTest, AnyTextsCalibrate) {
                  {"e.txt:1: text is missing", "text_pair"});
   expect_refused(quantize(path("t.txt"), {"--max-drop", "1"}), {"--max-error"});
   expect_refused({"eval", tests::kModel, "--task", "text", "--data", path("t.txt")},
-                 {"unknown 'text'"});
+                 {"unknown value 'text'"});
 }
 
 }  // namespace

@@ -272,7 +272,7 @@ TEST_F(SimilarityTest, WhatDoesNotFitIsRefused) {
     expect_refused(similarity_of({"-q", "a", option, "a\xff"}),
                    {std::string(option) + ": invalid UTF-8 at byte 1 of 2"});
   expect_refused(similarity_of({"--similarity", "euclid"}),
-                 {"unknown 'euclid' (choose from cosine, dot, euclidean, manhattan)"});
+                 {"unknown value 'euclid' (choose from cosine, dot, euclidean, manhattan)"});
   expect_refused(similarity_of({"--top-k", "0"}), {"--top-k"});
   expect_refused(similarity_of({"--query-prompt", "a"}), {"--query"});
   expect_refused(similarity_of({"-q", "Who?"}, {R"({"text": "a"})", R"({"passage": "b"})"}),
