@@ -35,7 +35,7 @@ void check_disabled(const std::string& disabled) {
   std::istringstream list(disabled);
   for (std::string name; std::getline(list, name, ',');)
     if (std::ranges::find(known, name) == known.end())
-      throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known)));
+      throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known, 3)));
 }
 
 }  // namespace bertcl::plan

@@ -55,11 +55,18 @@ inline std::string did_you_mean(std::string_view name, const std::vector<std::st
 }
 
 /// What to say of a name that is none of `names`: did_you_mean(), or " (choose from A, B)" where
-/// none is near.
-inline std::string suggestion(std::string_view name, const std::vector<std::string>& names) {
+/// none is near; of more than `listed` names the nearest, as " (nearest: A, B)".
+inline std::string suggestion(std::string_view name, std::vector<std::string> names,
+                              std::size_t listed = std::string::npos) {
   std::string text = did_you_mean(name, names);
   if (!text.empty() || names.empty()) return text;
-  for (const std::string& known : names) text += (text.empty() ? " (choose from " : ", ") + known;
+  text = " (choose from ";
+  if (names.size() > listed) {
+    std::ranges::stable_sort(names, {}, [&](const auto& to) { return edit_distance(name, to); });
+    names.resize(listed);
+    text = " (nearest: ";
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : ", ") + names[i];
   return text + ")";
 }
 

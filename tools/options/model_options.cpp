@@ -11,10 +11,12 @@
 #include <chrono>
 #include <random>
 
+#include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "passes/pass.hpp"
+#include "plan/options.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
 #include "text/pad_token_id.hpp"
@@ -48,6 +50,16 @@ void check_passes(const std::vector<std::string>& disabled) {
       fail("unknown compiler pass '{}'{}", name, suggestion(name, known));
     }
   }
+}
+
+/// What is wrong with the value of --disable-kernels; "" if nothing is.
+std::string unknown_kernel(const std::string& disabled) {
+  try {
+    plan::check_disabled(disabled);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 /// One line on standard error where float GEMMs have not the precision that was asked for.
@@ -97,6 +109,7 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       ->add_option("--disable-kernels", options.disabled_kernels,
                    "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one\n"
                    "launch per step")
+      ->check(CLI::Validator(unknown_kernel, ""))
       ->type_name("NAME,...");
   command
       ->add_option("--disable-passes,--disable-pass", options.disabled_passes,
