@@ -22,7 +22,7 @@
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 #include "tools/verify/golden.hpp"
-#include "tools/verify/self_check.hpp"
+#include "tools/verify/reference_check.hpp"
 #include "tools/verify/verify_folder.hpp"
 
 namespace bertcl::tools {
@@ -147,14 +147,14 @@ int run_verify(const VerifyOptions& options) {
   return first({"fail"}) == comparisons.end() ? kOk : kCheckFailed;
 }
 
-int run_self_check(const VerifyOptions& options) {
+int run_reference_check(const VerifyOptions& options) {
   const auto context = opencl::ContextFuture::open(options.device);
   runtime::Session session = load_model(options.model, options, context);
   if (!meets_requirement(session, options)) return kCheckFailed;
   runtime::SessionOptions plain = reference_options(to_session_options(options));
   plain.context = context;
   runtime::Session reference = load_model(options.model, plain);
-  const auto checks = self_check(session, reference, tolerance_for(session, options));
+  const auto checks = compare_with_reference(session, reference, tolerance_for(session, options));
   std::vector<Comparison> comparisons;
   for (const auto& [tokens, difference] : checks)
     comparisons.push_back(
@@ -164,7 +164,8 @@ int run_self_check(const VerifyOptions& options) {
   if (options.prints_text()) print_text("{}", table_of(">tokens", comparisons).str());
   const opencl::DeviceInfo& device = session.context().info();
   write_report(options, device, {{"path", options.model}, {"sequences", std::move(sequences)}});
-  if (std::ranges::all_of(checks, [](const SelfCheck& check) { return check.difference.agrees; }))
+  if (std::ranges::all_of(checks,
+                          [](const ReferenceCheck& check) { return check.difference.agrees; }))
     return kOk;
   write_error(fmt::format(
       "{}: the kernels chosen for '{}' ({}) disagree with the reference kernels; disable variants "
@@ -273,7 +274,7 @@ void add_verify(CLI::App& program, Action& action) {
       if (options->model.empty()) throw CLI::RequiredError("MODEL");
       if (options->goldens.empty() && !options->self) throw CLI::RequiredError("GOLDEN or --self");
       action = [options] {
-        return options->self ? run_self_check(*options) : run_verify(*options);
+        return options->self ? run_reference_check(*options) : run_verify(*options);
       };
     } else {
       action = [options] { return run_verify_folder(*options); };

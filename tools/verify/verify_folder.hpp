@@ -35,8 +35,8 @@ std::vector<Comparison> verify_folder(const std::filesystem::path& folder,
                                       const ModelOptions& options, const Tolerance& tolerance,
                                       const Expectations& expected);
 
-/// Where the outcomes differ from the table, one sentence each; files that are missing on either
-/// side are named too.
+/// Says where the outcomes differ from the table, one sentence each; files that are missing on
+/// either side are named too.
 std::vector<std::string> unexpected(const std::vector<Comparison>& outcomes,
                                     const Expectations& expected);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Made-up sequences through two sessions.
-#include "tools/verify/self_check.hpp"
+#include "tools/verify/reference_check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -88,8 +88,9 @@ runtime::SessionOptions reference_options(runtime::SessionOptions options) {
   return options;
 }
 
-std::vector<SelfCheck> self_check(runtime::Session& session, runtime::Session& reference,
-                                  const Tolerance& tolerance) {
+std::vector<ReferenceCheck> compare_with_reference(runtime::Session& session,
+                                                   runtime::Session& reference,
+                                                   const Tolerance& tolerance) {
   const TextModel model(session);
   const auto sequences = made_up_sequences(model);
   // One sequence at a time where the file fixes the number of rows, or where scales depend on all
@@ -106,7 +107,7 @@ std::vector<SelfCheck> self_check(runtime::Session& session, runtime::Session& r
   for (const auto& ids : sequences) rows.push_back(row_of(ids));
   std::vector<runtime::Tensors> found;
   if (!alone_only) found = run_padded(session, rows);
-  std::vector<SelfCheck> checks;
+  std::vector<ReferenceCheck> checks;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Golden golden;
     golden.outputs = alone(reference, rows[i]);

@@ -12,7 +12,7 @@ namespace bertcl::tools {
 /// and computes padding.
 runtime::SessionOptions reference_options(runtime::SessionOptions options);
 
-struct SelfCheck {
+struct ReferenceCheck {
   int tokens = 0;  ///< of the sequence
   Difference difference;
 };
@@ -20,7 +20,8 @@ struct SelfCheck {
 /// Runs synthetic sequences of several lengths, up to the model's limit, in one batch, and compares
 /// each with what `reference` gives for it alone. Throws Error if the model does not read token
 /// ids.
-std::vector<SelfCheck> self_check(runtime::Session& session, runtime::Session& reference,
-                                  const Tolerance& tolerance);
+std::vector<ReferenceCheck> compare_with_reference(runtime::Session& session,
+                                                   runtime::Session& reference,
+                                                   const Tolerance& tolerance);
 
 }  // namespace bertcl::tools

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl verify --self: agreement of the kernels, and whether it notices another model.
 #include "tests/support/parse_graph.hpp"
-#include "tools/verify/self_check.hpp"
+#include "tools/verify/reference_check.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -18,7 +18,7 @@ namespace {
 /// Changes int8 weights [rows][columns].
 using Damage = std::function<void(std::string& weights, std::size_t columns)>;
 
-TEST(SelfCheck, KernelsOfThisDeviceAgreeWithTheReference) {
+TEST(ReferenceCheck, KernelsOfThisDeviceAgreeWithTheReference) {
   const auto sequences =
       json_of(run_bertcl({"verify", "--self", kModel, "--json", "-"})).at("sequences");
   ASSERT_EQ(sequences.size(), 6u);
@@ -39,13 +39,13 @@ const std::string& int8_model() {
 }
 
 // A rounding tie that the two take differently is spread by the layers after it.
-TEST(SelfCheck, AnInt8ModelAgreesToo) {
+TEST(ReferenceCheck, AnInt8ModelAgreesToo) {
   const ProgramResult result = run_bertcl({"verify", "--self", int8_model()});
   EXPECT_EQ(result.code, 0) << result.out << result.err;
 }
 
 // Scales of a whole batch differ from those of its sequences, which the reference runs one by one.
-TEST(SelfCheck, ADynamicallyQuantizedModelAgreesToo) {
+TEST(ReferenceCheck, ADynamicallyQuantizedModelAgreesToo) {
   const ScratchFolder folder;
   const std::string model = folder / "dynamic.onnx";
   succeeded(run_bertcl({"quantize", kModel, "-o", model, "--dynamic", "--model-only"}));
@@ -53,7 +53,7 @@ TEST(SelfCheck, ADynamicallyQuantizedModelAgreesToo) {
   EXPECT_EQ(result.code, 0) << result.out << result.err;
 }
 
-TEST(SelfCheck, ReferenceKernelsAreAllThatTheReferenceTakes) {
+TEST(ReferenceCheck, ReferenceKernelsAreAllThatTheReferenceTakes) {
   const runtime::Session session = runtime::Session::load(kModel, tools::reference_options({}));
   const std::vector<std::string> names = plan::disableable_variants();
   std::size_t references = 0;
@@ -65,7 +65,7 @@ TEST(SelfCheck, ReferenceKernelsAreAllThatTheReferenceTakes) {
   EXPECT_GE(references, 31u);  // 25 linears and 6 attentions
 }
 
-TEST(SelfCheck, NoticesOneOtherWeight) {
+TEST(ReferenceCheck, NoticesOneOtherWeight) {
   const std::string text = R"(graph g(%input_ids: i64[batch, seq]) {
     const %table: f32[4, 3] = splat 0.5  const %w: f32[3, 2] = splat 1
     %rows: f32[batch, seq, 3] = Gather(%table, %input_ids) {axis = 0}
@@ -80,9 +80,9 @@ TEST(SelfCheck, NoticesOneOtherWeight) {
   runtime::Session same = runtime::Session::compile(ir::parse(text), tools::reference_options({}));
   runtime::Session wrong =
       runtime::Session::compile(ir::parse(other), tools::reference_options({}));
-  for (const tools::SelfCheck& check : tools::self_check(session, same, {}))
+  for (const tools::ReferenceCheck& check : tools::compare_with_reference(session, same, {}))
     EXPECT_TRUE(check.difference.agrees) << check.tokens << ": " << check.difference.message;
-  for (const tools::SelfCheck& check : tools::self_check(session, wrong, {})) {
+  for (const tools::ReferenceCheck& check : tools::compare_with_reference(session, wrong, {})) {
     EXPECT_FALSE(check.difference.agrees) << check.tokens;
     EXPECT_THAT(check.difference.message, HasSubstr("logits"));
   }
@@ -100,7 +100,7 @@ onnx::ModelProto damaged(onnx::ModelProto model, const Damage& damage, bool all)
 
 // The tolerance of int8 is wide, 10 % of the largest value, for rounding ties. What a wrong kernel
 // does to all linears is seen; in one linear of the first layer only what changes most of its sums.
-TEST(SelfCheck, NoticesAWrongKernelInInt8) {
+TEST(ReferenceCheck, NoticesAWrongKernelInInt8) {
   const ScratchFolder folder;
   const std::string path = int8_model(), other = folder / "wrong.onnx";
   onnx::ModelProto model;
@@ -115,7 +115,7 @@ TEST(SelfCheck, NoticesAWrongKernelInInt8) {
       EXPECT_TRUE(damaged(model, damage, all).SerializeToOstream(&wrong));
     }
     runtime::Session reference = runtime::Session::load(other, tools::reference_options({}));
-    const auto checks = tools::self_check(session, reference, tolerance);
+    const auto checks = tools::compare_with_reference(session, reference, tolerance);
     return std::ranges::count_if(checks,
                                  [](const auto& check) { return !check.difference.agrees; });
   };
@@ -137,7 +137,7 @@ TEST(SelfCheck, NoticesAWrongKernelInInt8) {
   EXPECT_GE(disagreements(depth, true), 3) << "a K group is left out";
 }
 
-TEST(SelfCheck, TakesNoGoldensAndNeedsAModel) {
+TEST(ReferenceCheck, TakesNoGoldensAndNeedsAModel) {
   EXPECT_EQ(run_bertcl({"verify", "--self"}).code, 2);
   const ProgramResult both = run_bertcl({"verify", "--self", kModel, kModel});
   EXPECT_EQ(both.code, 2);
