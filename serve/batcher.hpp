@@ -23,7 +23,7 @@ namespace bertcl::serve {
 /// Tokens of a text or a pair, special tokens included.
 struct Sequence {
   std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> token_type_ids = {};  ///< segments; empty: all 0
+  std::vector<std::int64_t> token_type_ids = {};  ///< empty: all 0
 };
 
 /// What a model gives for one sequence.

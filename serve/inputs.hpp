@@ -47,7 +47,7 @@ struct EmbedRequest {
 EmbedRequest read_embed_request(const Context& context, const Model& model,
                                 const text::JsonNode& body, const char* member);
 
-/// Tokens of which those from `second` on are segment 1.
+/// Tokens of which those from `second` on have type 1.
 Sequence with_token_types(text::Tokens ids, std::size_t second);
 
 /// The sequences of all inputs. Throws HttpError 400 or 413.

@@ -56,7 +56,7 @@ struct Feature {
   std::vector<std::int32_t> input_ids;      ///< [length]
   std::size_t doc_begin = 0;                ///< position of the first document token
   std::size_t first_piece = 0;              ///< which of Document::piece_ids that is
-  std::size_t second = 0;                   ///< segment ids are 0 before it and 1 from it
+  std::size_t second = 0;                   ///< token types are 0 before it and 1 from it
   std::vector<std::int32_t> token_to_orig;  ///< [doc_length] word of each document token
   std::vector<bool> is_max_context;         ///< [doc_length] no other window shows more around it
 

@@ -8,7 +8,7 @@
 
 namespace bertcl::text {
 
-/// Rows one after the other: row i is [offsets[i], offsets[i + 1]) of the ids and segments.
+/// Rows one after the other: row i is [offsets[i], offsets[i + 1]) of the ids and token types.
 struct Batch {
   std::vector<std::int64_t> ids, token_type_ids, offsets{0};
 
@@ -22,7 +22,7 @@ struct BatchOptions {
   bool one_length = false;  ///< sequences of one length in a batch
 };
 
-/// One row of a batch. Segment ids are 0 before `second` and 1 from it.
+/// One row of a batch. Token types are 0 before `second` and 1 from it.
 struct Row {
   std::span<const std::int32_t> ids;
   std::size_t second = 0;

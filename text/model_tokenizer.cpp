@@ -56,7 +56,7 @@ TokenizerOptions with_config(const std::filesystem::path& vocabulary, TokenizerO
   if (const auto names = settings.find("model_input_names")) {
     bool lists = false;
     names->each([&](const JsonNode& name) { lists |= name.string() == "token_type_ids"; });
-    options.segments = options.segments && lists;
+    options.token_types = options.token_types && lists;
   }
   return options;
 }

@@ -19,7 +19,7 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
 
 /// The options, of which tokenizer_config.json beside the vocabulary says what they leave open:
 /// "do_lower_case", "strip_accents", "tokenize_chinese_chars" and "truncation_side". Without
-/// "token_type_ids" among its "model_input_names" there are no segments. Throws Error if one is of
+/// "token_type_ids" among its "model_input_names" all token types are 0. Throws Error if one is of
 /// another type, or the file is damaged.
 TokenizerOptions with_config(const std::filesystem::path& vocabulary,
                              TokenizerOptions options = {});

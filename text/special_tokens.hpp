@@ -12,13 +12,13 @@ namespace bertcl::text {
 struct SpecialTokens {
   std::vector<std::int32_t> before, after;                          ///< of a single text
   std::vector<std::int32_t> pair_before, pair_between, pair_after;  ///< of two texts
-  bool segments = true;  ///< the second text and what follows it are segment 1, what precedes 0
-  std::size_t between_second = 0;  ///< the last tokens of pair_between that are segment 1, too
+  bool token_types = true;  ///< the second text and what follows it have type 1, what precedes 0
+  std::size_t between_second = 0;  ///< the last tokens of pair_between that have type 1, too
 
   std::size_t count() const { return before.size() + after.size(); }
-  /// Where segment 1 of two texts begins, if they have `tokens` and the second begins at `text`.
+  /// Where type 1 of two texts begins, if they have `tokens` and the second begins at `text`.
   std::size_t second_begin(std::size_t text, std::size_t tokens) const {
-    return segments ? text - between_second : tokens;
+    return token_types ? text - between_second : tokens;
   }
   std::size_t pair_count() const {
     return pair_before.size() + pair_between.size() + pair_after.size();

@@ -68,7 +68,7 @@ Tokenizer Tokenizer::of_pipeline(nlohmann::json document, const std::string& ori
   tokenizer.is_bert_ = pipeline->bert.has_value();
   tokenizer.has_spans_ = true;
   tokenizer.special_ = pipeline->post_processor.special;
-  tokenizer.special_.segments &= options.segments;
+  tokenizer.special_.token_types &= options.token_types;
   tokenizer.longest_ = pipeline->longest;
   tokenizer.truncates_left_ = pipeline->truncates_left;
   tokenizer.mask_tokens_ = with_usual_masks(options.mask_tokens);
@@ -142,7 +142,7 @@ Tokenizer Tokenizer::from_tokens(std::vector<std::string> tokens, TokenizerOptio
   Tokenizer tokenizer(options);
   tokenizer.pipeline_ = pipeline;
   const std::int32_t begin = tokenizer.token_id("[CLS]"), end = tokenizer.token_id("[SEP]");
-  tokenizer.special_ = {{begin}, {end}, {begin}, {end}, {end}, options.segments};
+  tokenizer.special_ = {{begin}, {end}, {begin}, {end}, {end}, options.token_types};
   return tokenizer;
 }
 

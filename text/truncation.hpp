@@ -28,7 +28,7 @@ using Tokens = std::span<const std::int32_t>;
 /// One text or two as a model takes them.
 struct EncodedInput {
   std::vector<std::int32_t> ids = {};  ///< [length] with special tokens
-  std::size_t second = 0;              ///< segment ids are 0 before it and 1 from it
+  std::size_t second = 0;              ///< token types are 0 before it and 1 from it
   std::size_t cut = 0;                 ///< truncated tokens
 };
 

@@ -18,7 +18,7 @@ struct BufferRegion {
   std::size_t offset = 0, bytes = 0;
 };
 
-/// As Sequences, with ids and segments as int32 on the device; no buffer: all segments are 0.
+/// Sequences with ids and token types as int32 on the device; no buffer: all types are 0.
 struct DeviceSequences {
   BufferRegion ids, token_type_ids;
   std::span<const std::int64_t> offsets;

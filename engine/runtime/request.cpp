@@ -92,7 +92,7 @@ std::vector<std::int64_t> Request::packed_source(const Tensors& inputs,
                      default_of(name));
 }
 
-/// Ids or segments at their places in device memory, without a copy between. What 32 bits do not
+/// Ids or token types at their places in device memory, without a copy between. What 32 bits do not
 /// hold becomes the nearest that they do, as in Packing::gather().
 void Request::upload(const Sequences& sequences, const ops::Packing& packing) {
   for (const plan::Input& in : plan_.inputs) {

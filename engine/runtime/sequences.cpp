@@ -172,9 +172,10 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
   for (const plan::Port& port : plan.model_inputs) {
     const ir::InputRole role = ir::role_of_input(port.name);
     if (role == ir::InputRole::ids && &port != &ids)
-      throw Error(fmt::format(
-          "input '{}' {} is not token ids, mask, segments or positions; run the model with tensors",
-          port.name, ir::str(port.type)));
+      throw Error(
+          fmt::format("input '{}' {} is not token ids, token types, mask or positions; run the "
+                      "model with tensors",
+                      port.name, ir::str(port.type)));
     tensors.emplace(port.name, value(role));
   }
   if (s.offsets.back() != count(s.offsets) * seq) check_can_pad(plan, seq);

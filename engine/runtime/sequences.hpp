@@ -12,7 +12,7 @@
 namespace bertcl::runtime {
 
 /// Throws Error if the offsets do not ascend from 0 to the number of ids, a sequence is empty, or
-/// the segments are not as many as the ids.
+/// the token types are not as many as the ids.
 void check(const Sequences& sequences);
 /// The same for offsets alone, of so many tokens.
 void check_sequence_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens);
@@ -27,7 +27,7 @@ const plan::Port& ids_of(const plan::Plan& plan);
 bool ignores_padding(const plan::Plan& plan);
 
 /// True where a plan computes on packed tokens, and every input of the model is one of them or says
-/// how they are packed: token ids, segments, positions, a mask. Others take padded tensors.
+/// how they are packed: token ids, token types, positions, a mask. Others take padded tensors.
 bool takes_packed(const plan::Plan& plan);
 
 /// Rows of the sequences in a plan that takes them packed, and the extents that its inputs would
@@ -43,7 +43,7 @@ PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> o
 /// taken to look for that token, as CLIP's does for the end of the text.
 void check_can_pad(const plan::Plan& plan, std::int64_t seq);
 
-/// The adapter for all other plans: ids, mask, segments and positions [batch, longest]. Throws
+/// The adapter for all other plans: ids, mask, token types and positions [batch, longest]. Throws
 /// Error for an input of another meaning, and where padding cannot be told from tokens.
 Tensors padded(const plan::Plan& plan, const Sequences& sequences);
 

@@ -66,7 +66,7 @@ struct SessionOptions {
 /// Sequences without padding: sequence i is [offsets[i], offsets[i + 1]) of the ids.
 struct Sequences {
   std::span<const std::int64_t> ids;
-  std::span<const std::int64_t> token_type_ids;  // segments, as many as ids; empty: all 0
+  std::span<const std::int64_t> token_type_ids;  // as many as ids; empty: all 0
   std::span<const std::int64_t> offsets;
 };
 

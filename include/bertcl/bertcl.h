@@ -103,7 +103,7 @@ typedef struct bertcl_sequences {
   int64_t count;          /* of sequences */
   const int64_t* offsets; /* count + 1, from 0 */
   const int64_t* ids;
-  const int64_t* token_type_ids; /* segments; NULL: all 0 */
+  const int64_t* token_type_ids; /* NULL: all 0 */
 } bertcl_sequences;
 
 /* Which outputs a run gives; NULL in place of it: all. */

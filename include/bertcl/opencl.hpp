@@ -29,7 +29,7 @@ struct DeviceMemory {
 /// follow from them.
 struct DeviceSequences {
   DeviceMemory ids;                  ///< int32[tokens]
-  DeviceMemory token_type_ids = {};  ///< segments, likewise; no memory: all 0
+  DeviceMemory token_type_ids = {};  ///< likewise; no memory: all 0
   std::vector<std::int64_t> offsets = {0};
 };
 

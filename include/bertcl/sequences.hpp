@@ -16,7 +16,7 @@ namespace bertcl {
 /// Sequences one after the other: sequence i is [offsets[i], offsets[i + 1]) of `ids`.
 struct Sequences {
   std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> token_type_ids = {};  ///< segments, as long as `ids`; empty: all 0
+  std::vector<std::int64_t> token_type_ids = {};  ///< as long as `ids`; empty: all 0
   std::vector<std::int64_t> offsets = {0};
 
   std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
@@ -51,8 +51,8 @@ class BERTCL_API Tokenizer {
   /// `max_length` tokens, at the end or where tokenizer_config.json says so at the beginning.
   Sequences encode_texts(const std::vector<std::string>& texts,
                          std::int64_t max_length = 512) const;
-  /// [CLS] first [SEP] second [SEP] for each, with segments 0 and 1; RoBERTa: <s> first </s></s>
-  /// second </s>, with segment 0. If a pair is longer than `max_length` tokens, the longer text is
+  /// [CLS] first [SEP] second [SEP] for each, with token types 0 and 1; RoBERTa: <s> first </s></s>
+  /// second </s>, with types 0. If a pair is longer than `max_length` tokens, the longer text is
   /// truncated token by token.
   Sequences encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                          std::int64_t max_length = 512) const;

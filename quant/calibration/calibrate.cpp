@@ -133,7 +133,7 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
     } else {
       fail(
           "calibration cannot fill model input '{}': '{}' takes the token ids; masks, "
-          "token types, segments and positions are supported, too",
+          "token types and positions are supported, too",
           name, ids);
     }
   }

@@ -33,7 +33,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
                       const PassProgress& progress = {});
 
 /// The inputs of a model for samples that run together, matched by name: masks are ones over the
-/// tokens, types and segments the sample's, positions count from 0, ids that number examples
+/// tokens, token types are the sample's, positions count from 0, ids that number examples
 /// ("unique_ids") are 0, and what is left takes the token ids. Free extents become
 /// [samples, longest]; after a shorter sample are zeros, of ids `pad_token_id`. Where the file
 /// fixes them, the samples stand in the rows in turn, padded likewise. Throws Error naming an input

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public tokenizer: special tokens, segments, truncation.
+// The public tokenizer: special tokens, token types, truncation.
 #include <fstream>
 
 #include "bertcl/error.hpp"

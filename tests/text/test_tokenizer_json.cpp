@@ -95,7 +95,7 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
 }
 
 // As transformers writes it for Llama and Gemma, with a token before each text.
-TEST(TokenizerJson, SegmentOneMayBeginBetweenTheTexts) {
+TEST(TokenizerJson, TypeOneMayBeginBetweenTheTexts) {
   json file = saved;
   file["post_processor"] = json::parse(R"({"type": "TemplateProcessing", "special_tokens":
     {"B": {"id": "B", "ids": [2], "tokens": ["[CLS]"]}, "E": {"id": "E", "ids": [3], "tokens": ["[SEP]"]}},
@@ -108,7 +108,7 @@ TEST(TokenizerJson, SegmentOneMayBeginBetweenTheTexts) {
   EXPECT_THAT(special.pair_between, ElementsAre(3, 2));
   EXPECT_EQ(special.second_begin(5, 9), 4u);
   std::swap(file["post_processor"]["pair"][2], file["post_processor"]["pair"][3]);
-  EXPECT_ERROR(HasSubstr("unsupported segments"), tokenizer(file));
+  EXPECT_ERROR(HasSubstr("unsupported token types"), tokenizer(file));
 }
 
 TEST(TokenizerJson, TemplatesOfOtherFormsAreRefused) {
@@ -129,13 +129,13 @@ TEST(TokenizerJson, TemplatesOfOtherFormsAreRefused) {
               HasSubstr("post_processor.pair must be the first text followed by the second"));
   EXPECT_THAT(refusal(one, R"([{"Sequence": {"id": "A", "type_id": 0}},
                                {"Sequence": {"id": "B", "type_id": 2}}])"),
-              HasSubstr("post_processor.pair has unsupported segments (type_id)"));
+              HasSubstr("post_processor.pair has unsupported token types (type_id)"));
   EXPECT_THAT(refusal(one, R"([{"SpecialToken": {"id": "S", "type_id": 1}},
                                {"Sequence": {"id": "A", "type_id": 0}},
                                {"Sequence": {"id": "B", "type_id": 1}}])"),
-              HasSubstr("segments (type_id)"));
+              HasSubstr("token types (type_id)"));
   EXPECT_THAT(refusal(R"([{"Sequence": {"id": "A", "type_id": 1}}])", one),
-              AnyOf(HasSubstr("single has segments"), HasSubstr("pair must be")));
+              AnyOf(HasSubstr("single has token types"), HasSubstr("pair must be")));
   EXPECT_THAT(refusal(R"([{"SpecialToken": {"id": "T", "type_id": 0}}])", one),
               HasSubstr("special_tokens.T is missing"));
 }
@@ -161,13 +161,13 @@ TEST(TokenizerJson, SaysWhatGoesAroundTexts) {
   const SpecialTokens special = tokenizer(saved).special();
   EXPECT_THAT(special.pair_before, ElementsAre(2));
   EXPECT_THAT(special.pair_between, ElementsAre(3));
-  EXPECT_TRUE(special.segments);
+  EXPECT_TRUE(special.token_types);
   json file = saved;
   file["post_processor"]["type"] = "RobertaProcessing";
   const SpecialTokens roberta = tokenizer(file).special();
   EXPECT_THAT(roberta.pair_between, ElementsAre(3, 3));
   EXPECT_EQ(roberta.pair_count(), 4u);
-  EXPECT_FALSE(roberta.segments);
+  EXPECT_FALSE(roberta.token_types);
   file.erase("post_processor");
   EXPECT_THAT(tokenizer(file).special().pair_between, ElementsAre(3)) << "BERT's by default";
   EXPECT_EQ(tokenizer(saved).longest(), std::nullopt);

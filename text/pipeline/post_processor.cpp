@@ -28,11 +28,11 @@ void trim(const JsonNode& node, PostProcessor& processor) {
 
 /// A template, taken apart at its texts.
 struct Layout {
-  std::vector<Ids> around{1};               // before the first text, after it, ..
-  std::string texts;                        // "A", "AB"
-  std::vector<std::int64_t> text_segments;  // of each text
-  std::vector<std::int64_t> segments;       // of the special tokens
-  std::vector<std::size_t> places;          // after how many texts each of them stands
+  std::vector<Ids> around{1};                  // before the first text, after it, ..
+  std::string texts;                           // "A", "AB"
+  std::vector<std::int64_t> text_token_types;  // of each text
+  std::vector<std::int64_t> token_types;       // of the special tokens
+  std::vector<std::size_t> places;             // after how many texts each of them stands
 };
 
 Layout read_layout(const JsonNode& node, const JsonNode& special) {
@@ -43,15 +43,15 @@ Layout read_layout(const JsonNode& node, const JsonNode& special) {
       if (id.string() != "A" && id.string() != "B")
         id.fail("is \"{}\"; expected \"A\" or \"B\"", id.string());
       layout.texts += id.string();
-      layout.text_segments.push_back(text->at("type_id").integer());
+      layout.text_token_types.push_back(text->at("type_id").integer());
       layout.around.emplace_back();
       return;
     }
     const JsonNode token = piece.at("SpecialToken");
-    const std::int64_t segment = token.at("type_id").integer();
+    const std::int64_t token_type = token.at("type_id").integer();
     special.at(token.at("id").string()).at("ids").each([&](const JsonNode& id) {
       layout.around.back().push_back(id_at(id));
-      layout.segments.push_back(segment);
+      layout.token_types.push_back(token_type);
       layout.places.push_back(layout.texts.size());
     });
   });
@@ -65,31 +65,33 @@ void read_template(const JsonNode& node, SpecialTokens& tokens) {
   if (one.texts != "A") single.fail("is not one text; expected special tokens around \"A\"");
   const Layout two = read_layout(pair, special);
   if (two.texts != "AB") pair.fail("must be the first text followed by the second");
-  const auto all_are = [](const std::vector<std::int64_t>& segments, std::int64_t value) {
-    for (const std::int64_t segment : segments)
-      if (segment != value) return false;
+  const auto all_are = [](const std::vector<std::int64_t>& token_types, std::int64_t value) {
+    for (const std::int64_t token_type : token_types)
+      if (token_type != value) return false;
     return true;
   };
-  if (!all_are(one.segments, 0) || !all_are(one.text_segments, 0))
-    single.fail("has segments (type_id) other than 0");
+  if (!all_are(one.token_types, 0) || !all_are(one.text_token_types, 0))
+    single.fail("has token types (type_id) other than 0");
   tokens.before = one.around[0];
   tokens.after = one.around[1];
   tokens.pair_before = two.around[0];
   tokens.pair_between = two.around[1];
   tokens.pair_after = two.around[2];
-  tokens.segments = !all_are(two.text_segments, 0) || !all_are(two.segments, 0);
-  if (!tokens.segments) return;
-  bool ascends = two.text_segments == std::vector<std::int64_t>{0, 1};
-  for (std::size_t i = 0; i < two.segments.size(); ++i) {
-    const std::int64_t segment = two.segments[i];
+  tokens.token_types = !all_are(two.text_token_types, 0) || !all_are(two.token_types, 0);
+  if (!tokens.token_types) return;
+  bool ascends = two.text_token_types == std::vector<std::int64_t>{0, 1};
+  for (std::size_t i = 0; i < two.token_types.size(); ++i) {
+    const std::int64_t token_type = two.token_types[i];
     const bool between = two.places[i] == 1;
-    if (between && segment == 1) ++tokens.between_second;
-    ascends = ascends && (between ? segment == 1 || (segment == 0 && tokens.between_second == 0)
-                                  : segment == (two.places[i] == 2 ? 1 : 0));
+    if (between && token_type == 1) ++tokens.between_second;
+    ascends =
+        ascends && (between ? token_type == 1 || (token_type == 0 && tokens.between_second == 0)
+                            : token_type == (two.places[i] == 2 ? 1 : 0));
   }
   if (!ascends)
     pair.fail(
-        "has unsupported segments (type_id); expected 0, or 0 and then 1 from the second text or a "
+        "has unsupported token types (type_id); expected 0, or 0 and then 1 from the second text "
+        "or a "
         "token before it on");
 }
 
@@ -99,7 +101,7 @@ void read_named(const JsonNode& node, bool roberta, SpecialTokens& tokens) {
   tokens.before = tokens.pair_before = {begin};
   tokens.after = tokens.pair_after = {end};
   tokens.pair_between = roberta ? Ids{end, end} : Ids{end};
-  tokens.segments = !roberta;
+  tokens.token_types = !roberta;
 }
 
 void add_processor(const JsonNode& node, PostProcessor& processor, bool& framed) {

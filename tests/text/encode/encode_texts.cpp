@@ -2,9 +2,9 @@
 // encode_texts TOKENIZER [REPEATS]: tokens of texts, for comparison with other programs. Numbers
 // are 32-bit integers of the machine. Input: for each text its bytes, after their number. Output:
 // the special tokens (six lists: before, after, before, between and after a pair; whether there are
-// segments, and how many tokens between the texts are of the second), then for each text a list of
-// ids, and of first and last-plus-one characters. A list comes after its length. With REPEATS: the
-// ids alone, so many times, and instead of them the tokens per second.
+// token types, and how many tokens between the texts are of the second), then for each text a list
+// of ids, and of first and last-plus-one characters. A list comes after its length. With REPEATS:
+// the ids alone, that many times, and instead of them the tokens per second.
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -83,7 +83,7 @@ int main(int argc, char** argv) try {
   for (const auto* list : {&special.before, &special.after, &special.pair_before,
                            &special.pair_between, &special.pair_after})
     write_list(*list);
-  write_list({special.segments ? 1 : 0, static_cast<int>(special.between_second)});
+  write_list({special.token_types ? 1 : 0, static_cast<int>(special.between_second)});
   for (const std::string& text : texts) write_tokens(tokenizer, text);
   return 0;
 } catch (const std::exception& error) {
