@@ -75,13 +75,13 @@ Smoothed smooth(const Options& options, Workspace& workspace, std::span<const Sa
 Calibration find_ranges(const Quantization& quantization, const Options& options,
                         const Workspace& workspace, const SampleSource& samples,
                         const Progress& progress) {
-  const PassProgress done = pass(progress, "calibrate");
+  const PassProgress report_done = pass(progress, "calibrate");
   const auto tensors = quantization.activations();
-  auto session = workspace.session(tensors, [&] { done(0); });
+  auto session = workspace.session(tensors, [&] { report_done(0); });
   MethodOptions method_options = options.method_options;
   method_options.scheme = options.activations;
   return calibrate(session, tensors, method(options.method), method_options, samples, options.batch,
-                   done);
+                   report_done);
 }
 
 ChannelRanges find_channel_ranges(const Quantization& quantization, const Workspace& workspace,

@@ -31,14 +31,14 @@ namespace bertcl::kernels {
 ///   size4=x      and of the type of the argument x
 ///   f32?         or no buffer
 struct Parameter {
-  std::string_view name, takes;
+  std::string_view name, accepts;
 };
 
 /// Where a contract holds the argument of that name.
 template <class Contract, class A>
 struct Field {
   A Contract::*member;
-  std::string_view name, takes;
+  std::string_view name, accepts;
 };
 
 #define BERTCL_CONTRACT(contract, ...)                        \
@@ -50,16 +50,16 @@ struct Field {
         BERTCL_FOR_EACH(BERTCL_CONTRACT_FIELD, __VA_ARGS__)}; \
   }
 #define BERTCL_CONTRACT_MEMBER(argument) BERTCL_CONTRACT_MEMBER_OF argument
-#define BERTCL_CONTRACT_MEMBER_OF(name, takes, ...) A name{__VA_ARGS__};
+#define BERTCL_CONTRACT_MEMBER_OF(name, accepts, ...) A name{__VA_ARGS__};
 #define BERTCL_CONTRACT_FIELD(argument) BERTCL_CONTRACT_FIELD_OF argument
-#define BERTCL_CONTRACT_FIELD_OF(name, takes, ...) {&Self::name, #name, takes},
+#define BERTCL_CONTRACT_FIELD_OF(name, accepts, ...) {&Self::name, #name, accepts},
 
 /// The fields of a contract without their offsets: one array per contract, which identifies it.
 template <template <class> class Contract>
 inline constexpr auto parameters_of = [] {
   std::array<Parameter, std::size(Contract<int>::fields)> list;
   for (std::size_t i = 0; i < list.size(); ++i)
-    list[i] = {Contract<int>::fields[i].name, Contract<int>::fields[i].takes};
+    list[i] = {Contract<int>::fields[i].name, Contract<int>::fields[i].accepts};
   return list;
 }();
 

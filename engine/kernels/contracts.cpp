@@ -56,7 +56,7 @@ bool takes_type(std::string_view types, ir::DType type) {
 }
 
 /// What is wrong with argument i; "" if nothing is.
-std::string mismatch(const Takes& expected, const Parameter& other,
+std::string mismatch(const Accepted& expected, const Parameter& other,
                      std::span<const TypedArgument> arguments, std::size_t i) {
   const TypedArgument& found = arguments[i];
   if (expected.is_number()) {
@@ -89,7 +89,7 @@ std::string mismatch(const Takes& expected, const Parameter& other,
 
 void check_argument(const std::string& who, const KernelContract& row,
                     std::span<const TypedArgument> arguments, std::size_t i) {
-  const Takes expected = takes(row, i);
+  const Accepted expected = accepted(row, i);
   const std::string what = mismatch(expected, row.parameters[expected.other], arguments, i);
   if (!what.empty())
     throw Error(fmt::format("{}: argument {} of kernel {} is {}", who, row.parameters[i].name,
@@ -110,12 +110,12 @@ const KernelContract* find_contract(std::string_view kernel) {
   return it != std::end(kContractRows) && it->kernel == kernel ? &*it : nullptr;
 }
 
-Takes takes(const KernelContract& row, std::size_t index) {
-  std::string_view text = row.parameters[index].takes;
+Accepted accepted(const KernelContract& row, std::size_t index) {
+  std::string_view text = row.parameters[index].accepts;
   const bool may_be_absent = text.ends_with('?');
   if (may_be_absent) text.remove_suffix(1);
   const auto at = text.find_first_of("@=");
-  Takes result{.types = std::string(text.substr(0, at)), .may_be_absent = may_be_absent};
+  Accepted result{.types = std::string(text.substr(0, at)), .may_be_absent = may_be_absent};
   for (const auto& [letter, types] : {std::pair{'T', row.t}, {'U', row.u}})
     if (result.types.starts_with(letter)) result.types.replace(0, 1, types);
   if (at == std::string_view::npos) return result;

@@ -17,9 +17,9 @@ std::span<const KernelContract> contracts();
 /// The row of a kernel; null if there is none.
 const KernelContract* find_contract(std::string_view kernel);
 
-/// What a parameter of that row takes: its types, with T and U resolved, and their relation to
+/// What a parameter of that row accepts: its types, with T and U resolved, and their relation to
 /// another parameter.
-struct Takes {
+struct Accepted {
   std::string types;     // "u8|i8"
   char relation = '\0';  // '@': `other` is the code of its type; '=': the type of `other`
   std::size_t other = 0;
@@ -27,7 +27,7 @@ struct Takes {
 
   bool is_number() const { return types == "int" || types == "float"; }
 };
-Takes takes(const KernelContract& row, std::size_t index);
+Accepted accepted(const KernelContract& row, std::size_t index);
 
 /// An argument of a launch as the check sees it.
 struct TypedArgument {

@@ -78,8 +78,8 @@ bool has_contracts(std::string_view program) {
 
 /// Types of OpenCL C that a parameter may have in a program, as the driver names them; empty: any
 /// pointer.
-std::set<std::string> types_of(const Takes& takes) {
-  if (takes.is_number()) return {takes.types};
+std::set<std::string> types_of(const Accepted& parameter) {
+  if (parameter.is_number()) return {parameter.types};
   static const std::map<std::string, std::set<std::string>> pointers{
       {"f32", {"float*"}},
       {"i32", {"int*"}},
@@ -93,7 +93,7 @@ std::set<std::string> types_of(const Takes& takes) {
       {"size4", {"uint*"}},
       {"size8", {"ulong*"}},
   };
-  const auto it = pointers.find(takes.types);
+  const auto it = pointers.find(parameter.types);
   return it == pointers.end() ? std::set<std::string>{} : it->second;
 }
 
@@ -104,7 +104,7 @@ std::string compare(const tests::KernelArguments& kernel) {
   if (row->parameters.size() != kernel.arguments.size()) return "has another number of arguments";
   for (std::size_t i = 0; i < row->parameters.size(); ++i) {
     const auto& [name, type] = kernel.arguments[i];
-    const Takes expected = takes(*row, i);
+    const Accepted expected = accepted(*row, i);
     if (name != row->parameters[i].name)
       return "argument " + std::to_string(i) + " is " + name + ", not " +
              std::string(row->parameters[i].name);
@@ -170,7 +170,7 @@ TEST(Contracts, SwappedArgumentsAreSeen) {
 TEST(Contracts, EveryParameterThatIsNamedExists) {
   for (const KernelContract& row : contracts())
     for (std::size_t i = 0; i < row.parameters.size(); ++i) {
-      const Takes parameter = takes(row, i);
+      const Accepted parameter = accepted(row, i);
       if (parameter.relation) {
         EXPECT_LT(parameter.other, row.parameters.size())
             << row.kernel << ", " << row.parameters[i].name;
