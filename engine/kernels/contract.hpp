@@ -25,7 +25,7 @@ namespace bertcl::kernels {
 ///   raw          bytes in a layout of the kernel's own, as prepacked weights
 ///   f32          a buffer of that type
 ///   u8|i8        of one of them
-///   size4        of any type of so many bytes; any: of any type
+///   size4        of any type of that many bytes; any: of any type
 ///   T, U         of the types that the kernel's row names
 ///   f32|bf16@y   and the argument y is the code of its type (types.clh)
 ///   size4=x      and of the type of the argument x

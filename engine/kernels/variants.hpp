@@ -133,7 +133,7 @@ struct AttentionVariant {
   /// 64 rows take more than 128 registers, of which gfx906 and gfx908 have 256 for two waves.
   bool takes_over_128_registers = false;
 
-  /// Work-items of a group that makes so many rows.
+  /// Work-items of a group that makes that many rows.
   std::int32_t items_of(std::int32_t rows) const { return unit == Unit::matrix ? 2 * rows : 256; }
 };
 

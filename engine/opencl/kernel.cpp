@@ -26,7 +26,7 @@ struct Kernel::State {
   struct EarlyArgument {
     unsigned index;
     size_t bytes;
-    std::vector<std::byte> value;  // empty: none, but local memory of so many bytes
+    std::vector<std::byte> value;  // empty: none, but local memory of that many bytes
     MemHandle keep;
   };
   std::vector<EarlyArgument> early_arguments;  // given before the kernel was built

@@ -45,8 +45,8 @@ BERTCL_OPERANDS(linear_q, (x), (w), (bias, "?"), (x_scale), (x_zero_point, "?"),
 /// and a mask [batch, seq]; after pack_tokens [tokens, hidden], seq_offsets and key_mask (masked =
 /// 1 if it is to be read). {offsets}: first columns of q, k and v in operands that are wider. bias
 /// [1, heads | 1, seq, seq] is added to the scores, by the places of row and key in their sequence,
-/// or the result of position_scores. {window}: keys at most so many places from the row count.
-/// {key_heads}: k and v have so many, each for as many heads of q, side by side (grouped-query
+/// or the result of position_scores. {window}: keys at most that many places from the row count.
+/// {key_heads}: k and v have that many, each for as many heads of q, side by side (grouped-query
 /// attention, Ainslie et al., 2023). masks_rows = 1: until pack_tokens, the file computes something
 /// else in rows of padding.
 ///

@@ -46,7 +46,7 @@ std::optional<std::vector<std::int64_t>> seqs_to_try(const std::vector<ir::Node*
 
 /// Keys that may count for a row of attention, both places in their sequence.
 struct AttentionSpan {
-  std::int64_t window = 0;  // at most so many places from the row; 0: all
+  std::int64_t window = 0;  // at most that many places from the row; 0: all
   bool causal = false;      // none after the row
 
   bool contains(std::int64_t row, std::int64_t key) const {

@@ -25,7 +25,7 @@ struct Pooling {
   /// the model does it itself, by an output [batch, hidden].
   std::string kind = "mean";
   bool or_own = false;       ///< a model without hidden states does it itself, whatever the kind
-  std::int64_t columns = 0;  ///< so many of the first (Matryoshka); 0: all
+  std::int64_t columns = 0;  ///< the first N (Matryoshka); 0: all
   bool normalize = false;    ///< to L2 norm 1, after that
   /// The layers before both; null: none. Not called where the model pools itself.
   std::function<std::vector<DenseLayer>()> dense = {};

@@ -14,7 +14,7 @@ namespace bertcl::runtime {
 /// Throws Error if the offsets do not ascend from 0 to the number of ids, a sequence is empty, or
 /// the token types are not as many as the ids.
 void check(const Sequences& sequences);
-/// The same for offsets alone, of so many tokens.
+/// The same for offsets alone, of that many tokens.
 void check_sequence_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens);
 
 /// The model's input of token ids [batch, seq]; null: it has none.

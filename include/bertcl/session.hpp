@@ -27,7 +27,7 @@ struct Pooling {
   std::string kind = {};
   bool or_own = false;          ///< a model without hidden states does it itself, whatever the kind
   bool normalize = false;       ///< to L2 norm 1
-  std::int64_t dimensions = 0;  ///< the first so many, before that (Matryoshka); 0: all
+  std::int64_t dimensions = 0;  ///< the first N, before that (Matryoshka); 0: all
   /// Folders of Dense modules of sentence-transformers (config.json, model.safetensors), whose
   /// layers follow the pooling in this order; not where the model pools itself.
   std::vector<std::filesystem::path> dense = {};
@@ -130,7 +130,7 @@ class BERTCL_API Session {
   /// [tokens, ...] in the order of `sequences`; others, and further axes of tokens, stay as for the
   /// longest sequence. Where ModelInfo::takes_packed is false they are padded for the model, and
   /// where it has no mask for that, those of each length run apart. Where the file fixes the batch,
-  /// so many run at a time, the last one repeated to make them full. Several such runs are
+  /// that many run at a time, the last one repeated to make them full. Several such runs are
   /// unsupported for outputs that do not have rows of sequences or tokens.
   Tensors run(const Sequences& sequences, const RunOptions& options = {}) const;
 

@@ -4,7 +4,7 @@
 //
 //   steps   | step 0: 24 items | step 1: 12 | step 2: 24 items | ...
 //   next                                              ^ the first item that nobody has taken
-//   done                                  ^ so many are finished: step 2 may begin when all before
+//   done                                  ^ that many are done: step 2 may begin when all before
 //                                         it are
 //
 // Each work-group takes the next items of a step, fewer and fewer of them, as soon as all steps

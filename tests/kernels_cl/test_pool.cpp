@@ -69,7 +69,7 @@ std::vector<double> expected(const Case& of, const Tokens& tokens) {
   return out;
 }
 
-/// 0 items: pool.cl, else work-groups of so many.
+/// 0 items: pool.cl, else work-groups of that many.
 std::vector<float> pooled(const Case& of, const Tokens& tokens, int items, int subgroups) {
   opencl::Buffer mask;
   if (of.masked) mask = upload(tokens.mask);

@@ -26,7 +26,7 @@ std::vector<kernels::GemmVariant> tiles_of(const std::vector<std::string>& names
   return tiles;
 }
 
-/// The name of the tile for so many rows.
+/// The name of the tile for that many rows.
 std::string tile_for(const opencl::DeviceInfo& device,
                      const std::vector<kernels::GemmVariant>& tiles, std::int64_t rows,
                      std::int64_t n, std::int64_t k) {

@@ -13,7 +13,7 @@ LANES = 32
 
 
 def wavefronts(first_words, size, lanes):
-    """(wavefronts, the least that so many bytes take) of lanes that access `size` bytes from their words on."""
+    """(wavefronts, the least that this many bytes take) of lanes that access `size` bytes from their words on."""
     words_each = max(size // 4, 1)
     phase = lanes // (LANES // words_each)  # of all warps
     words = (first_words[:, None] + np.arange(words_each)).ravel()

@@ -190,7 +190,7 @@ def pool(lengths, hidden, columns, kind, normalize=False, masked=False, edits=()
 
 def rotary(lengths, heads, head_size, rows_per_item, edits=(), out_type=0, table_rows=0, columns=False):
     """(found, expected, bound); of bytes (out_type 1: u8, 2: s8) with a scale and a zero point for each column; with tables
-    of so many rows for each sequence; by rotary_columns.cl."""
+    of that many rows for each sequence; by rotary_columns.cl."""
     random, memory, i32 = np.random.default_rng((len(lengths), head_size)), GlobalMemory(), np.int32
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(i32)
     x = random.normal(0, 1, (offsets[-1], heads, head_size)).astype(np.float32)

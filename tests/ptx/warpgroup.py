@@ -87,7 +87,7 @@ def _warpgroups(state, what):
 
 
 def cells_of(descriptor, rows):
-    """Addresses [rows][2] of the cells of 16 bytes that a descriptor names for 32 bytes along K of so many rows."""
+    """Addresses [rows][2] of the cells of 16 bytes that a descriptor names for 32 bytes along K of that many rows."""
     begin, between_cells, between_rows = (int(descriptor >> at & 0x3FFF) << 4 for at in (0, 16, 32))
     swizzle = int(descriptor >> 62)
     row, cell = np.arange(rows)[:, None], np.arange(2)[None, :]

@@ -133,7 +133,7 @@ DECODERS = {"qwen3": 14}  # MatMuls with weights
 
 
 def calibration(folder, texts, words):
-    """Options of `bertcl quantize` for calibration on so many texts of so many random words, which lie in `folder`."""
+    """Options of `bertcl quantize` for calibration on `texts` texts of `words` random words, which lie in `folder`."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     known = [f"w{i}" for i in range(SIZES["vocab_size"] - len(special))]
     vocabulary, lines = folder / "vocab.txt", folder / "texts.txt"

@@ -178,7 +178,7 @@ class RandomBuilder {
     return node.outputs;
   }
 
-  /// Takes back what was added since there were so many nodes and values to choose from.
+  /// Takes back what was added since there were that many nodes and values to choose from.
   void roll_back(std::size_t nodes, std::size_t values) {
     pool_.resize(values);
     symbolic_ = {};  // it may speak of values that go

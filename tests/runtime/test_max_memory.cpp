@@ -153,7 +153,7 @@ Session relu_with_limit() {
                           options);
 }
 
-/// Of so many bytes, as many as its output has.
+/// Of that many bytes, as many as its output has.
 Tensors input_of(std::int64_t bytes) {
   return {{"x", ir::Tensor::of<float>({bytes / 256, 64},
                                       std::vector(static_cast<std::size_t>(bytes / 4), 3.0f))}};

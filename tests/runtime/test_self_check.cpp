@@ -37,7 +37,7 @@ void lend_programs(const tests::ScratchFolder& folder) {
                                       folder / entry.path().filename().string());
 }
 
-/// The kernels of LayerNorm, with results so many times as large.
+/// The kernels of LayerNorm, with results that many times as large.
 void write_kernels(const tests::ScratchFolder& folder, const std::string& times) {
   const std::filesystem::path rows = tests::source_file("kernels_cl") / "rows";
   std::filesystem::create_directory(folder / "rows");

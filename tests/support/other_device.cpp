@@ -23,8 +23,8 @@
 //   OTHER_LARGEST=65536             bytes of the largest buffer
 //   OTHER_BUILD="-5 TEXT..."        programs whose source or options contain a TEXT are not built
 //   OTHER_LAUNCH="-5 NAME..."       launches of kernels of these names fail; of NAME:256 in groups
-//                                   of so many work-items, of NAME/-DA=1 only of programs with this
-//                                   option
+//                                   of that many work-items, of NAME/-DA=1 only of programs with
+//                                   this option
 //   OTHER_ONE_ITEM=refuse           launches of more than one group, each of one work-item, fail
 //   OTHER_LOG=FILE                  a line for each build (options) and each launch (kernel, global
 //                                   size, local size) is appended

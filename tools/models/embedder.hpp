@@ -85,7 +85,7 @@ class Embedder {
   double seconds_ = 0.0;
 };
 
-/// For reports: the counts of `embedder` after `texts` texts, and the pooling.
+/// What reports show: the counts of `embedder` after `texts` texts, and the pooling.
 nlohmann::ordered_json vectors_json(const Embedder& embedder, std::size_t texts,
                                     const runtime::Pooling& pooling);
 

@@ -254,7 +254,7 @@ class Packer {
     }
   }
 
-  /// So many first operands of attention or rotary are rows of tokens; others may look like them.
+  /// That many first operands of attention or rotary are rows of tokens; others may look like them.
   static std::size_t rows_among(const ir::Node& n) { return n.op == rotary::op ? 1 : 3; }
 
   /// Only attention reads its result, where a row is that of a key.

@@ -40,7 +40,7 @@ std::optional<RepeatedHeads> repeated_heads(const ir::Value* v);
 struct HeadsOperand {
   ir::Value* hidden = nullptr;  // [batch, seq, hidden]
   ir::Dim count, size;
-  std::int64_t shared = 1;  // by so many heads of queries
+  std::int64_t shared = 1;  // by that many heads of queries
   double scale = 1.0;
   ir::Node* norm = nullptr;          // of each head: LayerNormalization or RMSNormalization
   std::optional<Rotation> rotation;  // after the norm

@@ -11,7 +11,7 @@ FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
 class TextClassification(Pipeline):
     """{"text": a, "text_pair": b}: {"label", "score"}; a list of inputs: a list of results. A text: a list of its
     result, unless top_k is given to the call.
-    top_k: the best so many of each input, or all with None, as a list; function_to_apply: "softmax", "sigmoid" or
+    top_k: the best K of each input, or all with None, as a list; function_to_apply: "softmax", "sigmoid" or
     "none", by default as config.json says (problem_type), else softmax, or sigmoid of a single output."""
 
     with_none = ("top_k",)

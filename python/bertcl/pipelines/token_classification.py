@@ -18,7 +18,7 @@ class TokenClassification(Pipeline):
 
     simple: neighbouring tokens of one label are one entity, by their B- and I- prefixes. first, average, max: words
     are labelled as a whole before, as their first token, by the mean of their scores, as their surest token.
-    stride: a text longer than max_length is tagged in windows that overlap by so many tokens; else it is truncated."""
+    stride: a text longer than max_length is tagged in windows overlapping by that many tokens; else it is truncated."""
 
     def __init__(self, model, **options):
         super().__init__(model, **options)
