@@ -34,7 +34,7 @@ using NodeSet = std::vector<std::size_t>;
 /// Valid during the call that ONNX Runtime gave the graph to.
 class Graph {
  public:
-  /// Nodes that are no part of ONNX's text (subgraphs, other providers' nodes), or whose operator
+  /// Nodes that are not part of ONNX's text (subgraphs, other providers' nodes), or whose operator
   /// or types the importer does not know, have a refusal.
   Graph(const Ort& ort, const OrtGraph* graph);
 

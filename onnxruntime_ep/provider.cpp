@@ -148,7 +148,7 @@ std::optional<runtime::Session> Provider::load_what_fits(Graph& graph, NodeSet& 
     } catch (const Error& error) {
       const bool refused =
           error.code() == ErrorCode::unsupported || error.code() == ErrorCode::invalid_file;
-      // Damaged weights are no matter of one node.
+      // Damaged weights are not a matter of one node.
       const auto* node = dynamic_cast<const ir::NodeError*>(&error);
       if (node && error.code() == ErrorCode::unsupported && loads < kMaxLoads &&
           graph.refuse(part, node->sources, error.what()))

@@ -182,7 +182,7 @@ struct Server::Impl {
           body != BodyFraming::none && (body != BodyFraming::content_length || length > 0);
       answer(request, response, {});
     };
-    const char* any = R"([\s\S]*)";  // a dot is no newline, which a path may have
+    const char* any = R"([\s\S]*)";  // a dot is not a newline, which a path may have
     http.Get(any, without_body).Options(any, without_body);
     http.Post(any, with_body).Put(any, with_body).Patch(any, with_body);
     http.Delete(any, with_body);

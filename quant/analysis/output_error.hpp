@@ -24,9 +24,9 @@ class OutputError {
 
   /// The relative root mean square error of a model's float outputs y against those of the float
   /// model, f: sqrt(sum (y - f)^2 / sum f^2) over all samples; of several outputs the root of the
-  /// mean square. Infinities that both have, as of a mask, are no error; where only one value is
-  /// finite, or the infinities differ, the error is infinite. Throws Error if the model has other
-  /// outputs.
+  /// mean square. Infinities that both have, as of a mask, are not an error; where only one value
+  /// is finite, or the infinities differ, the error is infinite. Throws Error if the model has
+  /// other outputs.
   double operator()(const Model& model) const;
 
  private:

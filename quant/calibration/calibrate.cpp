@@ -157,7 +157,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
                                     const std::string& name, const opencl::Buffer& buffer,
                                     ir::DType dtype, const ir::Sizes& shape) {
     const auto it = observers.find(name);
-    // What other threads run in between is no sample.
+    // What other threads run in between is not a sample.
     if (it == observers.end() || std::this_thread::get_id() != calibrating) return;
     if (dtype != ir::DType::f32)
       fail("tensor '{}' is {}; only f32 is calibrated", name, ir::name_of(dtype));

@@ -102,7 +102,7 @@ class Partition(ProviderTest):
         self.assertEqual((counts[NAME], counts.get("CPUExecutionProvider", 0)), (1, 1))
 
     def test_unknown_rank(self):
-        """A value without a shape is no scalar: its node stays with ONNX Runtime, the others do not."""
+        """A value without a shape is not a scalar: its node stays with ONNX Runtime, the others do not."""
         value = helper.make_tensor_value_info
         weight = np.random.default_rng(4).normal(size=(4, 4)).astype(np.float32)
         random = np.random.default_rng(5)

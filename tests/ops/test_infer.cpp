@@ -102,7 +102,7 @@ TEST(Infer, ComparesNegativeSizes) {
             "f32[seq]");
   EXPECT_EQ(length("%b: bool[] = Less(%zero, %n)\n%size: i64[] = Where(%b, %zero, %s)"),
             "f32[seq]");
-  // max(-2 seq, -3) is no size, nor is it positive: what it is compared with is not known.
+  // max(-2 seq, -3) is not a size, nor is it positive: what it is compared with is not known.
   EXPECT_EQ(length("%m: i64[] = Max(%n, %least)\n%size: i64[] = Max(%zero, %m)"), "f32[n0]");
 }
 

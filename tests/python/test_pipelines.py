@@ -215,7 +215,7 @@ class PipelinesTest(PipelineCase):
         with self.assertWarnsRegex(UserWarning, "'zzzzq' is not in the vocabulary; its first piece 'z' is taken"):
             pieces = ours(given[0], targets=["london", "zzzzq", "Engine", " "])
         self.assert_same(pieces, theirs(given[0], targets=["london", "zzzzq", "Engine", " "]))
-        for none, message in ([], "is empty"), ([" "], "are no tokens"):
+        for none, message in ([], "is empty"), ([" "], "are not tokens"):
             with self.assertRaisesRegex(ValueError, f"'targets' {message}"), warnings.catch_warnings(action="ignore"):
                 ours(given[0], targets=none)
         two = "[MASK] was in [MASK] ."

@@ -77,7 +77,7 @@ TEST(Sdpa, PlacesOfAttentionAreThoseOfEager) {
                           kAttention + "MatMul_1_output_0"));
 }
 
-/// The scale of q and k is no reason to quantize them again.
+/// The scale of q and k is not a reason to quantize them again.
 TEST(Sdpa, ScaledResultsOfLinearLayersAreQuantizedOnce) {
   Twins twins;
   for (Analysed* model : {&twins.eager, &twins.sdpa}) {

@@ -132,7 +132,7 @@ TEST(Pooling, OfAModelThatDoesItItself) {
   EXPECT_THAT(run({"", false, 2, true}), ElementsAre(FloatEq(0.6f), FloatEq(0.8f), 0, 0));
 }
 
-// As bge-m3: a vector of each text and, beside it, vectors of tokens that are no hidden states.
+// As bge-m3: a vector of each text and, beside it, vectors of tokens that are not hidden states.
 TEST(Pooling, TakesNoOtherVectorsOfTokensForHiddenStates) {
   const auto chosen = [](const Pooling& pooling, const std::string& dense,
                          const std::string& from) {

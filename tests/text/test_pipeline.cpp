@@ -187,7 +187,7 @@ TEST(Offsets, AreTrimmedByTheCharactersOfTheToken) {
   const json pieces = json::parse(R"({"type": "WordPiece", "unk_token": "[UNK]",
       "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
       "vocab": {"[UNK]": 0, "a": 1}})");
-  EXPECT_THAT(spans(pieces, " "), ElementsAre(Span{0, 1})) << "[UNK] is no space";
+  EXPECT_THAT(spans(pieces, " "), ElementsAre(Span{0, 1})) << "[UNK] is not a space";
   json plain = trims;
   plain["add_prefix_space"] = false;
   EXPECT_THAT(spans(pieces, " ", plain), ElementsAre(Span{0, 1}));

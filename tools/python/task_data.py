@@ -166,7 +166,7 @@ def _only(names, wanted, place, cells=None):
 
 def _columns_of(cells, place, commas):
     """Where the first and second text and the label stand, by names in any case, and whether the label may be several;
-    None: it is no header. As tasks/read_tables.cpp has it."""
+    None: it is not a header. As tasks/read_tables.cpp has it."""
     header = [name.lower() for name in cells]
     label = _only(header, LABEL, place, cells)
     if label is None and ((len(header) < 2 and not commas) or not set(header) & {*FIRST, *SECOND}):

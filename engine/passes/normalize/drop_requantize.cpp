@@ -31,7 +31,7 @@ ir::Node* dequantized_before(const ir::Graph& g, const ir::Value* v) {
 
 bool drop_requantize_at(ir::Graph& g, ir::Node& quantize) {
   if (quantize.op != "QuantizeLinear" || !is_per_tensor(quantize)) return false;
-  // The product with a scale that is no normal number is rounded coarsely, or to zero.
+  // The product with a scale that is not a normal number is rounded coarsely, or to zero.
   if (!(*scalar_value(quantize.inputs[1]) >= std::numeric_limits<float>::min())) return false;
   const ir::Node* dequantize = dequantized_before(g, quantize.inputs[0]);
   if (!dequantize) return false;

@@ -170,7 +170,8 @@ bool rewrite_clipped_quantize(ir::Graph& g, ir::Value* clip, const Clipped& c) {
   ir::Node* q = uncast(c.x)->producer;
   if (!q || q->op != "QuantizeLinear" || !ir::is_int8(q->output()->type.dtype)) return false;
   const double least = min_of(q->output()->type.dtype);
-  if (c.high < least || c.low > least + 255) return false;  // the result is no integer of the type
+  if (c.high < least || c.low > least + 255)
+    return false;  // the result is not an integer of the type
   ir::Value *scale = q->inputs[1], *zero = q->input(2);
   if (!scale->is_constant() || (zero && !zero->is_constant())) return false;
   Parameters p;

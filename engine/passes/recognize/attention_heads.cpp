@@ -62,7 +62,7 @@ bool normalizes_heads(const ir::Node& n) {
 }
 
 /// Moves a factor of heads into the scale of the scores. One that is quantized with them divides
-/// the scale of that and must be positive; if it is no power of two, a result next to a rounding
+/// the scale of that and must be positive; if it is not a power of two, a result next to a rounding
 /// tie may change, as in fold_channel_factor.
 bool take_factor(HeadsOperand& heads, double factor) {
   heads.scale *= factor;

@@ -75,7 +75,7 @@ class FillMask(Pipeline):
             raise ValueError("fill-mask: 'targets' is empty, expected at least one token")
         ids = [each for target in targets if (each := self._id(target)) is not None]
         if not ids:
-            raise ValueError("fill-mask: 'targets' are no tokens, expected at least one token")
+            raise ValueError("fill-mask: 'targets' are not tokens, expected at least one token")
         return np.unique(ids)
 
     def _id(self, target):
