@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMMs of bertcl/gemm.h, u8 x s8 to u8 with bias and GELU, beside SGEMM of CLBlast on the same
-// queue, over linears of BERT-base and a square one: a table of the fastest of several calls.
+// GEMMs of bertcl/gemm.h, u8 x s8 to u8 with bias and GELU, compared with SGEMM of CLBlast on the
+// same queue, over linears of BERT-base and a square one: a table of the fastest of several calls.
 //
 //   build/bench/bench_gemm_library [SECONDS PER ROW AND LIBRARY]
 #include <clblast_c.h>

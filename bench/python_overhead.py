@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Python adds to a run: bertcl.Session.run beside `bertcl bench` on the same model, round by round.
+"""What Python adds to a run: bertcl.Session.run and `bertcl bench` on the same model, round by round.
 
     PYTHONPATH=build/python-package build/venv/bin/python bench/python_overhead.py build/base.onnx
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each kernel of a model beside what the machine could do: where time is lost, and how much.
+// Each kernel of a model compared with what the machine could do: where time is lost, and how much.
 //
 //   build/bench/bench_roofline model.onnx 1x128 8x384        batch x sequence; 1x128 by itself
 //   build/bench/bench_roofline model.onnx --precision bf16   float GEMMs in bf16, or fp16
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   std::string model;
   std::vector<std::string> shapes{"1x128"};
   tools::ModelOptions options;
-  CLI::App program("Each kernel of a model beside what the machine could do");
+  CLI::App program("Each kernel of a model compared with what the machine could do");
   program.add_option("MODEL", model, "ONNX file")->required();
   program.add_option("SHAPE", shapes, "BATCHxSEQ ...")->capture_default_str();
   tools::one_of(program.add_option("--precision", options.precision,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The architectures of tests/python/architecture_models.py, and decoders that serve as encoders, in the width of BERT-base
-with random weights, four layers of each, fp32 and as `bertcl quantize` calibrates them: bertcl beside ONNX Runtime and
+with random weights, four layers of each, fp32 and as `bertcl quantize` calibrates them: bertcl, ONNX Runtime and
 OpenVINO on the same files, by bench/compare. Prints a table and writes it to --out.
 
     bench/architectures --shape 8x128
@@ -87,7 +87,7 @@ def main(arguments):
         versions = ", ".join(f"{engine} {version}" for engine, version in found["versions"].items() if engine != "bertcl")
         head = (f"{found['cpu']} ({', '.join(found['flags'])}), {found['threads']} threads, {found['date']}; {versions}; "
                 f"{options.shape}, {options.rounds} rounds of {options.runs} runs")
-    text = "\n".join(["# Architectures beside other engines", "", head + ".", "",
+    text = "\n".join(["# Architectures compared with other engines", "", head + ".", "",
                       "Milliseconds of bertcl; relative times of the others (bertcl = 1).", "",
                       "| architecture | launches, fp32 | ms | onnxruntime | openvino | launches, int8 | ms | onnxruntime | openvino |",
                       "| --- |" + " ---: |" * 8, *table, ""])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Latency of bertcl beside ONNX Runtime, OpenVINO and torch: same files, inputs and threads.
+"""Latency of bertcl compared with ONNX Runtime, OpenVINO and torch: same files, inputs and threads.
 
     bench/compare                                   random-weight BERT-base, fp32 and Q/DQ
     bench/compare --size default --shapes grid      the default model, batch 1, 8, 32, seq 16, 128, 384

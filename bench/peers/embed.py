@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts to vectors by bertcl beside other engines: texts of mixed lengths, with tokenization, pooling and
+"""Texts to vectors by bertcl compared with other engines: texts of mixed lengths, with tokenization, pooling and
 normalization; seconds, peak memory, and the cosines with the vectors of sentence-transformers in fp32.
 
     bench/embeddings --source MODEL_FOLDER --onnx EXPORTED_FOLDER --data dev-v1.1.json

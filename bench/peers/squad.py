@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""EM and F1 of an ONNX model by ONNX Runtime, beside those of `bertcl eval` on the same file.
+"""EM and F1 of an ONNX model by ONNX Runtime, compared with those of `bertcl eval` on the same file.
 
     bench/peers/squad.py int8.onnx --data dev-v1.1.json --vocab models/minilm-l6-squad/vocab.txt --limit 500
 

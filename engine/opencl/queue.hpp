@@ -43,7 +43,7 @@ class LaunchError : public Error {
 /// together.
 class Queue {
  public:
-  /// `queue`: that of a caller, which is not profiled; null: a new one. `beside`: another one of
+  /// `queue`: that of a caller, which is not profiled; null: a new one. `sibling`: another one of
   /// the context, with which it shares the exit handler.
   Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue = nullptr,
         const Queue* sibling = nullptr);

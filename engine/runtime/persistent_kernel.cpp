@@ -14,7 +14,7 @@ namespace bertcl::runtime {
 namespace {
 
 // Arithmetic of a launch: some milliseconds on two cores. A work-group that left, because its core
-// had other work, is back at the next launch, whose cost is nothing beside this.
+// had other work, is back at the next launch, whose cost is nothing compared with this.
 constexpr double kMaxOperations = 4e9;
 constexpr std::size_t kMaxItems = std::numeric_limits<std::int32_t>::max();
 

@@ -47,8 +47,8 @@ void check_can_pad(const plan::Plan& plan, std::int64_t seq);
 /// Error for an input of another meaning, and where padding cannot be told from tokens.
 Tensors padded(const plan::Plan& plan, const Sequences& sequences);
 
-/// True for an output [batch, seq, ...] of a model of token ids; not for [batch, 384] beside ids
-/// [batch, 384] where the second axis is another.
+/// True for an output [batch, seq, ...] of a model of token ids; not for [batch, 384] where
+/// ids are [batch, 384] and the second axis is another.
 bool has_padding(const plan::Plan& plan, std::size_t output);
 
 /// [batch, seq, ...] as [tokens, ...].

@@ -108,7 +108,7 @@ class Request;
 /// programs are shared; each run in flight has a request, with an arena and arguments of kernels of
 /// its own, of which there are at most SessionOptions::requests. Runs are queued one after the
 /// other, since a context has one queue: while the device works on one, the host prepares others.
-/// Moving and destroying a session are not safe beside other calls.
+/// Moving and destroying a session are not safe during other calls.
 class Session {
  public:
   /// Reads, compiles and plans a model. Throws bertcl::Error naming file, node and reason.

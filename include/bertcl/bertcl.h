@@ -207,7 +207,7 @@ BERTCL_API bertcl_status bertcl_session_output(const bertcl_session* session, si
 /* Set info->size before. */
 BERTCL_API bertcl_status bertcl_session_info(const bertcl_session* session,
                                              bertcl_model_info* info);
-/* Device memory that a run of `batch` sequences of `length` tokens needs beside the weights. */
+/* Device memory that a run of `batch` sequences of `length` tokens needs, the weights aside. */
 BERTCL_API bertcl_status bertcl_session_run_memory(const bertcl_session* session, int64_t batch,
                                                    int64_t length, int64_t* bytes);
 

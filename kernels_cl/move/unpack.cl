@@ -10,7 +10,7 @@
 // A sequence longer than seq is cut.
 //
 // Grid: (ceil(batch * seq / rows_per_item)), any local size. Bounds: buffers begin at multiples of
-// four bytes where row_bytes is one; second_bytes is one only beside such a row_bytes.
+// four bytes where row_bytes is one; second_bytes is one only with such a row_bytes.
 #include "persistent/place.clh"
 #include "move/copy_bytes.clh"
 

@@ -77,7 +77,7 @@ class CrossEncoder(PromptedModel):
         if not pairs:
             return np.zeros(0, np.float32) if convert_to_numpy else []
         logits = np.zeros((len(pairs), self.num_labels), np.float32)
-        # What is kept is small beside the encodings.
+        # What is kept is small compared with the encodings.
         sequences = [(np.array(each.ids, np.int32), np.array(self.type_ids(each), np.int8))
                      for begin in range(0, len(pairs), 1024) for each in self.encodings(pairs[begin:begin + 1024])]
         order = sorted(range(len(pairs)), key=lambda i: -sequences[i][0].size)

@@ -57,7 +57,7 @@ def _in_python(message):
 
 
 def _run(command, progress):
-    """Its exit code, and what it says on stderr beside its progress."""
+    """Its exit code, and what it says on stderr apart from its progress."""
     draw = drawer(progress)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
                                env={**os.environ, "BERTCL_PROGRESS": "lines" if draw else ""})

@@ -12,7 +12,7 @@ from .program import report_of
 from .progress import Progress, drawer
 from .session import Session
 
-# What the library takes beside the options of the quantizer, which it knows by name.
+# What the library takes in addition to the options of the quantizer, which it knows by name.
 SAMPLE_OPTIONS = {"samples", "first_samples", "max_seq_length", "max_query_length"}
 FILE_OPTIONS = {"preset", "device", "dynamic", "per_token", "read_table", "write_table", "table_format", "model_only"}
 # What only the program has: the choice of ops by their cost, and other readings of a vocabulary.

@@ -22,7 +22,7 @@ struct ExplicitOptions {
 ExplicitOptions explicit_options(const CLI::App& command, const MarkedOptions& marked,
                                  const Options& options);
 
-/// Throws Error where what was asked for stands beside an option that leaves nothing of it.
+/// Throws Error where what was asked for is combined with an option that leaves nothing of it.
 void check_accuracy_options(const ExplicitOptions& asked, const Options& options,
                             const JobOptions& job);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GEMM of bertcl/gemm.h beside plain loops on the host. Scales are powers of two and sums stay
-// below 2^24, so that all of it but some activations is exact in float.
+// A GEMM of bertcl/gemm.h compared with plain loops on the host. Scales are powers of two and sums
+// stay below 2^24, so that all of it but some activations is exact in float.
 #pragma once
 #include <gtest/gtest.h>
 

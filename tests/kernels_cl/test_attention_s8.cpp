@@ -156,7 +156,7 @@ TEST_P(BiasedAttentionS8, BlockRowsDoNotChangeTheResultOfAWindow) {
   }
 }
 
-// A causal bias beside a mask whose first keys do not count: the rows there attend to all others
+// A causal bias with a mask whose first keys do not count: the rows there attend to all others
 // alike.
 TEST_P(BiasedAttentionS8, CausalRowsWithoutKeysAreFinite) {
   std::vector<float> values(2 * 70 * 70);

@@ -248,7 +248,7 @@ TEST(Softmax, MaskedEntriesAndRows) {
   for (size_t i = 20; i < 40; ++i) EXPECT_TRUE(std::isnan(y[i])) << "as in ONNX Runtime, " << i;
 }
 
-// Wherever it is, alone or beside what is masked.
+// Wherever it is, alone or next to what is masked.
 TEST(Softmax, NaNAndInfinityMakeTheRowNaN) {
   std::vector<float> strange = nans();
   strange.push_back(INFINITY);

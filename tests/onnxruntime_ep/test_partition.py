@@ -61,7 +61,7 @@ class Partition(ProviderTest):
         self.assertEqual(nodes_by_provider(path, {"x": x, "c": np.array(True)})[NAME], 1)
 
     def test_matmuls_in_branches(self):
-        """Stay with ONNX Runtime, beside one of the graph around them, which is taken."""
+        """Stay with ONNX Runtime, though one of the graph around them is taken."""
         value = helper.make_tensor_value_info
         branches = {f"{name}_branch": helper.make_graph([helper.make_node("MatMul", [left, "w"], [name])], name, [],
                                                         [value(name, TensorProto.FLOAT, None)])

@@ -5,7 +5,7 @@
     build/venv/bin/python tests/python/launches.py [--questions 50]
 
 prints the table of docs/compiler.md. The spellings are files of ONNX Runtime's quantizers and optimizers, made of
-the default model, beside the one that bertcl's quantizer writes.
+the default model, and the one that bertcl's quantizer writes.
 """
 import argparse
 import collections

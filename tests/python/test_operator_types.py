@@ -27,7 +27,7 @@ INTEGER_MATMULS = {"MatMulInteger", "QLinearMatMul"}
 # Less is accurate: what f16 rounds in, and functions whose values are far from each other.
 SHARE = {"float16": 4e-3, "bf16": 2e-2, "float32": 2e-5, "float64": 2e-5}
 ORDER = ("-", "refused", "constant", "device", "WRONG")
-# Taken beside ONNX: int32 indices.
+# Taken in addition to ONNX: int32 indices.
 TAKEN = {"GatherND"}
 # The types of an operand of QuantizeLinear differ: an i32 is allowed up to 18 and from 23 on.
 OPSETS = (OPSET, 13, 23)

@@ -153,7 +153,7 @@ class SentenceTransformerTest(unittest.TestCase):
             self.assertTrue(np.array_equal(model.encode(texts, batch_size=size), vectors), size)
         self.assertTrue(np.array_equal(model.encode(texts[::-1])[::-1], vectors))
         name = model.session.get_outputs()[0].name
-        for width in (1, 7):  # padded, and beside longer ones
+        for width in (1, 7):  # padded, and with longer ones
             for i in range(0, len(texts), 6):
                 rows = [each.ids for each in model.encodings(texts[i:i + 6])]
                 longest = max(map(len, rows)) + width

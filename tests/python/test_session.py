@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bertcl.Session beside onnxruntime.InferenceSession, in one process."""
+"""bertcl.Session and onnxruntime.InferenceSession, in one process."""
 import os
 import pathlib
 import subprocess

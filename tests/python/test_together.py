@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bertcl beside packages that bring a protobuf and classes of ONNX of their own, loaded before or after it."""
+"""bertcl together with packages that bring a protobuf and classes of ONNX of their own, loaded before or after it."""
 import itertools
 import subprocess
 import sys

@@ -80,7 +80,7 @@ struct Published {
   double f1;
 };
 
-/// Printed to five digits beside the published predictions.
+/// Printed to five digits next to the published predictions.
 TEST(OfficialScoresToFiveDigits, AreEqual) {
   const char* const data = "data/squad/dev-v1.1.json";
   BERTCL_NEEDS(data);

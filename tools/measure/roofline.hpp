@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each kernel of a model beside what the device could do: where time is lost, and how much.
+// Each kernel of a model compared with what the device could do: where time is lost, and how much.
 #pragma once
 #include <string>
 #include <vector>

@@ -290,7 +290,8 @@ bool is_padding_read(const ir::Graph& g, const ops::KeyMask& mask) {
   return reader_of_padding(g, mask.input, results, nodes);
 }
 
-/// True if an input beside the mask and positions is integers [batch, seq], as ids of tokens are.
+/// True if an input other than the mask and positions is integers [batch, seq], as ids of tokens
+/// are.
 bool takes_ids(const ir::Graph& g, const ir::Value* mask) {
   return std::ranges::any_of(g.inputs(), [&](const ir::Value* in) {
     return in != mask && in->type.shape == mask->type.shape && !ir::is_float(in->type.dtype) &&
