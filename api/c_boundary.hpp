@@ -13,7 +13,7 @@
 
 namespace bertcl::c {
 
-/// Of this thread.
+/// The message of the last call of this thread that failed.
 std::string& last_error();
 
 inline bertcl_status refuse(const char* what) noexcept {

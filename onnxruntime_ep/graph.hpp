@@ -22,7 +22,7 @@ struct Node {
   onnx::NodeProto proto;
   std::string refusal;  // why it cannot be taken; empty: it may be
 
-  /// As ir::SourceNode::name.
+  /// The name that ir::SourceNode::name has.
   const std::string& name() const {
     return proto.name().empty() && proto.output_size() > 0 ? proto.output(0) : proto.name();
   }
@@ -40,7 +40,7 @@ class Graph {
 
   /// True if a node uses a value of the graph around this one.
   bool is_branch() const { return is_branch_; }
-  /// In topological order.
+  /// The nodes in topological order.
   const std::vector<Node>& nodes() const { return nodes_; }
   NodeSet all() const;
   /// Gives a refusal to the nodes of `part` with one of these names. False: there are none.

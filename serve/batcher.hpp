@@ -134,7 +134,7 @@ class Batcher {
 
   Ticket add(std::shared_ptr<Request> request);
   void cancel(const std::shared_ptr<Request>& request);
-  /// With the exception that is being handled; what is left of the request does not run.
+  /// Ends it with the exception that is being handled; what is left of the request does not run.
   void fail(const std::shared_ptr<Request>& request);
   void remove(const std::shared_ptr<Request>& request);
   void execute();

@@ -59,7 +59,7 @@ class Connection : public httplib::Stream {
   time_t duration() const { return 0; }
 
  private:
-  /// Of `wanted`, and errors, once there are any; 0 after `time`, whatever signals come.
+  /// Those of `wanted`, and errors, once there are any; 0 after `time`, whatever signals come.
   int events(short wanted, std::chrono::milliseconds time) const;
   /// True until the client has closed it, or its sending half, and all that it sent was read.
   bool is_open() const;

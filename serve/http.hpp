@@ -43,7 +43,8 @@ struct HttpError : std::runtime_error {
   Headers headers;
 };
 
-/// In metrics and logs only, as in nginx: the client closed the connection before the answer.
+/// A code of metrics and logs only, as in nginx: the client closed the connection before the
+/// answer.
 constexpr int kClientClosedRequest = 499;
 
 /// Nobody reads the answer: the client has gone.

@@ -25,7 +25,7 @@ void append_floats(std::string& text, std::span<const float> values);
 /// One such number.
 void append_float(std::string& text, float value);
 
-/// In one line; what is not UTF-8 becomes U+FFFD.
+/// The JSON in one line; what is not UTF-8 becomes U+FFFD.
 std::string dump(const nlohmann::ordered_json& json);
 
 }  // namespace bertcl::serve

@@ -22,7 +22,7 @@ class Metrics {
   void count_request(const std::string& method, const RequestRecord& record, int status,
                      double seconds);
   void count_batch(const std::string& model, const BatchDone& batch);
-  /// In Prometheus' text format 0.0.4, with the depths of the queues as they are now.
+  /// The metrics in Prometheus' text format 0.0.4, with the depths of the queues as they are now.
   std::string text(const Service& service) const;
 
  private:

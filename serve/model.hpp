@@ -69,24 +69,25 @@ RunFn make_run_fn(std::shared_ptr<runtime::Session> session, Head head);
 
 class Model {
  public:
-  /// To wait for a health check: orchestrators' probes time out after 5 s.
+  /// How long a health check waits: orchestrators' probes time out after 5 s.
   static constexpr std::chrono::seconds kHealthCheckTimeout{2};
 
   Model(ModelSetup setup, BatcherOptions options);
 
   const ModelSetup& setup() const { return setup_; }
   Batcher& batcher() { return *batcher_; }
-  /// Of token ids to texts.
+  /// Makes texts of token ids.
   const text::Decoder& decoder() const { return decoder_; }
-  /// Of [tokens, hidden]. Throws HttpError 424 if the model has none, or cannot be loaded.
+  /// Batches whose results are [tokens, hidden]. Throws HttpError 424 if the model has none, or
+  /// cannot be loaded.
   Batcher& hidden_states();
-  /// Of both queues.
+  /// The depth of both queues.
   Batcher::Depth depth() const;
   /// Refuses new requests, and waits for those that are queued.
   void drain();
   /// Runs two sequences, so that kernels are built before the first request.
   void warm_up();
-  /// Where several batches failed: starts a probe batch unless one is in flight. Models whose head
+  /// If several batches failed, starts a probe batch unless one is in flight. Models whose head
   /// is not known have none.
   void start_health_check();
   /// How long each batch has failed, where several did and a probe batch has not run by `until`;

@@ -26,7 +26,7 @@ class RequestLog {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Of the levels of RequestLog.
+/// Whether an entry is logged at one of the levels of RequestLog.
 bool is_logged(const AccessLogEntry& answered, const std::string& level);
 /// {"time": .., "level": .., "method": .., "path": .., ..} in one line.
 std::string log_json(const AccessLogEntry& answered, const std::string& time);

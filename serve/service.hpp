@@ -61,7 +61,7 @@ struct Context {
   std::vector<std::string> arguments = {};      ///< of {} in the path
   std::optional<BodyBudget::Share> share = {};  ///< until it is queued
   nlohmann::json document = {};                 ///< of body(), as long
-  /// Of all waits of the request, which take ServiceOptions::timeout together.
+  /// The begin of all waits of the request, which take ServiceOptions::timeout together.
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
   /// The body. Throws HttpError 422 if it is not a JSON object.
@@ -83,7 +83,7 @@ struct Context {
   /// The same of a first text that is tokenized already.
   Sequence encode(const Model& model, text::Tokens first, std::string_view second,
                   const Truncation& truncation) const;
-  /// Of `truncate` and `truncation_direction`.
+  /// What the body says by `truncate` and `truncation_direction`.
   Truncation truncation(const text::JsonNode& body) const;
   /// Throws HttpError: 400 for no text, 413 for more than a request may have.
   void check_text_count(std::size_t texts) const;
@@ -123,7 +123,7 @@ class Service {
   /// False where batches have failed for long: a new process may find the device again.
   bool is_live() const;
 
-  /// Of metrics: the route of a path, with {} for names; "none" if there is none.
+  /// The label of metrics: the route of a path, with {} for names; "none" if there is none.
   std::string route_of(std::string_view path) const;
   /// True if the key that the header Authorization shows is that of the server, or it has none.
   bool admits(const std::string& authorization) const;

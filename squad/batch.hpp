@@ -12,7 +12,7 @@ namespace bertcl::squad {
 using text::Batch;
 using text::BatchOptions;
 
-/// Of the tokens of a window.
+/// Logits of the tokens of a window.
 struct Logits {
   std::vector<float> start;
   std::vector<float> end;

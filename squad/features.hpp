@@ -73,7 +73,7 @@ struct QuestionWindow {
   Feature feature;
 };
 
-/// With BERT's tokenizer; with others make_token_document().
+/// The document for BERT's tokenizer; for others make_token_document().
 Document make_document(std::string_view context, const text::Tokenizer& tokenizer);
 
 /// Each token is a word, since what it stands for is known. Throws Error with the tokenizer of a

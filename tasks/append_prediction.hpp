@@ -7,8 +7,8 @@
 
 namespace bertcl::tasks {
 
-/// To an object, without a search for the id: operator[] of ordered_json compares every key, which
-/// takes minutes for a million items.
+/// Appends to an object, without a search for the id: operator[] of ordered_json compares every
+/// key, which takes minutes for a million items.
 inline void append_prediction(nlohmann::ordered_json& predictions, const std::string& id,
                               nlohmann::ordered_json value) {
   using Object = nlohmann::ordered_json::object_t;

@@ -7,8 +7,8 @@
 
 namespace bertcl::tasks {
 
-/// Of logits: softmax where a text has one label, the sigmoid of each where it may have several, or
-/// none.
+/// What makes scores of logits: softmax where a text has one label, the sigmoid of each where it
+/// may have several, or none.
 enum class Activation { softmax, sigmoid, none };
 
 /// 1 / (1 + exp(-logit))

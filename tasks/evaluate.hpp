@@ -20,7 +20,7 @@ struct EvaluateOptions {
   bool allow_nonfinite = false;  ///< NaN and infinite values, else an error
 };
 
-/// Of sequences, or of items where their sequences come in groups (Task::group_size()); items are
+/// Counts sequences, or items where their sequences come in groups (Task::group_size()); items are
 /// estimated inside a group.
 struct Progress {
   std::size_t done = 0, total = 0;

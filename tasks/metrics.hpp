@@ -26,8 +26,8 @@ struct LabelScores {
   double accuracy = 0.0;  ///< percent of the items all of whose labels are right
 };
 
-/// As f1_score (average="micro", "macro") and accuracy_score of scikit-learn. 0 where nothing is
-/// divided. Throws Error as accuracy().
+/// Scores as f1_score (average="micro", "macro") and accuracy_score of scikit-learn. 0 where
+/// nothing is divided. Throws Error as accuracy().
 LabelScores label_scores(const LabelSets& predicted, const LabelSets& reference);
 
 /// Pearson's correlation, from -1 to 1; NaN if either side is constant. (GLUE, STS-B;
@@ -60,7 +60,7 @@ struct SearchScores {
   double recall = 0.0;  ///< part of the searches that found it
 };
 
-/// Of the ranks of the right results, from 1; a rank above `most` counts 0, as not found.
+/// Scores from the ranks of the right results, from 1; a rank above `most` counts 0, as not found.
 /// (trec_eval; MTEB.) 0 without a search.
 SearchScores search_scores(std::span<const std::size_t> ranks, std::size_t most);
 
@@ -88,8 +88,8 @@ struct EntityScores {
 /// Tags of all words of all sentences.
 using Tags = std::vector<std::vector<std::string>>;
 
-/// Over all sentences and types (micro average); an entity is correct if its words and its type
-/// are. 0 where nothing is divided. Throws Error if the sides have different lengths.
+/// Scores over all sentences and types (micro average); an entity is correct if its words and its
+/// type are. 0 where nothing is divided. Throws Error if the sides have different lengths.
 EntityScores entity_scores(const Tags& predicted, const Tags& reference);
 
 }  // namespace bertcl::tasks

@@ -13,7 +13,7 @@ namespace bertcl::tasks {
 
 /// Hugging Face's config.json, without the names of classes.
 struct ModelConfig {
-  /// By problem_type: whether a text may be of several classes.
+  /// By problem_type, whether a text may be of several classes.
   std::optional<bool> multi_label;
   bool is_regression = false;  ///< by problem_type: outputs are numbers, not classes
   /// Tokens by max_position_embeddings, without the positions of padding of RoBERTa and the like.
@@ -46,7 +46,7 @@ struct ClassNames {
   std::filesystem::path origin;    ///< the file that has them
 };
 
-/// Of the classes of the model in this file: those of its metadata, else the labels of the
+/// Names of the classes of the model in this file: those of its metadata, else the labels of the
 /// config.json beside it. Throws Error if either is damaged.
 ClassNames find_class_names(const std::filesystem::path& model);
 /// The same of a model whose metadata are read; "" for one in memory, which has no config.json.

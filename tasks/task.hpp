@@ -42,8 +42,8 @@ class Results {
   virtual ~Results() = default;
   /// The output for a sequence of an item: [classes], or [length, classes] by token.
   virtual void add(std::size_t item, const Sequence& sequence, std::span<const float> output) = 0;
-  /// After all sequences of an item, in the order of the items, by another thread, which add() of
-  /// later items does not wait for.
+  /// Called after all sequences of an item, in the order of the items, by another thread, which
+  /// add() of later items does not wait for.
   virtual void finish(std::size_t /*item*/) {}
   virtual std::vector<Metric> metrics() const = 0;
   /// Id of each item, and its prediction: a label, a number, a list of labels.

@@ -18,7 +18,7 @@ enum class Similarity {
   manhattan,  ///< minus the sum of absolute differences (util.manhattan_sim)
 };
 
-/// As similarity_fn_name of config_sentence_transformers.json spells them.
+/// Names as similarity_fn_name of config_sentence_transformers.json spells them.
 const std::vector<std::string>& similarity_names();
 
 /// Throws Error with the names where `name` is none of them.

@@ -26,7 +26,7 @@ inline bool is_inside(std::string_view text, std::size_t position) {
   return position < text.size() && (static_cast<unsigned char>(text[position]) & 0xC0) == 0x80;
 }
 
-/// Where the character begins to which byte `position` belongs.
+/// The position where the character begins to which byte `position` belongs.
 std::size_t character_begin(std::string_view text, std::size_t position);
 
 /// Byte at which `text` stops being UTF-8; none if all of it is.

@@ -34,7 +34,7 @@ struct Parameter {
   std::string_view name, accepts;
 };
 
-/// Where a contract holds the argument of that name.
+/// Says where a contract holds the argument of a name.
 template <class Contract, class A>
 struct Field {
   A Contract::*member;

@@ -8,8 +8,9 @@ namespace bertcl::kernels {
 
 struct MergeableKernel {
   std::string_view program, kernel;
-  /// In every persistent kernel, used or not: one that is quick to compile and that most models
-  /// use. So models that differ in these alone have one program, which is compiled once.
+  /// True if it is in every persistent kernel, used or not: one that is quick to compile and that
+  /// most models use. So models that differ in these alone have one program, which is compiled
+  /// once.
   bool always = false;
 };
 

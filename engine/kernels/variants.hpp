@@ -60,10 +60,10 @@ struct GemmVariant {
 };
 
 std::span<const GemmVariant> gemm_s8_variants();
-/// Without CLBlast, which is not one of bertcl's kernels.
+/// All but CLBlast, which is not one of bertcl's kernels.
 std::span<const GemmVariant> gemm_f32_variants();
 const GemmVariant& clblast_variant();
-/// Of operands rounded to half or bf16, where that is asked for.
+/// The variants whose operands are rounded to half or bf16, where that is asked for.
 const GemmVariant& gemm_f16_variant();
 const GemmVariant& gemm_bf16_variant();
 
@@ -145,7 +145,7 @@ std::int32_t group_rows(const AttentionVariant& variant, std::int32_t head_size,
 
 std::span<const AttentionVariant> attention_s8_variants();
 std::span<const AttentionVariant> attention_f32_variants();
-/// Of operands rounded to half or in bf16, where that is asked for.
+/// The variants of operands rounded to half or in bf16, where that is asked for.
 const AttentionVariant& attention_f16_variant();
 const AttentionVariant& attention_bf16_variant();
 

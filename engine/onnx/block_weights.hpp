@@ -31,7 +31,7 @@ struct BlockedTensor {
   std::optional<ir::Tensor> zero_points;  // i8 or u8, one for each scale
   int zero_point = 0;                     // without them
 };
-/// In the shape of the integers.
+/// The real numbers, in the shape of the integers.
 ir::Tensor dequantized(const BlockedTensor& tensor);
 
 /// The weight of com.microsoft::MatMulBnb4: numbers from a table of 16, times the largest magnitude

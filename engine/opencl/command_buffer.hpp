@@ -14,7 +14,7 @@ namespace bertcl::opencl {
 /// recorded. Kernels and their bound buffers must outlive it.
 class CommandBuffer {
  public:
-  /// For the current queue of `context`. Throws Error if the device has no command buffers.
+  /// Records for the current queue of `context`. Throws Error if the device has no command buffers.
   explicit CommandBuffer(Context& context);
   /// The same without that check, for the probe.
   struct Unprobed {};
@@ -23,7 +23,7 @@ class CommandBuffer {
   CommandBuffer(const CommandBuffer&) = delete;
   CommandBuffer& operator=(const CommandBuffer&) = delete;
 
-  /// As Queue::launch(), but nothing runs yet.
+  /// Records a launch, which takes what Queue::launch() takes.
   void add(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
            std::string_view label);
   /// Ends the recording. Throws Error if the driver refuses it.

@@ -35,9 +35,9 @@ class Context : public std::enable_shared_from_this<Context> {
  public:
   /// Opens the device that `selector` names (see select_device()).
   static std::shared_ptr<Context> create(const std::string& selector = "");
-  /// In a cl_context of the caller, on one of its devices. Keeps both. All work goes to `queue`, to
-  /// a queue of its own where that is null. Throws Error where the device is not one of the
-  /// context's.
+  /// Works in a cl_context of the caller, on one of its devices. Keeps both. All work goes to
+  /// `queue`, to a queue of its own where that is null. Throws Error where the device is not one of
+  /// the context's.
   static std::shared_ptr<Context> wrap(_cl_context* context, _cl_device_id* device,
                                        QueueHandle queue = nullptr);
   /// Another one on the same device, with a cl_context and a queue of its own, for probes: what
@@ -83,8 +83,8 @@ class Context : public std::enable_shared_from_this<Context> {
                             std::string_view kernel_name, const Defines& defines = {},
                             const SourceTraits& traits = {});
 
-  /// For a kernel that `program` lacks: the same from source, where that came from the program
-  /// cache; else null.
+  /// A program for a kernel that `program` lacks: the same from source, where that came from the
+  /// program cache; else null.
   ProgramHandle rebuilt(const ProgramHandle& program);
 
   /// Writes the binaries of programs that were built from source to the program cache, until
@@ -122,7 +122,7 @@ class Context : public std::enable_shared_from_this<Context> {
   struct State;
   explicit Context(std::unique_ptr<State> state);
   static std::shared_ptr<Context> open(std::unique_ptr<State> state);
-  /// With queue and programs for the context and the device of `state`.
+  /// Starts one with queue and programs for the context and the device of `state`.
   static std::shared_ptr<Context> start(std::unique_ptr<State> state, QueueHandle queue = nullptr);
   /// Null where the driver refuses.
   MemHandle use_host_memory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);

@@ -14,7 +14,7 @@ class Context;
 /// destructor of the last one waits for the thread.
 class ContextFuture {
  public:
-  /// Of no device.
+  /// Opens no device.
   ContextFuture() = default;
   /// Not explicit: an open context can be used wherever one that is being opened can.
   ContextFuture(std::shared_ptr<Context> context);

@@ -27,7 +27,8 @@ struct DeviceInfo {
   bool unified_memory = false;       ///< host and device share their memory: mapping copies nothing
   bool correctly_rounded_divide = false;  ///< fp32 division and square root can be IEEE 754 exact
   bool has_subgroups = false;  ///< by cl_khr_subgroups, or as a part of OpenCL 2.1 and later
-  /// Of the sub-groups of an Intel GPU, whose compiler chooses among several widths; else 0.
+  /// The least width of sub-groups of an Intel GPU, whose compiler chooses among several widths;
+  /// else 0.
   unsigned min_subgroup_width = 0;
   std::vector<std::string> extensions;
 

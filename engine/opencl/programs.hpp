@@ -31,8 +31,8 @@ class Programs {
   std::shared_ptr<ProgramFuture> get_linked(std::string_view name,
                                             const std::vector<LinkedPart>& parts);
 
-  /// For a kernel that `program` lacks: the same from source, where that came from the cache; else
-  /// null.
+  /// A program for a kernel that `program` lacks: the same from source, where that came from the
+  /// cache; else null.
   ProgramHandle rebuilt(const ProgramHandle& program);
 
   /// See Context::store_programs(); `assembly`: also of programs with inline assembly.
@@ -66,7 +66,7 @@ class Programs {
   };
   const FinalSource& source_of(std::string_view program);
   std::shared_ptr<ProgramFuture> get(std::string_view name, std::vector<Text> parts);
-  /// From the cache, or linked from its parts.
+  /// A program from the cache, or linked from its parts.
   ProgramHandle build(const std::string& name, const std::vector<Text>& parts);
   ProgramHandle build_from_source(const std::string& name, const std::vector<Text>& parts);
   std::string key_of(const std::vector<Text>& parts) const;

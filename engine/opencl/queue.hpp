@@ -109,7 +109,8 @@ class Queue {
   void add_event(EventHandle event, std::string_view label, std::string_view kernel,
                  EventHandle since = nullptr);
 
-  /// After a launch: registers the exit handler unless one of the context is registered.
+  /// To be called after a launch: registers the exit handler unless one of the context is
+  /// registered.
   void watch_exit() const;
 
   /// The handle keeps the queue alive, even if another replaces it.

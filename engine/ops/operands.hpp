@@ -120,7 +120,7 @@ BERTCL_OPERANDS(embed_norm, (ids), (types, "?"), (positions, "?"), (word), (type
 /// sequence.
 BERTCL_OPERANDS(pool, (x), (mask, "?"), (seq_offsets, "?"), (key_mask, "?"));
 namespace pool {
-/// Of kind; a kernel takes its place here.
+/// Values of `kind`; a kernel takes the place in this list.
 inline constexpr std::string_view kinds[] = {"mean", "max", "cls", "last"};
 inline constexpr double min_norm = 1e-12;
 }  // namespace pool

@@ -22,8 +22,8 @@ class PaddingValues {
   /// `mask`: [batch, seq], of whose elements and of sizes all values are made; may be null.
   PaddingValues(const ir::Graph& graph, const ir::Value* mask) : graph_(graph), mask_(mask) {}
 
-  /// Of the elements of `v` whose tokens along `axis` are padding, or of all without an axis;
-  /// nothing where that cannot be told.
+  /// The value of the elements of `v` whose tokens along `axis` are padding, or of all without an
+  /// axis; nothing where that cannot be told.
   PaddingValue of(ir::Value* v, const TokenAxis* axis);
 
  private:

@@ -37,8 +37,8 @@ struct OutColumns {
   Argument inv_scale = nullptr, zero_point = nullptr;
 };
 
-/// From constants of one element or of `columns`; `zero_point` may be null. Without `scale` both
-/// are null: the result is not quantized.
+/// Made from constants of one element or of `columns`; `zero_point` may be null. Without `scale`
+/// both are null: the result is not quantized.
 OutColumns out_columns(Builder& b, const ir::Value* scale, const ir::Value* zero_point,
                        std::int64_t columns);
 

@@ -22,7 +22,7 @@ class WeightCheck {
   /// `has_option`: errors name allow_nonfinite.
   WeightCheck(const ir::Graph& graph, bool has_option);
 
-  /// Before the first queue(): for as many tensors at most.
+  /// To be called before the first queue(); `tensors`: how many at most.
   void begin(opencl::Context& context, std::size_t tensors);
   /// Queues the check of `data`, which holds the bytes of `tensor`; `reader` tells of one that is
   /// no constant of the graph.
@@ -41,7 +41,7 @@ class WeightCheck {
     bool is_weight;
   };
   bool has_option_;
-  /// By the address and number of the bytes: external data of a file may overlap.
+  /// Names by the address and number of the bytes: external data of a file may overlap.
   std::map<std::pair<const std::byte*, std::size_t>, std::string> names_;
   opencl::Context* context_ = nullptr;
   opencl::Kernel kernel_;

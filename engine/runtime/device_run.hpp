@@ -24,7 +24,7 @@ struct DeviceSequences {
   std::span<const std::int64_t> offsets;
 };
 
-/// By name of the output.
+/// Device memory by the name of the output that goes there.
 using DeviceOutputs = std::map<std::string, BufferRegion, std::less<>>;
 
 }  // namespace bertcl::runtime

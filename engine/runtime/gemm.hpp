@@ -20,7 +20,7 @@ namespace bertcl::runtime {
 /// One device of the caller's cl_context. Several threads may use it.
 class GemmContext {
  public:
-  /// On the context and the device of `queue`, which it keeps. `disabled`: as in plan::Options.
+  /// Uses the context and the device of `queue`, which it keeps. `disabled`: as in plan::Options.
   GemmContext(_cl_command_queue* queue, const std::string& disabled);
 
   const std::shared_ptr<opencl::Context>& device() const { return device_; }
@@ -55,7 +55,7 @@ class GemmWeights {
 
   std::int64_t n() const { return gemm_.tunable.n; }
   std::int64_t k() const { return gemm_.tunable.k; }
-  /// Of device memory.
+  /// Bytes of device memory.
   std::size_t bytes() const;
 
  private:

@@ -46,11 +46,11 @@ class Request {
   /// Waits for its outputs, not for runs that were started after it.
   Tensors finish();
 
-  /// Of the last run.
+  /// Figures of the last run.
   const RunStatistics& statistics() const { return statistics_; }
   std::int64_t arena_bytes() const { return executor_.memory().bytes(); }
   bool is_settled() const { return executor_.is_settled(); }
-  /// For inputs of these extents. Any thread may ask.
+  /// Bytes that inputs of these extents need. Any thread may ask.
   std::int64_t arena_bytes(const Shapes& inputs) const;
 
  private:

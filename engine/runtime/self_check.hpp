@@ -23,7 +23,7 @@ bool check_results(const ir::Graph& graph, const plan::Plan& plan, Request& requ
 /// False where a check of this device, its driver and the programs of `plan` with their options is
 /// remembered, and with BERTCL_SELF_CHECK=off.
 bool needs_check(const plan::Plan& plan);
-/// In a file of the program cache, where one can be written; without a cache, in this process.
+/// Remembers it in a file of the program cache, where one can be written; else in this process.
 void remember_check(const plan::Plan& plan);
 
 /// Root mean square of the differences, relative to that of the expected values or to 1e-6, what

@@ -31,11 +31,11 @@ struct SessionOptions {
   /// gives, by passes::Options::drop_padding.
   bool drop_padding = true;
   std::string gemm = "auto";  // float GEMMs: "own", "clblast", or "auto", as plan::Options says
-  /// Of float linear and attention. f16: fp16 weights, and products if the device has the kernels;
-  /// bf16: both, if the device multiplies bf16.
+  /// Arithmetic of float linear and attention. f16: fp16 weights, and products if the device has
+  /// the kernels; bf16: both, if the device multiplies bf16.
   ir::DType precision = ir::DType::f32;
   int requests = 4;  // most runs in flight
-  /// Of compile(): what load() always does, unless kernels are disabled or tensors observed. The
+  /// For compile(); load() always does it, unless kernels are disabled or tensors observed. The
   /// first time on a device and driver, compare a run with the host's results (self_check.hpp).
   bool self_check = false;
   bool command_buffer = false;          // record the launches of a shape once and replay them
@@ -157,7 +157,7 @@ class Session {
   /// Takes the tap off once no run is in flight. Not for a tap itself, nor for a thread that keeps
   /// a run.
   void clear_tap() noexcept;
-  /// Of the run that ended last.
+  /// Figures of the run that ended last.
   RunStatistics statistics() const;
   const LoadTimes& load_times() const;
   /// The outcome for each node of the file; empty without SessionOptions::follow_nodes.

@@ -14,7 +14,8 @@ enum class Task {
   feature_extraction
 };
 
-/// By the names and shapes of the outputs, as the exporters of Hugging Face and NVIDIA choose them.
+/// The task by the names and shapes of the outputs, as the exporters of Hugging Face and NVIDIA
+/// choose them.
 Task task_of(const plan::Plan& plan);
 
 }  // namespace bertcl::runtime

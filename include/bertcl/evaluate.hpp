@@ -65,13 +65,14 @@ struct TaskOptions {
 };
 
 struct TaskScores {
-  /// By the names in docs/tasks.md, the main one first: "accuracy", "macro_f1", ... Percentages,
-  /// but for correlations, which are NaN where they are not defined.
+  /// Scores by their names in docs/tasks.md, the main one first: "accuracy", "macro_f1", ...
+  /// Percentages, but for correlations, which are NaN where they are not defined.
   std::vector<std::pair<std::string, double>> metrics;
   std::size_t items = 0, sequences = 0, tokens = 0;
   std::size_t truncated = 0;  ///< items that lost tokens
   double model_seconds = 0, seconds = 0;
-  /// By id of the item, in JSON: a label, a number, or a list of labels or tokens.
+  /// What was predicted, by id of the item, in JSON: a label, a number, or a list of labels or
+  /// tokens.
   std::map<std::string, std::string> predictions;
   std::string json;  ///< without predictions, as `bertcl eval --json` writes it (docs/json.md)
 };

@@ -27,7 +27,7 @@ struct ModelSettings {
   std::optional<std::int64_t> pad_id;   ///< where none of these is in the vocabulary
 };
 
-/// Of the file that the session was loaded from: its metadata and its limit of tokens, and
+/// Reads the file that the session was loaded from: its metadata and its limit of tokens, and
 /// config.json, tokenizer_config.json, special_tokens_map.json and
 /// config_sentence_transformers.json beside it, or for FOLDER/onnx/model.onnx in FOLDER. Of a model
 /// in memory only the former. Throws Error that names a file that is damaged.

@@ -80,8 +80,8 @@ struct ModelInfo {
   std::int64_t max_length = 0;  ///< tokens of the longest sequence; 0: no limit is known
   std::int64_t vocab_size = 0;  ///< rows of the token embedding table; 0: not known
   std::int64_t heads = 0;       ///< of attention; 0: none was recognized
-  /// Of float linears and attention as chosen for this device, which may not support the requested
-  /// one.
+  /// The arithmetic of float linears and attention on this device, which may not support the
+  /// requested one.
   Precision precision = Precision::fp32;
   bool int8 = false;              ///< linears or attention compute in int8
   bool takes_packed = false;      ///< the model runs on packed sequences, without padding

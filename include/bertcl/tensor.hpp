@@ -96,7 +96,7 @@ class BERTCL_API Tensor {
   std::shared_ptr<const Data> data_;
 };
 
-/// By name.
+/// Tensors by their names.
 using Tensors = std::map<std::string, Tensor, std::less<>>;
 
 }  // namespace bertcl

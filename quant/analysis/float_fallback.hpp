@@ -19,7 +19,7 @@ struct DropBound {
   std::string name = "drop";
   std::string unit{};
 
-  /// With the unit.
+  /// The value with its unit.
   std::string text(double value) const;
 };
 

@@ -37,7 +37,7 @@ struct Sensitivity {
   std::vector<OpGroup> ops;     ///< each alone, named by its node; the most sensitive first
   std::vector<OpGroup> kinds;   ///< likewise
   std::vector<OpGroup> layers;  ///< by number; ops of no layer are in none
-  /// With unnormalized Softmax in place of the plain one of the options, where it can be.
+  /// Errors with unnormalized Softmax in place of the plain one of the options, where it can be.
   struct Unnormalized {
     double all = 0.0;
     std::map<std::size_t, double> alone;  ///< by op, of those after a Softmax

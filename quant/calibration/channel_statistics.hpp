@@ -10,7 +10,7 @@
 
 namespace bertcl::quant {
 
-/// By channel.
+/// Figures of a tensor, by channel.
 struct ChannelStatistics {
   std::vector<float> low, high;    ///< smallest and largest value
   std::vector<float> mean_square;  ///< mean of the squares
@@ -19,10 +19,10 @@ struct ChannelStatistics {
   std::size_t channels() const { return low.size(); }
 };
 
-/// By tensor.
+/// Statistics by tensor.
 using ChannelRanges = std::map<std::string, ChannelStatistics>;
 
-/// Of an observer that has seen nothing.
+/// Throws the Error of an observer that has seen nothing.
 [[noreturn]] void throw_unseen(const std::string& tensor);
 
 /// Collects ChannelStatistics of one tensor: three floats per channel, for any number of rows.

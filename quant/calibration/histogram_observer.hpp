@@ -40,7 +40,7 @@ class HistogramObserver : public Observer {
   bool is_coarse_ = false;
 };
 
-/// For Method::observer.
+/// Makes what Method::observer makes.
 template <class Made>
 std::unique_ptr<Observer> make_observer(opencl::Context& context, const MethodOptions& options,
                                         const std::string& tensor) {
@@ -54,8 +54,8 @@ inline Range clipped(Range range, const ValueBounds& seen) {
   return {std::min(range.low, range.high), range.high};
 }
 
-/// For methods of pytorch-quantization, which give one bound: -bound .. bound, and for asymmetric
-/// integers only the part of it in which values were seen.
+/// The range of methods of pytorch-quantization, which give one bound: -bound .. bound, and for
+/// asymmetric integers only the part of it in which values were seen.
 inline Range range_of_bound(float bound, const ValueBounds& seen, bool symmetric) {
   return symmetric ? Range{-bound, bound} : clipped({-bound, bound}, seen);
 }

@@ -20,7 +20,7 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// By tensor.
+/// Ranges by tensor.
 using Ranges = std::map<std::string, Range>;
 
 /// The integers that a range maps to.
@@ -85,8 +85,8 @@ QuantizedConstant quantize_per_tensor(const ir::Tensor& constant, Scheme scheme,
                                       const std::string& name,
                                       std::optional<Range> range = std::nullopt);
 
-/// With one scale and zero point, or one for each index of `axis`, that are known. Integers
-/// saturate as saturation_of(scheme) says. zero_channels stays 0.
+/// Quantizes with one scale and zero point, or one for each index of `axis`, that are known.
+/// Integers saturate as saturation_of(scheme) says. zero_channels stays 0.
 QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parameters> parameters,
                               int axis, Scheme scheme, const std::string& name);
 

@@ -51,7 +51,7 @@ struct Encoding {
   std::vector<std::string> nodes;  ///< that read it, by label
 };
 
-/// By tensor and role: a constant may be a weight here and an operand there.
+/// Encodings by tensor and role: a constant may be a weight here and an operand there.
 using Encodings = std::map<std::pair<std::string, Role>, Encoding>;
 
 /// Values beyond this are mask constants: a scale that holds them leaves nothing for the others.

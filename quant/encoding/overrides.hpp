@@ -11,7 +11,8 @@
 
 namespace bertcl::quant {
 
-/// Of a tensor, or of one of its channels. Empty fields follow the other options.
+/// What a file of overrides says of a tensor, or of one of its channels. Empty fields follow the
+/// other options.
 struct Override {
   std::optional<ir::DType> type;           ///< quant_type
   std::optional<Parameters> parameters;    ///< scale, zero_point
@@ -25,7 +26,7 @@ struct TensorOverride {
   std::string place;               ///< file and tensor, for messages
 };
 
-/// By tensor.
+/// Overrides by tensor.
 using Overrides = std::map<std::string, TensorOverride>;
 
 /// A JSON file {"tensor": [{"quant_type": "QInt8", "scale": 0.5, "zero_point": 3, "symmetric":

@@ -44,7 +44,7 @@ class Workspace {
   /// Takes another model in place of it.
   void replace(Model model);
 
-  /// As the importer infers it; null for a name that the graph does not have. Valid until
+  /// Its type as the importer infers it; null for a name that the graph does not have. Valid until
   /// replace().
   const ir::Type* type_of(const std::string& tensor) const;
 

@@ -25,7 +25,7 @@ struct QuantizedOp {
   std::size_t place = 0;     ///< index there
 };
 
-/// Of every site, then of every output of `placement`.
+/// The ops of every site, then of every output of `placement`.
 std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIndex& index,
                                        const Structure& structure);
 

@@ -18,7 +18,7 @@ struct ExplicitOptions {
   bool axes = false, enabled_modules = false;
 };
 
-/// Of the options of the command, of which some are marked.
+/// What was asked for among the options of the command, of which some are marked.
 ExplicitOptions explicit_options(const CLI::App& command, const MarkedOptions& marked,
                                  const Options& options);
 

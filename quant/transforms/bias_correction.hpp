@@ -17,7 +17,7 @@
 
 namespace bertcl::quant {
 
-/// By channel of a tensor x.
+/// What quantization does to a tensor x, by channel.
 struct ChannelShift {
   std::vector<double> mean;   ///< of x
   std::vector<double> shift;  ///< mean of Q/DQ(x) - x

@@ -58,7 +58,7 @@ struct PanelFunctions {
   void (*add_transposed_product)(Panels& c, const Panels& a, const Panels& b, std::int64_t depth);
   bool (*factor_upper)(Panels& h);
 };
-/// Of each width that this CPU has, the widest first; all give the same bits.
+/// The functions for each width that this CPU has, the widest first; all give the same bits.
 std::span<const PanelFunctions> panel_functions();
 
 }  // namespace bertcl::quant

@@ -14,7 +14,7 @@ namespace bertcl::text {
 /// One decoder rewrites the tokens that the one before it leaves.
 using Decoders = std::vector<std::function<void(std::vector<std::string>& tokens)>>;
 
-/// For tokenizers whose file has no decoder.
+/// The decoders of a tokenizer whose file has none.
 Decoders decoders_of(Spelling spelling);
 
 /// Those of a node "decoder", as in Hugging Face's tokenizers; none if one of them is of a type

@@ -31,7 +31,7 @@ class Pattern {
 /// together they may take time that doubles with each character. The pattern outlives it.
 class Pattern::Search {
  public:
-  /// For parts of `bytes` in all.
+  /// A search through parts of `bytes` in all.
   Search(const Pattern& pattern, std::size_t bytes);
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;

@@ -43,7 +43,7 @@ class Pipeline {
   /// Tokens of a word, which is not empty, by the model alone; until the thread's next call.
   const std::vector<Token>& tokens_of(std::string_view word) const;
 
-  /// Of the vocabulary and the added tokens. None where there is no such token.
+  /// An id or a token of the vocabulary and the added tokens. None where there is no such token.
   std::optional<std::int32_t> id_of(std::string_view token) const;
   const std::string* token_of(std::int32_t id) const;
   /// One more than the largest id.

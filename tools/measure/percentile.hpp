@@ -7,7 +7,7 @@
 
 namespace bertcl::tools {
 
-/// Of sorted values, at least one: the value at `percent` of the way through them, interpolated
+/// The value at `percent` of the way through sorted values, at least one, interpolated
 /// linearly between two, as NumPy's. 50 is the median.
 inline double percentile_of(std::span<const double> sorted, double percent) {
   const double place = percent / 100.0 * static_cast<double>(sorted.size() - 1);

@@ -39,7 +39,7 @@ struct ScoreMeasure {
   std::function<TaskScore(runtime::Session& session, const std::string& what)> measure;
 };
 
-/// On data that `origin` names in messages. The tokenizer must live as long.
+/// Measures on data that `origin` names in messages. The tokenizer must live as long.
 ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::Tokenizer& tokenizer,
                           int max_length, const std::string& origin);
 

@@ -16,7 +16,7 @@ class TaskModel : public TextModel {
   /// Throws Error that names the model if it has another head.
   TaskModel(runtime::Session& session, const tasks::Head& head);
 
-  /// As text::RunBatchFn.
+  /// Runs a batch, as text::RunBatchFn.
   std::vector<float> operator()(const text::Batch& batch) {
     return run(batch, outputs_, by_token_);
   }

@@ -32,7 +32,8 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
                             const std::string& description, const std::string& example,
                             ModelOptions& options);
 
-/// For a command that takes outputs as they are: its --allow-nonfinite is about weights alone.
+/// To be called for a command that takes outputs as they are: its --allow-nonfinite is about
+/// weights alone.
 void take_any_outputs(CLI::App& command);
 
 runtime::SessionOptions to_session_options(const ModelOptions& options);

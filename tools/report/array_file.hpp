@@ -11,7 +11,7 @@ namespace bertcl::tools {
 /// `ending` in lower case, `path` in any.
 bool has_ending(std::string_view path, std::string_view ending);
 
-/// By the ending of its name.
+/// Whether it is one, by the ending of its name.
 bool is_array_file(const std::string& path);
 
 /// Writes an f32 tensor to a file of is_array_file(), where .npz and .safetensors call it `name`.

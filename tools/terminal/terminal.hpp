@@ -24,7 +24,7 @@ void finish_output();
 /// "bertcl: MESSAGE" on standard error, lines cut at 1,000 characters.
 void write_error(const std::string& message);
 
-/// To standard error as it is. Where it cannot be written, nobody could be told.
+/// Writes to standard error as it is. Where it cannot be written, nobody could be told.
 void write_to_stderr(std::string_view text);
 
 /// Streams that the caller has closed become ones that fail; else the next file that is opened

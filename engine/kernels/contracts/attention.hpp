@@ -12,7 +12,7 @@ namespace bertcl::kernels {
   (bias, "f32?"), (bias_row, "int", 0), (bias_key, "int", 1), (bias_head, "int", 0), \
       (bias_token, "int", 0), (window, "int", 0), (heads_per_key, "int", 1)
 
-/// In f32 or bf16.
+/// Attention in f32 or bf16.
 BERTCL_CONTRACT(AttentionFloat, (q, "T"), (q_stride, "int"),  // elements from row to row
                 (q_offset, "int"),                            // of its first column
                 (k, "T"), (k_stride, "int"),                  // elements from row to row

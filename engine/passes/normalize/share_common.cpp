@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that compute the same become one; equal constants of at most a vector's size count as the same operand.
+// Nodes that compute the same become one; equal constants of at most a vector's size count as the
+// same operand.
 //
 // A quantizer that gives each consumer its own Q/DQ pair writes the same pair several times: with
 // equal scales they are one quantization.
