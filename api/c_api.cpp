@@ -27,9 +27,9 @@ std::string& last_error() {
 
 Sequences sequences_of(const bertcl_sequences* sequences) {
   const bertcl_sequences given = read(sequences, "sequences");
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (given.count < 1 || given.count > most || !given.offsets || !given.ids)
-    throw Error("sequences: count must be 1 to " + std::to_string(most) +
+  constexpr std::int64_t max = std::numeric_limits<std::int32_t>::max();
+  if (given.count < 1 || given.count > max || !given.offsets || !given.ids)
+    throw Error("sequences: count must be 1 to " + std::to_string(max) +
                 ", and offsets and ids must not be NULL");
   Sequences all;
   all.offsets.assign(given.offsets, given.offsets + given.count + 1);

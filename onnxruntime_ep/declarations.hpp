@@ -197,7 +197,7 @@ struct OrtEpFactory {
   const char* (*GetName)(const OrtEpFactory*) noexcept;
   const char* (*GetVendor)(const OrtEpFactory*) noexcept;
   OrtStatus* (*GetSupportedDevices)(OrtEpFactory*, const OrtHardwareDevice* const*, size_t,
-                                    OrtEpDevice**, size_t most, size_t* count) noexcept;
+                                    OrtEpDevice**, size_t max, size_t* count) noexcept;
   OrtStatus* (*CreateEp)(OrtEpFactory*, const OrtHardwareDevice* const*,
                          const OrtKeyValuePairs* const* metadata, size_t, const OrtSessionOptions*,
                          const OrtLogger*, OrtEp**) noexcept;

@@ -55,7 +55,7 @@ using Pairs = std::unique_ptr<OrtKeyValuePairs, decltype(OrtApi::ReleaseKeyValue
 struct Factory : OrtEpFactory {
   Factory(const Ort& o, const OrtLogger* l);
 
-  void list(const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** made, size_t most,
+  void list(const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** made, size_t max,
             size_t* made_count);
   OrtEp* create(const OrtKeyValuePairs* const* metadata, size_t count,
                 const OrtSessionOptions* session, const OrtLogger* session_logger) const;
@@ -65,7 +65,7 @@ struct Factory : OrtEpFactory {
 };
 
 void Factory::list(const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** made,
-                   size_t most, size_t* made_count) {
+                   size_t max, size_t* made_count) {
   *made_count = 0;
   std::vector<opencl::DeviceInfo> opencl_devices;
   try {
@@ -77,7 +77,7 @@ void Factory::list(const OrtHardwareDevice* const* devices, size_t count, OrtEpD
   std::vector<OrtHardwareDeviceType> types;
   for (size_t i = 0; i < count; ++i) types.push_back(ort.api.HardwareDevice_Type(devices[i]));
   const auto matched = match(types, opencl_devices);
-  for (size_t i = 0; i < count && *made_count < most; ++i) {
+  for (size_t i = 0; i < count && *made_count < max; ++i) {
     if (!matched[i]) continue;
     OrtKeyValuePairs* pairs = nullptr;
     ort.api.CreateKeyValuePairs(&pairs);
@@ -127,10 +127,10 @@ Factory::Factory(const Ort& o, const OrtLogger* l) : OrtEpFactory{}, ort(o), log
   GetVendorId = [](const OrtEpFactory*) noexcept { return uint32_t{0}; };
   GetVersion = [](const OrtEpFactory*) noexcept { return BERTCL_VERSION; };
   GetSupportedDevices = [](OrtEpFactory* self, const OrtHardwareDevice* const* devices,
-                           size_t count, OrtEpDevice** made, size_t most,
+                           size_t count, OrtEpDevice** made, size_t max,
                            size_t* made_count) noexcept {
     Factory& factory = *static_cast<Factory*>(self);
-    return factory.ort.guard([&] { factory.list(devices, count, made, most, made_count); });
+    return factory.ort.guard([&] { factory.list(devices, count, made, max, made_count); });
   };
   CreateEp = [](OrtEpFactory* self, const OrtHardwareDevice* const*,
                 const OrtKeyValuePairs* const* metadata, size_t count,
@@ -174,7 +174,7 @@ extern "C" {
 
 __attribute__((visibility("default"))) OrtStatus* CreateEpFactories(
     const char*, const OrtApiBase* base, const OrtLogger* logger, OrtEpFactory** factories,
-    size_t most, size_t* count) noexcept {
+    size_t max, size_t* count) noexcept {
   using namespace bertcl::onnxruntime_ep;
   *count = 0;
   const OrtApi* api = base->GetApi(kOrtVersion);
@@ -185,7 +185,7 @@ __attribute__((visibility("default"))) OrtStatus* CreateEpFactories(
                   : nullptr;
   }
   const OrtEpApi* ep = api->GetEpApi();
-  if (most < 1 || !ep)
+  if (max < 1 || !ep)
     return api->CreateStatus(ORT_INVALID_ARGUMENT,
                              "bertcl: max_factories is 0, or ONNX Runtime has no EP API");
   int minor = 0;

@@ -22,10 +22,10 @@ using Text = const std::string&;
   throw Error(fmt::format("option {}: '{}' is not {}", name, value, what));
 }
 
-std::int64_t number(Text name, Text value, std::int64_t least, std::int64_t most) {
+std::int64_t number(Text name, Text value, std::int64_t min, std::int64_t max) {
   const auto result = parse_number<std::int64_t>(value);
-  if (!result || *result < least || *result > most)
-    refuse(name, value, fmt::format("an integer from {} to {}", least, most));
+  if (!result || *result < min || *result > max)
+    refuse(name, value, fmt::format("an integer from {} to {}", min, max));
   return *result;
 }
 

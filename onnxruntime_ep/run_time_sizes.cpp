@@ -53,9 +53,9 @@ class GivenSizes {
 /// Whether `size` is at most `limit` whatever the run: symbols are at least 1.
 bool is_at_most(const ir::Dim& size, const ir::Dim& limit) {
   if (!size.is_constant()) return ir::Dim::divide(limit, size).has_value();
-  ir::Bindings least;
-  for (const std::string& symbol : limit.symbols()) least[symbol] = 1;
-  return size.constant() <= limit.evaluate(least);
+  ir::Bindings min;
+  for (const std::string& symbol : limit.symbols()) min[symbol] = 1;
+  return size.constant() <= limit.evaluate(min);
 }
 
 std::optional<std::vector<std::int64_t>> constants(const ir::Value* value) {
@@ -74,12 +74,12 @@ void check_slice(const ir::Node& node, const GivenSizes& sizes, Refused& refused
     if (axis < 0) axis += std::ssize(from);
     const ir::Dim& extent = from.at(static_cast<std::size_t>(axis));
     if (extent.is_constant() || !sizes.tell(extent)) continue;
-    const auto least = ops::slice_reach((*starts)[i], steps ? steps->at(i) : 1,
-                                        to.at(static_cast<std::size_t>(axis)));
-    if (!least || !sizes.tell(*least) || is_at_most(*least, extent)) continue;
+    const auto min = ops::slice_reach((*starts)[i], steps ? steps->at(i) : 1,
+                                      to.at(static_cast<std::size_t>(axis)));
+    if (!min || !sizes.tell(*min) || is_at_most(*min, extent)) continue;
     refused.add(node, fmt::format("the slice needs {} elements along axis {} of '{}', which may "
                                   "have fewer ({}) in a run",
-                                  least->str(), axis, node.inputs[0]->name, extent.str()));
+                                  min->str(), axis, node.inputs[0]->name, extent.str()));
   }
 }
 

@@ -59,12 +59,12 @@ bool Connection::is_disconnected() const {
   return (events(POLLRDHUP, {}) & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-Connection::WakeReason Connection::wait(std::chrono::milliseconds most,
+Connection::WakeReason Connection::wait(std::chrono::milliseconds max,
                                         std::array<int, 2> others) const {
   if (is_readable() || (events(POLLOUT, {}) & POLLOUT) == 0) return WakeReason::client;
   pollfd ends[] = {
       {socket_, POLLIN | POLLRDHUP, 0}, {others[0], POLLIN, 0}, {others[1], POLLIN, 0}};
-  const int ready = poll_until(ends, std::size(ends), std::chrono::steady_clock::now() + most);
+  const int ready = poll_until(ends, std::size(ends), std::chrono::steady_clock::now() + max);
   if (ready == 0) return WakeReason::timeout;
   return ready < 0 || ends[0].revents != 0 ? WakeReason::client : WakeReason::event;
 }

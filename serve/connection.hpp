@@ -30,8 +30,8 @@ class Connection : public httplib::Stream {
   /// What ended a wait.
   enum class WakeReason { client, event, timeout };
   /// Sleeps until the client has sent more or has gone, one of the descriptors `others` can be
-  /// read, or `most` has passed. Does not sleep while the client has not taken what was written.
-  WakeReason wait(std::chrono::milliseconds most, std::array<int, 2> others) const;
+  /// read, or `max` has passed. Does not sleep while the client has not taken what was written.
+  WakeReason wait(std::chrono::milliseconds max, std::array<int, 2> others) const;
 
   /// Bytes of a head: the library bounds neither its lines nor their number.
   static constexpr std::size_t kMaxHead = 64 * 1024;

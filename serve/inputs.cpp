@@ -85,11 +85,11 @@ std::vector<std::string> read_texts(const Context& context, const text::JsonNode
 }
 
 std::optional<std::int64_t> read_count(const text::JsonNode& body, const char* name,
-                                       std::int64_t least) {
+                                       std::int64_t min) {
   const auto count = body.find(name);
   if (!count) return std::nullopt;
-  if (count->integer() < least)
-    count->fail(fmt::format("is {}, expected {} or more", count->integer(), least));
+  if (count->integer() < min)
+    count->fail(fmt::format("is {}, expected {} or more", count->integer(), min));
   return count->integer();
 }
 

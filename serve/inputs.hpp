@@ -25,9 +25,9 @@ std::vector<Input> read_inputs(const Context& context, const text::JsonNode& nod
 std::vector<std::string> read_texts(const Context& context, const text::JsonNode& node,
                                     bool may_be_objects = false);
 
-/// A member that is `least` or more; none if it is absent.
+/// A member that is `min` or more; none if it is absent.
 std::optional<std::int64_t> read_count(const text::JsonNode& body, const char* name,
-                                       std::int64_t least = 1);
+                                       std::int64_t min = 1);
 
 /// Columns of what a model gives for each text; nothing where its file does not say.
 std::optional<std::int64_t> columns_of(const ModelSetup& setup);

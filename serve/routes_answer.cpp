@@ -29,12 +29,12 @@ constexpr int kMaxAnswers = 100, kMaxTokens = 100'000;
 
 template <class Number>
 void read_number(const std::optional<text::JsonNode>& options, const char* name, Number& value,
-                 int least = 1, int most = kMaxTokens) {
+                 int min = 1, int max = kMaxTokens) {
   const auto found = options ? options->find(name) : std::nullopt;
   if (!found) return;
   const std::int64_t given = found->integer();
-  if (given < least || given > most)
-    found->fail(fmt::format("is {}, expected {} to {}", given, least, most));
+  if (given < min || given > max)
+    found->fail(fmt::format("is {}, expected {} to {}", given, min, max));
   value = Number(static_cast<int>(given));
 }
 

@@ -186,13 +186,13 @@ Inference read_call(Context& context, const runtime::Session& session) {
 
 /// Elements of the largest tensor, or its rows where they are empty: these take memory, too.
 std::size_t elements_of(const runtime::Tensors& inputs) {
-  std::int64_t most = 0;
+  std::int64_t max = 0;
   for (const auto& [name, tensor] : inputs) {
     std::int64_t elements = 1;
     for (const std::int64_t extent : tensor.shape()) elements *= std::max<std::int64_t>(extent, 1);
-    most = std::max(most, elements);
+    max = std::max(max, elements);
   }
-  return static_cast<std::size_t>(most);
+  return static_cast<std::size_t>(max);
 }
 
 /// Sequences and their tokens; those of padding are known by a mask [batch, seq] of integers alone.

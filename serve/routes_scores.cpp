@@ -45,7 +45,7 @@ ClassOptions class_options(const text::JsonNode& body) {
       function->fail("is \"{}\" (choose from none, sigmoid, softmax, default)", function->string());
     options.activation = found->second;
   }
-  if (const auto most = read_count(body, "top_k")) options.top_k = static_cast<std::size_t>(*most);
+  if (const auto max = read_count(body, "top_k")) options.top_k = static_cast<std::size_t>(*max);
   return options;
 }
 
@@ -95,8 +95,8 @@ std::vector<std::vector<std::string>> read_pairs(const Context& context, const t
 /// Clients of Cohere expect that documents are cut, and cannot ask for it.
 void limit_documents(Truncation& truncation, const text::JsonNode& body) {
   if (!body.find("truncate")) truncation.truncate = true;
-  if (const auto most = read_count(body, "max_tokens_per_doc"))
-    truncation.max_second_tokens = static_cast<std::size_t>(*most);
+  if (const auto max = read_count(body, "max_tokens_per_doc"))
+    truncation.max_second_tokens = static_cast<std::size_t>(*max);
 }
 
 /// The places of `texts` as labels, best first. The body is gone then.

@@ -53,13 +53,13 @@ class TokenList {
   std::size_t count_ = 0;
 };
 
-/// Of a text with at most `most` tokens. Throws HttpError 413.
+/// Of a text with at most `max` tokens. Throws HttpError 413.
 TokenList tokens_of(const text::Tokenizer& tokenizer, const std::string& text, bool special,
-                    std::size_t most) {
+                    std::size_t max) {
   const auto [ids, spans, words] = tokenizer.has_spans()
                                        ? tokenizer.encode_with_spans(text)
                                        : text::Encoding{tokenizer.encode(text), {}, {}};
-  if (ids.size() > most)
+  if (ids.size() > max)
     throw HttpError(413, "Validation",
                     "the texts have more tokens than the queue takes (--max-queue-tokens)");
   TokenList tokens(tokenizer);

@@ -33,8 +33,8 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
   if (pattern.empty())
     return path.empty() ? std::optional(std::vector<std::string>{}) : std::nullopt;
   pattern.remove_prefix(2);
-  const std::size_t most = is_name ? path.size() : std::min(path.find('/'), path.size());
-  for (std::size_t length = most; length > 0; --length) {
+  const std::size_t max = is_name ? path.size() : std::min(path.find('/'), path.size());
+  for (std::size_t length = max; length > 0; --length) {
     auto others = match(pattern, path.substr(length), false);
     if (!others) continue;
     others->insert(others->begin(), std::string(path.substr(0, length)));
@@ -55,9 +55,9 @@ Sequence checked(const text::EncodedInput& text, const Model& model, const Trunc
   return with_token_types(text.ids, text.second);
 }
 
-/// True if lists and objects of a JSON text are nested more than `most` deep. Each takes memory
+/// True if lists and objects of a JSON text are nested more than `max` deep. Each takes memory
 /// of many times its two bytes.
-bool is_nested_deeper(std::string_view text, int most) {
+bool is_nested_deeper(std::string_view text, int max) {
   bool in_string = false;
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -65,7 +65,7 @@ bool is_nested_deeper(std::string_view text, int most) {
     if (in_string && c == '\\') ++i;
     if (c == '"') in_string = !in_string;
     if (in_string) continue;
-    if ((c == '[' || c == '{') && ++depth > most) return true;
+    if ((c == '[' || c == '{') && ++depth > max) return true;
     if (c == ']' || c == '}') --depth;
   }
   return false;
@@ -186,9 +186,9 @@ Sequence Context::encode(const Model& model, text::Tokens first, std::string_vie
   check_time();
   const text::Tokenizer& tokenizer = *model.setup().tokenizer;
   const std::vector<std::int32_t> all = tokenizer.encode(second);
-  const std::size_t most = std::min(all.size(), truncation.max_second_tokens.value_or(all.size()));
+  const std::size_t max = std::min(all.size(), truncation.max_second_tokens.value_or(all.size()));
   const bool left = truncation.cuts_left.value_or(tokenizer.truncates_left());
-  const auto kept = left ? text::Tokens(all).last(most) : text::Tokens(all).first(most);
+  const auto kept = left ? text::Tokens(all).last(max) : text::Tokens(all).first(max);
   return checked(tasks::encode_pair(first, kept, tokenizer, limit_of(model), left), model,
                  truncation);
 }
@@ -207,11 +207,11 @@ Truncation Context::truncation(const text::JsonNode& body) const {
 
 void Context::check_text_count(std::size_t texts) const {
   if (texts == 0) throw HttpError(400, "Empty", "the request has no text");
-  const std::size_t most = service.options().max_client_batch;
-  if (texts > most)
+  const std::size_t max = service.options().max_client_batch;
+  if (texts > max)
     throw HttpError(
         413, "Validation",
-        fmt::format("the request has {} texts, the limit is {} (--max-client-batch)", texts, most));
+        fmt::format("the request has {} texts, the limit is {} (--max-client-batch)", texts, max));
 }
 
 Service::Service(ServiceOptions options, Metrics& metrics)

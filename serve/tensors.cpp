@@ -81,10 +81,10 @@ class Elements {
       node.each([&](const text::JsonNode& element) { add(element, depth + 1); });
     } else if (ir::is_float(type_)) {
       const double value = node.number();
-      const double most = type_ == DType::f64   ? std::numeric_limits<double>::max()
-                          : type_ == DType::f16 ? 65504.0
-                                                : std::numeric_limits<float>::max();
-      if (std::abs(value) > most) node.fail(std::string("is outside ") + datatype_of(type_));
+      const double max = type_ == DType::f64   ? std::numeric_limits<double>::max()
+                         : type_ == DType::f16 ? 65504.0
+                                               : std::numeric_limits<float>::max();
+      if (std::abs(value) > max) node.fail(std::string("is outside ") + datatype_of(type_));
       floats_.push_back(value);
     } else {
       const std::int64_t value = node.value().is_boolean() ? node.boolean() : node.integer();

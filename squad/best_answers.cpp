@@ -40,9 +40,9 @@ std::vector<TokenSpan> likeliest(std::span<const float> start, std::span<const f
                                  const Feature& feature, std::size_t count, std::size_t longest) {
   std::vector<TokenSpan> best;  // a heap, the least likely first
   const std::size_t begin = feature.doc_begin, after = begin + feature.doc_length();
-  const float most = *std::ranges::max_element(end.subspan(begin, after - begin));
+  const float max = *std::ranges::max_element(end.subspan(begin, after - begin));
   for (std::size_t first = begin; first < after; ++first) {
-    if (best.size() == count && start[first] * most <= best.front().score) continue;
+    if (best.size() == count && start[first] * max <= best.front().score) continue;
     for (std::size_t last = first; last < std::min(first + longest, after); ++last) {
       const TokenSpan span{start[first] * end[last], first, last};
       if (best.size() == count) {

@@ -34,14 +34,14 @@ int cpus_of(const std::string& text) {
 
 /// The least of a group and those above it. In a container the mounted tree may begin at its own.
 int min_quota(const fs::path& tree, const fs::path& group, bool is_first_version) {
-  int least = 0;
+  int min = 0;
   for (fs::path folder = group.relative_path();; folder = folder.parent_path()) {
     const fs::path place = tree / folder;
     const int cpus = cpus_of(is_first_version ? line_of(place / "cpu.cfs_quota_us") + ' ' +
                                                     line_of(place / "cpu.cfs_period_us")
                                               : line_of(place / "cpu.max"));
-    if (cpus > 0) least = least == 0 ? cpus : std::min(least, cpus);
-    if (folder.empty()) return least;
+    if (cpus > 0) min = min == 0 ? cpus : std::min(min, cpus);
+    if (folder.empty()) return min;
   }
 }
 

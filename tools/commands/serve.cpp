@@ -135,8 +135,8 @@ std::vector<NamedModel> named_models(const ServeOptions& options) {
 /// all of it. all-MiniLM-L6-v2 in int8 on two cores of an AMD EPYC with AVX-512 VNNI, 2026-11-26,
 /// 64 connections: 927 texts/s and a p99 of 102 ms with 1024 tokens, 916 and 122 with 16384.
 std::size_t batch_tokens(const opencl::DeviceInfo& device) {
-  const std::size_t most = serve::BatcherOptions{}.max_batch_tokens, of_core = 512;
-  return device.is_cpu() ? std::min(most, of_core * device.compute_units) : most;
+  const std::size_t max = serve::BatcherOptions{}.max_batch_tokens, of_core = 512;
+  return device.is_cpu() ? std::min(max, of_core * device.compute_units) : max;
 }
 
 /// A prompt belongs to one model: before texts of another it changes vectors without a word.

@@ -148,10 +148,10 @@ std::vector<float> matrix_of(const tasks::ComparedVectors& compared,
 
 /// What a query finds.
 std::vector<tasks::RankedPassage> ranked_by(const std::vector<float>& similarities,
-                                            std::size_t most) {
+                                            std::size_t max) {
   std::vector<tasks::RankedPassage> ranked;
   for (std::size_t i = 0; i < similarities.size(); ++i) ranked.push_back({i, similarities[i]});
-  tasks::keep_best(ranked, most);
+  tasks::keep_best(ranked, max);
   return ranked;
 }
 

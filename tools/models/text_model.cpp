@@ -94,8 +94,8 @@ int TextModel::max_length(std::optional<int> asked, std::optional<int> default_v
   const auto declared = tasks::declared_length(session_.path());
   const auto limit = declared ? declared : default_value;
   if (longest_sequence() == 0) return limit.value_or(kUsualLongest);
-  const int most = static_cast<int>(longest_sequence());
-  return std::min(most, limit.value_or(most));
+  const int max = static_cast<int>(longest_sequence());
+  return std::min(max, limit.value_or(max));
 }
 
 int TextModel::max_length(std::optional<int> asked, const tasks::EmbeddingFiles& files) const {

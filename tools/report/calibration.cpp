@@ -47,11 +47,11 @@ CalibratedRange range_of(const onnx::NodeProto& node, quant::Constants& constant
     zero_points = values.to_ints();
   }
   zero_points.resize(scales.size(), 0);
-  const auto [least, most] = integers_of(type);
+  const auto [min, max] = integers_of(type);
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (std::size_t i = 0; i < scales.size(); ++i) {
-    low = std::min(low, scales[i] * (least - static_cast<double>(zero_points[i])));
-    high = std::max(high, scales[i] * (most - static_cast<double>(zero_points[i])));
+    low = std::min(low, scales[i] * (min - static_cast<double>(zero_points[i])));
+    high = std::max(high, scales[i] * (max - static_cast<double>(zero_points[i])));
   }
   const auto [smallest, largest] = std::minmax_element(scales.begin(), scales.end());
   return {node.input(0),       layer_of(node.input(0)), type, *largest, *smallest,

@@ -113,9 +113,9 @@ ordered_json lengths_view(const std::vector<AnswerLength>& lengths,
 
 ordered_json kernels_view(const std::vector<EvaluatedModel>& models,
                           const std::vector<std::string>& names) {
-  double most = 0;
+  double max = 0;
   for (const EvaluatedModel& model : models)
-    for (const KernelTime& kernel : model.kernels) most = std::max(most, kernel.ms);
+    for (const KernelTime& kernel : model.kernels) max = std::max(max, kernel.ms);
   ordered_json tables = ordered_json::array();
   for (std::size_t i = 0; i < models.size(); ++i) {
     double all = 0;
@@ -128,7 +128,7 @@ ordered_json kernels_view(const std::vector<EvaluatedModel>& models,
                       {"calls", fmt::format("{:g}", kernel.calls)},
                       {"ms", fmt::format("{:.3f}", kernel.ms)},
                       {"share", percent_text(kernel.ms, all)},
-                      {"length", percent_text(kernel.ms, most)}});
+                      {"length", percent_text(kernel.ms, max)}});
     tables.push_back({{"file", names[i]},
                       {"batch", models[i].profiled_batch},
                       {"seq", models[i].profiled_seq},
@@ -143,15 +143,14 @@ ordered_json ranges_view(const std::vector<CalibratedRange>& ranges, const std::
   const auto magnitude = [](const CalibratedRange& range) {
     return std::max(std::abs(range.low), std::abs(range.high));
   };
-  double least = INFINITY, most = 0;
+  double min = INFINITY, max = 0;
   for (const CalibratedRange& range : ranges) {
-    least = std::min(least, magnitude(range));
-    most = std::max(most, magnitude(range));
+    min = std::min(min, magnitude(range));
+    max = std::max(max, magnitude(range));
   }
   std::map<int, ordered_json> layers;
   for (const CalibratedRange& range : ranges) {
-    const double length =
-        most > least ? std::log(magnitude(range) / least) / std::log(most / least) : 1;
+    const double length = max > min ? std::log(magnitude(range) / min) / std::log(max / min) : 1;
     layers[range.layer.value_or(INT_MAX)].push_back(
         {{"tensor", range.tensor},
          {"type", ir::name_of(range.type)},

@@ -73,14 +73,14 @@ void compare_vectors(const EvaluatedModel& first, EvaluatedModel& model) {
   const std::vector<std::vector<float>>&one = first.vectors, &own = model.vectors;
   // Models of other dimensions are not comparable.
   if (own.empty() || own.size() != one.size() || own[0].size() != one[0].size()) return;
-  double sum = 0.0, least = 1.0;
+  double sum = 0.0, min = 1.0;
   for (std::size_t i = 0; i < own.size(); ++i) {
     const double cosine = tasks::cosine(own[i], one[i]);
     sum += cosine;
-    least = std::min(least, cosine);
+    min = std::min(min, cosine);
   }
   model.mean_cosine = sum / static_cast<double>(own.size());
-  model.min_cosine = least;
+  model.min_cosine = min;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ ordered_json lines_of(const std::string& text) {
 }
 
 ordered_json launch_view(const ordered_json& op, plan::Arithmetic type, std::size_t index,
-                         double most) {
+                         double max) {
   Sum sum;
   sum.add(op);
   ordered_json view = {{"index", index},
@@ -63,16 +63,16 @@ ordered_json launch_view(const ordered_json& op, plan::Arithmetic type, std::siz
                        {"has_sources", !op.at("source_nodes").empty()},
                        {"reasons", lines_of(op.at("why_not_faster").get<std::string>())}};
   sum.put_into(view);
-  view["share"] = fmt::format("{:.1f}", most > 0 ? 100 * sum.operations / most : 0.0);
+  view["share"] = fmt::format("{:.1f}", max > 0 ? 100 * sum.operations / max : 0.0);
   return view;
 }
 
 /// Layers in a row whose launches look alike, first of them in full.
 ordered_json sections_view(const ordered_json& report, Steps steps) {
   const ordered_json& ops = report.at("ops");
-  double most = 0;
+  double max = 0;
   for (const auto& op : ops)
-    if (runs(op)) most = std::max(most, op.at("operations").get<double>());
+    if (runs(op)) max = std::max(max, op.at("operations").get<double>());
   ordered_json sections = ordered_json::array();
   std::string last;
   for (const auto& layer : report.at("layers")) {
@@ -83,7 +83,7 @@ ordered_json sections_view(const ordered_json& report, Steps steps) {
       const auto i = index.get<std::size_t>();
       const ordered_json& op = ops.at(i);
       if (!runs(op)) continue;
-      view["launches"].push_back(launch_view(op, steps[i].type, i, most));
+      view["launches"].push_back(launch_view(op, steps[i].type, i, max));
       for (const char* key : {"op", "type", "variant", "why_not_faster"})
         looks += op.at(key).get<std::string>() + '\n';
       sum.add(op);

@@ -54,12 +54,12 @@ class Drawing {
   }
 
   /// The slope of `gbps`, up to the highest roof, with its name along it, above or below.
-  void slope(const std::string& name, double gbps, double most, const char* dashes,
+  void slope(const std::string& name, double gbps, double max, const char* dashes,
              bool name_below) {
     const double x0 =
         std::max(std::pow(10.0, x_.first_exponent()), std::pow(10.0, y_.first_exponent()) / gbps);
-    const double x1 = most / gbps;
-    const double left = x_.at(x0), right = x_.at(x1), low = y_.at(x0 * gbps), high = y_.at(most);
+    const double x1 = max / gbps;
+    const double left = x_.at(x0), right = x_.at(x1), low = y_.at(x0 * gbps), high = y_.at(max);
     svg_ += fmt::format(
         "<path class=\"roof moves\"{} d=\"M{:.1f} {:.1f} L{:.1f} {:.1f}\"/>\n"
         "<text transform=\"translate({:.1f} {:.1f}) rotate({:.1f})\">{} {:.0f} GB/s</text>\n",
@@ -127,9 +127,9 @@ class Drawing {
 
 }  // namespace
 
-LogAxis::LogAxis(double least, double most, double from, double to)
-    : first_(static_cast<int>(std::floor(std::log10(least)))),
-      last_(std::max(first_ + 1, static_cast<int>(std::ceil(std::log10(most))))),
+LogAxis::LogAxis(double min, double max, double from, double to)
+    : first_(static_cast<int>(std::floor(std::log10(min)))),
+      last_(std::max(first_ + 1, static_cast<int>(std::ceil(std::log10(max))))),
       from_(from),
       to_(to) {}
 
@@ -154,14 +154,14 @@ std::string roofline_svg(const std::vector<RooflineRow>& rows, const Peaks& peak
   for (const Roof& roof :
        {Roof{Arithmetic::int8, peaks.int8_gops}, Roof{Arithmetic::bf16, peaks.bf16_gops}})
     if (std::ranges::count(types, roof.type) > 0 && roof.gops > 0) roofs.push_back(roof);
-  double most = 0;
-  for (const Roof& roof : roofs) most = std::max(most, roof.gops);
-  x0 = std::min(x0, most / peaks.cache_gbps / 2);  // so that a part of each slope is in the figure
-  Drawing drawing(LogAxis(x0, std::max(x1, most / peaks.memory_gbps), kPlotLeft, kPlotRight),
-                  LogAxis(y0, most, kPlotBottom, kPlotTop));
+  double max = 0;
+  for (const Roof& roof : roofs) max = std::max(max, roof.gops);
+  x0 = std::min(x0, max / peaks.cache_gbps / 2);  // so that a part of each slope is in the figure
+  Drawing drawing(LogAxis(x0, std::max(x1, max / peaks.memory_gbps), kPlotLeft, kPlotRight),
+                  LogAxis(y0, max, kPlotBottom, kPlotTop));
   drawing.grid();
-  drawing.slope("memory", peaks.memory_gbps, most, "", true);
-  drawing.slope("cache", peaks.cache_gbps, most, " stroke-dasharray=\"5 4\"", false);
+  drawing.slope("memory", peaks.memory_gbps, max, "", true);
+  drawing.slope("cache", peaks.cache_gbps, max, " stroke-dasharray=\"5 4\"", false);
   for (const Roof& roof : roofs) drawing.plateau(roof, peaks.memory_gbps);
   for (const RooflineRow& row : rows)
     if (is_drawn(row)) drawing.point(row.time);

@@ -11,8 +11,8 @@ namespace bertcl::tools {
 /// A logarithmic axis over whole decades.
 class LogAxis {
  public:
-  /// Decades that hold `least` and `most`, both above 0, laid over `from` .. `to` in pixels.
-  LogAxis(double least, double most, double from, double to);
+  /// Decades that hold `min` and `max`, both above 0, laid over `from` .. `to` in pixels.
+  LogAxis(double min, double max, double from, double to);
   double at(double value) const;
   int first_exponent() const { return first_; }  ///< of 10
   int last_exponent() const { return last_; }
