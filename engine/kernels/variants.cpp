@@ -130,7 +130,7 @@ const std::vector<AttentionVariant> kAttentionS8{
     {.name = "x86_avx2", .program = "attention_s8_x86_avx2", .needs = avx2,
      .takes_blocks = true, .biased_columns = 256, .takes_lanes = true},
     {.name = "portable", .program = "attention_s8_portable", .needs = cpu_only,
-     .takes_blocks = true, .takes_lanes = true},
+     .takes_blocks = true, .biased_columns = 256, .takes_lanes = true},
     {.name = "mma", .program = "attention_s8_mma", .needs = mma_attention,
      .uses_work_groups = true, .unit = Unit::matrix, .biased_columns = 256},
     // Of registers on gfx906 and gfx908 157 and 166 for 64 rows, 123 and 124 for 32.
