@@ -32,9 +32,9 @@ using namespace bertcl::bench;
 using bertcl::kernels::GemmVariant;
 
 struct Variant {
-  std::string name;
-  GemmVariant tiles;
-  const char* kernel;
+  std::string name = {};
+  GemmVariant tiles = {};
+  const char* kernel = "";
   bool integer = false, half = false;  // weights
 
   /// The kernel of peak.cl with its instruction.
