@@ -45,7 +45,7 @@ Constant Constants::constant(const ir::Tensor& tensor, const ir::Node* node) {
 }
 
 Constant Constants::constant_in_place(const ir::Tensor& tensor, const ir::Node* node) {
-  plan_.tables_in_place |= plan_.context->info().type == "cpu";
+  plan_.tables_in_place |= plan_.context->info().is_cpu();
   return add(hold(*plan_.context, tensor), tensor, true, node);
 }
 

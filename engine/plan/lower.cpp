@@ -298,8 +298,7 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   for (;;) {
     try {
       Plan plan = try_plan(graph, context, attempt);
-      if (options.try_launches && context && context->info().type != "cpu")
-        options.try_launches(plan);
+      if (options.try_launches && context && !context->info().is_cpu()) options.try_launches(plan);
       return plan;
     } catch (const VariantUnsupported& refused) {
       if (!attempt.refused.emplace(refused.variant, refused.reason).second) throw;

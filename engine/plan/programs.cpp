@@ -77,7 +77,7 @@ void Programs::build(Use use, const Target& target) {
 
 bool Programs::refuse(opencl::Kernel kernel, const std::string& reason, const Error& error) {
   opencl::Context& context = *plan_.context;
-  if (context.info().type == "cpu") return false;
+  if (context.info().is_cpu()) return false;
   const auto is_same = [&](const opencl::Kernel& other) {
     return other && key_of(other) == key_of(kernel);
   };
@@ -94,7 +94,7 @@ bool Programs::refuse(opencl::Kernel kernel, const std::string& reason, const Er
 }
 
 void Programs::check_group_sizes(const Target& target) {
-  if (target.context.info().type == "cpu") return;
+  if (target.context.info().is_cpu()) return;
   const auto check = [&](const opencl::Kernel& kernel, const std::array<std::size_t, 3>& local) {
     const std::string reason = target.why_not_in_groups(kernel, local);
     if (reason.empty()) return true;
