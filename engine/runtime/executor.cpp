@@ -98,10 +98,9 @@ std::vector<Launch> Executor::choose_launches(const ir::Bindings& sizes) const {
     const auto take = [&](const auto& variant) {
       launch.kernel = &variant.kernel;
       launch.persistent_index = variant.persistent_index;
-      for (std::size_t d = 0; d < 3 && plan::runs(step, sizes); ++d)
-        launch.grid.global[d] = static_cast<std::size_t>(variant.global[d].evaluate(sizes));
-      launch.grid.local = variant.local;
-      plan_.context->queue().group_items(variant.kernel, launch.grid);
+      if (plan::runs(step, sizes))
+        launch.grid =
+            grid_of(plan_.context->queue(), variant.kernel, variant.global, variant.local, sizes);
     };
     if (const plan::Alternative* other = plan::alternative_for(step, sizes, plan_.context->info()))
       take(*other);
@@ -220,21 +219,13 @@ void Executor::try_launches() {
   // False for inputs with which nothing runs, as an axis that is shorter than what is cut from it.
   const auto launch = [&](std::size_t s, const auto& with) {
     const opencl::Kernel kernel = with_arguments(s, with.kernel);
-    opencl::Grid grid{.local = with.local};
-    for (std::size_t d = 0; d < 3; ++d) {
-      const std::int64_t size = with.global[d].evaluate(bound_->sizes);
-      if (size <= 0) return false;
-      grid.global[d] = static_cast<std::size_t>(size);
-    }
+    const auto is_empty = [&](const plan::SizeExpr& size) {
+      return size.evaluate(bound_->sizes) <= 0;
+    };
+    if (std::ranges::any_of(with.global, is_empty)) return false;
     opencl::Queue& queue = plan_.context->queue();
-    queue.group_items(kernel, grid);
-    try {
-      queue.launch(kernel, grid.global, grid.local, plan_.steps[s].name);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::out_of_memory) throw;
-      queue.finish();  // a shortage may pass
-      queue.launch(kernel, grid.global, grid.local, plan_.steps[s].name);
-    }
+    launch_or_retry(queue, kernel, grid_of(queue, kernel, with.global, with.local, bound_->sizes),
+                    plan_.steps[s].name);
     return true;
   };
   const auto reason_of = [](const opencl::LaunchError& error) {

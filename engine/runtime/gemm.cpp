@@ -17,6 +17,8 @@
 #include "kernels/shared_numbers.hpp"
 #include "kernels/types.hpp"
 #include "runtime/gemm_trial.hpp"
+#include "runtime/launch.hpp"
+#include "support/ceil_div.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -101,7 +103,7 @@ opencl::Buffer transposed(const plan::Target& target, const opencl::Buffer& weig
                                                                     .rank = 2,
                                                                     .count = count,
                                                                     .chunk = chunk});
-  const auto items = static_cast<std::size_t>((std::int64_t{count} + chunk - 1) / chunk);
+  const auto items = static_cast<std::size_t>(ceil_div(std::int64_t{count}, chunk));
   target.context.queue().launch_items(kernel, {items, 1, 1}, "transpose");
   target.context.queue().finish();  // its buffers go with the kernel
   return result;
@@ -326,8 +328,7 @@ opencl::Buffer Gemm::queue_row_sums(const opencl::Buffer& a, const opencl::Buffe
                                                      .K = static_cast<std::int32_t>(weights_->k()),
                                                      .rows_per_item = target.rows_per_item()};
   kernels::set(row_sums_, arguments);
-  const auto items = static_cast<std::size_t>((std::int64_t{m} + target.rows_per_item() - 1) /
-                                              target.rows_per_item());
+  const auto items = static_cast<std::size_t>(ceil_div(std::int64_t{m}, target.rows_per_item()));
   const opencl::Grid grid = target.context.queue().grid_of(row_sums_, {items, 1, 1});
   opencl::launch(row_sums_, grid.global, grid.local, command);
   arguments.a = arguments.x_zero_point = arguments.sums = nullptr;
@@ -361,11 +362,8 @@ void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
   const ir::Bindings sizes{{kRows, call.m}};
   const plan::Alternative* other = plan::alternative_for(step_, sizes, device->info());
   opencl::Kernel kernel = other ? other->kernel : step_.kernel;  // a handle
-  opencl::Grid grid{.local = other ? other->local : step_.local};
-  for (std::size_t d = 0; d < 3; ++d)
-    grid.global[d] =
-        static_cast<std::size_t>((other ? other->global : step_.global)[d].evaluate(sizes));
-  device->queue().group_items(kernel, grid);
+  const opencl::Grid grid = grid_of(device->queue(), kernel, other ? other->global : step_.global,
+                                    other ? other->local : step_.local, sizes);
 
   opencl::Command last = command;
   opencl::EventHandle summed;

@@ -7,6 +7,7 @@
 #include "bertcl/error.hpp"
 #include "kernels/bind.hpp"
 #include "opencl/queue.hpp"
+#include "runtime/launch.hpp"
 
 namespace bertcl::runtime {
 
@@ -24,19 +25,12 @@ std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
   if (is_cpu) return "";
   if (std::string reason = target.why_not_in_groups(kernel, local); !reason.empty()) return reason;
   kernels::set(kernel, arguments);
-  opencl::Grid grid{.local = local};
-  for (std::size_t d = 0; d < 3; ++d)
-    grid.global[d] = static_cast<std::size_t>(global[d].evaluate({{kRows, 1}}));
   opencl::Queue& queue = target.context.queue();
-  queue.group_items(kernel, grid);
-  for (const bool again : {false, true}) try {
-      queue.launch(kernel, grid.global, grid.local, "GEMM");
-      break;
-    } catch (const opencl::LaunchError& error) {
-      if (again || error.code() != ErrorCode::out_of_memory)
-        return fmt::format("the driver refuses its launch: {}", error.what());
-      queue.finish();  // a shortage may pass
-    }
+  try {
+    launch_or_retry(queue, kernel, grid_of(queue, kernel, global, local, {{kRows, 1}}), "GEMM");
+  } catch (const opencl::LaunchError& error) {
+    return fmt::format("the driver refuses its launch: {}", error.what());
+  }
   queue.finish();
   arguments.a = arguments.out = arguments.row_sums = nullptr;
   kernels::set(kernel, arguments);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launch of a step for the sizes of one run.
+// The launches of steps for the sizes of one run.
 #pragma once
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "bertcl/error.hpp"
 #include "kernels/shared_numbers.hpp"
 #include "opencl/grid.hpp"
+#include "opencl/queue.hpp"
 #include "plan/plan.hpp"
 
 namespace bertcl::runtime {
@@ -20,6 +23,29 @@ struct Launch {
   opencl::Grid grid;
   std::size_t first_table = 0;  // of the step's arguments, among those of all steps
 };
+
+/// The grid of a variant of a step for these sizes.
+inline opencl::Grid grid_of(const opencl::Queue& queue, const opencl::Kernel& kernel,
+                            const std::array<plan::SizeExpr, 3>& global,
+                            const std::array<std::size_t, 3>& local, const ir::Bindings& sizes) {
+  opencl::Grid grid{.local = local};
+  for (std::size_t d = 0; d < 3; ++d)
+    grid.global[d] = static_cast<std::size_t>(global[d].evaluate(sizes));
+  queue.group_items(kernel, grid);
+  return grid;
+}
+
+/// Queues a launch; where memory is short, once more when all that is queued has run.
+inline void launch_or_retry(opencl::Queue& queue, const opencl::Kernel& kernel,
+                            const opencl::Grid& grid, std::string_view label) {
+  try {
+    queue.launch(kernel, grid.global, grid.local, label);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    queue.finish();
+    queue.launch(kernel, grid.global, grid.local, label);
+  }
+}
 
 /// A size as a kernel argument. Throws Error naming the step if it overflows an int.
 inline std::int32_t as_int(std::int64_t size, const plan::Step& step) {

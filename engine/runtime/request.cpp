@@ -32,8 +32,8 @@ void Request::bind_packing_sizes(const ops::Packing& packing, ir::Bindings& size
   const std::int64_t heads = std::max<std::int64_t>(1, plan_.attention_heads * packing.batch);
   const std::int64_t wanted = 4 * static_cast<std::int64_t>(plan_.context->info().compute_units);
   const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(wanted, heads));
-  const std::int64_t rows = ceil_div(packing.longest, blocks);
-  sizes[symbols::attention_rows] = std::max<std::int64_t>(32, (rows + 31) / 32 * 32);
+  const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(packing.longest, blocks));
+  sizes[symbols::attention_rows] = round_up(rows, 32);
 }
 
 /// Of each element of an input that is left out.

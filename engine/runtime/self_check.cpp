@@ -210,8 +210,7 @@ void remember_check(const plan::Plan& plan) {
   }
   try {
     write_file(file, "{\"agrees\": true}\n");
-  } catch (const Error&) {
-    return;
+  } catch (const Error&) {  // it is checked again
   }
 }
 
