@@ -68,7 +68,7 @@ TEST(Roofline, GemmsAreNamedByTheirSizes) {
   })"));
   std::vector<StepTime> times;
   for (const plan::Step& of : session.plan().steps) {
-    times.push_back(step(of.kernel.name(), "int8", 1, 1, 1, 0));
+    times.push_back(step(of.kernel.name(), Arithmetic::int8, 1, 1, 1, 0));
     times.back().step = &of;
   }
   std::set<std::string> names;
