@@ -10,10 +10,12 @@
 namespace bertcl::ops {
 
 // The operators, one file per kind.
+#define BERTCL_OPERATORS                                                                           \
+  unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops, matmul_ops, \
+      norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops, packing_ops, pool_ops,    \
+      rotary_ops, gated_ops, position_scores_ops
 using OperatorList = std::vector<OpDef>();
-OperatorList unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops,
-    matmul_ops, norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops, packing_ops,
-    pool_ops, rotary_ops, gated_ops, position_scores_ops;
+OperatorList BERTCL_OPERATORS;
 
 namespace {
 
@@ -22,10 +24,7 @@ using Registry = std::map<std::string, OpDef, std::less<>>;
 const Registry& registry() {
   static const Registry table = [] {
     Registry r;
-    for (const auto kind_ops :
-         {unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops,
-          matmul_ops, norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops,
-          packing_ops, pool_ops, rotary_ops, gated_ops, position_scores_ops})
+    for (const auto kind_ops : {BERTCL_OPERATORS})
       for (OpDef& def : kind_ops()) r.emplace(def.name, def);
     return r;
   }();

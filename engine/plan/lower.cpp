@@ -24,10 +24,12 @@
 namespace bertcl::plan {
 
 // The files of plan/ops.
+#define BERTCL_LOWERINGS                                                                   \
+  add_attention, add_dynamic_quantize, add_elementwise, add_gated, add_gather, add_linear, \
+      add_linear_q, add_matmul, add_norm, add_packing, add_pool, add_position_scores,      \
+      add_quantize, add_reduce, add_rotary, add_shape
 using Lowerings = void(LoweringTable&);
-Lowerings add_attention, add_dynamic_quantize, add_elementwise, add_gated, add_gather, add_linear,
-    add_linear_q, add_matmul, add_norm, add_packing, add_pool, add_position_scores, add_quantize,
-    add_reduce, add_rotary, add_shape;
+Lowerings BERTCL_LOWERINGS;
 
 namespace {
 
@@ -36,11 +38,7 @@ namespace symbols = ops::symbols;
 const LoweringTable& lowerings() {
   static const LoweringTable table = [] {
     LoweringTable t;
-    for (Lowerings* add :
-         {add_attention, add_dynamic_quantize, add_elementwise, add_gated, add_gather, add_linear,
-          add_linear_q, add_matmul, add_norm, add_packing, add_pool, add_position_scores,
-          add_quantize, add_reduce, add_rotary, add_shape})
-      add(t);
+    for (Lowerings* add : {BERTCL_LOWERINGS}) add(t);
     return t;
   }();
   return table;
