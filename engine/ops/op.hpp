@@ -113,8 +113,9 @@ inline constexpr std::size_t kAnyNumber = 1u << 20;
 const OpDef* find(std::string_view op);
 /// The definition; throws bertcl::Error that names the node if there is none.
 const OpDef& get(const ir::Node& node);
-/// The traits of a node's operator; none if it has no definition.
-const Traits& traits(const ir::Node& node);
+/// The traits of an operator; none if it has no definition.
+const Traits& traits(std::string_view op);
+inline const Traits& traits(const ir::Node& node) { return traits(node.op); }
 /// Names of all operators, sorted.
 std::vector<std::string> names();
 

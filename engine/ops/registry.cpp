@@ -57,9 +57,9 @@ const OpDef& get(const ir::Node& node) {
   fail_at(node, "this operator cannot be evaluated on the host");
 }
 
-const Traits& traits(const ir::Node& node) {
+const Traits& traits(std::string_view op) {
   static const Traits none;
-  const OpDef* def = find(node.op);
+  const OpDef* def = find(op);
   return def ? def->traits : none;
 }
 

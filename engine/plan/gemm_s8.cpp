@@ -15,6 +15,7 @@
 #include "kernels/choice.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
+#include "ops/operands.hpp"
 #include "passes/quant_params.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/predicted.hpp"
@@ -43,11 +44,11 @@ bool may_split_k(const Target& target, std::int64_t k) {
   const auto& [of, partial, reduce, norm] = kernels::split_k_variants();
   if (k < 2 * kMinTunedSplitDepth) return false;
   // Tuned to divide K for all rows, a GEMM runs unsplit past those whose sums fit.
-  return std::ranges::all_of(std::array{partial, reduce.name, name_of_unsplit()},
-                             [&](const std::string& variant) {
-                               return !target.is_disabled(variant) &&
-                                      target.options.why_refused("linear_q", variant).empty();
-                             });
+  return std::ranges::all_of(
+      std::array{partial, reduce.name, name_of_unsplit()}, [&](const std::string& variant) {
+        return !target.is_disabled(variant) &&
+               target.options.why_refused(ops::operands::linear_q::op, variant).empty();
+      });
 }
 
 /// The whole GEMM with tiles of a part; without a name where it is not among those variants.
@@ -93,7 +94,7 @@ void add_tiles(GemmS8& gemm, const Target& target) {
       kernels::with_all_smaller_tiles(gemm.variant, info, target.context.capabilities());
   std::erase_if(smaller, [&](const GemmVariant& v) {
     return target.is_disabled(v.tiles_of) ||
-           !target.options.why_refused("linear_q", v.name).empty();
+           !target.options.why_refused(ops::operands::linear_q::op, v.name).empty();
   });
   std::vector<GemmVariant> tiles{gemm.variant};
   tiles.insert(tiles.end(), smaller.rbegin(), smaller.rend());
@@ -118,13 +119,14 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   const auto choice = kernels::choose(
       who, all, [&](const std::string& variant) { return target.is_disabled(variant); },
       [&](const GemmVariant& variant) {
-        const std::string reason = target.options.why_refused("linear_q", variant.name);
+        const std::string reason =
+            target.options.why_refused(ops::operands::linear_q::op, variant.name);
         return reason.empty() ? target.why_not(variant.needs) : kernels::Refusal{reason};
       });
   std::vector<GemmVariant> tunable = tunable_variants_of(target, all);
   const auto erase_refused = [&] {
     std::erase_if(tunable, [&](const GemmVariant& variant) {
-      return !target.options.why_refused("linear_q", variant.name).empty();
+      return !target.options.why_refused(ops::operands::linear_q::op, variant.name).empty();
     });
   };
   erase_refused();
@@ -134,7 +136,8 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   if (splits_k) add_split_k(tunable, gemm.split_variant, k);
   add_tuned_options(tunable, target, all);  // last: tuning stops at its time limit
   erase_refused();
-  const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
+  const std::vector<TunedVariant> tuned =
+      tuned_variants(target, tunable, ops::operands::linear_q::op, "int8", n, k);
   gemm.why_not_faster = choice.why_not_faster;
   gemm.tunable = tunable_of(tunable, n, k, choice.variant->name);
   gemm.variant = target.adapt_to_device(*choice.variant);
@@ -143,7 +146,7 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
     gemm.tunable.predicted_for = "";
     gemm.variant = *tuned.back().variant;
     gemm.for_rows = by_measured_rows(tuned);
-    gemm.tunable.gain = target.tuning.find("linear_q", "int8", n, k)->gain();
+    gemm.tunable.gain = target.tuning.find(ops::operands::linear_q::op, "int8", n, k)->gain();
     gemm.split_k = take_split_k(gemm, target.context.info());
     return gemm;
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <limits>
 #include <optional>
 #include <set>
@@ -15,6 +14,7 @@
 #include "ir/node_error.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "ops/op.hpp"
+#include "ops/operands.hpp"
 #include "ops/symbols.hpp"
 #include "passes/token_values.hpp"
 #include "plan/compared_pad_ids.hpp"
@@ -85,7 +85,7 @@ void check_sizes(const ir::Node& node, const ir::Symbols& known) {
 /// Why an operator that the compiler has not made runs alone, where quantization around it is the
 /// reason; "" otherwise.
 std::string why_not_fused(const ir::Node& node) {
-  if (node.op.empty() || !std::isupper(static_cast<unsigned char>(node.op[0]))) return "";
+  if (const ops::OpDef* def = ops::find(node.op); def && def->is_own) return "";
   if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return "";
   const auto is = [](const ir::Node* n, const char* op) { return n && n->op == op; };
   const bool dequantized = std::ranges::any_of(
@@ -143,7 +143,7 @@ void note_float_matmuls(const ir::Graph& graph, Plan& plan) {
             "{} runs in fp32: it has a quantized operand but is neither a linear nor part of an "
             "attention whose q, k, v and probabilities are all quantized",
             node->describe()));
-      if (node->op == "attention")
+      if (node->op == ops::operands::attention::op)
         plan.notes.push_back(
             fmt::format("{} runs in fp32: it has a quantized operand, but its probabilities are "
                         "not quantized",
@@ -243,13 +243,14 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   for (const ir::Value* input : graph.inputs()) {
     plan.model_inputs.push_back({input->name, input->type});
     const bool only_packed =
-        !graph.is_output(input) &&
-        std::ranges::all_of(input->users, [](const ir::Node* n) { return n->op == "pack_inputs"; });
+        !graph.is_output(input) && std::ranges::all_of(input->users, [](const ir::Node* n) {
+          return n->op == ops::operands::pack_inputs::op;
+        });
     if (!only_packed)
       plan.inputs.push_back({InputKind::dense, input->name, builder.add_slot(input)});
   }
   for (const auto& node : graph.nodes()) {
-    if (node->op == "observe") {
+    if (node->op == ops::operands::observe::op) {
       if (node->inputs[0]->is_constant()) continue;
       plan.taps.push_back({node->string_attribute("name"), builder.slot_of(node->inputs[0]),
                            static_cast<int>(plan.steps.size()) - 1});
@@ -267,7 +268,8 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
       continue;
     }
     const ir::Node* producer = output.value->producer;
-    const bool unpacked = producer && producer->op == "unpack" && producer->outputs.size() == 1;
+    const bool unpacked =
+        producer && producer->op == ops::operands::unpack::op && producer->outputs.size() == 1;
     plan.outputs.push_back({output.name,
                             builder.slot_of(output.value),
                             {},

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "bertcl/error.hpp"
+#include "ops/op.hpp"
 #include "ops/symbols.hpp"
 
 namespace bertcl::plan {
@@ -25,15 +26,12 @@ double evaluate(const ir::Dim& dim, const ir::Bindings& sizes) {
 /// Not the Softmax that ends a classifier: that of attention has weights for a MatMul.
 bool is_attention(const Plan& plan, std::size_t i) {
   const std::string& op = plan.steps[i].op;
-  if (op != "Softmax") return op.starts_with("attention");
+  if (op != "Softmax") return ops::traits(op).is_attention;
   return std::any_of(plan.steps.begin() + static_cast<std::ptrdiff_t>(i), plan.steps.end(),
                      [](const Step& step) { return step.op.starts_with("MatMul"); });
 }
 
-bool is_norm(const Step& step) {
-  return step.op == "add_norm" || step.op == "embed_norm" || step.op == "LayerNormalization" ||
-         step.op == "RMSNormalization";
-}
+bool is_norm(const Step& step) { return ops::traits(step.op).is_norm; }
 
 }  // namespace
 

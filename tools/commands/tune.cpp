@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "ops/operands.hpp"
 #include "tools/measure/tuner.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
@@ -48,7 +49,9 @@ std::vector<TunedStep> gemms_of(const plan::Plan& plan, bool half) {
   std::vector<TunedStep> gemms;
   for (const plan::Step& step : plan.steps) {
     if (!step.tunable || step.tunable->variants.size() < 2) continue;
-    const std::string type = step.op == "linear_q" ? "int8" : half ? "fp16" : "fp32";
+    const std::string type = step.op == ops::operands::linear_q::op ? "int8"
+                             : half                                 ? "fp16"
+                                                                    : "fp32";
     const bool known = std::ranges::any_of(gemms, [&](const TunedStep& p) {
       return p.op == step.op && p.gemm.n == step.tunable->n && p.gemm.k == step.tunable->k;
     });

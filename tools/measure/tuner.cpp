@@ -14,6 +14,7 @@
 #include "ir/graph.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/queue.hpp"
+#include "ops/operands.hpp"
 #include "plan/report.hpp"
 #include "support/fail.hpp"
 
@@ -43,7 +44,7 @@ ir::Tensor random_tensor(ir::Sizes shape, int lowest, int highest, double scale,
 /// The graph of the GEMM alone. In int8: its sums as they are, or the whole epilogue.
 ir::Graph graph_of(const TunedStep& step, bool with_epilogue) {
   const std::int64_t n = step.gemm.n, k = step.gemm.k;
-  const bool integer = step.op == "linear_q";
+  const bool integer = step.op == ops::operands::linear_q::op;
   const ir::Shape in{ir::Dim::symbol("rows"), ir::Dim(k)}, out{in[0], ir::Dim(n)};
   ir::Graph graph;
   ir::Value* x = graph.add_input("x", {integer ? ir::DType::u8 : ir::DType::f32, in});
@@ -80,7 +81,7 @@ ir::Graph graph_of(const TunedStep& step, bool with_epilogue) {
 /// The first `rows` of kPeriod rows that repeat.
 ir::Tensor operand(const TunedStep& step, std::int64_t rows) {
   const ir::Sizes period{kPeriod, step.gemm.k};
-  const ir::Tensor once = step.op == "linear_q"
+  const ir::Tensor once = step.op == ops::operands::linear_q::op
                               ? random_tensor<std::uint8_t>(period, 0, 255, 1, 3)
                               : random_tensor<float>(period, -64, 64, 1.0 / 32, 3);
   ir::Tensor repeated = ir::Tensor::zeros(once.dtype(), {rows, step.gemm.k});
@@ -226,7 +227,7 @@ std::optional<Measured> Tuner::check_and_measure(const plan::TunableVariant& var
   const auto is_refused = [&](const RunningVariant& running) {
     return !variant.name.empty() && running.name != variant.name;
   };
-  if (step_.op == "linear_q") {
+  if (step_.op == ops::operands::linear_q::op) {
     runtime::Session sums = session(variant.name, false);
     if (is_refused(running_variant(sums.plan()))) return std::nullopt;
     const runtime::Tensors inputs{{"x", operand(step_, kPeriod)}};

@@ -15,6 +15,7 @@
 #include "ir/input_role.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "ops/operands.hpp"
 #include "passes/pass.hpp"
 #include "plan/options.hpp"
 #include "support/did_you_mean.hpp"
@@ -65,7 +66,8 @@ std::string unknown_kernel(const std::string& disabled) {
 /// One line on standard error where float GEMMs have not the precision that was asked for.
 void note_precision(const runtime::Session& session, const ModelOptions& options) {
   const auto& steps = session.plan().steps;
-  if (std::ranges::none_of(steps, [](const plan::Step& step) { return step.op == "linear"; }))
+  if (std::ranges::none_of(
+          steps, [](const plan::Step& step) { return step.op == ops::operands::linear::op; }))
     return;
   const opencl::Capabilities& device = session.context().capabilities();
   const auto note = [&](std::string_view what) { warn("{}: {}", session.path().string(), what); };

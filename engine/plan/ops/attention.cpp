@@ -238,8 +238,8 @@ void lower_attention_q(Builder& b, const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 void add_attention(LoweringTable& table) {
-  table["attention"] = lower_attention;
-  table["attention_q"] = lower_attention_q;
+  table[ops::operands::attention::op] = lower_attention;
+  table[ops::operands::attention_q::op] = lower_attention_q;
 }
 
 }  // namespace bertcl::plan

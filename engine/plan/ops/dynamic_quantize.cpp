@@ -5,6 +5,7 @@
 #include "kernels/contracts/rows.hpp"
 #include "kernels/shared_numbers.hpp"
 #include "kernels/variants.hpp"
+#include "ops/operands.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
@@ -70,7 +71,7 @@ void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 void add_dynamic_quantize(LoweringTable& table) {
   table["DynamicQuantizeLinear"] = lower_dynamic_quantize;
-  table["quantize_rows"] = lower_rows;
+  table[ops::operands::quantize_rows::op] = lower_rows;
 }
 
 }  // namespace bertcl::plan

@@ -30,6 +30,6 @@ void lower_gated(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_gated(LoweringTable& table) { table["gated"] = lower_gated; }
+void add_gated(LoweringTable& table) { table[ops::operands::gated::op] = lower_gated; }
 
 }  // namespace bertcl::plan

@@ -58,14 +58,14 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
   }
   const char* key = precision == "fp16" ? "fp16" : "fp32";
   const std::vector<TunedVariant> tuned =
-      tuned_variants(b.target(), supported, "linear", key, n, k);
+      tuned_variants(b.target(), supported, ops::operands::linear::op, key, n, k);
   GemmChoice gemm;
   gemm.variant =
       tuned.empty() ? b.target().adapt_to_device(*choice.variant) : *tuned.back().variant;
   gemm.tunable = tunable_of(supported, n, k, choice.variant->name);
   gemm.why_not_faster = why_not_faster(node, choice.why_not_faster);
   if (!tuned.empty()) {
-    gemm.tunable.gain = b.tuning().find("linear", key, n, k)->gain();
+    gemm.tunable.gain = b.tuning().find(ops::operands::linear::op, key, n, k)->gain();
   } else if (precision == "bf16") {
     const std::int32_t panels = bf16_item_panels(b);
     gemm.variant.defines["ITEM_PANELS"] = panels;
@@ -159,6 +159,6 @@ void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_linear(LoweringTable& table) { table["linear"] = lower_linear; }
+void add_linear(LoweringTable& table) { table[ops::operands::linear::op] = lower_linear; }
 
 }  // namespace bertcl::plan

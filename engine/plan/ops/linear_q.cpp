@@ -30,7 +30,8 @@ PrepackedS8 prepack_weights(Builder& b, const ir::Tensor& w, const GemmS8& gemm)
 bool norm_adds_partials(const Builder& b, const ir::Graph& graph, const ir::Node& node,
                         const kernels::GemmS8<Argument>& of) {
   const std::string& norm = kernels::split_k_variants().norm.name;
-  if (b.is_disabled(norm) || !b.options().why_refused("add_norm", norm).empty()) return false;
+  if (b.is_disabled(norm) || !b.options().why_refused(ops::operands::add_norm::op, norm).empty())
+    return false;
   const ir::Value* out = node.output();
   if (out->type.dtype != ir::DType::f32 || !activation_of(node).empty()) return false;
   const auto is_given = [](const Argument& a) {
@@ -39,7 +40,8 @@ bool norm_adds_partials(const Builder& b, const ir::Graph& graph, const ir::Node
   if (is_given(of.x_scale) || is_given(of.x_zero_point) || is_given(of.row_sums) ||
       is_given(of.w_zero_point) || is_given(of.row_scale))
     return false;
-  if (out->users.size() != 1 || graph.is_output(out) || out->users[0]->op != "add_norm")
+  if (out->users.size() != 1 || graph.is_output(out) ||
+      out->users[0]->op != ops::operands::add_norm::op)
     return false;
   // Another GEMM between the two would overwrite the sums.
   const auto& nodes = graph.nodes();
@@ -166,6 +168,6 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
 
 }  // namespace
 
-void add_linear_q(LoweringTable& table) { table["linear_q"] = lower_linear_q; }
+void add_linear_q(LoweringTable& table) { table[ops::operands::linear_q::op] = lower_linear_q; }
 
 }  // namespace bertcl::plan

@@ -149,7 +149,8 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
     return v ? static_cast<std::int32_t>(v->type.shape[0].constant()) : 0;
   };
   const ir::Value* positions = node.input(o::positions);
-  if (!positions || !positions->producer || positions->producer->op != "pack_inputs")
+  if (!positions || !positions->producer ||
+      positions->producer->op != ops::operands::pack_inputs::op)
     fail(node,
          "an embedding needs packed tokens; keep the pass pack_tokens enabled, and use a file with "
          "one encoder");
@@ -192,8 +193,8 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
 }  // namespace
 
 void add_norm(LoweringTable& table) {
-  table["add_norm"] = lower_add_norm;
-  table["embed_norm"] = lower_embed_norm;
+  table[ops::operands::add_norm::op] = lower_add_norm;
+  table[ops::operands::embed_norm::op] = lower_embed_norm;
 }
 
 }  // namespace bertcl::plan

@@ -67,9 +67,9 @@ void lower_unpack(Builder& b, const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 void add_packing(LoweringTable& table) {
-  table["pack_inputs"] = lower_pack_inputs;
-  table["pack"] = lower_pack;
-  table["unpack"] = lower_unpack;
+  table[ops::operands::pack_inputs::op] = lower_pack_inputs;
+  table[ops::operands::pack::op] = lower_pack;
+  table[ops::operands::unpack::op] = lower_unpack;
 }
 
 }  // namespace bertcl::plan

@@ -38,6 +38,6 @@ void lower_pool(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_pool(LoweringTable& table) { table["pool"] = lower_pool; }
+void add_pool(LoweringTable& table) { table[ops::operands::pool::op] = lower_pool; }
 
 }  // namespace bertcl::plan

@@ -155,6 +155,8 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_position_scores(LoweringTable& table) { table["position_scores"] = lower_position_scores; }
+void add_position_scores(LoweringTable& table) {
+  table[ops::operands::position_scores::op] = lower_position_scores;
+}
 
 }  // namespace bertcl::plan

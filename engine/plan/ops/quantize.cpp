@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/contracts/quantize.hpp"
+#include "ops/operands.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/strided.hpp"
@@ -18,7 +19,7 @@ namespace {
 std::string why_alone(const ir::Node& node) {
   if (node.op == "QuantizeLinear") {
     const ir::Node* maker = node.inputs[0]->producer;
-    if (maker && maker->op == "add_norm" && node.inputs[0] != maker->output())
+    if (maker && maker->op == ops::operands::add_norm::op && node.inputs[0] != maker->output())
       return "its operand is the sum of add_norm, which is written in f32 only";
     return fmt::format(
         "its operand comes from {}: QuantizeLinear can be fused only into embed_norm, add_norm, "

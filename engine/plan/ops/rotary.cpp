@@ -50,6 +50,6 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_rotary(LoweringTable& table) { table["rotary"] = lower_rotary; }
+void add_rotary(LoweringTable& table) { table[ops::operands::rotary::op] = lower_rotary; }
 
 }  // namespace bertcl::plan

@@ -4,6 +4,7 @@
 
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/contracts/move.hpp"
+#include "ops/operands.hpp"
 #include "ops/support.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/ops.hpp"
@@ -239,7 +240,7 @@ void add_shape(LoweringTable& table) {
   table["Split"] = lower_split;
   table["Concat"] = lower_concat;
   table["Pad"] = lower_pad;
-  table["sizes"] = lower_sizes;
+  table[ops::operands::sizes::op] = lower_sizes;
   table["Range"] = lower_range;
 }
 
