@@ -22,7 +22,7 @@ struct Node {
   onnx::NodeProto proto;
   std::string refusal;  // why it cannot be taken; empty: it may be
 
-  /// The name that ir::SourceNode::name has.
+  /// As ir::SourceNode::name: the node's name, else that of its first result.
   const std::string& name() const {
     return proto.name().empty() && proto.output_size() > 0 ? proto.output(0) : proto.name();
   }

@@ -97,9 +97,9 @@ void check_dynamic(const Options& options, ActivationScales scales) {
         "DynamicQuantizeLinear supports only asymmetric u8 activations, and computes their scales "
         "itself; use {}, or calibrate",
         usual_option(options.activations));
-  const Scheme symmetric_s8{.type = ir::DType::i8, .symmetric = true};
+  const Scheme symmetric_i8{.type = ir::DType::i8, .symmetric = true};
   if (per_token && !same_kind(options.activations, Scheme{}) &&
-      !same_kind(options.activations, symmetric_s8))
+      !same_kind(options.activations, symmetric_i8))
     fail("{} quantizes activations to symmetric i8; use {}", option_name("per-token"),
          option_name("activations", "i8"));
   if (per_token && options.weights.scheme.type != ir::DType::i8)

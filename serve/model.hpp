@@ -76,9 +76,9 @@ class Model {
 
   const ModelSetup& setup() const { return setup_; }
   Batcher& batcher() { return *batcher_; }
-  /// Makes texts of token ids.
+  /// What makes texts of token ids.
   const text::Decoder& decoder() const { return decoder_; }
-  /// Batches whose results are [tokens, hidden]. Throws HttpError 424 if the model has none, or
+  /// The batcher whose results are [tokens, hidden]. Throws HttpError 424 if the model has none, or
   /// cannot be loaded.
   Batcher& hidden_states();
   /// The depth of both queues.

@@ -61,7 +61,7 @@ struct Context {
   std::vector<std::string> arguments = {};      ///< of {} in the path
   std::optional<BodyBudget::Share> share = {};  ///< until it is queued
   nlohmann::json document = {};                 ///< of body(), as long
-  /// The begin of all waits of the request, which take ServiceOptions::timeout together.
+  /// When all waits of the request began, which take ServiceOptions::timeout together.
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
   /// The body. Throws HttpError 422 if it is not a JSON object.

@@ -47,12 +47,11 @@ struct Evaluation {
 };
 
 /// Runs `model` on the first `limit` items (all, if 0) and scores them. Tokenizing and
-/// Results::finish() run on two threads beside the model. The task and the tokenizer must live as
-/// long as the results. The scores do not depend on how batches are formed, if a row's output does
-/// not. Where Task::group_size() is set, only the results grow with the number of items. Exceptions
-/// of the model pass through.
-/// Throws Error if no item has a sequence to run, or if the model's output has another size than
-/// the task's head, or is not finite.
+/// Results::finish() run on two threads while the model runs. The task and the tokenizer must live
+/// as long as the results. The scores do not depend on how batches are formed, if a row's output
+/// does not. Where Task::group_size() is set, only the results grow with the number of items.
+/// Exceptions of the model pass through. Throws Error if no item has a sequence to run, or if the
+/// model's output has another size than the task's head, or is not finite.
 Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
                     const EvaluateOptions& options, const text::RunBatchFn& model,
                     const ProgressFn& progress = {}, std::size_t limit = 0);

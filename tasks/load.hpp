@@ -37,7 +37,7 @@ struct TaskData {
   RetrievalPrompts prompts = {};
 };
 
-/// Indices of the items to take, of that many.
+/// Indices of the items to take, of `total`.
 using ItemChoice = std::function<std::vector<std::size_t>(std::size_t total)>;
 
 /// The task with all of its data, or those of the choice (retrieval and reranking: with all);

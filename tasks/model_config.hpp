@@ -13,7 +13,7 @@ namespace bertcl::tasks {
 
 /// Hugging Face's config.json, without the names of classes.
 struct ModelConfig {
-  /// By problem_type, whether a text may be of several classes.
+  /// Whether, by problem_type, a text may be of several classes.
   std::optional<bool> multi_label;
   bool is_regression = false;  ///< by problem_type: outputs are numbers, not classes
   /// Tokens by max_position_embeddings, without the positions of padding of RoBERTa and the like.

@@ -26,8 +26,9 @@ enum class Form {
   carriage_returns,  ///< lines that end in CR alone, as on old Macs
 };
 
-/// By content, tables by extension; standard input ("-") is a table of tabs if the first line that
-/// is not blank has one, else of commas. A .json that begins with a bracket or brace is JSON.
+/// The form by content, of tables by extension; standard input ("-") is a table of tabs if the
+/// first line that is not blank has one, else of commas. A .json that begins with a bracket or
+/// brace is JSON.
 Form form_of(const std::filesystem::path& path, std::string_view content);
 
 struct DataFile {

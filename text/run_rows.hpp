@@ -15,7 +15,7 @@ namespace bertcl::text {
 /// The output that a model needs for a task.
 struct Head {
   bool by_token = false;    ///< [tokens, classes]; else [rows, classes]
-  std::size_t classes = 0;  ///< that many,
+  std::size_t classes = 0;  ///< their number,
   bool or_more = false;     ///< or more
   std::string meaning;      ///< for messages: "2 classes: neg, pos"
   bool is_span = false;     ///< of two classes: the start and the end of an answer

@@ -28,7 +28,7 @@ struct QuantizeOptions {
   std::vector<std::string> exclude = {};     ///< nodes that stay float; * and ? as in file names
   std::string device = {};                   ///< as SessionOptions::device
   /// Any other option of `bertcl quantize` for what is quantized, and how: its name without "--"
-  /// (per-tensor or per_tensor), and its value, "" for a flag: {"activations", "s8"},
+  /// (per-tensor or per_tensor), and its value, "" for a flag: {"activations", "i8"},
   /// {"per_tensor", ""}.
   std::vector<std::pair<std::string, std::string>> settings = {};
 
@@ -73,8 +73,8 @@ using QuantizeProgress = std::function<bool(std::string_view pass, std::int64_t 
 /// Calibrates `model` on the samples, 100 or more of the kind that it will read (none where the
 /// options name another source of ranges), and writes `output`, ordinary ONNX with QuantizeLinear
 /// and DequantizeLinear, and what the options want beside it: all of them or, on an Error, none. An
-/// `output` that exists is replaced, as the last of them. The same model, samples and options give the same file on the
-/// same device. Throws Error naming file, node or tensor.
+/// `output` that exists is replaced, as the last of them. The same model, samples and options give
+/// the same file on the same device. Throws Error naming file, node or tensor.
 BERTCL_API QuantizeReport quantize(const std::filesystem::path& model,
                                    const std::filesystem::path& output, const Sequences& samples,
                                    const QuantizeOptions& options = {},

@@ -27,7 +27,7 @@ struct Pooling {
   std::string kind = {};
   bool or_own = false;          ///< a model without hidden states does it itself, whatever the kind
   bool normalize = false;       ///< to L2 norm 1
-  std::int64_t dimensions = 0;  ///< the first N, before that (Matryoshka); 0: all
+  std::int64_t dimensions = 0;  ///< the first ones are kept, before that (Matryoshka); 0: all
   /// Folders of Dense modules of sentence-transformers (config.json, model.safetensors), whose
   /// layers follow the pooling in this order; not where the model pools itself.
   std::vector<std::filesystem::path> dense = {};

@@ -187,9 +187,9 @@ class EntropyObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method entropy{"entropy",
-                            "range that loses the least information (KL divergence)",
-                            make_observer<EntropyObserver>,
-                            {.bins = true, .quantized_bins = true}};
+extern const Method kEntropy{"entropy",
+                             "range that loses the least information (KL divergence)",
+                             make_observer<EntropyObserver>,
+                             {.bins = true, .quantized_bins = true}};
 
 }  // namespace bertcl::quant

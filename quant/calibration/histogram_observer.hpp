@@ -40,7 +40,7 @@ class HistogramObserver : public Observer {
   bool is_coarse_ = false;
 };
 
-/// Makes what Method::observer makes.
+/// A Method::observer that makes a `Made`.
 template <class Made>
 std::unique_ptr<Observer> make_observer(opencl::Context& context, const MethodOptions& options,
                                         const std::string& tensor) {

@@ -13,10 +13,11 @@
 
 namespace bertcl::quant {
 
-extern const Method minmax, percentile, entropy, mse, torch_percentile, torch_entropy;
+extern const Method kMinmax, kPercentile, kEntropy, kMse, kTorchPercentile, kTorchEntropy;
 
 std::span<const Method> methods() {
-  static const Method all[] = {minmax, percentile, entropy, mse, torch_percentile, torch_entropy};
+  static const Method all[] = {kMinmax, kPercentile,      kEntropy,
+                               kMse,    kTorchPercentile, kTorchEntropy};
   return all;
 }
 

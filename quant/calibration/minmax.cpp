@@ -86,15 +86,15 @@ class MovingAverageObserver final : public Observer {
 
 }  // namespace
 
-extern const Method minmax{"minmax",
-                           "smallest to largest value seen; or their moving averages",
-                           [](opencl::Context& context, const MethodOptions& options,
-                              const std::string& tensor) -> std::unique_ptr<Observer> {
-                             if (options.moving_average)
-                               return std::make_unique<MovingAverageObserver>(context, options,
-                                                                              tensor);
-                             return std::make_unique<MinMaxObserver>(context, options, tensor);
-                           },
-                           {.moving_average = true}};
+extern const Method kMinmax{"minmax",
+                            "smallest to largest value seen; or their moving averages",
+                            [](opencl::Context& context, const MethodOptions& options,
+                               const std::string& tensor) -> std::unique_ptr<Observer> {
+                              if (options.moving_average)
+                                return std::make_unique<MovingAverageObserver>(context, options,
+                                                                               tensor);
+                              return std::make_unique<MinMaxObserver>(context, options, tensor);
+                            },
+                            {.moving_average = true}};
 
 }  // namespace bertcl::quant

@@ -109,18 +109,18 @@ class AsymmetricMseObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method mse{"mse",
-                        "range with the least mean squared error",
-                        [](opencl::Context& context, const MethodOptions& options,
-                           const std::string& tensor) -> std::unique_ptr<Observer> {
-                          if (options.symmetric.value_or(options.scheme.symmetric))
-                            return std::make_unique<SymmetricMseObserver>(context, options, tensor);
-                          if (options.start_bin || options.stride)
-                            fail("{} requires {}: a two-sided range searches all bins",
-                                 option_name(options.start_bin ? "start-bin" : "stride"),
-                                 option_name("absolute"));
-                          return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
-                        },
-                        {.bins = true, .start_bin = true, .stride = true}};
+extern const Method kMse{
+    "mse",
+    "range with the least mean squared error",
+    [](opencl::Context& context, const MethodOptions& options,
+       const std::string& tensor) -> std::unique_ptr<Observer> {
+      if (options.symmetric.value_or(options.scheme.symmetric))
+        return std::make_unique<SymmetricMseObserver>(context, options, tensor);
+      if (options.start_bin || options.stride)
+        fail("{} requires {}: a two-sided range searches all bins",
+             option_name(options.start_bin ? "start-bin" : "stride"), option_name("absolute"));
+      return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
+    },
+    {.bins = true, .start_bin = true, .stride = true}};
 
 }  // namespace bertcl::quant

@@ -88,12 +88,12 @@ class TorchPercentileObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method percentile{"percentile",
-                               "range that contains a given share of all values",
-                               make_observer<PercentileObserver>,
-                               {.bins = true, .percentile = true}};
+extern const Method kPercentile{"percentile",
+                                "range that contains a given share of all values",
+                                make_observer<PercentileObserver>,
+                                {.bins = true, .percentile = true}};
 
-extern const Method torch_percentile{"torch-percentile",
+extern const Method kTorchPercentile{"torch-percentile",
                                      "percentile as in pytorch-quantization",
                                      make_observer<TorchPercentileObserver>,
                                      {.bins = true, .percentile = true}};

@@ -46,8 +46,8 @@ auto observe_samples(const Workspace& workspace, const std::set<std::string>& te
   return observers;
 }
 
-/// By tensor, of those that the samples reach. Throws Error naming one that held NaN or infinite
-/// values, or as run_samples().
+/// Statistics of the tensors that the samples reach. Throws Error naming one that held NaN or
+/// infinite values, or as run_samples().
 ChannelRanges channel_statistics(const Workspace& workspace, const std::set<std::string>& tensors,
                                  std::span<const Sample> samples,
                                  const PassProgress& progress = {});

@@ -74,7 +74,7 @@ class TorchEntropyObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method torch_entropy{"torch-entropy",
+extern const Method kTorchEntropy{"torch-entropy",
                                   "entropy as in pytorch-quantization",
                                   make_observer<TorchEntropyObserver>,
                                   {.bins = true, .start_bin = true, .stride = true}};

@@ -15,7 +15,7 @@ namespace bertcl::quant {
 onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
                           const std::vector<std::string>& inputs,
                           const std::vector<std::string>& outputs);
-/// With one result, named as torch's exporter does: NAME_output_0.
+/// A node with one result, named as torch's exporter does: NAME_output_0.
 onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
                           const std::vector<std::string>& inputs);
 

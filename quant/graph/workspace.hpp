@@ -44,8 +44,8 @@ class Workspace {
   /// Takes another model in place of it.
   void replace(Model model);
 
-  /// Its type as the importer infers it; null for a name that the graph does not have. Valid until
-  /// replace().
+  /// The type of a tensor as the importer infers it; null for a name that the graph does not have.
+  /// Valid until replace().
   const ir::Type* type_of(const std::string& tensor) const;
 
   /// A session of the model that shows `tensors` to a tap. `building` is called while kernels are

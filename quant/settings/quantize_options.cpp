@@ -54,7 +54,7 @@ std::vector<std::string> names_of(const Choices<T>& choices) {
   return names;
 }
 
-/// Of methods or presets.
+/// The names of methods or presets.
 template <class T>
 std::vector<std::string> names_of(std::span<const T> items) {
   std::vector<std::string> names;

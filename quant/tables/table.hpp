@@ -38,7 +38,7 @@ struct ScaleTableFormat {
 
 /// All formats, in the order in which a file is tried.
 std::span<const ScaleTableFormat> table_formats();
-/// The format of that name; if it is empty, by the extension of the path. Throws Error with the
+/// The format of that name or, if it is empty, of the extension of the path. Throws Error with the
 /// list of formats.
 const ScaleTableFormat& table_format(std::string_view name, const std::filesystem::path& path);
 

@@ -309,7 +309,7 @@ void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
                      std::span<const Smoothing> smoothings) {
   const GraphIndex index(model.graph());
   Constants constants(model, index);
-  Sources before;                                     // of the weights
+  Sources before;                                     // where the weights came from
   std::map<int, std::vector<onnx::NodeProto>> added;  // by the node they follow
   for (std::size_t t = 0; t < targets.size(); ++t) {
     const SmoothTarget& target = targets[t];

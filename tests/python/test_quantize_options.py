@@ -24,7 +24,7 @@ CHOICES = [
     ("--method minmax", "--method percentile"),
     ("", "--fuse-qkv"),
     ("", "--clip-gelu 2"),
-    ("--weights s8", "--weights s8 --per-tensor", "--weights s8 --per-channel --axis MatMul=0",
+    ("--weights i8", "--weights s8 --per-tensor", "--weights s8 --per-channel --axis MatMul=0",
      "--weights u8-symmetric --activations u8", "--weights u8 --per-tensor --activations u8"),
     ("", "", "--reduce-range", "--weight-bits 5", "--full-range"),
     ("--weights-qdq", "--weights-int8", "--weights-int8 --weight-scale mse"),
@@ -32,7 +32,7 @@ CHOICES = [
     ("--shared-pairs", "--dedicated-pairs"),
     ("", "--all-readers"),
 ]
-ACTIVATIONS = ("u8", "s8", "u8-symmetric", "s8-asymmetric")
+ACTIVATIONS = ("u8", "i8", "u8-symmetric", "s8-asymmetric")
 
 
 class QuantizeOptions(unittest.TestCase):

@@ -28,7 +28,7 @@ constexpr std::int64_t kLong = 3, kShort = 2;
 /// it, so nothing exact can be said of that sequence. Sequences without such a value have to agree
 /// to the last bits of float; they are short, so that there are some.
 constexpr double kTie = 1e-3;
-/// Such sequences are looked for until there are that many.
+/// Such sequences are looked for until there are kExact.
 constexpr int kExact = 5;
 
 /// Two rows of tokens, the second one shorter.

@@ -18,7 +18,7 @@ enum class Mask { none, ends, ends_and_starts, keys, rows_and_keys };
 constexpr Mask kMasks[] = {Mask::none, Mask::ends, Mask::ends_and_starts, Mask::keys,
                            Mask::rows_and_keys};
 
-/// Of the form for that many sequences, rows and keys; "" for none.
+/// A mask of this form for `batch` sequences, `rows` and `keys`; "" for none.
 std::string add_mask(Fused& f, Mask form, std::int64_t batch, std::int64_t rows, std::int64_t keys,
                      bool symbolic) {
   const auto int32 = onnx::TensorProto::INT32;
@@ -152,7 +152,8 @@ TEST(ExpandAttention, QueriesMayShareKeyHeads) {
     }
 }
 
-/// Queries [2, heads, 5, 4] and keys of that many heads, where "h" is a symbol and "2h" twice that.
+/// Queries [2, `queries`, 5, 4] and keys of `keys` heads, where "h" is a symbol and "2h" twice
+/// that.
 Fused of_heads(const std::string& queries, const std::string& keys) {
   Fused f(7, 23);
   const auto sizes = [](const std::string& heads, std::int64_t rows) {

@@ -125,8 +125,8 @@ void gather_bytes(Tokens& tokens) {
 
 void fuse(Tokens& tokens) { tokens = {joined(tokens)}; }
 
-/// Takes `character` off the ends of each token, as often as it is there and that many times at
-/// most.
+/// Takes `character` off the ends of each token, as often as it is there, `begin` and `end` times
+/// at most.
 DecoderFn strip_decoder(std::string character, std::int64_t begin, std::int64_t end) {
   return [character = std::move(character), begin, end](Tokens& tokens) {
     for (std::string& token : tokens) {

@@ -91,8 +91,7 @@ void read_template(const JsonNode& node, SpecialTokens& tokens) {
   if (!ascends)
     pair.fail(
         "has unsupported token types (type_id); expected 0, or 0 and then 1 from the second text "
-        "or a "
-        "token before it on");
+        "or a token before it on");
 }
 
 /// `BertProcessing` and `RobertaProcessing` name their tokens [CLS] and [SEP].

@@ -33,8 +33,8 @@ class Form(enum.Enum):
 
 
 REFUSALS = {
-    Form.SQUAD: "is a single JSON document; write one object a line (jq -c '.data[].paragraphs[] | {text: .context}' FILE); "
-                "a file in SQuAD format is named .json",
+    Form.SQUAD: "is a single JSON document; write one object a line "
+                "(jq -c '.data[].paragraphs[] | {text: .context}' FILE); a file in SQuAD format is named .json",
     Form.DOCUMENT: "is a single JSON document; write one object a line (jq -c . FILE)",
     Form.ARRAY: "is a JSON array; write one object a line (jq -c '.[]' FILE)",
     Form.ARRAY_OF_STRINGS: "is a JSON array; write one text a line (jq -r '.[]' FILE)",

@@ -4,7 +4,7 @@
 
     tools/python/evaluate.py qat.onnx --data dev-v1.1.json [--limit 2000]
 
-Beside `bertcl eval` of the same file: two implementations of one model, from the tokenizer to the score.
+Compared with `bertcl eval` of the same file: two implementations of one model, from the tokenizer to the score.
 """
 import argparse
 import functools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page of `bertcl eval --html` shows beside scores and times.
+// What the page of `bertcl eval --html` shows next to scores and times.
 #include "tools/report/eval_details.hpp"
 
 #include <fmt/format.h>

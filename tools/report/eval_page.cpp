@@ -49,7 +49,7 @@ ordered_json table_view(const std::vector<EvaluatedModel>& models) {
   return rows;
 }
 
-/// Each once.
+/// Each right answer once.
 std::string right_answers(const std::vector<std::string>& references) {
   std::string right;
   for (const std::string& text : references)

@@ -25,7 +25,7 @@ std::string plain_text(const std::string& text);
 nlohmann::ordered_json tile(const std::string& label, const std::string& value,
                             const std::string& note);
 
-/// Its class in the pages' style, which colors bf16 as fp16.
+/// The class of a kind of arithmetic in the pages' style, which colors bf16 as fp16.
 const char* color_of(plan::Arithmetic::Kind kind);
 
 /// "{:.1f}" of a share in percent, 0 where there is no whole.

@@ -275,7 +275,7 @@ def texts_of(given):
 
 
 def batches(lengths, tokens, most=None):
-    """Slices of neighbours: `most` of them and that many tokens at most."""
+    """Slices of neighbours: `most` of them and `tokens` tokens at most."""
     begin = count = 0
     for i, length in enumerate(lengths):
         if i > begin and (i - begin == most or count + length > tokens):
