@@ -66,7 +66,7 @@ inline constexpr auto parameters_of = [] {
 struct KernelContract {
   std::string_view kernel;
   std::span<const Parameter> parameters;
-  std::string_view t = "", u = "";  // what T and U in Parameter::takes stand for
+  std::string_view t = "", u = "";  // what T and U in Parameter::accepts stand for
 };
 
 template <template <class> class Contract>

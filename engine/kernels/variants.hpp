@@ -86,7 +86,7 @@ struct SplitKVariants {
   Sum reduce;           // adds them
   Sum norm;             // of add_norm: adds them, too
 
-  /// `partial` with so many parts, as tuning names it: "mma_split_k_4".
+  /// `partial` with `splits` parts, as tuning names it: "mma_split_k_4".
   std::string partial_of(std::int32_t splits) const;
 };
 

@@ -11,23 +11,25 @@
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "opencl/ptx.hpp"
 
 namespace bertcl::opencl {
 namespace {
 
-/// Of the embedded file of this name, which a program in the first place of BERTCL_KERNELS has
-/// without its folder.
-SourceTraits embedded_traits(const std::string& name) {
-  for (const SourceFile& source : embedded_sources())
-    if (source.name == name || source.name.ends_with("/" + name)) return source.traits;
-  return {};
+/// What cmake/EmbedKernels.cmake finds in embedded files.
+SourceTraits traits_of(std::string_view text) {
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+  return {has("__asm__"), has("barrier("), has(kSm90aComment)};
 }
 
 FinalSource read_file(const std::string& name, const std::string& wanted_by) {
   const char* folder = std::getenv("BERTCL_KERNELS");
   if (folder && *folder) {
     std::ifstream file(std::filesystem::path(folder) / name, std::ios::binary);
-    if (file) return {{std::istreambuf_iterator<char>(file), {}}, embedded_traits(name)};
+    if (file) {
+      const std::string text(std::istreambuf_iterator<char>(file), {});
+      return {text, traits_of(text)};
+    }
   }
   for (const SourceFile& source : embedded_sources())
     if (source.name == name) return {std::string(source.text), source.traits};

@@ -41,8 +41,7 @@ std::vector<std::string> program_names();
 /// The final source of the program `stem`: the text of `stem`.cl with each `#include "lib/x.clh"`
 /// replaced by the text of that file, once per program. `#line` directives keep the build log true.
 /// The environment variable BERTCL_KERNELS names a folder to read files from instead of the
-/// embedded ones, whose traits they keep: the first assembly or barrier of a file needs a build.
-/// Throws Error if a file is missing.
+/// embedded ones. Throws Error if a file is missing.
 FinalSource final_source(std::string_view stem);
 
 /// Throws Error where BERTCL_KERNELS names anything but a folder.

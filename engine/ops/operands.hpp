@@ -114,10 +114,10 @@ BERTCL_OPERANDS(embed_norm, (ids), (types, "?"), (positions, "?"), (word), (type
 
 /// One row for each sequence of x {kind, columns?, normalize?, masked?}: over the tokens that the
 /// mask keeps their mean or largest value, or the first (cls) or the last of them; 0 where it keeps
-/// none. columns: so many of the first; normalize: divided by their L2 norm, or by 1e-12 where that
-/// is larger. x [batch, seq, hidden] with a mask [batch, seq]; after pack_tokens [tokens, hidden],
-/// seq_offsets and key_mask (masked = 1 if it is to be read). x [batch, hidden]: each row is a
-/// sequence.
+/// none. columns: how many are kept, the first ones; normalize: divided by their L2 norm, or by
+/// 1e-12 where that is larger. x [batch, seq, hidden] with a mask [batch, seq]; after pack_tokens
+/// [tokens, hidden], seq_offsets and key_mask (masked = 1 if it is to be read). x [batch, hidden]:
+/// each row is a sequence.
 BERTCL_OPERANDS(pool, (x), (mask, "?"), (seq_offsets, "?"), (key_mask, "?"));
 namespace pool {
 /// Values of `kind`; a kernel takes the place in this list.

@@ -15,8 +15,8 @@
 namespace bertcl::passes {
 namespace {
 
-constexpr std::int64_t kMaxGrowth =
-    1 << 20;  // elements; an Expand may make more of them than it pays
+/// Elements that a constant may grow by; an Expand may make more of them than it pays.
+constexpr std::int64_t kMaxGrowth = 1 << 20;
 
 bool all_constant(const ir::Node& node) {
   for (const ir::Value* in : node.inputs)

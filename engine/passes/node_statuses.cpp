@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The outcome for each node of the ONNX file.
 #include "passes/node_statuses.hpp"
-#include "ops/operands.hpp"
 
 #include <algorithm>
 #include <set>
+
+#include "ops/operands.hpp"
 
 namespace bertcl::passes {
 

@@ -118,7 +118,7 @@ struct Step {
   /// Runs only if above_rows < work_units <= up_to_rows; else other steps do its work.
   std::int64_t above_rows = -1, up_to_rows = std::numeric_limits<std::int64_t>::max();
   std::optional<TunableGemm> tunable;
-  std::int32_t splits = 1;           // of K: it makes the partial sums of so many
+  std::int32_t splits = 1;           // of K: it makes the partial sums of that many parts
   double operations_per_unit = 0;    // arithmetic operations = this * work_units
   double partial_sums_per_unit = 0;  // bytes of Plan::partial_sums, likewise
   ir::Dim work_units{0};

@@ -9,8 +9,8 @@
 namespace bertcl::plan {
 namespace {
 
-constexpr std::int64_t kMaxRowColumns =
-    8192;  // kept by a group: eight vectors of each of 256 items
+/// Kept by a group: eight vectors of each of 256 items.
+constexpr std::int64_t kMaxRowColumns = 8192;
 
 /// Why no work-group keeps such rows; "" if one does.
 std::string why_not_kept(const RowColumns& columns) {

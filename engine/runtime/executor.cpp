@@ -13,7 +13,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
-#include "plan/builder.hpp"
+#include "plan/programs.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::runtime {
@@ -99,8 +99,8 @@ std::vector<Launch> Executor::choose_launches(const ir::Bindings& sizes) const {
       launch.kernel = &variant.kernel;
       launch.persistent_index = variant.persistent_index;
       if (plan::runs(step, sizes))
-        launch.grid =
-            grid_of(plan_.context->queue(), variant.kernel, variant.global, variant.local, sizes);
+        launch.grid = launch_grid(plan_.context->queue(), variant.kernel, variant.global,
+                                  variant.local, sizes);
     };
     if (const plan::Alternative* other = plan::alternative_for(step, sizes, plan_.context->info()))
       take(*other);
@@ -224,7 +224,8 @@ void Executor::try_launches() {
     };
     if (std::ranges::any_of(with.global, is_empty)) return false;
     opencl::Queue& queue = plan_.context->queue();
-    launch_or_retry(queue, kernel, grid_of(queue, kernel, with.global, with.local, bound_->sizes),
+    launch_or_retry(queue, kernel,
+                    launch_grid(queue, kernel, with.global, with.local, bound_->sizes),
                     plan_.steps[s].name);
     return true;
   };

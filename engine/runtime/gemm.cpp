@@ -362,8 +362,9 @@ void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
   const ir::Bindings sizes{{kRows, call.m}};
   const plan::Alternative* other = plan::alternative_for(step_, sizes, device->info());
   opencl::Kernel kernel = other ? other->kernel : step_.kernel;  // a handle
-  const opencl::Grid grid = grid_of(device->queue(), kernel, other ? other->global : step_.global,
-                                    other ? other->local : step_.local, sizes);
+  const opencl::Grid grid =
+      launch_grid(device->queue(), kernel, other ? other->global : step_.global,
+                  other ? other->local : step_.local, sizes);
 
   opencl::Command last = command;
   opencl::EventHandle summed;

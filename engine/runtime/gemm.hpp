@@ -11,8 +11,8 @@
 #include "ir/dtype.hpp"
 #include "opencl/caller.hpp"
 #include "opencl/context.hpp"
-#include "plan/builder.hpp"
 #include "plan/gemm_s8.hpp"
+#include "plan/options.hpp"
 #include "runtime/gemm_trial.hpp"
 
 namespace bertcl::runtime {

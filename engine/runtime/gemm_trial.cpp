@@ -27,7 +27,7 @@ std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
   kernels::set(kernel, arguments);
   opencl::Queue& queue = target.context.queue();
   try {
-    launch_or_retry(queue, kernel, grid_of(queue, kernel, global, local, {{kRows, 1}}), "GEMM");
+    launch_or_retry(queue, kernel, launch_grid(queue, kernel, global, local, {{kRows, 1}}), "GEMM");
   } catch (const opencl::LaunchError& error) {
     return fmt::format("the driver refuses its launch: {}", error.what());
   }

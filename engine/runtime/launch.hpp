@@ -25,9 +25,10 @@ struct Launch {
 };
 
 /// The grid of a variant of a step for these sizes.
-inline opencl::Grid grid_of(const opencl::Queue& queue, const opencl::Kernel& kernel,
-                            const std::array<plan::SizeExpr, 3>& global,
-                            const std::array<std::size_t, 3>& local, const ir::Bindings& sizes) {
+inline opencl::Grid launch_grid(const opencl::Queue& queue, const opencl::Kernel& kernel,
+                                const std::array<plan::SizeExpr, 3>& global,
+                                const std::array<std::size_t, 3>& local,
+                                const ir::Bindings& sizes) {
   opencl::Grid grid{.local = local};
   for (std::size_t d = 0; d < 3; ++d)
     grid.global[d] = static_cast<std::size_t>(global[d].evaluate(sizes));

@@ -15,7 +15,6 @@
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "ops/symbols.hpp"
-#include "plan/builder.hpp"
 #include "runtime/sequences.hpp"
 #include "support/ceil_div.hpp"
 

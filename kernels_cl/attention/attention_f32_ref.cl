@@ -13,7 +13,7 @@
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
 //   bias     added to the scores where it is given, for row i and key j of a sequence:
 //            head * bias_head + first row of sequence * bias_token + i * bias_row + j * bias_key
-//   window   keys more than so many places from the row do not count; 0: all do
+//   window   keys more than that many places from the row do not count; 0: all do
 //
 // A row whose keys are all masked is 0. The arguments are those of every attention_f32 kernel.
 // Grid: (ceil(longest sequence / block_rows), heads, batch), any local size.

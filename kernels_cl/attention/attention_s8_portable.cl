@@ -15,9 +15,11 @@
 #define HEAD_MAX 256  // largest head_size, not above 256 (see above)
 #endif
 #ifndef BLOCK_KEYS
-#define BLOCK_KEYS 512  // keys of a block at most, a multiple of TILE
+#define BLOCK_KEYS 512  // keys of a block at most, a multiple of 8
 #endif
-#define BLOCK_WORDS (BLOCK_KEYS * HEAD_MAX)
+#ifndef BLOCK_WORDS
+#define BLOCK_WORDS (1 << 15)  // of the keys of a block, and of values: 512 keys of 64
+#endif
 #define EXACT_GROUPS 256  // see above
 #define GROUP 1
 #define ONES 1.0f

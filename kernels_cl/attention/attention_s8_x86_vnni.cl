@@ -79,7 +79,7 @@ static void pack_queries(Operand q, Operand k, int row, int last, int head_size,
               load_group(row_of(q, min(first + r, last)), g * 4, head_size);
     }
   }
-  const int flip = flip_to_s8(q), flips = flip * ONES;
+  const int flip = flip_to_s8(q), flips = (int)((uint)flip * ONES);
   const int last_flips = (uint)flips >> 8 * (groups * 4 - head_size);  // past head_size none
   const int16 ones = ONES;
   int16 sum[2] = {0, 0};
@@ -111,7 +111,7 @@ static void pack_keys(Operand q, Operand k, const int* keys, int count, int head
     }
     for (; g < groups; g++) {  // what is past head_size meets zeros of the query
       for (int i = g * 4; i < min(g * 4 + 4, head_size); i++) sum.s0 += row[i] ^ flip;
-      words[g] = load_group(row, g * 4, head_size) ^ (flip * ONES);
+      words[g] = load_group(row, g * 4, head_size) ^ (int)((uint)flip * ONES);
     }
     const int8 sum8 = sum.lo + sum.hi;
     const int4 sum4 = sum8.lo + sum8.hi;

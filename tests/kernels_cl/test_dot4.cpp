@@ -99,9 +99,9 @@ INSTANTIATE_TEST_SUITE_P(Backends, Dot4, testing::ValuesIn(backends),
 class Dot4AsDescribed : public testing::TestWithParam<Backend> {};
 
 TEST_P(Dot4AsDescribed, EqualsPlainArithmetic) {
-  const std::string source = kInstructions + opencl::final_source("probe_dot4").text;
-  expect_exact(device().kernel_from_source(GetParam().name, source, "probe_dot4",
-                                           {{"DOT4", GetParam().code}}),
+  const opencl::FinalSource probe = opencl::final_source("probe_dot4");
+  expect_exact(device().kernel_from_source(GetParam().name, kInstructions + probe.text,
+                                           "probe_dot4", {{"DOT4", GetParam().code}}, probe.traits),
                GetParam().name);
 }
 

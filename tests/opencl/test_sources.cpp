@@ -28,17 +28,15 @@ TEST(Sources, TraitsAreThoseOfTheText) {
   EXPECT_EQ(final_source("gemm_s8_wgmma").traits, (SourceTraits{true, true, true}));
 }
 
-TEST(Sources, OfAFolderKeepTheTraits) {
+TEST(Sources, OfAFolderHaveTheTraitsOfTheirText) {
   const tests::ScratchFolder folder;
   const tests::ScopedVariable kernels("BERTCL_KERNELS", folder.path().string());
   std::filesystem::create_directory(folder / "gemm");
   folder.write("gemm/gemm_s8_wgmma.cl", "// mine\n");
-  folder.write("gemm_s8_dot4.cl", "// without its folder\n");
-  folder.write("new.cl", "// new\n");
+  folder.write("new.cl", "barrier(0); __asm__(\"\"); /*sm_90a: wgmma*/\n");
   EXPECT_EQ(final_source("gemm_s8_wgmma").text, "#line 1 \"gemm/gemm_s8_wgmma.cl\"\n// mine\n");
-  EXPECT_TRUE(final_source("gemm_s8_wgmma").traits.has_barriers);
-  EXPECT_TRUE(final_source("gemm_s8_dot4").traits.has_barriers);
-  EXPECT_EQ(final_source("new").traits, SourceTraits());
+  EXPECT_EQ(final_source("gemm_s8_wgmma").traits, SourceTraits());
+  EXPECT_EQ(final_source("new").traits, (SourceTraits{true, true, true}));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ std::string why_not_bf16(const ir::Graph& g, const ir::Node& attention) {
   const std::int64_t hidden = attention.output()->type.shape.back().constant();
   if (hidden / attention.int_attribute("heads") % 2 != 0) return "its head size is odd";
   if (attention.input(attention::bias) || attention.has("window"))
-    return "its kernel supports neither an attention bias nor a window";
+    return "its kernel is not used with an attention bias or a window";
   if (attention.has("offsets"))  // rows are read by pairs of columns
     for (const std::int64_t offset : attention.ints_attribute("offsets"))
       if (offset % 2 != 0) return "its operands start at an odd column";
