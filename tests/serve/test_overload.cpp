@@ -123,10 +123,10 @@ TEST(Overload, SlowReadersHoldNobodyUp) {
 TEST(Overload, ClientsThatNeverReadAreClosedAfterTheWriteTimeout) {
   constexpr std::size_t kClients = 6;
   TestServer server({.server = {.threads = kClients + 2, .io_seconds = 1}});
+  const auto files = entries("/proc/self/fd");  // while no connection is open
   const std::string body = body_of(text_of(40)), expected = answer(server, body);
   const std::size_t whole = large_reply(server);
   const double reply_mb = static_cast<double>(whole) / 1e6, before = allocated_mb();
-  const auto files = entries("/proc/self/fd");
   const std::size_t replies = server.answered().size();
   std::vector<RawConnection> silent;
   for (std::size_t i = 0; i < kClients; ++i) {
