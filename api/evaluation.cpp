@@ -64,7 +64,7 @@ tasks::Evaluation run_task(const Session& session, const text::Tokenizer& tokeni
 std::string report_of(const tasks::Evaluation& evaluation, const Session& session,
                       std::string_view task, const std::filesystem::path& data) {
   tasks::EvaluationRow row;
-  row.take(evaluation);
+  row.set_results(evaluation);
   row.path = SessionAccess::of(session).path();
   row.precision = precision_name(session.info());
   row.bytes = onnx_io::model_bytes(row.path);

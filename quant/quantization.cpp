@@ -244,7 +244,7 @@ std::vector<std::string> Quantization::without_column_scales(const Placement& pa
   return nodes;
 }
 
-std::vector<SkippedNode> Quantization::not_rounded(const Placement& part) const {
+std::vector<SkippedNode> Quantization::not_rounded_by_gptq(const Placement& part) const {
   std::vector<SkippedNode> nodes;
   for (const Site& site : part.sites)
     for (const Operand& operand : site.operands)
@@ -303,7 +303,7 @@ Report Quantization::write(const Placement& part, bool unnormalize, const Origin
   report.skipped = part.skipped;
   report.without_column_scales = without_column_scales(part);
   report.not_applied = {{"smoothing", origin.smoothed.skipped},
-                        {"GPTQ", not_rounded(part)},
+                        {"GPTQ", not_rounded_by_gptq(part)},
                         {"bias correction", corrected_.skipped}};
   if (options_.softmax == Softmax::unnormalized)
     report.not_applied["unnormalized Softmax"] =

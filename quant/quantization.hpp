@@ -67,7 +67,7 @@ class Quantization {
   std::set<std::string> unnormalized_of(const Placement& part, bool unnormalize) const;
   Encodings encodings_of(const Placement& part, const std::set<std::string>& unnormalized) const;
   std::vector<std::string> without_column_scales(const Placement& part) const;
-  std::vector<SkippedNode> not_rounded(const Placement& part) const;
+  std::vector<SkippedNode> not_rounded_by_gptq(const Placement& part) const;
   std::vector<std::string> replace_biases(Model& model, const Placement& part) const;
 
   const Options& options_;

@@ -76,8 +76,8 @@ Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
 }
 Metrics::~Metrics() = default;
 
-void Metrics::add_model(const std::string& model) {
-  const prometheus::Labels labels = {{"model", model}};
+void Metrics::add_model(const std::string& name) {
+  const prometheus::Labels labels = {{"model", name}};
   for (auto* family : {&impl_->tokens, &impl_->device, &impl_->failures}) family->Add(labels);
   impl_->queue_seconds.Add(labels, kSeconds);
   impl_->batch_tokens.Add(labels, kTokens);

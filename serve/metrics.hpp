@@ -18,7 +18,7 @@ class Metrics {
   ~Metrics();
 
   /// All metrics of a model, at 0: what counts their growth sees the first event, too.
-  void add_model(const std::string& model);
+  void add_model(const std::string& name);
   void count_request(const std::string& method, const RequestRecord& record, int status,
                      double seconds);
   void count_batch(const std::string& model, const BatchDone& batch);

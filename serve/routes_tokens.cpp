@@ -61,7 +61,7 @@ TokenList tokens_of(const text::Tokenizer& tokenizer, const std::string& text, b
                                        : text::Encoding{tokenizer.encode(text), {}, {}};
   if (ids.size() > max)
     throw HttpError(413, "Validation",
-                    "the texts have more tokens than the queue takes (--max-queue-tokens)");
+                    "the texts have more tokens than the queue can ever hold (--max-queue-tokens)");
   TokenList tokens(tokenizer);
   if (special) tokens.add_special(tokenizer.special().before);
   for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -31,7 +31,7 @@ nlohmann::ordered_json report_of(std::string_view command,
   return report;
 }
 
-void EvaluationRow::take(const Evaluation& evaluation) {
+void EvaluationRow::set_results(const Evaluation& evaluation) {
   metrics.clear();
   more_metrics.clear();
   for (const Metric& metric : evaluation.metrics)

@@ -40,7 +40,7 @@ struct EvaluationRow {
   std::optional<std::size_t> truncated;  ///< texts that were longer; none where nothing is cut
 
   /// Sets all but the model's path, precision and size.
-  void take(const Evaluation& evaluation);
+  void set_results(const Evaluation& evaluation);
   double tokens_per_second() const;
 };
 

@@ -110,18 +110,18 @@ const KernelContract* find_contract(std::string_view kernel) {
   return it != std::end(kContractRows) && it->kernel == kernel ? &*it : nullptr;
 }
 
-Accepted accepted(const KernelContract& row, std::size_t index) {
-  std::string_view text = row.parameters[index].accepts;
+Accepted accepted(const KernelContract& contract, std::size_t parameter) {
+  std::string_view text = contract.parameters[parameter].accepts;
   const bool may_be_absent = text.ends_with('?');
   if (may_be_absent) text.remove_suffix(1);
   const auto at = text.find_first_of("@=");
   Accepted result{.types = std::string(text.substr(0, at)), .may_be_absent = may_be_absent};
-  for (const auto& [letter, types] : {std::pair{'T', row.t}, {'U', row.u}})
+  for (const auto& [letter, types] : {std::pair{'T', contract.t}, {'U', contract.u}})
     if (result.types.starts_with(letter)) result.types.replace(0, 1, types);
   if (at == std::string_view::npos) return result;
   result.relation = text[at];
-  const auto other = std::ranges::find(row.parameters, text.substr(at + 1), &Parameter::name);
-  result.other = static_cast<std::size_t>(other - row.parameters.begin());
+  const auto other = std::ranges::find(contract.parameters, text.substr(at + 1), &Parameter::name);
+  result.other = static_cast<std::size_t>(other - contract.parameters.begin());
   return result;
 }
 

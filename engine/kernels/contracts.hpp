@@ -27,7 +27,7 @@ struct Accepted {
 
   bool is_number() const { return types == "int" || types == "float"; }
 };
-Accepted accepted(const KernelContract& row, std::size_t index);
+Accepted accepted(const KernelContract& contract, std::size_t parameter);
 
 /// An argument of a launch as the check sees it.
 struct TypedArgument {

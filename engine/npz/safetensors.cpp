@@ -62,7 +62,7 @@ std::optional<ir::Sizes> sizes_of(const nlohmann::json& list) {
 
 /// The tensor that an entry of the header describes.
 ir::Tensor tensor_of(const nlohmann::json& entry, std::string_view elements) {
-  if (!entry.is_object()) throw Error("its entry is not an object");
+  if (!entry.is_object()) throw Error("its entry in the header is not a JSON object");
   const auto value = [&](const char* key) { return entry.value(key, nlohmann::json()); };
   const auto dtype = dtype_of(value("dtype"));
   if (!dtype) {
@@ -80,7 +80,8 @@ ir::Tensor tensor_of(const nlohmann::json& entry, std::string_view elements) {
       throw Error("its shape overflows");
   const auto begin = static_cast<std::size_t>(range->at(0));
   const std::size_t count = static_cast<std::size_t>(range->at(1)) - begin;
-  if (bytes != count) throw Error(fmt::format("its shape needs {} bytes, it has {}", bytes, count));
+  if (bytes != count)
+    throw Error(fmt::format("its shape needs {} bytes, its data has {}", bytes, count));
   ir::Tensor tensor = ir::Tensor::zeros(*dtype, *shape);
   std::ranges::copy(std::as_bytes(std::span(elements.substr(begin, count))),
                     tensor.mutable_bytes().begin());

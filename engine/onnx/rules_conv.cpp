@@ -128,7 +128,8 @@ Extents extents_of(NodeImport& node, const ir::Shape& from, const ir::Shape& wei
     }
     const std::int64_t extent = from[i + 2].constant() + pads;
     const std::int64_t count = (extent - w.reach(i)) / w.strides[i] + 1;
-    if (extent < w.reach(i)) node.fail("the kernel is larger than the input");
+    if (extent < w.reach(i))
+      node.fail("the kernel with its dilation is larger than the padded input");
     e.ends.push_back((count - 1) * w.strides[i] + 1);
     e.result.emplace_back(count);
     if (__builtin_mul_overflow(points, count, &points))

@@ -68,7 +68,7 @@ TEST_F(Safetensors, DamageIsRefused) {
   EXPECT_THAT(refusal(std::string(8, '\xff') + "{}"), HasSubstr("or a truncated one"));
   EXPECT_THAT(refusal(file_of("[]", "")), HasSubstr("its header is not a JSON object"));
   EXPECT_THAT(refusal(file_of("{\"a\": 1}", "")),
-              HasSubstr("tensor 'a': its entry is not an object"));
+              HasSubstr("tensor 'a': its entry in the header is not a JSON object"));
   EXPECT_THAT(refusal(entry(R"("dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8])")),
               HasSubstr("its element type F8_E4M3 is not supported"));
   const std::string deep(100'000, '['), closed(100'000, ']');
@@ -82,9 +82,10 @@ TEST_F(Safetensors, DamageIsRefused) {
                              R"("dtype": "F32", "shape": [2], "data_offsets": [0])",
                              R"("dtype": "F32", "shape": [-2], "data_offsets": [0, 8])",
                              R"("dtype": "F32", "data_offsets": [0, 8])"})
-    EXPECT_THAT(refusal(entry(fields)), HasSubstr("shape or its data_offsets are invalid")) << fields;
+    EXPECT_THAT(refusal(entry(fields)), HasSubstr("shape or its data_offsets are invalid"))
+        << fields;
   EXPECT_THAT(refusal(entry(R"("dtype": "F32", "shape": [3], "data_offsets": [0, 8])")),
-              HasSubstr("its shape needs 12 bytes, it has 8"));
+              HasSubstr("its shape needs 12 bytes, its data has 8"));
   const std::string huge = std::to_string(std::int64_t{1} << 62);
   EXPECT_THAT(refusal(entry("\"dtype\": \"F32\", \"shape\": [" + huge + ", " + huge +
                             "], \"data_offsets\": [0, 8]")),

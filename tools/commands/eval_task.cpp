@@ -118,7 +118,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
     if (auto score = score_of(metric)) row.scores.push_back(std::move(*score));
   row.vectors = evaluation.results->vectors();
   row.max_length = static_cast<std::size_t>(evaluate.encode.max_length);
-  row.take(evaluation);
+  row.set_results(evaluation);
   return row;
 }
 
