@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The quantizer's work before and after calibration.
 #pragma once
-#include <map>
-#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "ir/graph.hpp"
 #include "quant/calibration/sample_pass.hpp"
 #include "quant/encoding/encode.hpp"
 #include "quant/graph/constants.hpp"

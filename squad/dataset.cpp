@@ -10,7 +10,6 @@
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
-#include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 

@@ -12,7 +12,7 @@
 namespace bertcl::ops {
 namespace {
 
-/// Positions of what both ops have; `no_operand` for what only the other has.
+/// Positions of what both ops have; `kNoOperand` for what only the other has.
 struct Positions {
   std::size_t p_scale, seq_offsets, key_mask, bias, out_scale, out_zero_point;
   std::size_t scale[3], zero_point[3];  // of q, k and v

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arena layout of values with known lifetimes.
 #include "plan/memory.hpp"
-#include "support/ceil_div.hpp"
 
 #include <algorithm>
 #include <numeric>
+
+#include "support/ceil_div.hpp"
 
 namespace bertcl::plan {
 

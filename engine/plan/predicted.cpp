@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of the model on paper, and its times (docs/gpu.md, "On paper").
 #include "plan/predicted.hpp"
-#include "support/ceil_div.hpp"
 
 #include <algorithm>
 #include <array>
 #include <limits>
+
+#include "support/ceil_div.hpp"
 
 namespace bertcl::plan {
 namespace {

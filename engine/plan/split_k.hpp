@@ -22,7 +22,7 @@ inline constexpr std::int32_t kMaxSplits = 8;
 inline constexpr std::int64_t kMinSplitDepth = 512;
 inline constexpr std::int64_t kMinTunedSplitDepth = 128;  // minimum when tuning
 
-/// For weights [k, n]: splits K for row counts whose tiles do not fill the device, into that many
+/// For weights [k, n]: splits K for row counts whose tiles do not fill the device, into enough
 /// parts that half of these tiles give two work-groups per compute unit.
 inline SplitK split_k_of(std::int64_t n, std::int64_t k, std::int64_t compute_units) {
   if (n < 1 || compute_units < 2) return {};

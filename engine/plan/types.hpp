@@ -2,7 +2,6 @@
 // Types, sizes, quantization parameters and other constants of columns as kernel arguments.
 #pragma once
 #include <initializer_list>
-#include <string>
 #include <vector>
 
 #include "ir/graph.hpp"

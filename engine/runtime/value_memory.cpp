@@ -124,7 +124,7 @@ ValueMemory::Layout ValueMemory::layout_of(const ir::Bindings& sizes) const {
   return layout;
 }
 
-/// Counts that many bytes for this one, at least what it holds; false where those of all would
+/// Counts that many bytes for this memory, at least what it holds; false where those of all would
 /// exceed the limit.
 bool ValueMemory::reserve(std::int64_t bytes) {
   const std::int64_t more = bytes - held_;

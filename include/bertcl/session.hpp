@@ -25,9 +25,10 @@ struct Pooling {
   /// "mean" or "max" of the tokens that the mask keeps, "cls" (the first) or "last" of them; "":
   /// the model does it itself, by an output [batch, hidden].
   std::string kind = {};
-  bool or_own = false;          ///< a model without hidden states does it itself, whatever the kind
-  bool normalize = false;       ///< to L2 norm 1
-  std::int64_t dimensions = 0;  ///< the first ones are kept, before that (Matryoshka); 0: all
+  bool or_own = false;     ///< a model without hidden states does it itself, whatever the kind
+  bool normalize = false;  ///< to L2 norm 1
+  std::int64_t dimensions =
+      0;  ///< how many are kept, the first ones, before that (Matryoshka); 0: all
   /// Folders of Dense modules of sentence-transformers (config.json, model.safetensors), whose
   /// layers follow the pooling in this order; not where the model pools itself.
   std::vector<std::filesystem::path> dense = {};

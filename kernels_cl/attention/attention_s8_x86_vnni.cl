@@ -17,7 +17,7 @@
 #define HEAD_MAX 256  // largest head_size: size of the private arrays
 #endif
 #ifndef BLOCK_KEYS
-#define BLOCK_KEYS 4096  // keys of a block at most, a multiple of TILE
+#define BLOCK_KEYS 4096  // keys of a block at most, a multiple of 8
 #endif
 #ifndef BLOCK_WORDS
 #define BLOCK_WORDS (256 * HEAD_MAX)  // of the keys of a block, and of values: 4096 keys of 64

@@ -48,8 +48,8 @@ class Session:
     allow_nonfinite: weights may hold NaN and infinity.
     pooling: "mean", "max", "cls" or "last" of the hidden states, or "" of a model that pools itself: one output
     "sentence_embedding" in place of the model's; normalize: its vectors to length 1; dimensions: how many to keep,
-    the first ones (0: all); dense: folders of Dense modules of sentence-transformers, whose layers follow the pooling. A model without
-    hidden states pools itself, whatever the pooling, with or_own.
+    the first ones (0: all); dense: folders of Dense modules of sentence-transformers, whose layers follow the
+    pooling. A model without hidden states pools itself, whatever the pooling, with or_own.
     Raises bertcl.Error, which names file, node and reason.
     """
 

@@ -50,7 +50,7 @@ struct PlacementOptions {
   std::vector<std::string> include{};
   /// Nodes to leave in float, by name as above.
   std::vector<std::string> exclude{};
-  /// Regular expressions; operands whose quantizer (quantizer_name()) holds a match stay float.
+  /// Regular expressions; operands whose quantizer (QuantizerNames) holds a match stay float.
   std::vector<std::string> disable_keywords{};
   /// The same after "layer.N.", and back again.
   std::vector<std::string> disable_layer_modules{}, enable_layer_modules{};

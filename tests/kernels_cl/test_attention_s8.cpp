@@ -6,7 +6,6 @@
 #include "attention_kernel.hpp"
 #include "attention_reference.hpp"
 #include "device_test.hpp"
-#include "kernels/variants.hpp"
 #include "quantized_attention.hpp"
 
 namespace bertcl::tests {
@@ -365,21 +364,9 @@ std::vector<AttentionKernel> kernels_s8() {
           AttentionKernel{"attention_s8_dot4", {{"DOT4", 2}}, true}};
 }
 
-/// Those of BiasedAttentionS8.
-std::vector<AttentionKernel> biased_kernels_s8() {
-  std::vector<AttentionKernel> biased = kernels_s8();
-  std::erase_if(biased, [](const AttentionKernel& kernel) {
-    const auto variants = kernels::attention_s8_variants();
-    const auto found =
-        std::ranges::find(variants, kernel.program, &kernels::AttentionVariant::program);
-    return found == variants.end() || found->biased_columns == 0;
-  });
-  return biased;
-}
-
 const auto name_of_kernel = [](const auto& test) { return test.param.name(); };
 INSTANTIATE_TEST_SUITE_P(Kernels, AttentionS8, ::testing::ValuesIn(kernels_s8()), name_of_kernel);
-INSTANTIATE_TEST_SUITE_P(Kernels, BiasedAttentionS8, ::testing::ValuesIn(biased_kernels_s8()),
+INSTANTIATE_TEST_SUITE_P(Kernels, BiasedAttentionS8, ::testing::ValuesIn(kernels_s8()),
                          name_of_kernel);
 
 }  // namespace

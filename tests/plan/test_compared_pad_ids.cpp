@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons of token ids that find padding, and others.
 #include "plan/compared_pad_ids.hpp"
-#include "tests/support/parse_graph.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::plan {
 namespace {

@@ -100,6 +100,7 @@ TEST_F(SplitKGemm, ANormAddsTheSumsWhicheverTermTheyAre) {
     EXPECT_EQ(steps_of(fused, "mma_reduce"), 0);
     EXPECT_EQ(steps_of(apart, "mma_reduce"), 1);
     EXPECT_EQ(steps_of(whole, "mma_split_k"), 0);
+    EXPECT_EQ(steps_of(load(terms, "", "mma_reduce"), "mma_split_k"), 0);
     // 8 units and 2 columns of tiles: divided up to 3 tiles down, 96 rows.
     for (const std::int64_t rows : {1, 31, 33, 96, 97}) {
       const Tensors inputs = inputs_of(rows), expected = whole.run(inputs);

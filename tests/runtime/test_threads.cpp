@@ -66,7 +66,7 @@ Tensors numbered_batch(std::size_t i, std::int64_t shorter = 1) {
   return batch_of(lengths, 130 / shorter + 1, static_cast<unsigned>(lengths[0]));
 }
 
-// 8 threads with that many runs; each begins with another batch.
+// 8 threads with `runs` runs; each begins with another batch.
 void expect_bits_of_one_thread(const SessionOptions& options, std::size_t runs = 25) {
   Session session = Session::load(model, options);
   const std::int64_t shorter = shorter_by(options);

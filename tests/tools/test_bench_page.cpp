@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "ir/text.hpp"
 #include "page_checks.hpp"
 #include "program_runner.hpp"
 #include "runtime/session.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 #include "tools/measure/roofline.hpp"
 #include "tools/report/roofline_figure.hpp"
 

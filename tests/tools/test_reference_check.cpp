@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl verify --self: agreement of the kernels, and whether it notices another model.
-#include "tests/support/parse_graph.hpp"
 #include "tools/verify/reference_check.hpp"
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "plan/builder.hpp"
 #include "program_runner.hpp"
 #include "tests/support/matchers.hpp"
+#include "tests/support/parse_graph.hpp"
 
 namespace bertcl::tests {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each kernel of a model compared with what the device could do: where time is lost, and how much.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "tools/measure/kernel_profile.hpp"
