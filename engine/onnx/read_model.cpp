@@ -106,9 +106,13 @@ std::map<std::string, std::string> read_metadata(const std::filesystem::path& pa
 std::vector<std::filesystem::path> external_files(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {};
-  const ModelFile opened = open_model(path);
+  return external_files(*open_model(path).model, path);
+}
+
+std::vector<std::filesystem::path> external_files(const onnx::ModelProto& model,
+                                                  const std::filesystem::path& path) {
   std::set<std::string> locations;
-  for (const onnx::TensorProto& tensor : opened.model->graph().initializer())
+  for (const onnx::TensorProto& tensor : model.graph().initializer())
     if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
       for (const auto& entry : tensor.external_data())
         if (entry.key() == "location") locations.insert(entry.value());

@@ -77,6 +77,9 @@ std::map<std::string, std::string> read_metadata(const std::filesystem::path& pa
 /// The files beside a model that hold its weights, whether they are there or not; none of a missing
 /// file. Throws as read_model() does if `path` is not a model.
 std::vector<std::filesystem::path> external_files(const std::filesystem::path& path);
+/// The same of a model that was read from `path`.
+std::vector<std::filesystem::path> external_files(const onnx::ModelProto& model,
+                                                  const std::filesystem::path& path);
 
 /// Size in bytes of a model file and its external data; a missing file counts 0. Throws as
 /// read_model() does if `path` is not a model.

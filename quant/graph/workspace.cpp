@@ -28,9 +28,9 @@ Model load(const std::filesystem::path& path) {
 
 Workspace::Workspace(const std::filesystem::path& model, FusedOperators fused)
     : model_(load(model)),
+      weight_files_(onnx_io::external_files(model_.proto(), model)),
       expanded_(fused == FusedOperators::expanded ? expand_fused(model_) : Expanded{}),
-      source_{opset_of(model_.proto()), model_.weight_bytes(), model_.weight_bytes_as_f32()},
-      weight_files_(onnx_io::external_files(model)) {}
+      source_{opset_of(model_.proto()), model_.weight_bytes(), model_.weight_bytes_as_f32()} {}
 
 Workspace::Workspace(const std::filesystem::path& model, opencl::ContextFuture device)
     : Workspace(model) {

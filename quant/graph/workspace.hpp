@@ -56,9 +56,9 @@ class Workspace {
  private:
   const Stopwatch clock_;
   Model model_;
+  const std::vector<std::filesystem::path> weight_files_;
   const Expanded expanded_;
   const SourceInfo source_;
-  const std::vector<std::filesystem::path> weight_files_;
   opencl::ContextFuture device_;
   mutable std::optional<ir::Graph> graph_;  // for its types
 };

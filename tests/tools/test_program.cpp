@@ -56,8 +56,10 @@ TEST(Program, QuantizeShowsTheUsualOptionsAndAllOnDemand) {
   EXPECT_EQ(few.code, 0);
   EXPECT_EQ(all.code, 0);
   EXPECT_THAT(few.out, AllOf(HasSubstr("--preset"), HasSubstr("--help-all"), HasSubstr("Example:"),
-                             Not(HasSubstr("--two-sided")), Not(HasSubstr("\n\n\n"))));
+                             Not(HasSubstr("--two-sided")), Not(HasSubstr("--first-samples")),
+                             Not(HasSubstr("\n\n\n"))));
   EXPECT_THAT(all.out, AllOf(HasSubstr("--preset"), HasSubstr("--two-sided"),
+                             HasSubstr("Samples:\n  --first-samples"),
                              HasSubstr("How ranges are found:"), HasSubstr("Example:")));
 }
 

@@ -266,13 +266,16 @@ void add_sample_options(CLI::App& command, QuantizeOptions& options) {
   const quant::OptionMark of_samples(command, options.marked.of_samples);
   not_negative(command, "--samples", options.samples.wanted,
                "Questions or texts to calibrate on; 0 is all");
-  command.add_flag("--first-samples", options.samples.first,
-                   "Take the first samples of the file instead of spreading them over it");
+  command
+      .add_flag("--first-samples", options.samples.first,
+                "Take the first samples of the file instead of spreading them over it")
+      ->group("Samples");
   positive(command, "--max-seq-length", options.max_length,
            "Maximum tokens of a text, with its question; by default 384, or the model's limit\nif "
            "that is less");
   positive(command, "--max-query-length", options.samples.features.max_query_length,
-           "Longest question, in tokens; the rest is truncated");
+           "Longest question, in tokens; the rest is truncated")
+      ->group("Samples");
 }
 
 }  // namespace
@@ -312,8 +315,10 @@ void add_quantize(CLI::App& program, Action& action) {
   command
       ->add_flag("--per-token", options->job.per_token,
                  "With --dynamic: per-token instead of per-tensor scales, symmetric i8")
-      ->needs("--dynamic");
+      ->needs("--dynamic")
+      ->group("Integers");
   add_vocabulary_options(*command, options->vocabulary);
+  command->get_option("--strip-accents")->group("Samples");
   quant::add_quantizer_options(*command, options->quantizer, options->marked);
   input_file(command->add_option("--overrides", options->overrides,
                                  "Scales, ranges and types of individual tensors: a JSON file "
