@@ -8,7 +8,7 @@
 #include "api/boundary.hpp"
 #include "api/session_impl.hpp"
 #include "onnx/model_path.hpp"
-#include "opencl/caller.hpp"
+#include "opencl/launch/caller.hpp"
 
 namespace bertcl {
 

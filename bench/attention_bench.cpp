@@ -15,7 +15,7 @@
 #include "kernels/contracts/quantize.hpp"
 #include "kernels/contracts/rows.hpp"
 #include "kernels/variants.hpp"
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/variants.hpp"
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "plan/gemm_s8.hpp"
 #include "tools/measure/peaks.hpp"
 

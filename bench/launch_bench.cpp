@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bench/kernel_bench.hpp"
-#include "opencl/capabilities.hpp"
-#include "opencl/persistent_kernel.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
 
 namespace {
 

@@ -30,7 +30,7 @@ endforeach()
 install(TARGETS bertcl EXPORT bertclTargets COMPONENT ${program_component})  # kernels are part of the program
 install(TARGETS bertcl_api EXPORT bertclTargets COMPONENT ${library_component}
         LIBRARY NAMELINK_COMPONENT ${development_component})
-# Run by the library and the program, not by hand: engine/opencl/probe_process.cpp looks there.
+# Run by the library and the program, not by hand: engine/opencl/probe/probe_process.cpp looks there.
 install(TARGETS bertcl-probe EXPORT bertclTargets DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/bertcl"
         COMPONENT ${library_component})
 install(DIRECTORY include/bertcl DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT ${development_component})

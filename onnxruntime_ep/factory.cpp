@@ -15,7 +15,7 @@
 #include "onnxruntime_ep/ort.hpp"
 #include "onnxruntime_ep/provider.hpp"
 #include "onnxruntime_ep/slots.hpp"
-#include "opencl/device.hpp"
+#include "opencl/device/device.hpp"
 
 namespace bertcl::onnxruntime_ep {
 namespace {

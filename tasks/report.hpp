@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "opencl/device.hpp"
+#include "opencl/device/device.hpp"
 #include "tasks/evaluate.hpp"
 
 namespace bertcl::tasks {

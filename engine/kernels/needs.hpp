@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "opencl/capabilities.hpp"
-#include "opencl/device.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/device/device.hpp"
 
 namespace bertcl::kernels {
 

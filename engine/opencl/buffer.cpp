@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "bertcl/error.hpp"
-#include "opencl/cl.hpp"
+#include "opencl/base/cl.hpp"
 #include "opencl/context.hpp"
 #include "opencl/queue.hpp"
 

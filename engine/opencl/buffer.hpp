@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "opencl/handle.hpp"
+#include "opencl/base/handle.hpp"
 
 namespace bertcl::opencl {
 

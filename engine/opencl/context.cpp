@@ -12,13 +12,12 @@
 #include <optional>
 
 #include "bertcl/error.hpp"
-#include "opencl/capabilities.hpp"
-#include "opencl/cl.hpp"
-#include "opencl/device_id.hpp"
-#include "opencl/exit_guard.hpp"
-#include "opencl/probe.hpp"
-#include "opencl/programs.hpp"
-#include "opencl/status.hpp"
+#include "opencl/base/cl.hpp"
+#include "opencl/base/exit_guard.hpp"
+#include "opencl/base/status.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/device/device_id.hpp"
+#include "opencl/program/programs.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -258,7 +257,7 @@ ProgramHandle Context::rebuilt(const ProgramHandle& program) {
 const Capabilities& Context::capabilities() {
   std::lock_guard lock(state_->capabilities_mutex);
   if (!state_->capabilities) {
-    Capabilities found = stored_or_probed(*this, state_->programs->cache());
+    Capabilities found = find_capabilities(state_->programs->cache());
     if (const char* hidden = std::getenv("BERTCL_DISABLE")) disable(found, hidden);
     state_->capabilities = std::move(found);
   }

@@ -10,24 +10,19 @@
 #include <vector>
 
 #include "opencl/buffer.hpp"
-#include "opencl/device.hpp"
+#include "opencl/device/device.hpp"
 #include "opencl/kernel.hpp"
+#include "opencl/program/build.hpp"
+#include "opencl/program/sources.hpp"
 #include "opencl/queue.hpp"
-#include "opencl/sources.hpp"
 
 namespace bertcl::opencl {
 
 struct Capabilities;
-
-/// One of the programs that another one is linked from.
-struct LinkedPart {
-  std::string program;
-  Defines defines;
-  std::string more_options;  // " -DNAME=TEXT"
-};
+class ProgramCache;
 
 /// Everything needed to run kernels on one device. Programs are built at first use, kept for the
-/// life of the context, and stored on disk (program_cache.hpp).
+/// life of the context, and stored on disk (program/program_cache.hpp).
 ///
 /// Several threads may use a context. A Kernel, whose arguments are its state, and a Buffer belong
 /// to one thread at a time.
@@ -49,7 +44,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
   const DeviceInfo& info() const;
 
-  /// What the device has shown it can do; the first call runs the probes (capabilities.hpp).
+  /// What the device has shown it can do; the first call runs the probes (device/capabilities.hpp).
   const Capabilities& capabilities();
 
   /// Memory of `bytes` bytes (0 is allowed), uninitialised. Throws Error saying how much was asked
@@ -124,6 +119,11 @@ class Context : public std::enable_shared_from_this<Context> {
   static std::shared_ptr<Context> open(std::unique_ptr<State> state);
   /// Starts one with queue and programs for the context and the device of `state`.
   static std::shared_ptr<Context> start(std::unique_ptr<State> state, QueueHandle queue = nullptr);
+  /// The cached result for the same device, driver and CPU; else runs the probes, in a child
+  /// process if find_probe_program() finds one. Otherwise they run in this process, except for
+  /// those that rely on driver internals, which are then absent. Defined in probe/: probes launch
+  /// kernels.
+  Capabilities find_capabilities(const ProgramCache& cache);
   /// Null where the driver refuses.
   MemHandle use_host_memory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   std::unique_ptr<State> state_;

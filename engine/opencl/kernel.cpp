@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "opencl/cl.hpp"
+#include "opencl/base/cl.hpp"
 #include "opencl/context.hpp"
-#include "opencl/program_future.hpp"
+#include "opencl/program/program_future.hpp"
 
 namespace bertcl::opencl {
 

@@ -3,31 +3,18 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <variant>
 
-#include "bertcl/error.hpp"
+#include "opencl/base/handle.hpp"
 #include "opencl/buffer.hpp"
-#include "opencl/handle.hpp"
+#include "opencl/program/build.hpp"
 
 namespace bertcl::opencl {
 
 class Context;
 class ProgramFuture;
-
-/// A program that the driver does not build, because of what it is: an error in it, or more
-/// registers or local memory than there are. With ErrorCode::out_of_memory (CL_OUT_OF_RESOURCES)
-/// other work may hold what is missing; the program is at fault if it is refused after
-/// Queue::finish(), too.
-class ProgramBuildError : public Error {
- public:
-  using Error::Error;
-};
-
-/// -D options of a program. Sorted by name, so that the same values always give the same options.
-using Defines = std::map<std::string, int>;
 
 /// A value for one kernel argument, for lists of arguments. Keeps its buffer alive.
 class KernelArgument {

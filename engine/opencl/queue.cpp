@@ -6,10 +6,10 @@
 
 #include <iterator>
 
-#include "opencl/cl.hpp"
-#include "opencl/device_id.hpp"
-#include "opencl/exit_guard.hpp"
-#include "opencl/status.hpp"
+#include "opencl/base/cl.hpp"
+#include "opencl/base/exit_guard.hpp"
+#include "opencl/base/status.hpp"
+#include "opencl/device/device_id.hpp"
 
 namespace bertcl::opencl {
 namespace {

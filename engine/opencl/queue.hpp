@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "opencl/base/handle.hpp"
 #include "opencl/grid.hpp"
-#include "opencl/handle.hpp"
 #include "opencl/kernel.hpp"
 
 namespace bertcl::opencl {

@@ -12,7 +12,7 @@
 
 #include "ir/input_role.hpp"
 #include "ir/node_error.hpp"
-#include "opencl/persistent_kernel.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"

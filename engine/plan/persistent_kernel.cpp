@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernels/mergeable.hpp"
-#include "opencl/capabilities.hpp"
-#include "opencl/persistent_kernel.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
 #include "plan/builder.hpp"
 
 namespace bertcl::plan {

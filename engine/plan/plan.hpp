@@ -153,7 +153,7 @@ struct Plan {
   std::vector<Slot> slots;
   std::vector<opencl::Buffer> constants;
   std::vector<Step> steps;
-  opencl::Kernel persistent_kernel;  // runs steps in one launch (opencl/persistent_kernel.hpp);
+  opencl::Kernel persistent_kernel;  // runs steps in one launch (opencl/launch/persistent_kernel.hpp);
                                      // none on most devices
   std::vector<std::uint64_t> constant_addresses;  // for it, of each of the constants
   std::string

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/variants.hpp"
-#include "opencl/device.hpp"
+#include "opencl/device/device.hpp"
 
 namespace bertcl::plan {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "opencl/persistent_kernel.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
 #include "plan/options.hpp"
 #include "support/stopwatch.hpp"

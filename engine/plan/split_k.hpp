@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/variants.hpp"
-#include "opencl/device.hpp"
+#include "opencl/device/device.hpp"
 #include "support/ceil_div.hpp"
 
 namespace bertcl::plan {

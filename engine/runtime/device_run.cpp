@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "opencl/caller.hpp"
+#include "opencl/launch/caller.hpp"
 #include "opencl/queue.hpp"
 #include "runtime/request.hpp"
 #include "runtime/sequences.hpp"

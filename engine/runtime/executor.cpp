@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "opencl/exit_guard.hpp"
+#include "opencl/base/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "plan/programs.hpp"
 #include "support/option_name.hpp"

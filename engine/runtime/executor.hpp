@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "opencl/command_buffer.hpp"
+#include "opencl/launch/command_buffer.hpp"
 #include "plan/plan.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/persistent_kernel.hpp"

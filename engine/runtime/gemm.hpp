@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ir/dtype.hpp"
-#include "opencl/caller.hpp"
 #include "opencl/context.hpp"
+#include "opencl/launch/caller.hpp"
 #include "plan/gemm_s8.hpp"
 #include "plan/options.hpp"
 #include "runtime/gemm_trial.hpp"

@@ -7,7 +7,7 @@
 #include <bit>
 #include <limits>
 
-#include "opencl/persistent_kernel.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
 
 namespace bertcl::runtime {

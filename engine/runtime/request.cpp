@@ -12,7 +12,7 @@
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
 #include "ir/input_role.hpp"
-#include "opencl/exit_guard.hpp"
+#include "opencl/base/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "ops/symbols.hpp"
 #include "runtime/sequences.hpp"

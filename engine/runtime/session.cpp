@@ -15,7 +15,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
-#include "opencl/exit_guard.hpp"
+#include "opencl/base/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "ops/operands.hpp"
 #include "passes/pass.hpp"

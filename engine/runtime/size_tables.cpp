@@ -6,7 +6,7 @@
 #include <array>
 #include <span>
 
-#include "opencl/persistent_kernel.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/value_memory.hpp"
 #include "support/ceil_div.hpp"

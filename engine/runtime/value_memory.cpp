@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "ir/checked.hpp"
-#include "opencl/capabilities.hpp"
-#include "opencl/persistent_kernel.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
 #include "support/ceil_div.hpp"
 #include "support/option_name.hpp"
 

@@ -36,7 +36,7 @@
 #ifndef LEAST
 #define LEAST 32  // but no less than all of it, divided by LEAST times that number
 #endif
-#define STEP_WORDS 48  // these and the bytes of state as in engine/opencl/persistent_kernel.hpp
+#define STEP_WORDS 48  // these and the bytes of state as in opencl/launch/persistent_kernel.hpp
 #define HEADER_WORDS 5
 #define LINE_INTS 16  // of a cache line
 

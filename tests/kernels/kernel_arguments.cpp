@@ -3,8 +3,8 @@
 #include "tests/kernels/kernel_arguments.hpp"
 
 #include "bertcl/error.hpp"
-#include "opencl/cl.hpp"
-#include "opencl/sources.hpp"
+#include "opencl/base/cl.hpp"
+#include "opencl/program/sources.hpp"
 
 namespace bertcl::tests {
 namespace {

@@ -11,7 +11,7 @@
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/contracts/reduce.hpp"
 #include "opencl/context.hpp"
-#include "opencl/sources.hpp"
+#include "opencl/program/sources.hpp"
 #include "tests/kernels/kernel_arguments.hpp"
 #include "tests/support/matchers.hpp"
 

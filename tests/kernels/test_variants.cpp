@@ -7,7 +7,7 @@
 #include <set>
 
 #include "kernels/mergeable.hpp"
-#include "opencl/sources.hpp"
+#include "opencl/program/sources.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::kernels {

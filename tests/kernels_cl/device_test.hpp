@@ -17,8 +17,8 @@
 
 #include "kernels/bind.hpp"
 #include "kernels/contracts/elementwise.hpp"
-#include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "tests/support/lacks.hpp"
 #include "tests/support/random_values.hpp"
 #include "type_codes.hpp"

@@ -2,7 +2,7 @@
 // dot4.clh: every back end that the device has shown gives the bits of plain C++.
 #include <random>
 
-#include "opencl/sources.hpp"
+#include "opencl/program/sources.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 
 namespace bertcl::tests {
@@ -22,7 +22,7 @@ const std::vector<Backend> backends = {
 };
 
 // Instructions of devices that are rarely at hand, as their makers describe them: the code around
-// them runs on every device. A probe shows the instructions themselves (opencl/probe.cpp).
+// them runs on every device. A probe shows the instructions themselves (opencl/probe/probe.cpp).
 const std::vector<Backend> described = {
     {"amd_sdot4", 3, nullptr}, {"amd_sudot4", 4, nullptr}, {"arm", 5, nullptr}};
 constexpr const char* kInstructions = R"(

@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include "opencl/sources.hpp"
+#include "opencl/program/sources.hpp"
 #include "tests/kernels_cl/float_gemm.hpp"
 #include "tests/kernels_cl/gemm_variants.hpp"
 

@@ -4,9 +4,9 @@
 #include <limits>
 #include <random>
 
-#include "opencl/blas.hpp"
-#include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/launch/blas.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::opencl {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts, queues, events and buffers of a caller.
-#include "opencl/caller.hpp"
+#include "opencl/launch/caller.hpp"
 
 #include <numeric>
 #include <vector>
 
-#include "opencl/capabilities.hpp"
-#include "opencl/cl.hpp"
+#include "opencl/base/cl.hpp"
 #include "opencl/context.hpp"
-#include "opencl/device_id.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/device/device_id.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/matchers.hpp"

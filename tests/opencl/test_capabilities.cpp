@@ -7,11 +7,11 @@
 #include <tuple>
 #include <vector>
 
-#include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
-#include "opencl/cpu_features.hpp"
-#include "opencl/probe.hpp"
-#include "opencl/sources.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/device/cpu_features.hpp"
+#include "opencl/probe/probe.hpp"
+#include "opencl/program/sources.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"

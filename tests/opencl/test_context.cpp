@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "opencl/cl.hpp"
+#include "opencl/base/cl.hpp"
 #include "opencl/context.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "opencl/capabilities.hpp"
-#include "opencl/persistent_kernel.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/lacks.hpp"

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <string>
 
-#include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
-#include "opencl/probe.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/probe/probe.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"

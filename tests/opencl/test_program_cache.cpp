@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "opencl/context.hpp"
-#include "opencl/program_cache.hpp"
+#include "opencl/program/program_cache.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"

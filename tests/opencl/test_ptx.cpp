@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PTX for sm_90 that becomes PTX for sm_90a.
-#include "opencl/ptx.hpp"
+#include "opencl/program/ptx.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::opencl {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of the embedded sources.
-#include "opencl/sources.hpp"
+#include "opencl/program/sources.hpp"
 
 #include <filesystem>
 
-#include "opencl/ptx.hpp"
+#include "opencl/program/ptx.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "plan/builder.hpp"
 #include "plan/precision.hpp"
 #include "tests/support/matchers.hpp"

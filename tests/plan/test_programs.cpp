@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "opencl/capabilities.hpp"
-#include "opencl/cl.hpp"
+#include "opencl/base/cl.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/lacks.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "kernels/variants.hpp"
-#include "opencl/persistent_kernel.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
 #include "ops/op.hpp"
 #include "plans.hpp"
 #include "tests/support/files.hpp"

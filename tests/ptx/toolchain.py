@@ -32,7 +32,7 @@ def require_tools():
 
 
 def for_sm_90a(ptx):
-    """PTX with its comments `sm_90a:` opened, as engine/opencl/ptx.cpp does it."""
+    """PTX with its comments `sm_90a:` opened, as engine/opencl/program/ptx.cpp does it."""
     return re.sub(r"/\*sm_90a: (.*?)\*/", r"\1", ptx)
 
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "onnx/read_model.hpp"
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "ops/interpret.hpp"
 #include "quant/calibration/calibrate.hpp"
 #include "quant/quantizer.hpp"
@@ -166,7 +166,8 @@ TEST_F(Quantizer, SmoothingAndGptqComeCloserToTheFloatModel) {
   EXPECT_EQ(both.gptq_weights, 37);
   EXPECT_EQ(both.quantized_nodes, 49);
   EXPECT_GE(both.smoothed.tensors.size(), 12u) << "the input of each FFN's two MatMuls";
-  for (const Smoothing& s : both.smoothed.tensors) EXPECT_LT(s.error_after, s.error_before) << s.tensor;
+  for (const Smoothing& s : both.smoothed.tensors)
+    EXPECT_LT(s.error_after, s.error_before) << s.tensor;
   EXPECT_EQ(both.source_bytes, rounded.source_bytes) << "of the model that was given";
   EXPECT_LT(error(), 0.75 * plain);
   for (const auto& file : std::filesystem::directory_iterator(folder_.path()))

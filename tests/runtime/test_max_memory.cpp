@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "default_model.hpp"
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/lacks.hpp"

@@ -4,7 +4,7 @@
 
 #include "bertcl/error.hpp"
 #include "default_model.hpp"
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"

@@ -13,7 +13,7 @@
 #include "bertcl/error.hpp"
 #include "default_model.hpp"
 #include "onnx/read_model.hpp"
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "ops/interpret.hpp"
 #include "tests/support/failing_opencl.hpp"

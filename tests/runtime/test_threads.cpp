@@ -10,7 +10,7 @@
 
 #include "default_model.hpp"
 #include "encoder.hpp"
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/matchers.hpp"

@@ -3,8 +3,8 @@
 #pragma once
 #include <string>
 
-#include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "opencl/device/capabilities.hpp"
 
 namespace bertcl::tests {
 

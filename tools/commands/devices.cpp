@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
-#include "opencl/device.hpp"
+#include "opencl/device/capabilities.hpp"
+#include "opencl/device/device.hpp"
 #include "tools/program.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"

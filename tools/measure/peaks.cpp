@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "support/stopwatch.hpp"
 #include "tools/report/embedded_files.hpp"
 

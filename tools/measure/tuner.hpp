@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "opencl/device.hpp"
+#include "opencl/device/device.hpp"
 #include "plan/tuning.hpp"
 #include "runtime/session.hpp"
 

@@ -13,8 +13,8 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
-#include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "ops/operands.hpp"
 #include "passes/pass.hpp"
 #include "plan/options.hpp"

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "opencl/device.hpp"
+#include "opencl/device/device.hpp"
 #include "tools/program.hpp"
 
 namespace bertcl::tools {

@@ -6,7 +6,7 @@
 
 #include "kernels/contracts/attention.hpp"
 #include "kernels/variants.hpp"
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
 #include "passes/quant_params.hpp"

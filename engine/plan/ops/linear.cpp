@@ -5,7 +5,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
-#include "opencl/capabilities.hpp"
+#include "opencl/device/capabilities.hpp"
 #include "ops/operands.hpp"
 #include "plan/gemm_s8.hpp"
 #include "plan/ops/linear.hpp"

@@ -6,7 +6,7 @@
 
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/contracts/move.hpp"
-#include "opencl/blas.hpp"
+#include "opencl/launch/blas.hpp"
 #include "ops/operands.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/ops/linear.hpp"

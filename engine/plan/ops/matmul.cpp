@@ -7,7 +7,7 @@
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/shared_numbers.hpp"
 #include "kernels/variants.hpp"
-#include "opencl/blas.hpp"
+#include "opencl/launch/blas.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Probe kernels: build, run, compare with numbers computed here.
+#include "opencl/probe/probe.hpp"
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "opencl/base/cl.hpp"
+#include "opencl/device/cpu_features.hpp"
+#include "opencl/launch/command_buffer.hpp"
+#include "opencl/launch/persistent_kernel.hpp"
+#include "opencl/probe/prober.hpp"
+#include "opencl/program/binary.hpp"
+
+namespace bertcl::opencl {
+
+Capabilities Prober::run() {
+  const DeviceInfo& device = context_.info();
+  // NVIDIA's driver 580 reads freed memory at launches and releases once sub-buffers overlap.
+  found_.overlapping_views = !device.has_nvidia_driver();
+  if (!found_.overlapping_views)
+    found_.notes["overlapping_views"] = "the driver crashes on overlapping sub-buffers";
+  // rusticl on llvmpipe and Oclgrind run in this process too, but compile for a virtual target:
+  // x86 builtins and assembly end the process there.
+  found_.in_process_cpu = device.is_cpu() && (device.platform.starts_with("Portable Computing") ||
+                                              device.platform.starts_with("Intel"));
+  if (!found_.in_process_cpu)
+    found_.notes["in_process_cpu"] =
+        "kernels of " + device.platform + " do not run in this process as native CPU code";
+  probe_x86();
+  probe_sdot();
+  probe_dot_products();
+  extension("fp16", &Capabilities::fp16, "cl_khr_fp16",
+            [&] { return adds_constant("probe_fp16", 2); });
+  extension("fp64", &Capabilities::fp64, "cl_khr_fp64",
+            [&] { return adds_constant("probe_fp64", 0); });
+  // An extension once, now part of OpenCL 3.0 that a device may have without naming it.
+  if (device.has_subgroups)
+    probe("subgroups", &Capabilities::subgroups, [&] { return subgroup_probe(); });
+  else
+    found_.notes["subgroups"] = "the driver reports no sub-groups";
+  extension("command_buffer", &Capabilities::command_buffer, "cl_khr_command_buffer",
+            [&] { return command_buffer_probe(); });
+  probe_in_process();
+  return found_;
+}
+
+bool Prober::begins(const std::string& name) {
+  if (const auto skipped = options_.skipped.find(name); skipped != options_.skipped.end()) {
+    found_.notes[name] = skipped->second;
+    return false;
+  }
+  if (options_.on_begin) options_.on_begin(name);
+  return true;
+}
+
+void Prober::probe(const std::string& name, bool Capabilities::*flag,
+                   const std::function<bool()>& works) {
+  if (!begins(name)) return;
+  try {
+    found_.*flag = works();
+    if (!(found_.*flag)) found_.notes[name] = "the probe kernel returns wrong results";
+  } catch (const Error& error) {
+    // CL_OUT_OF_RESOURCES and its like.
+    if (error.code() == ErrorCode::out_of_memory) found_.is_cacheable = false;
+    const std::string message = error.what();
+    found_.notes[name] = "the probe kernel failed: " + message.substr(0, message.find('\n'));
+  }
+}
+
+void Prober::extension(const char* name, bool Capabilities::*flag,
+                       const std::string& extension_name, const std::function<bool()>& works) {
+  if (context_.info().has_extension(extension_name))
+    probe(name, flag, works);
+  else
+    found_.notes[name] = extension_name + " is not reported by the driver";
+}
+
+// Programs of the form out[i] = a[i] + added for small integers.
+bool Prober::adds_constant(const std::string& program, int added) {
+  std::vector<int32_t> values, expected;
+  for (int i = 0; i < kLanes; ++i) {
+    values.push_back(7 * i - 50);
+    expected.push_back(7 * i - 50 + added);
+  }
+  return results(program, kLanes, kLanes, kLanes, {}, values) == expected;
+}
+
+void Prober::probe_sdot() {
+  constexpr const char* kName = "arm_sdot";
+  if (!found_.in_process_cpu)
+    found_.notes[kName] = "no in-process CPU device";
+  else if (!cpu_features().arm_sdot)
+    found_.notes[kName] = "not supported by this CPU or OS";
+  else
+    probe(kName, &Capabilities::arm_sdot, [&] { return sdot_probe(); });
+}
+
+bool Prober::sdot_probe() {
+  return results("probe_sdot", kLanes, kLanes / 4, 1, {}, data_.a, data_.b, data_.start) ==
+         expected_dot4<int8_t, int8_t>(data_);
+}
+
+bool Prober::subgroup_probe() {
+  constexpr int kItems = 64;
+  std::vector<int32_t> values;
+  for (int i = 0; i < kItems; ++i) values.push_back(i * i - 100);
+  const auto result = results("probe_subgroups", 2 * kItems, kItems, kItems, {}, values);
+  std::map<int32_t, int32_t> sum_of_group;
+  for (size_t i = 0; i < kItems; ++i) sum_of_group[result[kItems + i]] += values[i];
+  for (size_t i = 0; i < kItems; ++i)
+    if (result[i] != sum_of_group[result[kItems + i]]) return false;
+  return true;
+}
+
+// Two launches, the second of which reads what the first has written, replayed three times.
+bool Prober::command_buffer_probe() {
+  std::vector<int32_t> values(kLanes, 1);
+  Buffer a = buffer_of(context_, values), b = buffer_of(context_, values);
+  Kernel ramp = context_.kernel("probe_persistent", "probe_ramp");
+  Kernel sum = context_.kernel("probe_persistent", "probe_sum");
+  ramp.args(a, 3);
+  sum.args(a, kLanes, 0.5f, b);
+  CommandBuffer recorded(context_, CommandBuffer::Unprobed());
+  recorded.add(ramp, {kLanes, 1, 1}, {1, 1, 1}, "probe");
+  recorded.add(sum, {kLanes, 1, 1}, {1, 1, 1}, "probe");
+  recorded.finalize();
+  for (int replay = 0; replay < 3; ++replay) {
+    a.fill(kPoison);
+    b.fill(kPoison);
+    recorded.enqueue();
+    const std::vector<int32_t> sums = b.download<int32_t>();
+    for (int i = 0; i < kLanes; ++i)
+      if (sums[static_cast<size_t>(i)] != (3 * kLanes + kLanes * (kLanes - 1)) / 2 + i)
+        return false;
+  }
+  return true;
+}
+
+void Prober::probe_in_process() {
+  if (found_.in_process_cpu) {
+    probe("persistent_kernel", &Capabilities::persistent_kernel,
+          [&] { return persistent_kernel_probe(); });
+    probe("assembly_binaries", &Capabilities::assembly_binaries,
+          [&] { return assembly_binary_probe(); });
+    return;
+  }
+  for (const char* name : {"persistent_kernel", "assembly_binaries"})
+    found_.notes[name] = "no in-process CPU device";
+}
+
+bool Prober::assembly_binary_probe() {
+  const Kernel kernel = context_.kernel("probe_assembly", "probe_assembly");
+  cl_program program = nullptr;
+  check(clGetKernelInfo(kernel.native(), CL_KERNEL_PROGRAM, sizeof(program), &program, nullptr),
+        "clGetKernelInfo");
+  return !binary_of(program, context_.native_device()).empty();
+}
+
+// Two merged steps by one work-group, by one for each unit, and by more than there are units.
+bool Prober::persistent_kernel_probe() {
+  constexpr int kFirst = 7 * 5 * 3, kSecond = 64;
+  std::vector<int32_t> expected(kFirst + kSecond);
+  int sum = 0;
+  for (int i = 0; i < kFirst; ++i) sum += expected[static_cast<size_t>(i)] = 2 * i - 9;
+  for (int i = 0; i < kSecond; ++i) expected[static_cast<size_t>(kFirst + i)] = sum / 2 + i;
+
+  Buffer out = context_.allocate(expected.size() * sizeof(int32_t));
+  const std::uint64_t a = addresses_of(context_, std::array<const Buffer*, 1>{&out})[0];
+  const std::uint64_t b = a + kFirst * sizeof(int32_t);
+  std::vector<std::uint64_t> words;
+  append_step(words, {0, 0, {7, 5, 3}, {a, static_cast<std::uint32_t>(-9)}});
+  append_step(words,
+              {1, kFirst, {kSecond, 1, 1}, {a, kFirst, std::bit_cast<std::uint32_t>(0.5f), b}});
+  const Buffer steps = buffer_of(context_, words);
+  Buffer state = context_.allocate(kPersistentStateBytes);
+  state.fill(0);
+  const std::array<Kernel, 2> kernels{context_.unbuilt_kernel("probe_persistent", "probe_ramp"),
+                                      context_.unbuilt_kernel("probe_persistent", "probe_sum")};
+  Kernel merged = persistent_kernel_of(context_, kernels);
+  merged.args(steps, state, out, 0, 2);
+  for (const size_t groups : {size_t{1}, size_t{context_.info().compute_units}, size_t{64}}) {
+    out.fill(kPoison);
+    context_.queue().launch(merged, {groups, 1, 1}, {1, 1, 1}, "probe");
+    if (out.download<int32_t>() != expected) return false;
+  }
+  return true;
+}
+
+std::span<const std::string_view> probe_programs() {
+  static constexpr std::string_view programs[] = {
+      "persistent", "probe_assembly",  "probe_copy_async", "probe_dot4",
+      "probe_fp16", "probe_fp64",      "probe_matrix",     "probe_persistent",
+      "probe_sdot", "probe_subgroups", "probe_wgmma",      "probe_x86"};
+  return programs;
+}
+
+Capabilities run_probes(Context& context, const ProbeOptions& options) {
+  return Prober(context, options).run();
+}
+
+}  // namespace bertcl::opencl
