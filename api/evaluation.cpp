@@ -9,6 +9,7 @@
 #include "api/session_impl.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
+#include "runtime/report.hpp"
 #include "runtime/row_values.hpp"
 #include "support/with_code.hpp"
 #include "tasks/head_output.hpp"
@@ -68,10 +69,10 @@ std::string report_of(const tasks::Evaluation& evaluation, const Session& sessio
   row.path = SessionAccess::of(session).path();
   row.precision = precision_name(session.info());
   row.bytes = onnx_io::model_bytes(row.path);
-  return dump(tasks::report_of("eval", SessionAccess::of(session).plan().context->info(),
-                               {{"data", data.string()},
-                                {"task", task},
-                                {"models", nlohmann::ordered_json::array({to_json(row)})}}));
+  return dump(runtime::report_of("eval", SessionAccess::of(session).plan().context->info(),
+                                 {{"data", data.string()},
+                                  {"task", task},
+                                  {"models", nlohmann::ordered_json::array({to_json(row)})}}));
 }
 
 std::string dump(const nlohmann::ordered_json& json) {

@@ -16,11 +16,11 @@
 #include "quant/quantizer.hpp"
 #include "quant/settings/accuracy_checks.hpp"
 #include "quant/settings/settings.hpp"
+#include "runtime/report.hpp"
 #include "runtime/sequences.hpp"
 #include "runtime/session.hpp"
 #include "support/same_file.hpp"
 #include "support/written_files.hpp"
-#include "tasks/report.hpp"
 
 namespace bertcl {
 namespace {
@@ -110,7 +110,7 @@ std::string report_json(const quant::JobResult& made, const quant::Options& all,
   nlohmann::ordered_json json = {
       {"path", all.model.string()}, {"output", all.output.string()}, {"table", job.read_table}};
   json.update(quant::to_json(made));
-  return dump(tasks::report_of("quantize", device, json));
+  return dump(runtime::report_of("quantize", device, json));
 }
 
 QuantizeReport to_public(const quant::JobResult& made) {

@@ -11,10 +11,10 @@
 
 namespace bertcl::squad {
 
-std::vector<std::string> find_logits(const std::vector<plan::Port>& outputs) {
+std::vector<std::string> find_logits(const std::vector<ir::Port>& outputs) {
   std::string start, end, both;
   std::vector<std::string> rows;  // outputs [batch, seq]
-  for (const plan::Port& port : outputs) {
+  for (const ir::Port& port : outputs) {
     const ir::Shape& shape = port.type.shape;
     if (!ir::is_float(port.type.dtype)) continue;
     if (shape.size() == 3 && shape[2] == ir::Dim(2)) both = port.name;
@@ -33,7 +33,7 @@ std::vector<std::string> find_logits(const std::vector<plan::Port>& outputs) {
   if (!start.empty() && !end.empty()) return {start, end};
   if (both.empty())
     fail("no start and end logits among the outputs {}; expected a question-answering head",
-         fmt::join(plan::describe(outputs), ", "));
+         fmt::join(ir::describe(outputs), ", "));
   return {both};
 }
 

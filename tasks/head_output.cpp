@@ -16,13 +16,13 @@ namespace bertcl::tasks {
 namespace {
 
 /// 0 where their number is free.
-std::size_t classes_of(const plan::Port& output) {
+std::size_t classes_of(const ir::Port& output) {
   const ir::Shape& shape = output.type.shape;
   const bool known = !shape.empty() && shape.back().is_constant();
   return known ? static_cast<std::size_t>(shape.back().constant()) : 0;
 }
 
-bool fits(const plan::Port& output, const Head& head) {
+bool fits(const ir::Port& output, const Head& head) {
   const std::size_t rank = output.type.shape.size(), classes = classes_of(output);
   if (!ir::is_float(output.type.dtype)) return false;
   if (!head.by_token && head.classes == 1 && rank == 1) return true;  // [batch]
@@ -32,32 +32,32 @@ bool fits(const plan::Port& output, const Head& head) {
 
 }  // namespace
 
-std::string find_output(const std::vector<plan::Port>& outputs, const Head& head) {
+std::string find_output(const std::vector<ir::Port>& outputs, const Head& head) {
   // Of several the logits, else that with the fewest classes: hidden states have many.
-  const auto rank = [](const plan::Port& output) {
+  const auto rank = [](const ir::Port& output) {
     return std::pair(output.name.find("logits") == std::string::npos, classes_of(output));
   };
-  const plan::Port* found = nullptr;
-  for (const plan::Port& output : outputs)
+  const ir::Port* found = nullptr;
+  for (const ir::Port& output : outputs)
     if (fits(output, head) && (!found || rank(output) < rank(*found))) found = &output;
   if (found) return found->name;
   fail("the outputs are {}; the task needs [batch, {}{}{}], with {}",
-       fmt::join(plan::describe(outputs), ", "), head.by_token ? "seq, " : "", head.classes,
+       fmt::join(ir::describe(outputs), ", "), head.by_token ? "seq, " : "", head.classes,
        head.or_more ? " or more" : "", head.meaning);
 }
 
-std::vector<std::string> find_outputs(const std::vector<plan::Port>& outputs, const Head& head) {
+std::vector<std::string> find_outputs(const std::vector<ir::Port>& outputs, const Head& head) {
   if (head.is_span) return squad::find_logits(outputs);
   return {find_output(outputs, head)};
 }
 
-std::vector<std::string> fitting_tasks(const std::vector<plan::Port>& outputs,
+std::vector<std::string> fitting_tasks(const std::vector<ir::Port>& outputs,
                                        std::int64_t vocabulary) {
   std::vector<std::string> tasks;
   const auto add = [&](const char* task) {
     if (std::ranges::find(tasks, task) == tasks.end()) tasks.emplace_back(task);
   };
-  for (const plan::Port& output : outputs) {
+  for (const ir::Port& output : outputs) {
     const std::size_t rank = output.type.shape.size(), classes = classes_of(output);
     if (!ir::is_float(output.type.dtype) || rank < 2 || rank > 3 || classes == 0) continue;
     // Vectors have more dimensions than most heads have classes.

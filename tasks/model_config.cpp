@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "onnx/read_model.hpp"
 #include "text/companion_files.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
@@ -128,15 +127,11 @@ std::string read_activation(const std::filesystem::path& model) {
   return "";
 }
 
-ClassNames find_class_names(const std::filesystem::path& model) {
-  return find_class_names(onnx_io::read_metadata(model), model);
-}
-
 ClassNames find_class_names(const std::map<std::string, std::string>& metadata,
                             const std::filesystem::path& model) {
   const auto found = metadata.find(kClassNamesKey);
   if (found != metadata.end()) {
-    const std::string place = (model.empty() ? onnx_io::kModelInMemory : model.string()) + ": " +
+    const std::string place = (model.empty() ? "model in memory" : model.string()) + ": " +
                               kClassNamesKey + " in the metadata";
     auto names = parse_class_names(found->second, place);
     if (!names.empty()) return {std::move(names), model};

@@ -47,9 +47,8 @@ struct ClassNames {
 };
 
 /// Names of the classes of the model in this file: those of its metadata, else the labels of the
-/// config.json beside it. Throws Error if either is damaged.
-ClassNames find_class_names(const std::filesystem::path& model);
-/// The same of a model whose metadata are read; "" for one in memory, which has no config.json.
+/// config.json beside it; "" for one in memory, which has no config.json. Throws Error if either is
+/// damaged.
 ClassNames find_class_names(const std::map<std::string, std::string>& metadata,
                             const std::filesystem::path& model);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports as JSON: what all of them begin with, and the row of an evaluation.
+// The row of an evaluation in reports.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,24 +7,12 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "opencl/device/device.hpp"
 #include "tasks/evaluate.hpp"
 
 namespace bertcl::tasks {
-
-/// The result of a command after the keys
-///   schema            "bertcl.COMMAND/1"; the number rises when a key goes or changes its meaning
-///   bertcl            version of the program
-///   device, driver, platform, platform_version
-///                     what ran it; null without `device`
-/// Keys of the result with these names are ignored. docs/json.md documents all keys.
-nlohmann::ordered_json report_of(std::string_view command,
-                                 const std::optional<opencl::DeviceInfo>& device,
-                                 const nlohmann::ordered_json& result);
 
 /// The scores and costs of one model.
 struct EvaluationRow {

@@ -18,13 +18,16 @@
 #include <vector>
 
 #include "ir/graph.hpp"
+#include "ir/port.hpp"
 #include "opencl/context.hpp"
 #include "opencl/kernel.hpp"
 #include "plan/arithmetic.hpp"
-#include "plan/port.hpp"
 #include "support/ceil_div.hpp"
 
 namespace bertcl::plan {
+
+using ir::describe;
+using ir::Port;
 
 /// ceil(dim / divide) * times - minus: a size that is known at run time, over the symbols of the
 /// model's inputs and those of packing (ops/symbols.hpp).
@@ -153,8 +156,8 @@ struct Plan {
   std::vector<Slot> slots;
   std::vector<opencl::Buffer> constants;
   std::vector<Step> steps;
-  opencl::Kernel persistent_kernel;  // runs steps in one launch (opencl/launch/persistent_kernel.hpp);
-                                     // none on most devices
+  opencl::Kernel persistent_kernel;  // runs steps in one launch
+                                     // (opencl/launch/persistent_kernel.hpp); none on most devices
   std::vector<std::uint64_t> constant_addresses;  // for it, of each of the constants
   std::string
       why_no_persistent_kernel;  // where the device runs kernels in this process, but has none

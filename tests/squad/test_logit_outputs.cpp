@@ -9,7 +9,7 @@
 namespace bertcl::squad {
 namespace {
 
-plan::Port output(const std::string& name, ir::Shape shape, ir::DType dtype = ir::DType::f32) {
+ir::Port output(const std::string& name, ir::Shape shape, ir::DType dtype = ir::DType::f32) {
   return {name, {dtype, std::move(shape)}};
 }
 ir::Shape rows() { return {ir::Dim::symbol("batch"), ir::Dim::symbol("seq")}; }

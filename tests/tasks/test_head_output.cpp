@@ -8,7 +8,7 @@
 namespace bertcl::tasks {
 namespace {
 
-plan::Port output(const std::string& name, ir::Shape shape) {
+ir::Port output(const std::string& name, ir::Shape shape) {
   return {name, {ir::DType::f32, std::move(shape)}};
 }
 const ir::Dim kBatch = ir::Dim::symbol("batch"), kSeq = ir::Dim::symbol("seq");

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
 #include "support/fail.hpp"
 #include "tasks/model_config.hpp"
 #include "tasks/readers.hpp"
@@ -60,7 +61,7 @@ std::vector<std::string> find_labels(const TaskOptions& options,
   }
   tasks::ClassNames found;
   for (const std::filesystem::path& model : models) {
-    tasks::ClassNames own = tasks::find_class_names(model);
+    tasks::ClassNames own = tasks::find_class_names(onnx_io::read_metadata(model), model);
     if (own.names.empty() || own.names == found.names) continue;
     if (!found.names.empty())
       fail(

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tasks/report.hpp"
+#include "runtime/report.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
@@ -12,7 +12,7 @@ namespace bertcl::tools {
 void write_report(const CommonOptions& options, const std::optional<opencl::DeviceInfo>& device,
                   const nlohmann::ordered_json& result) {
   if (options.json.empty()) return;
-  write_json(options.json, tasks::report_of(options.command, device, result));
+  write_json(options.json, runtime::report_of(options.command, device, result));
 }
 
 }  // namespace bertcl::tools

@@ -9,7 +9,7 @@
 
 namespace bertcl::tools {
 
-/// Writes the result to --json, if it was given, as tasks::report_of().
+/// Writes the result to --json, if it was given, as runtime::report_of().
 void write_report(const CommonOptions& options, const std::optional<opencl::DeviceInfo>& device,
                   const nlohmann::ordered_json& result);
 

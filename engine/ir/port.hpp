@@ -6,19 +6,19 @@
 
 #include "ir/graph.hpp"
 
-namespace bertcl::plan {
+namespace bertcl::ir {
 
 /// A tensor that the user passes in or gets back.
 struct Port {
   std::string name;
-  ir::Type type;
+  Type type;
 };
 
 /// "logits f32[batch, 2]" for each port.
 inline std::vector<std::string> describe(const std::vector<Port>& ports) {
   std::vector<std::string> texts;
-  for (const Port& port : ports) texts.push_back(port.name + " " + ir::str(port.type));
+  for (const Port& port : ports) texts.push_back(port.name + " " + str(port.type));
   return texts;
 }
 
-}  // namespace bertcl::plan
+}  // namespace bertcl::ir
