@@ -13,6 +13,7 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   file(GLOB_RECURSE files "${FOLDER}/*.cl" "${FOLDER}/*.clh")
   list(SORT files)
   set(entries "")
+  set(mergeable "")
   foreach(file IN LISTS files)
     file(RELATIVE_PATH name "${FOLDER}" "${file}")
     file(READ "${file}" text)
@@ -27,6 +28,17 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
       endif()
     endforeach()
     list(JOIN traits ", " traits)
+    # The members of MergeableKernel. place.clh, which defines the words, has them after #define.
+    string(REGEX MATCHALL "\n(MERGEABLE|ALWAYS_MERGED)\\([a-zA-Z0-9_]+" kernels "${text}")
+    get_filename_component(program "${file}" NAME_WE)
+    foreach(kernel IN LISTS kernels)
+      string(REGEX REPLACE ".*\\(" "" kernel_name "${kernel}")
+      if(kernel MATCHES ALWAYS_MERGED)
+        string(APPEND mergeable "    {\"${program}\", \"${kernel_name}\", true},\n")
+      else()
+        string(APPEND mergeable "    {\"${program}\", \"${kernel_name}\"},\n")
+      endif()
+    endforeach()
     # One raw string per line: compilers limit the length of a literal, not of their concatenation.
     string(REPLACE "\n" "\n)CL\"\n     R\"CL(" text "${text}")
     string(APPEND entries "    {\"${name}\",\n     R\"CL(${text})CL\",\n     {${traits}}},\n")
@@ -40,6 +52,12 @@ std::span<const SourceFile> embedded_sources() {
   static const SourceFile files[] = {
 ${entries}  };
   return files;
+}
+
+std::span<const MergeableKernel> mergeable_kernels() {
+  static constexpr MergeableKernel kernels[] = {
+${mergeable}  };
+  return kernels;
 }
 
 }  // namespace bertcl::opencl

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/mergeable.hpp"
 #include "opencl/device/capabilities.hpp"
 #include "opencl/launch/persistent_kernel.hpp"
+#include "opencl/program/sources.hpp"
 #include "plan/builder.hpp"
 
 namespace bertcl::plan {
@@ -28,6 +28,13 @@ Key key_of(const opencl::Kernel& kernel) {
 }
 
 constexpr std::array<std::size_t, 3> kOneItem{1, 1, 1};
+
+bool is_mergeable(const opencl::Kernel& kernel) {
+  return std::ranges::any_of(
+      opencl::mergeable_kernels(), [&](const opencl::MergeableKernel& entry) {
+        return entry.program == kernel.program_name() && entry.kernel == kernel.name();
+      });
+}
 
 bool fits(const Step& step) {
   return !step.call && opencl::kStepHeader + step.arguments.size() <= opencl::kStepWords;
@@ -46,8 +53,7 @@ void add_persistent_kernel(Builder& b) {
   std::set<Key> seen;
   std::map<Key, opencl::Kernel> offered;
   const auto collect = [&](const opencl::Kernel& kernel) {
-    if (seen.insert(key_of(kernel)).second &&
-        kernels::is_mergeable(kernel.program_name(), kernel.name()))
+    if (seen.insert(key_of(kernel)).second && is_mergeable(kernel))
       offered.emplace(key_of(kernel), kernel);
   };
   for (const Step& step : b.plan().steps) {
@@ -56,7 +62,7 @@ void add_persistent_kernel(Builder& b) {
     for (const Alternative& other : step.alternatives)
       if (other.local == kOneItem) collect(other.kernel);
   }
-  for (const kernels::MergeableKernel& entry : kernels::mergeable_kernels()) {
+  for (const opencl::MergeableKernel& entry : opencl::mergeable_kernels()) {
     if (!entry.always) continue;
     const opencl::Kernel kernel = b.context().unbuilt_kernel(entry.program, entry.kernel);
     offered.emplace(key_of(kernel), kernel);

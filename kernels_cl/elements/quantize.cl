@@ -89,8 +89,8 @@ KERNEL dequantize(__global const uchar* x, int x_type, __global float* y,
   }
 }
 
-MERGEABLE(quantize, (POINTER(0), POINTER(1), INTEGER(2), POINTER(3), POINTER(4), INTEGER(5),
-                     INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))
+ALWAYS_MERGED(quantize, (POINTER(0), POINTER(1), INTEGER(2), POINTER(3), POINTER(4), INTEGER(5),
+                         INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))
 
-MERGEABLE(dequantize, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
-                       INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))
+ALWAYS_MERGED(dequantize, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
+                           INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))

@@ -55,7 +55,7 @@ COPY_STRIDED(8, ulong, Ulong16Any)
 #define COPY_ARGUMENTS                                                                             \
   (POINTER(0), POINTER(1), INTEGER(2), INTEGER(3), POINTER(4), INTEGER(5), INTEGER(6), INTEGER(7), \
    STEP_PLACE)
-MERGEABLE(copy_strided_1, COPY_ARGUMENTS)
-MERGEABLE(copy_strided_2, COPY_ARGUMENTS)
-MERGEABLE(copy_strided_4, COPY_ARGUMENTS)
-MERGEABLE(copy_strided_8, COPY_ARGUMENTS)
+ALWAYS_MERGED(copy_strided_1, COPY_ARGUMENTS)
+ALWAYS_MERGED(copy_strided_2, COPY_ARGUMENTS)
+ALWAYS_MERGED(copy_strided_4, COPY_ARGUMENTS)
+ALWAYS_MERGED(copy_strided_8, COPY_ARGUMENTS)

@@ -20,5 +20,5 @@ KERNEL pack(__global const uchar* padded, __global uchar* packed, __global const
   }
 }
 
-MERGEABLE(pack, (POINTER(0), POINTER(1), POINTER(2), INTEGER(3), INTEGER(4), INTEGER(5),
-                 INTEGER(6), STEP_PLACE))
+ALWAYS_MERGED(pack, (POINTER(0), POINTER(1), POINTER(2), INTEGER(3), INTEGER(4), INTEGER(5),
+                     INTEGER(6), STEP_PLACE))

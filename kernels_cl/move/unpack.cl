@@ -28,5 +28,5 @@ KERNEL unpack(__global const uchar* packed, __global uchar* padded, __global uch
   }
 }
 
-MERGEABLE(unpack, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), INTEGER(5),
-                   INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))
+ALWAYS_MERGED(unpack, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), INTEGER(5),
+                       INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))

@@ -75,8 +75,8 @@ KERNEL add_norm(__global const void* x, int x_type, __global const float* x_scal
   }
 }
 
-MERGEABLE(add_norm, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
-                     POINTER(6), POINTER(7), POINTER(8), POINTER(9), FLOAT(10), INTEGER(11),
-                     POINTER(12), POINTER(13), POINTER(14), INTEGER(15), POINTER(16),
-                     POINTER(17), POINTER(18), INTEGER(19), POINTER(20), POINTER(21),
-                     INTEGER(22), INTEGER(23), INTEGER(24), STEP_PLACE))
+ALWAYS_MERGED(add_norm, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
+                         POINTER(6), POINTER(7), POINTER(8), POINTER(9), FLOAT(10), INTEGER(11),
+                         POINTER(12), POINTER(13), POINTER(14), INTEGER(15), POINTER(16),
+                         POINTER(17), POINTER(18), INTEGER(19), POINTER(20), POINTER(21),
+                         INTEGER(22), INTEGER(23), INTEGER(24), STEP_PLACE))

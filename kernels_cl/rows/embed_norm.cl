@@ -73,8 +73,8 @@ KERNEL embed_norm(__global const int* input_ids, __global const int* position_id
   }
 }
 
-MERGEABLE(embed_norm, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), POINTER(5),
-                       INTEGER(6), POINTER(7), INTEGER(8), INTEGER(9), POINTER(10), POINTER(11),
-                       FLOAT(12), POINTER(13), POINTER(14), INTEGER(15), POINTER(16),
-                       POINTER(17), POINTER(18), INTEGER(19), POINTER(20), POINTER(21),
-                       POINTER(22), INTEGER(23), INTEGER(24), INTEGER(25), STEP_PLACE))
+ALWAYS_MERGED(embed_norm, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), POINTER(5),
+                           INTEGER(6), POINTER(7), INTEGER(8), INTEGER(9), POINTER(10), POINTER(11),
+                           FLOAT(12), POINTER(13), POINTER(14), INTEGER(15), POINTER(16),
+                           POINTER(17), POINTER(18), INTEGER(19), POINTER(20), POINTER(21),
+                           POINTER(22), INTEGER(23), INTEGER(24), INTEGER(25), STEP_PLACE))

@@ -3,10 +3,8 @@
 #include "kernels/variants.hpp"
 
 #include <array>
-#include <regex>
 #include <set>
 
-#include "kernels/mergeable.hpp"
 #include "opencl/program/sources.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -236,23 +234,6 @@ TEST(Variants, OfProgramsWithOptions) {
   EXPECT_EQ(small_m.panel, 48);
   EXPECT_ERROR(HasSubstr("unknown GEMM program 'gemm_s8_new' (choose from gemm_"),
                gemm_variant_of_program("gemm_s8_new"));
-}
-
-TEST(Mergeable, AreThoseThatTheSourcesOffer) {
-  static const std::regex offered(R"(\nMERGEABLE\((\w+),)");
-  std::vector<std::pair<std::string, std::string>> in_sources;
-  for (const std::string& program : opencl::program_names()) {
-    if (program.starts_with("probe_")) continue;
-    const std::string text = opencl::final_source(program).text;
-    for (std::sregex_iterator it(text.begin(), text.end(), offered), end; it != end; ++it)
-      in_sources.emplace_back(program, (*it)[1]);
-  }
-  std::ranges::sort(in_sources);
-  std::vector<std::pair<std::string, std::string>> listed;
-  for (const MergeableKernel& m : mergeable_kernels()) listed.emplace_back(m.program, m.kernel);
-  EXPECT_EQ(in_sources, listed);
-  EXPECT_TRUE(is_mergeable("pack", "pack"));
-  EXPECT_FALSE(is_mergeable("copy_strided", "fill_strided_4"));
 }
 
 }  // namespace

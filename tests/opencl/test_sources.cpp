@@ -3,6 +3,10 @@
 #include "opencl/program/sources.hpp"
 
 #include <filesystem>
+#include <regex>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "opencl/program/ptx.hpp"
 #include "tests/support/environment.hpp"
@@ -26,6 +30,23 @@ TEST(Sources, TraitsAreThoseOfTheText) {
   EXPECT_EQ(final_source("gemm_s8_x86_vnni").traits, SourceTraits{.has_assembly = true});
   EXPECT_EQ(final_source("gemm_f32_group").traits, SourceTraits{.has_barriers = true});
   EXPECT_EQ(final_source("gemm_s8_wgmma").traits, (SourceTraits{true, true, true}));
+}
+
+// Of the final sources: a word in an included file would offer kernels of every program.
+TEST(Sources, OfferTheirMergeableKernels) {
+  static const std::regex offered(R"(\n(MERGEABLE|ALWAYS_MERGED)\((\w+),)");
+  using Offer = std::tuple<std::string, std::string, bool>;
+  std::vector<Offer> in_sources, listed;
+  for (const std::string& program : program_names()) {
+    const std::string text = final_source(program).text;
+    for (std::sregex_iterator it(text.begin(), text.end(), offered), end; it != end; ++it)
+      in_sources.emplace_back(program, (*it)[2], (*it)[1] == "ALWAYS_MERGED");
+  }
+  for (const MergeableKernel& m : mergeable_kernels())
+    listed.emplace_back(m.program, m.kernel, m.always);
+  EXPECT_THAT(listed, UnorderedElementsAreArray(in_sources));
+  EXPECT_THAT(listed, IsSupersetOf({Offer{"gemm_s8_portable", "gemm_s8", false},
+                                    Offer{"copy_strided", "copy_strided_4", true}}));
 }
 
 TEST(Sources, OfAFolderHaveTheTraitsOfTheirText) {

@@ -35,6 +35,16 @@ struct FinalSource {
 /// All .cl and .clh files that were embedded when the program was built (cmake/EmbedKernels.cmake).
 std::span<const SourceFile> embedded_sources();
 
+/// A kernel that the persistent kernel can run: its file says MERGEABLE(kernel, ..) or
+/// ALWAYS_MERGED(kernel, ..) (kernels_cl/persistent/place.clh).
+struct MergeableKernel {
+  std::string_view program, kernel;
+  bool always = false;  ///< ALWAYS_MERGED: it is in every persistent kernel
+};
+
+/// Those of the embedded files.
+std::span<const MergeableKernel> mergeable_kernels();
+
 /// Names of the programs: stems of all .cl files, sorted.
 std::vector<std::string> program_names();
 
