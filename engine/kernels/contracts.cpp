@@ -6,38 +6,29 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "bertcl/error.hpp"
-#include "kernels/contracts/attention.hpp"
-#include "kernels/contracts/elementwise.hpp"
-#include "kernels/contracts/gemm.hpp"
-#include "kernels/contracts/move.hpp"
-#include "kernels/contracts/observe.hpp"
-#include "kernels/contracts/prepack.hpp"
-#include "kernels/contracts/quantize.hpp"
-#include "kernels/contracts/reduce.hpp"
-#include "kernels/contracts/rows.hpp"
+#include "kernels/contracts/all.hpp"
 #include "kernels/types.hpp"
+#include "support/for_each.hpp"
 
 namespace bertcl::kernels {
 namespace {
 
-/// All of them, by name.
+/// All of them, by name. Each file NAME.hpp of contracts/ has the function NAME_contracts().
 constexpr auto kContractRows = [] {
-  constexpr std::span<const KernelContract> folders[] = {
-      kAttentionContracts, kElementwiseContracts, kGemmContracts,
-      kMoveContracts,      kObserveContracts,     kPrepackContracts,
-      kQuantizeContracts,  kReduceContracts,      kRowContracts};
-  std::array<KernelContract, std::size(kAttentionContracts) + std::size(kElementwiseContracts) +
-                                 std::size(kGemmContracts) + std::size(kMoveContracts) +
-                                 std::size(kObserveContracts) + std::size(kPrepackContracts) +
-                                 std::size(kQuantizeContracts) + std::size(kReduceContracts) +
-                                 std::size(kRowContracts)>
-      all;
-  auto to = all.begin();
-  for (const auto folder : folders) to = std::ranges::copy(folder, to).out;
-  std::ranges::sort(all, {}, &KernelContract::kernel);
-  return all;
+#define BERTCL_LIST_CONTRACTS(name) name##_contracts(),
+  constexpr std::tuple files{BERTCL_FOR_EACH(BERTCL_LIST_CONTRACTS, BERTCL_CONTRACT_FILES)};
+  return std::apply(
+      []<std::size_t... sizes>(const std::array<KernelContract, sizes>&... contracts) {
+        std::array<KernelContract, (sizes + ...)> all;
+        auto to = all.begin();
+        ((to = std::ranges::copy(contracts, to).out), ...);
+        std::ranges::sort(all, {}, &KernelContract::kernel);
+        return all;
+      },
+      files);
 }();
 
 /// Whether `types`, parted by '|', has `name`.

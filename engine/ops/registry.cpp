@@ -5,17 +5,15 @@
 #include <map>
 
 #include "bertcl/error.hpp"
+#include "ops/definitions/all.hpp"
 #include "ops/op.hpp"
+#include "support/for_each.hpp"
 
 namespace bertcl::ops {
 
-// The operators, one file per kind.
-#define BERTCL_OPERATORS                                                                           \
-  unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops, matmul_ops, \
-      norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops, packing_ops, pool_ops,    \
-      rotary_ops, gated_ops, position_scores_ops
-using OperatorList = std::vector<OpDef>();
-OperatorList BERTCL_OPERATORS;
+// Each file NAME.cpp of definitions/ has the function NAME_ops().
+#define BERTCL_DECLARE_OPS(name) std::vector<OpDef> name##_ops();
+BERTCL_FOR_EACH(BERTCL_DECLARE_OPS, BERTCL_DEFINITION_FILES)
 
 namespace {
 
@@ -24,8 +22,9 @@ using Registry = std::map<std::string, OpDef, std::less<>>;
 const Registry& registry() {
   static const Registry table = [] {
     Registry r;
-    for (const auto kind_ops : {BERTCL_OPERATORS})
-      for (OpDef& def : kind_ops()) r.emplace(def.name, def);
+#define BERTCL_LIST_OPS(name) name##_ops,
+    for (const auto file_ops : {BERTCL_FOR_EACH(BERTCL_LIST_OPS, BERTCL_DEFINITION_FILES)})
+      for (OpDef& def : file_ops()) r.emplace(def.name, def);
     return r;
   }();
   return table;

@@ -17,7 +17,7 @@
 #include "kernels/contracts/prepack.hpp"
 #include "ops/operands.hpp"
 #include "passes/quant_params.hpp"
-#include "plan/ops/linear.hpp"
+#include "plan/gemm_variants.hpp"
 #include "plan/predicted.hpp"
 
 namespace bertcl::plan {

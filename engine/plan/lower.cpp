@@ -18,18 +18,16 @@
 #include "ops/symbols.hpp"
 #include "passes/token_values.hpp"
 #include "plan/compared_pad_ids.hpp"
+#include "plan/ops/all.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/persistent_kernel.hpp"
+#include "support/for_each.hpp"
 
 namespace bertcl::plan {
 
-// The files of plan/ops.
-#define BERTCL_LOWERINGS                                                                   \
-  add_attention, add_dynamic_quantize, add_elementwise, add_gated, add_gather, add_linear, \
-      add_linear_q, add_matmul, add_norm, add_packing, add_pool, add_position_scores,      \
-      add_quantize, add_reduce, add_rotary, add_shape
-using Lowerings = void(LoweringTable&);
-Lowerings BERTCL_LOWERINGS;
+// Each file NAME.cpp of plan/ops/ has the function add_NAME().
+#define BERTCL_DECLARE_ADD(name) void add_##name(LoweringTable& table);
+BERTCL_FOR_EACH(BERTCL_DECLARE_ADD, BERTCL_LOWERING_FILES)
 
 namespace {
 
@@ -38,7 +36,8 @@ namespace symbols = ops::symbols;
 const LoweringTable& lowerings() {
   static const LoweringTable table = [] {
     LoweringTable t;
-    for (Lowerings* add : {BERTCL_LOWERINGS}) add(t);
+#define BERTCL_ADD_LOWERINGS(name) add_##name(t);
+    BERTCL_FOR_EACH(BERTCL_ADD_LOWERINGS, BERTCL_LOWERING_FILES)
     return t;
   }();
   return table;

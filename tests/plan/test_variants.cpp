@@ -2,7 +2,7 @@
 // Which variant of an op is taken, and what the report says of those above it.
 #include "plan/variants.hpp"
 
-#include "plan/ops/linear.hpp"
+#include "plan/gemm_variants.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/parse_graph.hpp"
 

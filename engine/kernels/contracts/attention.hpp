@@ -70,12 +70,14 @@ BERTCL_CONTRACT(PositionScores, (x, "f32|u8|i8@x_type"),
                 (block_rows, "int"),  // tokens of x of a work-item or a group
                 (error, "i32"));      // set where an index is outside
 
-inline constexpr KernelContract kAttentionContracts[] = {
-    contract_for<AttentionFloat>("attention_bf16", "bf16"),
-    contract_for<AttentionFloat>("attention_f32", "f32"),
-    contract_for<AttentionS8>("attention_s8"),
-    contract_for<PositionScores>("position_scores", "f32"),
-    contract_for<PositionScores>("position_scores_s8", "i32"),
-};
+consteval auto attention_contracts() {
+  return std::array{
+      contract_for<AttentionFloat>("attention_bf16", "bf16"),
+      contract_for<AttentionFloat>("attention_f32", "f32"),
+      contract_for<AttentionS8>("attention_s8"),
+      contract_for<PositionScores>("position_scores", "f32"),
+      contract_for<PositionScores>("position_scores_s8", "i32"),
+  };
+}
 
 }  // namespace bertcl::kernels

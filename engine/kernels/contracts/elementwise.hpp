@@ -38,20 +38,22 @@ BERTCL_CONTRACT(Range, (start, "T"),  // [1]
                 (delta, "T"),         // [1]
                 (out, "T"), (count, "int"), (chunk, "int"));
 
-inline constexpr KernelContract kElementwiseContracts[] = {
-    contract_for<Binary>("binary_bool", "bool"),
-    contract_for<Binary>("binary_f32", "f32"),
-    contract_for<Binary>("binary_i32", "i32"),
-    contract_for<Binary>("binary_i64", "i64"),
-    contract_for<Cast>("cast"),
-    contract_for<Gated>("gated"),
-    contract_for<Range>("range_i32", "i32"),
-    contract_for<Range>("range_i64", "i64"),
-    contract_for<Unary>("unary_bool", "bool", "bool"),
-    contract_for<Unary>("unary_f32", "f32", "f32|bool"),
-    contract_for<Unary>("unary_i32", "i32", "i32"),
-    contract_for<Unary>("unary_i64", "i64", "i64"),
-    BERTCL_CONTRACTS_BY_SIZE(Where, "where"),
-};
+consteval auto elementwise_contracts() {
+  return std::array{
+      contract_for<Binary>("binary_bool", "bool"),
+      contract_for<Binary>("binary_f32", "f32"),
+      contract_for<Binary>("binary_i32", "i32"),
+      contract_for<Binary>("binary_i64", "i64"),
+      contract_for<Cast>("cast"),
+      contract_for<Gated>("gated"),
+      contract_for<Range>("range_i32", "i32"),
+      contract_for<Range>("range_i64", "i64"),
+      contract_for<Unary>("unary_bool", "bool", "bool"),
+      contract_for<Unary>("unary_f32", "f32", "f32|bool"),
+      contract_for<Unary>("unary_i32", "i32", "i32"),
+      contract_for<Unary>("unary_i64", "i64", "i64"),
+      BERTCL_CONTRACTS_BY_SIZE(Where, "where"),
+  };
+}
 
 }  // namespace bertcl::kernels

@@ -88,17 +88,19 @@ BERTCL_CONTRACT(MatMulS32, (a, "u8|i8@a_type"),  // m x k
 /// c[m, n] = a[m, k] x b[k, n] by CLBlast.
 BERTCL_CONTRACT(LibraryGemm, (a, "T"), (b, "T"), (c, "T"));
 
-inline constexpr KernelContract kGemmContracts[] = {
-    contract_for<LibraryGemm>("clblast_fp16", "f16"),
-    contract_for<LibraryGemm>("clblast_fp32", "f32"),
-    contract_for<GemmBf16>("gemm_bf16"),
-    contract_for<GemmF32>("gemm_f32"),
-    contract_for<GemmS8>("gemm_s8"),
-    contract_for<GemmS8Reduce>("gemm_s8_reduce"),
-    contract_for<GemmS8Partial>("gemm_s8_partial"),
-    contract_for<MatMulF32>("matmul_f32_batched"),
-    contract_for<MatMulS32>("matmul_s32_batched"),
-    contract_for<RowSums>("row_sums"),
-};
+consteval auto gemm_contracts() {
+  return std::array{
+      contract_for<LibraryGemm>("clblast_fp16", "f16"),
+      contract_for<LibraryGemm>("clblast_fp32", "f32"),
+      contract_for<GemmBf16>("gemm_bf16"),
+      contract_for<GemmF32>("gemm_f32"),
+      contract_for<GemmS8>("gemm_s8"),
+      contract_for<GemmS8Reduce>("gemm_s8_reduce"),
+      contract_for<GemmS8Partial>("gemm_s8_partial"),
+      contract_for<MatMulF32>("matmul_f32_batched"),
+      contract_for<MatMulS32>("matmul_s32_batched"),
+      contract_for<RowSums>("row_sums"),
+  };
+}
 
 }  // namespace bertcl::kernels

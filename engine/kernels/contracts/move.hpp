@@ -50,14 +50,16 @@ BERTCL_CONTRACT(Unpack, (packed, "any"),  // [tokens, row_bytes + second_bytes]
                 (batch, "int"), (seq, "int"), (row_bytes, "int"), (second_bytes, "int"),
                 (rows_per_item, "int"));
 
-inline constexpr KernelContract kMoveContracts[] = {
-    BERTCL_CONTRACTS_BY_SIZE(CopyStrided, "copy_strided"),
-    BERTCL_CONTRACTS_BY_SIZE(FillStrided, "fill_strided"),
-    BERTCL_CONTRACTS_BY_SIZE(Gather, "gather"),
-    BERTCL_CONTRACTS_BY_SIZE(GatherElements, "gather_elements"),
-    BERTCL_CONTRACTS_BY_SIZE(GatherND, "gather_nd"),
-    contract_for<Pack>("pack"),
-    contract_for<Unpack>("unpack"),
-};
+consteval auto move_contracts() {
+  return std::array{
+      BERTCL_CONTRACTS_BY_SIZE(CopyStrided, "copy_strided"),
+      BERTCL_CONTRACTS_BY_SIZE(FillStrided, "fill_strided"),
+      BERTCL_CONTRACTS_BY_SIZE(Gather, "gather"),
+      BERTCL_CONTRACTS_BY_SIZE(GatherElements, "gather_elements"),
+      BERTCL_CONTRACTS_BY_SIZE(GatherND, "gather_nd"),
+      contract_for<Pack>("pack"),
+      contract_for<Unpack>("unpack"),
+  };
+}
 
 }  // namespace bertcl::kernels

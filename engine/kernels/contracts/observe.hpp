@@ -38,15 +38,17 @@ BERTCL_CONTRACT(ObserveGram, (x, "f32"), (gram, "f32"), (rows, "int"), (channels
 BERTCL_CONTRACT(FindNonfinite, (words, "any"), (wide, "int"), (count, "int"), (least, "int"),
                 (found, "i32"), (number, "int"), (chunk, "int"));
 
-inline constexpr KernelContract kObserveContracts[] = {
-    contract_for<FindNonfinite>("find_nonfinite"),
-    contract_for<ObserveChannels>("observe_channels"),
-    contract_for<ObserveGather>("observe_gather"),
-    contract_for<ObserveGram>("observe_gram"),
-    contract_for<ObserveHistogram>("observe_histogram"),
-    contract_for<ObserveMerge>("observe_merge"),
-    contract_for<ObserveRange>("observe_range"),
-    contract_for<ObserveShift>("observe_shift"),
-};
+consteval auto observe_contracts() {
+  return std::array{
+      contract_for<FindNonfinite>("find_nonfinite"),
+      contract_for<ObserveChannels>("observe_channels"),
+      contract_for<ObserveGather>("observe_gather"),
+      contract_for<ObserveGram>("observe_gram"),
+      contract_for<ObserveHistogram>("observe_histogram"),
+      contract_for<ObserveMerge>("observe_merge"),
+      contract_for<ObserveRange>("observe_range"),
+      contract_for<ObserveShift>("observe_shift"),
+  };
+}
 
 }  // namespace bertcl::kernels

@@ -18,10 +18,12 @@ BERTCL_CONTRACT(PrepackFloat, (w, "f32|f16?"),  // [K, n]; the planner gives it 
                 (panels, "raw"), (n, "int"), (K, "int"), (panel, "int"), (first, "int"),
                 (N, "int"));
 
-inline constexpr KernelContract kPrepackContracts[] = {
-    contract_for<PrepackFloat>("prepack_f32"),
-    contract_for<PrepackFloat>("prepack_pairs"),
-    contract_for<PrepackS8>("prepack_s8"),
-};
+consteval auto prepack_contracts() {
+  return std::array{
+      contract_for<PrepackFloat>("prepack_f32"),
+      contract_for<PrepackFloat>("prepack_pairs"),
+      contract_for<PrepackS8>("prepack_s8"),
+  };
+}
 
 }  // namespace bertcl::kernels

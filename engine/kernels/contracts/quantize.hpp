@@ -26,11 +26,13 @@ BERTCL_CONTRACT(DynamicQuantize, (x, "f32"), (ranges, "f32"), (y, "u8"), (scale_
                 (zero_point_out, "u8"),                                                       // [1]
                 (count, "int"), (chunk, "int"));
 
-inline constexpr KernelContract kQuantizeContracts[] = {
-    contract_for<Dequantize>("dequantize"),
-    contract_for<DynamicQuantize>("dynamic_quantize"),
-    contract_for<DynamicRange>("dynamic_range"),
-    contract_for<Quantize>("quantize"),
-};
+consteval auto quantize_contracts() {
+  return std::array{
+      contract_for<Dequantize>("dequantize"),
+      contract_for<DynamicQuantize>("dynamic_quantize"),
+      contract_for<DynamicRange>("dynamic_range"),
+      contract_for<Quantize>("quantize"),
+  };
+}
 
 }  // namespace bertcl::kernels

@@ -17,12 +17,14 @@ BERTCL_CONTRACT(ArgMax, (x, "T"), (out, "i64"), (outer, "int"), (size, "int"), (
 BERTCL_CONTRACT(CumSum, (x, "T"), (out, "T"), (outer, "int"), (size, "int"), (inner, "int"),
                 (exclusive, "int"), (reverse, "int"), (chunk, "int"));
 
-inline constexpr KernelContract kReduceContracts[] = {
-    contract_for<ArgMax>("argmax_f32", "f32"), contract_for<ArgMax>("argmax_i32", "i32"),
-    contract_for<ArgMax>("argmax_i64", "i64"), contract_for<CumSum>("cumsum_f32", "f32"),
-    contract_for<CumSum>("cumsum_i32", "i32"), contract_for<CumSum>("cumsum_i64", "i64"),
-    contract_for<Reduce>("reduce_f32", "f32"), contract_for<Reduce>("reduce_i32", "i32"),
-    contract_for<Reduce>("reduce_i64", "i64"),
-};
+consteval auto reduce_contracts() {
+  return std::array{
+      contract_for<ArgMax>("argmax_f32", "f32"), contract_for<ArgMax>("argmax_i32", "i32"),
+      contract_for<ArgMax>("argmax_i64", "i64"), contract_for<CumSum>("cumsum_f32", "f32"),
+      contract_for<CumSum>("cumsum_i32", "i32"), contract_for<CumSum>("cumsum_i64", "i64"),
+      contract_for<Reduce>("reduce_f32", "f32"), contract_for<Reduce>("reduce_i32", "i32"),
+      contract_for<Reduce>("reduce_i64", "i64"),
+  };
+}
 
 }  // namespace bertcl::kernels

@@ -79,11 +79,13 @@ BERTCL_CONTRACT(Rotary, (x, "f32"),           // [tokens, heads * head_size]
                 (table_rows, "int"),  // of a sequence; 0: one table for all
                 (rows_per_item, "int"));
 
-inline constexpr KernelContract kRowContracts[] = {
-    contract_for<AddNorm>("add_norm"),           contract_for<AddNormSplitK>("add_norm_split_k"),
-    contract_for<EmbedNorm>("embed_norm"),       contract_for<Pool>("pool"),
-    contract_for<QuantizeRows>("quantize_rows"), contract_for<Rotary>("rotary"),
-    contract_for<SoftmaxF32>("softmax_f32"),
-};
+consteval auto rows_contracts() {
+  return std::array{
+      contract_for<AddNorm>("add_norm"),           contract_for<AddNormSplitK>("add_norm_split_k"),
+      contract_for<EmbedNorm>("embed_norm"),       contract_for<Pool>("pool"),
+      contract_for<QuantizeRows>("quantize_rows"), contract_for<Rotary>("rotary"),
+      contract_for<SoftmaxF32>("softmax_f32"),
+  };
+}
 
 }  // namespace bertcl::kernels

@@ -7,7 +7,7 @@
 #include "kernels/same_arguments.hpp"
 #include "ops/operands.hpp"
 #include "plan/gemm_s8.hpp"
-#include "plan/ops/linear.hpp"
+#include "plan/gemm_variants.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/split_k.hpp"
 #include "plan/types.hpp"

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The borders of packed tokens: pack_inputs, pack and unpack (docs/architecture.md); and
-// quantize_rows.
+// The borders of packed tokens: pack_inputs, pack and unpack (docs/architecture.md).
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 
 #include "ops/fused.hpp"
 #include "ops/operands.hpp"
 #include "ops/packing.hpp"
-#include "ops/quantization.hpp"
 #include "ops/symbols.hpp"
 
 namespace bertcl::ops {
@@ -132,36 +129,6 @@ std::vector<ir::Tensor> evaluate_unpack(const EvaluateContext& context) {
   return results;
 }
 
-std::vector<ir::Type> infer_quantize_rows(InferContext& context) {
-  const ir::DType type = context.node.output()->type.dtype;
-  if (!ir::is_int8(type) || context.shape(0).empty())
-    context.fail("cannot quantize rows of {} to {}", context.described(0), ir::name_of(type));
-  ir::Shape scales = context.shape(0);
-  scales.back() = ir::Dim(1);
-  return {{type, context.shape(0)}, {ir::DType::f32, std::move(scales)}};
-}
-std::vector<ir::Tensor> evaluate_quantize_rows(const EvaluateContext& context) {
-  const ir::Tensor& x = context.in(0);
-  const ir::DType type = context.node.output()->type.dtype;
-  const auto least = static_cast<float>(context.node.float_attribute("least"));
-  const std::int64_t zero = type == ir::DType::u8 ? 128 : 0;
-  ir::Sizes rows = x.shape();
-  const auto n = static_cast<std::size_t>(rows.back());
-  rows.back() = 1;
-  const auto in = x.as<float>();
-  std::vector<float> scales;
-  std::vector<std::int64_t> q;
-  for (std::size_t row = 0; n > 0 && row < in.size(); row += n) {
-    float largest = 0.0f;
-    for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(in[row + i]));
-    scales.push_back(std::max(largest, least) / 127.0f);
-    for (std::size_t i = 0; i < n; ++i)
-      q.push_back(quantize_scaled(in[row + i] / scales.back(), zero, type));
-  }
-  return {make_tensor<std::int64_t>(x.shape(), std::move(q), type),
-          ir::Tensor::of(rows, std::move(scales))};
-}
-
 }  // namespace
 
 std::vector<OpDef> packing_ops() {
@@ -172,8 +139,6 @@ std::vector<OpDef> packing_ops() {
              evaluate_pack, {.moves_elements = true}),
       own_op(operands::unpack::op, {{types::all}, {types::packed}}, operands::unpack::names,
              infer_unpack, evaluate_unpack, {.moves_elements = true}),
-      own_op(operands::quantize_rows::op, {{types::real}}, operands::quantize_rows::names,
-             infer_quantize_rows, evaluate_quantize_rows, {.row_wise = true}),
   };
 }
 

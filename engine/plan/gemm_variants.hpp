@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files that lower GEMMs with constant weights: kernel variants, tuning choices, and
-// weights prepacked while planning.
+// GEMMs with constant weights, of float and of int8: their variants on a device, what it was tuned
+// to, and weights prepacked while planning.
 #pragma once
 #include <functional>
 #include <optional>
@@ -62,9 +62,5 @@ void count_operations(Step& step, const ir::Dim& rows, std::int64_t n, std::int6
 
 /// "" where the op has none.
 std::string activation_of(const ir::Node& node);
-
-/// y = activation(x w + bias) by CLBlast: the bias is written to the result first, and the GEMM
-/// adds to it. In fp16, x is cast before and the result after.
-void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable);
 
 }  // namespace bertcl::plan

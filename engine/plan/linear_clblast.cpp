@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of a linear whose GEMM runs in CLBlast.
+#include "plan/linear_clblast.hpp"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -8,8 +10,8 @@
 #include "kernels/contracts/move.hpp"
 #include "opencl/launch/blas.hpp"
 #include "ops/operands.hpp"
+#include "plan/gemm_variants.hpp"
 #include "plan/ops/elements.hpp"
-#include "plan/ops/linear.hpp"
 #include "plan/precision.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel variants of GEMMs with constant weights, and what tuning chose among them.
-#include <fmt/format.h>
+#include "plan/gemm_variants.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "plan/gemm_s8.hpp"
-#include "plan/ops/linear.hpp"
 #include "support/ceil_div.hpp"
 
 namespace bertcl::plan {
