@@ -10,6 +10,7 @@
 #include "kernels/contracts/move.hpp"
 #include "opencl/launch/blas.hpp"
 #include "ops/operands.hpp"
+#include "ops/precision.hpp"
 #include "plan/gemm_variants.hpp"
 #include "plan/ops/elements.hpp"
 #include "plan/precision.hpp"
@@ -35,7 +36,7 @@ void cast(Builder& b, const ir::Node& node, Argument from, ir::DType from_type, 
 
 void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
   namespace o = ops::operands::linear;
-  const bool half = precision_of(node) == "fp16";
+  const bool half = ops::precision_of(node) == ir::DType::f16;
   const ir::DType type = half ? ir::DType::f16 : ir::DType::f32;
   const ir::Tensor w = node.inputs[o::w]->constant->converted(type);
   const std::int64_t k = w.shape()[0], n = w.shape()[1];

@@ -23,10 +23,6 @@ passes::Precision precision_on(opencl::Context& context, ir::DType asked, const 
   return {ir::DType::f32, why.is_other_kind ? "" : fmt::format("{}: {}", variant.name, why.reason)};
 }
 
-std::string precision_of(const ir::Node& node) {
-  return node.has("precision") ? node.string_attribute("precision") : "fp32";
-}
-
 std::string why_not_faster(const ir::Node& node, const std::string& refusals) {
   if (node.has("float_reason")) return node.string_attribute("float_reason");
   if (!node.has("precision_reason")) return refusals;

@@ -12,10 +12,6 @@ namespace bertcl::plan {
 /// another type.
 passes::Precision precision_on(opencl::Context& context, ir::DType asked, const Options& options);
 
-/// What the pass choose_precision wrote into a node: "fp16", "bf16", or "fp32" where it wrote
-/// nothing.
-std::string precision_of(const ir::Node& node);
-
 /// The reasons why a float node does not run faster: those found by passes, then `refusals` of
 /// variants.
 std::string why_not_faster(const ir::Node& node, const std::string& refusals);

@@ -46,6 +46,18 @@ TEST(Verify, ChecksTypesOfOperands) {
               HasSubstr("operands have different types: 'x' u8[batch, 4] and 'z' i8[]"));
 }
 
+TEST(Verify, ChecksPrecision) {
+  const auto linear = [](const std::string& precision) {
+    return error_in(
+        "const %w: f32[4, 2] = ...\n%y: f32[batch, 2] = linear(%x, %w) {precision = \"" +
+        precision + "\"} return %y");
+  };
+  EXPECT_EQ(linear("fp16"), kNoError);
+  EXPECT_EQ(linear("bf16"), kNoError);
+  EXPECT_THAT(linear("f16"),
+              HasSubstr("linear (result 'y'): unknown precision 'f16' (choose from fp16, bf16)"));
+}
+
 TEST(Verify, ChecksSizes) {
   const auto sizes = [](const std::string& type) {
     return error_in("%y: " + type + " = sizes() {values = \"[batch, 12*seq]\"} return %y",

@@ -7,6 +7,7 @@
 
 #include "ops/fused.hpp"
 #include "ops/operands.hpp"
+#include "ops/precision.hpp"
 #include "ops/quantization.hpp"
 
 namespace bertcl::ops {
@@ -87,6 +88,7 @@ std::vector<ir::Type> infer_heads(InferContext& context) {
   }
   if (node.has("window") && node.int_attribute("window") < 1)
     context.fail("a window of {}", node.int_attribute("window"));
+  precision_of(node);  // refuses others
   return {{type_of_result(context, 0, at.out_scale), std::move(shape)}};
 }
 

@@ -16,6 +16,7 @@
 
 #include "ops/norm.hpp"
 #include "ops/operands.hpp"
+#include "ops/precision.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
@@ -24,16 +25,10 @@ using namespace ops::operands;
 
 namespace {
 
-constexpr const char* kBf16Name = "bf16";
-
-bool computes_in_bf16(const ir::Node& node) {
-  return node.has("precision") && node.string_attribute("precision") == kBf16Name;
-}
-
 /// True if this linear reads the value in bf16. It needs bias and weights in f32.
 bool is_bf16_operand(const ir::Node& node, const ir::Value* value) {
-  return node.op == linear::op && computes_in_bf16(node) && node.inputs[linear::x] == value &&
-         std::ranges::count(node.inputs, value) == 1;
+  return node.op == linear::op && ops::precision_of(node) == ir::DType::bf16 &&
+         node.inputs[linear::x] == value && std::ranges::count(node.inputs, value) == 1;
 }
 
 bool is_read_by_linear_only(const ir::Graph& g, const ir::Value* value) {
@@ -73,7 +68,7 @@ void choose_for_attention(ir::Graph& g, ir::Node& attention) {
     attention.attributes["precision_reason"] = "bf16: " + reason;
     return;
   }
-  attention.attributes["precision"] = std::string(kBf16Name);
+  ops::set_precision(attention, ir::DType::bf16);
   for (std::size_t i = 0; i < 3; ++i) store_in_bf16(attention.inputs[i]);
   store_in_bf16(attention.output());
 }
@@ -93,7 +88,7 @@ void add_bf16_result(ir::Graph& g, ir::Node& norm) {
 
 void choose_bf16(ir::Graph& g) {
   for (const auto& node : g.nodes())
-    if (node->op == linear::op) node->attributes["precision"] = std::string(kBf16Name);
+    if (node->op == linear::op) ops::set_precision(*node, ir::DType::bf16);
   for (const auto& node : g.nodes()) {
     if (node->op == attention::op) choose_for_attention(g, *node);
     if (node->op == linear::op && is_read_by_linear_only(g, node->output()))
@@ -114,7 +109,7 @@ bool choose(ir::Graph& g, const Precision& precision) {
   for (const auto& node : g.nodes()) {
     if (!is_float(node)) continue;
     if (!precision.reason.empty()) node->attributes["precision_reason"] = precision.reason;
-    if (precision.type == ir::DType::f16) node->attributes["precision"] = std::string("fp16");
+    if (precision.type == ir::DType::f16) ops::set_precision(*node, ir::DType::f16);
   }
   return true;
 }

@@ -8,6 +8,7 @@
 #include "kernels/variants.hpp"
 #include "opencl/device/capabilities.hpp"
 #include "ops/operands.hpp"
+#include "ops/precision.hpp"
 #include "ops/symbols.hpp"
 #include "passes/quant_params.hpp"
 #include "passes/recognize/attention_heads.hpp"
@@ -151,10 +152,10 @@ void count_operations(Step& step, const Geometry& g) {
 
 /// In fp32 and fp16, what is asked for stands first.
 std::vector<AttentionVariant> attention_variants_of(const ir::Node& node) {
-  const std::string precision = precision_of(node);
-  if (precision == "bf16") return {kernels::attention_bf16_variant()};
+  const ir::DType precision = ops::precision_of(node);
+  if (precision == ir::DType::bf16) return {kernels::attention_bf16_variant()};
   std::vector<AttentionVariant> variants;
-  if (precision == "fp16") variants.push_back(kernels::attention_f16_variant());
+  if (precision == ir::DType::f16) variants.push_back(kernels::attention_f16_variant());
   const auto own = kernels::attention_f32_variants();
   variants.insert(variants.end(), own.begin(), own.end());
   return variants;
@@ -165,7 +166,7 @@ void lower_attention(Builder& b, const ir::Graph&, const ir::Node& node) {
     fail(node, "its probabilities are quantized but Q, K or V is not");
   const ir::Value* seq_offsets = node.input(ops::operands::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const bool bf16 = precision_of(node) == "bf16";
+  const bool bf16 = ops::precision_of(node) == ir::DType::bf16;
   const ir::Value* bias = node.input(ops::operands::attention::bias);
   const std::vector<AttentionVariant> variants = attention_variants_of(node);
   const auto choice = choose(b, node, variants, [&](const AttentionVariant& variant) {

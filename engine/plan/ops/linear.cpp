@@ -7,6 +7,7 @@
 #include "kernels/contracts/prepack.hpp"
 #include "opencl/device/capabilities.hpp"
 #include "ops/operands.hpp"
+#include "ops/precision.hpp"
 #include "plan/gemm_s8.hpp"
 #include "plan/gemm_variants.hpp"
 #include "plan/linear_clblast.hpp"
@@ -24,11 +25,11 @@ std::int32_t bf16_item_panels(Builder& b) { return b.context().info().compute_un
 
 /// In fp32 and fp16, what is asked for stands first.
 std::vector<GemmVariant> float_variants_of(const Builder& b, const ir::Node& node) {
-  const std::string precision = precision_of(node);
-  if (precision == "bf16") return {kernels::gemm_bf16_variant()};
+  const ir::DType precision = ops::precision_of(node);
+  if (precision == ir::DType::bf16) return {kernels::gemm_bf16_variant()};
   std::vector<GemmVariant> variants;
   if (b.options().gemm == "clblast") variants.push_back(kernels::clblast_variant());
-  if (precision == "fp16") variants.push_back(kernels::gemm_f16_variant());
+  if (precision == ir::DType::f16) variants.push_back(kernels::gemm_f16_variant());
   const auto own = kernels::gemm_f32_variants();
   variants.insert(variants.end(), own.begin(), own.end());
   return variants;
@@ -36,7 +37,8 @@ std::vector<GemmVariant> float_variants_of(const Builder& b, const ir::Node& nod
 
 /// With weights in half CLBlast computes in half too; of the own kernels only matrix_f16 does.
 kernels::Refusal why_not_float(Builder& b, const ir::Node& node, const GemmVariant& variant) {
-  if (variant.program.empty() && precision_of(node) == "fp16" && !b.context().capabilities().fp16)
+  if (variant.program.empty() && ops::precision_of(node) == ir::DType::f16 &&
+      !b.context().capabilities().fp16)
     return {"fp16 weights need fp16 arithmetic, which the device does not support"};
   return why_not(b, variant.needs);
 }
@@ -45,10 +47,10 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
   const std::vector<GemmVariant> variants = float_variants_of(b, node);
   const auto refusal = [&](const GemmVariant& variant) { return why_not_float(b, node, variant); };
   const auto choice = choose(b, node, variants, refusal);
-  const std::string precision = precision_of(node);
+  const ir::DType precision = ops::precision_of(node);
   // Which library and which precision multiplies may have been asked for; tuning has the rest.
   std::vector<GemmVariant> supported;
-  if (b.options().gemm == "auto" && precision != "bf16") {
+  if (b.options().gemm == "auto" && precision != ir::DType::bf16) {
     supported = tunable_variants_of(b.target(), variants);
     std::erase_if(supported, [&](const GemmVariant& variant) {
       return !b.options().why_refused(node.op, variant.name).empty();
@@ -57,7 +59,7 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
     if (!b.is_disabled(clblast.name) && refusal(clblast).reason.empty())
       supported.push_back(clblast);
   }
-  const char* key = precision == "fp16" ? "fp16" : "fp32";
+  const char* key = precision == ir::DType::f16 ? "fp16" : "fp32";
   const std::vector<TunedVariant> tuned =
       tuned_variants(b.target(), supported, ops::operands::linear::op, key, n, k);
   GemmChoice gemm;
@@ -67,7 +69,7 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
   gemm.why_not_faster = why_not_faster(node, choice.why_not_faster);
   if (!tuned.empty()) {
     gemm.tunable.gain = b.tuning().find(ops::operands::linear::op, key, n, k)->gain();
-  } else if (precision == "bf16") {
+  } else if (precision == ir::DType::bf16) {
     const std::int32_t panels = bf16_item_panels(b);
     gemm.variant.defines["ITEM_PANELS"] = panels;
     gemm.variant.tile_columns *= panels;
@@ -89,11 +91,12 @@ struct FloatKind {
   std::size_t weight_bytes;         // prepacked
 };
 
-FloatKind kind_of(const std::string& precision, const GemmVariant& variant) {
-  const opencl::Defines half{{"B_HALF", precision == "fp16"}};
-  if (precision == "bf16") return {Arithmetic::bf16, "gemm_bf16", "prepack_pairs", {}, half, 2};
+FloatKind kind_of(ir::DType precision, const GemmVariant& variant) {
+  const opencl::Defines half{{"B_HALF", precision == ir::DType::f16}};
+  if (precision == ir::DType::bf16)
+    return {Arithmetic::bf16, "gemm_bf16", "prepack_pairs", {}, half, 2};
   if (variant.k_group == 2) return {Arithmetic::fp16, "gemm_f32", "prepack_pairs", {}, half, 2};
-  if (precision == "fp16")
+  if (precision == ir::DType::f16)
     return {Arithmetic::fp16_weights, "gemm_f32", "prepack_f32", half, half, 2};
   return {Arithmetic::fp32, "gemm_f32", "prepack_f32", half, half, 4};
 }
@@ -128,7 +131,8 @@ void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
   const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
   GemmChoice gemm = choose_float(b, node, n, k);
   if (gemm.variant.program.empty()) return lower_clblast(b, node, std::move(gemm.tunable));
-  const FloatKind kind = kind_of(precision_of(node), gemm.variant);
+  const ir::DType precision = ops::precision_of(node);
+  const FloatKind kind = kind_of(precision, gemm.variant);
   opencl::Buffer prepacked = prepack_float(b, *w->constant, gemm.variant, kind);
   const auto kernel_of = [&](const GemmVariant& variant) {
     opencl::Defines defines = variant.defines;
@@ -154,7 +158,7 @@ void lower_linear(Builder& b, const ir::Graph&, const ir::Node& node) {
   of_bf16.a_type = type_code(node.inputs[o::x]->type.dtype);
   of_bf16.out_type = type_code(node.output()->type.dtype);
   Step& step =
-      precision_of(node) == "bf16" ? launch(of_bf16) : launch(kernels::GemmF32<Argument>());
+      precision == ir::DType::bf16 ? launch(of_bf16) : launch(kernels::GemmF32<Argument>());
   set_alternatives(step, gemm, rows, kernel_of);
 }
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of a float linear or attention: its attribute {precision}.
+#include "ops/precision.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+constexpr const char* kPrecision = "precision";
+constexpr const char *kFp16 = "fp16", *kBf16 = "bf16";
+
+}  // namespace
+
+ir::DType precision_of(const ir::Node& node) {
+  if (!node.has(kPrecision)) return ir::DType::f32;
+  const std::string& text = node.string_attribute(kPrecision);
+  if (text == kFp16) return ir::DType::f16;
+  if (text == kBf16) return ir::DType::bf16;
+  throw Error(fmt::format("{}: unknown precision '{}' (choose from {}, {})", node.describe(), text,
+                          kFp16, kBf16));
+}
+
+void set_precision(ir::Node& node, ir::DType precision) {
+  node.attributes[kPrecision] = std::string(precision == ir::DType::f16 ? kFp16 : kBf16);
+}
+
+}  // namespace bertcl::ops

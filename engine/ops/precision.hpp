@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of a float linear or attention: its attribute {precision}.
+#pragma once
+#include "ir/graph.hpp"
+
+namespace bertcl::ops {
+
+/// f16, bf16, or f32 where the node says nothing. Throws bertcl::Error that names the node for
+/// another text than "fp16" and "bf16".
+ir::DType precision_of(const ir::Node& node);
+
+/// `precision`: f16 or bf16.
+void set_precision(ir::Node& node, ir::DType precision);
+
+}  // namespace bertcl::ops
