@@ -81,6 +81,17 @@ std::shared_ptr<Context> Context::create_sibling() const {
   return open(std::move(state));
 }
 
+std::shared_ptr<Context> Context::pretend(const DeviceInfo& info,
+                                          const Capabilities& capabilities) const {
+  auto state = std::make_unique<State>();
+  state->device = state_->device;
+  state->device_reference = state_->device_reference;
+  state->device.info = info;
+  state->capabilities = capabilities;
+  state->stores_programs = false;
+  return open(std::move(state));
+}
+
 std::shared_ptr<Context> Context::open(std::unique_ptr<State> state) {
   refuse_fork();
   const DeviceInfo& info = state->device.info;

@@ -155,6 +155,10 @@ using Lowering = std::function<void(Builder&, const ir::Graph&, const ir::Node&)
 /// The lowering of an op; null if there is none.
 const Lowering* find_lowering(std::string_view op);
 
+/// Gives the plan of `builder` the steps of a compiled graph, for Builder::finish() to build.
+/// Throws as make_plan().
+void lower(Builder& builder, const ir::Graph& graph);
+
 /// Makes the plan of a compiled graph. Where a GPU's driver refuses a kernel, the next variant is
 /// taken, with that as the reason. Throws bertcl::Error naming a node that no kernel can run,
 /// or a disabled variant that does not exist.

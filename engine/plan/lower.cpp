@@ -101,8 +101,8 @@ std::string why_not_fused(const ir::Node& node) {
                                : "its result");
 }
 
-/// Lowers a node; whatever cannot be done is told with its name.
-void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
+/// Whatever cannot be done is told with the node's name.
+void lower_node(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
   const Lowering* lowering = find_lowering(node.op);
   if (!lowering)
     throw ir::NodeError(node.sources,
@@ -233,12 +233,26 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
               const Options& options) {
   Plan plan;
   plan.context = std::move(context);
-  const ir::Symbols known = known_symbols(graph);
-  plan.equal_sizes = checkable_assumptions(graph, known);
   Builder builder(plan, options);
   std::optional<WeightCheck> weights;
   if (!options.allow_nonfinite.value_or(false) && plan.context)
     builder.check_weights(weights.emplace(graph, options.allow_nonfinite.has_value()));
+  lower(builder, graph);
+  builder.finish();
+  if (plan.persistent_kernel) {
+    std::vector<const opencl::Buffer*> constants;
+    for (const opencl::Buffer& buffer : plan.constants) constants.push_back(&buffer);
+    plan.constant_addresses = opencl::addresses_of(*plan.context, constants);
+  }
+  return plan;
+}
+
+}  // namespace
+
+void lower(Builder& builder, const ir::Graph& graph) {
+  Plan& plan = builder.plan();
+  const ir::Symbols known = known_symbols(graph);
+  plan.equal_sizes = checkable_assumptions(graph, known);
   for (const ir::Value* input : graph.inputs()) {
     plan.model_inputs.push_back({input->name, input->type});
     const bool only_packed =
@@ -256,7 +270,7 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
       continue;
     }
     check_sizes(*node, known);
-    lower(builder, graph, *node);
+    lower_node(builder, graph, *node);
   }
   limit_positions(plan);
   const std::set<const ir::Value*> of_tokens = passes::values_of_tokens(graph);
@@ -277,18 +291,9 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   }
   builder.check_contracts();
   add_persistent_kernel(builder);
-  builder.finish();
-  if (plan.persistent_kernel) {
-    std::vector<const opencl::Buffer*> constants;
-    for (const opencl::Buffer& buffer : plan.constants) constants.push_back(&buffer);
-    plan.constant_addresses = opencl::addresses_of(*plan.context, constants);
-  }
   note_float_matmuls(graph, plan);
   plan.compared_pad_ids = compared_pad_ids(graph);
-  return plan;
 }
-
-}  // namespace
 
 Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
                const Options& options) {
