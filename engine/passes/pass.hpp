@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.hpp"
@@ -40,6 +41,9 @@ Pass rewriting(std::string name, std::function<bool(ir::Graph&, ir::Node&)> rewr
 /// The whole compiler: the passes in order, without the disabled ones and those that only serve
 /// them. Throws Error if a disabled pass is needed by every graph.
 std::vector<Pass> pipeline(const Options& options);
+
+/// The passes up to the last one of that name. Throws Error if there is none.
+std::vector<Pass> pipeline_up_to(std::string_view last);
 
 /// Runs the pipeline, verifying after each pass. `after` is called with the name of each pass that
 /// changed the graph (for --dump-passes).

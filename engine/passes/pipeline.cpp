@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole compiler as one list.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -73,6 +75,13 @@ std::vector<Pass> pipeline(const Options& options) {
              return pass.name == pair.first && left_out(pair.second);
            });
   });
+  return all;
+}
+
+std::vector<Pass> pipeline_up_to(std::string_view last) {
+  std::vector<Pass> all = pipeline({});
+  while (!all.empty() && all.back().name != last) all.pop_back();
+  if (all.empty()) throw Error(fmt::format("there is no compiler pass '{}'", last));
   return all;
 }
 

@@ -212,10 +212,7 @@ const std::string& Structure::with_bias(const std::string& matmul) const {
 Structure recognize(ir::Graph graph, const GraphIndex& index) {
   Structure structure;
   structure.masks = masks_of(graph);
-  for (const passes::Pass& pass : passes::pipeline({})) {
-    pass.run(graph);
-    if (pass.name == "find_gelu") break;
-  }
+  for (const passes::Pass& pass : passes::pipeline_up_to("find_gelu")) pass.run(graph);
   Recognizer(graph, index).add_to(structure);
   return structure;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a transformer, as nodes and tensors of the file.
 //
-// The compiler's own passes recognize them, in every spelling that the engine knows; this leads
-// from the values of its graph back to the file, by their names.
+// The compiler's own passes give the graph one spelling, and find GELU and norms. Attention and
+// biases are then recognized here: also an attention with what the engine has no fused kernel for,
+// whose MatMuls can be quantized all the same. Names of values lead back to the file.
 #pragma once
 #include <map>
 #include <set>

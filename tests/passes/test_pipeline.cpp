@@ -39,6 +39,14 @@ TEST(Pipeline, RowsOfPaddingStayMaskedWhereTheyAreKept) {
   EXPECT_FALSE(has(false));
 }
 
+TEST(Pipeline, EndsWithThePassThatIsNamed) {
+  const auto some = pipeline_up_to("find_gelu");
+  EXPECT_EQ(some.back().name, "find_gelu");
+  EXPECT_EQ(some.front().name, pipeline({}).front().name);
+  EXPECT_LT(some.size(), pipeline({}).size());
+  EXPECT_THROW(pipeline_up_to("find_gelus"), Error);
+}
+
 TEST(Pipeline, WhatEveryGraphNeedsStays) {
   EXPECT_THROW(pipeline({.disabled = {"resolve_shapes"}}), Error);
 }
