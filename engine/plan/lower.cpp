@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowers the compiled graph to the plan: each node in order, then the outputs.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -151,69 +149,6 @@ void note_float_matmuls(const ir::Graph& graph, Plan& plan) {
   }
 }
 
-}  // namespace
-
-namespace {
-
-/// `launch`: a step or an alternative.
-bool leaves_units_idle(const auto& launch, const ir::Bindings& sizes,
-                       const opencl::DeviceInfo& device) {
-  std::size_t groups = 1, items = 1;
-  for (std::size_t d = 0; d < 3; ++d) {
-    groups *= static_cast<std::size_t>(launch.global[d].evaluate(sizes)) / launch.local[d];
-    items *= launch.local[d];
-  }
-  return groups * device.units_of_group(items) < device.compute_units;
-}
-
-}  // namespace
-
-bool runs(const Step& step, const ir::Bindings& sizes) {
-  if (step.above_rows < 0 && step.up_to_rows == std::numeric_limits<std::int64_t>::max())
-    return true;
-  const std::int64_t rows = step.work_units.evaluate(sizes);
-  return rows > step.above_rows && rows <= step.up_to_rows;
-}
-
-const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
-                                   const opencl::DeviceInfo& device) {
-  const auto end = step.alternatives.end();
-  const auto fits = [&](auto other) {
-    if (other->up_to_rows > 0) return step.work_units.evaluate(sizes) <= other->up_to_rows;
-    const auto larger = std::next(other);
-    return larger == end ? leaves_units_idle(step, sizes, device)
-                         : leaves_units_idle(*larger, sizes, device);
-  };
-  for (auto other = step.alternatives.begin(); other != end; ++other)
-    if (fits(other)) return &*other;
-  return nullptr;
-}
-
-bool computes_in(const Plan& plan, Arithmetic::Kind kind) {
-  return std::ranges::any_of(plan.steps, [kind](const Step& step) {
-    return step.type.kind() == kind && step.operations_per_unit > 0;
-  });
-}
-
-bool depends_on_batch(const Plan& plan) {
-  return std::ranges::any_of(plan.steps,
-                             [](const Step& step) { return step.op == "DynamicQuantizeLinear"; });
-}
-
-std::vector<std::string> why_not_int8(const Plan& plan) {
-  if (!plan.notes.empty() || computes_in(plan, Arithmetic::Kind::int8)) return plan.notes;
-  return {
-      "the model has no quantized MatMul: it is a float model (quantize it with `bertcl "
-      "quantize`)"};
-}
-
-const Lowering* find_lowering(std::string_view op) {
-  const auto it = lowerings().find(op);
-  return it == lowerings().end() ? nullptr : &it->second;
-}
-
-namespace {
-
 /// A table of positions is cut to the length of the ids where it is not read with them.
 void limit_positions(Plan& plan) {
   for (const auto& [size, most] : plan.at_most) {
@@ -248,6 +183,11 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
 }
 
 }  // namespace
+
+const Lowering* find_lowering(std::string_view op) {
+  const auto it = lowerings().find(op);
+  return it == lowerings().end() ? nullptr : &it->second;
+}
 
 void lower(Builder& builder, const ir::Graph& graph) {
   Plan& plan = builder.plan();

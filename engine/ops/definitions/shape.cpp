@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on shapes: Shape, Size, Reshape, Expand, Squeeze, Unsqueeze, Flatten, Range. Reshape,
-// Expand and Range without their shape operands take the shape from their result type.
+// Operators on shapes: Shape, Size, Reshape, Expand, Squeeze, Unsqueeze, Flatten, Range, and sizes.
+// Reshape, Expand and Range without their shape operands take the shape from their result type.
 #include <fmt/ranges.h>
 
 #include <algorithm>
