@@ -143,7 +143,7 @@ bool is_crash(int signal) {
   return false;
 }
 
-std::string ending(const Ended& ended) {
+std::string how_it_ended(const Ended& ended) {
   if (ended.timed_out) return fmt::format("it did not end within {} s", kSecondsPerProbe);
   if (!ended.status) return "it ended without a result";
   if (WIFSIGNALED(*ended.status)) {
@@ -203,8 +203,8 @@ ChildProbes probe_in_child(const fs::path& program, const DeviceInfo& device) {
       return probes;
     }
     const std::string name = last_begun(ended->text);
-    if (name.empty() || broken.contains(name)) return give_up(ending(*ended));
-    broken[name] = fmt::format("the probe was stopped: {}", ending(*ended));
+    if (name.empty() || broken.contains(name)) return give_up(how_it_ended(*ended));
+    broken[name] = fmt::format("the probe was stopped: {}", how_it_ended(*ended));
     // A user, the system or a busy machine may have stopped it: another time it may end well.
     probes.is_cacheable &= !ended->timed_out && ended->status &&
                            (!WIFSIGNALED(*ended->status) || is_crash(WTERMSIG(*ended->status)));
