@@ -19,7 +19,7 @@
 #include "api/session_impl.hpp"
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
-#include "tasks/append_prediction.hpp"
+#include "tasks/kinds/append_prediction.hpp"
 
 namespace {
 

@@ -17,8 +17,8 @@
 #include "runtime/pooling.hpp"
 #include "support/check_path.hpp"
 #include "support/with_code.hpp"
-#include "tasks/embedding_files.hpp"
 #include "tasks/features.hpp"
+#include "tasks/model_files/embedding_files.hpp"
 #include "text/run_rows.hpp"
 
 namespace bertcl {

@@ -9,11 +9,11 @@
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
 #include "runtime/pooling.hpp"
-#include "tasks/embedding_files.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/load.hpp"
-#include "tasks/model_config.hpp"
-#include "text/companion_files.hpp"
+#include "tasks/model_files/embedding_files.hpp"
+#include "tasks/model_files/model_config.hpp"
+#include "text/base/companion_files.hpp"
 
 namespace bertcl {
 namespace {

@@ -17,7 +17,7 @@
 #include "runtime/sequences.hpp"
 #include "runtime/task.hpp"
 #include "support/option_name.hpp"
-#include "tasks/dense_module.hpp"
+#include "tasks/model_files/dense_module.hpp"
 #include "text/pad_token_id.hpp"
 
 namespace bertcl {

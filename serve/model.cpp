@@ -8,7 +8,7 @@
 #include "bertcl/error.hpp"
 #include "runtime/row_values.hpp"
 #include "runtime/sequences.hpp"
-#include "serve/http.hpp"
+#include "serve/http/http.hpp"
 #include "serve/service.hpp"
 #include "text/batch.hpp"
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "serve/json_text.hpp"
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::serve {
 namespace {

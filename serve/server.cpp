@@ -15,11 +15,11 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "serve/connection.hpp"
-#include "serve/connection_pool.hpp"
+#include "serve/http/connection.hpp"
+#include "serve/http/connection_pool.hpp"
+#include "serve/http/request_head.hpp"
+#include "serve/http/semaphore.hpp"
 #include "serve/metrics.hpp"
-#include "serve/request_head.hpp"
-#include "serve/semaphore.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::serve {

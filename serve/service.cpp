@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "serve/api_key.hpp"
+#include "serve/http/api_key.hpp"
 #include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/metrics.hpp"

@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "serve/body_budget.hpp"
-#include "serve/http.hpp"
+#include "serve/http/body_budget.hpp"
+#include "serve/http/http.hpp"
 #include "serve/model.hpp"
-#include "text/json_node.hpp"
+#include "text/base/json_node.hpp"
 #include "text/truncation.hpp"
 
 namespace bertcl::serve {
@@ -98,6 +98,7 @@ struct Route {
   bool when_down = false;  ///< answers while models are loaded, and while the server drains
 };
 
+// Defined in serve/routes/, in the files of their protocols.
 std::vector<Route> tei_routes();
 std::vector<Route> openai_routes();
 std::vector<Route> oip_routes();

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::squad {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::squad {
 namespace {

@@ -10,8 +10,8 @@
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
-#include "text/json_file.hpp"
-#include "text/json_node.hpp"
+#include "text/base/json_file.hpp"
+#include "text/base/json_node.hpp"
 
 namespace bertcl::squad {
 namespace {

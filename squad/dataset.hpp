@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "text/data_file.hpp"
+#include "text/base/data_file.hpp"
 
 namespace bertcl::squad {
 

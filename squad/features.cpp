@@ -9,8 +9,8 @@
 
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
+#include "text/base/unicode.hpp"
 #include "text/truncation.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::squad {
 namespace {

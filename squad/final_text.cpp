@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "squad/predictions.hpp"
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::squad {
 namespace {

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "squad/metrics.hpp"
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::squad {
 namespace {

@@ -13,8 +13,8 @@
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
+#include "text/base/unicode.hpp"
 #include "text/run_rows.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::squad {
 namespace {

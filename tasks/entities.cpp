@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "tasks/argmax.hpp"
-#include "text/unicode.hpp"
+#include "tasks/scores/argmax.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::tasks {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::tasks {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
-#include "tasks/readers.hpp"
+#include "tasks/data/readers.hpp"
 #include "tasks/task.hpp"
 #include "text/tokenizer.hpp"
 

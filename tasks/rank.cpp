@@ -11,9 +11,9 @@
 
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
-#include "tasks/class_scores.hpp"
 #include "tasks/features.hpp"
-#include "text/data_file.hpp"
+#include "tasks/scores/class_scores.hpp"
+#include "text/base/data_file.hpp"
 
 namespace bertcl::tasks {
 namespace {

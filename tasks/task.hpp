@@ -12,8 +12,8 @@
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
 #include "squad/predictions.hpp"
+#include "tasks/data/readers.hpp"
 #include "tasks/features.hpp"
-#include "tasks/readers.hpp"
 #include "text/run_rows.hpp"
 #include "text/tokenizer.hpp"
 
@@ -134,10 +134,10 @@ std::unique_ptr<Task> retrieval_task(QuestionParagraphs data, RetrievalPrompts p
 /// Paragraphs that BM25 proposes for a question.
 inline constexpr std::size_t kCandidates = 20;
 
-/// Orders the best kCandidates paragraphs by BM25 (bm25.hpp) by the score of a cross-encoder: MRR
-/// at 10, where a question whose paragraph is not among them counts 0; together with the MRR at 10
-/// of BM25's own order, and the recall of the candidates, which bounds it. Over the paragraphs of
-/// all questions of the data. Throws Error if there are no questions.
+/// Orders the best kCandidates paragraphs by BM25 (scores/bm25.hpp) by the score of a
+/// cross-encoder: MRR at 10, where a question whose paragraph is not among them counts 0; together
+/// with the MRR at 10 of BM25's own order, and the recall of the candidates, which bounds it. Over
+/// the paragraphs of all questions of the data. Throws Error if there are no questions.
 std::unique_ptr<Task> reranking_task(QuestionParagraphs data);
 
 /// Throws Error, which says how to give them, if there are no labels.

@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "text/companion_files.hpp"
-#include "text/file.hpp"
-#include "text/json_node.hpp"
+#include "text/base/companion_files.hpp"
+#include "text/base/file.hpp"
+#include "text/base/json_node.hpp"
 #include "text/pipeline/added_tokens.hpp"
 #include "text/token_names.hpp"
 #include "text/tokenizer_files.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text -> words: cleaning, CJK, white space, case and accents, punctuation.
+#include "text/base/unicode.hpp"
 #include "text/tokenizer.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::text {
 namespace {

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "support/fail.hpp"
-#include "text/companion_files.hpp"
-#include "text/file.hpp"
-#include "text/json_file.hpp"
-#include "text/json_node.hpp"
+#include "text/base/companion_files.hpp"
+#include "text/base/file.hpp"
+#include "text/base/json_file.hpp"
+#include "text/base/json_node.hpp"
 #include "text/token_names.hpp"
 
 namespace bertcl::text {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "text/companion_files.hpp"
-#include "text/file.hpp"
-#include "text/json_file.hpp"
+#include "text/base/companion_files.hpp"
+#include "text/base/file.hpp"
+#include "text/base/json_file.hpp"
 
 namespace bertcl::text {
 

@@ -10,14 +10,14 @@
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "text/added_token_files.hpp"
-#include "text/data_file.hpp"
-#include "text/file.hpp"
-#include "text/json_file.hpp"
+#include "text/base/data_file.hpp"
+#include "text/base/file.hpp"
+#include "text/base/json_file.hpp"
+#include "text/base/unicode.hpp"
 #include "text/pipeline/pipeline.hpp"
 #include "text/tokenizer.hpp"
 #include "text/tokenizer_files.hpp"
 #include "text/tokenizer_json.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::text {
 namespace {

@@ -12,24 +12,11 @@
 #include <string_view>
 #include <vector>
 
-#include "bertcl/error.hpp"
-#include "text/special_tokens.hpp"
+#include "text/pipeline/encoding.hpp"
+#include "text/pipeline/special_tokens.hpp"
+#include "text/pipeline/tokenizer_options.hpp"
 
 namespace bertcl::text {
-
-/// Unset options follow the vocabulary's file, else the default.
-struct TokenizerOptions {
-  std::optional<bool> lower_case = std::nullopt;     ///< by default true: uncased vocabulary
-  std::optional<bool> strip_accents = std::nullopt;  ///< by default where lower-cased
-  std::optional<bool> split_cjk = std::nullopt;      ///< by default true: ideographs are words
-  /// Texts that are too long lose their first tokens; by default as a tokenizer.json says, or not.
-  std::optional<bool> cut_left = std::nullopt;
-  /// A longer word is [UNK]; by default 100, as in Hugging Face's transformers.
-  std::optional<int> max_word_chars = std::nullopt;
-  bool token_types = true;  ///< false: the second of two texts has token types of 0, as the first
-  /// Names that the token that hides another one may have; [MASK] and <mask> come after them.
-  std::vector<std::string> mask_tokens = {};
-};
 
 /// Splits UTF-8 text into words, as `BasicTokenizer` of google-research/bert tokenization.py:
 /// drops control characters, sets CJK ideographs apart, splits at white space, lower-cases and
@@ -47,32 +34,7 @@ class BasicTokenizer {
   bool lower_case_, strip_accents_, split_cjk_;
 };
 
-/// Bytes [begin, end) of a text.
-struct Span {
-  std::uint32_t begin = 0;
-  std::uint32_t end = 0;
-  friend bool operator==(const Span&, const Span&) = default;
-};
-
-/// Tokens of a text without special tokens around them.
-struct Encoding {
-  std::vector<std::int32_t> ids;
-  std::vector<Span> spans;  ///< [ids] what each stands for; may be empty
-  /// [ids] which of the words each belongs to that the tokenizer makes of a text before its model.
-  std::vector<std::uint32_t> words;
-};
-
 class Pipeline;
-
-/// A text, which the message quotes, for which a regular expression of the tokenizer takes too long
-/// or too much memory.
-struct SearchError : Error {
-  using Error::Error;
-};
-
-/// How tokens spell a text: pieces of words, those that continue one with "##"; GPT-2's characters
-/// of bytes; or pieces with U+2581 for a space.
-enum class Spelling { word_pieces, bytes, pieces };
 
 /// Makes tokens of texts. Immutable: any number of threads may use one object.
 /// A vocab.txt is read as google-research/bert does it, for SQuAD: special tokens inside the text

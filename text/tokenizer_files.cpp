@@ -14,10 +14,10 @@
 #include "sentencepiece.pb.h"
 #include "support/fail.hpp"
 #include "text/added_token_files.hpp"
-#include "text/base64.hpp"
-#include "text/data_file.hpp"
-#include "text/file.hpp"
-#include "text/json_file.hpp"
+#include "text/base/base64.hpp"
+#include "text/base/data_file.hpp"
+#include "text/base/file.hpp"
+#include "text/base/json_file.hpp"
 #include "text/tokenizer_json.hpp"
 
 namespace bertcl::text {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/json_node.hpp"
+#include "text/base/json_node.hpp"
 #include "text/pipeline/normalizers.hpp"
 #include "text/pipeline/pipeline.hpp"
 #include "text/pipeline/pre_tokenizers.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/special_tokens.hpp"
+#include "text/pipeline/special_tokens.hpp"
 
 namespace bertcl::text {
 

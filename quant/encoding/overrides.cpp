@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "support/fail.hpp"
-#include "text/file.hpp"
-#include "text/json_file.hpp"
+#include "text/base/file.hpp"
+#include "text/base/json_file.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "quant/tables/table.hpp"
-#include "text/json_file.hpp"
-#include "text/json_node.hpp"
+#include "text/base/json_file.hpp"
+#include "text/base/json_node.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -13,7 +13,7 @@
 #include "support/fail.hpp"
 #include "support/parse_number.hpp"
 #include "support/pending_file.hpp"
-#include "text/file.hpp"
+#include "text/base/file.hpp"
 
 namespace bertcl::quant {
 namespace {

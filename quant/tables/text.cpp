@@ -6,7 +6,7 @@
 #include "bertcl/error.hpp"
 #include "quant/tables/table.hpp"
 #include "support/fail.hpp"
-#include "text/data_file.hpp"
+#include "text/base/data_file.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -18,9 +18,9 @@
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/pending_file.hpp"
-#include "text/companion_files.hpp"
-#include "text/json_file.hpp"
-#include "text/json_node.hpp"
+#include "text/base/companion_files.hpp"
+#include "text/base/json_file.hpp"
+#include "text/base/json_node.hpp"
 #include "text/tokenizer_files.hpp"
 
 namespace bertcl::quant {
@@ -38,7 +38,7 @@ constexpr std::array<const char*, 9> kTokenizerFiles = {"vocab.txt",
                                                         "sentencepiece.bpe.model",
                                                         "spiece.model"};
 constexpr const char* kConfig = "config.json";
-/// Of sentence-transformers (tasks/embedding_files.hpp).
+/// Of sentence-transformers (tasks/model_files/embedding_files.hpp).
 constexpr std::array<const char*, 4> kEmbeddingFiles = {"modules.json", "1_Pooling/config.json",
                                                         "sentence_bert_config.json",
                                                         "config_sentence_transformers.json"};

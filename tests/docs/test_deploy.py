@@ -25,7 +25,7 @@ PROXY_SECONDS = 60  # that load balancers of AWS and nginx keep an idle connecti
 
 def routes():
     """Paths that GET asks for without a key."""
-    source = "".join(text_of(file) for file in sorted((ROOT / "serve").glob("routes_*.cpp")))
+    source = "".join(text_of(file) for file in sorted((ROOT / "serve/routes").glob("routes_*.cpp")))
     return set(re.findall(r'\{"GET", "([^"]+)", \w+, true', source))
 
 

@@ -11,7 +11,7 @@
 #include "tests/quant/tiny_bert.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
-#include "text/file.hpp"
+#include "text/base/file.hpp"
 
 namespace bertcl::quant::tests {
 namespace {

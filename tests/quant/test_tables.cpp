@@ -9,7 +9,7 @@
 #include "quant/tables/table.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
-#include "text/file.hpp"
+#include "text/base/file.hpp"
 
 namespace bertcl::quant::tests {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ends reads, writes and waits of a connection.
-#include "serve/connection.hpp"
+#include "serve/http/connection.hpp"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "serve/tensors.hpp"
+#include "serve/routes/tensors.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/matchers.hpp"
 

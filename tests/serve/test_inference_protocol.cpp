@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "serve/tensors.hpp"
+#include "serve/routes/tensors.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/matchers.hpp"
 

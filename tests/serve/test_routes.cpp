@@ -7,7 +7,7 @@
 #include "serve/json_text.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/support/matchers.hpp"
-#include "text/base64.hpp"
+#include "text/base/base64.hpp"
 
 namespace bertcl::serve::tests {
 namespace {

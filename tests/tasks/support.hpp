@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "tasks/data/readers.hpp"
 #include "tasks/evaluate.hpp"
-#include "tasks/readers.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "text/tokenizer.hpp"

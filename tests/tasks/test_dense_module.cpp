@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is read from the folder of a Dense module.
-#include "tasks/dense_module.hpp"
+#include "tasks/model_files/dense_module.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is read from the files of sentence-transformers, and where they lie.
-#include "tasks/embedding_files.hpp"
+#include "tasks/model_files/embedding_files.hpp"
 
 #include <filesystem>
 #include <fstream>
 
 #include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
-#include "text/companion_files.hpp"
+#include "text/base/companion_files.hpp"
 
 namespace bertcl::tasks {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "tasks/class_scores.hpp"
+#include "tasks/scores/class_scores.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 

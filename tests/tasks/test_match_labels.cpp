@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which classes the labels of the data stand for.
-#include "tasks/match_labels.hpp"
+#include "tasks/kinds/match_labels.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics against slow definitions, and against values that SciPy 1.17.1 (pearsonr, spearmanr,
 // rankdata) and seqeval 1.2.2 (default mode) gave for the same data.
-#include "tasks/metrics.hpp"
+#include "tasks/scores/metrics.hpp"
 
 #include <array>
 #include <cmath>

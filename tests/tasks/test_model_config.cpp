@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The longest text that the files beside a model declare.
-#include "tasks/model_config.hpp"
+#include "tasks/model_files/model_config.hpp"
 
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "tasks/class_scores.hpp"
+#include "tasks/scores/class_scores.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of the tasks' data: their headers, their columns, what is refused.
-#include "tasks/read_tables.hpp"
+#include "tasks/data/read_tables.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/readers.hpp"
+#include "tasks/data/readers.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {

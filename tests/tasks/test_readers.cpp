@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data files of the tasks: what is read, what is refused.
-#include "tasks/readers.hpp"
+#include "tasks/data/readers.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "squad/dataset.hpp"
-#include "tasks/bm25.hpp"
-#include "tasks/embedding_files.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/load.hpp"
-#include "tasks/metrics.hpp"
+#include "tasks/model_files/embedding_files.hpp"
+#include "tasks/scores/bm25.hpp"
+#include "tasks/scores/metrics.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/tasks/support.hpp"
 

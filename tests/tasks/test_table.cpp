@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables: quotes, and extensions in capitals.
-#include "tasks/table.hpp"
+#include "tasks/data/table.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tasks/readers.hpp"
+#include "tasks/data/readers.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {

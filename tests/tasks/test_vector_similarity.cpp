@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Similarities of vectors against their formulas, and the best pairs against a sort of all.
-#include "tasks/vector_similarity.hpp"
+#include "tasks/scores/vector_similarity.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/json_node.hpp"
+#include "text/base/json_node.hpp"
 #include "text/pipeline/normalizers.hpp"
 #include "text/pipeline/parts.hpp"
 #include "text/pipeline/pre_tokenizers.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words of the basic tokenizer: each rule on its own, and Unicode where it surprises.
 #include "tests/support/matchers.hpp"
+#include "text/base/unicode.hpp"
 #include "text/tokenizer.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::text {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of texts: JSON that is not one of lines is refused, not read as lines of text.
-#include "text/data_file.hpp"
+#include "text/base/data_file.hpp"
 
 #include <gtest/gtest.h>
 

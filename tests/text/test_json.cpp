@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/matchers.hpp"
-#include "text/json_file.hpp"
-#include "text/json_node.hpp"
+#include "text/base/json_file.hpp"
+#include "text/base/json_node.hpp"
 
 namespace bertcl::text {
 namespace {

@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/tokenizer_json.hpp"
 #include "tests/support/tokens_of.hpp"
-#include "text/json_file.hpp"
+#include "text/base/json_file.hpp"
 #include "text/tokenizer_json.hpp"
 
 namespace bertcl::text {

@@ -10,14 +10,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "text/base/unicode.hpp"
 #include "text/pipeline/byte_level.hpp"
 #include "text/pipeline/pattern.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::text {
 namespace {
 
-using Tokens = std::vector<std::string>;
+using TokenTexts = std::vector<std::string>;
 using DecoderFn = Decoders::value_type;
 
 constexpr std::string_view kMetaspace = "\u2581", kReplacement = "\uFFFD";
@@ -32,7 +32,7 @@ std::string replaced(const std::string& text, std::string_view from, std::string
   return result.append(text, begin);
 }
 
-std::string joined(const Tokens& tokens) {
+std::string joined(const TokenTexts& tokens) {
   std::string text;
   for (const std::string& token : tokens) text += token;
   return text;
@@ -41,7 +41,7 @@ std::string joined(const Tokens& tokens) {
 /// With a space in front of what begins a word, but for some English punctuation: in each token by
 /// itself, so that what spans tokens stays: "it ' s".
 DecoderFn word_piece_decoder(std::string prefix, bool cleans_up) {
-  return [prefix = std::move(prefix), cleans_up](Tokens& tokens) {
+  return [prefix = std::move(prefix), cleans_up](TokenTexts& tokens) {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 11> rules = {
         {{" .", "."},
          {" ?", "?"},
@@ -84,7 +84,7 @@ std::string bytes_of(const std::string& token) {
   return bytes;
 }
 
-void join_bytes(Tokens& tokens) {
+void join_bytes(TokenTexts& tokens) {
   std::string bytes, text;
   for (const std::string& token : tokens) bytes += bytes_of(token);
   for (std::size_t at = 0; at < bytes.size();) append_code_point(text, next_code_point(bytes, at));
@@ -101,8 +101,8 @@ std::optional<char> fallback_byte(std::string_view token) {
 }
 
 /// Runs of bytes become one token, or U+FFFD for each byte where they are invalid UTF-8.
-void gather_bytes(Tokens& tokens) {
-  Tokens result;
+void gather_bytes(TokenTexts& tokens) {
+  TokenTexts result;
   std::string bytes;
   const auto flush = [&] {
     if (!bytes.empty() && !first_ill_formed(bytes))
@@ -123,12 +123,12 @@ void gather_bytes(Tokens& tokens) {
   tokens = std::move(result);
 }
 
-void fuse(Tokens& tokens) { tokens = {joined(tokens)}; }
+void fuse(TokenTexts& tokens) { tokens = {joined(tokens)}; }
 
 /// Takes `character` off the ends of each token, as often as it is there, `begin` and `end` times
 /// at most.
 DecoderFn strip_decoder(std::string character, std::int64_t begin, std::int64_t end) {
-  return [character = std::move(character), begin, end](Tokens& tokens) {
+  return [character = std::move(character), begin, end](TokenTexts& tokens) {
     for (std::string& token : tokens) {
       std::string_view rest = token;
       for (std::int64_t i = 0; i < begin && rest.starts_with(character); ++i)
@@ -141,7 +141,7 @@ DecoderFn strip_decoder(std::string character, std::int64_t begin, std::int64_t 
 }
 
 DecoderFn replace_decoder(Pattern pattern, std::string content) {
-  return [pattern = std::move(pattern), content = std::move(content)](Tokens& tokens) {
+  return [pattern = std::move(pattern), content = std::move(content)](TokenTexts& tokens) {
     std::size_t bytes = 0;
     for (const std::string& token : tokens) bytes += token.size();
     Pattern::Search search(pattern, bytes);
@@ -160,14 +160,14 @@ DecoderFn replace_decoder(Pattern pattern, std::string content) {
 
 /// What the pre-tokenizer put before a text goes from the first token.
 DecoderFn metaspace_decoder(std::string replacement, bool prepended) {
-  return [replacement = std::move(replacement), prepended](Tokens& tokens) {
+  return [replacement = std::move(replacement), prepended](TokenTexts& tokens) {
     for (std::size_t i = 0; i < tokens.size(); ++i)
       tokens[i] = replaced(tokens[i], replacement, i == 0 && prepended ? "" : " ");
   };
 }
 
 DecoderFn suffix_decoder(std::string suffix) {
-  return [suffix = std::move(suffix)](Tokens& tokens) {
+  return [suffix = std::move(suffix)](TokenTexts& tokens) {
     for (std::size_t i = 0; i < tokens.size(); ++i)
       tokens[i] = replaced(tokens[i], suffix, i + 1 == tokens.size() ? "" : " ");
   };

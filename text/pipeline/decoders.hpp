@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "text/json_node.hpp"
-#include "text/tokenizer.hpp"
+#include "text/base/json_node.hpp"
+#include "text/pipeline/encoding.hpp"
 
 namespace bertcl::text {
 

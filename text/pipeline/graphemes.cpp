@@ -4,7 +4,7 @@
 
 #include <unicode/uchar.h>
 
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::text {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/json_node.hpp"
+#include "text/base/json_node.hpp"
 
 namespace bertcl::text {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/json_node.hpp"
+#include "text/base/json_node.hpp"
 #include "text/pipeline/parts.hpp"
 
 namespace bertcl::text {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "text/tokenizer.hpp"
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
+#include "text/pipeline/encoding.hpp"
 
 namespace bertcl::text {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "text/data_file.hpp"
+#include "text/base/data_file.hpp"
 #include "text/pipeline/byte_level.hpp"
 
 namespace bertcl::text {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/json_node.hpp"
+#include "text/base/json_node.hpp"
 #include "text/pipeline/parts.hpp"
 
 namespace bertcl::text {

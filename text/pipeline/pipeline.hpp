@@ -10,9 +10,11 @@
 
 #include "text/pipeline/added_tokens.hpp"
 #include "text/pipeline/decoders.hpp"
+#include "text/pipeline/encoding.hpp"
 #include "text/pipeline/model.hpp"
 #include "text/pipeline/parts.hpp"
 #include "text/pipeline/post_processor.hpp"
+#include "text/pipeline/tokenizer_options.hpp"
 
 namespace bertcl::text {
 

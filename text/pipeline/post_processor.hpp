@@ -3,8 +3,8 @@
 #pragma once
 #include <vector>
 
-#include "text/json_node.hpp"
-#include "text/special_tokens.hpp"
+#include "text/base/json_node.hpp"
+#include "text/pipeline/special_tokens.hpp"
 
 namespace bertcl::text {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pre-tokenizers of a tokenizer.json: they split the text into words.
 #pragma once
-#include "text/json_node.hpp"
+#include "text/base/json_node.hpp"
 #include "text/pipeline/parts.hpp"
 
 namespace bertcl::text {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::text {
 namespace {

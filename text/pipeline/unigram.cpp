@@ -10,8 +10,8 @@
 #include <string>
 
 #include "support/fail.hpp"
+#include "text/base/unicode.hpp"
 #include "text/pipeline/model.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::text {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "text/base/unicode.hpp"
 #include "text/pipeline/model.hpp"
-#include "text/unicode.hpp"
 
 namespace bertcl::text {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "runtime/task.hpp"
 #include "support/fail.hpp"
-#include "tasks/class_scores.hpp"
-#include "tasks/model_config.hpp"
-#include "text/companion_files.hpp"
+#include "tasks/model_files/model_config.hpp"
+#include "tasks/scores/class_scores.hpp"
+#include "text/base/companion_files.hpp"
 #include "tools/models/activation.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/models/texts_run.hpp"

@@ -16,7 +16,7 @@
 #include "opencl/context_future.hpp"
 #include "support/pending_file.hpp"
 #include "support/stopwatch.hpp"
-#include "tasks/embedding_files.hpp"
+#include "tasks/model_files/embedding_files.hpp"
 #include "tools/models/embedder.hpp"
 #include "tools/options/embedding_options.hpp"
 #include "tools/options/file_options.hpp"

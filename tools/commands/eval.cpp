@@ -16,7 +16,7 @@
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "support/pending_file.hpp"
-#include "tasks/model_config.hpp"
+#include "tasks/model_files/model_config.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"

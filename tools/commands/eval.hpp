@@ -11,7 +11,7 @@
 #include "runtime/session.hpp"
 #include "squad/dataset.hpp"
 #include "squad/predictions.hpp"
-#include "tasks/embedding_files.hpp"
+#include "tasks/model_files/embedding_files.hpp"
 #include "tasks/task.hpp"
 #include "text/tokenizer.hpp"
 #include "tools/options/model_options.hpp"

@@ -13,8 +13,8 @@
 
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
-#include "tasks/class_scores.hpp"
-#include "text/data_file.hpp"
+#include "tasks/scores/class_scores.hpp"
+#include "text/base/data_file.hpp"
 #include "text/decoder.hpp"
 #include "text/pad_token_id.hpp"
 #include "tools/models/texts_run.hpp"

@@ -16,7 +16,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
 #include "support/stopwatch.hpp"
-#include "tasks/embedding_files.hpp"
+#include "tasks/model_files/embedding_files.hpp"
 #include "tasks/rank.hpp"
 #include "tools/models/activation.hpp"
 #include "tools/models/task_model.hpp"

@@ -23,7 +23,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
-#include "serve/api_key.hpp"
+#include "serve/http/api_key.hpp"
 #include "serve/metrics.hpp"
 #include "serve/request_log.hpp"
 #include "serve/server.hpp"

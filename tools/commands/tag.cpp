@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "tasks/class_scores.hpp"
 #include "tasks/entities.hpp"
-#include "text/data_file.hpp"
-#include "text/unicode.hpp"
+#include "tasks/scores/class_scores.hpp"
+#include "text/base/data_file.hpp"
+#include "text/base/unicode.hpp"
 #include "tools/models/texts_run.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/options/task_options.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "support/fail.hpp"
-#include "tasks/model_config.hpp"
+#include "tasks/model_files/model_config.hpp"
 
 namespace bertcl::tools {
 

@@ -8,7 +8,7 @@
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
 #include "tasks/features.hpp"
-#include "text/data_file.hpp"
+#include "text/base/data_file.hpp"
 #include "text/run_rows.hpp"
 #include "tools/terminal/progress.hpp"
 

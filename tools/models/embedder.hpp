@@ -11,7 +11,7 @@
 
 #include "opencl/context_future.hpp"
 #include "runtime/session.hpp"
-#include "tasks/embedding_files.hpp"
+#include "tasks/model_files/embedding_files.hpp"
 #include "text/batch.hpp"
 #include "text/tokenizer.hpp"
 #include "tools/models/text_inputs.hpp"

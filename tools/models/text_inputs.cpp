@@ -9,7 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
-#include "text/data_file.hpp"
+#include "text/base/data_file.hpp"
 
 namespace bertcl::tools {
 

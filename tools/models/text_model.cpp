@@ -12,7 +12,7 @@
 #include "runtime/row_values.hpp"
 #include "runtime/sequences.hpp"
 #include "support/fail.hpp"
-#include "tasks/model_config.hpp"
+#include "tasks/model_files/model_config.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/terminal/terminal.hpp"
 

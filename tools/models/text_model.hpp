@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/session.hpp"
-#include "tasks/embedding_files.hpp"
+#include "tasks/model_files/embedding_files.hpp"
 #include "text/batch.hpp"
 #include "text/tokenizer.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tasks/dense_module.hpp"
+#include "tasks/model_files/dense_module.hpp"
 #include "tools/options/option_checks.hpp"
 
 namespace bertcl::tools {

@@ -7,7 +7,7 @@
 
 #include "runtime/pooling.hpp"
 #include "support/cli_forward.hpp"
-#include "tasks/embedding_files.hpp"
+#include "tasks/model_files/embedding_files.hpp"
 
 namespace bertcl::tools {
 

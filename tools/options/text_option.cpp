@@ -6,8 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "text/data_file.hpp"
-#include "text/unicode.hpp"
+#include "text/base/data_file.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::tools {
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a model's classes, and which class a label of the data means: as tasks/match_labels.cpp has it."""
+"""Names of a model's classes, and which class a label of the data means: as tasks/kinds/match_labels.cpp has it."""
 import pathlib
 
 import data_files

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of text and JSON, by the rules of text/data_file.cpp: UTF-8 with or without a byte order mark, lines that end in
-LF or CR LF. What is wrong is a ValueError that names the file."""
+"""Files of text and JSON, by the rules of text/base/data_file.cpp: UTF-8 with or without a byte order mark, lines that
+end in LF or CR LF. What is wrong is a ValueError that names the file."""
 import enum
 import json
 import pathlib

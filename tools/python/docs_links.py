@@ -2,7 +2,7 @@
 """A hook of MkDocs: links to files outside of docs/ become their paths, since the site has pages only."""
 import re
 
-# [text](../tasks/metrics.hpp) or an anchor in it; images stay
+# [text](../tasks/scores/metrics.hpp) or an anchor in it; images stay
 OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\(\.\./([^)#\s]+)(?:#[^)]*)?\)")
 
 

@@ -4,7 +4,7 @@ tokens.
 
 .tsv, .csv: a text and its label, or columns by the names of a first line that has "label" or "labels" (one or more,
 separated by commas): "text" ("sentence", "sentence1"), and "text_pair" ("sentence2") for two texts. Blank lines do not
-count. .jsonl: objects with members of these names. The rules are those of tasks/read_tables.cpp and tasks/readers.cpp.
+count. .jsonl: objects with members of these names. The rules are those of read_tables.cpp and readers.cpp in tasks/data.
 .txt: a text on each line, which has no label. JSON lines are known by their content in .tsv, .csv and .txt, too.
 """
 import argparse
@@ -166,7 +166,7 @@ def _only(names, wanted, place, cells=None):
 
 def _columns_of(cells, place, commas):
     """Where the first and second text and the label stand, by names in any case, and whether the label may be several;
-    None: it is not a header. As tasks/read_tables.cpp has it."""
+    None: it is not a header. As tasks/data/read_tables.cpp has it."""
     header = [name.lower() for name in cells]
     label = _only(header, LABEL, place, cells)
     if label is None and ((len(header) < 2 and not commas) or not set(header) & {*FIRST, *SECOND}):

@@ -18,7 +18,7 @@
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "support/pending_file.hpp"
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "support/fail.hpp"
-#include "text/unicode.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::tools {
 namespace {

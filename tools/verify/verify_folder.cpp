@@ -19,8 +19,8 @@
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
 #include "support/fail.hpp"
-#include "text/data_file.hpp"
-#include "text/file.hpp"
+#include "text/base/data_file.hpp"
+#include "text/base/file.hpp"
 
 namespace bertcl::tools {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "text/base/unicode.hpp"
 #include "text/tokenizer.hpp"
-#include "text/unicode.hpp"
 
 namespace {
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole files as text.
+#include "text/base/file.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::text {
+
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw Error(fmt::format("{}: is a directory, expected a file", path.string()), ErrorCode::io);
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)),
+                ErrorCode::io);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad()) throw Error(fmt::format("{}: cannot read", path.string()), ErrorCode::io);
+  if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);  // byte order mark
+  return content;
+}
+
+void check_regular_file(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (!fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status)) return;
+  throw Error(fmt::format("{}: not a regular file", path.string()), ErrorCode::io);
+}
+
+bool is_present(const std::filesystem::path& path) {
+  std::error_code failure;
+  return std::filesystem::exists(path, failure) || failure;
+}
+
+}  // namespace bertcl::text
