@@ -19,7 +19,7 @@
 #include "tests/quant/tiny_bert.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/scratch_folder.hpp"
-#include "text/file.hpp"
+#include "text/base/file.hpp"
 
 namespace bertcl::quant::tests {
 namespace {
