@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention in bf16 against sums in double of the same operands.
+#include <fmt/format.h>
+
+#include <random>
+
 #include "attention_kernel.hpp"
 #include "attention_reference.hpp"
 #include "device_test.hpp"
@@ -15,10 +19,11 @@ class AttentionBf16 : public testing::TestWithParam<int> {  // BLOCK_KEYS
   }
 
   std::vector<uint16_t> attend(const AttentionCase& c, const std::vector<uint16_t>& qkv,
-                               float scale, int32_t block_rows = 32) const {
+                               float scale, int32_t block_rows = 32,
+                               const ScoreBias& bias = {}) const {
     const AttentionKernel variant{"attention_bf16_x86",
                                   {{"BLOCK_KEYS", GetParam()}, {"CACHED_KEYS", 4 * GetParam()}}};
-    return tests::attend(variant, "attention_bf16", c, qkv, scale, block_rows);
+    return tests::attend(variant, "attention_bf16", c, qkv, scale, block_rows, bias);
   }
 
   static std::vector<uint16_t> operands(const AttentionCase& c, float sharpness = 1.0f) {
@@ -28,11 +33,15 @@ class AttentionBf16 : public testing::TestWithParam<int> {  // BLOCK_KEYS
 
   /// Exponentials and result are rounded to 8 bits, 2^-9 of a value each at most, 0.6 of that in
   /// the mean; relative RMS below 2^-8.
-  void expect_right(const AttentionCase& c, float sharpness = 1.0f, int32_t block_rows = 32) const {
+  void expect_right(const AttentionCase& c, float sharpness = 1.0f, int32_t block_rows = 32,
+                    const ScoreBias& bias = {}) const {
     const auto bits = operands(c, sharpness);
     const auto qkv = from_bf16(bits);
     const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_size));
-    expect_close(from_bf16(attend(c, bits, scale, block_rows)), reference(c, qkv, scale), c.name(),
+    expect_close(from_bf16(attend(c, bits, scale, block_rows, bias)),
+                 reference(c, qkv, scale, bias),
+                 fmt::format("{}, {} biases, window {}, {} rows", c.name(), bias.values.size(),
+                             bias.window, block_rows),
                  1 << 15);
   }
 };
@@ -78,6 +87,54 @@ TEST_P(AttentionBf16, MaskWithHolesAndRowWithoutKeys) {
   AttentionCase open = c;
   open.mask.clear();
   EXPECT_NE(attend(c, operands(c), 0.125f), attend(open, operands(c), 0.125f));
+}
+
+TEST_P(AttentionBf16, BiasAndWindow) {
+  const AttentionCase c{.lengths = {1, 300, 0, 33, 65}, .heads = 3, .head_size = 32};
+  const auto values = normal_values(3 * 301 * 301, 9, 2.0f),
+             of_tokens = normal_values(static_cast<size_t>(3 * c.tokens() * 301), 10, 2.0f);
+  for (const int32_t window : {0, 1, 15, 16, 17, 64, 299, 300})
+    for (const auto& bias : {ScoreBias{301, window, values}, ScoreBias{0, window, {}},
+                             ScoreBias{301, window, of_tokens, true}})
+      for (const int32_t block_rows : {7, 32, 512}) expect_right(c, 1.0f, block_rows, bias);
+}
+
+TEST_P(AttentionBf16, BiasWindowAndMaskOfRandomSizes) {
+  std::mt19937 random(3);
+  const auto number = [&](int low, int high) {
+    return std::uniform_int_distribution<int32_t>(low, high)(random);
+  };
+  for (int i = 0; i < 40; ++i) {
+    AttentionCase c{.lengths = {}, .heads = number(1, 4), .head_size = 2 * number(1, 40)};
+    for (int n = number(1, 4); n > 0; --n) c.lengths.push_back(number(1, 200));
+    if (i % 2 == 1) {
+      c.mask = integers<uint8_t>(static_cast<size_t>(c.tokens()), 20 + i, 0, 1);
+      c.heads_per_key = c.heads;
+    }
+    const int32_t seq = c.longest() + number(0, 3);
+    ScoreBias bias{seq, i % 3 == 0 ? 0 : number(1, 220), {}, i % 4 >= 2};
+    if (i % 3 != 1)
+      bias.values = normal_values(
+          static_cast<size_t>(bias.head_step(c)) * static_cast<size_t>(c.heads), 40 + i, 2.0f);
+    expect_right(c, 2.0f, number(1, 100), bias);
+  }
+}
+
+// Negative control: each of the two changes the result.
+TEST_P(AttentionBf16, BiasAndWindowAreNotIgnored) {
+  const AttentionCase c{.lengths = {70}, .heads = 1};
+  const auto qkv = operands(c), plain = attend(c, qkv, 0.125f);
+  EXPECT_NE(attend(c, qkv, 0.125f, 32, {0, 68, {}}), plain) << "the last key of the first row";
+  EXPECT_EQ(attend(c, qkv, 0.125f, 32, {0, 69, {}}), plain) << "all keys of all rows";
+  EXPECT_NE(attend(c, qkv, 0.125f, 32, {70, 0, normal_values(70 * 70, 9)}), plain);
+}
+
+TEST_P(AttentionBf16, ARowWithoutKeysInItsWindowIsZero) {
+  AttentionCase c{.lengths = {200}, .heads = 1, .mask = std::vector<uint8_t>(200, 0)};
+  c.mask[0] = 1;
+  const auto out = from_bf16(attend(c, operands(c), 0.125f, 32, {0, 3, {}}));
+  for (size_t i = 0; i < out.size(); ++i)
+    ASSERT_EQ(out[i] != 0.0f, i / 64 <= 3) << "row " << i / 64;
 }
 
 TEST_P(AttentionBf16, NaNOfARowOrAKeyIsSeen) {
