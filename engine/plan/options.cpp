@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "bertcl/error.hpp"
 #include "kernels/variants.hpp"
+#include "support/comma_list.hpp"
 #include "support/did_you_mean.hpp"
 
 namespace bertcl::plan {
@@ -32,10 +32,12 @@ std::vector<std::string> disableable_variants() {
 // A misspelt name would otherwise be ignored.
 void check_disabled(const std::string& disabled) {
   const std::vector<std::string> known = disableable_variants();
-  std::istringstream list(disabled);
-  for (std::string name; std::getline(list, name, ',');)
+  if (disabled.empty()) return;
+  for (const std::string& name : comma_list(disabled)) {
+    if (name.empty()) throw Error(fmt::format("empty element in '{}'", disabled));
     if (std::ranges::find(known, name) == known.end())
       throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known, 3)));
+  }
 }
 
 }  // namespace bertcl::plan

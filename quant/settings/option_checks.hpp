@@ -18,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "support/comma_list.hpp"
 #include "support/did_you_mean.hpp"
 
 namespace bertcl::quant {
@@ -79,16 +80,41 @@ CLI::Option* add_switch(CLI::App& command, const std::string& names, Set set,
 
 inline constexpr const char* kOneOf = "one of ";  // name of a validator, before "a|b"
 
-/// One of `values`, which the help shows as "a|b", with the default.
-inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& values) {
-  const auto check = [values](const std::string& value) -> std::string {
-    if (std::ranges::find(values, value) != values.end()) return "";
-    return fmt::format("unknown value '{}'{}", value, suggestion(value, values));
+/// One of `values`, which the help shows as "a|b", with the default; or a list of them.
+inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& values,
+                           bool is_list = false) {
+  const auto check = [=](const std::string& text) -> std::string {
+    for (const std::string& value : is_list ? comma_list(text) : std::vector{text})
+      if (std::ranges::find(values, value) == values.end())
+        return fmt::format("unknown value '{}'{}", value, suggestion(value, values));
+    return "";
   };
   const std::string list = fmt::format("{}", fmt::join(values, "|"));
   return option->check(CLI::Validator(check, "", kOneOf + list))
       ->type_name(list)
       ->capture_default_str();
+}
+
+/// A list, with commas or by repetition, of which set() gets the elements. The parser's own
+/// delimiter would drop empty ones.
+template <class Set>
+CLI::Option* add_list(CLI::App& command, const std::string& name, Set set, const std::string& type,
+                      const std::string& help) {
+  const auto split = [name, set](const std::vector<std::string>& texts) {
+    std::vector<std::string> elements;
+    for (const std::string& text : texts) {
+      for (const std::string& element : comma_list(text)) {
+        if (element.empty())
+          throw CLI::ValidationError(name.substr(0, name.find(',')),
+                                     fmt::format("empty element in '{}'", text));
+        elements.push_back(element);
+      }
+    }
+    set(elements);
+  };
+  return command.add_option_function<std::vector<std::string>>(name, split, help)
+      ->allow_extra_args(false)
+      ->type_name(type);
 }
 
 /// What keeps `text` from being a T from `min` to `max`, in decimal, which messages call `range`:
@@ -158,31 +184,23 @@ CLI::Option* positive(CLI::App& command, const std::string& name, T& value, cons
                     Limits::is_integer ? "1 or more" : "above 0");
 }
 
-/// Integers above 0, separated by commas.
-inline CLI::Option* positive_list(CLI::App& command, const std::string& name,
-                                  std::vector<int>& values, const std::string& help) {
-  // The parser's own delimiter would drop what is empty, and split() an end after a comma.
-  const auto split = [](const std::string& text) {
-    auto parts = CLI::detail::split(text, ',');
-    if (text.ends_with(',')) parts.emplace_back();
-    return parts;
-  };
-  const auto check = [split](std::string& text) -> std::string {
-    std::string error;
-    for (std::string part : split(text))
-      if (error.empty())
-        error = number_error(part, 1, std::numeric_limits<int>::max(), "1 or more");
-    return error;
-  };
-  const auto set = [split, &values](const std::vector<std::string>& texts) {
+/// Integers from `min` to `max`, with commas or by repetition; see number_error().
+template <class T>
+CLI::Option* number_list(CLI::App& command, const std::string& name, std::vector<T>& values,
+                         const std::string& help, std::type_identity_t<T> min,
+                         std::type_identity_t<T> max, const std::string& range) {
+  const auto set = [&values](const std::vector<std::string>& elements) {
     values.clear();
-    for (const std::string& text : texts)
-      for (const std::string& part : split(text)) values.push_back(std::stoi(part));
+    for (const std::string& element : elements)
+      values.push_back(static_cast<T>(std::stoll(element)));
   };
-  return command.add_option_function<std::vector<std::string>>(name, set, help)
-      ->allow_extra_args(false)
-      ->type_name("N,...")
-      ->check(CLI::Validator(check, ""));
+  const auto check = [=](const std::string& text) -> std::string {
+    for (std::string element : comma_list(text))
+      if (std::string error = number_error<T>(element, min, max, range); !error.empty())
+        return error;
+    return "";
+  };
+  return add_list(command, name, set, "N,...", help)->check(CLI::Validator(check, ""));
 }
 
 /// 0 or more.

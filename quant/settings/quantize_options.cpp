@@ -85,16 +85,6 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const Choice
       names_of(choices));
 }
 
-/// A list, with commas or by repetition.
-template <class Set>
-CLI::Option* add_list(CLI::App& command, const std::string& name, Set set, const std::string& type,
-                      const std::string& help) {
-  return command.add_option_function<std::vector<std::string>>(name, set, help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name(type);
-}
-
 void set_axis(Options& options, const std::string& text) {
   const auto equals = std::min(text.find('='), text.size());
   const std::string op = text.substr(0, equals);
@@ -155,7 +145,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement, Marke
              "",
              fmt::format("Also quantize these outputs, for all their readers; choose from\n{}",
                          fmt::join(names_of(kPlaces), ", "))),
-         names_of(kPlaces))
+         names_of(kPlaces), true)
       ->type_name("PLACE,...");
   const auto add_patterns = [&](const char* name, std::vector<std::string>& patterns,
                                 const char* type, const char* help) {

@@ -121,6 +121,27 @@ TEST(Program, WhatOnlyTheLongHelpShowsIsExplainedThere) {
   EXPECT_EQ(refused({"-o", "p"}), "bertcl: --output was given 2 times, expected once" + usual);
 }
 
+// An empty element is a slip, which would otherwise be dropped.
+TEST(Program, ListsHaveNoEmptyElements) {
+  const auto refused = [](const std::vector<std::string>& command, const std::string& option,
+                          const std::string& one, const std::string& fault) {
+    for (const std::string& list : {one + ",," + one, one + ",", "," + one}) {
+      const std::string error =
+          fmt::format("{}: {}", option, fmt::format(fmt::runtime(fault), list));
+      expect_refused(joined(command, {option, list}), {error});
+    }
+  };
+  const std::string empty = "empty element in '{}'";
+  const std::vector<std::string> quantize = {"quantize", "m.onnx", "-o", "q"};
+  refused(quantize, "--op-types", "MatMul", empty);
+  refused(quantize, "--outputs", "Add", empty);
+  refused(quantize, "--places", "linear", "unknown value '' (choose from linear, ");
+  refused({"inspect", kModel}, "--disable-passes", "find_gelu", empty);
+  refused({"inspect", kModel}, "--disable-kernels", "portable", empty);
+  refused({"bench", "m.onnx"}, "--seq", "8", "'' is not an integer");
+  refused({"tune", "m.onnx"}, "--rows", "8", "'' is not an integer");
+}
+
 // What was found, what is wanted, and no more: one short line.
 TEST(Program, NumbersAreRefusedInOneShortLine) {
   const auto refused = [](std::vector<std::string> arguments) {

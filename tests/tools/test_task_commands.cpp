@@ -59,7 +59,7 @@ TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
   EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-z"));
   options.labels = "O, B-y";
   EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-y"));
-  for (const char* wrong : {"O,,B-y", "O,B-y,O", "O,B-\xff"}) {
+  for (const char* wrong : {"O,,B-y", "O,B-y,", "O,B-y,O", "O,B-\xff"}) {
     options.labels = wrong;
     EXPECT_ERROR(HasSubstr("--labels"), find_labels(options, {model})) << wrong;
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -259,11 +260,13 @@ void add_bench(CLI::App& program, Action& action) {
       *options);
   take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
-  positive_list(*command, "--batch", options->batches,
-                "Batch sizes; by default 1, or the model's fixed one");
-  positive_list(*command, "--seq", options->seqs,
-                "Sequence lengths; by default 128, or the model's fixed one. Every batch size is\n"
-                "measured with every length");
+  const auto sizes = [&](const char* name, std::vector<int>& values, const char* help) {
+    number_list(*command, name, values, help, 1, std::numeric_limits<int>::max(), "1 or more");
+  };
+  sizes("--batch", options->batches, "Batch sizes; by default 1, or the model's fixed one");
+  sizes("--seq", options->seqs,
+        "Sequence lengths; by default 128, or the model's fixed one. Every batch size is\n"
+        "measured with every length");
   CLI::Option* runs =
       positive(*command, "--runs", options->load.runs, "Measured runs, of all streams together");
   positive(*command, "--duration", options->load.seconds,

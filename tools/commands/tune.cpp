@@ -249,14 +249,9 @@ void add_tune(CLI::App& program, Action& action) {
       "bertcl tune int8.onnx --seconds 30", *options);
   take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
-  CLI::Option* rows =
-      command
-          ->add_option("--rows", options->rows,
-                       "Numbers of rows to measure; by default 32,128,512,2048, on GPUs also 12288")
-          ->delimiter(',')
-          ->allow_extra_args(false)
-          ->type_name("N,...");
-  check_number(rows, std::int64_t{1}, std::int64_t{1} << 20, "1 to 1048576");
+  number_list(*command, "--rows", options->rows,
+              "Numbers of rows to measure; by default 32,128,512,2048, on GPUs also 12288", 1,
+              1 << 20, "1 to 1048576");
   positive(*command, "--seconds", options->seconds, "Time budget");
   command->callback([options, &action] { action = [options] { return run_tune(*options); }; });
 }

@@ -48,7 +48,7 @@ void check_passes(const std::vector<std::string>& disabled) {
     if (std::ranges::find(known, pass.name) == known.end()) known.push_back(pass.name);
   for (const std::string& name : disabled) {
     if (std::ranges::find(known, name) == known.end()) {
-      fail("unknown compiler pass '{}'{}", name, suggestion(name, known));
+      fail("unknown compiler pass '{}'{}", name, suggestion(name, known, 3));
     }
   }
 }
@@ -113,12 +113,10 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
                    "launch per step")
       ->check(CLI::Validator(unknown_kernel, ""))
       ->type_name("NAME,...");
-  command
-      ->add_option("--disable-passes,--disable-pass", options.disabled_passes,
-                   "Compiler passes to skip")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("NAME,...");
+  add_list(
+      *command, "--disable-passes,--disable-pass",
+      [&options](const std::vector<std::string>& names) { options.disabled_passes = names; },
+      "NAME,...", "Compiler passes to skip");
   return command;
 }
 

@@ -5,7 +5,7 @@
 
 namespace bertcl::tools {
 
-using quant::add_switch, quant::any_number, quant::check_number, quant::in_range,
-    quant::not_negative, quant::one_of, quant::OptionGroup, quant::positive, quant::positive_list;
+using quant::add_list, quant::add_switch, quant::any_number, quant::in_range, quant::not_negative,
+    quant::number_list, quant::one_of, quant::OptionGroup, quant::positive;
 
 }  // namespace bertcl::tools

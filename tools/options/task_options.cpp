@@ -4,11 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
+#include "support/comma_list.hpp"
 #include "support/fail.hpp"
 #include "tasks/data/readers.hpp"
 #include "tasks/model_files/model_config.hpp"
@@ -49,8 +49,7 @@ std::vector<std::string> find_labels(const TaskOptions& options,
     if (const std::string fault = text_fault(options.labels); !fault.empty())
       throw Error("--labels: " + fault);
     std::vector<std::string> labels;
-    std::istringstream list(options.labels);
-    for (std::string label; std::getline(list, label, ',');) {
+    for (const std::string& label : comma_list(options.labels)) {
       const auto begin = label.find_first_not_of(' '), end = label.find_last_not_of(' ');
       labels.push_back(begin == std::string::npos ? "" : label.substr(begin, end - begin + 1));
       if (labels.back().empty()) fail("--labels '{}': empty class name", options.labels);
