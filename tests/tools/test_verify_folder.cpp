@@ -75,7 +75,8 @@ TEST_F(VerifyFolderTest, BadUse) {
   EXPECT_EQ(run_bertcl({"verify", "model.onnx", "g.npz", "--all", path("x")}).code, 2);
   expect_refused({"verify", "--all", path("."), "--require", "int8"}, {"--require"});
   EXPECT_EQ(run_bertcl({"verify", "model.onnx", "g.npz", "--expect", path("x")}).code, 2);
-  EXPECT_EQ(run_bertcl({"verify", "--all", path("absent")}).code, 2);
+  expect_refused({"verify", "--all", path("absent")}, {"--all: ", "absent: no such folder"});
+  expect_refused({"verify", "--all", kModel}, {"is a file, expected a folder"});
   EXPECT_EQ(run_bertcl({"verify", "--all", path(".")}).code, 2);
 }
 

@@ -32,7 +32,10 @@ namespace fs = std::filesystem;
 constexpr double kHalfShare = 1e-2;
 
 std::vector<std::string> models_below(const fs::path& folder) {
-  if (!fs::is_directory(folder)) fail("{}: no such folder", folder.string());
+  if (!fs::is_directory(folder))
+    fail("--all: {}: {}", folder.string(),
+         fs::exists(folder) ? "is a file, expected a folder; a file is given as MODEL"
+                            : "no such folder");
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file() && entry.path().extension() == ".onnx") {
