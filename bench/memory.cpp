@@ -19,18 +19,18 @@ constexpr double kAllowedGrowth = 0.05;
 int run(const char* model, int batches) {
   const Session session = Session::load(model);
   std::mt19937 random(1);
-  double early = 0, most = 0;
+  double early = 0, peak = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 1; i <= batches; ++i) {
     session.run(bench::random_sequences(random, session));
     const double now = bench::resident_mib();
-    if (i == std::max(1, batches / 10)) early = most = now;
-    if (i > batches / 10) most = std::max(most, now);
+    if (i == std::max(1, batches / 10)) early = peak = now;
+    if (i > batches / 10) peak = std::max(peak, now);
     if (i == 1 || i % std::max(1, batches / 10) == 0)
       std::printf("batch %6d: %7.1f MiB resident\n", i, now);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  const double growth = most / early - 1;
+  const double growth = peak / early - 1;
   std::printf("%s: %d batches in %.1f s; %.1f MiB after a tenth, %+.2f %% at most until the end\n",
               session.info().device.c_str(), batches, seconds.count(), early, 100 * growth);
   return growth <= kAllowedGrowth ? 0 : 1;

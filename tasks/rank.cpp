@@ -59,9 +59,9 @@ const text::Head& rank_head() {
   return head;
 }
 
-void keep_best(std::vector<RankedPassage>& passages, std::size_t most) {
+void keep_best(std::vector<RankedPassage>& passages, std::size_t top_k) {
   std::ranges::stable_sort(passages, is_better);
-  if (most > 0 && passages.size() > most) passages.resize(most);
+  if (top_k > 0 && passages.size() > top_k) passages.resize(top_k);
 }
 
 Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& tokenizer,

@@ -51,8 +51,8 @@ struct Rankings {
 /// What a model needs for it: one logit for a pair.
 const text::Head& rank_head();
 
-/// Orders them, best first; equal ones in their order, NaN last. Keeps `most`, or all for 0.
-void keep_best(std::vector<RankedPassage>& passages, std::size_t most);
+/// Orders them, best first; equal ones in their order, NaN last. Keeps `top_k`, or all for 0.
+void keep_best(std::vector<RankedPassage>& passages, std::size_t top_k);
 
 /// Scores all passages and orders those of each query. Which batches they are in changes nothing,
 /// if a row's output does not. Throws Error as text::run_rows(), and on logits that are not finite.

@@ -26,9 +26,9 @@ namespace bertcl {
 /// for /dev/stdout of process 7).
 inline std::filesystem::path follow_links(std::filesystem::path path) {
   namespace fs = std::filesystem;
-  constexpr int most = 40;  // as Linux follows
+  constexpr int max_links = 40;  // as Linux follows
   std::error_code error;
-  for (int links = 0; links < most; ++links) {
+  for (int links = 0; links < max_links; ++links) {
     const fs::path folder = fs::weakly_canonical(path.parent_path(), error);
     if (error) break;
     path = folder / path.filename();

@@ -156,13 +156,15 @@ ClassOf match_numbers(const DataLabels& data, const std::string& header) {
 }  // namespace
 
 std::string labels_text(const DataLabels& labels) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t max_labels = 8;
   std::string names;
-  for (const std::string& label : std::views::keys(labels) | std::views::take(most)) {
+  for (const std::string& label : std::views::keys(labels) | std::views::take(max_labels)) {
     if (!names.empty()) names += ", ";
     names += label.empty() ? "\"\"" : text::excerpt_of(label);
   }
-  return labels.size() > most ? fmt::format("{} and {} more", names, labels.size() - most) : names;
+  return labels.size() > max_labels
+             ? fmt::format("{} and {} more", names, labels.size() - max_labels)
+             : names;
 }
 
 std::string found_text(const DataLabels& labels) {
@@ -182,8 +184,8 @@ std::string possible_header(const std::vector<ClassifiedText>& texts) {
   return first->label;
 }
 
-MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels, std::size_t least,
-                           const std::string& header) {
+MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels,
+                           std::size_t min_classes, const std::string& header) {
   MatchedLabels matched;
   // Where the model does not name its classes, data may say that there are two.
   const bool polar = model_labels.empty() && are_polar(data);
@@ -191,7 +193,7 @@ MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels, s
   matched.names = names;
   matched.class_of = names.empty() ? match_numbers(data, header) : match_names(data, names, header);
   Head& head = matched.head;
-  head.classes = std::max(least, names.size());
+  head.classes = std::max(min_classes, names.size());
   head.or_more = names.empty();
   // Predictions are named as the data name them, by numbers only where these have no name.
   for (const bool numbers : {true, false}) {

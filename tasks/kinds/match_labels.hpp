@@ -35,11 +35,11 @@ struct MatchedLabels {
 /// header; else "".
 std::string possible_header(const std::vector<ClassifiedText>& texts);
 
-/// As classify_task() says; a model of `least` classes or more. Throws Error if a label has no
-/// class, or is a number that counts more than kMaxClasses; it says so where only `header` has
+/// As classify_task() says; a model of `min_classes` classes or more. Throws Error if a label has
+/// no class, or is a number that counts more than kMaxClasses; it says so where only `header` has
 /// none.
 MatchedLabels match_labels(const DataLabels& data, const std::vector<std::string>& model_labels,
-                           std::size_t least, const std::string& header = "");
+                           std::size_t min_classes, const std::string& header = "");
 
 /// One sequence, or with `windows` as many as a text without a second one needs.
 std::vector<Sequence> encode_classified(const ClassifiedText& text,

@@ -80,7 +80,7 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
     if (name == "Transformer") {
       if_there(folder / "sentence_bert_config.json", [&](const text::JsonNode& config) {
         if (const auto length = config.find("max_seq_length"))
-          if (const auto most = read_length(*length)) files.max_length = most;
+          if (const auto max_length = read_length(*length)) files.max_length = max_length;
         if (const auto lower = config.find("do_lower_case")) files.lower_case = lower->boolean();
       });
     } else if (name == "Pooling") {

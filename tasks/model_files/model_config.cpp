@@ -105,8 +105,8 @@ std::optional<int> declared_length(const std::filesystem::path& model) {
   const nlohmann::json json = text::read_json(tokenizer);
   const std::string origin = tokenizer.string();
   const auto limit = text::JsonNode(json, origin).find("model_max_length");
-  const auto most = limit ? read_length(*limit) : std::nullopt;
-  return length && most ? std::min(length, most) : length ? length : most;
+  const auto max_length = limit ? read_length(*limit) : std::nullopt;
+  return length && max_length ? std::min(length, max_length) : length ? length : max_length;
 }
 
 std::string read_activation(const std::filesystem::path& model) {

@@ -49,7 +49,7 @@ Bm25::Bm25(std::span<const std::string> texts) {
         (1.0 - kLengthWeight + kLengthWeight * static_cast<double>(length) / std::max(1e-9, mean)));
 }
 
-std::vector<std::size_t> Bm25::best(std::string_view query, std::size_t most) const {
+std::vector<std::size_t> Bm25::best(std::string_view query, std::size_t top_k) const {
   std::vector<double> scores(norms_.size());
   for (const std::string& word : words_of(query)) {
     const auto found = postings_.find(word);
@@ -64,7 +64,7 @@ std::vector<std::size_t> Bm25::best(std::string_view query, std::size_t most) co
   }
   std::vector<std::size_t> order(norms_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(most, order.size()));
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(top_k, order.size()));
   std::partial_sort(order.begin(), end, order.end(), [&](std::size_t a, std::size_t b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   });

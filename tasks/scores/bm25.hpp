@@ -21,8 +21,8 @@ class Bm25 {
  public:
   explicit Bm25(std::span<const std::string> texts);
 
-  /// Indices of the best `most` texts, the best first, equal ones in their order.
-  std::vector<std::size_t> best(std::string_view query, std::size_t most) const;
+  /// Indices of the best `top_k` texts, the best first, equal ones in their order.
+  std::vector<std::size_t> best(std::string_view query, std::size_t top_k) const;
 
  private:
   struct Posting {

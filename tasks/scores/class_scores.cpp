@@ -12,15 +12,15 @@ namespace bertcl::tasks {
 double sigmoid(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
 
 std::vector<float> class_scores(std::span<const float> logits, Activation activation) {
-  double most = -std::numeric_limits<double>::infinity();
-  for (const float x : logits) most = std::max<double>(most, x);  // fmax: GCC 12 fails on Arm
+  double max = -std::numeric_limits<double>::infinity();
+  for (const float x : logits) max = std::max<double>(max, x);  // fmax: GCC 12 fails on Arm
   double sum = 0;
   if (activation == Activation::softmax)
-    for (const float x : logits) sum += std::exp(x - most);
+    for (const float x : logits) sum += std::exp(x - max);
   std::vector<float> scores;
   scores.reserve(logits.size());
   for (const float x : logits) {
-    const double score = activation == Activation::softmax   ? std::exp(x - most) / sum
+    const double score = activation == Activation::softmax   ? std::exp(x - max) / sum
                          : activation == Activation::sigmoid ? sigmoid(x)
                                                              : x;
     scores.push_back(static_cast<float>(score));

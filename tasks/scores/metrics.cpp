@@ -14,12 +14,12 @@
 namespace bertcl::tasks {
 namespace {
 
-void check_sizes(std::size_t predicted, std::size_t reference, std::size_t least) {
+void check_sizes(std::size_t predicted, std::size_t reference, std::size_t min_size) {
   if (predicted != reference) {
     fail("{} predictions for {} references", predicted, reference);
   }
-  if (predicted < least) {
-    fail("{} predictions; the metric needs at least {}", predicted, least);
+  if (predicted < min_size) {
+    fail("{} predictions; the metric needs at least {}", predicted, min_size);
   }
 }
 
@@ -148,10 +148,10 @@ double spearman(std::span<const double> x, std::span<const double> y) {
   return pearson(ranks(x), ranks(y));
 }
 
-SearchScores search_scores(std::span<const std::size_t> ranks, std::size_t most) {
+SearchScores search_scores(std::span<const std::size_t> ranks, std::size_t cutoff) {
   SearchScores scores;
   for (const std::size_t rank : ranks) {
-    if (rank > most) continue;
+    if (rank > cutoff) continue;
     const auto place = static_cast<double>(rank);
     scores.ndcg += 1.0 / std::log2(1.0 + place);
     scores.mrr += 1.0 / place;

@@ -60,9 +60,9 @@ struct SearchScores {
   double recall = 0.0;  ///< part of the searches that found it
 };
 
-/// Scores from the ranks of the right results, from 1; a rank above `most` counts 0, as not found.
-/// (trec_eval; MTEB.) 0 without a search.
-SearchScores search_scores(std::span<const std::size_t> ranks, std::size_t most);
+/// Scores from the ranks of the right results, from 1; a rank above `cutoff` counts 0, as not
+/// found. (trec_eval; MTEB.) 0 without a search.
+SearchScores search_scores(std::span<const std::size_t> ranks, std::size_t cutoff);
 
 /// A run of words that tags name together: words [begin, end) of a sentence.
 struct Entity {

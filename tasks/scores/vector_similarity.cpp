@@ -122,11 +122,11 @@ std::vector<double> ComparedVectors::similarities(std::span<const float> vector)
   return all;
 }
 
-std::vector<SimilarPair> ComparedVectors::most_similar_pairs(std::size_t most) const {
+std::vector<SimilarPair> ComparedVectors::most_similar_pairs(std::size_t top_k) const {
   std::priority_queue<SimilarPair, std::vector<SimilarPair>, decltype(&precedes)> best(precedes);
   const auto offer = [&](const SimilarPair& pair) {
-    if (best.size() == most) {
-      if (most == 0 || !precedes(pair, best.top())) return;
+    if (best.size() == top_k) {
+      if (top_k == 0 || !precedes(pair, best.top())) return;
       best.pop();
     }
     best.push(pair);

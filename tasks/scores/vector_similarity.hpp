@@ -46,9 +46,9 @@ class ComparedVectors {
   /// [rows] of `vector` [dimensions] with each.
   std::vector<double> similarities(std::span<const float> vector) const;
 
-  /// The `most` pairs of rows that are most similar, best first; equal ones by their rows, NaN
-  /// last. Memory grows with `most`, not with the number of pairs.
-  std::vector<SimilarPair> most_similar_pairs(std::size_t most) const;
+  /// The `top_k` pairs of rows that are most similar, best first; equal ones by their rows, NaN
+  /// last. Memory grows with `top_k`, not with the number of pairs.
+  std::vector<SimilarPair> most_similar_pairs(std::size_t top_k) const;
 
  private:
   static constexpr std::size_t kBlock = 256;  // rows; their values stay in the L2 cache

@@ -208,8 +208,8 @@ void fail_at(const DataFile& file, std::size_t line, std::string_view what) {
 }
 
 std::string excerpt_of(std::string_view text) {
-  constexpr std::size_t most = 60;
-  const std::size_t end = text.size() <= most ? text.size() : character_begin(text, most);
+  constexpr std::size_t max_bytes = 60;
+  const std::size_t end = text.size() <= max_bytes ? text.size() : character_begin(text, max_bytes);
   std::string excerpt;
   for (const char c : text.substr(0, end)) c == '\0' ? excerpt += "\\x00" : excerpt += c;
   if (end < text.size()) excerpt += " ..";

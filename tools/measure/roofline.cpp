@@ -44,12 +44,12 @@ std::string row_name(const StepTime& time) {
   return n && k ? fmt::format("{} {}x{}", time.name, *n, *k) : time.name;
 }
 
-void add_to(RooflineRow& row, const KernelTime& time, double least) {
+void add_to(RooflineRow& row, const KernelTime& time, double min_ms) {
   row.time.calls += time.calls;
   row.time.ms += time.ms;
   row.time.operations += time.operations;
   row.time.bytes += time.bytes;
-  row.min_ms += least;
+  row.min_ms += min_ms;
 }
 
 }  // namespace

@@ -78,11 +78,11 @@ std::string bench_page(const ordered_json& given, const std::vector<RooflineRow>
     return fmt::format("{:.2f}", report.at("latency_ms").at(key).get<double>());
   };
   const RooflineRow all = sum_of(rows);
-  double most = 0;
-  for (const RooflineRow& row : rows) most = std::max(most, row.time.ms);
+  double max_ms = 0;
+  for (const RooflineRow& row : rows) max_ms = std::max(max_ms, row.time.ms);
   ordered_json kernels = ordered_json::array();
   for (std::size_t i = 0; i < rows.size(); ++i)
-    kernels.push_back(row_view(i + 1, rows[i], all.time.ms, most));
+    kernels.push_back(row_view(i + 1, rows[i], all.time.ms, max_ms));
   const auto peak = [](const std::string& name, double value, const char* unit) {
     return ordered_json{{"name", name}, {"value", fmt::format("{} {}", figure(value), unit)}};
   };

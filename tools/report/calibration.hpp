@@ -20,7 +20,7 @@ struct CalibratedRange {
   double scale = 0, smallest_scale = 0;  ///< differ where there is one for each channel
   std::int64_t zero_point = 0;           ///< of the first channel
   std::size_t channels = 1;
-  double low = 0, high = 0;  ///< least and largest value that the integers hold
+  double low = 0, high = 0;  ///< smallest and largest value that the integers hold
 
   bool operator==(const CalibratedRange&) const = default;
 };
