@@ -11,7 +11,6 @@
 #include "quant/calibration/calibrate.hpp"
 #include "quant/calibration/nonfinite_tensor.hpp"
 #include "quant/calibration/sample_pass.hpp"
-#include "quant/graph/workspace.hpp"
 #include "quant/quantization.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
@@ -137,10 +136,10 @@ std::string why_not_smoothed(const Options& options) {
 }
 
 struct CalibratedModel::State {
-  State(const Options& given, const SampleSource& source, const Progress& progress)
+  State(const Options& given, Workspace&& read, const SampleSource& source,
+        const Progress& progress)
       : options(given),
-        workspace(given.model,
-                  given.context ? given.context : opencl::ContextFuture::open(given.device)),
+        workspace(std::move(read)),
         calibrated(calibrate(options, workspace, source, progress)),
         ops(calibrated.quantization->ops()) {}
 
@@ -166,10 +165,19 @@ struct CalibratedModel::State {
 };
 
 CalibratedModel::CalibratedModel(const Options& options, const SampleSource& samples,
-                                 const Progress& progress) {
+                                 const Progress& progress)
+    : CalibratedModel(
+          options,
+          {options.model,
+           options.context ? options.context : opencl::ContextFuture::open(options.device)},
+          samples, progress) {}
+
+CalibratedModel::CalibratedModel(const Options& options, Workspace workspace,
+                                 const SampleSource& samples, const Progress& progress) {
   check_settings(method(options.method), options.method_options);  // before the work
-  state_ = std::make_unique<State>(options, samples, progress);
+  state_ = std::make_unique<State>(options, std::move(workspace), samples, progress);
 }
+
 CalibratedModel::~CalibratedModel() = default;
 
 const Options& CalibratedModel::options() const { return state_->options; }

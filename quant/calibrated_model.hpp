@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quant/graph/model.hpp"
+#include "quant/graph/workspace.hpp"
 #include "quant/placement/quantized_op.hpp"
 #include "quant/quantizer.hpp"
 
@@ -20,6 +21,9 @@ class CalibratedModel {
  public:
   /// Does everything that quantize() does before writing the file.
   CalibratedModel(const Options& options, const SampleSource& samples,
+                  const Progress& progress = {});
+  /// The same with the options' model, which was read before.
+  CalibratedModel(const Options& options, Workspace workspace, const SampleSource& samples,
                   const Progress& progress = {});
   CalibratedModel(const CalibratedModel&) = delete;
   CalibratedModel& operator=(const CalibratedModel&) = delete;

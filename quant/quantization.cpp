@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "bertcl/error.hpp"
-#include "onnx/read_model.hpp"
+#include "ir/copy.hpp"
 #include "quant/checks.hpp"
 #include "quant/graph/graph_edit.hpp"
 #include "quant/graph/opset.hpp"
@@ -108,7 +108,7 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
       model_(load()),
       index_(model_.graph()),
       constants_(model_, index_),
-      structure_(recognize(workspace.model().import(), index_)),
+      structure_(recognize(ir::copy(workspace.graph()), index_)),
       placement_(place(index_, constants_, structure_, options.placement, type_of(),
                        workspace.expanded().unexpanded, nested_matmuls(model_.proto()))),
       unnormalized_(options.softmax == Softmax::unnormalized ? unnormalizable()
@@ -315,6 +315,7 @@ Report Quantization::write(const Placement& part, bool unnormalize, const Origin
   report.quantized_outputs = std::ssize(part.outputs);
   report.opset_before = workspace_.source().opset;
   report.opset_after = opset_of(made.proto());
+  report.source_file_bytes = workspace_.source().file_bytes;
   report.source_bytes = workspace_.source().weight_bytes;
   report.float_bytes = workspace_.source().weight_bytes_as_f32;
   record(made.proto(), report);

@@ -116,10 +116,11 @@ struct Report : Origin {
   std::int64_t quantized_nodes = 0;
   std::int64_t quantized_outputs = 0;  ///< tensors quantized for all their readers
   std::int64_t opset_before = 0, opset_after = 0;
-  std::int64_t source_bytes = 0;   ///< of the weights of the source
-  std::int64_t float_bytes = 0;    ///< of the weights of the source, if all of them were f32
-  std::int64_t written_bytes = 0;  ///< files
-  double total_seconds = 0.0;      ///< since the model was read
+  std::int64_t source_file_bytes = 0;  ///< of the source, with the files of its weights
+  std::int64_t source_bytes = 0;       ///< of the weights of the source
+  std::int64_t float_bytes = 0;        ///< of the weights of the source, if all of them were f32
+  std::int64_t written_bytes = 0;      ///< files
+  double total_seconds = 0.0;          ///< since the model was read
 
   std::int64_t count(Role role) const;
 };

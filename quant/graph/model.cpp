@@ -106,10 +106,14 @@ ir::Graph Model::import() const {
 }
 
 runtime::Session Model::session(const runtime::SessionOptions& options) const {
+  return session(import(), options);
+}
+
+runtime::Session Model::session(ir::Graph graph, const runtime::SessionOptions& options) const {
   runtime::SessionOptions all = options;
   if (!all.pad_token_id && std::filesystem::exists(path_))
     all.pad_token_id = [this] { return text::read_pad_token_id(path_); };
-  return runtime::Session::compile(import(), all, path_);
+  return runtime::Session::compile(std::move(graph), all, path_);
 }
 
 void Model::index() {

@@ -81,6 +81,8 @@ class Model {
   ir::Graph import() const;
   /// The model on a device, without a file.
   runtime::Session session(const runtime::SessionOptions& options) const;
+  /// The same of the graph that import() gave.
+  runtime::Session session(ir::Graph graph, const runtime::SessionOptions& options) const;
 
   const std::filesystem::path& path() const { return path_; }
   onnx::ModelProto& proto() { return proto_; }

@@ -3,8 +3,10 @@
 #include "quant/graph/workspace.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
+#include "ir/copy.hpp"
 #include "onnx/node_order.hpp"
 #include "onnx/read_model.hpp"
 
@@ -24,13 +26,27 @@ Model load(const std::filesystem::path& path) {
   return model;
 }
 
+/// Bytes of these files, of those that are there.
+std::int64_t bytes_of(std::vector<std::filesystem::path> files,
+                      const std::filesystem::path& model) {
+  std::int64_t bytes = 0;
+  files.push_back(model);
+  for (const std::filesystem::path& file : files) {
+    std::error_code absent;
+    const auto size = std::filesystem::file_size(file, absent);
+    if (!absent) bytes += static_cast<std::int64_t>(size);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Workspace::Workspace(const std::filesystem::path& model, FusedOperators fused)
     : model_(load(model)),
       weight_files_(onnx_io::external_files(model_.proto(), model)),
       expanded_(fused == FusedOperators::expanded ? expand_fused(model_) : Expanded{}),
-      source_{opset_of(model_.proto()), model_.weight_bytes(), model_.weight_bytes_as_f32()} {}
+      source_{opset_of(model_.proto()), bytes_of(weight_files_, model), model_.weight_bytes(),
+              model_.weight_bytes_as_f32()} {}
 
 Workspace::Workspace(const std::filesystem::path& model, opencl::ContextFuture device)
     : Workspace(model) {
@@ -42,19 +58,27 @@ void Workspace::replace(Model model) {
   graph_.reset();
 }
 
-const ir::Type* Workspace::type_of(const std::string& tensor) const {
+const ir::Graph& Workspace::graph() const {
   if (!graph_) graph_ = model_.import();
-  const ir::Value* value = graph_->find_value(tensor);
+  return *graph_;
+}
+
+const ir::Type* Workspace::type_of(const std::string& tensor) const {
+  const ir::Value* value = graph().find_value(tensor);
   return value ? &value->type : nullptr;
+}
+
+runtime::Session Workspace::session(runtime::SessionOptions options) const {
+  options.context = device_;
+  return model_.session(ir::copy(graph()), options);
 }
 
 runtime::Session Workspace::session(const std::set<std::string>& tensors,
                                     const std::function<void()>& building) const {
   runtime::SessionOptions options;
-  options.context = device_;
   options.observe = {tensors.begin(), tensors.end()};
   if (building) options.on_program = [&](std::size_t, std::size_t) { building(); };
-  return model_.session(options);
+  return session(std::move(options));
 }
 
 }  // namespace bertcl::quant

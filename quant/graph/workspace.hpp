@@ -22,6 +22,7 @@ enum class FusedOperators : std::uint8_t { expanded, whole };
 
 struct SourceInfo {
   std::int64_t opset = 0;
+  std::int64_t file_bytes = 0;  ///< with the files of its weights
   std::int64_t weight_bytes = 0, weight_bytes_as_f32 = 0;
 };
 
@@ -44,23 +45,25 @@ class Workspace {
   /// Takes another model in place of it.
   void replace(Model model);
 
-  /// The type of a tensor as the importer infers it; null for a name that the graph does not have.
-  /// Valid until replace().
+  /// The model as it was imported, once. Valid until replace(). Throws Error as Model::import().
+  const ir::Graph& graph() const;
+  /// The type of a tensor there; null for a name that it does not have.
   const ir::Type* type_of(const std::string& tensor) const;
 
-  /// A session of the model that shows `tensors` to a tap. `building` is called while kernels are
-  /// built.
+  /// A session of the graph on the device of the workspace.
+  runtime::Session session(runtime::SessionOptions options) const;
+  /// One that shows `tensors` to a tap. `building` is called while kernels are built.
   runtime::Session session(const std::set<std::string>& tensors,
                            const std::function<void()>& building = {}) const;
 
  private:
-  const Stopwatch clock_;
+  Stopwatch clock_;
   Model model_;
-  const std::vector<std::filesystem::path> weight_files_;
-  const Expanded expanded_;
-  const SourceInfo source_;
+  std::vector<std::filesystem::path> weight_files_;
+  Expanded expanded_;
+  SourceInfo source_;
   opencl::ContextFuture device_;
-  mutable std::optional<ir::Graph> graph_;  // for its types
+  mutable std::optional<ir::Graph> graph_;  // imported at first use
 };
 
 }  // namespace bertcl::quant

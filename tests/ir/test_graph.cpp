@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph mutations, text form and verifier.
 #include "bertcl/error.hpp"
+#include "ir/copy.hpp"
 #include "ir/text.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/parse_graph.hpp"
@@ -27,6 +28,27 @@ TEST(Graph, ARenamedValueIsFoundByItsNewNameUnlessThatIsTaken) {
   g.rename_if_free(value, "table");
   EXPECT_EQ(value->name, "hidden");
   EXPECT_EQ(g.find_value("hidden"), value);
+}
+
+TEST(Graph, ACopyIsTheSameAndChangesByItself) {
+  Graph g = parse(sample);
+  g.metadata = {{"author", "me"}};
+  g.source_nodes = {{"split", "Split"}};
+  g.assume_equal(Dim::symbol("seq"), Dim::symbol("n7"));
+  g.nodes().front()->sources = {"gather"};
+  Graph other = copy(g);
+  EXPECT_EQ(print(other), sample);
+  EXPECT_EQ(other.metadata, g.metadata);
+  EXPECT_EQ(other.source_nodes.size(), 1u);
+  EXPECT_EQ(other.assumptions(), g.assumptions());
+  EXPECT_EQ(other.nodes().front()->sources, g.nodes().front()->sources);
+  EXPECT_EQ(other.find_value("table")->constant->bytes().data(),
+            g.find_value("table")->constant->bytes().data());
+  EXPECT_EQ(str(Shape{other.fresh_symbol()}), "[n8]");
+  other.replace_uses(other.find_value("0"), other.find_value("table"));
+  other.remove_dead();
+  EXPECT_NE(print(other), sample);
+  EXPECT_EQ(print(g), sample);
 }
 
 TEST(Text, PrintingWhatWasParsedGivesTheSameText) { EXPECT_EQ(print(parse(sample)), sample); }

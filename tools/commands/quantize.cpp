@@ -12,11 +12,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "onnx/read_model.hpp"
 #include "quant/calibrated_model.hpp"
+#include "quant/graph/workspace.hpp"
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "quant/settings/accuracy_checks.hpp"
@@ -66,10 +67,14 @@ struct Quantized {
 
 /// Tokens of the longest sample: as asked for, which the model has to take, or the usual number
 /// within what it takes. The vocabulary has to be that of the model.
-int sample_length(const QuantizeOptions& options, const text::Tokenizer& tokenizer) {
+int sample_length(const QuantizeOptions& options, const quant::Workspace& workspace,
+                  const text::Tokenizer& tokenizer) {
   runtime::SessionOptions session_options;
-  session_options.context = options.quantizer.context;
-  runtime::Session session = load_model(options.model, session_options);
+  session_options.context = workspace.device();
+  session_options.self_check = true;
+  runtime::Session session =
+      make_session(options.model, session_options,
+                   [&](const runtime::SessionOptions& all) { return workspace.session(all); });
   TextModel model(session);
   model.check_vocabulary(tokenizer);
   const int length = model.max_length(options.max_length);
@@ -82,15 +87,19 @@ quant::Report quantize_by_data(QuantizeOptions& options, WrittenFiles& written, 
   const text::Tokenizer tokenizer = options.task.is_squad()
                                         ? load_squad_tokenizer(options.vocabulary, {options.model})
                                         : load_tokenizer(options.vocabulary, {options.model});
+  quant::Workspace workspace = options.quantizer.context.meanwhile([&] {
+    return naming_model(options.model,
+                        [&] { return quant::Workspace(options.model, options.quantizer.context); });
+  });
   SampleOptions wanted = options.samples;
-  wanted.features.max_seq_length = sample_length(options, tokenizer);
+  wanted.features.max_seq_length = sample_length(options, workspace, tokenizer);
   CalibrationSamples samples(options.task, tokenizer, wanted);
   CalibrationData data{options.task, samples.dataset(), samples.chosen(),
                        tokenizer,    wanted.features,   {}};
   std::optional<Progress> progress;
   std::string shown;
   quant::CalibratedModel model(
-      options.quantizer,
+      options.quantizer, std::move(workspace),
       [&] {
         auto sample = samples.next();
         if (sample && options.ops.wanted()) data.samples.push_back(*sample);
@@ -164,14 +173,13 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   };
   if (made.read_format)
     print_table(options.job.read_table, *made.read_format, report.given.size(), "tensors");
-  const auto size = onnx_io::model_bytes(options.output);
-  print_text(
-      "{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
-      bytes_text(size),
-      100.0 * static_cast<double>(size) / static_cast<double>(onnx_io::model_bytes(options.model)),
-      options.model,
-      100.0 * static_cast<double>(size) /
-          static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
+  const auto percent_of = [&](std::int64_t bytes) {
+    return 100.0 * static_cast<double>(report.written_bytes) /
+           static_cast<double>(std::max<std::int64_t>(1, bytes));
+  };
+  print_text("{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
+             bytes_text(report.written_bytes), percent_of(report.source_file_bytes), options.model,
+             percent_of(report.float_bytes));
   if (options.job.dynamic)
     print_text("activation scales are computed at run time, per {}\n",
                options.job.per_token ? "token" : "tensor");

@@ -158,6 +158,14 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
 
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options) {
+  return make_session(path, options, [&](const runtime::SessionOptions& all) {
+    return runtime::Session::load(path, all);
+  });
+}
+
+runtime::Session make_session(
+    const std::filesystem::path& path, const runtime::SessionOptions& options,
+    const std::function<runtime::Session(const runtime::SessionOptions&)>& make) {
   runtime::SessionOptions session = options;
   session.pad_token_id = [&path] { return text::read_pad_token_id(path); };
   if (!session.context) session.context = opencl::ContextFuture::open(session.device);
@@ -171,7 +179,7 @@ runtime::Session load_model(const std::filesystem::path& path,
     };
   // Inside of it the model is named: what is wrong with the device is not the model's fault.
   return session.context.meanwhile(
-      [&] { return naming_model(path, [&] { return runtime::Session::load(path, session); }); });
+      [&] { return naming_model(path, [&] { return make(session); }); });
 }
 
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options) {

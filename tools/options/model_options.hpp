@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,10 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
                             const opencl::ContextFuture& context = {});
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options);
+/// The same of a session that `make` makes with these options, and of `path` in messages.
+runtime::Session make_session(
+    const std::filesystem::path& path, const runtime::SessionOptions& options,
+    const std::function<runtime::Session(const runtime::SessionOptions&)>& make);
 
 /// With --require int8: false if the model is float, or quantized MatMuls of it run in float; the
 /// reasons are on standard error then.
