@@ -81,9 +81,9 @@ TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
       1,      0,      e.nodes};
   if (e.role != Role::activation && !e.constant.scales.empty()) {
     const auto& scales = e.constant.scales;
-    const auto [least, most] = std::minmax_element(scales.begin(), scales.end());
-    t.smallest_scale = *least;
-    t.scale = *most;
+    const auto [min, max] = std::minmax_element(scales.begin(), scales.end());
+    t.smallest_scale = *min;
+    t.scale = *max;
     t.channels = std::ssize(scales);
     t.zero_channels = e.constant.zero_channels;
   }

@@ -42,11 +42,11 @@ nlohmann::json to_json(const Report& r) {
   for (const auto& [measure, nodes] : r.not_applied) not_applied[measure] = nodes_json(nodes);
   auto smoothings = nlohmann::json::array();
   for (const Smoothing& m : r.smoothed.tensors) {
-    const auto [least, most] = std::minmax_element(m.factors.begin(), m.factors.end());
+    const auto [min, max] = std::minmax_element(m.factors.begin(), m.factors.end());
     smoothings.push_back({{"tensor", m.tensor},
                           {"choice", m.choice},
-                          {"least_factor", *least},
-                          {"largest_factor", *most},
+                          {"least_factor", *min},
+                          {"largest_factor", *max},
                           {"error_before", m.error_before},
                           {"error_after", m.error_after}});
   }

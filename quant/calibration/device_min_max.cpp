@@ -38,8 +38,8 @@ void check_elements(std::size_t elements) {
 
 Division divide(const opencl::Context& context, const ElementRange& slice) {
   check_elements(slice.first + slice.count);
-  const std::size_t least = context.info().is_gpu() ? 64 : kMinChunk;
-  const std::size_t items = std::clamp<std::size_t>(slice.count / least, 1, max_items(context));
+  const std::size_t min_chunk = context.info().is_gpu() ? 64 : kMinChunk;
+  const std::size_t items = std::clamp<std::size_t>(slice.count / min_chunk, 1, max_items(context));
   Division d;
   d.first = static_cast<std::int32_t>(slice.first);
   d.end = static_cast<std::int32_t>(slice.first + slice.count);

@@ -164,13 +164,13 @@ class EntropyObserver final : public HistogramObserver {
     const auto merged = static_cast<std::size_t>(merged_);
     const std::size_t bins = h.counts().size(), zero = bins / 2;
     Divergence divergence(h.counts(), merged);
-    double least = std::numeric_limits<double>::infinity();
+    double min_divergence = std::numeric_limits<double>::infinity();
     Range best;
     for (std::size_t i = merged / 2; i <= zero; ++i) {
       const std::size_t start = zero - i, end = std::min(zero + i + 1, bins);
       const double d = divergence.of(start, end);
-      if (d < least || i == merged / 2) {
-        least = d;
+      if (d < min_divergence || i == merged / 2) {
+        min_divergence = d;
         best = {h.edges()[start], h.edges()[end]};
       }
     }

@@ -25,7 +25,7 @@ class SymmetricMseObserver final : public HistogramObserver {
  protected:
   Range choose(const Histogram& h) const override {
     const BinnedError error(h);
-    double least = std::numeric_limits<double>::infinity();
+    double min_error = std::numeric_limits<double>::infinity();
     float bound = 0.0f;
     for (std::size_t i = search_.start_bin; i < error.centres().size(); i += search_.stride) {
       const float candidate = error.centres()[i];
@@ -33,8 +33,8 @@ class SymmetricMseObserver final : public HistogramObserver {
       const double e =
           error.of([&](float x) { return std::min(std::nearbyint(x * scale), 127.0f); },
                    [&](float q) { return scale == 0.0f ? 0.0f : q / scale; });
-      if (e < least) {
-        least = e;
+      if (e < min_error) {
+        min_error = e;
         bound = candidate;
       }
     }
@@ -68,14 +68,14 @@ class AsymmetricMseObserver final : public HistogramObserver {
                       [&](float q) { return q * p.scale; });
     };
     Range best{std::min(h.bounds().low, 0.0f), std::max(h.bounds().high, 0.0f)};
-    double least = of(best);
+    double min_error = of(best);
     const auto improve = [&](float Range::*end) {
       bool improved = false;
       for (const float bound : bounds(h, best.*end)) {
         Range candidate = best;
         candidate.*end = bound;
-        if (const double e = of(candidate); e < least) {
-          least = e;
+        if (const double e = of(candidate); e < min_error) {
+          min_error = e;
           best = candidate;
           improved = true;
         }

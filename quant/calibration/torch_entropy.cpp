@@ -27,7 +27,7 @@ std::size_t best_end(std::vector<double> counts, std::size_t start, std::size_t 
     information[i + 1] = information[i] + log_share(counts[i]);
   }
   const double total = count[bins];
-  double least = std::numeric_limits<double>::infinity();
+  double min_divergence = std::numeric_limits<double>::infinity();
   std::size_t best = start;
   for (std::size_t end = start; end <= bins; end += stride) {
     const double tail = total - count[end], last = counts[end - 1];
@@ -44,8 +44,8 @@ std::size_t best_end(std::vector<double> counts, std::size_t start, std::size_t 
       const double self = information[end - 1] + log_share(last + tail);
       divergence = (self - cross) / total - std::log(total) + std::log(count[end]);
     }
-    if (divergence <= least) {
-      least = divergence;
+    if (divergence <= min_divergence) {
+      min_divergence = divergence;
       best = end;
     }
   }

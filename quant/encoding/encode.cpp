@@ -119,12 +119,12 @@ class Encoder {
     const bool within_128 = weight.values.dtype() == ir::DType::i8 &&
                             std::ranges::all_of(weight.zero_points, [](auto z) { return z == 0; });
     const std::int64_t rows = weight.values.shape()[weight.values.shape().size() - 2];
-    const std::int64_t most =
+    const std::int64_t max_rows =
         std::numeric_limits<std::int32_t>::max() / (largest_activation * (within_128 ? 128 : 255));
-    if (rows > most)
+    if (rows > max_rows)
       throw Refusal{fmt::format(
           "its weight has K = {}, which can overflow the int32 accumulator (at most {})", rows,
-          most)};
+          max_rows)};
   }
 
   Encoding activation(const std::string& tensor, const onnx::NodeProto& node) const {

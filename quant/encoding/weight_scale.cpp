@@ -15,11 +15,11 @@ double squared_error(std::span<const float> values, Parameters p, std::int32_t l
                      std::int32_t high) {
   // Adding and subtracting it rounds a float below 2^22 half to even, without a call.
   constexpr float kRound = 0x1.8p23f;
-  const auto least = static_cast<float>(low - p.zero_point);
-  const auto most = static_cast<float>(high - p.zero_point);
+  const auto min = static_cast<float>(low - p.zero_point);
+  const auto max = static_cast<float>(high - p.zero_point);
   double sum = 0.0;
   for (const float x : values) {
-    const float q = (std::clamp(x / p.scale, least, most) + kRound) - kRound;
+    const float q = (std::clamp(x / p.scale, min, max) + kRound) - kRound;
     const double error = static_cast<double>(q * p.scale) - x;
     sum += error * error;
   }
@@ -29,13 +29,13 @@ double squared_error(std::span<const float> values, Parameters p, std::int32_t l
 Parameters min_error(std::span<const float> values, Range range, Scheme scheme) {
   const auto [low, high] = saturation_of(scheme);
   Parameters best;
-  double least = std::numeric_limits<double>::infinity();
+  double min_error = std::numeric_limits<double>::infinity();
   for (int percent = 100; percent >= kSmallestPercent; --percent) {
     const float part = static_cast<float>(percent) / 100.0f;
     const Parameters p = parameters_of({range.low * part, range.high * part}, scheme);
     const double error = squared_error(values, p, low, high);
-    if (error >= least) continue;
-    least = error;
+    if (error >= min_error) continue;
+    min_error = error;
     best = p;
   }
   return best;

@@ -53,9 +53,9 @@ class Raiser {
     if (op == "Softmax" || op == "LogSoftmax" || op == "Hardmax") softmax(node);
     if (from_ < 12 && op == "Dropout") remove(node, "ratio");  // at inference it does nothing
     if (from_ < 11 && op == "Clip") {
-      const float most = std::numeric_limits<float>::max();
-      float_to_input(node, "min", 1, -most);
-      float_to_input(node, "max", 2, most);
+      const float max = std::numeric_limits<float>::max();
+      float_to_input(node, "min", 1, -max);
+      float_to_input(node, "max", 2, max);
     }
     if (from_ < 11 && op == "Pad") {
       ints_to_input(node, "pads", 1);

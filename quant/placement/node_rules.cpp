@@ -95,7 +95,7 @@ std::size_t distance_to_part(std::string_view pattern, std::string_view name) {
   std::vector<std::size_t> costs(pattern.size() + 1);
   for (std::size_t i = 0; i < pattern.size(); ++i)
     costs[i + 1] = costs[i] + (pattern[i] == '*' ? 0 : 1);
-  std::size_t least = costs.back();
+  std::size_t min_cost = costs.back();
   for (const char c : name) {
     std::size_t diagonal = costs[0];
     for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -107,9 +107,9 @@ std::size_t distance_to_part(std::string_view pattern, std::string_view name) {
             {diagonal + (pattern[i] == c || pattern[i] == '?' ? 0 : 1), above + 1, costs[i] + 1});
       diagonal = above;
     }
-    least = std::min(least, costs.back());
+    min_cost = std::min(min_cost, costs.back());
   }
-  return least;
+  return min_cost;
 }
 
 const std::string* NodePatterns::find(const onnx::NodeProto& node) {
