@@ -143,13 +143,14 @@ Complaint unknown_option(const std::string& option, const CLI::App& command) {
 /// The option at the beginning of what CLI11 says of it: "--limit: ..", "--data is required".
 Complaint about_option(const std::string& text, const CLI::ParseError& error) {
   const std::string option = text.substr(0, text.find_first_of(": "));
-  const std::string_view repeated = ": At Most 1 required but received ";
-  if (const auto at = text.find(repeated);
-      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) &&
-      at != text.npos)
-    return {fmt::format("{} was given {} times, expected once", option,
-                        text.substr(at + repeated.size())),
-            option};
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch)) {
+    const std::string_view repeated = ": At Most 1 required but received ", no_value = " missing";
+    if (const auto at = text.find(repeated); at != text.npos)
+      return {fmt::format("{} was given {} times, expected once", option,
+                          text.substr(at + repeated.size())),
+              option};
+    if (text.ends_with(no_value)) return {fmt::format("{} needs a value", option), option};
+  }
   return {text, option};
 }
 
@@ -162,6 +163,8 @@ Complaint complaint(const CLI::App& program, const CLI::ParseError& error,
     for (const std::string& word : commands.front()->remaining())
       if (word.starts_with('-'))
         return unknown_option(word.substr(0, word.find('=')), *commands.front());
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+      return {fmt::format("unexpected argument '{}'", commands.front()->remaining().front()), ""};
     return about_option(error.what(), error);
   }
   if (first.starts_with('-'))

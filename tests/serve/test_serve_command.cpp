@@ -111,6 +111,10 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
               HasSubstr("unknown option 'prot'"));
   EXPECT_THAT(refusal(run_bertcl({"serve", "--config", write("bad.toml", "port = \"x\"\n")})),
               HasSubstr("port"));
+  EXPECT_THAT(
+      refusal(run_bertcl(
+          {"serve", "--config", write("bad.toml", "disable-passes = \"find_gelu,,dead_code\"\n")})),
+      HasSubstr("empty element in 'find_gelu,,dead_code'"));
   // Were the file passed over, a model that is not there would end the program.
   const auto with_file = [&](const std::string& file) {
     return refusal(run_bertcl({"serve", path("none.onnx"), "--config", file}));

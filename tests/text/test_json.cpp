@@ -50,6 +50,7 @@ TEST(ParseJson, WhatWasExpectedIsToldInWords) {
             " (byte 23 of 31): invalid string: forbidden character after backslash");
   EXPECT_EQ(fault("[1e999]"), ": the number 1e999 is too large");
   EXPECT_EQ(fault("[1,"), ": unexpected end after 3 bytes; was it copied in full?");
+  EXPECT_EQ(fault(""), ": it is empty");
 }
 
 TEST(ParseJson, AnObjectIsKnownByItsBrace) {

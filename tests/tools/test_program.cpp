@@ -70,6 +70,10 @@ TEST(Program, BadUseIsRefusedWithAHint) {
             "bertcl: unknown command 'evaluate'; see bertcl --help\n");
   expect_refused({"--colour"}, {"expected a command before '--colour'; see bertcl --help"});
   expect_refused({"devices", "--colour"}, {"--colour", "see bertcl devices --help"});
+  EXPECT_EQ(refusal(run_bertcl({"inspect", kModel, "other.onnx", "more"})),
+            "bertcl: unexpected argument 'other.onnx'; see bertcl inspect --help\n");
+  EXPECT_EQ(refusal(run_bertcl({"eval", kModel, "--data"})),
+            "bertcl: --data needs a value; see bertcl eval --help\n");
 }
 
 TEST(Program, TellsWhatSomebodyMayHaveMeant) {

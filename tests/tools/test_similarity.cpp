@@ -264,7 +264,7 @@ TEST_F(SimilarityTest, LongTextsAreTruncatedWithAWarning) {
 }
 
 TEST_F(SimilarityTest, WhatDoesNotFitIsRefused) {
-  expect_refused(similarity_of({}, {"alone"}), {"one text has no pair", "-q"});
+  expect_refused(similarity_of({}, {"alone"}), {"one text has no pair", "--query"});
   EXPECT_EQ(report({"-q", "Who?"}, {"alone"}).at("results").size(), 1u);
   expect_refused(similarity_of({"-q", "Who?"}, {}), {"contains no text"});
   expect_refused(similarity_of({"-q", " "}), {"the query is empty"});

@@ -91,6 +91,7 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
+    if (text.empty()) throw Error(place + "invalid JSON: it is empty", ErrorCode::invalid_file);
     if (error.byte > text.size()) {
       const auto lines = std::ranges::count(text, '\n');
       throw Error(

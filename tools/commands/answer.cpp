@@ -250,8 +250,8 @@ void add_answer(CLI::App& program, Action& action) {
       "Ask a question about a text and see the answer in it\n\n"
       "Without -q, questions are read from standard input, one per line; a line may also be JSON,\n"
       "{\"question\": \"..\", \"context\": \"..\"}, with a text of its own. The text may have any\n"
-      "length and form; without --context a short one about OpenCL is asked. The score is the sum\n"
-      "of the start and end logits, the probability that among the n-best answers.",
+      "length and form; without --context it is a short one about OpenCL. The score is the sum\n"
+      "of the start and end logits; the probability is relative to the other n-best answers.",
       "bertcl answer --context notes.txt -q \"Who maintains OpenCL?\"", *options);
   model_file(command->add_option("MODEL", options->model,
                                  "ONNX model with a question-answering head; by default "

@@ -73,8 +73,8 @@ void add_run(CLI::App& program, Action& action) {
       "of the model; --outputs writes them as zero-padded arrays [texts, ..] instead.\n"
       "In JSON, null stands for NaN and infinity.\n\n"
       "The arrays of --inputs are named like the model's inputs; integers may have any width.\n"
-      "A mask and token types that are left out are all ones and all zeros. If each row of the\n"
-      "mask is ones followed by zeros, padding is not computed and outputs are 0 there.",
+      "An omitted mask is all ones, omitted token types are all zeros. If each row of the mask is\n"
+      "ones followed by zeros, padding is not computed and outputs are 0 there.",
       "bertcl run model.onnx texts.txt > outputs.jsonl", *options);
   take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();

@@ -160,7 +160,7 @@ int run_similarity(const SimilarityOptions& options) {
   const auto [files, tokenizer, texts] = read_embedding_inputs(
       "similarity", options.model, options.texts, options.embedding.vocabulary, device);
   if (!options.query && texts.size() == 1)
-    throw Error("one text has no pair; give more of them, or a query with -q");
+    throw Error("one text has no pair; give two or more, or a query with --query");
   const std::string function = function_of(options, files);
   const auto [query_prompt, prompt] = prompts_of(options, files);
   const runtime::Pooling pooling = pooling_of(options.embedding.pooled, files);
