@@ -181,8 +181,18 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
   state.counters["us"] = best * 1e6;
 }
 
+/// The arithmetic kernels of peak.cl that the device can run.
+std::vector<std::string> peak_kernels() {
+  const bertcl::opencl::Capabilities& can = context->capabilities();
+  std::vector<std::string> names = {"peak_f32"};
+  if (can.avx512_bf16) names.emplace_back(bertcl::tools::kBf16PeakKernel);
+  if (can.avx2) names.emplace_back("peak_pmaddubsw");
+  if (can.avx512_vnni) names.emplace_back("peak_vpdpbusd");
+  return names;
+}
+
 void register_all() {
-  for (const std::string& name : bertcl::tools::peak_kernel_names(*context))
+  for (const std::string& name : peak_kernels())
     benchmark::AddCustomContext(name + "_gops",
                                 fmt::format("{:.0f}", bertcl::tools::peak_gops(*context, name)));
   for (const Variant& variant : variants())

@@ -128,10 +128,6 @@ Kernel& Kernel::set(unsigned index, int32_t value) {
   return set_raw(index, sizeof(value), &value, {});
 }
 
-Kernel& Kernel::set(unsigned index, uint32_t value) {
-  return set_raw(index, sizeof(value), &value, {});
-}
-
 Kernel& Kernel::set(unsigned index, float value) {
   return set_raw(index, sizeof(value), &value, {});
 }

@@ -64,7 +64,6 @@ class Kernel {
   Kernel& set(unsigned index, const Buffer& buffer);
   Kernel& set(unsigned index, std::nullptr_t);
   Kernel& set(unsigned index, int32_t value);
-  Kernel& set(unsigned index, uint32_t value);
   Kernel& set(unsigned index, float value);
   Kernel& set(unsigned index, const KernelArgument& value);
   /// No implicit narrowing: cast sizes to int32_t where the value is known to fit.

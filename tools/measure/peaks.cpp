@@ -54,15 +54,6 @@ double peak_gops(opencl::Context& context, const std::string& kernel_name) {
   return measured[kernel_name] = operations / fastest(context, kernel, items, 1) / 1e9;
 }
 
-std::vector<std::string> peak_kernel_names(opencl::Context& context) {
-  const opencl::Capabilities& can = context.capabilities();
-  std::vector<std::string> names = {"peak_f32"};
-  if (can.avx512_bf16) names.emplace_back(kBf16PeakKernel);
-  if (can.avx2) names.emplace_back("peak_pmaddubsw");
-  if (can.avx512_vnni) names.emplace_back("peak_vpdpbusd");
-  return names;
-}
-
 std::string int8_peak_kernel_name(opencl::Context& context) {
   const opencl::Capabilities& can = context.capabilities();
   return can.avx512_vnni ? "peak_vpdpbusd" : can.avx2 ? "peak_pmaddubsw" : "peak_f32";

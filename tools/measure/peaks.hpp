@@ -3,7 +3,6 @@
 #pragma once
 #include <cstddef>
 #include <string>
-#include <vector>
 
 #include "opencl/context.hpp"
 
@@ -15,9 +14,6 @@ double peak_gops(opencl::Context& context, const std::string& kernel);
 
 /// The kernel of peak.cl that multiplies bf16, where the device has avx512_bf16.
 inline constexpr const char* kBf16PeakKernel = "peak_vdpbf16ps";
-
-/// The arithmetic kernels of peak.cl that the device can run.
-std::vector<std::string> peak_kernel_names(opencl::Context& context);
 
 /// The kernel of peak.cl whose instruction multiplies bytes fastest on this device.
 std::string int8_peak_kernel_name(opencl::Context& context);
