@@ -200,21 +200,23 @@ TEST(FindEmbedding, ASecondEmbeddingStays) {
           " {epsilon = 0.5}\n"));
 }
 
+constexpr std::string_view words_and_positions = R"(  const %word: f32[100, 8] = ...
+  %w: f32[batch, seq, 8] = Gather(%word, %input_ids) {axis = 0}
+  %r: i64[seq] = Range() {start = 0, step = 1}
+  const %position: f32[32, 8] = ...
+  %p: f32[seq, 8] = Gather(%position, %r) {axis = 0}
+  %b: f32[batch, seq, 8] = Add(%w, %p)
+  const %gamma: f32[8] = ...
+  %y: f32[batch, seq, 8] = LayerNormalization(%b, %gamma) {axis = -1, epsilon = 0.5}
+)";
+
 TEST(FindEmbedding, IdsOfOtherRowsThanThoseOfAttentionStayOutside) {
   const auto with_attention = [](std::string_view rows) {
     return fmt::format(R"(graph g(%input_ids: i64[batch, seq], %x: f32[{0}, 8]) {{
-  const %word: f32[100, 8] = ...
-  %w: f32[batch, seq, 8] = Gather(%word, %input_ids) {{axis = 0}}
-  %r: i64[seq] = Range() {{start = 0, step = 1}}
-  const %position: f32[32, 8] = ...
-  %p: f32[seq, 8] = Gather(%position, %r) {{axis = 0}}
-  %b: f32[batch, seq, 8] = Add(%w, %p)
-  const %gamma: f32[8] = ...
-  %y: f32[batch, seq, 8] = LayerNormalization(%b, %gamma) {{axis = -1, epsilon = 0.5}}
-  %a: f32[{0}, 8] = attention(%x, %x, %x, _) {{heads = 2, p_type = "f32", scale = 0.5}}
+{1}  %a: f32[{0}, 8] = attention(%x, %x, %x, _) {{heads = 2, p_type = "f32", scale = 0.5}}
   return %y as y, %a as a
 }})",
-                       rows);
+                       rows, words_and_positions);
   };
   EXPECT_THAT(after(find_embedding(), with_attention("batch, seq")), HasSubstr("embed_norm"));
   EXPECT_UNCHANGED(find_embedding(), with_attention("batch, k"));
@@ -224,19 +226,11 @@ TEST(FindEmbedding, IdsThatNoMaskedAttentionReadsStayOutside) {
   const auto with_attention_of = [](std::string_view rows) {
     return fmt::format(
         R"(graph g(%input_ids: i64[batch, seq], %mask: i64[batch, seq], %x: f32[batch, seq, 8]) {{
-  const %word: f32[100, 8] = ...
-  %w: f32[batch, seq, 8] = Gather(%word, %input_ids) {{axis = 0}}
-  %r: i64[seq] = Range() {{start = 0, step = 1}}
-  const %position: f32[32, 8] = ...
-  %p: f32[seq, 8] = Gather(%position, %r) {{axis = 0}}
-  %b: f32[batch, seq, 8] = Add(%w, %p)
-  const %gamma: f32[8] = ...
-  %y: f32[batch, seq, 8] = LayerNormalization(%b, %gamma) {{axis = -1, epsilon = 0.5}}
-  %q: f32[batch, seq, 8] = Neg({0})
+{1}  %q: f32[batch, seq, 8] = Neg({0})
   %a: f32[batch, seq, 8] = attention(%q, %x, %x, %mask) {{heads = 2, p_type = "f32", scale = 0.5}}
   return %y as y, %a as a
 }})",
-        rows);
+        rows, words_and_positions);
   };
   EXPECT_THAT(after(find_embedding(), with_attention_of("%y")), HasSubstr("embed_norm"));
   EXPECT_UNCHANGED(find_embedding(), with_attention_of("%x"));

@@ -8,6 +8,24 @@
 namespace bertcl::passes {
 namespace {
 
+/// Attention of %x, with probabilities of this type in steps of %ps.
+std::string with_probabilities(std::string_view type) {
+  return fmt::format(R"(
+  %qr: f32[batch, seq, 2, 4] = Reshape(%x)
+  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {{perm = [0, 2, 1, 3]}}
+  %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {{perm = [0, 2, 3, 1]}}
+  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)
+  %p: f32[batch, 2, seq, seq] = Softmax(%0) {{axis = -1}}
+  %pq: {}[batch, 2, seq, seq] = QuantizeLinear(%p, %ps, %pz)
+  %pd: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps, %pz)
+  %c: f32[batch, 2, seq, 4] = MatMul(%pd, %qt)
+  %ct: f32[batch, seq, 2, 4] = Transpose(%c) {{perm = [0, 2, 1, 3]}}
+  %y: f32[batch, seq, 8] = Reshape(%ct)
+  return %y
+}})",
+                     type);
+}
+
 TEST(QuantizedAttention, ProbabilitiesInAsymmetricI8AreU8) {
   const std::string quantized = R"(graph g(%q: f32[batch, seq, 8], %ids: i64[batch, seq]) {
   const %s0: f32[] = 0.02  const %z0: i8[] = 3
@@ -15,20 +33,7 @@ TEST(QuantizedAttention, ProbabilitiesInAsymmetricI8AreU8) {
   %x: f32[batch, seq, 8] = DequantizeLinear(%xq, %s0, %z0)
   const %ps: f32[] = 0.004  const %pz: i8[] = -128
 )";
-  EXPECT_REWRITE(find_attention(), quantized + R"(
-  %qr: f32[batch, seq, 2, 4] = Reshape(%x)
-  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
-  %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {perm = [0, 2, 3, 1]}
-  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)
-  %p: f32[batch, 2, seq, seq] = Softmax(%0) {axis = -1}
-  %pq: i8[batch, 2, seq, seq] = QuantizeLinear(%p, %ps, %pz)
-  %pd: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps, %pz)
-  %c: f32[batch, 2, seq, 4] = MatMul(%pd, %qt)
-  %ct: f32[batch, seq, 2, 4] = Transpose(%c) {perm = [0, 2, 1, 3]}
-  %y: f32[batch, seq, 8] = Reshape(%ct)
-  return %y
-})",
-                 quantized + R"(
+  EXPECT_REWRITE(find_attention(), quantized + with_probabilities("i8"), quantized + R"(
   %y: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {heads = 2, p_type = "u8", scale = 1.0}
   return %y
 })");
@@ -38,19 +43,8 @@ TEST(QuantizedAttention, ProbabilitiesOf16BitsStayUnfused) {
   EXPECT_UNCHANGED(find_attention(), R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
   const %s0: f32[] = 0.02
   %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0)
-  const %ps: f32[] = 0.00002  const %pz: u16[] = 0
-  %qr: f32[batch, seq, 2, 4] = Reshape(%x)
-  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
-  %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {perm = [0, 2, 3, 1]}
-  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)
-  %p: f32[batch, 2, seq, seq] = Softmax(%0) {axis = -1}
-  %pq: u16[batch, 2, seq, seq] = QuantizeLinear(%p, %ps, %pz)
-  %pd: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps, %pz)
-  %c: f32[batch, 2, seq, 4] = MatMul(%pd, %qt)
-  %ct: f32[batch, seq, 2, 4] = Transpose(%c) {perm = [0, 2, 1, 3]}
-  %y: f32[batch, seq, 8] = Reshape(%ct)
-  return %y
-})");
+  const %ps: f32[] = 0.00002  const %pz: u16[] = 0)" +
+                                         with_probabilities("u16"));
 }
 
 /// Quantized q, k, v and p, with `scores` between the MatMul %0 and %s, and `context` between the
