@@ -13,9 +13,11 @@
 #include "api/tensor_data.hpp"
 #include "bertcl/error.hpp"
 #include "bertcl/version.hpp"
+#include "ir/port.hpp"
 #include "onnx/model_path.hpp"
 #include "runtime/sequences.hpp"
 #include "runtime/task.hpp"
+#include "support/model_in_memory.hpp"
 #include "support/option_name.hpp"
 #include "tasks/model_files/dense_module.hpp"
 #include "text/pad_token_id.hpp"
@@ -39,9 +41,9 @@ ir::DType type_of(Precision precision) {
                           static_cast<int>(precision)));
 }
 
-std::vector<Port> to_public(const std::vector<plan::Port>& ports) {
+std::vector<Port> to_public(const std::vector<ir::Port>& ports) {
   std::vector<Port> result;
-  for (const plan::Port& port : ports) {
+  for (const ir::Port& port : ports) {
     Port& added = result.emplace_back(Port{port.name, bertcl::to_public(port.type.dtype), {}});
     for (const ir::Dim& extent : port.type.shape)
       added.shape.push_back(extent.is_constant() ? extent.constant() : -1);
@@ -59,7 +61,7 @@ Precision precision_of(const plan::Plan& plan) {
 /// Tokens of the longest sequence, by the positions and by the ids where the file fixes their
 /// number; 0: no limit is known.
 std::int64_t longest_of(const plan::Plan& plan) {
-  const plan::Port* ids = runtime::find_ids(plan);
+  const ir::Port* ids = runtime::find_ids(plan);
   const std::int64_t fixed =
       ids && ids->type.shape[1].is_constant() ? ids->type.shape[1].constant() : 0;
   return fixed == 0 || plan.max_positions == 0 ? std::max(fixed, plan.max_positions)
@@ -131,7 +133,7 @@ struct Session::Run::Impl {
 
 std::filesystem::path SessionAccess::file(const Session& session) {
   const std::filesystem::path& path = of(session).path();
-  return path == onnx_io::kModelInMemory ? std::filesystem::path() : path;
+  return path == kModelInMemory ? std::filesystem::path() : path;
 }
 
 Session SessionAccess::make(runtime::Session session) {

@@ -1,8 +1,7 @@
-# bertcl_list_files(TARGET bertcl_plan FOLDER ops EXTENSION cpp MACRO BERTCL_LOWERING_FILES): the files of a folder below
-# the current one as a list for BERTCL_FOR_EACH (engine/support/for_each.hpp), so that a new file takes part by being
-# there. TARGET includes it as "plan/ops/all.hpp": a header of the build tree, `#define BERTCL_LOWERING_FILES attention,
-# ...`, which includes the files where they are headers, too. A static library would drop objects that register
-# themselves: nothing names them.
+# bertcl_list_files(TARGET bertcl_plan FOLDER ops EXTENSION cpp MACRO BERTCL_LOWERING_FILES): lists the files of a folder
+# below the current one for BERTCL_FOR_EACH (engine/support/for_each.hpp), so that adding a file is enough. Generates
+# "plan/ops/all.hpp" in the build tree, with `#define BERTCL_LOWERING_FILES attention, ...`; headers are also included.
+# (Objects that register themselves would be dropped from a static library: nothing refers to them.)
 function(bertcl_list_files)
   cmake_parse_arguments(arg "" "TARGET;FOLDER;EXTENSION;MACRO" "" ${ARGN})
   set(folder "${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}")

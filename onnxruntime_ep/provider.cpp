@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ir/node_error.hpp"
+#include "ir/port.hpp"
 #include "onnx/tensors.hpp"
 #include "onnxruntime_ep/graph.hpp"
 #include "onnxruntime_ep/partition.hpp"
@@ -228,9 +229,9 @@ std::unique_ptr<Computation> Provider::compile(const OrtNode* fused) {
                   ErrorCode::internal);
     return static_cast<std::size_t>(at - of.begin());
   };
-  for (const plan::Port& port : result->session.inputs())
+  for (const ir::Port& port : result->session.inputs())
     result->inputs.emplace_back(port.name, place(node_inputs, port.name));
-  for (const plan::Port& port : result->session.outputs())
+  for (const ir::Port& port : result->session.outputs())
     result->outputs.emplace_back(port.name, place(node_outputs, port.name));
   return result;
 }

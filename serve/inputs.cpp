@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "ir/port.hpp"
 #include "tasks/features.hpp"
 
 namespace bertcl::serve {
@@ -94,7 +95,7 @@ std::optional<std::int64_t> read_count(const text::JsonNode& body, const char* n
 }
 
 std::optional<std::int64_t> columns_of(const ModelSetup& setup) {
-  for (const plan::Port& port : setup.session->outputs())
+  for (const ir::Port& port : setup.session->outputs())
     if (port.name == setup.head.outputs.at(0) && !port.type.shape.empty() &&
         port.type.shape.back().is_constant())
       return port.type.shape.back().constant();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "ir/port.hpp"
 #include "runtime/row_values.hpp"
 #include "runtime/sequences.hpp"
 #include "serve/http/http.hpp"
@@ -60,7 +61,7 @@ RunFn make_run_fn(std::shared_ptr<runtime::Session> session, Head head) {
 
 std::string hidden_output(const runtime::Session& session) {
   std::string found;
-  for (const plan::Port& port : session.outputs()) {
+  for (const ir::Port& port : session.outputs()) {
     if (port.type.shape.size() != 3 || !ir::is_float(port.type.dtype)) continue;
     if (port.name.find("hidden") != std::string::npos) return port.name;
     if (found.empty()) found = port.name;
@@ -71,7 +72,7 @@ std::string hidden_output(const runtime::Session& session) {
 Model::Model(ModelSetup setup, BatcherOptions options)
     : setup_(std::move(setup)), decoder_(setup_.tokenizer), options_([&] {
         options.pads = !runtime::takes_packed(setup_.session->plan());
-        options.one_request = plan::depends_on_batch(setup_.session->plan());
+        options.one_request = setup_.session->plan().depends_on_batch();
         if (setup_.fixed_batch > 0)
           options.max_batch_sequences =
               std::min(options.max_batch_sequences, static_cast<std::size_t>(setup_.fixed_batch));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "text/pipeline/encoding.hpp"
+#include "text/pipeline/search_error.hpp"
 #include "text/pipeline/special_tokens.hpp"
 #include "text/pipeline/tokenizer_options.hpp"
 

@@ -15,6 +15,7 @@
 #include "ir/graph.hpp"
 #include "ir/limits.hpp"
 #include "onnx/mapped_file.hpp"
+#include "support/model_in_memory.hpp"
 
 namespace onnx {
 class ModelProto;
@@ -59,7 +60,6 @@ struct ModelBytes {
   std::filesystem::path folder;  // of external data; empty: such data are an error
 };
 /// The same for them; messages call the model `kModelInMemory`.
-inline constexpr const char* kModelInMemory = "model in memory";
 ir::Graph read_model(const ModelBytes& model, const ReadOptions& options = {});
 
 /// The values of initializer i of a message.

@@ -83,13 +83,10 @@ std::shared_ptr<Context> Context::create_sibling() const {
 
 std::shared_ptr<Context> Context::pretend(const DeviceInfo& info,
                                           const Capabilities& capabilities) const {
-  auto state = std::make_unique<State>();
-  state->device = state_->device;
-  state->device_reference = state_->device_reference;
-  state->device.info = info;
-  state->capabilities = capabilities;
-  state->stores_programs = false;
-  return open(std::move(state));
+  auto context = create_sibling();
+  context->state_->device.info = info;
+  context->state_->capabilities = capabilities;
+  return context;
 }
 
 std::shared_ptr<Context> Context::open(std::unique_ptr<State> state) {

@@ -5,11 +5,11 @@
 
 namespace bertcl::ops {
 
-/// f16, bf16, or f32 where the node says nothing. Throws bertcl::Error that names the node for
-/// another text than "fp16" and "bf16".
+/// f16, bf16, or f32 where the node says nothing. Throws bertcl::Error naming the node if the
+/// attribute is neither "fp16" nor "bf16".
 ir::DType precision_of(const ir::Node& node);
 
-/// `precision`: f16 or bf16.
+/// `precision`: f16 or bf16; throws std::invalid_argument for others.
 void set_precision(ir::Node& node, ir::DType precision);
 
 }  // namespace bertcl::ops

@@ -12,7 +12,8 @@
 namespace bertcl::ops {
 namespace {
 
-/// Integer arithmetic wraps around, as it does where the operators are evaluated (ops/binary.cpp).
+/// Integer arithmetic wraps around, as it does where the operators are evaluated
+/// (ops/definitions/binary.cpp).
 template <class F>
 ir::Dim wrapped(std::int64_t a, std::int64_t b, F f) {
   return ir::Dim(

@@ -155,8 +155,8 @@ using Lowering = std::function<void(Builder&, const ir::Graph&, const ir::Node&)
 /// The lowering of an op; null if there is none.
 const Lowering* find_lowering(std::string_view op);
 
-/// Gives the plan of `builder` the steps of a compiled graph, for Builder::finish() to build.
-/// Throws as make_plan().
+/// Adds the steps of a compiled graph to the plan of `builder`; Builder::finish() builds their
+/// programs. Throws as make_plan().
 void lower(Builder& builder, const ir::Graph& graph);
 
 /// Makes the plan of a compiled graph. Where a GPU's driver refuses a kernel, the next variant is

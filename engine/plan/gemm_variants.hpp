@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GEMMs with constant weights, of float and of int8: their variants on a device, what it was tuned
-// to, and weights prepacked while planning.
+// GEMMs with constant weights, float and int8: the variants that a device supports, the tuned ones,
+// and the prepacking of weights while planning.
 #pragma once
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>

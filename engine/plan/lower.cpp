@@ -10,14 +10,15 @@
 
 #include "ir/input_role.hpp"
 #include "ir/node_error.hpp"
+#include "ir/port.hpp"
 #include "opencl/launch/persistent_kernel.hpp"
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
 #include "passes/token_values.hpp"
 #include "plan/compared_pad_ids.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/ops/all.hpp"
-#include "plan/ops/ops.hpp"
 #include "plan/persistent_kernel.hpp"
 #include "support/for_each.hpp"
 
@@ -99,7 +100,7 @@ std::string why_not_fused(const ir::Node& node) {
                                : "its result");
 }
 
-/// Whatever cannot be done is told with the node's name.
+/// Errors name the node.
 void lower_node(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
   const Lowering* lowering = find_lowering(node.op);
   if (!lowering)
@@ -152,7 +153,7 @@ void note_float_matmuls(const ir::Graph& graph, Plan& plan) {
 /// A table of positions is cut to the length of the ids where it is not read with them.
 void limit_positions(Plan& plan) {
   for (const auto& [size, most] : plan.at_most) {
-    const auto is_length = [&size](const Port& port) {
+    const auto is_length = [&size](const ir::Port& port) {
       return ir::role_of_input(port.name) == ir::InputRole::ids && port.type.shape.size() == 2 &&
              !ir::is_float(port.type.dtype) && port.type.shape[1] == size;
     };

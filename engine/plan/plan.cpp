@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan tells of its steps.
+// Which steps of a plan run, in which variant and in which arithmetic.
 #include "plan/plan.hpp"
 
 #include <algorithm>
@@ -49,8 +49,8 @@ bool computes_in(const Plan& plan, Arithmetic::Kind kind) {
   });
 }
 
-bool depends_on_batch(const Plan& plan) {
-  return std::ranges::any_of(plan.steps,
+bool Plan::depends_on_batch() const {
+  return std::ranges::any_of(steps,
                              [](const Step& step) { return step.op == "DynamicQuantizeLinear"; });
 }
 

@@ -26,9 +26,6 @@
 
 namespace bertcl::plan {
 
-using ir::describe;
-using ir::Port;
-
 /// ceil(dim / divide) * times - minus: a size that is known at run time, over the symbols of the
 /// model's inputs and those of packing (ops/symbols.hpp).
 struct SizeExpr {
@@ -152,7 +149,7 @@ struct TapPoint {
 
 struct Plan {
   std::shared_ptr<opencl::Context> context;
-  std::vector<Port> model_inputs, model_outputs;
+  std::vector<ir::Port> model_inputs, model_outputs;
   std::vector<Slot> slots;
   std::vector<opencl::Buffer> constants;
   std::vector<Step> steps;
@@ -185,6 +182,10 @@ struct Plan {
   double program_ms = 0;           // of making it, for programs: from the cache on disk, or built
   int partial_sums = -1;    // constant: those of split-K, which steps overwrite; -1: there are none
   int error_constant = -1;  // int buffer that kernels set when an index was outside its table
+
+  /// True if the values of a row depend on the others of a run: a DynamicQuantizeLinear, whose
+  /// scale covers its whole tensor.
+  bool depends_on_batch() const;
 };
 
 /// Whether a step runs for these sizes.
@@ -197,10 +198,6 @@ const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
 
 /// True if a linear or attention runs in arithmetic of this kind.
 bool computes_in(const Plan& plan, Arithmetic::Kind kind);
-
-/// True if the values of a row depend on the others of a run: a DynamicQuantizeLinear, whose scale
-/// covers its whole tensor.
-bool depends_on_batch(const Plan& plan);
 
 /// Why the plan is not fully int8: its notes, or that the model is float. Empty if it is.
 std::vector<std::string> why_not_int8(const Plan& plan);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "bertcl/error.hpp"
+#include "ir/port.hpp"
 #include "ops/op.hpp"
 #include "ops/symbols.hpp"
 
@@ -80,7 +81,7 @@ ir::Bindings sizes_of_batch(const Plan& plan, std::int64_t batch, std::int64_t s
                      {symbols::offsets, batch + 1},
                      {symbols::tokens, batch * seq},
                      {symbols::longest, seq}};
-  for (const Port& port : plan.model_inputs)
+  for (const ir::Port& port : plan.model_inputs)
     for (std::size_t axis = 0; axis < port.type.shape.size(); ++axis)
       for (const std::string& symbol : port.type.shape[axis].symbols())
         sizes.emplace(symbol, axis == 0 ? batch : seq);

@@ -12,24 +12,25 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "ir/port.hpp"
 #include "kernels/shared_numbers.hpp"
 #include "runtime/sequences.hpp"
 
 namespace bertcl::runtime {
 namespace {
 
-const plan::Port* find_port(const plan::Plan& plan, const std::string& name) {
-  const auto found = std::ranges::find_if(
-      plan.model_inputs, [&](const plan::Port& port) { return port.name == name; });
+const ir::Port* find_port(const plan::Plan& plan, const std::string& name) {
+  const auto found = std::ranges::find_if(plan.model_inputs,
+                                          [&](const ir::Port& port) { return port.name == name; });
   return found == plan.model_inputs.end() ? nullptr : &*found;
 }
 
 /// Token types and the mask have defaults. Where no packing knows them, or the shape of the batch
 /// is read off them, their names and the shape of the ids tell them.
-bool may_be_absent(const plan::Plan& plan, const plan::Port& port) {
+bool may_be_absent(const plan::Plan& plan, const ir::Port& port) {
   const std::string& name = port.name;
   const ir::InputRole role = ir::role_of_input(name);
-  const plan::Port* ids = find_ids(plan);
+  const ir::Port* ids = find_ids(plan);
   const bool is_like_ids = (role == ir::InputRole::mask || role == ir::InputRole::token_types) &&
                            ids && port.type.shape == ids->type.shape;
   bool has_default = is_like_ids;
@@ -57,7 +58,7 @@ struct GivenSizes {
   }
 };
 
-void bind_shape(const plan::Port& port, const ir::Sizes& given, GivenSizes& sizes) {
+void bind_shape(const ir::Port& port, const ir::Sizes& given, GivenSizes& sizes) {
   const ir::Shape& shape = port.type.shape;
   bool fits = given.size() == shape.size();
   for (std::size_t i = 0; fits && i < shape.size(); ++i)
@@ -91,7 +92,7 @@ void check_at_most(const ir::Dim& size, const ir::Dim& limit, const ir::Bindings
 
 void check_names(const plan::Plan& plan, const Tensors& inputs) {
   std::vector<std::string> known;
-  for (const plan::Port& port : plan.model_inputs) {
+  for (const ir::Port& port : plan.model_inputs) {
     known.push_back(port.name);
     if (!inputs.contains(port.name) && !may_be_absent(plan, port))
       throw Error(fmt::format("input '{}' ({}) is missing", port.name, ir::str(port.type)));
@@ -121,7 +122,7 @@ Shapes shapes_of(const Tensors& inputs) {
 const ir::Sizes& batch_shape(const plan::Plan& plan, const Shapes& inputs,
                              const std::string& source) {
   auto given = inputs.find(source);
-  const plan::Port* ids = find_ids(plan);
+  const ir::Port* ids = find_ids(plan);
   if (given == inputs.end() && ids) given = inputs.find(ids->name);
   if (given == inputs.end()) throw Error(fmt::format("input '{}' is missing", source));
   return given->second;

@@ -100,7 +100,7 @@ ir::Value* add_pool(ir::Graph& graph, ir::Value* x, const std::string& kind, ir:
                    {ir::DType::f32, {x->type.shape[0], columns}}, nullptr, kPooledOutput);
 }
 
-ir::Value* add_dense(ir::Graph& graph, ir::Value* x, const DenseLayer& layer) {
+ir::Value* add_dense(ir::Graph& graph, ir::Value* x, const ir::DenseLayer& layer) {
   const ir::Sizes& weight = layer.weight.shape();
   if (x->type.shape.back() != ir::Dim(weight[0]))
     throw Error(fmt::format("{}: the layer takes {} dimensions, but vectors have {}", layer.name,
@@ -140,7 +140,7 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
     fail(graph, "the width of the hidden states is not constant");
   if (!pooled && pooling.dense) {
     x = add_pool(graph, x, pooling.kind, find_mask(graph), {});
-    for (const DenseLayer& layer : pooling.dense()) x = add_dense(graph, x, layer);
+    for (const ir::DenseLayer& layer : pooling.dense()) x = add_dense(graph, x, layer);
     pooled = true;
   }
   const std::int64_t width = x->type.shape.back().constant();

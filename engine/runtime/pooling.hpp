@@ -3,21 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "ir/dense_layer.hpp"
 #include "ir/graph.hpp"
 
 namespace bertcl::runtime {
-
-/// activation(x * weight + bias) of vectors x.
-struct DenseLayer {
-  std::string name;                     ///< for messages
-  ir::Tensor weight;                    ///< f32 [in, out]
-  std::optional<ir::Tensor> bias = {};  ///< f32 [out]
-  std::string activation = {};          ///< an operator: "Tanh", "Relu", ..; "": none
-};
 
 /// How the vectors of a sequence's tokens become one.
 struct Pooling {
@@ -28,7 +20,7 @@ struct Pooling {
   std::int64_t columns = 0;  ///< the first N (Matryoshka); 0: all
   bool normalize = false;    ///< to L2 norm 1, after that
   /// The layers before both; null: none. Not called where the model pools itself.
-  std::function<std::vector<DenseLayer>()> dense = {};
+  std::function<std::vector<ir::DenseLayer>()> dense = {};
 };
 
 /// The one output of a model with pooling, f32 [batch, columns].

@@ -12,6 +12,7 @@
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
 #include "ir/input_role.hpp"
+#include "ir/port.hpp"
 #include "opencl/base/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "ops/symbols.hpp"
@@ -198,7 +199,7 @@ void Request::try_launches() {
   try {
     ir::Bindings sizes;
     Tensors inputs;
-    for (const plan::Port& input : plan_.model_inputs) {
+    for (const ir::Port& input : plan_.model_inputs) {
       const ir::Sizes extents = synthetic_extents(input.type.shape, 1, sizes);
       inputs[input.name] =
           ir::Tensor::of(extents, std::vector<std::int64_t>(ir::element_count(extents),

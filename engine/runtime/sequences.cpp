@@ -20,7 +20,7 @@ using Offsets = std::span<const std::int64_t>;
 std::int64_t length(Offsets offsets, std::size_t i) { return offsets[i + 1] - offsets[i]; }
 
 bool has_mask(const plan::Plan& plan) {
-  return std::ranges::any_of(plan.model_inputs, [](const plan::Port& port) {
+  return std::ranges::any_of(plan.model_inputs, [](const ir::Port& port) {
     return ir::role_of_input(port.name) == ir::InputRole::mask;
   });
 }
@@ -60,17 +60,17 @@ ir::Tensor pad(Offsets offsets, std::int64_t seq, const At& at, std::int64_t pad
 
 }  // namespace
 
-const plan::Port* find_ids(const plan::Plan& plan) {
+const ir::Port* find_ids(const plan::Plan& plan) {
   const auto& inputs = plan.model_inputs;
-  const auto found = std::ranges::find_if(inputs, [](const plan::Port& port) {
+  const auto found = std::ranges::find_if(inputs, [](const ir::Port& port) {
     return ir::role_of_input(port.name) == ir::InputRole::ids && port.type.shape.size() == 2 &&
            !ir::is_float(port.type.dtype);
   });
   return found == inputs.end() ? nullptr : &*found;
 }
 
-const plan::Port& ids_of(const plan::Plan& plan) {
-  if (const plan::Port* ids = find_ids(plan)) return *ids;
+const ir::Port& ids_of(const plan::Plan& plan) {
+  if (const ir::Port* ids = find_ids(plan)) return *ids;
   throw Error("the model has no input of token ids [batch, seq]; run it with tensors");
 }
 
@@ -105,7 +105,7 @@ bool takes_packed(const plan::Plan& plan) {
   const auto has = [&](plan::InputKind kind) {
     return std::ranges::any_of(plan.inputs, [&](const auto& in) { return in.kind == kind; });
   };
-  const plan::Port* ids = find_ids(plan);
+  const ir::Port* ids = find_ids(plan);
   return ids && plan.padding_reader.empty() && !has(plan::InputKind::dense) &&
          std::ranges::any_of(plan.inputs, [&](const plan::Input& in) {
            return in.kind == plan::InputKind::packed_ids && in.source == ids->name;
@@ -125,7 +125,7 @@ PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> o
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     for (std::int64_t place = 0; place < length(offsets, i); ++place)
       packing.positions.push_back(static_cast<std::int32_t>(place));
-  for (const plan::Port& port : plan.model_inputs)
+  for (const ir::Port& port : plan.model_inputs)
     result.inputs.emplace(port.name, ir::Sizes{packing.batch, packing.seq});
   check_length(plan, packing);
   return result;
@@ -147,7 +147,7 @@ void check_can_pad(const plan::Plan& plan, std::int64_t seq) {
 }
 
 Tensors padded(const plan::Plan& plan, const Sequences& s) {
-  const plan::Port& ids = ids_of(plan);
+  const ir::Port& ids = ids_of(plan);
   const std::int64_t seq = columns(plan, s.offsets);
   const auto value = [&](ir::InputRole role) {
     switch (role) {
@@ -169,7 +169,7 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
         plan.pad_token_id.value_or(0));
   };
   Tensors tensors;
-  for (const plan::Port& port : plan.model_inputs) {
+  for (const ir::Port& port : plan.model_inputs) {
     const ir::InputRole role = ir::role_of_input(port.name);
     if (role == ir::InputRole::ids && &port != &ids)
       throw Error(
@@ -183,7 +183,7 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
 }
 
 bool has_padding(const plan::Plan& plan, std::size_t output) {
-  const plan::Port* ids = find_ids(plan);
+  const ir::Port* ids = find_ids(plan);
   const ir::Shape& shape = plan.model_outputs[output].type.shape;
   return ids && shape.size() >= 2 && shape[0] == ids->type.shape[0] &&
          shape[1] == ids->type.shape[1] &&

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "ir/port.hpp"
 #include "ops/packing.hpp"
 #include "plan/plan.hpp"
 #include "runtime/inputs.hpp"
@@ -18,9 +19,9 @@ void check(const Sequences& sequences);
 void check_sequence_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens);
 
 /// The model's input of token ids [batch, seq]; null: it has none.
-const plan::Port* find_ids(const plan::Plan& plan);
+const ir::Port* find_ids(const plan::Plan& plan);
 /// The same; throws Error where it has none.
-const plan::Port& ids_of(const plan::Plan& plan);
+const ir::Port& ids_of(const plan::Plan& plan);
 
 /// True if rows of padding change nothing in those of tokens: the model has a mask, and where it
 /// reads ids to find padding, that of the plan is one of those that it looks for.

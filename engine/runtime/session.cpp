@@ -226,7 +226,7 @@ Session Session::load(const std::filesystem::path& model, const SessionOptions& 
 
 Session Session::load(const onnx_io::ModelBytes& model, const SessionOptions& options) {
   return load_any([&](const auto& reading) { return onnx_io::read_model(model, reading); },
-                  onnx_io::kModelInMemory, options);
+                  kModelInMemory, options);
 }
 
 /// The first time on a device; with a request of its own, whose memory is free afterwards.
@@ -377,8 +377,8 @@ std::int64_t Session::arena_bytes(
   return request->arena_bytes(inputs);
 }
 
-const std::vector<plan::Port>& Session::inputs() const { return state_->plan.model_inputs; }
-const std::vector<plan::Port>& Session::outputs() const { return state_->plan.model_outputs; }
+const std::vector<ir::Port>& Session::inputs() const { return state_->plan.model_inputs; }
+const std::vector<ir::Port>& Session::outputs() const { return state_->plan.model_outputs; }
 const plan::Plan& Session::plan() const { return state_->plan; }
 opencl::Context& Session::context() const { return *state_->plan.context; }
 std::shared_ptr<opencl::Context> Session::shared_context() const { return state_->plan.context; }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/port.hpp"
 #include "ir/tensor.hpp"
 #include "onnx/read_model.hpp"
 #include "opencl/context.hpp"
@@ -122,8 +123,8 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  const std::vector<plan::Port>& inputs() const;
-  const std::vector<plan::Port>& outputs() const;
+  const std::vector<ir::Port>& inputs() const;
+  const std::vector<ir::Port>& outputs() const;
   const plan::Plan& plan() const;
   opencl::Context& context() const;
   std::shared_ptr<opencl::Context> shared_context() const;

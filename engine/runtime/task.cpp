@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model is for.
 #include "runtime/task.hpp"
+#include "ir/port.hpp"
 
 #include <algorithm>
 #include <initializer_list>
@@ -9,18 +10,18 @@
 namespace bertcl::runtime {
 namespace {
 
-bool says(const plan::Port& port, std::initializer_list<std::string_view> words) {
+bool says(const ir::Port& port, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(
       words, [&](std::string_view word) { return port.name.find(word) != std::string::npos; });
 }
 
 /// The last extent, if it is a number; else 0.
-std::int64_t last_extent(const plan::Port& port) {
+std::int64_t last_extent(const ir::Port& port) {
   const ir::Dim& last = port.type.shape.back();
   return last.is_constant() ? last.constant() : 0;
 }
 
-Task task_of(const plan::Port& port, const plan::Plan& plan) {
+Task task_of(const ir::Port& port, const plan::Plan& plan) {
   const bool scores = says(port, {"logit", "score", "label", "prob"});
   switch (port.type.shape.size()) {
     case 1:  // one score for each text
@@ -44,7 +45,7 @@ Task task_of(const plan::Port& port, const plan::Plan& plan) {
 Task task_of(const plan::Plan& plan) {
   // A head says more than the hidden states beside it.
   Task found = Task::unknown;
-  for (const plan::Port& port : plan.model_outputs) {
+  for (const ir::Port& port : plan.model_outputs) {
     if (!ir::is_float(port.type.dtype)) continue;
     const Task task = task_of(port, plan);
     if (found == Task::unknown || (found == Task::feature_extraction && task != Task::unknown))

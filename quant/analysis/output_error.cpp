@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "bertcl/error.hpp"
+#include "ir/port.hpp"
 #include "quant/calibration/calibrate.hpp"
 #include "support/fail.hpp"
 #include "text/pad_token_id.hpp"
@@ -31,7 +32,7 @@ OutputError::OutputError(const std::filesystem::path& model, const opencl::Conte
   options.pad_token_id = [&] { return text::read_pad_token_id(model); };
   auto session = runtime::Session::load(model, options);
   context_ = session.shared_context();
-  for (const plan::Port& port : session.outputs())
+  for (const ir::Port& port : session.outputs())
     if (ir::is_float(port.type.dtype)) expected_[port.name];
   if (expected_.empty()) fail("{}: no output is float, so none can be compared", model.string());
   for (const Sample& sample : samples) {

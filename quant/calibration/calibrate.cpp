@@ -83,12 +83,12 @@ std::vector<std::size_t> spread(std::size_t total, std::size_t wanted, bool firs
   return indices;
 }
 
-runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples,
+runtime::Tensors inputs_of(const std::vector<ir::Port>& ports, std::span<const Sample> samples,
                            std::int64_t pad_token_id) {
   std::size_t longest = 0;
   for (const Sample& sample : samples) longest = std::max(longest, sample.ids.size());
   // Each value of a row by its sample and place.
-  const auto filled = [&](const plan::Port& port, const auto& value, std::int64_t padding = 0) {
+  const auto filled = [&](const ir::Port& port, const auto& value, std::int64_t padding = 0) {
     const ir::Shape& shape = port.type.shape;
     const auto extent = [&](std::size_t axis, std::size_t free) {
       return shape.size() > axis && shape[axis].is_constant() ? shape[axis].constant()
@@ -112,7 +112,7 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
   };
   runtime::Tensors inputs;
   std::string ids;
-  for (const plan::Port& port : ports) {
+  for (const ir::Port& port : ports) {
     const std::string& name = port.name;
     const ir::InputRole role = ir::role_of_input(name);
     if (role == ir::InputRole::mask) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/port.hpp"
 #include "quant/calibration/observer.hpp"
 #include "quant/calibration/parameters.hpp"
 #include "quant/calibration/samples.hpp"
@@ -38,9 +39,9 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
 /// [samples, longest]; after a shorter sample are zeros, of ids `pad_token_id`. Where the file
 /// fixes them, the samples stand in the rows in turn, padded likewise. Throws Error naming an input
 /// that is none of these, or one that is too short for a sample.
-runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples,
+runtime::Tensors inputs_of(const std::vector<ir::Port>& ports, std::span<const Sample> samples,
                            std::int64_t pad_token_id = 0);
-inline runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& sample,
+inline runtime::Tensors inputs_of(const std::vector<ir::Port>& ports, const Sample& sample,
                                   std::int64_t pad_token_id = 0) {
   return inputs_of(ports, std::span(&sample, 1), pad_token_id);
 }

@@ -45,9 +45,9 @@ std::optional<Factors> factors_of(const ir::Dim& dim, const BatchSymbols& symbol
 
 }  // namespace
 
-BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs) {
+BatchSymbols batch_symbols(const std::vector<ir::Port>& inputs) {
   BatchSymbols symbols;
-  for (const plan::Port& port : inputs) {
+  for (const ir::Port& port : inputs) {
     const ir::Shape& shape = port.type.shape;
     const auto add = [&](std::size_t axis, std::set<std::string>& to) {
       if (shape.size() > axis && !shape[axis].is_constant()) to.insert(shape[axis].symbols()[0]);
@@ -58,15 +58,15 @@ BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs) {
   return symbols;
 }
 
-Batches::Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size,
+Batches::Batches(const std::vector<ir::Port>& inputs, const SampleSource& source, int size,
                  bool ignores_padding)
     : source_(source),
       size_(static_cast<std::size_t>(std::max(size, 1))),
-      pads_(ignores_padding && std::ranges::any_of(inputs, [](const plan::Port& p) {
+      pads_(ignores_padding && std::ranges::any_of(inputs, [](const ir::Port& p) {
               return ir::role_of_input(p.name) == ir::InputRole::mask;
             })) {
   if (size < 1) fail("a calibration batch must have 1 or more samples, got {}", size);
-  for (const plan::Port& port : inputs)
+  for (const ir::Port& port : inputs)
     if (size > 1 && !port.type.shape.empty() && port.type.shape[0].is_constant())
       fail("input '{}' has a batch of {}; it cannot take {} calibration samples", port.name,
            port.type.shape[0].constant(), size);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/dim.hpp"
+#include "ir/port.hpp"
 #include "opencl/context.hpp"
 #include "plan/plan.hpp"
 #include "quant/calibration/device_min_max.hpp"
@@ -20,13 +21,13 @@ namespace bertcl::quant {
 struct BatchSymbols {
   std::set<std::string> batch, seq;
 };
-BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs);
+BatchSymbols batch_symbols(const std::vector<ir::Port>& inputs);
 
 /// Takes samples from a source in batches that the model can run.
 class Batches {
  public:
   /// Throws Error if `size` is below 1, or above 1 for a model whose batch is fixed.
-  Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size,
+  Batches(const std::vector<ir::Port>& inputs, const SampleSource& source, int size,
           bool ignores_padding = true);
   /// Up to `size` samples in the order of the source; empty at its end. Of one length only, where
   /// the model has no mask, or cannot tell padding.

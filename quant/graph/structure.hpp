@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a transformer, as nodes and tensors of the file.
 //
-// The compiler's own passes give the graph one spelling, and find GELU and norms. Attention and
-// biases are then recognized here: also an attention with what the engine has no fused kernel for,
-// whose MatMuls can be quantized all the same. Names of values lead back to the file.
+// The compiler's passes bring the graph to one spelling and recognize GELU and norms. Attention and
+// biases are recognized here, including attention that the engine cannot fuse: its MatMuls can
+// still be quantized. The names of values lead back to the file.
 #pragma once
 #include <map>
 #include <set>

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bertcl/error.hpp"
+#include "ir/port.hpp"
 #include "serve/json_text.hpp"
 #include "serve/routes/routes.hpp"
 #include "serve/routes/tensors.hpp"
@@ -50,9 +51,9 @@ Model& named_model(Context& context) {
   return model;
 }
 
-Json ports_json(const std::vector<plan::Port>& ports) {
+Json ports_json(const std::vector<ir::Port>& ports) {
   Json list = Json::array();
-  for (const plan::Port& port : ports) {
+  for (const ir::Port& port : ports) {
     Json shape = Json::array();
     for (const ir::Dim& extent : port.type.shape)
       shape.push_back(extent.is_constant() ? extent.constant() : -1);
@@ -86,9 +87,9 @@ struct Inference {
 };
 
 void check_known(const text::JsonNode& node, const char* what, const std::string& name,
-                 const std::vector<plan::Port>& ports) {
+                 const std::vector<ir::Port>& ports) {
   std::vector<std::string> names;
-  for (const plan::Port& port : ports) names.push_back(port.name);
+  for (const ir::Port& port : ports) names.push_back(port.name);
   if (std::ranges::find(names, name) == names.end())
     node.fail("names the unknown {} '{}' (choose from {})", what, name, fmt::join(names, ", "));
 }
@@ -126,7 +127,7 @@ Inference read_inference(const runtime::Session& session, const text::JsonNode& 
       want(name, binary_flag(parameters, "binary_data", all_binary));
     });
   } else {
-    for (const plan::Port& port : session.outputs()) want(port.name, all_binary);
+    for (const ir::Port& port : session.outputs()) want(port.name, all_binary);
   }
   return inference;
 }

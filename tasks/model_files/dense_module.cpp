@@ -57,7 +57,7 @@ ir::Tensor transposed(const ir::Tensor& weight) {
   return ir::Tensor::of({weight.shape()[1], weight.shape()[0]}, to);
 }
 
-runtime::DenseLayer read_weights(const fs::path& file, std::string_view activation) {
+ir::DenseLayer read_weights(const fs::path& file, std::string_view activation) {
   if (!text::is_present(file))
     fail_in(file,
             "is missing, but modules.json names the module; a pytorch_model.bin is not read: "
@@ -78,7 +78,7 @@ runtime::DenseLayer read_weights(const fs::path& file, std::string_view activati
     if (name != "linear.weight" && name != "linear.bias")
       fail_in(file, fmt::format("holds '{}', which is not supported", name));
   const ir::Tensor weight = take("linear.weight", 2);
-  runtime::DenseLayer layer{file.string(), transposed(weight), {}, std::string(activation)};
+  ir::DenseLayer layer{file.string(), transposed(weight), {}, std::string(activation)};
   if (!arrays.contains("linear.bias")) return layer;
   layer.bias = take("linear.bias", 1);
   if (layer.bias->shape()[0] != weight.shape()[0])
@@ -88,7 +88,7 @@ runtime::DenseLayer read_weights(const fs::path& file, std::string_view activati
 }
 
 /// What config.json says must be what the weights are.
-void check_config(const text::JsonNode& config, const runtime::DenseLayer& layer) {
+void check_config(const text::JsonNode& config, const ir::DenseLayer& layer) {
   for (const char* key : {"module_input_name", "module_output_name"})
     if (const auto name = config.find(key); name && name->string() != "sentence_embedding")
       name->fail(fmt::format("is '{}', which is not supported", name->string()));
@@ -104,23 +104,23 @@ void check_config(const text::JsonNode& config, const runtime::DenseLayer& layer
                              layer.weight.shape()[axis]));
 }
 
-runtime::DenseLayer read_module(const fs::path& folder) {
+ir::DenseLayer read_module(const fs::path& folder) {
   const fs::path file = folder / "config.json";
   if (!text::is_present(file)) fail_in(file, "is missing, but modules.json names the module");
   const nlohmann::json json = text::read_json(file);
   const std::string origin = file.string();
   const text::JsonNode config(json, origin);
-  runtime::DenseLayer layer = read_weights(folder / "model.safetensors", activation_of(config));
+  ir::DenseLayer layer = read_weights(folder / "model.safetensors", activation_of(config));
   check_config(config, layer);
   return layer;
 }
 
 }  // namespace
 
-std::function<std::vector<runtime::DenseLayer>()> dense_modules(std::vector<fs::path> folders) {
+std::function<std::vector<ir::DenseLayer>()> dense_modules(std::vector<fs::path> folders) {
   if (folders.empty()) return {};
   return [folders = std::move(folders)] {
-    std::vector<runtime::DenseLayer> layers;
+    std::vector<ir::DenseLayer> layers;
     for (const fs::path& folder : folders) layers.push_back(read_module(folder));
     return layers;
   };

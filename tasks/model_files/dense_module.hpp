@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/pooling.hpp"
+#include "ir/dense_layer.hpp"
 
 namespace bertcl::tasks {
 
@@ -15,7 +15,7 @@ namespace bertcl::tasks {
 /// (linear.weight [out, in], linear.bias [out] or none). Throws Error that names the file where it
 /// is damaged or contradicts the other, where the activation is another than Identity, Tanh, ReLU,
 /// GELU and Sigmoid, and where the module reads or adds anything else.
-std::function<std::vector<runtime::DenseLayer>()> dense_modules(
+std::function<std::vector<ir::DenseLayer>()> dense_modules(
     std::vector<std::filesystem::path> folders);
 
 }  // namespace bertcl::tasks

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/model_in_memory.hpp"
 #include "text/base/companion_files.hpp"
 #include "text/base/file.hpp"
 #include "text/base/json_file.hpp"
@@ -131,7 +132,7 @@ ClassNames find_class_names(const std::map<std::string, std::string>& metadata,
                             const std::filesystem::path& model) {
   const auto found = metadata.find(kClassNamesKey);
   if (found != metadata.end()) {
-    const std::string place = (model.empty() ? "model in memory" : model.string()) + ": " +
+    const std::string place = (model.empty() ? kModelInMemory : model.string()) + ": " +
                               kClassNamesKey + " in the metadata";
     auto names = parse_class_names(found->second, place);
     if (!names.empty()) return {std::move(names), model};

@@ -46,9 +46,9 @@ struct ClassNames {
   std::filesystem::path origin;    ///< the file that has them
 };
 
-/// Names of the classes of the model in this file: those of its metadata, else the labels of the
-/// config.json beside it; "" for one in memory, which has no config.json. Throws Error if either is
-/// damaged.
+/// Names of the classes of a model: those of its metadata, else the labels of the config.json
+/// beside `model`, its file ("": a model in memory, which has no config.json). Throws Error if
+/// either is damaged.
 ClassNames find_class_names(const std::map<std::string, std::string>& metadata,
                             const std::filesystem::path& model);
 

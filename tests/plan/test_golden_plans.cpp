@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans of the default model, quantized by the default preset, for devices that need not be
-// here, as golden_plans.txt has them: what a change does to plans is in the diff of that file.
+// Compares the plans of the default model in int8, for pretended devices, with golden_plans.txt,
+// whose diff shows what a change does to plans.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <regex>
 #include <string>
 #include <utility>
@@ -128,7 +132,7 @@ TEST(GoldenPlans, OfTheDefaultModel) {
   }
   const auto found_file = tests::built_file("golden_plans.txt").string();
   if (found != expected) std::ofstream(found_file) << found;
-  EXPECT_EQ(found, expected) << "where this is meant: cp " << found_file << ' ' << expected_file;
+  EXPECT_EQ(found, expected) << "if this is intended: cp " << found_file << ' ' << expected_file;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each preset writes for a small BERT and a table of ranges, as golden_presets.txt has it:
-// what a change does to int8 files is in the diff of that file. The last line of a preset is the
-// digest of all bytes.
+// Compares what each preset writes for a small BERT and a table of ranges with golden_presets.txt,
+// whose diff shows what a change does to int8 files. The last line of a preset is the digest of the
+// file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <openssl/evp.h>
@@ -120,7 +120,7 @@ TEST_F(GoldenPresets, WriteTheSameBytes) {
   std::ifstream file(expected_file);
   const std::string expected(std::istreambuf_iterator<char>(file), {});
   if (found != expected) std::ofstream(found_file) << found;
-  EXPECT_EQ(found, expected) << "where this is meant: cp " << found_file << ' ' << expected_file;
+  EXPECT_EQ(found, expected) << "if this is intended: cp " << found_file << ' ' << expected_file;
 }
 
 }  // namespace

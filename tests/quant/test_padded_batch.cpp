@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "bertcl/error.hpp"
+#include "ir/port.hpp"
 #include "quant/calibration/calibrate.hpp"
 #include "tests/quant/observed.hpp"
 #include "tests/support/files.hpp"
@@ -132,13 +133,13 @@ SampleSource source(const std::vector<Sample>& all, std::size_t& next) {
   };
 }
 
-plan::Port port(const std::string& name, const ir::Shape& shape) {
+ir::Port port(const std::string& name, const ir::Shape& shape) {
   return {name, {ir::DType::i64, shape}};
 }
 
 TEST(Batches, KeepTheOrderAndDoNotPadWithoutAMask) {
   const auto all = samples({5, 5, 3, 3, 3, 9});
-  const auto sizes_of = [&](const std::vector<plan::Port>& ports, int size, bool tells = true) {
+  const auto sizes_of = [&](const std::vector<ir::Port>& ports, int size, bool tells = true) {
     std::size_t next = 0;
     const SampleSource from = source(all, next);
     Batches batches(ports, from, size, tells);

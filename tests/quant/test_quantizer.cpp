@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <random>
 
+#include "ir/port.hpp"
 #include "onnx/read_model.hpp"
 #include "opencl/device/capabilities.hpp"
 #include "ops/interpret.hpp"
@@ -227,7 +228,7 @@ TEST_F(Quantizer, RangesAreThoseOfTheGraph) {
   const auto data = samples(2);
   const Report r = quantize(options_, source({data[0]}));
   ir::Graph graph = onnx_io::read_model(options_.model);
-  std::vector<plan::Port> ports;
+  std::vector<ir::Port> ports;
   for (const ir::Value* input : graph.inputs()) ports.push_back({input->name, input->type});
   const auto inputs = inputs_of(ports, data[0]);
   std::map<const ir::Value*, ir::Tensor> known;
@@ -270,7 +271,7 @@ TEST_F(Quantizer, SaysWhatIsWrong) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "nothing half written is left";
 }
 
-plan::Port input_port(const std::string& name, const ir::Shape& shape) {
+ir::Port input_port(const std::string& name, const ir::Shape& shape) {
   return {name, {ir::DType::i64, shape}};
 }
 

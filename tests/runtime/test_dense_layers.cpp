@@ -25,9 +25,9 @@ class DenseLayers : public testing::Test {
     for (std::int64_t i = 0; i < count; ++i) all.push_back(std::sin(seed + static_cast<float>(i)));
     return all;
   }
-  static DenseLayer layer(std::int64_t in, std::int64_t out, bool bias,
-                          const std::string& activation) {
-    DenseLayer made{"2_Dense", ir::Tensor::of({in, out}, values(in * out, 1)), {}, activation};
+  static ir::DenseLayer layer(std::int64_t in, std::int64_t out, bool bias,
+                              const std::string& activation) {
+    ir::DenseLayer made{"2_Dense", ir::Tensor::of({in, out}, values(in * out, 1)), {}, activation};
     if (bias) made.bias = ir::Tensor::of({out}, values(out, 2));
     return made;
   }
@@ -41,7 +41,7 @@ class DenseLayers : public testing::Test {
     const auto all = out.at(kPooledOutput).as<float>();
     return {all.begin(), all.end()};
   }
-  static Vector by_loops(const Vector& x, const DenseLayer& layer,
+  static Vector by_loops(const Vector& x, const ir::DenseLayer& layer,
                          const std::function<float(float)>& activation) {
     const auto in = static_cast<std::size_t>(layer.weight.shape()[0]);
     const auto out = static_cast<std::size_t>(layer.weight.shape()[1]);
@@ -55,7 +55,7 @@ class DenseLayers : public testing::Test {
       }
     return y;
   }
-  static Pooling pooling(const std::string& kind, std::vector<DenseLayer> layers) {
+  static Pooling pooling(const std::string& kind, std::vector<ir::DenseLayer> layers) {
     Pooling made{.kind = kind};
     made.dense = [layers = std::move(layers)] { return layers; };
     return made;
@@ -77,13 +77,13 @@ TEST_F(DenseLayers, EachActivation) {
   for (const auto& [name, activation] : activations)
     for (const bool bias : {false, true})
       for (const std::int64_t out : {1, 4, 7}) {
-        const DenseLayer made = layer(hidden, out, bias, name);
+        const ir::DenseLayer made = layer(hidden, out, bias, name);
         expect_near(run(pooling("mean", {made})), by_loops(pooled, made, activation));
       }
 }
 
 TEST_F(DenseLayers, SeveralBeforeVectorsAreCutAndNormalized) {
-  const DenseLayer first = layer(hidden, 9, true, ""), second = layer(9, 5, false, "Tanh");
+  const ir::DenseLayer first = layer(hidden, 9, true, ""), second = layer(9, 5, false, "Tanh");
   const Vector whole = by_loops(by_loops(run({.kind = "cls"}), first, [](float x) { return x; }),
                                 second, [](float x) { return std::tanh(x); });
   Vector expected;
@@ -111,7 +111,7 @@ TEST_F(DenseLayers, AnotherWidthIsRefused) {
 TEST_F(DenseLayers, AreNotReadWhereTheModelPoolsItself) {
   SessionOptions options;
   options.pooling = Pooling{.kind = "mean", .or_own = true};
-  options.pooling->dense = []() -> std::vector<DenseLayer> { throw Error("they were read"); };
+  options.pooling->dense = []() -> std::vector<ir::DenseLayer> { throw Error("they were read"); };
   const char* own =
       "graph g(%x: f32[batch, 4]) { %y: f32[batch, 4] = Tanh(%x) return %y as sentence }";
   EXPECT_NO_THROW(Session::compile(ir::parse(own), options));

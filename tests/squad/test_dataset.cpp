@@ -98,8 +98,8 @@ TEST(Dataset, BrokenJsonIsNamedWithLineColumnAndByte) {
               AllOf(HasSubstr("file.json: invalid JSON"), HasSubstr("line 2, column 4"),
                     HasSubstr("byte 15 of 16")));
   const std::string text = v1;
-  for (const std::size_t size :
-       {std::size_t{0}, std::size_t{1}, text.size() / 2, text.size() - 1}) {
+  EXPECT_EQ(error_for(""), "file.json: invalid JSON: it is empty");
+  for (const std::size_t size : {std::size_t{1}, text.size() / 2, text.size() - 1}) {
     EXPECT_THAT(error_for(text.substr(0, size)),
                 AllOf(HasSubstr("invalid JSON: unexpected end"),
                       HasSubstr(fmt::format("after {} bytes", size))));

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "ir/port.hpp"
 #include "tests/support/matchers.hpp"
 
 namespace bertcl::squad {

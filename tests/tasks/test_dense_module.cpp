@@ -24,7 +24,7 @@ class DenseModule : public testing::Test {
     std::ofstream(folder_ / "2_Dense/model.safetensors", std::ios::binary)
         << npz::format_safetensors(arrays);
   }
-  runtime::DenseLayer read() const { return dense_modules({folder_ / "2_Dense"})().at(0); }
+  ir::DenseLayer read() const { return dense_modules({folder_ / "2_Dense"})().at(0); }
   std::string refusal() const {
     return error_of([&] { read(); });
   }
@@ -42,7 +42,7 @@ class DenseModule : public testing::Test {
 };
 
 TEST_F(DenseModule, WeightsAreTransposed) {
-  const runtime::DenseLayer layer = read();
+  const ir::DenseLayer layer = read();
   EXPECT_EQ(layer.weight.shape(), (ir::Sizes{3, 2}));
   EXPECT_THAT(layer.weight.to_doubles(), ElementsAre(1, 4, 2, 5, 3, 6));
   EXPECT_THAT(layer.bias->to_doubles(), ElementsAre(7, 8));

@@ -2,6 +2,7 @@
 // Which output is that of a task.
 #include "tasks/head_output.hpp"
 
+#include "ir/port.hpp"
 #include "squad/batch.hpp"
 #include "tests/support/matchers.hpp"
 

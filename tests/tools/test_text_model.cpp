@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ir/port.hpp"
 #include "runtime/sequences.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/parse_graph.hpp"
@@ -14,14 +15,14 @@
 namespace bertcl::tools {
 namespace {
 
-plan::Port port(const std::string& name, ir::DType dtype, ir::Shape shape) {
+ir::Port port(const std::string& name, ir::DType dtype, ir::Shape shape) {
   return {name, {dtype, std::move(shape)}};
 }
-plan::Port ids(const std::string& name) {
+ir::Port ids(const std::string& name) {
   return port(name, ir::DType::i64, {ir::Dim::symbol("batch"), ir::Dim::symbol("seq")});
 }
 
-plan::Plan plan_of(std::vector<plan::Port> inputs) {
+plan::Plan plan_of(std::vector<ir::Port> inputs) {
   plan::Plan plan;
   plan.model_inputs = std::move(inputs);
   return plan;
@@ -51,7 +52,7 @@ TEST(TextModelInputs, NamesOfTensorFlow) {
 }
 
 TEST(TextModelInputs, OtherModelsAreRefusedWithTheirInputs) {
-  const auto refusal = [](const std::vector<plan::Port>& inputs) {
+  const auto refusal = [](const std::vector<ir::Port>& inputs) {
     return error_of([&] { check_reads_texts(plan_of(inputs)); });
   };
   EXPECT_THAT(refusal({port("pixels", ir::DType::f32, {1, 3, 224, 224})}), HasSubstr("'pixels'"));

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "bertcl/error.hpp"
-
 namespace bertcl::text {
 
 /// Bytes [begin, end) of a text.
@@ -21,12 +19,6 @@ struct Encoding {
   std::vector<Span> spans;  ///< [ids] what each stands for; may be empty
   /// [ids] which of the words each belongs to that the tokenizer makes of a text before its model.
   std::vector<std::uint32_t> words;
-};
-
-/// A text, which the message quotes, for which a regular expression of the tokenizer takes too long
-/// or too much memory.
-struct SearchError : Error {
-  using Error::Error;
 };
 
 /// How tokens spell a text: pieces of words, those that continue one with "##"; GPT-2's characters

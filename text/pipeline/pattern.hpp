@@ -10,6 +10,7 @@
 
 #include "text/base/json_node.hpp"
 #include "text/pipeline/parts.hpp"
+#include "text/pipeline/search_error.hpp"
 
 namespace bertcl::text {
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/port.hpp"
 #include "runtime/task.hpp"
 #include "support/fail.hpp"
 #include "tasks/model_files/model_config.hpp"
@@ -59,7 +60,7 @@ tasks::Head head_of(const runtime::Session& session, const std::vector<std::stri
     fail(
         "{}: the outputs are {}, none of them logits [batch, classes]; if one is, name its classes "
         "with --labels",
-        session.path().string(), fmt::join(plan::describe(session.outputs()), ", "));
+        session.path().string(), fmt::join(ir::describe(session.outputs()), ", "));
   return {false, 1, true, "1 class or more"};
 }
 

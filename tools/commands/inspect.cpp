@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "ir/port.hpp"
 #include "support/pending_file.hpp"
 #include "support/stopwatch.hpp"
 #include "tools/options/file_options.hpp"
@@ -30,9 +31,9 @@ struct InspectOptions : ModelOptions {
   std::optional<int> batch, seq;
 };
 
-void print_ports(const char* title, const std::vector<plan::Port>& ports) {
+void print_ports(const char* title, const std::vector<ir::Port>& ports) {
   print_text("{}\n", title);
-  for (const plan::Port& port : ports) print_text("  {}: {}\n", port.name, ir::str(port.type));
+  for (const ir::Port& port : ports) print_text("  {}: {}\n", port.name, ir::str(port.type));
 }
 
 int run_inspect(const InspectOptions& options) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "ir/port.hpp"
 #include "npz/npz.hpp"
 #include "support/fail.hpp"
 #include "tools/commands/run.hpp"
@@ -31,7 +32,7 @@ nlohmann::ordered_json describe(const runtime::Tensors& tensors) {
 /// True; throws Error for an array that the model does not take, so that none is read for nothing.
 bool is_input(const runtime::Session& session, const std::string& name, const std::string& file) {
   std::vector<std::string> inputs;
-  for (const plan::Port& port : session.inputs()) {
+  for (const ir::Port& port : session.inputs()) {
     if (port.name == name) return true;
     inputs.push_back(port.name);
   }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/port.hpp"
 #include "npz/npz.hpp"
 #include "runtime/sequences.hpp"
 #include "support/fail.hpp"
@@ -75,7 +76,7 @@ class TextRunner {
     max_length_ = model_.max_length(max_length, tokenizer.longest());
     model_.bound(batches_);
     ids_ = runtime::ids_of(session_.plan()).type.shape;
-    const auto padding_is_known = [&](const plan::Port& port) {
+    const auto padding_is_known = [&](const ir::Port& port) {
       const ir::Shape& shape = port.type.shape;
       for (std::size_t axis = 0; axis < shape.size(); ++axis)
         if (axis == 0 ? shape[0] != ids_[0] : !shape[axis].is_constant() && shape[axis] != ids_[1])
@@ -113,7 +114,7 @@ class TextRunner {
       const text::Batch batch = text::make_batch(rows);
       const runtime::Tensors outputs = model_.run(batch);
       for (std::size_t i = 0; i < session_.outputs().size(); ++i) {
-        const plan::Port& port = session_.outputs()[i];
+        const ir::Port& port = session_.outputs()[i];
         const ir::Tensor output = outputs.find(port.name)->second.converted(ir::DType::f32);
         const std::size_t count = by_token(i) ? batch.tokens() : batch.rows();
         if (output.shape().empty() || output.shape()[0] != static_cast<std::int64_t>(count))
@@ -139,7 +140,7 @@ class TextRunner {
   TextOutputs outputs_of_nothing() const {
     TextOutputs outputs;
     for (std::size_t i = 0; i < session_.outputs().size(); ++i) {
-      const plan::Port& port = session_.outputs()[i];
+      const ir::Port& port = session_.outputs()[i];
       ir::Sizes shape;
       for (std::size_t axis = 1; axis < port.type.shape.size(); ++axis)
         shape.push_back(port.type.shape[axis].is_constant() ? port.type.shape[axis].constant() : 0);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "ir/port.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
 #include "tasks/features.hpp"
@@ -72,7 +73,7 @@ Embedder::Embedder(runtime::Session& session, const EmbeddingOptions& options, b
   max_length_ = model_.max_length(options.max_length, files);
   batches_ = {options.batch_tokens, 256};
   model_.bound(batches_);
-  const plan::Port& output = session.outputs().front();
+  const ir::Port& output = session.outputs().front();
   output_ = output.name;
   dimensions_ = static_cast<std::size_t>(output.type.shape[1].constant());
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "ir/port.hpp"
 #include "onnx/model_path.hpp"
 #include "runtime/task.hpp"
 #include "squad/logit_outputs.hpp"
@@ -28,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool has_vector(const runtime::Session& session) {
-  return std::ranges::any_of(session.outputs(), [](const plan::Port& port) {
+  return std::ranges::any_of(session.outputs(), [](const ir::Port& port) {
     return port.type.shape.size() == 2 && ir::is_float(port.type.dtype);
   });
 }

@@ -9,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "ir/port.hpp"
 #include "runtime/row_values.hpp"
 #include "runtime/sequences.hpp"
 #include "support/fail.hpp"
@@ -31,16 +32,16 @@ std::int64_t fixed_extent(const ir::Dim& dim) { return dim.is_constant() ? dim.c
 }  // namespace
 
 void check_reads_texts(const plan::Plan& plan) {
-  const plan::Port* ids = runtime::find_ids(plan);
-  for (const plan::Port& port : plan.model_inputs)
+  const ir::Port* ids = runtime::find_ids(plan);
+  for (const ir::Port& port : plan.model_inputs)
     if (ir::role_of_input(port.name) == ir::InputRole::ids && &port != ids)
       fail(
           "unknown input '{}'; text models take input_ids, attention_mask and "
           "token_type_ids, this one takes {}",
-          port.name, fmt::join(plan::describe(plan.model_inputs), ", "));
+          port.name, fmt::join(ir::describe(plan.model_inputs), ", "));
   if (!ids)
     fail("no input for token ids [batch, seq] among {}",
-         fmt::join(plan::describe(plan.model_inputs), ", "));
+         fmt::join(ir::describe(plan.model_inputs), ", "));
 }
 
 TextModel::TextModel(runtime::Session& session) : session_(session) {

@@ -13,6 +13,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "ir/port.hpp"
 #include "opencl/context.hpp"
 #include "opencl/device/capabilities.hpp"
 #include "ops/operands.hpp"
@@ -201,7 +202,7 @@ BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
                      std::optional<int> seq) {
   const auto choose = [&](std::size_t axis, std::optional<int> asked, std::int64_t default_value,
                           const char* option) {
-    for (const plan::Port& port : session.inputs()) {
+    for (const ir::Port& port : session.inputs()) {
       const ir::Shape& shape = port.type.shape;
       // Positions may be one row for all sequences.
       if (shape.size() != 2 || ir::role_of_input(port.name) == ir::InputRole::positions ||
@@ -224,7 +225,7 @@ BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
 std::map<std::string, ir::Sizes, std::less<>> input_sizes(const runtime::Session& session,
                                                           BatchSize size) {
   std::map<std::string, ir::Sizes, std::less<>> sizes;
-  for (const plan::Port& port : session.inputs())
+  for (const ir::Port& port : session.inputs())
     sizes.emplace(port.name, sizes_of(port.type.shape, size));
   return sizes;
 }
@@ -232,7 +233,7 @@ std::map<std::string, ir::Sizes, std::less<>> input_sizes(const runtime::Session
 runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, std::int64_t ids) {
   std::mt19937 random(1);
   runtime::Tensors inputs;
-  for (const plan::Port& port : session.inputs()) {
+  for (const ir::Port& port : session.inputs()) {
     const ir::Sizes sizes = sizes_of(port.type.shape, size);
     const auto count = static_cast<std::size_t>(ir::element_count(sizes));
     const ir::InputRole role = ir::role_of_input(port.name);

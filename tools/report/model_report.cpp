@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/port.hpp"
 #include "plan/persistent_kernel.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -91,9 +92,9 @@ NodeAccount account_of(const runtime::Session& session) {
   return account;
 }
 
-ordered_json ports_json(const std::vector<plan::Port>& ports) {
+ordered_json ports_json(const std::vector<ir::Port>& ports) {
   ordered_json json = ordered_json::array();
-  for (const plan::Port& port : ports) {
+  for (const ir::Port& port : ports) {
     ordered_json shape = ordered_json::array();
     for (const ir::Dim& dim : port.type.shape) {
       if (dim.is_constant()) {

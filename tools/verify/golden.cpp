@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 /// input_0.pb, input_1.pb, ... up to the first that is not there. A tensor that bears the name of a
 /// port belongs to it, any other to the port of its number.
 runtime::Tensors load_numbered(const fs::path& folder, const std::string& stem,
-                               const std::vector<plan::Port>& ports) {
+                               const std::vector<ir::Port>& ports) {
   runtime::Tensors tensors;
   for (std::size_t number = 0;; ++number) {
     const fs::path file = folder / fmt::format("{}_{}.pb", stem, number);
     if (!fs::exists(file)) return tensors;
     auto [name, tensor] = onnx_io::read_tensor_file(file);
-    const bool known = std::ranges::any_of(
-        ports, [&, &n = name](const plan::Port& port) { return port.name == n; });
+    const bool known =
+        std::ranges::any_of(ports, [&, &n = name](const ir::Port& port) { return port.name == n; });
     if (!known) {
       if (number >= ports.size()) {
         fail("{}: the model has only {} {}s", file.string(), ports.size(), stem);
@@ -40,9 +40,8 @@ runtime::Tensors load_numbered(const fs::path& folder, const std::string& stem,
 }
 
 /// Halves are stored as their bit patterns, u16, since NumPy has no bf16.
-ir::Tensor as_port(const std::string& name, ir::Tensor tensor,
-                   const std::vector<plan::Port>& ports) {
-  for (const plan::Port& port : ports) {
+ir::Tensor as_port(const std::string& name, ir::Tensor tensor, const std::vector<ir::Port>& ports) {
+  for (const ir::Port& port : ports) {
     const ir::DType dtype = port.type.dtype;
     if (port.name != name || tensor.dtype() != ir::DType::u16) continue;
     if (dtype != ir::DType::f16 && dtype != ir::DType::bf16) continue;
@@ -118,8 +117,8 @@ std::vector<fs::path> expand_golden(const fs::path& path) {
   return sets;
 }
 
-Golden load_golden(const fs::path& path, const std::vector<plan::Port>& inputs,
-                   const std::vector<plan::Port>& outputs) {
+Golden load_golden(const fs::path& path, const std::vector<ir::Port>& inputs,
+                   const std::vector<ir::Port>& outputs) {
   Golden golden{path.string(), {}, {}};
   if (fs::is_directory(path)) {
     golden.inputs = load_numbered(path, "input", inputs);

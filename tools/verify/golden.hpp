@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/port.hpp"
 #include "ir/tensor.hpp"
 #include "plan/plan.hpp"
 #include "runtime/session.hpp"
@@ -20,8 +21,8 @@ struct Golden {
 
 /// Reads a .npz with arrays in__NAME and out__NAME, or an ONNX test_data_set folder with
 /// input_K.pb and output_K.pb, K counting as `inputs` and `outputs` do. Throws Error naming it.
-Golden load_golden(const std::filesystem::path& path, const std::vector<plan::Port>& inputs,
-                   const std::vector<plan::Port>& outputs);
+Golden load_golden(const std::filesystem::path& path, const std::vector<ir::Port>& inputs,
+                   const std::vector<ir::Port>& outputs);
 
 /// A path as it is, or, for a folder of test_data_set_* folders, those.
 std::vector<std::filesystem::path> expand_golden(const std::filesystem::path& path);

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "bertcl/error.hpp"
+#include "ir/port.hpp"
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
 #include "support/fail.hpp"
@@ -183,15 +184,15 @@ class Folder {
  private:
   /// False if nothing was stored, or if large tensors were left out.
   static bool is_complete(const Golden& golden, const runtime::Session& session) {
-    const auto holds = [](const runtime::Tensors& stored, const std::vector<plan::Port>& ports) {
-      return std::ranges::all_of(
-          ports, [&](const plan::Port& port) { return stored.contains(port.name); });
+    const auto holds = [](const runtime::Tensors& stored, const std::vector<ir::Port>& ports) {
+      return std::ranges::all_of(ports,
+                                 [&](const ir::Port& port) { return stored.contains(port.name); });
     };
     return holds(golden.inputs, session.inputs()) && holds(golden.outputs, session.outputs());
   }
 
   static bool has_halves(const runtime::Session& session) {
-    const auto is_half = [](const plan::Port& port) {
+    const auto is_half = [](const ir::Port& port) {
       return ir::is_float(port.type.dtype) && ir::size_of(port.type.dtype) == 2;
     };
     return std::ranges::any_of(session.inputs(), is_half) ||

@@ -2,6 +2,8 @@
 // Contracts of attention over packed tokens: out = softmax(q k + mask) v, head by head. q, k and v
 // may lie in one buffer, side by side. PositionScores: what is added to their scores.
 #pragma once
+#include <array>
+
 #include "kernels/contract.hpp"
 
 namespace bertcl::kernels {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contracts of kernels that take their elements one by one, `chunk` of them for each work-item.
 #pragma once
+#include <array>
+
 #include "kernels/contract.hpp"
 
 namespace bertcl::kernels {

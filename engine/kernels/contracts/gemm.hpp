@@ -2,6 +2,8 @@
 // Contracts of the GEMMs with constant weights: out[M, N] = activation(a[M, K] x b[K, N] +
 // bias). The sizes of tiles and panels are those of the variant.
 #pragma once
+#include <array>
+
 #include "kernels/contract.hpp"
 
 namespace bertcl::kernels {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contracts of kernels that only move elements.
 #pragma once
+#include <array>
+
 #include "kernels/contract.hpp"
 
 namespace bertcl::kernels {

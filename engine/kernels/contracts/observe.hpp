@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contracts of the kernels that observe values: calibration and the weight check.
 #pragma once
+#include <array>
+
 #include "kernels/contract.hpp"
 
 namespace bertcl::kernels {

@@ -2,6 +2,8 @@
 // Contracts of kernels that prepack weights [K, N] into panels, part by part: n columns starting at
 // `first`.
 #pragma once
+#include <array>
+
 #include "kernels/contract.hpp"
 
 namespace bertcl::kernels {

@@ -2,6 +2,8 @@
 // Contracts of QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear of ONNX. A tensor is seen
 // as [outer, axis, inner]; a scale for each index of `axis`.
 #pragma once
+#include <array>
+
 #include "kernels/contract.hpp"
 
 namespace bertcl::kernels {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contracts of kernels along one axis of a tensor that is seen as [outer, size, inner].
 #pragma once
+#include <array>
+
 #include "kernels/contract.hpp"
 
 namespace bertcl::kernels {

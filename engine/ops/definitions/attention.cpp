@@ -88,7 +88,7 @@ std::vector<ir::Type> infer_heads(InferContext& context) {
   }
   if (node.has("window") && node.int_attribute("window") < 1)
     context.fail("a window of {}", node.int_attribute("window"));
-  precision_of(node);  // refuses others
+  precision_of(node);  // throws if it is unknown
   return {{type_of_result(context, 0, at.out_scale), std::move(shape)}};
 }
 

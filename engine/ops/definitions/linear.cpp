@@ -62,7 +62,7 @@ void add_bias_and_activate(const EvaluateContext& context, std::vector<double>& 
 std::vector<ir::Type> infer_linear(InferContext& context) {
   ir::Shape shape = linear_shape(context);
   check_vector(context, operands::linear::bias, shape.back());
-  precision_of(context.node);  // refuses others
+  precision_of(context.node);  // throws if it is unknown
   return {{type_of_result(context, 0, kNoOperand), std::move(shape)}};
 }
 std::vector<ir::Tensor> evaluate_linear(const EvaluateContext& context) {

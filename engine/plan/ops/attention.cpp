@@ -12,7 +12,7 @@
 #include "ops/symbols.hpp"
 #include "passes/quant_params.hpp"
 #include "passes/recognize/attention_heads.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/precision.hpp"
 #include "plan/types.hpp"
 #include "plan/variants.hpp"

@@ -3,8 +3,8 @@
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/shared_numbers.hpp"
 #include "ops/op.hpp"
-#include "plan/ops/elements.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/elements.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
 

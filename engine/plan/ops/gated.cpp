@@ -3,8 +3,8 @@
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/types.hpp"
 #include "ops/operands.hpp"
-#include "plan/ops/elements.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/elements.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {

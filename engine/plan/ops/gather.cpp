@@ -5,8 +5,8 @@
 
 #include "ir/input_role.hpp"
 #include "kernels/contracts/move.hpp"
-#include "plan/ops/elements.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/elements.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
 

@@ -11,7 +11,7 @@
 #include "plan/gemm_s8.hpp"
 #include "plan/gemm_variants.hpp"
 #include "plan/linear_clblast.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/precision.hpp"
 #include "plan/types.hpp"
 #include "plan/variants.hpp"

@@ -8,7 +8,7 @@
 #include "ops/operands.hpp"
 #include "plan/gemm_s8.hpp"
 #include "plan/gemm_variants.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/split_k.hpp"
 #include "plan/types.hpp"
 

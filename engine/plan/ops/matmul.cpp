@@ -8,7 +8,7 @@
 #include "kernels/shared_numbers.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/launch/blas.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
 #include "plan/variants.hpp"

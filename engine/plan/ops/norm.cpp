@@ -7,7 +7,7 @@
 #include "kernels/same_arguments.hpp"
 #include "ops/norm.hpp"
 #include "ops/operands.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/split_k.hpp"
 #include "plan/types.hpp"

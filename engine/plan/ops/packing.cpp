@@ -2,7 +2,7 @@
 // The borders of packed tokens: pack_inputs (filled by the host during upload), pack, unpack.
 #include "kernels/contracts/move.hpp"
 #include "ops/operands.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {

@@ -5,7 +5,7 @@
 
 #include "kernels/contracts/rows.hpp"
 #include "ops/operands.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/row_kernels.hpp"
 
 namespace bertcl::plan {

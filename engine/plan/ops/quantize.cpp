@@ -7,8 +7,8 @@
 
 #include "kernels/contracts/quantize.hpp"
 #include "ops/operands.hpp"
-#include "plan/ops/elements.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/elements.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
 

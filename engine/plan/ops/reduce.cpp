@@ -6,7 +6,7 @@
 
 #include "kernels/contracts/reduce.hpp"
 #include "kernels/contracts/rows.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"

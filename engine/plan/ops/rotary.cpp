@@ -4,7 +4,7 @@
 #include "kernels/variants.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/types.hpp"
 #include "plan/variants.hpp"
 

@@ -6,8 +6,8 @@
 #include "kernels/contracts/move.hpp"
 #include "ops/operands.hpp"
 #include "ops/support.hpp"
-#include "plan/ops/elements.hpp"
-#include "plan/ops/ops.hpp"
+#include "plan/elements.hpp"
+#include "plan/lowering_table.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
 

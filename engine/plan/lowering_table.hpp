@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of lowerings, to which each file of this folder adds its ops.
+// The table of lowerings, to which each file of plan/ops adds its ops.
 #pragma once
 #include <map>
 #include <string>
