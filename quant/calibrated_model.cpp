@@ -90,6 +90,12 @@ ChannelRanges find_channel_ranges(const Quantization& quantization, const Worksp
   return channel_statistics(workspace, tensors, samples, pass(progress, "calibrate channels"));
 }
 
+Workspace read(const Options& options) {
+  check_settings(method(options.method), options.method_options);  // before the work
+  return {options.model,
+          options.context ? options.context : opencl::ContextFuture::open(options.device)};
+}
+
 /// The stages of quantize() before the file. Samples are kept only where several stages run them.
 Calibrated calibrate(const Options& options, Workspace& workspace, const SampleSource& source,
                      const Progress& progress) {
@@ -166,15 +172,11 @@ struct CalibratedModel::State {
 
 CalibratedModel::CalibratedModel(const Options& options, const SampleSource& samples,
                                  const Progress& progress)
-    : CalibratedModel(
-          options,
-          {options.model,
-           options.context ? options.context : opencl::ContextFuture::open(options.device)},
-          samples, progress) {}
+    : CalibratedModel(options, read(options), samples, progress) {}
 
 CalibratedModel::CalibratedModel(const Options& options, Workspace workspace,
                                  const SampleSource& samples, const Progress& progress) {
-  check_settings(method(options.method), options.method_options);  // before the work
+  check_settings(method(options.method), options.method_options);
   state_ = std::make_unique<State>(options, std::move(workspace), samples, progress);
 }
 

@@ -22,7 +22,7 @@ class CalibratedModel {
   /// Does everything that quantize() does before writing the file.
   CalibratedModel(const Options& options, const SampleSource& samples,
                   const Progress& progress = {});
-  /// The same with the options' model, which was read before.
+  /// The same; `workspace` already holds the options' model.
   CalibratedModel(const Options& options, Workspace workspace, const SampleSource& samples,
                   const Progress& progress = {});
   CalibratedModel(const CalibratedModel&) = delete;

@@ -163,8 +163,12 @@ Complaint complaint(const CLI::App& program, const CLI::ParseError& error,
     for (const std::string& word : commands.front()->remaining())
       if (word.starts_with('-'))
         return unknown_option(word.substr(0, word.find('=')), *commands.front());
-    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
-      return {fmt::format("unexpected argument '{}'", commands.front()->remaining().front()), ""};
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+      std::vector<std::string> words =
+          program.remaining(true);  // what follows "--" is the program's
+      std::erase(words, "--");
+      if (!words.empty()) return {fmt::format("unexpected argument '{}'", words.front()), ""};
+    }
     return about_option(error.what(), error);
   }
   if (first.starts_with('-'))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph that passes may change while the first one stays.
+// Copies a graph, so that passes can change the copy.
 #include "ir/copy.hpp"
 
 #include <unordered_map>

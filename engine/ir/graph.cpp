@@ -236,19 +236,20 @@ Symbols Graph::input_symbols() const {
 }
 
 Dim Graph::fresh_symbol() {
-  const auto pass_over = [&](const Dim& dim) {
+  const auto reserve_symbols_of = [&](const Dim& dim) {
     for (const std::string& symbol : dim.symbols()) {
       if (!is_fresh_symbol(symbol)) continue;
       const auto number = parse_number<int>(std::string_view(symbol).substr(1));
       if (number && *number < (1 << 30)) next_symbol_ = std::max(next_symbol_, *number + 1);
     }
   };
-  // All are looked through once: shapes that come later get their symbols here.
+  // Symbols in use are looked up once: shapes that come later get theirs here.
   if (next_symbol_ == 0) {
-    for (const auto& [name, value] : values_) std::ranges::for_each(value->type.shape, pass_over);
+    for (const auto& [name, value] : values_)
+      std::ranges::for_each(value->type.shape, reserve_symbols_of);
     for (const auto& [a, b] : assumptions_) {
-      pass_over(a);
-      pass_over(b);
+      reserve_symbols_of(a);
+      reserve_symbols_of(b);
     }
   }
   return Dim::symbol(fmt::format("n{}", next_symbol_++));

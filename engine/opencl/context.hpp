@@ -38,8 +38,8 @@ class Context : public std::enable_shared_from_this<Context> {
   /// Another one on the same device, with a cl_context and a queue of its own, for probes: what
   /// these find is stored, their programs are not.
   std::shared_ptr<Context> create_sibling() const;
-  /// A sibling that claims to be `info` with these capabilities, for tests of the planner: nothing
-  /// can run on it.
+  /// A sibling that claims to be `info` with these capabilities, for tests of the planner; its
+  /// plans must not be run.
   std::shared_ptr<Context> pretend(const DeviceInfo& info, const Capabilities& capabilities) const;
   ~Context();
   Context(const Context&) = delete;

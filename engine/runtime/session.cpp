@@ -69,6 +69,7 @@ struct Session::State {
   std::size_t in_use = 0;                          // runs, one whose request is being made included
   TapFunction tap;
   RunStatistics statistics;
+  std::int64_t arena_bytes = 0;
 
   void check_tap() const;
   Request& take(bool wait);
@@ -118,6 +119,7 @@ void Session::State::give_back(Request& request) noexcept {
   {
     const std::scoped_lock lock(mutex);
     statistics = request.statistics();
+    arena_bytes = request.arena_bytes();
     idle.push_back(&request);  // has the room
     --in_use;
   }
@@ -176,17 +178,16 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
-namespace {
-
-/// 0: none is set.
-std::int64_t memory_limit(const SessionOptions& options) {
+std::int64_t memory_limit(std::int64_t asked) {
   const char* text = std::getenv("BERTCL_MAX_MEMORY");
-  if (options.max_memory > 0 || !text || !*text) return options.max_memory;
+  if (asked > 0 || !text || !*text) return asked;
   const auto bytes = parse_number<std::int64_t>(text);
   if (!bytes || *bytes <= 0)
     throw Error(fmt::format("BERTCL_MAX_MEMORY: '{}' is not a number of bytes", text));
   return *bytes;
 }
+
+namespace {
 
 /// Before any of it is brought to the device.
 void check_constants(const ir::Graph& graph, std::int64_t limit) {
@@ -207,7 +208,7 @@ Session Session::load_any(const std::function<ir::Graph(const onnx_io::ReadOptio
   if (!options.context) with_device.context = opencl::ContextFuture::open(options.device);
   const Stopwatch clock;
   onnx_io::ReadOptions reading;
-  reading.limits.memory = memory_limit(options);
+  reading.limits.memory = memory_limit(options.max_memory);
   std::vector<onnx_io::FileStamp> files;
   reading.files = &files;
   ir::Graph graph = with_code(ErrorCode::invalid_file, [&] { return read(reading); });
@@ -260,7 +261,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   if (options.pooling) add_pooling(graph, *options.pooling);
   add_observers(graph, options.observe);
   passes::Options pass_options{.disabled = options.disabled_passes};
-  const std::int64_t limit = memory_limit(options);
+  const std::int64_t limit = memory_limit(options.max_memory);
   pass_options.limits.memory = limit;
   pass_options.drop_padding = options.drop_padding;
   if (context)
@@ -367,6 +368,11 @@ MemoryUse Session::memory() const {
   const std::scoped_lock lock(state_->mutex);
   use.requests = static_cast<int>(state_->requests.size());
   return use;
+}
+
+std::int64_t Session::arena_bytes() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->arena_bytes;
 }
 
 std::int64_t Session::arena_bytes(

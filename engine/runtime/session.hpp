@@ -105,6 +105,10 @@ using TapFunction = std::function<void(const std::string& name, const opencl::Bu
 
 class Request;
 
+/// Bytes: `asked` if it is above 0, else what the environment variable BERTCL_MAX_MEMORY says; 0:
+/// no limit. Throws Error where that is not a number.
+std::int64_t memory_limit(std::int64_t asked = 0);
+
 /// A loaded model. Threads: all of it may be called from any thread at any time. Weights and
 /// programs are shared; each run in flight has a request, with an arena and arguments of kernels of
 /// its own, of which there are at most SessionOptions::requests. Runs are queued one after the
@@ -164,8 +168,10 @@ class Session {
   /// The outcome for each node of the file; empty without SessionOptions::follow_nodes.
   const std::vector<passes::NodeStatus>& node_statuses() const;
   MemoryUse memory() const;
-  /// Bytes of the arena of a run with inputs of these extents, without a run: nothing is allocated.
-  /// Throws Error like run() if they do not match the model, or need too much memory.
+  /// Bytes of the arena of the run that ended last.
+  std::int64_t arena_bytes() const;
+  /// The same for inputs of these extents, without a run: nothing is allocated. Throws Error like
+  /// run() if they do not match the model, or need too much memory.
   std::int64_t arena_bytes(const std::map<std::string, ir::Sizes, std::less<>>& inputs) const;
 
  private:

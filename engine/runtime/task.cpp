@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model is for.
 #include "runtime/task.hpp"
-#include "ir/port.hpp"
 
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
+
+#include "ir/port.hpp"
 
 namespace bertcl::runtime {
 namespace {

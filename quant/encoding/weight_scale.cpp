@@ -29,13 +29,13 @@ double squared_error(std::span<const float> values, Parameters p, std::int32_t l
 Parameters min_error(std::span<const float> values, Range range, Scheme scheme) {
   const auto [low, high] = saturation_of(scheme);
   Parameters best;
-  double min_error = std::numeric_limits<double>::infinity();
+  double smallest = std::numeric_limits<double>::infinity();
   for (int percent = 100; percent >= kSmallestPercent; --percent) {
     const float part = static_cast<float>(percent) / 100.0f;
     const Parameters p = parameters_of({range.low * part, range.high * part}, scheme);
     const double error = squared_error(values, p, low, high);
-    if (error >= min_error) continue;
-    min_error = error;
+    if (error >= smallest) continue;
+    smallest = error;
     best = p;
   }
   return best;

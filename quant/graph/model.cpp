@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "ir/checked.hpp"
 #include "onnx/read_model.hpp"
 #include "onnx/tensors.hpp"
 #include "support/fail.hpp"
@@ -32,14 +33,20 @@ std::int32_t onnx_type(ir::DType type) {
   }
 }
 
+constexpr const char* kWeights = "the sum of the weights";
+
 /// Bytes of one element; 0 for types that the engine does not take.
 std::int64_t element_bytes(std::int32_t type) {
   const auto known = onnx_io::known_element_type(type);
   return known ? static_cast<std::int64_t>(ir::size_of(*known)) : 0;
 }
 
-std::int64_t elements(const onnx::TensorProto& tensor) {
-  return ir::element_count(ir::Sizes(tensor.dims().begin(), tensor.dims().end()));
+/// Throws Error that names the tensor if its extents overflow.
+std::int64_t bytes_with(const onnx::TensorProto& tensor, std::int64_t element) {
+  const std::string what = fmt::format("tensor '{}'", tensor.name());
+  std::int64_t bytes = element;
+  for (const std::int64_t extent : tensor.dims()) bytes = ir::product(bytes, extent, what);
+  return bytes;
 }
 
 }  // namespace
@@ -101,8 +108,10 @@ Model Model::copy() const {
 }
 
 ir::Graph Model::import() const {
-  return onnx_io::import_model(proto_, path_, *reader_,
-                               [&](int i) { return read(graph().initializer(i).name()); });
+  onnx_io::ReadOptions reading;
+  reading.limits.memory = runtime::memory_limit();
+  return onnx_io::import_model(
+      proto_, path_, *reader_, [&](int i) { return read(graph().initializer(i).name()); }, reading);
 }
 
 runtime::Session Model::session(const runtime::SessionOptions& options) const {
@@ -179,7 +188,8 @@ std::string Model::fresh_name(const std::string& wanted) {
 
 std::int64_t Model::weight_bytes() const {
   std::int64_t bytes = 0;
-  for (const auto& t : graph().initializer()) bytes += elements(t) * element_bytes(t.data_type());
+  for (const auto& t : graph().initializer())
+    bytes = ir::sum(bytes, bytes_with(t, element_bytes(t.data_type())), kWeights);
   return bytes;
 }
 
@@ -188,7 +198,7 @@ std::int64_t Model::weight_bytes_as_f32() const {
   for (const auto& t : graph().initializer()) {
     const auto type = t.data_type();
     const bool half = type == onnx::TensorProto::FLOAT16 || type == onnx::TensorProto::BFLOAT16;
-    bytes += elements(t) * (half ? 4 : element_bytes(type));
+    bytes = ir::sum(bytes, bytes_with(t, half ? 4 : element_bytes(type)), kWeights);
   }
   return bytes;
 }

@@ -81,7 +81,7 @@ class Model {
   ir::Graph import() const;
   /// The model on a device, without a file.
   runtime::Session session(const runtime::SessionOptions& options) const;
-  /// The same of the graph that import() gave.
+  /// The same for a graph that import() returned.
   runtime::Session session(ir::Graph graph, const runtime::SessionOptions& options) const;
 
   const std::filesystem::path& path() const { return path_; }

@@ -26,7 +26,7 @@ Model load(const std::filesystem::path& path) {
   return model;
 }
 
-/// Bytes of these files, of those that are there.
+/// Total bytes of the model and `files`; missing files count 0.
 std::int64_t bytes_of(std::vector<std::filesystem::path> files,
                       const std::filesystem::path& model) {
   std::int64_t bytes = 0;

@@ -231,6 +231,17 @@ TEST_F(Save, LeavesNothingWhereItFails) {
 
 class Load : public Save {};
 
+TEST_F(Load, NamesWeightsBeyondAnyMemory) {
+  GraphBuilder g;
+  auto* weight = g.graph().add_initializer();
+  weight->set_name("w");
+  weight->set_data_type(onnx::TensorProto::FLOAT);
+  weight->add_dims(std::int64_t{1} << 61);
+  const Model model = Model::of(g.model(), "test.onnx");
+  EXPECT_ERROR(HasSubstr("tensor 'w' is too large"), model.weight_bytes());
+  EXPECT_ERROR(HasSubstr("tensor 'w' is too large"), model.weight_bytes_as_f32());
+}
+
 TEST_F(Load, NamesWhatIsNoModel) {
   try {
     Model::load("/absent/m.onnx");

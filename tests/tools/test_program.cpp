@@ -72,6 +72,9 @@ TEST(Program, BadUseIsRefusedWithAHint) {
   expect_refused({"devices", "--colour"}, {"--colour", "see bertcl devices --help"});
   EXPECT_EQ(refusal(run_bertcl({"inspect", kModel, "other.onnx", "more"})),
             "bertcl: unexpected argument 'other.onnx'; see bertcl inspect --help\n");
+  for (const char* end : {"--", "++"})
+    EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, end, "other.onnx"})),
+                HasSubstr("unexpected argument '"));
   EXPECT_EQ(refusal(run_bertcl({"eval", kModel, "--data"})),
             "bertcl: --data needs a value; see bertcl eval --help\n");
 }

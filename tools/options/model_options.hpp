@@ -62,7 +62,7 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
                             const opencl::ContextFuture& context = {});
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options);
-/// The same of a session that `make` makes with these options, and of `path` in messages.
+/// The same for a session that `make` creates from these options; messages call the model `path`.
 runtime::Session make_session(
     const std::filesystem::path& path, const runtime::SessionOptions& options,
     const std::function<runtime::Session(const runtime::SessionOptions&)>& make);

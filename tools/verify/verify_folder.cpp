@@ -35,7 +35,7 @@ constexpr double kHalfShare = 1e-2;
 std::vector<std::string> models_below(const fs::path& folder) {
   if (!fs::is_directory(folder))
     fail("--all: {}: {}", folder.string(),
-         fs::exists(folder) ? "is a file, expected a folder; a file is given as MODEL"
+         fs::exists(folder) ? "is a file, expected a folder (give one model as MODEL)"
                             : "no such folder");
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
