@@ -89,7 +89,9 @@ void check_argument(const std::string& who, const KernelContract& row,
 
 const KernelContract& contract_of(const std::string& who, std::string_view kernel) {
   if (const KernelContract* contract = find_contract(kernel)) return *contract;
-  throw Error(fmt::format("{}: kernel {} has no row in kernels/contracts", who, kernel));
+  throw Error(
+      fmt::format("{}: kernel {} has no contract; add a row to a file of engine/kernels/contracts",
+                  who, kernel));
 }
 
 }  // namespace

@@ -273,9 +273,10 @@ void Importer::take_memory(std::int64_t elements, ir::DType type) {
   const std::int64_t allowed = options_.limits.constant_bytes(2 * bytes_in_file_);
   const auto size = static_cast<std::int64_t>(ir::size_of(type));
   if (elements > (allowed - made_bytes_) / size)
-    throw Error(fmt::format("dequantized weights take more than {} bytes (raise {})", allowed,
-                            option_name("max-memory")),
-                ErrorCode::out_of_memory);
+    throw Error(
+        fmt::format("weights quantized in blocks take more than {} bytes as floats (raise {})",
+                    allowed, option_name("max-memory")),
+        ErrorCode::out_of_memory);
   made_bytes_ += elements * size;
 }
 
@@ -331,7 +332,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
   }
   if (!sub_bytes_.empty() && moves_sub_bytes(name) && node.output_size() > 0 &&
       !node.output(0).empty())
-    sub_bytes_.follow(import.optional_input(0), lookup(node.output(0), name));
+    sub_bytes_.copy_type(import.optional_input(0), lookup(node.output(0), name));
 }
 
 std::vector<ir::Value*> Importer::inline_branch(const onnx::GraphProto& branch) {

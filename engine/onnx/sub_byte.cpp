@@ -47,8 +47,8 @@ ir::Tensor widen_to_bytes(const SubByteType& type, ir::Sizes sizes,
 void SubByteValues::add(const ir::Value* value, std::int32_t onnx_type) {
   if (const auto type = sub_byte_type(onnx_type)) names_.emplace(value, type->name);
 }
-void SubByteValues::follow(const ir::Value* from, const ir::Value* value) {
-  if (const auto it = names_.find(from); it != names_.end()) names_.emplace(value, it->second);
+void SubByteValues::copy_type(const ir::Value* from, const ir::Value* to) {
+  if (const auto it = names_.find(from); it != names_.end()) names_.emplace(to, it->second);
 }
 std::string_view SubByteValues::name_of(const ir::Value* value) const {
   const auto it = names_.find(value);

@@ -43,8 +43,8 @@ class SubByteValues {
   bool empty() const { return names_.empty(); }
   /// Notes the value if the type is one of a few bits.
   void add(const ir::Value* value, std::int32_t onnx_type);
-  /// Notes `value` if `from` is noted.
-  void follow(const ir::Value* from, const ir::Value* value);
+  /// Notes `to` with the type of `from`, if that is noted.
+  void copy_type(const ir::Value* from, const ir::Value* to);
   /// The name of the type in the file; empty for other values.
   std::string_view name_of(const ir::Value* value) const;
 

@@ -59,9 +59,9 @@ class Queue {
   void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
               std::string_view label = {});
 
-  /// The work-groups in which `items` independent work-items of a kernel run: alone on a CPU, in
-  /// groups elsewhere, where the global size may exceed `items` (grid.hpp). Builds the kernel
-  /// unless the device is a CPU.
+  /// Global and local size for `items` independent work-items of a kernel: groups of one on a CPU;
+  /// groups of the size that the kernel requires, which must divide `items`; else as grid.hpp,
+  /// where the global size may exceed `items`. Builds the kernel unless the device is a CPU.
   Grid grid_of(const Kernel& kernel, std::array<size_t, 3> items) const;
 
   /// The same for a grid of groups of one; others stay.

@@ -43,7 +43,8 @@ Pattern constant(std::string name);
 Pattern scalar(double value);
 /// A float or integer constant of one element, remembered in Match::numbers.
 Pattern scalar(std::string name);
-/// Result 0 of a node `name` whose first operands match; further operands must be absent.
+/// Result 0 of a node `name` whose first operands match, two of Add or Mul in either order; further
+/// operands must be absent.
 Pattern op(std::string name, std::vector<Pattern> operands);
 /// The same, with the result remembered under `result`.
 Pattern op(std::string name, std::vector<Pattern> operands, std::string result);

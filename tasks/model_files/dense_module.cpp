@@ -91,7 +91,8 @@ ir::DenseLayer read_weights(const fs::path& file, std::string_view activation) {
 void check_config(const text::JsonNode& config, const ir::DenseLayer& layer) {
   for (const char* key : {"module_input_name", "module_output_name"})
     if (const auto name = config.find(key); name && name->string() != "sentence_embedding")
-      name->fail(fmt::format("is '{}', which is not supported", name->string()));
+      name->fail(fmt::format("is '{}', which is not supported (supported: sentence_embedding)",
+                             name->string()));
   if (const auto residual = config.find("use_residual"); residual && residual->boolean())
     residual->fail("is not supported");
   if (const auto bias = config.find("bias"); bias && bias->boolean() != layer.bias.has_value())

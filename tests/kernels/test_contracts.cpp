@@ -61,7 +61,8 @@ TEST(Contracts, BuffersThatMayBeAbsent) {
 TEST(Contracts, AKernelWithoutARowIsRefused) {
   const TypedArgument buffer{.is_buffer = true, .type = ir::DType::f32};
   EXPECT_EQ(error_of([&] { check_contract("New 'y'", "new_f32", std::span(&buffer, 1)); }),
-            "New 'y': kernel new_f32 has no row in kernels/contracts");
+            "New 'y': kernel new_f32 has no contract; add a row to a file of "
+            "engine/kernels/contracts");
 }
 
 TEST(Contracts, AnotherContractsArgumentsAreRefused) {

@@ -181,8 +181,8 @@ TEST(BlockWeightErrors, MemoryForThemIsLimited) {
   --options.limits.memory;
   EXPECT_ERROR(
       HasSubstr(
-          "node 'n' (com.microsoft::MatMulNBits): dequantized weights take more than 383 bytes "
-          "(raise 'max_memory')"),
+          "node 'n' (com.microsoft::MatMulNBits): weights quantized in blocks take more than 383 "
+          "bytes as floats (raise 'max_memory')"),
       tests::read(small().model, options));
 }
 

@@ -44,7 +44,7 @@ std::vector<std::string> models_below(const fs::path& folder) {
     }
   }
   std::ranges::sort(files);
-  if (files.empty()) fail("{}: no .onnx file below it", folder.string());
+  if (files.empty()) fail("--all: {}: no .onnx file below it", folder.string());
   return files;
 }
 

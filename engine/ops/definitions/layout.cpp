@@ -225,7 +225,7 @@ std::vector<ir::Tensor> evaluate_slice_op(const EvaluateContext& context) {
     if (!by_type) s = clamp_slice(starts[i], context.in(2).to_ints().at(i), steps.at(i), extent);
     const std::int64_t last = s.start + (s.count - 1) * s.step;
     if (s.count > 0 && (s.start < 0 || last < 0 || s.start >= extent || last >= extent))
-      context.fail("elements {} to {} are out of range for axis {} of {}", s.start, last, a,
+      context.fail("elements {} to {} are out of range for axis {}, which has {}", s.start, last, a,
                    extent);
     sizes[a] = s.count;
     base += s.count > 0 ? s.start * strides[a] : 0;

@@ -27,9 +27,8 @@ std::vector<ir::Type> infer_position_scores(InferContext& context) {
     context.fail("positions_scale is required for int8 positions and not allowed otherwise");
   const bool packed = context.has(ps::seq_offsets);
   if (x.size() != (packed ? 2u : 3u))
-    context.fail(
-        "packed tokens [tokens, hidden] require seq_offsets; [batch, seq, hidden] does not allow "
-        "it");
+    context.fail("{} is not [tokens, hidden] with seq_offsets or [batch, seq, hidden] without",
+                 context.described(ps::x));
   const ir::Shape result = packed ? ir::Shape{heads, x[0], symbols::dim(symbols::longest)}
                                   : ir::Shape{x[0], heads, x[1], x[1]};
   if (context.has(ps::addend) && context.shape(ps::addend) != result)

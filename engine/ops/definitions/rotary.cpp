@@ -31,9 +31,8 @@ std::vector<ir::Type> infer_rotary(InferContext& context) {
       context.fail("{} is not [1 or batch, .., seq, {}]", context.described(i), size.str());
   }
   if (context.has(r::seq_offsets) != (x.size() == 2))
-    context.fail(
-        "packed tokens [tokens, hidden] require seq_offsets; [batch, seq, hidden] does not allow "
-        "it");
+    context.fail("{} is not [tokens, hidden] with seq_offsets or [batch, seq, hidden] without",
+                 context.described(r::x));
   check_vector(context, r::out_scale, x.back(), /*or_one_element=*/true);
   check_vector(context, r::out_zero_point, x.back(), /*or_one_element=*/true);
   return {{type_of_result(context, 0, r::out_scale), x}};
