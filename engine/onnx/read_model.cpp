@@ -122,10 +122,15 @@ std::vector<std::filesystem::path> external_files(const onnx::ModelProto& model,
 }
 
 std::uintmax_t model_bytes(const std::filesystem::path& path) {
+  return model_bytes(path, external_files(path));
+}
+
+std::uintmax_t model_bytes(const std::filesystem::path& path,
+                           const std::vector<std::filesystem::path>& weight_files) {
   std::error_code absent;
   std::uintmax_t bytes = std::filesystem::file_size(path, absent);
   if (absent) return 0;
-  for (const std::filesystem::path& file : external_files(path))
+  for (const std::filesystem::path& file : weight_files)
     if (const auto size = std::filesystem::file_size(file, absent); !absent) bytes += size;
   return bytes;
 }

@@ -84,6 +84,9 @@ std::vector<std::filesystem::path> external_files(const onnx::ModelProto& model,
 /// Size in bytes of a model file and its external data; a missing file counts 0. Throws as
 /// read_model() does if `path` is not a model.
 std::uintmax_t model_bytes(const std::filesystem::path& path);
+/// The same where its external_files() are known.
+std::uintmax_t model_bytes(const std::filesystem::path& path,
+                           const std::vector<std::filesystem::path>& weight_files);
 
 /// "Add", "com.microsoft::BiasGelu", ...: what read_model knows, sorted.
 std::vector<std::string> supported_operators();

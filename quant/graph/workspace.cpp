@@ -3,7 +3,6 @@
 #include "quant/graph/workspace.hpp"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "ir/copy.hpp"
@@ -26,27 +25,15 @@ Model load(const std::filesystem::path& path) {
   return model;
 }
 
-/// Total bytes of the model and `files`; missing files count 0.
-std::int64_t bytes_of(std::vector<std::filesystem::path> files,
-                      const std::filesystem::path& model) {
-  std::int64_t bytes = 0;
-  files.push_back(model);
-  for (const std::filesystem::path& file : files) {
-    std::error_code absent;
-    const auto size = std::filesystem::file_size(file, absent);
-    if (!absent) bytes += static_cast<std::int64_t>(size);
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Workspace::Workspace(const std::filesystem::path& model, FusedOperators fused)
     : model_(load(model)),
       weight_files_(onnx_io::external_files(model_.proto(), model)),
       expanded_(fused == FusedOperators::expanded ? expand_fused(model_) : Expanded{}),
-      source_{opset_of(model_.proto()), bytes_of(weight_files_, model), model_.weight_bytes(),
-              model_.weight_bytes_as_f32()} {}
+      source_{opset_of(model_.proto()),
+              static_cast<std::int64_t>(onnx_io::model_bytes(model, weight_files_)),
+              model_.weight_bytes(), model_.weight_bytes_as_f32()} {}
 
 Workspace::Workspace(const std::filesystem::path& model, opencl::ContextFuture device)
     : Workspace(model) {
