@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -23,6 +21,7 @@
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/golden_text.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::plan {
@@ -116,9 +115,6 @@ ir::Graph quantized_model() {
 }
 
 TEST(GoldenPlans, OfTheDefaultModel) {
-  const auto expected_file = tests::source_file("tests/plan/golden_plans.txt").string();
-  std::ifstream file(expected_file);
-  const std::string expected(std::istreambuf_iterator<char>(file), {});
   const ir::Graph graph = quantized_model();
   Options options;
   options.tuning = std::make_shared<const Tuning>();
@@ -130,9 +126,7 @@ TEST(GoldenPlans, OfTheDefaultModel) {
     lower(builder, graph);
     found += fmt::format("{}# {}\n{}", found.empty() ? "" : "\n", pretended.title, text_of(plan));
   }
-  const auto found_file = tests::built_file("golden_plans.txt").string();
-  if (found != expected) std::ofstream(found_file) << found;
-  EXPECT_EQ(found, expected) << "if this is intended: cp " << found_file << ' ' << expected_file;
+  tests::expect_golden_text(found, "tests/plan/golden_plans.txt");
 }
 
 }  // namespace

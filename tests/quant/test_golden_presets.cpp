@@ -7,8 +7,6 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -17,7 +15,7 @@
 #include "quant/tables/table.hpp"
 #include "support/written_files.hpp"
 #include "tests/quant/tiny_bert.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/golden_text.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "text/base/file.hpp"
 
@@ -115,12 +113,7 @@ TEST_F(GoldenPresets, WriteTheSameBytes) {
     found += fmt::format("# dynamic{}\n{}\n", per_token ? ", per token" : "",
                          written(presets().front().options(), job));
   }
-  const auto expected_file = bertcl::tests::source_file("tests/quant/golden_presets.txt").string();
-  const auto found_file = bertcl::tests::built_file("golden_presets.txt").string();
-  std::ifstream file(expected_file);
-  const std::string expected(std::istreambuf_iterator<char>(file), {});
-  if (found != expected) std::ofstream(found_file) << found;
-  EXPECT_EQ(found, expected) << "if this is intended: cp " << found_file << ' ' << expected_file;
+  bertcl::tests::expect_golden_text(found, "tests/quant/golden_presets.txt");
 }
 
 }  // namespace
