@@ -2,6 +2,8 @@
 // The quantizer of the public interface.
 #include "bertcl/quantize.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +18,7 @@
 #include "quant/quantizer.hpp"
 #include "quant/settings/accuracy_checks.hpp"
 #include "quant/settings/settings.hpp"
+#include "quant/writing/companions.hpp"
 #include "runtime/report.hpp"
 #include "runtime/sequences.hpp"
 #include "runtime/session.hpp"
@@ -70,6 +73,8 @@ void check_source(const quant::JobOptions& job, const Sequences& samples) {
 void check_outputs(const quant::Options& all, const QuantizeOptions& options) {
   std::vector<std::filesystem::path> read = onnx_io::external_files(all.model);
   read.insert(read.end(), {all.model, options.read_table, options.vocabulary});
+  for (const std::filesystem::path& file : {all.model, options.vocabulary})
+    if (!file.empty()) std::ranges::copy(quant::companion_files(file), std::back_inserter(read));
   for (const auto& [name, value] : options.settings)
     if (name == "overrides") read.emplace_back(value);
   for (const std::filesystem::path& made : {all.output, options.write_table})

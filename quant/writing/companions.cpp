@@ -43,6 +43,14 @@ constexpr std::array<const char*, 4> kEmbeddingFiles = {"modules.json", "1_Pooli
                                                         "sentence_bert_config.json",
                                                         "config_sentence_transformers.json"};
 
+/// Of any model, without the Dense modules.
+std::vector<std::string> usual_names() {
+  std::vector<std::string> names(kTokenizerFiles.begin(), kTokenizerFiles.end());
+  names.emplace_back(kConfig);
+  names.insert(names.end(), kEmbeddingFiles.begin(), kEmbeddingFiles.end());
+  return names;
+}
+
 /// The files of the Dense modules that modules.json names.
 std::vector<std::string> dense_files(const fs::path& modules) {
   std::vector<std::string> names;
@@ -106,6 +114,21 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
 
 }  // namespace
 
+std::vector<fs::path> companion_files(const fs::path& file) {
+  std::vector<std::string> names = usual_names();
+  try {
+    const auto dense = dense_files(text::companion_file(file, "modules.json"));
+    names.insert(names.end(), dense.begin(), dense.end());
+  } catch (const Error&) {  // what is wrong with modules.json is said by who needs it
+  }
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  for (const std::string& name : names)
+    if (const fs::path path = text::companion_file(file, name); fs::is_regular_file(path, ignored))
+      files.push_back(path);
+  return files;
+}
+
 Companions::Companions(const fs::path& model, const fs::path& vocabulary, const fs::path& output,
                        bool replace) {
   const fs::path folder = folder_of(output);
@@ -121,10 +144,7 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
         what, also, option_name("model-only"));
   };
   // A file that the model does without would change how its texts are read.
-  std::vector<std::string> names(kTokenizerFiles.begin(), kTokenizerFiles.end());
-  names.emplace_back(kConfig);
-  names.insert(names.end(), kEmbeddingFiles.begin(), kEmbeddingFiles.end());
-  for (const std::string& name : names)
+  for (const std::string& name : usual_names())
     if (!companions.contains(name) && fs::exists(folder / name, ignored))
       refuse(
           fmt::format("{} has no counterpart beside {}", (folder / name).string(), model.string()),

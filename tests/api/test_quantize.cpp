@@ -203,6 +203,16 @@ TEST_F(ApiQuantize, FilesThatAreReadAndOtherOutputsAreNotOverwritten) {
   settings.dynamic = vocabulary.dynamic = vocabulary.copy_companions = true;
   for (const QuantizeOptions& options : {table, settings, vocabulary})
     EXPECT_THAT(error(options, file), HasSubstr("would overwrite"));
+  const std::filesystem::path settings_beside = folder_ / "tokenizer_config.json";
+  std::ofstream(settings_beside) << "{}";
+  EXPECT_THAT(error(vocabulary, settings_beside), HasSubstr("would overwrite"));
+  const std::filesystem::path model = folder_ / "model.onnx", words = folder_ / "vocab.txt";
+  std::filesystem::copy_file(tests::model, model);
+  std::ofstream(words) << "[UNK]";
+  QuantizeOptions dynamic;
+  dynamic.dynamic = true;
+  EXPECT_ERROR(HasSubstr(words.string() + " would overwrite a file that is read"),
+               quantize(model, words, Sequences(), dynamic));
   QuantizeOptions both;
   both.write_table = folder_ / "made" / ".." / "q.onnx";
   std::filesystem::create_directory(folder_ / "made");

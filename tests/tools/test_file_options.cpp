@@ -18,13 +18,14 @@ namespace {
 
 using FileOptionsTest = FolderTest;
 
-/// What check_files() says of two files to read, two reports to write, and data to write.
+/// What check_files() says of models and a vocabulary to read, two reports to write, and data to
+/// write.
 std::string complaint(std::vector<std::string> arguments) {
   CLI::App command;
   std::vector<std::string> models;
   std::string vocabulary, html, json, picture, output;
   bool force = false;
-  tools::input_file(command.add_option("MODEL", models));
+  tools::model_file(command.add_option("MODEL", models));
   tools::input_file(command.add_option("--vocab", vocabulary));
   tools::output_file(command.add_option("--html", html), tools::OutputFileKind::report);
   tools::output_file(command.add_option("-j,--json", json),
@@ -178,6 +179,68 @@ TEST_F(FileOptionsTest, EveryCommandKeepsTheDataThatAreThere) {
     EXPECT_THAT(refusal(run_bertcl(forced)), Not(HasSubstr("already exists")));
     EXPECT_EQ(files(), std::vector<std::string>{"old"});
     EXPECT_EQ(read(old), "words");
+  }
+}
+
+TEST_F(FileOptionsTest, FilesOfAModelAreNotOverwritten) {
+  std::filesystem::create_directories(path("m/onnx"));
+  std::filesystem::create_directory(path("m/1_Pooling"));
+  std::filesystem::create_directory(path("m/2_Dense"));
+  const std::string modules =
+      write("m/modules.json", R"([{"type": "x.Dense", "path": "2_Dense"}])");
+  const std::vector<std::string> names = {"vocab.txt",
+                                          "tokenizer.json",
+                                          "tokenizer_config.json",
+                                          "special_tokens_map.json",
+                                          "added_tokens.json",
+                                          "vocab.json",
+                                          "merges.txt",
+                                          "sentencepiece.bpe.model",
+                                          "spiece.model",
+                                          "config.json",
+                                          "1_Pooling/config.json",
+                                          "sentence_bert_config.json",
+                                          "config_sentence_transformers.json",
+                                          "2_Dense/config.json",
+                                          "2_Dense/model.safetensors"};
+  std::vector<std::string> kept = {modules};
+  for (const std::string& name : names) kept.push_back(write("m/" + name, "words"));
+  std::filesystem::create_symlink("m/vocab.txt", path("link"));
+  std::filesystem::create_hard_link(path("m/config.json"), path("hard"));
+  kept.insert(kept.end(), {path("link"), path("hard"), path("m/onnx/../vocab.txt")});
+  const auto refused = [](const std::string& file, const std::string& option) {
+    return "--output would overwrite " + file + ", which belongs to " + option +
+           "; give another file";
+  };
+  for (const std::string& model : {write("m/model.onnx", ""), write("m/onnx/model.onnx", "")})
+    for (const std::string& file : kept)
+      EXPECT_EQ(complaint({model, "-o", file, "--force"}), refused(file, "MODEL"));
+  EXPECT_EQ(complaint({path("m"), "-o", kept[1], "--force"}), refused(kept[1], "MODEL"));
+  EXPECT_EQ(complaint({"--vocab", path("m/vocab.json"), "-o", path("m/merges.txt"), "--force"}),
+            refused(path("m/merges.txt"), "--vocab"));
+  EXPECT_EQ(complaint({path("m"), "-o", write("m/other.json", ""), "--force"}), "");
+  write("m/modules.json", "[");  // damaged
+  for (const std::string& file : {modules, kept[1]})
+    EXPECT_EQ(complaint({path("m"), "-o", file, "--force"}), refused(file, "MODEL"));
+}
+
+TEST_F(FileOptionsTest, NoCommandOverwritesTheVocabularyOfItsModel) {
+  const std::string vocabulary = write("vocab.txt", "words"), model = write("m.onnx", "");
+  std::filesystem::create_symlink("vocab.txt", path("link.npy"));
+  const std::vector<std::vector<std::string>> commands = {
+      {"quantize", model, "--dynamic", "-o", vocabulary},
+      {"quantize", model, "--dynamic", "--model-only", "-o", vocabulary},
+      {"quantize", model, "--data", "d", "-o", path("q.onnx"), "--write-table", vocabulary},
+      {"eval", model, "--data", "d", "--predictions", vocabulary},
+      {"run", model, "texts", "--outputs", vocabulary},
+      {"embed", model, "texts", "-o", vocabulary},
+      {"similarity", model, "texts", "-o", path("link.npy")}};
+  for (std::vector<std::string> command : commands) {
+    command.emplace_back("--force");
+    EXPECT_THAT(refusal(run_bertcl(command)),
+                AllOf(HasSubstr(" would overwrite "), HasSubstr(", which belongs to MODEL;")))
+        << testing::PrintToString(command);
+    EXPECT_EQ(read(vocabulary), "words");
   }
 }
 

@@ -14,6 +14,7 @@
 #include "bertcl/error.hpp"
 #include "onnx/model_path.hpp"
 #include "onnx/read_model.hpp"
+#include "quant/writing/companions.hpp"
 #include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "support/same_file.hpp"
@@ -66,6 +67,18 @@ void add_weights(CLI::App& command, std::vector<NamedFile>& files) {
     } catch (const Error&) {
     }
   }
+}
+
+/// The files beside the models, or beside the vocabulary that is read in place of theirs.
+std::vector<NamedFile> files_beside(CLI::App& command) {
+  std::vector<NamedFile> owners = files_of(command, kModel), files;
+  if (const CLI::Option* vocabulary = command.get_option_no_throw("--vocab"))
+    for (const std::string& path : vocabulary->results())
+      owners.push_back({vocabulary->get_name(), path});
+  for (const NamedFile& owner : owners)
+    for (fs::path& file : quant::companion_files(owner.path))
+      files.push_back({owner.option, std::move(file)});
+  return files;
 }
 
 /// True for a report as JSON, with any blanks, or as HTML.
@@ -178,6 +191,12 @@ void check_files(CLI::App& command) {
       for (const NamedFile& file : written)
         if (same_file(source.path.string() + suffix, file.path))
           fail("{} would overwrite {}, which is read as {}; give another file", file.option,
+               file.path.string(), source.option);
+  if (!written.empty())
+    for (const NamedFile& source : files_beside(command))
+      for (const NamedFile& file : written)
+        if (same_file(source.path, file.path))
+          fail("{} would overwrite {}, which belongs to {}; give another file", file.option,
                file.path.string(), source.option);
   check_replaced(command);
 }

@@ -31,8 +31,9 @@ bool names_file(CLI::Option& option);
 void add_force_flag(CLI::App& command, bool& force);
 
 /// Throws Error with both options' names if the command line names one file twice and it would be
-/// written: by two options, or over what another one reads, weights beside a model included. Throws
-/// Error if data would be written over a file, and there is no --force.
+/// written: by two options, or over what another one reads, with the weights, the tokenizer and the
+/// configuration beside a model. Throws Error if data would be written over a file, and there is no
+/// --force.
 void check_files(CLI::App& command);
 
 }  // namespace bertcl::tools
