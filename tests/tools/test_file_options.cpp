@@ -244,6 +244,18 @@ TEST_F(FileOptionsTest, NoCommandOverwritesTheVocabularyOfItsModel) {
   }
 }
 
+TEST_F(FileOptionsTest, ArgumentsAreNamedAsInTheUsage) {
+  const std::string texts = write("texts", "words");
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {texts, "--outputs", texts}, {"--texts", texts, "--outputs", texts}}) {
+    std::vector<std::string> command = {"run", "m.onnx"};
+    command.insert(command.end(), more.begin(), more.end());
+    expect_refused(run_bertcl(command),
+                   {"--outputs would overwrite " + texts + ", which is read as TEXTS;"});
+  }
+  expect_refused({"rerank", "m.onnx", texts, "--json", texts}, {"which is read as PASSAGES;"});
+}
+
 TEST_F(FileOptionsTest, EveryCommandRefusesSharedFilesAndLeavesThemAsTheyAre) {
   const std::string in = write("in", "words"), out = path("out");
   const std::vector<std::vector<std::string>> commands = {

@@ -47,13 +47,16 @@ bool has_mark(CLI::Option& option, const char* mark) {
   }
 }
 
+/// As the usage names it: an argument that is an option, too, by its place.
+std::string name_of(const CLI::Option& option) { return option.get_name(option.get_positional()); }
+
 /// What the command line gives to the options with this mark.
 std::vector<NamedFile> files_of(CLI::App& command, const char* mark) {
   std::vector<NamedFile> files;
   for (CLI::Option* option : command.get_options()) {
     if (!has_mark(*option, mark)) continue;
     for (const std::string& path : option->results())
-      if (path != "-") files.push_back({option->get_name(), path});
+      if (path != "-") files.push_back({name_of(*option), path});
   }
   return files;
 }
