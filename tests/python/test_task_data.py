@@ -80,7 +80,8 @@ class Windows(unittest.TestCase):
         (folder / "a.txt").write_bytes("\ufeffone\u2028two\u0085three\r\nfour\x0bfive\n \n".encode())
         options = argparse.Namespace(data=[f"{folder}/a.txt"], limit=None, vocab=None, cased=False, max_length=9)
         self.assertEqual(len(task_data.load(options, MODEL.parent)), 2)
-        for content, problem in ((b"a\nb\xe9\n", "a.txt:2: invalid UTF-8 at byte 3 of 5"), (b"a\rb\r", "end in CR alone"),
+        for content, problem in ((b"a\nb\xe9\n", "a.txt:2: invalid UTF-8 at byte 3 of 5; expected UTF-8 text"),
+                                 (b"a\rb\r", "end in CR alone"),
                                  ("ab\n".encode("utf-16-le"), "looks like UTF-16"), ("é\n".encode("utf-16"), "looks like UTF-16"),
                                  (b" \n", "no texts")):
             (folder / "a.txt").write_bytes(content)

@@ -90,6 +90,14 @@ TEST(ReadUtf8, Utf16IsRefused) {
     EXPECT_EQ(read_utf8(ScratchFile(std::string(content), ".txt").path()).content, content);
 }
 
+TEST(ReadUtf8, OtherBytesAreRefusedWithARemedy) {
+  const ScratchFile file("a\ncaf\xe9\n", ".txt");
+  EXPECT_EQ(error_of([&] { read_utf8(file.path()); }),
+            file.path().string() +
+                ":2: invalid UTF-8 at byte 5 of 7; expected UTF-8 text (iconv -f ENCODING -t UTF-8 "
+                "FILE converts other encodings)");
+}
+
 TEST(Excerpt, ShowsNulBytes) {
   EXPECT_EQ(excerpt_of(std::string_view("po\0s", 4)), "po\\x00s");
   EXPECT_EQ(excerpt_of(std::string(60, 'x')), std::string(60, 'x'));

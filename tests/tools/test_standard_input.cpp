@@ -71,6 +71,10 @@ TEST_F(StandardInputTest, TextsThatCannotBeReadAreNamedByTheirLine) {
   EXPECT_THAT(refused(""), HasSubstr("standard input: contains no text"));
   expect_refused({"run", kModel, "--json", "-"}, {"would share standard output"}, {}, "one\n");
   expect_refused({"run", kModel, "--inputs", path("x.npz")}, {"--outputs"});
+  const std::string binary = write("binary", std::string("\x08\x0a\0\xff", 4));
+  for (const char* command : {"run", "embed", "tag"})
+    expect_refused({command, kModel, binary},
+                   {binary + ":2: invalid UTF-8 at byte 3 of 4; expected UTF-8 text"});
   expect_refused({"run", kModel, write("x.npz", "PK\xff")},
                  {"x.npz: texts are expected; give arrays with --inputs"});
 }

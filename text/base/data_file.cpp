@@ -89,7 +89,9 @@ DataFile read_utf8(const std::filesystem::path& path) {
   if (const auto bad = first_ill_formed(file.content)) {
     const auto end = file.content.begin() + static_cast<long>(*bad);
     fail_at(file, static_cast<std::size_t>(1 + std::count(file.content.begin(), end, '\n')),
-            fmt::format("invalid UTF-8 at byte {} of {}", *bad, file.content.size()));
+            fmt::format("invalid UTF-8 at byte {} of {}; expected UTF-8 text (iconv -f ENCODING -t "
+                        "UTF-8 FILE converts other encodings)",
+                        *bad, file.content.size()));
   }
   return file;
 }

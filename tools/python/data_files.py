@@ -18,7 +18,8 @@ def read_text(path):
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = 1 + data.count(b"\n", 0, error.start)
-        raise ValueError(f"{path}:{line}: invalid UTF-8 at byte {error.start} of {len(data)}") from error
+        raise ValueError(f"{path}:{line}: invalid UTF-8 at byte {error.start} of {len(data)}; expected UTF-8 text (iconv "
+                         "-f ENCODING -t UTF-8 FILE converts other encodings)") from error
 
 
 def lines_of(content):
