@@ -231,6 +231,11 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
               HasSubstr("two models are called 'a'"));
   EXPECT_THAT(refusal(run_bertcl({"serve", "=" + bertcl::tests::kModel})),
               HasSubstr("the name is empty; a model is given as NAME=PATH or PATH"));
+  for (const char* text : {"name=", "org/name="}) {
+    EXPECT_THAT(refusal(run_bertcl({"serve", text})),
+                HasSubstr("'" + std::string(text) +
+                          "': the path is empty; a model is given as NAME=PATH or PATH"));
+  }
   EXPECT_THAT(refusal(run_bertcl({"serve", "org/name=" + path("none.onnx")})),
               HasSubstr("neither it nor '" + path("none.onnx") +
                         "' exists; a model is given as NAME=PATH or PATH"));

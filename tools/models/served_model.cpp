@@ -142,9 +142,11 @@ NamedModel parse_named_model(const std::string& text) {
   if (equals != std::string::npos && !fs::exists(text, ignored)) {
     const std::string name = text.substr(0, equals), path = text.substr(equals + 1);
     const bool has_slash = name.find('/') != std::string::npos;  // or it is a path with a '='
-    if (name.empty() || (has_slash && !fs::exists(path, ignored)))
+    if (name.empty() || path.empty() || (has_slash && !fs::exists(path, ignored)))
       fail("'{}': {}; a model is given as NAME=PATH or PATH", text,
-           name.empty() ? "the name is empty" : "neither it nor '" + path + "' exists");
+           name.empty()   ? "the name is empty"
+           : path.empty() ? "the path is empty"
+                          : "neither it nor '" + path + "' exists");
     return {name, onnx_io::find_model(path)};
   }
   const fs::path file = onnx_io::find_model(text);
