@@ -129,7 +129,8 @@ TEST_F(HeadCommandTest, WhatIsLeftOfATextKeepsItsPlaces) {
 }
 
 TEST_F(HeadCommandTest, WhatDoesNotFitIsRefused) {
-  expect_refused(run("tag", "x\n"), {"--labels"});
+  expect_refused(run("tag", "x\n"),
+                 {model_ + ": the tags of the model's classes are unknown; list them", "--labels"});
   expect_refused(run("tag", "x\n", {"--labels", "O,B-x,I-x"}), {model_, "3 classes: O, B-x, I-x"});
   expect_refused(run("tag", "x\n", {"--labels", "O,B-x", "--aggregation", "last"}),
                  {"last", "first"});

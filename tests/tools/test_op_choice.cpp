@@ -203,7 +203,8 @@ TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
                                       "--data", data, "--max-drop", "1"},
                                      more)));
   };
-  EXPECT_THAT(refused({}), HasSubstr("list them in output order with --labels"));
+  EXPECT_THAT(refused({}), AllOf(HasSubstr(model + ": the tags of the model's classes are unknown"),
+                                 HasSubstr("list them in output order with --labels")));
   EXPECT_THAT(refused({"--labels", path("absent.txt")}), HasSubstr("absent.txt"));
   EXPECT_THAT(refused({"--labels", "O,B-x"}), HasSubstr("d.conll")) << "the data are next";
 }

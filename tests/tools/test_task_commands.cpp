@@ -196,7 +196,9 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
                     HasSubstr("[batch, 2 or more]")));
   EXPECT_THAT(eval({"--task", "fill-mask", "--data", sst2}),
               HasSubstr("[batch, seq, 30522 or more]"));
-  EXPECT_THAT(eval({"--task", "tag", "--data", tagged}), HasSubstr("--labels"));
+  EXPECT_THAT(eval({"--task", "tag", "--data", tagged}),
+              AllOf(HasSubstr(tests::kModel + ": the tags of the model's classes are unknown"),
+                    HasSubstr("--labels")));
   EXPECT_THAT(eval({"--task", "classify", "--data", tagged}),
               HasSubstr("cannot map O to the model's classes"));
   EXPECT_THAT(eval({"--task", "tag", "--labels", "O,B-x", "--data", sst2}),

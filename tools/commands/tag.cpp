@@ -16,6 +16,7 @@
 #include "text/base/data_file.hpp"
 #include "text/base/unicode.hpp"
 #include "tools/models/texts_run.hpp"
+#include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/terminal/output.hpp"
@@ -102,7 +103,7 @@ int run_tag(const TagOptions& options) {
   TextsRun run(options);
   if (!meets_requirement(run.session(), options)) return kCheckFailed;
   const std::vector<std::string> labels = find_labels(options.task, {options.model});
-  tasks::check_tags_are_known(labels);
+  naming_model(options.model, [&] { tasks::check_tags_are_known(labels); });
   const tasks::Aggregation aggregation = aggregation_of(options.aggregation);
   const std::size_t before = run.tokenizer().special().before.size();
   std::vector<text::Encoding> encodings;

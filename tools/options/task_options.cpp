@@ -14,6 +14,7 @@
 #include "tasks/model_files/model_config.hpp"
 #include "text/base/companion_files.hpp"
 #include "tools/options/file_options.hpp"
+#include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/options/text_option.hpp"
 
@@ -87,18 +88,30 @@ std::optional<bool> find_multi_label(const std::vector<std::filesystem::path>& m
   return found;
 }
 
+namespace {
+
+/// Those of find_labels(). Throws Error that names a model where the task's score needs labels and
+/// there are none.
+std::vector<std::string> find_needed_labels(const TaskOptions& options,
+                                            const std::vector<std::filesystem::path>& models) {
+  std::vector<std::string> labels = find_labels(options, models);
+  if (options.name == kTag)
+    naming_model(models.front(), [&] { tasks::check_tags_are_known(labels); });
+  return labels;
+}
+
+}  // namespace
+
 void check_labels_are_known(const TaskOptions& options,
                             const std::vector<std::filesystem::path>& models) {
-  if (options.is_squad()) return;
-  const std::vector<std::string> labels = find_labels(options, models);
-  if (options.name == kTag) tasks::check_tags_are_known(labels);
+  if (!options.is_squad()) find_needed_labels(options, models);
 }
 
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::filesystem::path>& models,
                                        const text::Tokenizer& tokenizer,
                                        const tasks::ItemChoice& choice) {
-  return tasks::load_task({options.name, options.data, find_labels(options, models),
+  return tasks::load_task({options.name, options.data, find_needed_labels(options, models),
                            find_multi_label(models), options.embeds, options.prompts},
                           tokenizer.vocabulary_size(), choice);
 }
