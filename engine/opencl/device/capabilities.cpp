@@ -10,6 +10,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/device/capability_table.hpp"
+#include "support/comma_list.hpp"
 #include "support/did_you_mean.hpp"
 
 namespace bertcl::opencl {
@@ -53,8 +54,7 @@ const MatrixUnit* matrix_unit_of(const Capabilities& capabilities) {
 }
 
 void disable(Capabilities& capabilities, const std::string& names) {
-  std::istringstream list(names);
-  for (std::string name; std::getline(list, name, ',');) {
+  for (const std::string& name : comma_list(names)) {
     if (name.empty()) continue;
     const CapabilityName* found = nullptr;
     std::vector<std::string> known;
