@@ -12,7 +12,6 @@
 #include "onnx/inputs.hpp"
 #include "onnx/node_order.hpp"
 #include "onnx/past.hpp"
-#include "ops/op.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/option_name.hpp"
 
@@ -373,28 +372,6 @@ void Importer::inline_function(const onnx::NodeProto& node, const onnx::Function
   --depth_;
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty()) define(node.output(i), results[i]);
-}
-
-const Rules& rules() {
-  static const Rules all = [] {
-    Rules r;
-    for (const auto kind_rules :
-         {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules, block_weight_rules,
-          fused_rules, attention_rules, group_query_rules, rotary_rules, qordered_rules, conv_rules,
-          loss_rules})
-      r.merge(kind_rules());
-    for (const std::string& op : ops::names())
-      if (const auto& attributes = ops::find(op)->traits.onnx_attributes)
-        r.try_emplace(op, Rule{import_same, {attributes->begin(), attributes->end()}});
-    return r;
-  }();
-  return all;
-}
-
-std::vector<std::string> supported_operators() {
-  std::vector<std::string> names;
-  for (const auto& [name, rule] : rules()) names.push_back(name);
-  return names;
 }
 
 }  // namespace bertcl::onnx_io

@@ -122,23 +122,11 @@ struct Rule {
   void (*import)(NodeImport&);
   std::set<std::string> attributes;
 };
+
+/// By "Name" (default domain) or "domain::Name".
 using Rules = std::map<std::string, Rule>;
 
-/// The operators of one kind, by "Name" (default domain) or "domain::Name".
-Rules math_rules();
-Rules shape_rules();
-Rules layout_rules();
-Rules reduce_rules();
-Rules quantize_rules();
-Rules block_weight_rules();
-Rules fused_rules();
-Rules attention_rules();
-Rules group_query_rules();
-Rules rotary_rules();
-Rules qordered_rules();
-Rules conv_rules();
-Rules loss_rules();
-/// All of them.
+/// Those of all files of onnx/rules/.
 const Rules& rules();
 
 /// The default: the same operator with the same operands and attributes.

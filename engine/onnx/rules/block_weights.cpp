@@ -227,7 +227,7 @@ void import_gather_block_quantized(NodeImport& node) {
 
 }  // namespace
 
-Rules block_weight_rules() {
+Rules block_weights_rules() {
   return {
       {"com.microsoft::MatMulNBits",
        {import_matmul_nbits,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole attention operators, decomposed into the MatMuls that exporters write: Attention and
 // MultiHeadAttention of com.microsoft, Attention of opset 23.
-#include <cmath>
 #include "onnx/attention.hpp"
+
+#include <cmath>
 
 namespace bertcl::onnx_io {
 namespace {
