@@ -40,7 +40,8 @@ TEST(Health, ADeviceThatFailsTakesRequestsAwayUntilItRunsAgain) {
     EXPECT_THAT(health.body, HasSubstr("all batches of the model 'vectors' have failed for 0 s"));
     for (const char* path : {"/ping", "/v2/health/ready", "/v2/models/vectors/ready"})
       EXPECT_EQ(get(service, path), 503) << path;
-    EXPECT_THAT(service.call("GET", "/v2/health/ready").headers, Contains(Pair("Retry-After", "1")));
+    EXPECT_THAT(service.call("GET", "/v2/health/ready").headers,
+                Contains(Pair("Retry-After", "1")));
     EXPECT_EQ(get(service, "/v2/health/live"), 200) << "not yet";
   }
   for (const char* path : {"/health", "/v2/health/ready", "/v2/models/vectors/ready"})
