@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every relative link of the documents leads to a file that git keeps, and to a heading of it."""
+"""Every relative link of the documents leads to a file that git keeps, and to a heading of it; named source files exist."""
 import re
 import unittest
 
-from pages import PAGES, ROOT, text_of
+from pages import PAGES, ROOT, spans, text_of
 
+# architecture.md names source files from the root, other pages also from these folders.
+BASES = (ROOT, *(ROOT / base for base in ("engine", "include", "kernels_cl")))
+SOURCE = re.compile(r"[\w.*-]+(/[\w.*-]+)*/[\w*-]+\.(?:hpp|cpp|cl|clh|py)")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -35,6 +38,13 @@ def broken(page, text):
             yield f"{page.name}: {target}: no such heading (there are {', '.join(sorted(anchors(file)))})"
 
 
+def absent_sources(page, named):
+    bases = BASES[:1] if page.name == "architecture.md" else BASES
+    for number, name in named:
+        if SOURCE.fullmatch(name) and not any(list(base.glob(name)) for base in bases):
+            yield f"{page.name}:{number}: {name}: no such file"
+
+
 class Links(unittest.TestCase):
     def test_every_link_leads_somewhere(self):
         self.assertEqual([b for page in PAGES for b in broken(page, prose(page))], [])
@@ -45,6 +55,16 @@ class Links(unittest.TestCase):
         for link in ("absent.md", "api.md#absent", "#absent", "../../outside.md"):
             with self.subTest(link):
                 self.assertEqual(len(list(broken(page, f"[x]({link})"))), 1)
+
+    def test_named_source_files_exist(self):
+        pages = [page for page in PAGES if page.name != "changelog.md"]  # which names what is gone
+        self.assertEqual([a for page in pages for a in absent_sources(page, spans(page))], [])
+        self.assertGreater(sum(SOURCE.fullmatch(name) is not None for page in pages for _, name in spans(page)), 80)
+
+    def test_absent_source_files_are_found(self):
+        for page, name in (("api.md", "plan/absent.hpp"), ("architecture.md", "plan/memory.hpp")):
+            with self.subTest(name):
+                self.assertEqual(len(list(absent_sources(ROOT / "docs" / page, [(1, name)]))), 1)
 
     def test_every_page_is_in_the_navigation(self):
         navigation = (ROOT / "mkdocs.yml").read_text()
