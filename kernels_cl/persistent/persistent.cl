@@ -10,7 +10,7 @@
 // Each work-group takes the next items of a step, fewer and fewer of them, as soon as all steps
 // before it are done. A group that waits has taken nothing, and so none waits for a group that has
 // not begun: the kernel ends on a device that runs its groups one after the other, too. A group
-// that sees nothing done for long leaves, for it may be what keeps the others from their core.
+// that sees no progress for long exits: it may be occupying a core that the others need.
 //
 //   steps   ulong[][STEP_WORDS]: number of the kernel, first item, grid (3), then its arguments as
 //           place.clh reads them. Items of a launch are counted through all of its steps.
