@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every relative link of the documents leads to a file that git keeps, and to a heading of it; named source files exist."""
+"""Links lead to files that git keeps, and to headings of them; named source files exist; lines of prose are short."""
 import re
 import unittest
 
@@ -8,6 +8,7 @@ from pages import PAGES, ROOT, spans, text_of
 # architecture.md names source files from the root, other pages also from these folders.
 BASES = (ROOT, *(ROOT / base for base in ("engine", "include", "kernels_cl")))
 SOURCE = re.compile(r"[\w.*-]+(/[\w.*-]+)*/[\w*-]+\.(?:hpp|cpp|cl|clh|py)")
+MAX_COLUMNS = 120  # of prose; tables, code, headings and a line that is one word may have more
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -45,6 +46,15 @@ def absent_sources(page, named):
             yield f"{page.name}:{number}: {name}: no such file"
 
 
+def long_lines(name, text):
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced and len(line) > MAX_COLUMNS and " " in line and not line.startswith(("|", "#", "    ", "<!--")):
+            yield f"{name}:{number}: {len(line)} columns"
+
+
 class Links(unittest.TestCase):
     def test_every_link_leads_somewhere(self):
         self.assertEqual([b for page in PAGES for b in broken(page, prose(page))], [])
@@ -65,6 +75,18 @@ class Links(unittest.TestCase):
         for page, name in (("api.md", "plan/absent.hpp"), ("architecture.md", "plan/memory.hpp")):
             with self.subTest(name):
                 self.assertEqual(len(list(absent_sources(ROOT / "docs" / page, [(1, name)]))), 1)
+
+    def test_lines_are_short(self):
+        self.assertEqual([line for page in PAGES for line in long_lines(page.name, text_of(page))], [])
+
+    def test_long_lines_are_found(self):
+        long = "word " * 24 + "w"
+        self.assertEqual(list(long_lines("x.md", f"{long}\n- {long[2:]}\n")),
+                         ["x.md:1: 121 columns", "x.md:2: 121 columns"])
+        for text in (long[1:], f"| {long} |", f"    {long}", f"# {long}", f"```\n{long}\n```", f"<!-- {long} -->",
+                     "w" * 121):
+            with self.subTest(text):
+                self.assertEqual(list(long_lines("x.md", text)), [])
 
     def test_every_page_is_in_the_navigation(self):
         navigation = (ROOT / "mkdocs.yml").read_text()
