@@ -68,7 +68,7 @@ ir::Tensor Computation::input(OrtKernelContext* context, const std::string& name
                               std::size_t place) const {
   const OrtValue* value = nullptr;
   ort.check(ort.api.KernelContext_GetInput(context, place, &value));
-  if (!value) throw Error(fmt::format("input '{}' is absent", name));
+  if (!value) throw Error(fmt::format("no value is given for input '{}'", name));
   auto [element, shape] = type(value);
   return ir::Tensor::view(onnx_io::element_type(element, name), std::move(shape), nullptr,
                           bytes_of(ort, value), ir::Memory::anonymous);

@@ -119,6 +119,8 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   struct State;
   explicit Context(std::unique_ptr<State> state);
+  /// Creates an OpenCL context on the device of `state`, and starts. Throws Error if the driver
+  /// refuses.
   static std::shared_ptr<Context> open(std::unique_ptr<State> state);
   /// Starts one with queue and programs for the context and the device of `state`.
   static std::shared_ptr<Context> start(std::unique_ptr<State> state, QueueHandle queue = nullptr);

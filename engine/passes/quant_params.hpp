@@ -24,7 +24,7 @@ struct Dequantized {
 /// The DequantizeLinear after `v` if it is per tensor, of u8 or i8, with constant parameters.
 std::optional<Dequantized> per_tensor_dequantized(const ir::Value* v);
 
-/// The same if it is per tensor or per column.
+/// The DequantizeLinear after `v` if it is per tensor or per column, else as above.
 std::optional<Dequantized> per_tensor_or_column_dequantized(const ir::Value* v);
 
 /// True if scale and zero point of a Q or DQ node are constants of one element.

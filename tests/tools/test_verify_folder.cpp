@@ -30,7 +30,7 @@ TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
   result = with("bad/words.onnx\trefused\tanother reason\n");
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("refused, but not for the expected reason 'another reason'"));
-  EXPECT_THAT(with("bad/words.onnx\tpass\t\n").err, HasSubstr("status refused, expected pass"));
+  EXPECT_THAT(with("bad/words.onnx\tpass\t\n").err, HasSubstr("'refused', but the table expects 'pass'"));
   EXPECT_THAT(with("").err, HasSubstr("but not listed in the table"));
   EXPECT_THAT(with("bad/words.onnx\trefused\twords\nb.onnx\tpass\t\n").err,
               HasSubstr("b.onnx: listed in the table, but no such model in the folder"));

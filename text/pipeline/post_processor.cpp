@@ -71,7 +71,7 @@ void read_template(const JsonNode& node, SpecialTokens& tokens) {
     return true;
   };
   if (!all_are(one.token_types, 0) || !all_are(one.text_token_types, 0))
-    single.fail("has token types (type_id) other than 0");
+    single.fail("has a token type (type_id) other than 0, which a single text cannot have");
   tokens.before = one.around[0];
   tokens.after = one.around[1];
   tokens.pair_before = two.around[0];

@@ -260,7 +260,7 @@ std::vector<std::string> unexpected(const std::vector<Comparison>& outcomes,
       list.push_back(fmt::format("{}: {}, but not listed in the table", file, status));
     } else if (status != entry->second.status) {
       const std::string why = status == "reference" ? why_no_golden(file) : difference.message;
-      list.push_back(fmt::format("{}: status {}, expected {}{}{}", file, status,
+      list.push_back(fmt::format("{}: '{}', but the table expects '{}'{}{}", file, status,
                                  entry->second.status, why.empty() ? "" : ": ", why));
     } else if (status == "refused" &&
                difference.message.find(entry->second.reason) == std::string::npos) {
