@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -51,24 +52,28 @@ std::vector<std::string> usual_names() {
   return names;
 }
 
-/// The files of the Dense modules that modules.json names.
-std::vector<std::string> dense_files(const fs::path& modules) {
-  std::vector<std::string> names;
+/// Adds the files of the Dense modules that modules.json names; those inside the folder, too, if it
+/// throws for one outside.
+void add_dense_files(const fs::path& modules, std::vector<std::string>& names) {
   std::error_code ignored;
-  if (!fs::is_regular_file(modules, ignored)) return names;
+  if (!fs::is_regular_file(modules, ignored)) return;
   const nlohmann::json json = text::read_json(modules);
   const std::string origin = modules.string();
+  std::optional<text::JsonNode> outside;
   text::JsonNode(json, origin).each([&](const text::JsonNode& module) {
     const std::string type = module.at("type").string();
     if (type.substr(type.rfind('.') + 1) != "Dense") return;
     const text::JsonNode path = module.at("path");
-    if (!text::is_inside(path.string()))
-      path.fail(fmt::format("is outside the model's folder; write only the model with {}",
-                            option_name("model-only")));
+    if (!text::is_inside(path.string())) {
+      outside = path;
+      return;
+    }
     for (const char* file : {"config.json", "model.safetensors"})
       names.push_back((fs::path(path.string()).lexically_normal() / file).generic_string());
   });
-  return names;
+  if (outside)
+    outside->fail(fmt::format("is outside the model's folder; write only the model with {}",
+                              option_name("model-only")));
 }
 
 fs::path folder_of(const fs::path& file) {
@@ -92,8 +97,9 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
   };
   take(kConfig, text::companion_file(model, kConfig));
   for (const char* name : kEmbeddingFiles) take(name, text::companion_file(model, name));
-  for (const std::string& name : dense_files(text::companion_file(model, "modules.json")))
-    take(name.c_str(), text::companion_file(model, name));
+  std::vector<std::string> dense;
+  add_dense_files(text::companion_file(model, "modules.json"), dense);
+  for (const std::string& name : dense) take(name.c_str(), text::companion_file(model, name));
   for (const char* name : kTokenizerFiles)
     take(name,
          vocabulary.empty() ? text::companion_file(model, name) : folder_of(vocabulary) / name);
@@ -117,8 +123,7 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
 std::vector<fs::path> companion_files(const fs::path& file) {
   std::vector<std::string> names = usual_names();
   try {
-    const auto dense = dense_files(text::companion_file(file, "modules.json"));
-    names.insert(names.end(), dense.begin(), dense.end());
+    add_dense_files(text::companion_file(file, "modules.json"), names);
   } catch (const Error&) {  // what is wrong with modules.json is said by who needs it
   }
   std::vector<fs::path> files;

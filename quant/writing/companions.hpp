@@ -12,7 +12,7 @@ namespace bertcl::quant {
 /// Adds the files that writing the model may make: its own, and that of its external data.
 void add_model(WrittenFiles& written, const std::filesystem::path& model);
 
-/// The companions that a model has, or those that lie beside a vocabulary and are read with it.
+/// The companions that lie beside this file, a model or a vocabulary.
 std::vector<std::filesystem::path> companion_files(const std::filesystem::path& file);
 
 /// Companions of one model that are to lie beside another one, too.

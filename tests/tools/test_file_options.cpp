@@ -219,6 +219,10 @@ TEST_F(FileOptionsTest, FilesOfAModelAreNotOverwritten) {
   EXPECT_EQ(complaint({"--vocab", path("m/vocab.json"), "-o", path("m/merges.txt"), "--force"}),
             refused(path("m/merges.txt"), "--vocab"));
   EXPECT_EQ(complaint({path("m"), "-o", write("m/other.json", ""), "--force"}), "");
+  const std::string dense = path("m/2_Dense/model.safetensors");
+  write("m/modules.json",
+        R"([{"type": "Dense", "path": "../x"}, {"type": "Dense", "path": "2_Dense"}])");
+  EXPECT_EQ(complaint({path("m"), "-o", dense, "--force"}), refused(dense, "MODEL"));
   write("m/modules.json", "[");  // damaged
   for (const std::string& file : {modules, kept[1]})
     EXPECT_EQ(complaint({path("m"), "-o", file, "--force"}), refused(file, "MODEL"));

@@ -30,7 +30,8 @@ TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
   result = with("bad/words.onnx\trefused\tanother reason\n");
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("refused, but not for the expected reason 'another reason'"));
-  EXPECT_THAT(with("bad/words.onnx\tpass\t\n").err, HasSubstr("'refused', but the table expects 'pass'"));
+  EXPECT_THAT(with("bad/words.onnx\tpass\t\n").err,
+              HasSubstr("'refused', but the table expects 'pass'"));
   EXPECT_THAT(with("").err, HasSubstr("but not listed in the table"));
   EXPECT_THAT(with("bad/words.onnx\trefused\twords\nb.onnx\tpass\t\n").err,
               HasSubstr("b.onnx: listed in the table, but no such model in the folder"));
@@ -53,11 +54,13 @@ TEST_F(VerifyFolderTest, AnotherStatusThanExpectedIsToldWithItsReason) {
   };
   EXPECT_THAT(
       told("pass"),
-      HasSubstr("tiny/bert.onnx: status reference, expected pass: no golden with all of its "
-                "inputs and outputs (goldens/tiny~bert.npz or tiny/bert.npz)\n"));
-  EXPECT_THAT(told("refused"), HasSubstr("status reference, expected refused: no golden"));
+      HasSubstr(
+          "tiny/bert.onnx: 'reference', but the table expects 'pass': no golden with all of its "
+          "inputs and outputs (goldens/tiny~bert.npz or tiny/bert.npz)\n"));
+  EXPECT_THAT(told("refused"),
+              HasSubstr("'reference', but the table expects 'refused': no golden"));
   EXPECT_THAT(tools::unexpected({{"a.onnx", "pass", {}}}, {{"a.onnx", {"refused", "words"}}}),
-              testing::ElementsAre("a.onnx: status pass, expected refused"));
+              testing::ElementsAre("a.onnx: 'pass', but the table expects 'refused'"));
 }
 
 TEST_F(VerifyFolderTest, AFolderMayBeCalledTotal) {

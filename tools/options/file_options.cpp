@@ -72,7 +72,7 @@ void add_weights(CLI::App& command, std::vector<NamedFile>& files) {
   }
 }
 
-/// The files beside the models, or beside the vocabulary that is read in place of theirs.
+/// The files beside the models, and beside the vocabulary that --vocab names.
 std::vector<NamedFile> files_beside(CLI::App& command) {
   std::vector<NamedFile> owners = files_of(command, kModel), files;
   if (const CLI::Option* vocabulary = command.get_option_no_throw("--vocab"))
