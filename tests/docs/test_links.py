@@ -47,12 +47,17 @@ def absent_sources(page, named):
 
 
 def long_lines(name, text):
-    fenced = False
+    fenced = code = False
+    before = ""
     for number, line in enumerate(text.split("\n"), 1):
+        # Also lines of nested lists are indented by four.
+        code = line.startswith("    ") and (code or not before.strip() or before.startswith("#"))
         if line.startswith("```"):
             fenced = not fenced
-        elif not fenced and len(line) > MAX_COLUMNS and " " in line and not line.startswith(("|", "#", "    ", "<!--")):
+        elif len(line) > MAX_COLUMNS and " " in line.strip() and not (
+                fenced or code or line.startswith(("|", "#", "<!--"))):
             yield f"{name}:{number}: {len(line)} columns"
+        before = line
 
 
 class Links(unittest.TestCase):
@@ -83,8 +88,11 @@ class Links(unittest.TestCase):
         long = "word " * 24 + "w"
         self.assertEqual(list(long_lines("x.md", f"{long}\n- {long[2:]}\n")),
                          ["x.md:1: 121 columns", "x.md:2: 121 columns"])
-        for text in (long[1:], f"| {long} |", f"    {long}", f"# {long}", f"```\n{long}\n```", f"<!-- {long} -->",
-                     "w" * 121):
+        self.assertEqual(list(long_lines("x.md", f"- a\n  - b\n    {long}\n    {long}\n")),
+                         ["x.md:3: 125 columns", "x.md:4: 125 columns"])
+        for text in (long[1:], f"| {long} |", f"    {long}", f"a\n\n    b\n    {long}\n\n    {long}",
+                     f"# b\n    {long}", f"# {long}", f"```\n{long}\n```", f"<!-- {long} -->", "w" * 121,
+                     f"- a\n    {'w' * 121}"):
             with self.subTest(text):
                 self.assertEqual(list(long_lines("x.md", text)), [])
 
