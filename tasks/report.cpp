@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of an evaluation in reports.
+// An evaluation in reports: the titles of its metrics, and its row.
 #include "tasks/report.hpp"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace bertcl::tasks {
+
+std::string metric_title(const std::string& name) {
+  static const std::map<std::string, std::string> titles = {
+      {"accuracy", "accuracy"},
+      {"pearson", "Pearson"},
+      {"spearman", "Spearman"},
+      {"exact_match", "EM"},
+      {"f1", "F1"},
+      {"precision", "precision"},
+      {"recall", "recall"},
+      {"macro_f1", "macro F1"},
+      {"micro_f1", "micro F1"},
+      {"ndcg_at_10", "NDCG@10"},
+      {"mrr_at_10", "MRR@10"},
+      {"recall_at_10", "recall@10"},
+      {"bm25_mrr_at_10", "MRR@10 of BM25"},
+      {"bm25_recall_at_20", "recall@20 of BM25"}};
+  return titles.at(name);
+}
 
 void EvaluationRow::set_results(const Evaluation& evaluation) {
   metrics.clear();

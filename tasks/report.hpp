@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of an evaluation in reports.
+// An evaluation in reports: the titles of its metrics, and its row.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +13,9 @@
 #include "tasks/evaluate.hpp"
 
 namespace bertcl::tasks {
+
+/// "Pearson" of the metric "pearson".
+std::string metric_title(const std::string& name);
 
 /// The scores and costs of one model.
 struct EvaluationRow {

@@ -3,27 +3,22 @@
 #include "tools/program.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <iostream>
-#include <memory>
 #include <new>
-#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
 #include <vector>
 
 #include "support/did_you_mean.hpp"
 #include "support/for_each.hpp"
 #include "support/option_name.hpp"
+#include "tools/help/help_formatter.hpp"
+#include "tools/options/command.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -39,7 +34,6 @@ BERTCL_COMMANDS(BERTCL_DECLARE_COMMAND)
 
 namespace {
 
-constexpr std::size_t kLongestChoices = 60;  // characters of "a|b|c"
 constexpr const char* kUnknownOption = "unknown option ";
 constexpr const char* kOutOfMemory = "out of memory; use a smaller batch";
 
@@ -47,60 +41,6 @@ int failed(const std::string& message) {
   write_error(message);
   return kBadUse;
 }
-
-/// Help with one line for each command; all of its text is shown by `bertcl COMMAND --help`.
-class HelpFormatter : public CLI::Formatter {
- public:
-  HelpFormatter() {
-    label("SUBCOMMAND", "COMMAND");
-    column_width(26);
-  }
-  std::string make_subcommand(const CLI::App* command) const override {
-    const std::string text = command->get_description();
-    std::stringstream line;
-    CLI::detail::format_help(line, command->get_name(), text.substr(0, text.find('\n')),
-                             column_width_);
-    return line.str();
-  }
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    return "\n" + Formatter::make_usage(app, std::move(name));
-  }
-  /// Without the value that CLI11 gives to a negative flag: "--per-channel,--per-tensor{false}".
-  std::string make_option_name(const CLI::Option* option, bool positional) const override {
-    return without(Formatter::make_option_name(option, positional), "{false}");
-  }
-  /// Lists show by their type that they may go on: "OP,...". Many choices are told by the text.
-  std::string make_option_opts(const CLI::Option* option) const override {
-    std::string text = Formatter::make_option_opts(option);
-    if (const std::string type = option->get_type_name(); type.size() > kLongestChoices)
-      if (const auto at = text.find(type); at != text.npos) text.replace(at, type.size(), "NAME");
-    return text.ends_with(",... ...") ? without(text, " ...") : text;
-  }
-
- private:
-  static std::string without(std::string text, std::string_view part) {
-    for (std::size_t at; (at = text.find(part)) != std::string::npos;) text.erase(at, part.size());
-    return text;
-  }
-};
-
-/// Help without the groups of options that have a title of their own, unless all is asked for.
-class ShortHelpFormatter : public HelpFormatter {
- public:
-  std::string make_group(std::string group, bool is_positional,
-                         std::vector<const CLI::Option*> options) const override {
-    if (!is_positional && group != "Options") return "";
-    return HelpFormatter::make_group(std::move(group), is_positional, std::move(options));
-  }
-  std::string make_help(const CLI::App* app, std::string name,
-                        CLI::AppFormatMode mode) const override {
-    if (mode == CLI::AppFormatMode::All)
-      return HelpFormatter().make_help(app, std::move(name), CLI::AppFormatMode::Normal);
-    std::string text = HelpFormatter::make_help(app, std::move(name), mode);
-    for (std::size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
-    return text;
-  }
-};
 
 /// What is wrong with a command line, and the option that it is about: empty where it is none, or
 /// an unknown one.
@@ -181,59 +121,7 @@ Complaint complaint(const CLI::App& program, const CLI::ParseError& error,
           ""};
 }
 
-/// What is wrong with a size of memory; else it is put in bytes.
-std::string as_bytes(std::string& text) {
-  const std::string given = text;
-  try {
-    if (!text.starts_with('-') && CLI::AsSizeValue(false)(text).empty() && text != "0") {
-      // Past the 64 bits of AsSizeValue it is their largest value.
-      std::int64_t bytes = 0;
-      const char* end = text.data() + text.size();
-      if (std::from_chars(text.data(), end, bytes).ec == std::errc{}) return "";
-      return fmt::format("'{}' is out of range", given);
-    }
-  } catch (const CLI::ValidationError&) {  // its message lists 30 units
-  }
-  return fmt::format("'{}' is not a size such as 500M or 4G", given);
-}
-
 }  // namespace
-
-CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description,
-                      const std::string& example, CommonOptions& options) {
-  CLI::App* command = program.add_subcommand(name, description);
-  options.command = name;
-  command->group("Commands");
-  command->footer("Example:\n  " + example + "\n");
-  command
-      ->add_option("--device", options.device,
-                   "OpenCL device: index, cpu, gpu, or part of its name; by default "
-                   "BERTCL_DEVICE,\nelse the first GPU, else the CPU")
-      ->type_name("DEVICE");
-  command
-      ->add_option_function<std::uint64_t>(
-          "--max-memory",
-          [](const std::uint64_t& bytes) {
-            // Also for sessions that a command makes for others, as the quantizer's.
-            setenv("BERTCL_MAX_MEMORY", std::to_string(bytes).c_str(), 1);
-          },
-          "Memory limit, in bytes or as 500M or 4G, for weights and intermediate tensors on "
-          "the\ndevice and for folded constants; by default BERTCL_MAX_MEMORY, else what the "
-          "device has")
-      ->transform(CLI::Validator(as_bytes, ""))
-      ->type_name("SIZE");
-  output_file(
-      command->add_option(
-          "--json", options.json,
-          "Write the result as JSON to FILE (new, or an earlier report); - prints\nonly the JSON"),
-      OutputFileKind::report_or_terminal);
-  return command;
-}
-
-void shorten_help(CLI::App& command) {
-  command.set_help_all_flag("--help-all", "Print help for all options");
-  command.formatter(std::make_shared<ShortHelpFormatter>());
-}
 
 int run_program(int argc, const char* const* argv) {
   use_command_line_names() = true;
@@ -242,7 +130,7 @@ int run_program(int argc, const char* const* argv) {
       "and\nmeasures its accuracy and speed.",
       "bertcl");
   program.set_version_flag("--version", "bertcl " BERTCL_VERSION);
-  program.formatter(std::make_shared<HelpFormatter>());
+  program.formatter(help_formatter());
   program.require_subcommand(1);
   program.footer(
       "bertcl help COMMAND, or bertcl COMMAND --help, explains a command.\nExit codes: 0 success, "

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// App and Option of CLI11, declared: headers that name them alone need not include it.
+// Classes of CLI11, declared: headers that name them alone need not include it.
 #pragma once
 
 namespace CLI {
 class App;
+class FormatterBase;
 class Option;
 }  // namespace CLI

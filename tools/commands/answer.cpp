@@ -28,12 +28,12 @@
 #include "tools/models/default_model.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/options/file_options.hpp"
+#include "tools/options/json_report.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/options/text_option.hpp"
 #include "tools/options/vocabulary_options.hpp"
 #include "tools/report/excerpt.hpp"
-#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 

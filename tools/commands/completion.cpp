@@ -5,8 +5,8 @@
 #include <string>
 
 #include "tools/help/command_tree.hpp"
+#include "tools/options/command.hpp"
 #include "tools/options/option_checks.hpp"
-#include "tools/program.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {

@@ -12,8 +12,8 @@
 #include "opencl/context.hpp"
 #include "opencl/device/capabilities.hpp"
 #include "opencl/device/device.hpp"
-#include "tools/program.hpp"
-#include "tools/report/json_report.hpp"
+#include "tools/options/command.hpp"
+#include "tools/options/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 

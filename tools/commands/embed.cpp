@@ -20,10 +20,10 @@
 #include "tools/models/embedder.hpp"
 #include "tools/options/embedding_options.hpp"
 #include "tools/options/file_options.hpp"
+#include "tools/options/json_report.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/text_option.hpp"
 #include "tools/report/array_file.hpp"
-#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 

@@ -19,9 +19,9 @@
 #include "tasks/model_files/model_config.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"
+#include "tools/options/json_report.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/options/pooling_options.hpp"
-#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {

@@ -32,7 +32,7 @@ std::optional<Score> score_of(const tasks::Metric& metric) {
   }
   const bool part = metric.name == "precision" || metric.name == "recall" ||
                     metric.name.starts_with("bm25_");  // of which the model is not a part
-  return Score{(part ? "  " : "") + metric_title(metric.name), metric.value,
+  return Score{(part ? "  " : "") + tasks::metric_title(metric.name), metric.value,
                metric.is_correlation ? 5 : 3, !part};
 }
 

@@ -11,7 +11,7 @@
 
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
-#include "tools/program.hpp"
+#include "tools/options/command.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {

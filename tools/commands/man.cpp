@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/help/command_tree.hpp"
-#include "tools/program.hpp"
+#include "tools/options/command.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {

@@ -12,8 +12,8 @@
 #include "support/fail.hpp"
 #include "tools/commands/run.hpp"
 #include "tools/options/file_options.hpp"
+#include "tools/options/json_report.hpp"
 #include "tools/options/option_checks.hpp"
-#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 

@@ -25,8 +25,8 @@
 #include "tools/commands/run.hpp"
 #include "tools/models/text_inputs.hpp"
 #include "tools/models/text_model.hpp"
+#include "tools/options/json_report.hpp"
 #include "tools/report/array_file.hpp"
-#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 

@@ -32,9 +32,9 @@
 #include "tools/models/served_model.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/file_options.hpp"
+#include "tools/options/json_report.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/options/text_option.hpp"
-#include "tools/report/json_report.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {

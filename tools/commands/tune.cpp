@@ -21,9 +21,9 @@
 #include "ops/operands.hpp"
 #include "tools/measure/tuner.hpp"
 #include "tools/options/file_options.hpp"
+#include "tools/options/json_report.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
-#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 

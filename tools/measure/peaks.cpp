@@ -7,7 +7,7 @@
 
 #include "opencl/device/capabilities.hpp"
 #include "support/stopwatch.hpp"
-#include "tools/report/embedded_files.hpp"
+#include "tools/measure/peak_source.hpp"
 
 namespace bertcl::tools {
 namespace {

@@ -12,10 +12,10 @@
 #include "support/fail.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
+#include "tasks/report.hpp"
 #include "text/pad_token_id.hpp"
 #include "text/run_rows.hpp"
 #include "tools/models/task_model.hpp"
-#include "tools/report/eval_report.hpp"
 #include "tools/terminal/interruption.hpp"
 #include "tools/terminal/progress.hpp"
 
@@ -53,7 +53,7 @@ ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::T
     evaluate.origin = origin;
     evaluate.batches = tasks::usual_batches(task->head());
     model.bound(evaluate.batches);
-    const std::string title = metric_title(task->main_metric());
+    const std::string title = tasks::metric_title(task->main_metric());
     Progress progress(title + " of the " + what, progress_unit(*task));
     const auto output = [&](const text::Batch& batch) {
       throw_if_interrupted();

@@ -12,8 +12,8 @@
 #include "tasks/head_output.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/options/file_options.hpp"
+#include "tools/options/json_report.hpp"
 #include "tools/options/option_checks.hpp"
-#include "tools/report/json_report.hpp"
 #include "tools/terminal/progress.hpp"
 #include "tools/terminal/terminal.hpp"
 

@@ -11,7 +11,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
 #include "runtime/session.hpp"
-#include "tools/program.hpp"
+#include "tools/options/command.hpp"
 
 namespace bertcl::tools {
 

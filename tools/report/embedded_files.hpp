@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of files that the build puts into the program.
+// The files of pages/, which the build puts into the program.
 #pragma once
 #include <string_view>
 
@@ -11,6 +11,5 @@ extern const std::string_view tiles_html;    ///< and their figures
 extern const std::string_view inspect_html;  ///< templates, for mustache
 extern const std::string_view eval_html;
 extern const std::string_view bench_html;
-extern const std::string_view peak_cl;  ///< kernels that measure what a device can do
 
 }  // namespace bertcl::tools

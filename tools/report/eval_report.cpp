@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tasks/scores/vector_similarity.hpp"
@@ -21,25 +20,6 @@ std::string score_text(double value, int digits) {
 
 std::string difference_text(double value, int digits) {
   return std::isnan(value) ? "undefined" : fmt::format("{:+.{}f}", value, digits);
-}
-
-std::string metric_title(const std::string& name) {
-  static const std::map<std::string, std::string> titles = {
-      {"accuracy", "accuracy"},
-      {"pearson", "Pearson"},
-      {"spearman", "Spearman"},
-      {"exact_match", "EM"},
-      {"f1", "F1"},
-      {"precision", "precision"},
-      {"recall", "recall"},
-      {"macro_f1", "macro F1"},
-      {"micro_f1", "micro F1"},
-      {"ndcg_at_10", "NDCG@10"},
-      {"mrr_at_10", "MRR@10"},
-      {"recall_at_10", "recall@10"},
-      {"bm25_mrr_at_10", "MRR@10 of BM25"},
-      {"bm25_recall_at_20", "recall@20 of BM25"}};
-  return titles.at(name);
 }
 
 std::vector<std::string> short_names(const std::vector<std::filesystem::path>& paths) {

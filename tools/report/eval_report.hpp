@@ -28,9 +28,6 @@ struct Score {
 std::string score_text(double value, int digits);
 std::string difference_text(double value, int digits);
 
-/// "Pearson" of the metric "pearson" of tasks/.
-std::string metric_title(const std::string& name);
-
 /// What a model made of one question or text, and what that is worth.
 struct ItemResult {
   std::string id;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of each quantized op, and the ops left in float because of it.
-#include "tools/options/op_choice.hpp"
+#include "tools/measure/op_choice.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "opencl/device/device.hpp"
-#include "tools/program.hpp"
+#include "tools/options/command.hpp"
 
 namespace bertcl::tools {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What --json writes: the result of a command, under a head that says what made it.
-#include "tools/report/json_report.hpp"
+#include "tools/options/json_report.hpp"
 
 #include <nlohmann/json.hpp>
 
