@@ -6,6 +6,7 @@
 #include <set>
 
 #include "opencl/context.hpp"
+#include "plan/arithmetic.hpp"
 #include "plan/predicted.hpp"
 #include "plan/tuning.hpp"
 #include "program_runner.hpp"
@@ -132,7 +133,8 @@ TEST_F(TuneTest, AWrongKernelNeverWins) {
 /// The variants chosen for 16, 128 and 1024 rows, where the default takes 60, 60 and 110 us.
 std::vector<std::string> chosen(const std::vector<tools::Measured>& measured,
                                 const std::string& default_variant = "mma") {
-  const tools::TunedStep step{"linear_q", "int8", {384, 1536, {}, default_variant, 0}};
+  const tools::TunedStep step{
+      "linear_q", plan::Arithmetic::int8, {384, 1536, {}, default_variant, 0}};
   const auto gemm = tools::choose_by_rows(
       step, {16, 128, 1024}, {default_variant, "default", "", {60, 60, 110}}, measured);
   std::vector<std::string> variants;
@@ -176,7 +178,7 @@ TEST(UseFasterSeries, TheDefaultIsAsFastAsItsVariant) {
   tools::Measured standard{"x86", "default", "", {10.2, 8.5}, {"x86", "x86"}};
   const tools::Measured same{"x86", "16/4", "", {1.3, 8.7}, {"x86", "x86"}};
   const tools::Measured slower{"portable", "8/4", "", {2.8, 15}, {"portable", "portable"}};
-  const tools::TunedStep step{"linear_q", "int8", {192, 64, {}, "x86", 0}};
+  const tools::TunedStep step{"linear_q", plan::Arithmetic::int8, {192, 64, {}, "x86", 0}};
   tools::use_faster_series(standard, {same, slower});
   EXPECT_THAT(standard.us, ElementsAre(1.3, 8.5));
   EXPECT_FALSE(tools::choose_by_rows(step, {8, 64}, standard, {same, slower}));
@@ -213,7 +215,8 @@ TEST_F(TuneTest, AFileOfAnotherKindIsNotOverwritten) {
 }
 
 TEST(CheckMemory, RowsThatTakeMoreThanHalfOfItAreRefused) {
-  const std::vector<tools::TunedStep> gemms{{"linear", "fp32", {384, 1536, {}, "portable", 0}}};
+  const std::vector<tools::TunedStep> gemms{
+      {"linear", plan::Arithmetic::fp32, {384, 1536, {}, "portable", 0}}};
   opencl::DeviceInfo device;
   device.global_mem_bytes = std::uint64_t{2} * 100 * (12 * 1536 + 24 * 384);
   EXPECT_NO_THROW(tools::check_memory(gemms, 100, device));

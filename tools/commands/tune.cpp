@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "ops/operands.hpp"
+#include "plan/arithmetic.hpp"
 #include "tools/measure/tuner.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
@@ -44,18 +44,25 @@ std::vector<std::int64_t> default_rows(const opencl::DeviceInfo& device) {
   return {32, 128, 512, 2048, 12288};
 }
 
+/// As tuning files have it: fp16 also where the kernel only reads weights in it.
+plan::Arithmetic tuned_type(const plan::Step& step) {
+  using plan::Arithmetic;
+  using Kind = Arithmetic::Kind;
+  const Kind kind = step.type.kind();
+  return kind == Kind::int8   ? Arithmetic::int8
+         : kind == Kind::fp16 ? Arithmetic::fp16
+                              : Arithmetic::fp32;
+}
+
 /// The GEMMs of a plan that can be tuned, each once.
-std::vector<TunedStep> gemms_of(const plan::Plan& plan, bool half) {
+std::vector<TunedStep> gemms_of(const plan::Plan& plan) {
   std::vector<TunedStep> gemms;
   for (const plan::Step& step : plan.steps) {
     if (!step.tunable || step.tunable->variants.size() < 2) continue;
-    const std::string type = step.op == ops::operands::linear_q::op ? "int8"
-                             : half                                 ? "fp16"
-                                                                    : "fp32";
     const bool known = std::ranges::any_of(gemms, [&](const TunedStep& p) {
       return p.op == step.op && p.gemm.n == step.tunable->n && p.gemm.k == step.tunable->k;
     });
-    if (!known) gemms.push_back({step.op, type, *step.tunable});
+    if (!known) gemms.push_back({step.op, tuned_type(step), *step.tunable});
   }
   return gemms;
 }
@@ -148,7 +155,7 @@ void store_tuning(const std::filesystem::path& file, const opencl::Context& cont
   for (const auto& [step, result] : tuned) {
     // What was measured in part says nothing; what is known from before stays then.
     if (!result.complete) continue;
-    tuning.erase(step.op, step.type, step.gemm.n, step.gemm.k);
+    tuning.erase(step.op, step.type.str(), step.gemm.n, step.gemm.k);
     if (result.chosen) tuning.put(*result.chosen);
   }
   tuning.device = context.info().name;
@@ -163,7 +170,7 @@ Table tuning_table(const std::vector<StepResult>& tuned) {
     std::vector<double> us;
     if (result.chosen)
       for (const plan::TunedRows& row : result.chosen->by_rows) us.push_back(row.us);
-    table.add({step.op, step.type, std::to_string(step.gemm.k), std::to_string(step.gemm.n),
+    table.add({step.op, step.type.str(), std::to_string(step.gemm.k), std::to_string(step.gemm.n),
                result.standard.variant, times_text(result.standard.us),
                result.chosen     ? chosen_text(result.chosen->by_rows)
                : result.complete ? "the default"
@@ -184,7 +191,7 @@ ordered_json to_json(const StepResult& tuned) {
                         {"us", row.us},
                         {"default_us", row.default_us}});
   return {{"op", step.op},
-          {"type", step.type},
+          {"type", step.type.str()},
           {"n", step.gemm.n},
           {"k", step.gemm.k},
           {"default", measured_json(result.standard)},
@@ -203,7 +210,7 @@ int run_tune(const TuneOptions& options) {
   {
     const runtime::Session session = load_model(options.model, settings.session);
     if (!meets_requirement(session, options)) return kCheckFailed;
-    gemms = gemms_of(session.plan(), options.precision == "fp16");
+    gemms = gemms_of(session.plan());
   }
   check_memory(gemms, settings.rows.back(), context->info());
   const std::vector<StepResult> tuned = tune_all(gemms, settings);

@@ -184,7 +184,7 @@ runtime::Session Tuner::session(const std::string& variant, bool with_epilogue) 
   runtime::SessionOptions options = settings_.session;
   auto tuning = std::make_shared<plan::Tuning>();
   if (!variant.empty())
-    tuning->put({step_.op, step_.type, step_.gemm.n, step_.gemm.k, {{1, variant, 1, 1}}});
+    tuning->put({step_.op, step_.type.str(), step_.gemm.n, step_.gemm.k, {{1, variant, 1, 1}}});
   options.tuning = tuning;
   return runtime::Session::compile(graph_of(step_, with_epilogue), options);
 }
@@ -192,7 +192,8 @@ runtime::Session Tuner::session(const std::string& variant, bool with_epilogue) 
 std::optional<double> Tuner::measure(runtime::Session& session, std::int64_t rows,
                                      Measured& measured) {
   const runtime::Tensors inputs{{"x", operand(step_, rows)}};
-  const double allowed = (step_.type == "fp16" ? 5e-3 : 1e-4) * largest_;
+  const double allowed =
+      (step_.type.kind() == plan::Arithmetic::Kind::fp16 ? 5e-3 : 1e-4) * largest_;
   const Clock::time_point warm = Clock::now() + kWarmUp;
   const ir::Tensor result = session.run(inputs).at("y");
   while (Clock::now() < warm && !time_is_up()) session.run(inputs);
@@ -304,7 +305,7 @@ std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,
                                               const std::vector<Measured>& variants) {
   std::optional<plan::TunedGemm> best;
   for (const Measured& head : variants) {
-    plan::TunedGemm gemm{step.op, step.type, step.gemm.n, step.gemm.k, {}};
+    plan::TunedGemm gemm{step.op, step.type.str(), step.gemm.n, step.gemm.k, {}};
     for (std::size_t i = 0; i < rows.size(); ++i) {
       plan::TunedRows row{rows[i], "", INFINITY, standard.us[i]};
       const auto is_possible = [&](const Measured& m) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "opencl/device/device.hpp"
+#include "plan/arithmetic.hpp"
 #include "plan/tuning.hpp"
 #include "runtime/session.hpp"
 
@@ -15,7 +16,8 @@ namespace bertcl::tools {
 
 /// A GEMM with constant weights, as steps of a plan have it.
 struct TunedStep {
-  std::string op, type;  // linear_q in int8; linear in fp32 or fp16
+  std::string op;         // linear_q, linear
+  plan::Arithmetic type;  // int8; fp32 or fp16
   plan::TunableGemm gemm;
 };
 
