@@ -38,13 +38,14 @@ struct Variant {
   bool integer = false, half = false;  // weights
 
   /// The kernel of peak.cl with its instruction.
-  const char* peak() const {
+  const bertcl::tools::PeakKernel& peak() const {
     const auto needs = [&](auto... flag) {
       return (std::ranges::count(tiles.needs.one_of, flag) + ...) > 0;
     };
-    if (integer && needs(&Capabilities::avx512_vnni)) return "peak_vpdpbusd";
-    if (integer && needs(&Capabilities::avx_vnni, &Capabilities::avx2)) return "peak_pmaddubsw";
-    return "peak_f32";
+    if (integer && needs(&Capabilities::avx512_vnni)) return bertcl::tools::kPeakVnni;
+    if (integer && needs(&Capabilities::avx_vnni, &Capabilities::avx2))
+      return bertcl::tools::kPeakAvx2;
+    return bertcl::tools::kPeakF32;
   }
 };
 
@@ -181,20 +182,12 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
   state.counters["us"] = best * 1e6;
 }
 
-/// The arithmetic kernels of peak.cl that the device can run.
-std::vector<std::string> peak_kernels() {
-  const bertcl::opencl::Capabilities& can = context->capabilities();
-  std::vector<std::string> names = {"peak_f32"};
-  if (can.avx512_bf16) names.emplace_back(bertcl::tools::kBf16PeakKernel);
-  if (can.avx2) names.emplace_back("peak_pmaddubsw");
-  if (can.avx512_vnni) names.emplace_back("peak_vpdpbusd");
-  return names;
-}
-
 void register_all() {
-  for (const std::string& name : peak_kernels())
-    benchmark::AddCustomContext(name + "_gops",
-                                fmt::format("{:.0f}", bertcl::tools::peak_gops(*context, name)));
+  namespace tools = bertcl::tools;
+  for (const auto& peak : {tools::kPeakF32, tools::kPeakBf16, tools::kPeakAvx2, tools::kPeakVnni})
+    if (peak.runs_with(context->capabilities()))
+      benchmark::AddCustomContext(std::string(peak.name) + "_gops",
+                                  fmt::format("{:.0f}", tools::peak_gops(*context, peak)));
   for (const Variant& variant : variants())
     for (int M : kRows) {
       if (M > 128 && variant.tiles.is_reference) continue;  // seconds per GEMM

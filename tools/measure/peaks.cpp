@@ -38,25 +38,17 @@ double fastest(opencl::Context& context, const Kernel& kernel, std::size_t items
 
 }  // namespace
 
-double peak_gops(opencl::Context& context, const std::string& kernel_name) {
+double peak_gops(opencl::Context& context, const PeakKernel& peak) {
   static std::map<std::string, double> measured;
-  if (const auto found = measured.find(kernel_name); found != measured.end()) return found->second;
-  Kernel kernel = kernel_of(context, kernel_name);
+  if (const auto found = measured.find(peak.name); found != measured.end()) return found->second;
+  Kernel kernel = kernel_of(context, peak.name);
   const int steps = 1'000'000;
   const std::size_t items = 8 * context.info().compute_units;
   const Buffer out = context.allocate(items * 64);
   kernel.args(out, steps);
-  const double lanes = kernel_name == "peak_vpdpbusd"                                      ? 64
-                       : kernel_name == "peak_pmaddubsw" || kernel_name == kBf16PeakKernel ? 32
-                                                                                           : 16;
   const double chains = 12;
-  const double operations = 2.0 * lanes * chains * steps * static_cast<double>(items);
-  return measured[kernel_name] = operations / fastest(context, kernel, items, 1) / 1e9;
-}
-
-std::string int8_peak_kernel_name(opencl::Context& context) {
-  const opencl::Capabilities& can = context.capabilities();
-  return can.avx512_vnni ? "peak_vpdpbusd" : can.avx2 ? "peak_pmaddubsw" : "peak_f32";
+  const double operations = 2.0 * peak.lanes * chains * steps * static_cast<double>(items);
+  return measured[peak.name] = operations / fastest(context, kernel, items, 1) / 1e9;
 }
 
 double peak_read_gbps(opencl::Context& context, std::size_t bytes) {
@@ -73,11 +65,15 @@ double peak_read_gbps(opencl::Context& context, std::size_t bytes) {
 }
 
 Peaks measure_peaks(opencl::Context& context) {
+  const opencl::Capabilities& can = context.capabilities();
+  const PeakKernel& int8 = kPeakVnni.runs_with(can)   ? kPeakVnni
+                           : kPeakAvx2.runs_with(can) ? kPeakAvx2
+                                                      : kPeakF32;
   Peaks peaks;
-  peaks.int8_kernel = int8_peak_kernel_name(context);
-  peaks.int8_gops = peak_gops(context, peaks.int8_kernel);
-  peaks.f32_gops = peak_gops(context, "peak_f32");
-  if (context.capabilities().avx512_bf16) peaks.bf16_gops = peak_gops(context, kBf16PeakKernel);
+  peaks.int8_kernel = int8.name;
+  peaks.int8_gops = peak_gops(context, int8);
+  peaks.f32_gops = peak_gops(context, kPeakF32);
+  if (kPeakBf16.runs_with(can)) peaks.bf16_gops = peak_gops(context, kPeakBf16);
   peaks.memory_gbps = peak_read_gbps(context, 512u << 20);
   peaks.cache_gbps = peak_read_gbps(context, (512u << 10) * context.info().compute_units);
   return peaks;

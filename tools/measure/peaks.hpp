@@ -5,18 +5,26 @@
 #include <string>
 
 #include "opencl/context.hpp"
+#include "opencl/device/capabilities.hpp"
 
 namespace bertcl::tools {
 
+/// An arithmetic kernel of peak.cl.
+struct PeakKernel {
+  const char* name;
+  int lanes;                                    ///< multiply-adds of a chain in a step
+  bool opencl::Capabilities::*needs = nullptr;  ///< null: nothing
+
+  bool runs_with(const opencl::Capabilities& can) const { return !needs || can.*needs; }
+};
+inline constexpr PeakKernel kPeakF32{"peak_f32", 16},
+    kPeakBf16{"peak_vdpbf16ps", 32, &opencl::Capabilities::avx512_bf16},
+    kPeakAvx2{"peak_pmaddubsw", 32, &opencl::Capabilities::avx2},
+    kPeakVnni{"peak_vpdpbusd", 64, &opencl::Capabilities::avx512_vnni};
+
 /// Operations per second in 10^9 of a kernel of peak.cl on all compute units; a multiply and an add
 /// are two. The fastest of several repetitions: other load on the machine only ever takes away.
-double peak_gops(opencl::Context& context, const std::string& kernel);
-
-/// The kernel of peak.cl that multiplies bf16, where the device has avx512_bf16.
-inline constexpr const char* kBf16PeakKernel = "peak_vdpbf16ps";
-
-/// The kernel of peak.cl whose instruction multiplies bytes fastest on this device.
-std::string int8_peak_kernel_name(opencl::Context& context);
+double peak_gops(opencl::Context& context, const PeakKernel& kernel);
 
 /// 10^9 bytes per second that all compute units load from `bytes` bytes, read again and again: of a
 /// cache where they fit one, else of memory.
