@@ -82,7 +82,7 @@ std::optional<runtime::Session> load_or_refuse(const VerifyOptions& options,
 
 Tolerance tolerance_for(const runtime::Session& session, const VerifyOptions& options) {
   Tolerance tolerance;
-  const bool int8 = precision_of(session.plan(), options) == "int8";
+  const bool int8 = plan::computes_in(session.plan(), plan::Arithmetic::Kind::int8);
   tolerance.share = !int8 ? kFloatShare : options.self ? kSyntheticShare : kIntegerShare;
   tolerance.relative = options.relative.value_or(tolerance.relative);
   tolerance.absolute = options.absolute;
