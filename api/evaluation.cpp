@@ -9,6 +9,7 @@
 #include "api/session_impl.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
+#include "plan/report.hpp"
 #include "runtime/report.hpp"
 #include "runtime/row_values.hpp"
 #include "support/with_code.hpp"
@@ -17,13 +18,6 @@
 
 namespace bertcl {
 namespace {
-
-std::string precision_name(const ModelInfo& info) {
-  if (info.int8) return "int8";
-  return info.precision == Precision::fp16   ? "fp16"
-         : info.precision == Precision::bf16 ? "bf16"
-                                             : "fp32";
-}
 
 void check_sizes(const ModelInfo& info, const text::Tokenizer& tokenizer, int max_length) {
   const auto tokens = static_cast<std::int64_t>(tokenizer.model_vocabulary_size());
@@ -67,7 +61,7 @@ std::string report_of(const tasks::Evaluation& evaluation, const Session& sessio
   tasks::EvaluationRow row;
   row.set_results(evaluation);
   row.path = SessionAccess::of(session).path();
-  row.precision = precision_name(session.info());
+  row.precision = plan::precision_of(SessionAccess::of(session).plan()).str();
   row.bytes = onnx_io::model_bytes(row.path);
   return dump(runtime::report_of("eval", SessionAccess::of(session).plan().context->info(),
                                  {{"data", data.string()},

@@ -51,7 +51,7 @@ std::vector<Port> to_public(const std::vector<ir::Port>& ports) {
   return result;
 }
 
-Precision precision_of(const plan::Plan& plan) {
+Precision float_precision(const plan::Plan& plan) {
   using enum plan::Arithmetic::Kind;
   return plan::computes_in(plan, bf16)   ? Precision::bf16
          : plan::computes_in(plan, fp16) ? Precision::fp16
@@ -77,7 +77,7 @@ ModelInfo info_of(const runtime::Session& session) {
   info.max_length = longest_of(plan);
   info.vocab_size = plan.word_rows;
   info.heads = plan.attention_heads;
-  info.precision = precision_of(plan);
+  info.precision = float_precision(plan);
   info.int8 = plan::computes_in(plan, plan::Arithmetic::Kind::int8);
   info.takes_packed = runtime::takes_packed(plan);
   info.weight_bytes = session.memory().weights;

@@ -23,7 +23,6 @@
 #include "tools/measure/peaks.hpp"
 #include "tools/measure/roofline.hpp"
 #include "tools/options/model_options.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace {
@@ -71,9 +70,8 @@ int main(int argc, char** argv) {
   CLI::App program("Each kernel of a model compared with what the machine could do");
   program.add_option("MODEL", model, "ONNX file")->required();
   program.add_option("SHAPE", shapes, "BATCHxSEQ ...")->capture_default_str();
-  tools::one_of(program.add_option("--precision", options.precision,
-                                   "Float GEMMs, as `bertcl bench` has them"),
-                {"fp32", "fp16", "bf16"});
+  tools::add_precision_option(program, options.precision,
+                              "Float GEMMs, as `bertcl bench` has them");
   CLI11_PARSE(program, argc, argv);
   try {
     options.disabled_kernels = "persistent";  // each kernel is looked at alone

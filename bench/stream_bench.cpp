@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "ir/input_role.hpp"
+#include "ops/precision.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
 #include "support/stopwatch.hpp"
@@ -78,7 +79,7 @@ int run(std::span<char*> arguments) {
   const auto wanted = static_cast<std::size_t>(std::stoul(given(4, "200")));
   const auto size = static_cast<std::size_t>(std::stoul(given(5, "8")));
   tools::ModelOptions options;
-  options.precision = given(6, "fp32");
+  options.precision = ops::precision_named(given(6, "fp32")).value();
   const int rounds = std::stoi(given(7, "3"));
   options.keep_padding = given(8, "") == "padded";
 

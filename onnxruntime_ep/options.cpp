@@ -11,6 +11,7 @@
 
 #include "bertcl/error.hpp"
 #include "bertcl/session.hpp"
+#include "ops/precision.hpp"
 #include "support/parse_number.hpp"
 
 namespace bertcl::onnxruntime_ep {
@@ -36,9 +37,7 @@ bool yes_or_no(Text name, Text value) {
 }
 
 ir::DType precision(Text name, Text value) {
-  if (value == "fp32") return ir::DType::f32;
-  if (value == "fp16") return ir::DType::f16;
-  if (value == "bf16") return ir::DType::bf16;
+  if (const auto type = ops::precision_named(value)) return *type;
   refuse(name, value, "one of fp32, fp16, bf16");
 }
 

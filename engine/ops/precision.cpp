@@ -17,13 +17,21 @@ constexpr const char *kFp16 = "fp16", *kBf16 = "bf16";
 
 }  // namespace
 
+std::optional<ir::DType> precision_named(std::string_view name) {
+  if (name == "fp32") return ir::DType::f32;
+  if (name == kFp16) return ir::DType::f16;
+  if (name == kBf16) return ir::DType::bf16;
+  return std::nullopt;
+}
+
 ir::DType precision_of(const ir::Node& node) {
   if (!node.has(kPrecision)) return ir::DType::f32;
   const std::string& text = node.string_attribute(kPrecision);
-  if (text == kFp16) return ir::DType::f16;
-  if (text == kBf16) return ir::DType::bf16;
-  throw Error(fmt::format("{}: unknown precision '{}' (choose from {}, {})", node.describe(), text,
-                          kFp16, kBf16));
+  const std::optional<ir::DType> precision = precision_named(text);
+  if (!precision || *precision == ir::DType::f32)
+    throw Error(fmt::format("{}: unknown precision '{}' (choose from {}, {})", node.describe(),
+                            text, kFp16, kBf16));
+  return *precision;
 }
 
 void set_precision(ir::Node& node, ir::DType precision) {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of a float linear or attention: its attribute {precision}.
 #pragma once
+#include <optional>
+#include <string_view>
+
 #include "ir/graph.hpp"
 
 namespace bertcl::ops {
+
+/// f32, f16 or bf16 of "fp32", "fp16" or "bf16", as options call them; none for another name.
+std::optional<ir::DType> precision_named(std::string_view name);
 
 /// f16, bf16, or f32 where the node says nothing. Throws bertcl::Error naming the node if the
 /// attribute is neither "fp16" nor "bf16".

@@ -62,6 +62,12 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) 
           reads + writes + step.partial_sums_per_unit * units};
 }
 
+Arithmetic precision_of(const Plan& plan) {
+  for (const Arithmetic& type : {Arithmetic::int8, Arithmetic::bf16, Arithmetic::fp16})
+    if (computes_in(plan, type.kind())) return type;
+  return Arithmetic::fp32;
+}
+
 Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes) {
   if (step.call) return {"CLBlast", "CLBlast", step.variant};
   const Alternative* other = nullptr;

@@ -29,6 +29,10 @@ Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& siz
 /// names itself are the batch on its first axis, the sequence on any other.
 ir::Bindings sizes_of_batch(const Plan& plan, std::int64_t batch, std::int64_t seq);
 
+/// int8 if linears run in integers, else the arithmetic of the float ones: bf16 or fp16 if any runs
+/// in it, else fp32.
+Arithmetic precision_of(const Plan& plan);
+
 /// The steps of the embeddings, of one encoder layer or of the head.
 struct Section {
   std::string title;  // "embeddings", "layer 3", "head"

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plan/persistent_kernel.hpp"
+#include "plan/report.hpp"
 #include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "tools/measure/kernel_profile.hpp"
@@ -219,7 +220,7 @@ int run_bench(const BenchOptions& options) {
       rows.push_back(measure_shape(session, size, options, profiled));
   });
 
-  const std::string precision = precision_of(session.plan(), options);
+  const std::string precision = plan::precision_of(session.plan()).str();
   if (options.prints_text()) {
     const std::string device = session.context().info().name;
     if (rows.size() == 1) {

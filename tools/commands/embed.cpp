@@ -14,6 +14,7 @@
 #include "bertcl/error.hpp"
 #include "ir/tensor.hpp"
 #include "opencl/context_future.hpp"
+#include "plan/report.hpp"
 #include "support/pending_file.hpp"
 #include "support/stopwatch.hpp"
 #include "tasks/model_files/embedding_files.hpp"
@@ -101,7 +102,7 @@ int run_embed(const EmbedOptions& options) {
   nlohmann::ordered_json report = {{"path", options.model}};
   report.update(vectors_json(embedder, texts.size(), pooling));
   report.update({{"prompt", prompt},
-                 {"precision", precision_of(session.plan(), options)},
+                 {"precision", plan::precision_of(session.plan()).str()},
                  {"seconds", seconds},
                  {"model_seconds", embedder.seconds()}});
   write_report(options, session.context().info(), report);

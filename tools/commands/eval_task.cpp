@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "onnx/read_model.hpp"
+#include "plan/report.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/prediction_files.hpp"
@@ -86,7 +87,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   const tasks::Task& task = *data.task;
   EvaluatedModel row;
   row.path = session.path();
-  row.precision = precision_of(session.plan(), options);
+  row.precision = plan::precision_of(session.plan()).str();
   row.bytes = onnx_io::model_bytes(session.path());
   if (data.dataset) check_answers(session);
   TaskModel model(session, task.head());

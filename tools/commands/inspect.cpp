@@ -72,7 +72,7 @@ int run_inspect(const InspectOptions& options) {
     }
   }
   if (!options.json.empty() || !options.html.empty()) {
-    nlohmann::ordered_json report = report_json(session, options, size);
+    nlohmann::ordered_json report = report_json(session, size);
     if (run_ms) report["run_ms"] = *run_ms;
     if (!options.html.empty()) write_file(options.html, inspect_page(report, plan.steps));
     write_report(options, session.context().info(), report);

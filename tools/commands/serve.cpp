@@ -23,6 +23,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
+#include "plan/report.hpp"
 #include "serve/http/api_key.hpp"
 #include "serve/metrics.hpp"
 #include "serve/request_log.hpp"
@@ -193,7 +194,7 @@ void report(const ServeOptions& options, int port, const serve::Service& service
                       {"path", setup.path},
                       {"kind", serve::name_of(setup.kind)},
                       {"max_length", setup.max_length},
-                      {"precision", precision_of(setup.session->plan(), options)}});
+                      {"precision", plan::precision_of(setup.session->plan()).str()}});
     const bool other = setup.kind == serve::Kind::other;
     tell(fmt::format(
         "{}: {}, up to {} tokens{}", setup.name, serve::name_of(setup.kind), setup.max_length,

@@ -18,6 +18,7 @@
 #include "bertcl/error.hpp"
 #include "ir/tensor.hpp"
 #include "opencl/context_future.hpp"
+#include "plan/report.hpp"
 #include "support/fail.hpp"
 #include "support/stopwatch.hpp"
 #include "tasks/model_files/embedding_files.hpp"
@@ -216,7 +217,7 @@ int run_similarity(const SimilarityOptions& options) {
   else
     report["pairs"] = pairs_json(pairs, texts);
   report.update(vectors_json(embedder, texts.size(), pooling));
-  report.update({{"precision", precision_of(session.plan(), options)},
+  report.update({{"precision", plan::precision_of(session.plan()).str()},
                  {"seconds", seconds},
                  {"model_seconds", embedder.seconds()}});
   write_report(options, session.context().info(), report);

@@ -10,6 +10,7 @@
 #include "bertcl/error.hpp"
 #include "ir/port.hpp"
 #include "onnx/model_path.hpp"
+#include "plan/report.hpp"
 #include "runtime/task.hpp"
 #include "squad/logit_outputs.hpp"
 #include "support/fail.hpp"
@@ -106,8 +107,8 @@ void check_room(const serve::ModelSetup& setup) {
   tasks::room(static_cast<int>(setup.max_length), pairs ? special.pair_count() : special.count());
 }
 
-std::string dtype_of(const runtime::Session& session, const ModelOptions& options) {
-  const std::string precision = precision_of(session.plan(), options);
+std::string dtype_of(const runtime::Session& session) {
+  const std::string precision = plan::precision_of(session.plan()).str();
   return precision == "fp32"   ? "float32"
          : precision == "fp16" ? "float16"
          : precision == "bf16" ? "bfloat16"
@@ -196,7 +197,7 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   const std::int64_t rows = setup.session->plan().word_rows;
   setup.vocabulary =
       rows > 0 ? rows : static_cast<std::int64_t>(setup.tokenizer->vocabulary_size());
-  setup.dtype = dtype_of(*setup.session, options);
+  setup.dtype = dtype_of(*setup.session);
   setup.answer.predictions.allow_nonfinite = options.allow_nonfinite;
   if (files.scores_pairs) {
     setup.prompts = files.prompts;

@@ -17,6 +17,7 @@
 #include "opencl/context.hpp"
 #include "opencl/device/capabilities.hpp"
 #include "ops/operands.hpp"
+#include "ops/precision.hpp"
 #include "passes/pass.hpp"
 #include "plan/options.hpp"
 #include "support/did_you_mean.hpp"
@@ -72,9 +73,9 @@ void note_precision(const runtime::Session& session, const ModelOptions& options
     return;
   const opencl::Capabilities& device = session.context().capabilities();
   const auto note = [&](std::string_view what) { warn("{}: {}", session.path().string(), what); };
-  if (options.precision == "bf16" && !device.avx512_bf16)
+  if (options.precision == ir::DType::bf16 && !device.avx512_bf16)
     note("--precision bf16: the device has no avx512_bf16, float GEMMs run in fp32");
-  if (options.precision == "fp16" && options.gemm == "clblast" && !device.fp16)
+  if (options.precision == ir::DType::f16 && options.gemm == "clblast" && !device.fp16)
     note(
         "--precision fp16: the device has no fp16 arithmetic for CLBlast; bertcl's kernels are "
         "used instead: they read fp16 weights, and multiply in fp16 if the device has matrix_f16");
@@ -87,12 +88,11 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
                             ModelOptions& options) {
   CLI::App* command = add_command(program, name, description, example, options);
   const OptionGroup group(*command, "How models run");
-  one_of(command->add_option(
-             "--precision", options.precision,
-             "Float GEMMs: fp32; fp16 stores weights in fp16, and multiplies in fp16 on a "
-             "matrix\nunit or with CLBlast if the device can (matrix_f16, fp16 in `bertcl "
-             "devices`);\nbf16 multiplies in bf16 if the CPU can (avx512_bf16), else in fp32"),
-         {"fp32", "fp16", "bf16"});
+  add_precision_option(
+      *command, options.precision,
+      "Float GEMMs: fp32; fp16 stores weights in fp16, and multiplies in fp16 on a "
+      "matrix\nunit or with CLBlast if the device can (matrix_f16, fp16 in `bertcl "
+      "devices`);\nbf16 multiplies in bf16 if the CPU can (avx512_bf16), else in fp32");
   one_of(command->add_option("--gemm", options.gemm,
                              "Float GEMMs: bertcl's kernels or CLBlast's; auto: bertcl's,\nunless "
                              "`bertcl tune` found CLBlast's to be faster"),
@@ -121,6 +121,15 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
   return command;
 }
 
+void add_precision_option(CLI::App& command, ir::DType& precision, const std::string& help) {
+  const auto set = [&precision](const std::string& name) {
+    precision = ops::precision_named(name).value();
+  };
+  one_of(command.add_option_function<std::string>("--precision", set, help),
+         {"fp32", "fp16", "bf16"})
+      ->default_str("fp32");
+}
+
 void take_any_outputs(CLI::App& command) {
   command.get_option("--allow-nonfinite")
       ->description(
@@ -137,9 +146,7 @@ runtime::SessionOptions to_session_options(const ModelOptions& options) {
   session.command_buffer = options.command_buffer;
   session.allow_nonfinite = options.allow_nonfinite;
   session.pooling = options.pooling;
-  session.precision = options.precision == "fp16"   ? ir::DType::f16
-                      : options.precision == "bf16" ? ir::DType::bf16
-                                                    : ir::DType::f32;
+  session.precision = options.precision;
   session.disabled_passes = options.disabled_passes;
   session.disabled_kernels = options.disabled_kernels;
   return session;
@@ -189,13 +196,6 @@ bool meets_requirement(const runtime::Session& session, const ModelOptions& opti
   if (reasons.empty()) return true;
   warn("{}: int8 is required, but\n  {}", session.path().string(), fmt::join(reasons, "\n  "));
   return false;
-}
-
-std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
-  using enum plan::Arithmetic::Kind;
-  if (plan::computes_in(plan, int8)) return "int8";
-  return plan::computes_in(plan, fp16) || plan::computes_in(plan, bf16) ? options.precision
-                                                                        : "fp32";
 }
 
 BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "ir/dtype.hpp"
 #include "opencl/context_future.hpp"
 #include "runtime/session.hpp"
 #include "tools/options/command.hpp"
@@ -16,10 +17,10 @@
 namespace bertcl::tools {
 
 struct ModelOptions : CommonOptions {
-  std::string precision = "fp32";  ///< of float GEMMs: "fp32", "fp16" or "bf16"
-  std::string gemm = "auto";       ///< float GEMMs: "auto", "own" or "clblast"
-  std::string require;             ///< "int8": as meets_requirement() says
-  std::string disabled_kernels;    ///< comma-separated variants
+  ir::DType precision = ir::DType::f32;  ///< of float GEMMs: f32, f16 or bf16
+  std::string gemm = "auto";             ///< float GEMMs: "auto", "own" or "clblast"
+  std::string require;                   ///< "int8": as meets_requirement() says
+  std::string disabled_kernels;          ///< comma-separated variants
   std::vector<std::string> disabled_passes;
   int requests = 0;  ///< most runs in flight; 0 is the usual number
   bool keep_padding = false;
@@ -32,6 +33,9 @@ struct ModelOptions : CommonOptions {
 CLI::App* add_model_command(CLI::App& program, const std::string& name,
                             const std::string& description, const std::string& example,
                             ModelOptions& options);
+
+/// --precision, where a command has not all of these.
+void add_precision_option(CLI::App& command, ir::DType& precision, const std::string& help);
 
 /// To be called for a command that takes outputs as they are: its --allow-nonfinite is about
 /// weights alone.
@@ -70,9 +74,6 @@ runtime::Session make_session(
 /// With --require int8: false if the model is float, or quantized MatMuls of it run in float; the
 /// reasons are on standard error then.
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options);
-
-/// "int8" if linears run in integers, else what was asked for float ones if it changed any.
-std::string precision_of(const plan::Plan& plan, const ModelOptions& options);
 
 /// Batch and sequence size, for commands with synthetic inputs.
 struct BatchSize {

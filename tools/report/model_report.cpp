@@ -194,8 +194,7 @@ ordered_json load_times_json(const runtime::LoadTimes& times) {
           {"programs", times.programs}, {"plan", times.plan},     {"total", times.total()}};
 }
 
-ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
-                         BatchSize size) {
+ordered_json report_json(const runtime::Session& session, BatchSize size) {
   const plan::Plan& plan = session.plan();
   const ir::Bindings sizes = plan::sizes_of_batch(plan, size.batch, size.seq);
   std::vector<std::string> layer_of(plan.steps.size());
@@ -227,7 +226,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
   const NodeAccount account = account_of(session);
   return {{"path", session.path().string()},
           {"device", session.context().info().name},
-          {"precision", precision_of(plan, options)},
+          {"precision", plan::precision_of(plan).str()},
           {"inputs", ports_json(session.inputs())},
           {"outputs", ports_json(session.outputs())},
           {"ops", std::move(ops)},

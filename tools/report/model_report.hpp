@@ -30,8 +30,7 @@ std::string report_text(const runtime::Session& session, BatchSize size);
 nlohmann::ordered_json load_times_json(const runtime::LoadTimes& times);
 
 /// The report as JSON, with the cost of a batch; its arena is that of the last run.
-nlohmann::ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
-                                   BatchSize size);
+nlohmann::ordered_json report_json(const runtime::Session& session, BatchSize size);
 
 /// The same as one HTML page that needs nothing from elsewhere; `steps` are those of its "ops".
 std::string inspect_page(const nlohmann::ordered_json& report, std::span<const plan::Step> steps);
