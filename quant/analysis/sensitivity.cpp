@@ -80,7 +80,7 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
   result.samples = std::ssize(samples);
   for (const Sample& sample : samples) result.tokens += std::ssize(sample.ids);
   for (std::size_t i = 0; i < ops.size(); ++i) result.ops.push_back({ops[i].node, {i}, {}});
-  result.kinds = groups_of(ops, [](const QuantizedOp& op) { return op.kind; });
+  result.kinds = groups_of(ops, [](const QuantizedOp& op) { return op.kind_name(); });
   result.layers = groups_of(ops, [](const QuantizedOp& op) {
     return op.layer ? fmt::format("layer {}", *op.layer) : "";
   });
@@ -92,7 +92,7 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
   Ops after_softmax;
   if (model.can_unnormalize())
     for (std::size_t i = 0; i < ops.size(); ++i)
-      if (ops[i].kind == "context") after_softmax.insert(i);
+      if (ops[i].kind == OpKind::context) after_softmax.insert(i);
   const std::size_t total =
       2 * (ops.size() + result.kinds.size() + result.layers.size()) + 1 + after_softmax.size();
   std::size_t done = 1;

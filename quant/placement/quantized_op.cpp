@@ -5,12 +5,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "quant/graph/matmuls.hpp"
 
 namespace bertcl::quant {
 namespace {
+
+// In the order of OpKind.
+constexpr std::array<std::string_view, 11> kKindNames{"",
+                                                      "qkv",
+                                                      "scores",
+                                                      "context",
+                                                      "attention output",
+                                                      "feed-forward in",
+                                                      "feed-forward out",
+                                                      "head",
+                                                      "linear",
+                                                      "residual",
+                                                      "result"};
 
 class Kinds {
  public:
@@ -22,9 +36,9 @@ class Kinds {
       const auto layer = static_cast<int>(a);
       softmaxes[parts.softmax] = layer;
       for (const int linear : {parts.q_linear, parts.k_linear, parts.v_linear})
-        if (linear >= 0) known_[linear] = {"qkv", layer};
-      known_[parts.scores] = {"scores", layer};
-      known_[parts.context] = {"context", layer};
+        if (linear >= 0) known_[linear] = {OpKind::qkv, layer};
+      known_[parts.scores] = {OpKind::scores, layer};
+      known_[parts.context] = {OpKind::context, layer};
     }
     // Nodes stand after those that they read.
     layers_.assign(static_cast<std::size_t>(index.node_count()), std::nullopt);
@@ -42,32 +56,32 @@ class Kinds {
     op.node = label_of(index_.node(node));
     op.op = index_.node(node).op_type();
     const auto it = known_.find(node);
-    op.kind = it == known_.end() ? op.op : it->second.name;
+    op.kind = it == known_.end() ? OpKind::other : it->second.kind;
     op.layer = it == known_.end() ? layers_[node] : it->second.layer;
   }
 
  private:
   struct Kind {
-    std::string name;
+    OpKind kind;
     std::optional<int> layer;
   };
 
   void classify(int n) {
     const auto& node = index_.node(n);
     const auto layer = layers_[n];
-    if (structure_.is_residual(n)) known_[n] = {"residual", layer};
+    if (structure_.is_residual(n)) known_[n] = {OpKind::residual, layer};
     if (!is_matmul(node) || known_.contains(n)) return;
     const int before = matmul_before(index_, node.input(0));
     const auto known = known_.find(before);
-    if (known != known_.end() && known->second.name == "context") {
-      known_[n] = {"attention output", layer};
+    if (known != known_.end() && known->second.kind == OpKind::context) {
+      known_[n] = {OpKind::attention_output, layer};
     } else if (structure_.gelus.contains(node.input(0))) {
-      if (known != known_.end()) known->second.name = "feed-forward in";
-      known_[n] = {"feed-forward out", layer};
+      if (known != known_.end()) known->second.kind = OpKind::feed_forward_in;
+      known_[n] = {OpKind::feed_forward_out, layer};
     } else if (!matmuls_.is_followed(n)) {
-      known_[n] = {"head", std::nullopt};
+      known_[n] = {OpKind::head, std::nullopt};
     } else {
-      known_[n] = {"linear", layer};
+      known_[n] = {OpKind::linear, layer};
     }
   }
 
@@ -79,6 +93,10 @@ class Kinds {
 };
 
 }  // namespace
+
+std::string QuantizedOp::kind_name() const {
+  return kind == OpKind::other ? op : std::string(kKindNames[static_cast<std::size_t>(kind)]);
+}
 
 std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIndex& index,
                                        const Structure& structure) {
@@ -92,7 +110,7 @@ std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIn
   for (std::size_t i = 0; i < placement.outputs.size(); ++i) {
     QuantizedOp& op = ops.emplace_back();
     kinds.describe(index.producer(placement.outputs[i]), op);
-    op.kind = "result";
+    op.kind = OpKind::result;
     op.result = true;
     op.place = i;
   }

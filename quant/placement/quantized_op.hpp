@@ -2,6 +2,7 @@
 // The ops of a placement, by their role in BERT.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,16 +14,32 @@
 
 namespace bertcl::quant {
 
+/// The role of an op in BERT; `result` is one that is quantized for all its readers.
+enum class OpKind : std::uint8_t {
+  other,
+  qkv,
+  scores,
+  context,
+  attention_output,
+  feed_forward_in,
+  feed_forward_out,
+  head,
+  linear,
+  residual,
+  result
+};
+
 /// A node whose inputs are quantized, or whose result is quantized for all its readers.
 struct QuantizedOp {
   std::string node;  ///< its label
   std::string op;    ///< the operator
-  /// "qkv", "scores", "context", "attention output", "feed-forward in", "feed-forward out", "head",
-  /// "linear", "residual", "result", or the operator where it is none of these.
-  std::string kind;
+  OpKind kind = OpKind::other;
   std::optional<int> layer;  ///< encoder layer, from 0; empty before and after them
   bool result = false;       ///< of Placement::outputs, not of its sites
   std::size_t place = 0;     ///< index there
+
+  /// "qkv", "attention output", ..; the operator of `other`.
+  std::string kind_name() const;
 };
 
 /// The ops of every site, then of every output of `placement`.

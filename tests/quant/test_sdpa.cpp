@@ -50,7 +50,7 @@ TEST(Sdpa, KindsLayersAndQuantizersAreThoseOfEager) {
     const QuantizerNames name(model.index, model.structure());
     std::vector<std::string> lines;
     for (const QuantizedOp& op : quantized_ops(placement, model.index, model.structure()))
-      lines.push_back(fmt::format("{} {} {}", op.node, op.kind, op.layer.value_or(-1)));
+      lines.push_back(fmt::format("{} {} {}", op.node, op.kind_name(), op.layer.value_or(-1)));
     for (const Site& site : placement.sites)
       for (const Operand& operand : site.operands)
         lines.push_back(name(site.node, operand.input, operand.role == Role::weight));

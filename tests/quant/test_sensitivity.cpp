@@ -19,8 +19,8 @@ TEST_F(Sensitivities, KindsAndLayersAreThoseOfABert) {
   const CalibratedModel model = calibrated();
   std::multiset<std::string> kinds;
   for (const QuantizedOp& op : model.ops()) {
-    kinds.insert(op.kind);
-    EXPECT_EQ(op.layer, op.kind == "head" ? std::nullopt : std::optional(0)) << op.node;
+    kinds.insert(op.kind_name());
+    EXPECT_EQ(op.layer, op.kind == OpKind::head ? std::nullopt : std::optional(0)) << op.node;
   }
   EXPECT_THAT(kinds, ElementsAre("attention output", "context", "feed-forward in",
                                  "feed-forward out", "head", "qkv", "qkv", "qkv", "scores"));
@@ -50,7 +50,7 @@ TEST_F(Sensitivities, RanksAPlantedOutlierFirst) {
   EXPECT_GT(s.unnormalized->all, 0.0);
   ASSERT_EQ(s.unnormalized->alone.size(), 1u) << "the context";
   const std::size_t context = s.unnormalized->alone.begin()->first;
-  EXPECT_EQ(model.ops()[context].kind, "context");
+  EXPECT_EQ(model.ops()[context].kind, OpKind::context);
   EXPECT_NE(s.alone(context, false), s.alone(context, true));
   EXPECT_EQ(s.order(false)[1], s.ops[1].ops.front());
   EXPECT_THAT(files(), ElementsAre("model.onnx")) << "models are measured in memory";

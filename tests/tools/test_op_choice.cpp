@@ -70,7 +70,7 @@ TEST(SensitivityPlot, IsXmlWhateverTheNamesAre) {
     sensitivity.ops = {op};
     sensitivity.kinds = {{"qkv", {0}, {0.1, 0.2}}};
     std::vector<quant::QuantizedOp> ops(1);
-    ops[0].kind = "qkv";
+    ops[0].kind = quant::OpKind::qkv;
     const std::string plot = tools::sensitivity_svg(sensitivity, ops, "a\x02\xe5.onnx");
     EXPECT_THAT(plot, AllOf(HasSubstr("層&lt;&amp;&gt; \uFFFD"), HasSubstr(">...層"),
                             HasSubstr("a \uFFFD.onnx")));

@@ -57,7 +57,7 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
   Table table({"op", "kind", ">layer", ">alone", ">share", ">without"});
   for (const quant::OpGroup& group : sensitivity.ops) {
     const quant::QuantizedOp& op = ops[group.ops.front()];
-    table.add({op.node, op.kind, op.layer ? std::to_string(*op.layer) : "",
+    table.add({op.node, op.kind_name(), op.layer ? std::to_string(*op.layer) : "",
                percent(group.errors.alone),
                fmt::format("{:.1f} %", 100.0 * share(group, sensitivity)),
                percent(group.errors.without)});
@@ -85,7 +85,7 @@ nlohmann::ordered_json sensitivity_json(const quant::Sensitivity& sensitivity,
     if (op.layer) layer = *op.layer;
     list.push_back({{"node", op.node},
                     {"op", op.op},
-                    {"kind", op.kind},
+                    {"kind", op.kind_name()},
                     {"layer", layer},
                     {"alone", group.errors.alone},
                     {"share", share(group, sensitivity)},

@@ -133,7 +133,7 @@ std::string sensitivity_svg(const quant::Sensitivity& sensitivity,
     picture.bar(group.name, group.errors, kLayerColor);
   picture.head("Ops");
   for (const quant::OpGroup& group : sensitivity.ops)
-    picture.bar(group.name, group.errors, color(ops[group.ops.front()].kind));
+    picture.bar(group.name, group.errors, color(ops[group.ops.front()].kind_name()));
   return picture.str();
 }
 
