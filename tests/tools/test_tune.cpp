@@ -198,6 +198,12 @@ TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {
                  {"--rows", "'0' is out of range (1 to 1048576)"}, environment);
 }
 
+TEST_F(TuneTest, HasNoOptionsWithoutEffect) {
+  for (const char* option : {"--keep-padding", "--command-buffer"})
+    expect_refused({"tune", kModel, option}, {std::string("unknown option '") + option},
+                   environment);
+}
+
 // Before anything is measured: not even the model is read.
 TEST_F(TuneTest, APlaceThatCannotBeWrittenIsRefusedAtOnce) {
   write("file", "x");

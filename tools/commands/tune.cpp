@@ -255,6 +255,9 @@ void add_tune(CLI::App& program, Action& action) {
       "`bertcl inspect` shows them. BERTCL_TUNING=off ignores them.",
       "bertcl tune int8.onnx --seconds 30", *options);
   take_any_outputs(*command);
+  // A GEMM alone has no padding, and what is profiled is launched one by one.
+  for (const char* option : {"--keep-padding", "--command-buffer"})
+    command->remove_option(command->get_option(option));
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   number_list(*command, "--rows", options->rows,
               "Numbers of rows to measure; by default 32,128,512,2048, on GPUs also 12288", 1,
