@@ -102,7 +102,7 @@ class Spellings(unittest.TestCase):
         path = self.write(spec)
         for name in passes():
             with self.subTest(name):
-                self.check(path, spec, 1e-5, LENGTHS, "--disable-pass", name)
+                self.check(path, spec, 1e-5, LENGTHS, "--disable-passes", name)
 
     def test_every_length(self):
         spec = make_bert.Spec.of_size("tiny")
@@ -268,7 +268,7 @@ class Quantized(Spellings):
         path, spec = self.quantize(self.MODERN, **inputs_only("MatMul"))
         for name in passes():
             with self.subTest(name):
-                self.check(path, spec, self.STEPS, LENGTHS, "--disable-pass", name)
+                self.check(path, spec, self.STEPS, LENGTHS, "--disable-passes", name)
 
     def test_matmuls_and_residual_sums(self):
         def other_sums(graph):

@@ -192,7 +192,7 @@ TEST_F(InspectTest, VariantsThatDoNotExistAreRefused) {
 
 TEST_F(InspectTest, PassesCanBeLeftOut) {
   const std::string message =
-      refusal(run_bertcl({"inspect", kModel, "--disable-pass", "nonsense"}));
+      refusal(run_bertcl({"inspect", kModel, "--disable-passes", "nonsense"}));
   EXPECT_THAT(message, HasSubstr("unknown compiler pass 'nonsense' (nearest: "));
   std::istringstream list(message.substr(message.find("nearest: ") + 9));
   std::set<std::string> names;
@@ -202,7 +202,7 @@ TEST_F(InspectTest, PassesCanBeLeftOut) {
   }
   EXPECT_EQ(names.size(), 3u) << message;
   const nlohmann::json json = json_of({"inspect", "--disable-passes", "find_gelu,find_attention",
-                                       "--disable-pass", "dead_code", kModel});
+                                       "--disable-passes", "dead_code", kModel});
   for (const auto& op : json.at("ops")) EXPECT_NE(op.at("op"), "attention");
 }
 

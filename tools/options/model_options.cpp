@@ -115,7 +115,7 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       ->check(CLI::Validator(unknown_kernel, ""))
       ->type_name("NAME,...");
   add_list(
-      *command, "--disable-passes,--disable-pass",
+      *command, "--disable-passes",
       [&options](const std::vector<std::string>& names) { options.disabled_passes = names; },
       "NAME,...", "Compiler passes to skip");
   return command;
