@@ -19,6 +19,7 @@
 #include "api/session_impl.hpp"
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
+#include "support/json_text.hpp"
 #include "tasks/kinds/append_prediction.hpp"
 
 namespace {
@@ -142,7 +143,7 @@ std::string evaluated(const bertcl::Session& session, const char* data,
   }
   Json all = Json::parse(report);
   all["predictions"] = std::move(predictions);
-  return bertcl::dump(all);
+  return bertcl::json_text(all);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
 #include "runtime/pooling.hpp"
+#include "support/json_text.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/load.hpp"
 #include "tasks/model_files/embedding_files.hpp"
@@ -72,7 +73,7 @@ TaskScores scores_of(const tasks::Evaluation& evaluation) {
   scores.model_seconds = evaluation.model_seconds;
   scores.seconds = evaluation.total_seconds;
   const nlohmann::ordered_json predictions = evaluation.results->predictions();
-  for (const auto& [id, value] : predictions.items()) scores.predictions[id] = dump(value);
+  for (const auto& [id, value] : predictions.items()) scores.predictions[id] = json_text(value);
   return scores;
 }
 

@@ -12,6 +12,7 @@
 #include "plan/report.hpp"
 #include "runtime/report.hpp"
 #include "runtime/row_values.hpp"
+#include "support/json_text.hpp"
 #include "support/with_code.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/report.hpp"
@@ -63,14 +64,10 @@ std::string report_of(const tasks::Evaluation& evaluation, const Session& sessio
   row.path = SessionAccess::of(session).path();
   row.precision = plan::precision_of(SessionAccess::of(session).plan()).str();
   row.bytes = onnx_io::model_bytes(row.path);
-  return dump(runtime::report_of("eval", SessionAccess::of(session).plan().context->info(),
-                                 {{"data", data.string()},
-                                  {"task", task},
-                                  {"models", nlohmann::ordered_json::array({to_json(row)})}}));
-}
-
-std::string dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json_text(runtime::report_of("eval", SessionAccess::of(session).plan().context->info(),
+                                      {{"data", data.string()},
+                                       {"task", task},
+                                       {"models", nlohmann::ordered_json::array({to_json(row)})}}));
 }
 
 }  // namespace bertcl

@@ -31,7 +31,4 @@ tasks::Evaluation run_task(const Session& session, const text::Tokenizer& tokeni
 std::string report_of(const tasks::Evaluation& evaluation, const Session& session,
                       std::string_view task, const std::filesystem::path& data);
 
-/// The JSON as text in UTF-8; what is invalid becomes U+FFFD.
-std::string dump(const nlohmann::ordered_json& json);
-
 }  // namespace bertcl

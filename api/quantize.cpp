@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "api/boundary.hpp"
-#include "api/evaluation.hpp"
 #include "onnx/model_path.hpp"
 #include "onnx/read_model.hpp"
 #include "quant/presets.hpp"
@@ -22,6 +21,7 @@
 #include "runtime/report.hpp"
 #include "runtime/sequences.hpp"
 #include "runtime/session.hpp"
+#include "support/json_text.hpp"
 #include "support/same_file.hpp"
 #include "support/written_files.hpp"
 
@@ -115,7 +115,7 @@ std::string report_json(const quant::JobResult& made, const quant::Options& all,
   nlohmann::ordered_json json = {
       {"path", all.model.string()}, {"output", all.output.string()}, {"table", job.read_table}};
   json.update(quant::to_json(made));
-  return dump(runtime::report_of("quantize", device, json));
+  return json_text(runtime::report_of("quantize", device, json));
 }
 
 QuantizeReport to_public(const quant::JobResult& made) {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "support/json_text.hpp"
+
 namespace bertcl::serve {
 
 void append_float(std::string& text, float value) {
@@ -17,8 +19,6 @@ void append_floats(std::string& text, std::span<const float> values) {
   append_list(text, values.size(), [&](std::size_t i) { append_float(text, values[i]); });
 }
 
-std::string dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
+std::string dump(const nlohmann::ordered_json& json) { return bertcl::json_text(json); }
 
 }  // namespace bertcl::serve

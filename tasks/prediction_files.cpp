@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/json_text.hpp"
 #include "support/pending_file.hpp"
 
 namespace bertcl::tasks {
@@ -15,18 +16,13 @@ namespace {
 
 using nlohmann::json;
 
-template <typename Json>
-std::string utf8(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 /// `items` are pairs of an id and what `value_of` makes the value of.
 template <typename Items, typename ValueOf>
 void save(const std::filesystem::path& path, const Items& items, const ValueOf& value_of) {
   std::string content;
   for (const auto& [id, item] : items)
-    content += fmt::format("{}\n  {}: {}", content.empty() ? "{" : ",", utf8(json(id)),
-                           utf8(value_of(item)));
+    content += fmt::format("{}\n  {}: {}", content.empty() ? "{" : ",", json_text(json(id)),
+                           json_text(value_of(item)));
   write_file(path, (content.empty() ? "{" : content) + "\n}\n");
 }
 

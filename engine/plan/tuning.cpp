@@ -16,6 +16,7 @@
 #include "kernels/variants.hpp"
 #include "opencl/context.hpp"
 #include "support/json_reason.hpp"
+#include "support/json_text.hpp"
 #include "support/pending_file.hpp"
 
 namespace bertcl::plan {
@@ -121,7 +122,7 @@ void write_tuning(const std::filesystem::path& path, const Tuning& tuning) {
                              {"gemms", std::move(gemms)}};
   std::error_code absent;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), absent);
-  write_file(path, json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  write_file(path, json_text(json, 1) + "\n");
 }
 
 std::filesystem::path tuning_file(const opencl::Context& context) {

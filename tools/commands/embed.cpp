@@ -15,6 +15,7 @@
 #include "ir/tensor.hpp"
 #include "opencl/context_future.hpp"
 #include "plan/report.hpp"
+#include "support/json_text.hpp"
 #include "support/pending_file.hpp"
 #include "support/stopwatch.hpp"
 #include "tasks/model_files/embedding_files.hpp"
@@ -47,7 +48,7 @@ std::string json_line(const InputText& text, std::span<const float> vector) {
   if (!text.id.empty()) line["id"] = text.id;
   line["text"] = text.text;
   line["embedding"] = std::vector<float>(vector.begin(), vector.end());
-  return line.dump(-1, ' ', false, VectorJson::error_handler_t::replace) + '\n';
+  return json_text(line) + '\n';
 }
 
 int run_embed(const EmbedOptions& options) {

@@ -8,6 +8,7 @@
 
 #include "onnx/read_model.hpp"
 #include "plan/report.hpp"
+#include "support/json_text.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/prediction_files.hpp"
@@ -37,21 +38,16 @@ std::optional<Score> score_of(const tasks::Metric& metric) {
                metric.is_correlation ? 5 : 3, !part};
 }
 
-/// In UTF-8. A name of a file or of a class that is none has U+FFFD in place of what is wrong.
-std::string dump(const nlohmann::ordered_json& value) {
-  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 std::vector<ItemResult> items_of(const nlohmann::ordered_json& predictions) {
   std::vector<ItemResult> items;
   for (const auto& [id, value] : predictions.items()) {
     ItemResult& item = items.emplace_back();
     item.id = id;
-    item.prediction = value.is_string() ? value.get<std::string>() : dump(value);
+    item.prediction = value.is_string() ? value.get<std::string>() : json_text(value);
     if (value.is_number_float()) item.number = value.get<double>();  // integers are indices
     if (value.is_array())
       for (const auto& part : value)
-        item.parts.push_back(part.is_string() ? part.get<std::string>() : dump(part));
+        item.parts.push_back(part.is_string() ? part.get<std::string>() : json_text(part));
   }
   return items;
 }

@@ -20,6 +20,7 @@
 #include "npz/npz.hpp"
 #include "runtime/sequences.hpp"
 #include "support/fail.hpp"
+#include "support/json_text.hpp"
 #include "tasks/features.hpp"
 #include "text/batch.hpp"
 #include "tools/commands/run.hpp"
@@ -197,7 +198,7 @@ void write_line(const InputText& text, const tasks::Sequence& sequence, const Te
   line["outputs"] = FloatJson::object();
   for (const auto& [name, output] : outputs)
     line["outputs"][name] = nested(output.values, output.shape);
-  write_output(line.dump(-1, ' ', false, FloatJson::error_handler_t::replace) + '\n');
+  write_output(json_text(line) + '\n');
 }
 
 /// [texts, ...], each axis filled up with zeros to the longest.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
+#include "support/json_text.hpp"
 #include "tools/report/embedded_files.hpp"
 
 namespace bertcl::tools {
@@ -78,9 +79,7 @@ ordered_json tile(const std::string& label, const std::string& value, const std:
   return {{"label", label}, {"value", value}, {"note", note}};
 }
 
-ordered_json as_utf8(const ordered_json& report) {
-  return ordered_json::parse(report.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
-}
+ordered_json as_utf8(const ordered_json& report) { return ordered_json::parse(json_text(report)); }
 
 const char* color_of(plan::Arithmetic::Kind kind) {
   using enum plan::Arithmetic::Kind;

@@ -17,6 +17,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
+#include "support/json_text.hpp"
 #include "support/pending_file.hpp"
 #include "text/base/unicode.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -113,8 +114,7 @@ std::string duration_text(double seconds) {
 
 void write_json(const std::string& target, const nlohmann::ordered_json& json) {
   if (target.empty()) return;
-  const std::string text =
-      json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  const std::string text = json_text(json, 2) + '\n';
   if (target == "-") {
     write_output(text);
   } else {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "support/json_text.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -45,8 +46,7 @@ void Progress::update(std::size_t done, std::size_t total, const std::string& no
   if (lines_) {
     const nlohmann::ordered_json line = {
         {"progress", task_}, {"done", done}, {"total", total}, {"unit", unit_}};
-    write_to_stderr(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                    "\n");
+    write_to_stderr(json_text(line) + "\n");
     return;
   }
   winsize size{};
