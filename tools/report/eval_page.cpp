@@ -26,26 +26,10 @@ constexpr std::size_t kMaxShown = 300;  // answers that differ: a page has to op
 
 std::string count(std::size_t n) { return grouped(static_cast<std::int64_t>(n)); }
 
-/// A row for each score and cost, a cell for each model.
 ordered_json table_view(const std::vector<EvaluatedModel>& models) {
   ordered_json rows = ordered_json::array();
-  const auto add = [&](const std::string& title, auto&& cell) {
-    ordered_json cells = ordered_json::array();
-    for (const EvaluatedModel& model : models) cells.push_back(cell(model));
-    rows.push_back({{"title", title}, {"cells", std::move(cells)}});
-  };
-  for (std::size_t i = 0; i < models.front().scores.size(); ++i)
-    add(models.front().scores[i].title, [&](const EvaluatedModel& model) {
-      return score_text(model.scores[i].value, model.scores[i].digits);
-    });
-  add("precision", [](const EvaluatedModel& model) { return model.precision; });
-  add("model size", [](const EvaluatedModel& model) { return bytes_text(model.bytes); });
-  add("seconds", [](const EvaluatedModel& m) { return fmt::format("{:.2f}", m.total_seconds); });
-  add("tokens/s", [&](const EvaluatedModel& model) {
-    return count(static_cast<std::size_t>(model.tokens_per_second()));
-  });
-  add("sequences", [](const EvaluatedModel& model) { return count(model.features); });
-  add("tokens", [](const EvaluatedModel& model) { return count(model.tokens); });
+  for (const TableRow& row : table_rows(models))
+    rows.push_back({{"title", row.title}, {"cells", row.cells}});
   return rows;
 }
 

@@ -72,6 +72,26 @@ void compare_with_first(std::vector<EvaluatedModel>& models) {
   }
 }
 
+std::vector<TableRow> table_rows(const std::vector<EvaluatedModel>& models) {
+  std::vector<TableRow> rows;
+  const auto add = [&](const std::string& title, auto&& cell) {
+    TableRow& row = rows.emplace_back(TableRow{title, {}});
+    for (const EvaluatedModel& model : models) row.cells.push_back(cell(model));
+  };
+  const auto count = [](auto n) { return grouped(static_cast<std::int64_t>(n)); };
+  for (std::size_t i = 0; i < models.front().scores.size(); ++i)
+    add(models.front().scores[i].title, [i](const EvaluatedModel& model) {
+      return score_text(model.scores[i].value, model.scores[i].digits);
+    });
+  add("precision", [](const EvaluatedModel& model) { return model.precision; });
+  add("model size", [](const EvaluatedModel& model) { return bytes_text(model.bytes); });
+  add("seconds", [](const EvaluatedModel& m) { return fmt::format("{:.2f}", m.total_seconds); });
+  add("tokens/s", [&](const EvaluatedModel& model) { return count(model.tokens_per_second()); });
+  add("sequences", [&](const EvaluatedModel& model) { return count(model.features); });
+  add("tokens", [&](const EvaluatedModel& model) { return count(model.tokens); });
+  return rows;
+}
+
 void print_evaluation(const std::vector<EvaluatedModel>& models, const std::string& head) {
   std::vector<std::filesystem::path> paths;
   for (const EvaluatedModel& model : models) paths.push_back(model.path);
@@ -79,25 +99,10 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
   std::vector<std::string> titles = {""};
   for (const std::string& name : names) titles.push_back('>' + name);
   Table table(titles);
-  const auto add = [&](const std::string& name, auto&& cell) {
-    std::vector<std::string> cells = {name};
-    for (const EvaluatedModel& model : models) cells.push_back(cell(model));
+  for (auto& [title, cells] : table_rows(models)) {
+    cells.insert(cells.begin(), title);
     table.add(std::move(cells));
-  };
-  add("precision", [](const EvaluatedModel& model) { return model.precision; });
-  add("model size", [](const EvaluatedModel& model) { return bytes_text(model.bytes); });
-  for (std::size_t i = 0; i < models.front().scores.size(); ++i) {
-    add(models.front().scores[i].title, [i](const EvaluatedModel& model) {
-      return score_text(model.scores[i].value, model.scores[i].digits);
-    });
   }
-  add("seconds",
-      [](const EvaluatedModel& model) { return fmt::format("{:.2f}", model.total_seconds); });
-  add("tokens/s", [](const EvaluatedModel& model) {
-    return grouped(static_cast<std::int64_t>(model.tokens_per_second()));
-  });
-  add("tokens",
-      [](const EvaluatedModel& model) { return grouped(static_cast<std::int64_t>(model.tokens)); });
   print_text("{}\n\n{}", head, table.str());
   for (std::size_t i = 1; i < models.size(); ++i) {
     const EvaluatedModel &one = models[0], &other = models[i];

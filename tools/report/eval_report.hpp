@@ -15,7 +15,7 @@
 
 namespace bertcl::tools {
 
-/// A row of the table.
+/// A score by its title in the table.
 struct Score {
   std::string title;
   double value = 0.0;
@@ -51,6 +51,13 @@ struct EvaluatedModel : tasks::EvaluationRow {
   std::vector<KernelTime> kernels;  ///< the slowest first, for a batch of the size below
   std::int64_t profiled_batch = 0, profiled_seq = 0;
 };
+
+/// A row of the table: a score or a cost, with a cell for each model.
+struct TableRow {
+  std::string title;
+  std::vector<std::string> cells;
+};
+std::vector<TableRow> table_rows(const std::vector<EvaluatedModel>& models);
 
 /// Compares the predictions and the vectors of each model with those of the first.
 void compare_with_first(std::vector<EvaluatedModel>& models);
