@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "ir/port.hpp"
 #include "tasks/features.hpp"
+#include "tasks/model_files/embedding_files.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -116,9 +118,7 @@ std::string prompt_of(const Model& model, const text::JsonNode& body) {
                                                 name->string(), fmt::join(names, ", ")));
   }
   if (!found->second.empty() && !setup.pools_prompt)
-    throw HttpError(
-        422, "Validation",
-        "this model excludes prompt tokens from pooling (include_prompt), which is not supported");
+    throw HttpError(422, "Validation", std::string("this model ") + tasks::kExcludesPrompt);
   return found->second;
 }
 

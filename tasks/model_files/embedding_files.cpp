@@ -139,9 +139,7 @@ RetrievalPrompts EmbeddingFiles::prompts_by_role() const {
 RetrievalPrompts EmbeddingFiles::retrieval_prompts() const {
   RetrievalPrompts found = prompts_by_role();
   if (!pools_prompt && !(found.question.empty() && found.paragraph.empty()))
-    throw Error(folder.string() +
-                ": 1_Pooling/config.json excludes prompt tokens from pooling (include_prompt), "
-                "which is not supported");
+    throw Error(folder.string() + ": 1_Pooling/config.json " + kExcludesPrompt);
   return found;
 }
 

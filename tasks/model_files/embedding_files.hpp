@@ -12,6 +12,11 @@
 
 namespace bertcl::tasks {
 
+/// What messages say of EmbeddingFiles::pools_prompt; the file, 1_Pooling/config.json, stands
+/// first.
+inline constexpr const char* kExcludesPrompt =
+    "excludes prompt tokens from pooling (include_prompt), which is not supported";
+
 struct EmbeddingFiles {
   std::filesystem::path folder;  ///< of modules.json; empty: there is none
   bool scores_pairs = false;     ///< of a CrossEncoder: modules make no vectors

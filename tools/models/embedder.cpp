@@ -50,10 +50,8 @@ std::string prompt_of(const tasks::EmbeddingFiles& files, const std::optional<st
 void check_prompt(const tasks::EmbeddingFiles& files, const std::string& prompt,
                   const std::string& option) {
   if (!prompt.empty() && !files.pools_prompt)
-    fail(
-        "the model's 1_Pooling/config.json excludes prompt tokens from pooling (include_prompt), "
-        "which is not supported; {} \"\" embeds without one",
-        option);
+    fail("the model's 1_Pooling/config.json {}; {} \"\" embeds without one", tasks::kExcludesPrompt,
+         option);
 }
 
 runtime::Session load_embedding_model(const std::string& path, ModelOptions options,

@@ -55,9 +55,8 @@ void set_embedding(serve::ModelSetup& setup, const runtime::Pooling& pooling,
   setup.pools_prompt = files.pools_prompt;
   setup.default_prompt = options.prompt.value_or(files.default_prompt);
   if (!setup.default_prompt.empty() && !setup.pools_prompt)
-    throw Error(setup.path +
-                ": 1_Pooling/config.json excludes prompt tokens from pooling (include_prompt), "
-                "which is not supported; --prompt \"\" serves without one");
+    fail("{}: 1_Pooling/config.json {}; --prompt \"\" serves without one", setup.path,
+         tasks::kExcludesPrompt);
 }
 
 /// The head of a session whose outputs are those of the file.
