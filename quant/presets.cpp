@@ -2,12 +2,7 @@
 // The table of presets. Each names the source file of the other system that it follows.
 #include "quant/presets.hpp"
 
-#include <fmt/ranges.h>
-
-#include <vector>
-
 #include "support/did_you_mean.hpp"
-#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -129,13 +124,6 @@ std::span<const Preset> presets() {
   return all;
 }
 
-const Preset& preset(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Preset& p : presets()) {
-    if (p.name == name) return p;
-    names.emplace_back(p.name);
-  }
-  fail("unknown preset '{}'{}", name, suggestion(name, names));
-}
+const Preset& preset(std::string_view name) { return named(presets(), "preset", name); }
 
 }  // namespace bertcl::quant

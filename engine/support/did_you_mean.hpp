@@ -5,10 +5,13 @@
 #include <cctype>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "support/fail.hpp"
 
 namespace bertcl {
 
@@ -68,6 +71,18 @@ inline std::string suggestion(std::string_view name, std::vector<std::string> na
   }
   for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : ", ") + names[i];
   return text + ")";
+}
+
+/// The element of that name in a list of elements with names. Throws Error if there is none; `what`
+/// is one of them in its message.
+template <class T>
+const T& named(std::span<const T> list, std::string_view what, std::string_view name) {
+  std::vector<std::string> names;
+  for (const T& element : list) {
+    if (element.name == name) return element;
+    names.emplace_back(element.name);
+  }
+  fail("unknown {} '{}'{}", what, name, suggestion(name, names));
 }
 
 }  // namespace bertcl

@@ -21,14 +21,7 @@ std::span<const Method> methods() {
   return all;
 }
 
-const Method& method(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Method& m : methods()) {
-    if (m.name == name) return m;
-    names.emplace_back(m.name);
-  }
-  fail("unknown calibration method '{}'{}", name, suggestion(name, names));
-}
+const Method& method(std::string_view name) { return named(methods(), "calibration method", name); }
 
 void check_settings(const Method& method, const MethodOptions& options) {
   const struct {
