@@ -42,7 +42,7 @@ void check(const WindowLogits& window, bool allow_nonfinite) {
   if (allow_nonfinite) return;
   if (!text::all_finite(window.start) || !text::all_finite(window.end)) {
     throw text::NonfiniteOutput(
-        fmt::format("the model returned NaN or infinite logits for a window of {} tokens (question "
+        fmt::format("the model returned NaN or infinity for a window of {} tokens (question "
                     "{} of the data, counted from 0); {} continues",
                     length, window.feature->example_index, option_name("allow-nonfinite")),
         window.feature->example_index);

@@ -111,7 +111,7 @@ class Evaluator {
       const std::size_t item = group.item_of[index];
       if (!options_.allow_nonfinite && !text::all_finite(output))
         throw text::NonfiniteOutput(
-            fmt::format("the model returned NaN or infinite values for item {} of the data, "
+            fmt::format("the model returned NaN or infinity for item {} of the data, "
                         "counted from 0; {} continues",
                         item, option_name("allow-nonfinite")),
             item);

@@ -231,7 +231,7 @@ TEST(Tasks, WrongOutputsAreRefused) {
                evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
                  return std::vector<float>(batch.rows() * 3);
                }));
-  EXPECT_ERROR(AllOf(HasSubstr("NaN or infinite"), HasSubstr("item ")),
+  EXPECT_ERROR(AllOf(HasSubstr("NaN or infinity"), HasSubstr("item ")),
                evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
                  std::vector<float> logits(batch.rows() * 2);
                  logits.back() = std::numeric_limits<float>::infinity();

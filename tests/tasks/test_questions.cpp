@@ -250,7 +250,7 @@ TEST(Questions, FailuresAreReported) {
                 if (question++ == 7) logits[0] = std::nanf("");
                 return logits;
               }),
-              HasSubstr("NaN or infinite values for item 7 of the data, counted from 0;"));
+              HasSubstr("NaN or infinity for item 7 of the data, counted from 0;"));
   const Dataset blank{false, {" "}, {{.id = "q", .text = "who?", .answers = {"a"}}}};
   EXPECT_EQ(error_of([&] { answer(blank, options, hash_model); }),
             "data: nothing to score: no word pieces in the 1 questions read");

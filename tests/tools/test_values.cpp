@@ -56,8 +56,8 @@ TEST_F(ValuesTest, LogitsThatAreNoNumbersAreToldByTheirOutput) {
                                       "--data", kData, "--limit", "1"};
   const std::pair<std::vector<std::string>, std::string> refusals[] = {
       {answer(model),
-       "NaN or infinite logits for a window of 88 tokens (question 0 of the data, counted from 0)"},
-      {eval, "NaN or infinite values for item 0 of the data, counted from 0;"}};
+       "NaN or infinity for a window of 88 tokens (question 0 of the data, counted from 0)"},
+      {eval, "NaN or infinity for item 0 of the data, counted from 0;"}};
   for (const auto& [arguments, message] : refusals) {
     expect_refused(arguments, {message, "--allow-nonfinite"});
     EXPECT_EQ(run_bertcl(with(arguments, "--allow-nonfinite")).code, 0);

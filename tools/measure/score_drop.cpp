@@ -78,7 +78,7 @@ ScoreMeasure naming_items(ScoreMeasure measure, const std::string& origin,
       return inner(session, what);
     } catch (const text::NonfiniteOutput& error) {
       fail(
-          "{}: the {} returned NaN or infinite values for item {} of the {}, counted from 0, so "
+          "{}: the {} returned NaN or infinity for item {} of the {}, counted from 0, so "
           "the drop cannot be measured; exclude nodes (--exclude), fix the model, or give other "
           "data with --drop-data FILE",
           origin, what, items.at(error.item()), unit);

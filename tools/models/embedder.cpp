@@ -111,7 +111,7 @@ void Embedder::run_in_parts(
 
 void Embedder::check_finite(std::span<const float> vector, const InputText& text) const {
   if (allow_nonfinite_ || text::all_finite(vector)) return;
-  fail("the vector of '{}' holds NaN or infinity (--allow-nonfinite accepts it)",
+  fail("the model returned NaN or infinity for '{}'; --allow-nonfinite continues",
        text::excerpt_of(text.text));
 }
 
