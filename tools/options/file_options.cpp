@@ -175,9 +175,8 @@ bool names_file(CLI::Option& option) {
 }
 
 void add_force_flag(CLI::App& command, bool& force) {
-  command.add_flag(
-      "--force", force,
-      "Replace existing files; earlier reports (--json, --html) are replaced without it");
+  command.add_flag("--force", force,
+                   "Replace existing files; earlier reports are replaced without it");
 }
 
 void check_files(CLI::App& command) {
