@@ -38,9 +38,7 @@ const Choices<Adds> kAdds = {
 const Choices<Scheme> kSchemes = {{"u8", {ir::DType::u8, false}},
                                   {"i8", {ir::DType::i8, true}},
                                   {"u8-symmetric", {ir::DType::u8, true}},
-                                  {"i8-asymmetric", {ir::DType::i8, false}},
-                                  {"s8", {ir::DType::i8, true}},  // other tools' name of i8
-                                  {"s8-asymmetric", {ir::DType::i8, false}}};
+                                  {"i8-asymmetric", {ir::DType::i8, false}}};
 const Choices<Softmax> kSoftmax = {{"unnormalized", Softmax::unnormalized},
                                    {"plain", Softmax::plain}};
 
@@ -83,6 +81,16 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const Choice
       command.add_option_function<std::string>(
           name, [&choices, set](const std::string& text) { set(chosen(choices, text)); }, help),
       names_of(choices));
+}
+
+/// Other tools' name of i8, s8, is taken, too.
+template <class Set>
+void add_scheme(CLI::App& command, const std::string& name, Set set, const std::string& help) {
+  const auto rename = [](std::string& text) -> std::string {
+    if (text.starts_with("s8")) text.front() = 'i';
+    return "";
+  };
+  add_choice(command, name, kSchemes, set, help)->transform(CLI::Validator(rename, ""));
 }
 
 void set_axis(Options& options, const std::string& text) {
@@ -232,9 +240,9 @@ void add_number_options(CLI::App& command, Options& options) {
       to.symmetric = from.symmetric;
     };
   };
-  add_choice(command, "--activations", kSchemes, set(options.activations),
-             "u8: asymmetric unsigned (the default); i8, or s8: symmetric signed");
-  add_choice(command, "--weights", kSchemes, set(options.weights.scheme),
+  add_scheme(command, "--activations", set(options.activations),
+             "u8: asymmetric unsigned (the default); i8: symmetric signed");
+  add_scheme(command, "--weights", set(options.weights.scheme),
              "As --activations, for weights; i8 by default. Per channel they are always symmetric");
   command.add_flag("--per-channel,!--per-tensor", options.weights.per_channel,
                    "Per-channel weight scales (default), or per-tensor");

@@ -60,7 +60,8 @@ TEST(Program, QuantizeShowsTheUsualOptionsAndAllOnDemand) {
                              Not(HasSubstr("\n\n\n"))));
   EXPECT_THAT(all.out, AllOf(HasSubstr("--preset"), HasSubstr("--two-sided"),
                              HasSubstr("Samples:\n  --first-samples"),
-                             HasSubstr("How ranges are found:"), HasSubstr("Example:")));
+                             HasSubstr("How ranges are found:"), HasSubstr("Example:"),
+                             HasSubstr("u8|i8|u8-symmetric|i8-asymmetric"), Not(HasSubstr("s8"))));
 }
 
 TEST(Program, BadUseIsRefusedWithAHint) {
