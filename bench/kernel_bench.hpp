@@ -13,6 +13,7 @@
 
 #include "opencl/context.hpp"
 #include "opencl/queue.hpp"
+#include "opencl/upload.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::bench {
@@ -25,9 +26,7 @@ inline std::size_t ceil_div(std::size_t value, std::size_t divisor) {
 
 template <typename T>
 opencl::Buffer upload(const std::vector<T>& values) {
-  opencl::Buffer buffer = context->allocate(values.size() * sizeof(T));
-  buffer.upload(values);
-  return buffer;
+  return opencl::upload(*context, values);
 }
 
 inline opencl::Buffer random_bytes(std::size_t count) {

@@ -42,8 +42,7 @@ void run_empty_persistent(benchmark::State& state) {
   std::vector<std::uint64_t> words;
   for (std::uint64_t step = 0; step < kSteps; ++step)
     append_step(words, {0, step * items, {items, 1, 1}, {}});
-  Buffer steps = context->allocate(words.size() * sizeof(words[0]));
-  steps.upload(words);
+  const Buffer steps = upload(*context, words);
   Buffer progress = context->allocate(kPersistentStateBytes);
   progress.fill(0);
   const Kernel unpack = context->unbuilt_kernel("unpack", "unpack");

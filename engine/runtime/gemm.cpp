@@ -16,6 +16,7 @@
 #include "kernels/contracts/move.hpp"
 #include "kernels/shared_numbers.hpp"
 #include "kernels/types.hpp"
+#include "opencl/upload.hpp"
 #include "runtime/gemm_trial.hpp"
 #include "runtime/launch.hpp"
 #include "support/ceil_div.hpp"
@@ -43,13 +44,6 @@ void check_zero_point(std::int64_t value, ir::DType type, const char* name) {
   if (value < lowest || value > lowest + 255)
     throw Error(fmt::format("a zero point of {} for {} is outside the range of {}, {} to {}", value,
                             name, ir::name_of(type), lowest, lowest + 255));
-}
-
-template <class T>
-opencl::Buffer upload(opencl::Context& context, const std::vector<T>& values) {
-  opencl::Buffer buffer = context.allocate(values.size() * sizeof(T));
-  buffer.upload(values);
-  return buffer;
 }
 
 bool is_byte(ir::DType type) { return type == ir::DType::u8 || type == ir::DType::i8; }
@@ -188,7 +182,7 @@ GemmWeights::GemmWeights(std::shared_ptr<const GemmContext> context, const GemmW
   const bool has_zeros = std::ranges::any_of(zeros, [](std::int32_t z) { return z != 0; });
   plan::check_exact_sums(who, desc.k, has_zeros);
   choose_variants(who, desc.n, desc.k);
-  if (has_zeros) zero_points_ = upload(*context_->device(), zeros);
+  if (has_zeros) zero_points_ = opencl::upload(*context_->device(), zeros);
   prepack(desc);
 }
 
@@ -241,20 +235,20 @@ Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
   if (!desc.bias.empty()) {
     if (std::ssize(desc.bias) != n)
       throw Error(fmt::format("a bias of {} values for {} columns", desc.bias.size(), n));
-    bias_ = upload(device, std::vector<float>(desc.bias.begin(), desc.bias.end()));
+    bias_ = opencl::upload(device, std::vector<float>(desc.bias.begin(), desc.bias.end()));
   }
   std::vector<float> scale = weights_->scales_;
   for (float& s : scale) {
     s *= desc.a_scale;
     if (!std::isfinite(s)) throw Error("the scale of a times that of the weights is not finite");
   }
-  scale_ = upload(device, scale);
+  scale_ = opencl::upload(device, scale);
   if (is_byte(desc.out_type)) {
     std::vector<float> inverse = per_column<float>(desc.out_scales, n, 1.0f, "scales of out");
     for (float& s : inverse) s = 1.0f / s;
-    out_inv_scale_ = upload(device, inverse);
-    out_zero_point_ =
-        upload(device, per_column<float>(desc.out_zero_points, n, 0.0f, "zero points of out"));
+    out_inv_scale_ = opencl::upload(device, inverse);
+    out_zero_point_ = opencl::upload(
+        device, per_column<float>(desc.out_zero_points, n, 0.0f, "zero points of out"));
   }
   // A blocking write returns once its source may change; launches on other queues need all of it.
   device.queue().finish();

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <span>
 
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
@@ -17,12 +16,6 @@ namespace {
 
 std::size_t tiles(std::int64_t channels, std::int64_t width) {
   return static_cast<std::size_t>((channels + width - 1) / width);
-}
-
-std::vector<float> download(const opencl::Buffer& buffer, std::int64_t count) {
-  std::vector<float> values(count);
-  buffer.read(std::as_writable_bytes(std::span(values)));
-  return values;
 }
 
 void check_channels(const std::string& tensor, std::int64_t before, std::int64_t now) {
@@ -67,7 +60,7 @@ void ChannelObserver::observe(const opencl::Buffer& values, std::int64_t rows,
 
 ChannelStatistics ChannelObserver::statistics() const {
   if (rows_ == 0) throw_unseen(tensor_);
-  const std::vector<float> all = download(state_, 3 * channels_);
+  const std::vector<float> all = state_.download<float>();
   ChannelStatistics s;
   s.rows = rows_;
   const auto third = [&](std::int64_t i) { return all.begin() + i * channels_; };
@@ -105,7 +98,7 @@ void GramObserver::observe(const opencl::Buffer& values, std::int64_t rows, std:
 
 std::vector<float> GramObserver::gram() const {
   if (channels_ == 0) throw_unseen(tensor_);
-  std::vector<float> g = download(gram_, channels_ * channels_);
+  std::vector<float> g = gram_.download<float>();
   const auto side = static_cast<std::size_t>(channels_);
   for (std::size_t i = 0; i < side; ++i) {
     check_finite(tensor_, g[i * side + i]);

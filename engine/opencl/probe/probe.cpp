@@ -119,7 +119,7 @@ bool Prober::subgroup_probe() {
 // Two launches, the second of which reads what the first has written, replayed three times.
 bool Prober::command_buffer_probe() {
   std::vector<int32_t> values(kLanes, 1);
-  Buffer a = buffer_of(context_, values), b = buffer_of(context_, values);
+  Buffer a = upload(context_, values), b = upload(context_, values);
   Kernel ramp = context_.kernel("probe_persistent", "probe_ramp");
   Kernel sum = context_.kernel("probe_persistent", "probe_sum");
   ramp.args(a, 3);
@@ -175,7 +175,7 @@ bool Prober::persistent_kernel_probe() {
   append_step(words, {0, 0, {7, 5, 3}, {a, static_cast<std::uint32_t>(-9)}});
   append_step(words,
               {1, kFirst, {kSecond, 1, 1}, {a, kFirst, std::bit_cast<std::uint32_t>(0.5f), b}});
-  const Buffer steps = buffer_of(context_, words);
+  const Buffer steps = upload(context_, words);
   Buffer state = context_.allocate(kPersistentStateBytes);
   state.fill(0);
   const std::array<Kernel, 2> kernels{context_.unbuilt_kernel("probe_persistent", "probe_ramp"),

@@ -8,6 +8,7 @@
 
 #include "opencl/context.hpp"
 #include "opencl/probe/probe.hpp"
+#include "opencl/upload.hpp"
 
 namespace bertcl::opencl {
 
@@ -37,13 +38,6 @@ std::vector<int32_t> expected_dot4(const ProbeData& data) {
   return sums;
 }
 
-template <typename T>
-Buffer buffer_of(Context& context, const std::vector<T>& values) {
-  Buffer buffer = context.allocate(values.size() * sizeof(T));
-  buffer.upload(values);
-  return buffer;
-}
-
 class Prober {
  public:
   Prober(Context& context, const ProbeOptions& options)
@@ -58,7 +52,7 @@ class Prober {
     Buffer out = context_.allocate(count * sizeof(T));
     out.fill(kPoison);
     Kernel kernel = context_.kernel(program, program, defines);
-    kernel.args(buffer_of(context_, operands)..., out);
+    kernel.args(upload(context_, operands)..., out);
     context_.queue().launch(kernel, {items, 1, 1}, {group, 1, 1}, "probe");
     return out.download<T>();
   }
