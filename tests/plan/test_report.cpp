@@ -4,6 +4,8 @@
 
 #include <fmt/ranges.h>
 
+#include <utility>
+
 #include "passes/pass.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/matchers.hpp"
@@ -174,6 +176,24 @@ Step linear_of_columns(const std::shared_ptr<opencl::Context>& context, bool int
   return make_plan(ir::parse(fmt::format(fmt::runtime(text), columns, fmt::join(w, ", "))), context,
                    options)
       .steps.at(0);
+}
+
+TEST(PrecisionOf, IsThatOfLinearsAndAttentionAlone) {
+  const auto precision = [](const std::vector<std::pair<Arithmetic, int>>& types) {
+    Plan plan;
+    for (const auto& [type, operations] : types) {
+      Step& step = plan.steps.emplace_back();
+      step.type = type;
+      step.operations_per_unit = operations;
+    }
+    return precision_of(plan).str();
+  };
+  using A = Arithmetic;
+  EXPECT_EQ(precision({}), "fp32");
+  EXPECT_EQ(precision({{A::fp32, 2}, {A::elements(ir::DType::f16), 0}}), "fp32");
+  EXPECT_EQ(precision({{A::fp32, 2}, {A::fp16_weights, 2}}), "fp16");
+  EXPECT_EQ(precision({{A::fp16, 2}, {A::bf16, 2}}), "bf16");
+  EXPECT_EQ(precision({{A::bf16, 2}, {A::int8, 2}}), "int8");
 }
 
 TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpusAlone) {
