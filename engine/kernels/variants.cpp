@@ -355,6 +355,16 @@ std::vector<GemmVariant> all_gemms() {
   return all;
 }
 
+/// Calls `visit` with each table of variants, of which the last is the reference.
+void for_each_table(const auto& visit) {
+  for (const auto* gemms : {&kGemmS8, &kGemmF32}) visit(*gemms);
+  for (const auto* attentions : {&kAttentionS8, &kAttentionF32}) visit(*attentions);
+  visit(kPositionScores);
+  for (const auto* rows : {&kAddNorm, &kEmbedNorm, &kPool, &kQuantizeRows, &kSoftmax}) visit(*rows);
+  for (const auto* divided : {&kRotary, &kDynamicQuantize}) visit(*divided);
+  for (const auto* matmuls : {&kMatMulF32, &kMatMulS32}) visit(*matmuls);
+}
+
 }  // namespace
 
 std::vector<std::string> gemm_programs() {
@@ -368,18 +378,22 @@ std::vector<std::string> gemm_programs() {
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
-  const auto add = [&](const auto& variants) {
+  for_each_table([&](const auto& variants) {
     for (const auto& variant : variants) names.push_back(variant.name);
-  };
-  for (const GemmVariant& variant : all_gemms()) {
-    names.push_back(variant.name);
+  });
+  for (const GemmVariant& variant : all_gemms())
     if (!variant.small_m_program.empty()) names.push_back(variant.small_m_name());
-  }
-  add(kAttentionS8), add(kAttentionF32), add(std::vector{kAttentionF16, kAttentionBf16});
-  for (const std::string& name : {kSplitK.partial, kSplitK.reduce.name, kSplitK.norm.name})
+  for (const std::string& name :
+       {kClblast.name, kGemmF16.name, kGemmBf16.name, kAttentionF16.name, kAttentionBf16.name,
+        kSplitK.partial, kSplitK.reduce.name, kSplitK.norm.name})
     names.push_back(name);
-  for (const auto& rows : {kAddNorm, kEmbedNorm, kPool, kQuantizeRows, kSoftmax}) add(rows);
-  add(kRotary), add(kDynamicQuantize), add(kMatMulF32), add(kMatMulS32), add(kPositionScores);
+  sort_unique(names);
+  return names;
+}
+
+std::vector<std::string> reference_names() {
+  std::vector<std::string> names;
+  for_each_table([&](const auto& variants) { names.push_back(variants.back().name); });
   sort_unique(names);
   return names;
 }

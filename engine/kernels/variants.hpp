@@ -205,4 +205,7 @@ std::span<const MatMulVariant> matmul_s32_variants();
 /// Names of the variants of these tables, small-M ones included; sorted and unique.
 std::vector<std::string> variant_names();
 
+/// The name of the reference, the last variant, of each table; sorted and unique.
+std::vector<std::string> reference_names();
+
 }  // namespace bertcl::kernels

@@ -219,6 +219,11 @@ TEST(Variants, OptionsThatOnlyTuningChooses) {
 TEST(Variants, OfSplitKHaveNames) {
   EXPECT_EQ(split_k_variants().partial_of(4), "mma_split_k_4");
   EXPECT_THAT(variant_names(), IsSupersetOf({"mma_split_k", "mma_reduce", "mma_norm"}));
+  EXPECT_THAT(variant_names(), IsSupersetOf(reference_names()));
+}
+
+TEST(Variants, ReferencesAreTheLastOfEachTable) {
+  EXPECT_THAT(reference_names(), ElementsAre("batched", "elements", "ref", "rows"));
 }
 
 TEST(Variants, OptionsWithoutANameAreRefused) {

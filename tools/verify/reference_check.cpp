@@ -13,7 +13,8 @@
 #include <span>
 #include <string>
 
-#include "plan/builder.hpp"
+#include "kernels/variants.hpp"
+#include "plan/options.hpp"
 #include "runtime/sequences.hpp"
 #include "tools/models/text_model.hpp"
 
@@ -77,9 +78,10 @@ std::vector<runtime::Tensors> run_padded(runtime::Session& session,
 }  // namespace
 
 runtime::SessionOptions reference_options(runtime::SessionOptions options) {
+  const std::vector<std::string> references = kernels::reference_names();
   std::vector<std::string> others = plan::disableable_variants();
-  std::erase_if(others, [](const std::string& name) {
-    return name == "ref" || name == "rows" || name == "elements";
+  std::erase_if(others, [&](const std::string& name) {
+    return std::ranges::binary_search(references, name);
   });
   options.disabled_kernels = fmt::format("{}", fmt::join(others, ","));
   options.drop_padding = false;
