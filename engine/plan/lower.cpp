@@ -121,7 +121,7 @@ void lower_node(Builder& builder, const ir::Graph& graph, const ir::Node& node) 
   } catch (const Error& e) {
     const std::string message = e.what();
     // With a code, since with_code() would replace the error by one without nodes.
-    const bool is_named = message.find(node.describe()) != std::string::npos;
+    const bool is_named = message.starts_with(node.describe() + ": ");
     throw ir::NodeError(
         node.sources, is_named ? message : fmt::format("{}: {}", node.describe(), message),
         e.code() == ErrorCode::invalid_argument ? ErrorCode::unsupported : e.code());

@@ -49,6 +49,18 @@ TEST(MakePlan, AViewOfAConstantIsRefusedByName) {
   EXPECT_THAT(message, HasSubstr("constant"));
 }
 
+// Its result is called as the node is.
+TEST(MakePlan, AnErrorThatOnlyQuotesTheNodeIsOfTheNode) {
+  ir::Graph graph;
+  ir::Value* constant = graph.add_constant("c", ir::Tensor::of<float>({2, 2}, {1, 2, 3, 4}));
+  ir::Value* view =
+      graph.add("Reshape", {constant}, {}, {ir::DType::f32, {ir::Dim(4)}}, nullptr, "Reshape 'x'");
+  view->producer->sources = {"x"};
+  graph.add_output("y", view);
+  EXPECT_THAT(error_of([&] { make_plan(graph, device(), {}); }),
+              StartsWith("Reshape 'x': 'Reshape 'x'' is a view of a constant"));
+}
+
 TEST(MakePlan, TheTableOfTokenIdsTellsTheVocabulary) {
   const auto words = [](const std::string& ids, const std::string& of) {
     return plan_of("graph g(%" + ids + R"(: i64[batch, seq]) {
