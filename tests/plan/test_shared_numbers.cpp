@@ -7,11 +7,14 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include "kernels/variants.hpp"
 #include "opencl/launch/persistent_kernel.hpp"
+#include "opencl/program/sources.hpp"
 #include "ops/op.hpp"
 #include "plans.hpp"
 #include "tests/support/files.hpp"
@@ -51,6 +54,47 @@ TEST(SharedNumbers, OfTheHostAndOfKernelsAreTheSame) {
     }
   }
   EXPECT_EQ(number_in("elements/elementwise_binary.cl", "OP_FMOD"), kFmod);
+}
+
+/// The first that a program's text defines under this name from `start` on; none where it does not.
+std::optional<std::int64_t> number_after(const std::string& text, std::size_t start,
+                                         const std::string& name) {
+  std::smatch found;
+  const std::regex definition("#define " + name + " ([0-9]+)\\b");
+  if (!std::regex_search(text.begin() + static_cast<std::ptrdiff_t>(start), text.end(), found,
+                         definition))
+    return std::nullopt;
+  return std::stoll(found[1]);
+}
+
+// On a CPU a tile has the columns of a panel, unless there is a PANEL; the kernels with AVX-512
+// make them of vectors.
+TEST(SharedNumbers, TilesAndPanelsOfGemms) {
+  std::vector<kernels::GemmVariant> gemms{kernels::gemm_f16_variant(),
+                                          kernels::gemm_bf16_variant()};
+  for (const auto& table : {kernels::gemm_s8_variants(), kernels::gemm_f32_variants()})
+    gemms.insert(gemms.end(), table.begin(), table.end());
+  for (const kernels::GemmVariant& gemm : gemms) {
+    if (gemm.is_reference) continue;
+    for (const std::string& program : {gemm.program, gemm.small_m_program}) {
+      if (program.empty()) continue;
+      const std::string text = opencl::final_source(program).text;
+      std::size_t start = 0;
+      if (const auto lanes = gemm.defines.find("LANES"); lanes != gemm.defines.end())
+        start = text.find("if LANES == " + std::to_string(lanes->second));
+      ASSERT_NE(start, std::string::npos) << program;
+      const auto number = [&](const char* name) { return number_after(text, start, name); };
+      const bool by_group = gemm.items > 1;
+      EXPECT_EQ(number(by_group ? "TILE_M" : "TILE_ROWS"), gemm.tile_rows) << program;
+      if (by_group) {
+        EXPECT_EQ(number("TILE_N"), gemm.tile_columns) << program;
+      }
+      std::optional<std::int64_t> panel = number("PANEL");
+      if (!panel) panel = number("TILE_COLUMNS");
+      if (const auto vectors = number("TILE_VECTORS")) panel = 16 * *vectors;
+      EXPECT_EQ(panel, gemm.panel) << program;
+    }
+  }
 }
 
 // The prepacking kernel is given it, the GEMM is not.
