@@ -24,12 +24,28 @@ double evaluate(const ir::Dim& dim, const ir::Bindings& sizes) {
   }
 }
 
+/// Whether a MatMul reads the result of step i, also quantized, masked or in another shape.
+bool feeds_matmul(const Plan& plan, std::size_t i) {
+  std::set<int> roots;  // of the slots that hold this result
+  for (; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    const bool reads = std::ranges::any_of(step.arguments, [&](const Argument& argument) {
+      const auto* r = std::get_if<Reads>(&argument);
+      return r && roots.contains(plan.slots[r->slot].root);
+    });
+    if (reads && step.op.starts_with("MatMul")) return true;
+    const ops::Traits& traits = ops::traits(step.op);
+    if (!roots.empty() && !(reads && (traits.by_element || traits.moves_elements))) continue;
+    for (const Argument& argument : step.arguments)
+      if (const auto* w = std::get_if<Writes>(&argument)) roots.insert(plan.slots[w->slot].root);
+  }
+  return false;
+}
+
 /// Not the Softmax that ends a classifier: that of attention has weights for a MatMul.
 bool is_attention(const Plan& plan, std::size_t i) {
   const std::string& op = plan.steps[i].op;
-  if (op != "Softmax") return ops::traits(op).is_attention;
-  return std::any_of(plan.steps.begin() + static_cast<std::ptrdiff_t>(i), plan.steps.end(),
-                     [](const Step& step) { return step.op.starts_with("MatMul"); });
+  return op == "Softmax" ? feeds_matmul(plan, i) : ops::traits(op).is_attention;
 }
 
 bool is_norm(const Step& step) { return ops::traits(step.op).is_norm; }

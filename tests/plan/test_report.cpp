@@ -41,10 +41,29 @@ TEST(Sections, EmbeddingsLayersAndHead) {
       ElementsAre("embeddings 0-0", "layer 0 1-7", "layer 1 8-14", "head 15-16"));
 }
 
+/// Each step reads what the one before it writes.
+Plan plan_of_sequence(const std::vector<std::string>& ops) {
+  Plan plan = plan_of_ops(ops);
+  for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
+    plan.slots.push_back({"", {}, i});
+    plan.steps[i].arguments = {Writes{i}};
+    if (i > 0) plan.steps[i].arguments.emplace_back(Reads{i - 1});
+  }
+  return plan;
+}
+
 TEST(Sections, UnfusedAttention) {
-  EXPECT_THAT(titles(plan_of_ops({"Gather", "add_norm", "QuantizeLinear", "linear_q", "MatMul",
-                                  "Softmax", "MatMul", "add_norm", "linear", "add_norm", "Split"})),
-              ElementsAre("embeddings 0-1", "layer 0 2-9", "head 10-10"));
+  EXPECT_THAT(titles(plan_of_sequence({"Gather", "add_norm", "QuantizeLinear", "linear_q", "MatMul",
+                                       "Softmax", "Where", "QuantizeLinear", "MatMulInteger",
+                                       "add_norm", "linear", "add_norm", "Split"})),
+              ElementsAre("embeddings 0-1", "layer 0 2-11", "head 12-12"));
+}
+
+// Not that of attention: no MatMul reads what it makes, though one follows.
+TEST(Sections, ASoftmaxBeforeAnotherMatMulIsInTheHead) {
+  EXPECT_THAT(titles(plan_of_sequence({"embed_norm", "attention", "add_norm", "linear", "add_norm",
+                                       "Softmax", "ReduceMax", "MatMul"})),
+              ElementsAre("embeddings 0-0", "layer 0 1-4", "head 5-7"));
 }
 
 TEST(Sections, ASoftmaxThatEndsTheModelIsInTheHead) {
