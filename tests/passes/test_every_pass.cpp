@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "ops/interpret.hpp"
@@ -68,9 +73,53 @@ TEST(EveryPass, ChangesNoResult) {
     if (!found.empty()) ADD_FAILURE() << "seed " << seed << ", " << found;
   }
   for (const Pass& pass : pipeline({})) {
-    if (pass.name == "choose_precision") continue;  // pipeline({}) asks for that of the file
+    if (pass.name == "choose_precision") continue;  // below: pipeline({}) asks for none
     EXPECT_GT(changes()[pass.name], 5) << pass.name << " has not been tried";
   }
+}
+
+/// The largest difference that the pass choose_precision makes to a result of a compiled graph, as
+/// a share of its largest value; none where it changes nothing.
+std::optional<double> share_of_precision(unsigned seed, ir::DType precision) {
+  ir::Graph graph = tests::random_graph(seed);
+  const Tensors inputs = tests::random_inputs(graph, seed);
+  compile(graph, {});
+  const std::vector<ir::Tensor> exact = ops::interpret(graph, inputs);
+  Options options;
+  options.precision.type = precision;
+  const Pass pass = pipeline(options).back();
+  EXPECT_EQ(pass.name, "choose_precision");
+  if (!pass.run(graph)) return std::nullopt;
+  ir::verify(graph, pass.name);
+  ops::verify(graph, pass.name);
+  const std::vector<ir::Tensor> found = ops::interpret(graph, inputs);
+  double share = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const std::vector<double> a = found[i].to_doubles(), b = exact[i].to_doubles();
+    double largest = 0, difference = 0;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      largest = std::max(largest, std::abs(b[j]));
+      difference = std::max(difference, std::abs(a.at(j) - b[j]));
+    }
+    if (difference > 0) share = std::max(share, difference / largest);
+  }
+  return share;
+}
+
+// Values that are stored in bf16 are rounded to 8 bits; norms that divide by little and integers
+// next to a tie make more of it.
+TEST(EveryPass, PrecisionOnlyRounds) {
+  int tried = 0, far = 0;
+  for (unsigned seed = 1; seed <= 700; ++seed) {
+    EXPECT_EQ(share_of_precision(seed, ir::DType::f16).value_or(0), 0) << "seed " << seed;
+    const std::optional<double> share = share_of_precision(seed, ir::DType::bf16);
+    if (!share) continue;
+    ++tried;
+    far += *share > 1.0 / 128;
+    EXPECT_LT(*share, 0.25) << "seed " << seed;
+  }
+  EXPECT_GT(tried, 500);
+  EXPECT_LT(far, tried / 10);
 }
 
 }  // namespace
