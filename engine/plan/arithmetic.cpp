@@ -5,11 +5,10 @@
 namespace bertcl::plan {
 
 Arithmetic Arithmetic::elements(ir::DType type) {
-  using enum ir::DType;
-  return {ir::name_of(type), type == f32    ? Kind::fp32
-                             : type == f16  ? Kind::fp16
-                             : type == bf16 ? Kind::bf16
-                                            : Kind::moves};
+  if (type == ir::DType::f32) return fp32;
+  if (type == ir::DType::f16) return fp16;
+  if (type == ir::DType::bf16) return bf16;
+  return {ir::name_of(type), Kind::moves};
 }
 
 Arithmetic Arithmetic::fp32_to(ir::DType results, bool of_int8) {

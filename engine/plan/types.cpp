@@ -5,20 +5,22 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "bertcl/error.hpp"
 
 namespace bertcl::plan {
 
-Arithmetic supported_type(const ir::Node& node, ir::DType type,
-                          std::initializer_list<ir::DType> supported) {
-  if (std::ranges::find(supported, type) != supported.end()) return Arithmetic::elements(type);
+void check_type(const ir::Node& node, ir::DType type, std::initializer_list<ir::DType> supported) {
+  if (std::ranges::find(supported, type) != supported.end()) return;
   std::vector<std::string_view> names;
   for (const ir::DType t : supported) names.push_back(ir::name_of(t));
   throw Error(fmt::format("{}: no kernel for element type {} (supported: {})", node.describe(),
                           ir::name_of(type), fmt::join(names, ", ")));
+}
+
+std::string kernel_for(std::string_view name, ir::DType type) {
+  return fmt::format("{}_{}", name, ir::name_of(type));
 }
 
 float scalar_or(const ir::Value* value, float default_value) {

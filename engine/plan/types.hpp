@@ -2,6 +2,8 @@
 // Types, sizes, quantization parameters and other constants of columns as kernel arguments.
 #pragma once
 #include <initializer_list>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.hpp"
@@ -15,10 +17,11 @@ using kernels::type_code;
 using kernels::unary_code;
 namespace unary = kernels::unary;
 
-/// Elements of `type`, by whose name those of kernels end. Throws bertcl::Error naming the node
-/// unless it is one of `supported`.
-Arithmetic supported_type(const ir::Node& node, ir::DType type,
-                          std::initializer_list<ir::DType> supported);
+/// Throws bertcl::Error naming the node unless `type` is one of `supported`.
+void check_type(const ir::Node& node, ir::DType type, std::initializer_list<ir::DType> supported);
+
+/// The name of the kernel for elements of that type: "reduce_f32".
+std::string kernel_for(std::string_view name, ir::DType type);
 
 /// The only element of a constant; `default_value` if the operand is absent.
 float scalar_or(const ir::Value* value, float default_value);

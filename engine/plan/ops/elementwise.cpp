@@ -11,9 +11,11 @@
 namespace bertcl::plan {
 namespace {
 
-Arithmetic operand_type(const ir::Node& node) {
+ir::DType operand_type(const ir::Node& node) {
   using enum ir::DType;
-  return supported_type(node, node.inputs[0]->type.dtype, {f32, i32, i64, boolean});
+  const ir::DType type = node.inputs[0]->type.dtype;
+  check_type(node, type, {f32, i32, i64, boolean});
+  return type;
 }
 
 void lower_cast(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -34,8 +36,9 @@ void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
                                 broadcast(node.inputs[1]->type.shape, shape)}});
   std::int32_t code = *ops::traits(node).binary_code;
   if (node.op == "Mod" && node.int_attribute("fmod", 0) != 0) code = kernels::kFmod;
-  const Arithmetic type = operand_type(node);
-  launch_strided(b, node, type, "elements", b.kernel("elementwise_binary", "binary_" + type.str()),
+  const ir::DType type = operand_type(node);
+  launch_strided(b, node, Arithmetic::elements(type), "elements",
+                 b.kernel("elementwise_binary", kernel_for("binary", type)),
                  kernels::Binary<Argument>{.a = b.in(node.inputs[0]),
                                            .b = b.in(node.inputs[1]),
                                            .out = b.out(node.output()),
@@ -48,9 +51,10 @@ void lower_unary(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.op == "Gelu" && node.has("approximate") &&
       node.string_attribute("approximate") == "tanh")
     code = unary::gelu_tanh;
-  const Arithmetic type = operand_type(node);
+  const ir::DType type = operand_type(node);
   launch_elements(
-      b, node, type, "elements", b.kernel("elementwise_unary", "unary_" + type.str()),
+      b, node, Arithmetic::elements(type), "elements",
+      b.kernel("elementwise_unary", kernel_for("unary", type)),
       kernels::Unary<Argument>{.x = b.in(node.inputs[0]), .out = b.out(node.output()), .op = code},
       element_count(node.output()->type.shape), b.vector_chunk());
 }

@@ -112,7 +112,7 @@ void count_operations(Step& step, const MatMulShape& p) {
 }
 
 void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {
-  supported_type(node, node.output()->type.dtype, {ir::DType::f32});
+  check_type(node, node.output()->type.dtype, {ir::DType::f32});
   const ir::Value *x = node.inputs[0], *w = node.inputs[1];
   const MatMulShape p = matmul_shape_of(x->type.shape, w->type.shape);
   const bool by_clblast = b.options().gemm == "clblast" && p.batch.extents.size() <= 1;

@@ -30,9 +30,12 @@ std::array<ir::Dim, 3> reduced(const ir::Node& node, const ir::Shape& shape,
   return split(shape, static_cast<std::size_t>(axes.front()), axes.size());
 }
 
-/// Launches a kernel along the middle axis of `view`.
-void launch_along(Builder& b, const ir::Node& node, Arithmetic type, const char* variant,
-                  opencl::Kernel kernel, const std::array<ir::Dim, 3>& view, auto arguments) {
+/// Launches the kernel for elements of `type` along the middle axis of `view`.
+void launch_along(Builder& b, const ir::Node& node, ir::DType type, const char* variant,
+                  const char* program, const char* kernel, const std::array<ir::Dim, 3>& view,
+                  auto arguments) {
+  using enum ir::DType;
+  check_type(node, type, {f32, i32, i64});
   const auto& [outer, size, inner] = view;
   const std::int32_t chunk = b.rows_per_item();
   arguments.x = b.in(node.inputs[0]);
@@ -41,44 +44,37 @@ void launch_along(Builder& b, const ir::Node& node, Arithmetic type, const char*
   arguments.size = SizeExpr{size};
   arguments.inner = SizeExpr{inner};
   arguments.chunk = chunk;
-  b.launch(node, type, variant, std::move(kernel), arguments,
-           {SizeExpr{outer * inner, chunk}, SizeExpr{}, SizeExpr{}});
+  b.launch(node, Arithmetic::elements(type), variant, b.kernel(program, kernel_for(kernel, type)),
+           arguments, {SizeExpr{outer * inner, chunk}, SizeExpr{}, SizeExpr{}});
 }
 
 void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
-  using enum ir::DType;
   const ir::Type& of = node.inputs[0]->type;
   std::vector<std::int64_t> axes;
   if (node.has("axes")) axes = node.ints_attribute("axes");
   const std::array<ir::Dim, 3> view = reduced(node, of.shape, axes);
-  const Arithmetic type = supported_type(node, of.dtype, {f32, i32, i64});
-  if (node.op == "ReduceL2") supported_type(node, of.dtype, {f32});
-  launch_along(b, node, type, "rows", b.kernel("reduce", "reduce_" + type.str()), view,
+  if (node.op == "ReduceL2") check_type(node, of.dtype, {ir::DType::f32});
+  launch_along(b, node, of.dtype, "rows", "reduce", "reduce", view,
                kernels::Reduce<Argument>{.op = kReduceCodes.find(node.op)->second});
 }
 
 void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
-  using enum ir::DType;
   const ir::Type& of = node.inputs[0]->type;
-  const Arithmetic type = supported_type(node, of.dtype, {f32, i32, i64});
   const std::size_t axis = axis_of(node, 0, of.shape.size());
   b.limit(ir::Dim(1), of.shape[axis]);  // of no elements none is the largest
-  launch_along(
-      b, node, type, "rows", b.kernel("reduce", "argmax_" + type.str()), split(of.shape, axis),
-      kernels::ArgMax<Argument>{
-          .take_last = static_cast<std::int32_t>(node.int_attribute("select_last_index", 0))});
+  launch_along(b, node, of.dtype, "rows", "reduce", "argmax", split(of.shape, axis),
+               kernels::ArgMax<Argument>{.take_last = static_cast<std::int32_t>(
+                                             node.int_attribute("select_last_index", 0))});
 }
 
 void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
-  using enum ir::DType;
   const ir::Value* axis_operand = node.inputs[1];
   if (!axis_operand->is_constant()) fail(node, "axis '{}' is not constant", axis_operand->name);
   const ir::Type& of = node.output()->type;
   const auto rank = std::ssize(of.shape);
   std::int64_t axis = axis_operand->constant->to_ints().at(0);
   if (axis < -rank || axis >= rank) fail(node, "axis {} is out of range for rank {}", axis, rank);
-  const Arithmetic type = supported_type(node, of.dtype, {f32, i32, i64});
-  launch_along(b, node, type, "lines", b.kernel("cumsum", "cumsum_" + type.str()),
+  launch_along(b, node, of.dtype, "lines", "cumsum", "cumsum",
                split(of.shape, static_cast<std::size_t>(axis < 0 ? axis + rank : axis)),
                kernels::CumSum<Argument>{
                    .exclusive = static_cast<std::int32_t>(node.int_attribute("exclusive", 0)),
