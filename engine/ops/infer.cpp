@@ -48,7 +48,7 @@ void infer(ir::Graph& graph, ir::Node& node, SymbolicValues& values) {
   for (std::size_t i = 0; i < def.min_inputs; ++i)
     if (!node.inputs[i]) throw Error(fmt::format("{}: operand {} is missing", node.describe(), i));
   check_operand_types(node, def.types);
-  InferContext context{graph, node, values};
+  InferContext context{{node}, graph, values};
   std::vector<ir::Type> types = def.infer(context);
   if (types.size() < node.outputs.size())
     throw Error(fmt::format("{}: result {} is not supported", node.describe(), types.size()));

@@ -31,7 +31,7 @@ class Interpreter {
   bool has(const ir::Value* value) const { return value->is_constant() || known_.contains(value); }
 
   void run(const ir::Node& node) {
-    EvaluateContext context{node, {}, bindings_};
+    EvaluateContext context{{node}, {}, bindings_};
     for (const ir::Value* in : node.inputs) context.inputs.push_back(in ? &get(in) : nullptr);
     const auto results = ops::get(node).evaluate(context);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -129,7 +129,7 @@ std::vector<ir::Tensor> evaluate_constant(const ir::Node& node) {
   const OpDef* def = find(node.op);
   if (!def) return {};
   const ir::Bindings no_symbols;
-  EvaluateContext context{node, {}, no_symbols};
+  EvaluateContext context{{node}, {}, no_symbols};
   for (const ir::Value* in : node.inputs) {
     if (in && !in->is_constant()) return {};
     context.inputs.push_back(in ? &*in->constant : nullptr);

@@ -16,22 +16,18 @@
 
 namespace bertcl::ops {
 
-/// The context of type inference for one node.
-struct InferContext {
-  ir::Graph& graph;  // gives fresh symbols
-  const ir::Node& node;
-  SymbolicValues& values;
+/// An attribute as a dimension of a tensor of that rank, negative values counted from the end.
+/// Throws bertcl::Error that names the node if it is out of range.
+std::size_t axis_of(const ir::Node& node, std::string_view key, std::int64_t default_value,
+                    std::size_t rank);
 
-  bool has(std::size_t i) const { return node.input(i) != nullptr; }
-  const ir::Type& type(std::size_t i) const;
-  const ir::Shape& shape(std::size_t i) const { return type(i).shape; }
-  /// Name and type of operand i for messages: "'x' f32[batch, 8]".
-  std::string described(std::size_t i) const;
-  /// The elements of operand i as sizes, or null if unknown.
-  const std::vector<ir::Dim>* elements(std::size_t i) const;
-  /// The attribute `key` as a dimension of a tensor of that rank, negative values counted from the
-  /// end. Throws if it is out of range.
-  std::int64_t axis(std::string_view key, std::int64_t default_value, std::size_t rank) const;
+/// What functions of an operator see of its node.
+struct NodeContext {
+  const ir::Node& node;
+
+  std::int64_t axis(std::string_view key, std::int64_t default_value, std::size_t rank) const {
+    return axis_of(node, key, default_value, rank);
+  }
   /// Throws bertcl::Error that names the node.
   [[noreturn]] void fail(const std::string& what) const;
   template <class First, class... Rest>
@@ -41,9 +37,22 @@ struct InferContext {
   }
 };
 
+/// The context of type inference for one node.
+struct InferContext : NodeContext {
+  ir::Graph& graph;  // gives fresh symbols
+  SymbolicValues& values;
+
+  bool has(std::size_t i) const { return node.input(i) != nullptr; }
+  const ir::Type& type(std::size_t i) const;
+  const ir::Shape& shape(std::size_t i) const { return type(i).shape; }
+  /// Name and type of operand i for messages: "'x' f32[batch, 8]".
+  std::string described(std::size_t i) const;
+  /// The elements of operand i as sizes, or null if unknown.
+  const std::vector<ir::Dim>* elements(std::size_t i) const;
+};
+
 /// The context of evaluation for one node.
-struct EvaluateContext {
-  const ir::Node& node;
+struct EvaluateContext : NodeContext {
   std::vector<const ir::Tensor*> inputs;  // null where an optional operand is absent
   const ir::Bindings& bindings;           // sizes of the symbols of this run
 
@@ -51,13 +60,6 @@ struct EvaluateContext {
   const ir::Tensor& in(std::size_t i) const;
   /// The extents of result i by its type. Throws naming a symbol whose size is not known.
   ir::Sizes result_sizes(std::size_t i = 0) const;
-  std::int64_t axis(std::string_view key, std::int64_t default_value, std::size_t rank) const;
-  [[noreturn]] void fail(const std::string& what) const;
-  template <class First, class... Rest>
-  [[noreturn]] void fail(fmt::format_string<First, Rest...> what, First&& first,
-                         Rest&&... rest) const {
-    fail(fmt::format(what, std::forward<First>(first), std::forward<Rest>(rest)...));
-  }
 };
 
 /// What passes and planner need to know about any operator.

@@ -30,20 +30,6 @@ const Registry& registry() {
   return table;
 }
 
-std::int64_t axis_of(const ir::Node& node, std::string_view key, std::int64_t default_value,
-                     std::size_t rank) {
-  const std::int64_t given = node.int_attribute(key, default_value);
-  const std::int64_t n = static_cast<std::int64_t>(rank);
-  if (given < -n || given >= n)
-    throw Error(
-        fmt::format("{}: {} {} is out of range for rank {}", node.describe(), key, given, rank));
-  return given < 0 ? given + n : given;
-}
-
-[[noreturn]] void fail_at(const ir::Node& node, const std::string& what) {
-  throw Error(fmt::format("{}: {}", node.describe(), what));
-}
-
 }  // namespace
 
 const OpDef* find(std::string_view op) {
@@ -53,7 +39,7 @@ const OpDef* find(std::string_view op) {
 
 const OpDef& get(const ir::Node& node) {
   if (const OpDef* def = find(node.op)) return *def;
-  fail_at(node, "this operator cannot be evaluated on the host");
+  NodeContext{node}.fail("this operator cannot be evaluated on the host");
 }
 
 const Traits& traits(std::string_view op) {
@@ -68,6 +54,19 @@ std::vector<std::string> names() {
   return list;
 }
 
+std::size_t axis_of(const ir::Node& node, std::string_view key, std::int64_t default_value,
+                    std::size_t rank) {
+  const std::int64_t given = node.int_attribute(key, default_value);
+  const auto n = static_cast<std::int64_t>(rank);
+  if (given < -n || given >= n)
+    NodeContext{node}.fail("{} {} is out of range for rank {}", key, given, rank);
+  return static_cast<std::size_t>(given < 0 ? given + n : given);
+}
+
+void NodeContext::fail(const std::string& what) const {
+  throw Error(fmt::format("{}: {}", node.describe(), what));
+}
+
 const ir::Type& InferContext::type(std::size_t i) const {
   if (!has(i)) fail(fmt::format("operand {} is missing", i));
   return node.input(i)->type;
@@ -75,15 +74,9 @@ const ir::Type& InferContext::type(std::size_t i) const {
 const std::vector<ir::Dim>* InferContext::elements(std::size_t i) const {
   return has(i) ? values.find(node.input(i)) : nullptr;
 }
-std::int64_t InferContext::axis(std::string_view key, std::int64_t default_value,
-                                std::size_t rank) const {
-  return axis_of(node, key, default_value, rank);
-}
 std::string InferContext::described(std::size_t i) const {
   return fmt::format("'{}' {}", node.input(i)->name, ir::str(type(i)));
 }
-
-void InferContext::fail(const std::string& what) const { fail_at(node, what); }
 
 const ir::Tensor& EvaluateContext::in(std::size_t i) const {
   if (!has(i)) fail(fmt::format("operand {} is missing", i));
@@ -92,10 +85,5 @@ const ir::Tensor& EvaluateContext::in(std::size_t i) const {
 ir::Sizes EvaluateContext::result_sizes(std::size_t i) const {
   return ir::evaluate(node.outputs.at(i)->type.shape, bindings);
 }
-std::int64_t EvaluateContext::axis(std::string_view key, std::int64_t default_value,
-                                   std::size_t rank) const {
-  return axis_of(node, key, default_value, rank);
-}
-void EvaluateContext::fail(const std::string& what) const { fail_at(node, what); }
 
 }  // namespace bertcl::ops

@@ -25,7 +25,7 @@ void check_operands(const ir::Node& node, const OpDef& def) {
 
 void check_results(ir::Graph& graph, const ir::Node& node, const OpDef& def) {
   SymbolicValues no_values;
-  InferContext context{graph, node, no_values};
+  InferContext context{{node}, graph, no_values};
   const std::vector<ir::Type> types = def.infer(context);
   if (node.outputs.size() > types.size())
     context.fail("{} results, expected at most {}", node.outputs.size(), types.size());
