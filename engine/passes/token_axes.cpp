@@ -62,12 +62,6 @@ AxisMap aligned(const ir::Shape& in, const ir::Shape& out, std::set<std::size_t>
   return map;
 }
 
-std::size_t axis_attribute(const ir::Node& node, std::string_view key, std::int64_t default_value,
-                           std::size_t rank) {
-  const std::int64_t axis = node.int_attribute(key, default_value);
-  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
-}
-
 AxisMap transposed(const ir::Node& node, const ir::Shape& in) {
   AxisMap map{{}, std::vector<std::optional<std::size_t>>(in.size())};
   const auto& perm = node.ints_attribute("perm");
@@ -120,8 +114,8 @@ std::set<std::size_t> from(std::size_t first, std::size_t rank) {
 /// The axes along which an operator of one operand combines elements, all of them if unknown.
 std::set<std::size_t> combined_axes(const ir::Node& node, std::size_t rank) {
   if (is_any_of(node, {"LayerNormalization", "RMSNormalization"}))
-    return from(axis_attribute(node, "axis", -1, rank), rank);
-  if (is_any_of(node, {"ArgMax", "ArgMin"})) return {axis_attribute(node, "axis", 0, rank)};
+    return from(ops::axis_of(node, "axis", -1, rank), rank);
+  if (is_any_of(node, {"ArgMax", "ArgMin"})) return {ops::axis_of(node, "axis", 0, rank)};
   if (node.op == "CumSum") {
     const auto axis = only_integer(node, "axis", 1);
     const auto axes = static_cast<std::int64_t>(rank);
@@ -144,7 +138,7 @@ std::optional<AxisMap> map_of(const ir::Node& node, std::size_t i, const ir::Sha
   if (node.op == "Transpose") return transposed(node, in);
   if (node.op == "OneHot") {
     AxisMap map;
-    const std::size_t axis = axis_attribute(node, "axis", -1, rank + 1);
+    const std::size_t axis = ops::axis_of(node, "axis", -1, rank + 1);
     for (std::size_t d = 0; d < rank; ++d) map.to.emplace_back(d < axis ? d : d + 1);
     return map;
   }
@@ -225,7 +219,7 @@ class Follower {
 
   /// Rows of a table by tokens, or tokens by number.
   void gather(const TokenAxis& t) {
-    const std::size_t axis = axis_attribute(node_, "axis", 0, node_.inputs[0]->type.shape.size());
+    const std::size_t axis = ops::axis_of(node_, "axis", 0, node_.inputs[0]->type.shape.size());
     const ir::Shape& indices = node_.inputs[1]->type.shape;
     if (i_ == 1) {
       const auto own = axis_with(in_, t);

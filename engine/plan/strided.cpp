@@ -6,11 +6,6 @@
 
 namespace bertcl::plan {
 
-std::size_t axis_of(const ir::Node& node, std::int64_t default_value, std::size_t rank) {
-  const std::int64_t axis = node.int_attribute("axis", default_value);
-  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
-}
-
 std::array<ir::Dim, 3> split(const ir::Shape& shape, std::size_t first, std::size_t count) {
   std::array<ir::Dim, 3> view{1, 1, 1};
   for (std::size_t d = 0; d < shape.size(); ++d) {

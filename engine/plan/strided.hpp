@@ -9,9 +9,6 @@
 
 namespace bertcl::plan {
 
-/// The attribute `axis` of a node, counted from the end of `rank` axes if it is negative.
-std::size_t axis_of(const ir::Node& node, std::int64_t default_value, std::size_t rank);
-
 /// A shape as [outer, size, inner] around `count` axes.
 std::array<ir::Dim, 3> split(const ir::Shape& shape, std::size_t first, std::size_t count = 1);
 

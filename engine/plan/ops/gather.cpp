@@ -5,6 +5,7 @@
 
 #include "ir/input_role.hpp"
 #include "kernels/contracts/move.hpp"
+#include "ops/op.hpp"
 #include "plan/elements.hpp"
 #include "plan/lowering_table.hpp"
 #include "plan/strided.hpp"
@@ -49,7 +50,7 @@ Arithmetic gather_type(const ir::Node& node) {
 
 void lower_gather(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& data = node.inputs[0]->type.shape;
-  const auto [outer, axis, inner] = split(data, axis_of(node, 0, data.size()));
+  const auto [outer, axis, inner] = split(data, ops::axis_of(node, "axis", 0, data.size()));
   note_vocabulary(b.plan(), node, axis);
   const ir::Dim count = element_count(node.inputs[1]->type.shape);
   auto arguments = gather_arguments<kernels::Gather<Argument>>(b, node);
@@ -65,7 +66,7 @@ void lower_gather(Builder& b, const ir::Graph&, const ir::Node& node) {
 void lower_gather_elements(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& data = node.inputs[0]->type.shape;
   const ir::Shape& indices = node.inputs[1]->type.shape;
-  const std::size_t axis = axis_of(node, 0, data.size());
+  const std::size_t axis = ops::axis_of(node, "axis", 0, data.size());
   for (std::size_t d = 0; d < data.size(); ++d)
     if (d != axis) b.limit(indices[d], data[d]);
   Strides strides = row_major(data);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/contracts/quantize.hpp"
+#include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "plan/elements.hpp"
 #include "plan/lowering_table.hpp"
@@ -55,7 +56,7 @@ void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = x->type.shape;
   ir::Dim axis_size(1), inner = element_count(shape);
   if (element_count(node.inputs[1]->type.shape) != ir::Dim(1)) {
-    const auto parts = split(shape, axis_of(node, 1, shape.size()));
+    const auto parts = split(shape, ops::axis_of(node, "axis", 1, shape.size()));
     axis_size = parts[1], inner = parts[2];
   }
   const auto launch = [&](const char* kernel, auto arguments) {

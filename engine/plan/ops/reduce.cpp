@@ -6,6 +6,7 @@
 
 #include "kernels/contracts/reduce.hpp"
 #include "kernels/contracts/rows.hpp"
+#include "ops/op.hpp"
 #include "plan/lowering_table.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/strided.hpp"
@@ -60,7 +61,7 @@ void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Type& of = node.inputs[0]->type;
-  const std::size_t axis = axis_of(node, 0, of.shape.size());
+  const std::size_t axis = ops::axis_of(node, "axis", 0, of.shape.size());
   b.limit(ir::Dim(1), of.shape[axis]);  // of no elements none is the largest
   launch_along(b, node, of.dtype, "rows", "reduce", "argmax", split(of.shape, axis),
                kernels::ArgMax<Argument>{.take_last = static_cast<std::int32_t>(

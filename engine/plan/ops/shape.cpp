@@ -4,6 +4,7 @@
 
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/contracts/move.hpp"
+#include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/support.hpp"
 #include "plan/elements.hpp"
@@ -142,7 +143,7 @@ ir::Dim part_sum(const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
 
 void lower_split(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const ir::Shape& from = node.inputs[0]->type.shape;
-  const std::size_t axis = axis_of(node, 0, from.size());
+  const std::size_t axis = ops::axis_of(node, "axis", 0, from.size());
   const Strides strides = row_major(from);
   ir::Dim before(0);
   for (const ir::Value* out : node.outputs) {
@@ -157,7 +158,7 @@ void lower_split(Builder& b, const ir::Graph& graph, const ir::Node& node) {
 
 void lower_concat(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Strides strides = row_major(node.output()->type.shape);
-  const std::size_t axis = axis_of(node, 0, strides.size());
+  const std::size_t axis = ops::axis_of(node, "axis", 0, strides.size());
   const Argument out = b.out(node.output());
   ir::Dim before(0);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
