@@ -29,7 +29,7 @@ int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2
 auto choose_variant(Builder& b, const ir::Node& node, RowVariants variants,
                     const RowColumns& columns) {
   return choose(b, node, variants, [&](const kernels::RowVariant& variant) {
-    const kernels::Refusal of_device = why_not(b, variant.needs);
+    const kernels::Refusal of_device = b.target().why_not(variant.needs);
     if (!of_device.reason.empty() || !variant.uses_work_groups) return of_device;
     return kernels::Refusal{why_not_kept(columns)};
   });

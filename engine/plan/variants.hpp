@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The choice of a variant: the first that the device and the caller allow.
 #pragma once
+#include <span>
+#include <string>
+#include <vector>
+
 #include "kernels/choice.hpp"
+#include "ops/precision.hpp"
 #include "plan/builder.hpp"
 
 namespace bertcl::plan {
@@ -21,16 +26,22 @@ auto choose(Builder& builder, const ir::Node& node, const Variants& variants,
       });
 }
 
-/// Why the device of `builder` does not run a variant with these needs.
-inline kernels::Refusal why_not(Builder& builder, const kernels::Needs& needs) {
-  return kernels::why_not(needs, builder.context().info(), builder.context().capabilities());
-}
-
 /// The same, considering only the needs of a variant.
 template <class Variants>
 auto choose(Builder& builder, const ir::Node& node, const Variants& variants) {
   return choose(builder, node, variants,
-                [&](const auto& variant) { return why_not(builder, variant.needs); });
+                [&](const auto& variant) { return builder.target().why_not(variant.needs); });
+}
+
+/// The requested precision's variant first, then the fp32 variants; of bf16 its own alone.
+template <class Variant>
+std::vector<Variant> variants_by_precision(const ir::Node& node, const Variant& f16,
+                                           const Variant& bf16, std::span<const Variant> f32) {
+  const ir::DType precision = ops::precision_of(node);
+  if (precision == ir::DType::bf16) return {bf16};
+  std::vector<Variant> variants(f32.begin(), f32.end());
+  if (precision == ir::DType::f16) variants.insert(variants.begin(), f16);
+  return variants;
 }
 
 }  // namespace bertcl::plan

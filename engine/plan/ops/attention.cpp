@@ -106,7 +106,7 @@ Step& launch(Builder& b, const ir::Node& node, Arithmetic type, const AttentionV
 /// Why a variant cannot run here; not every one adds a bias or keeps to a window.
 kernels::Refusal why_not(Builder& b, const AttentionVariant& variant, const Geometry& g,
                          bool has_bias) {
-  const kernels::Refusal refusal = why_not(b, variant.needs);
+  const kernels::Refusal refusal = b.target().why_not(variant.needs);
   if (!refusal.reason.empty() || !has_bias || g.head_size <= variant.biased_columns) return refusal;
   if (variant.biased_columns == 0) return {"it supports neither an attention bias nor a window"};
   return {fmt::format("it supports an attention bias or a window only up to head size {}",
@@ -150,17 +150,6 @@ void count_operations(Step& step, const Geometry& g) {
   step.work_units = symbols::dim(symbols::tokens) * symbols::dim(symbols::longest);
 }
 
-/// In fp32 and fp16, what is asked for stands first.
-std::vector<AttentionVariant> attention_variants_of(const ir::Node& node) {
-  const ir::DType precision = ops::precision_of(node);
-  if (precision == ir::DType::bf16) return {kernels::attention_bf16_variant()};
-  std::vector<AttentionVariant> variants;
-  if (precision == ir::DType::f16) variants.push_back(kernels::attention_f16_variant());
-  const auto own = kernels::attention_f32_variants();
-  variants.insert(variants.end(), own.begin(), own.end());
-  return variants;
-}
-
 void lower_attention(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.input(ops::operands::attention::p_scale))
     fail(node, "its probabilities are quantized but Q, K or V is not");
@@ -168,7 +157,9 @@ void lower_attention(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Geometry g = geometry_of(node, seq_offsets);
   const bool bf16 = ops::precision_of(node) == ir::DType::bf16;
   const ir::Value* bias = node.input(ops::operands::attention::bias);
-  const std::vector<AttentionVariant> variants = attention_variants_of(node);
+  const std::vector<AttentionVariant> variants =
+      variants_by_precision(node, kernels::attention_f16_variant(),
+                            kernels::attention_bf16_variant(), kernels::attention_f32_variants());
   const auto choice = choose(b, node, variants, [&](const AttentionVariant& variant) {
     return why_not(b, variant, g, bias || node.has("window"));
   });

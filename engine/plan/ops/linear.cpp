@@ -23,15 +23,12 @@ namespace {
 /// fewer, there is work for more cores.
 std::int32_t bf16_item_panels(Builder& b) { return b.context().info().compute_units <= 8 ? 4 : 2; }
 
-/// In fp32 and fp16, what is asked for stands first.
 std::vector<GemmVariant> float_variants_of(const Builder& b, const ir::Node& node) {
-  const ir::DType precision = ops::precision_of(node);
-  if (precision == ir::DType::bf16) return {kernels::gemm_bf16_variant()};
-  std::vector<GemmVariant> variants;
-  if (b.options().gemm == "clblast") variants.push_back(kernels::clblast_variant());
-  if (precision == ir::DType::f16) variants.push_back(kernels::gemm_f16_variant());
-  const auto own = kernels::gemm_f32_variants();
-  variants.insert(variants.end(), own.begin(), own.end());
+  std::vector<GemmVariant> variants =
+      variants_by_precision(node, kernels::gemm_f16_variant(), kernels::gemm_bf16_variant(),
+                            kernels::gemm_f32_variants());
+  if (b.options().gemm == "clblast" && ops::precision_of(node) != ir::DType::bf16)
+    variants.insert(variants.begin(), kernels::clblast_variant());
   return variants;
 }
 
@@ -40,7 +37,7 @@ kernels::Refusal why_not_float(Builder& b, const ir::Node& node, const GemmVaria
   if (variant.program.empty() && ops::precision_of(node) == ir::DType::f16 &&
       !b.context().capabilities().fp16)
     return {"fp16 weights need fp16 arithmetic, which the device does not support"};
-  return why_not(b, variant.needs);
+  return b.target().why_not(variant.needs);
 }
 
 GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::int64_t k) {

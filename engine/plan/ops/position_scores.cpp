@@ -83,7 +83,8 @@ kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, const
   const bool tokens_are_bytes = ir::is_int8(node.inputs[ps::x]->type.dtype);
   if (variant.takes_bytes && !(tokens_are_bytes && ir::is_int8(positions.dtype)))
     return {"tokens and positions are not both quantized", !tokens_are_bytes};
-  if (kernels::Refusal refusal = why_not(b, variant.needs); !refusal.reason.empty()) return refusal;
+  if (kernels::Refusal refusal = b.target().why_not(variant.needs); !refusal.reason.empty())
+    return refusal;
   if (variant.takes_blocks && size > kernels::kPositionsColumns)
     return {fmt::format("it supports head sizes up to {}", kernels::kPositionsColumns)};
   if (variant.max_positions != 0 && count > variant.max_positions)
