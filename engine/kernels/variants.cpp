@@ -121,8 +121,8 @@ const GemmVariant kGemmBf16{
     .needs = avx512_bf16};
 
 const SplitKVariants kSplitK{
-    .of = "mma", .partial = "mma_split_k", .reduce = {"mma_reduce", "gemm_s8_reduce"},
-    .norm = {"mma_norm", "add_norm_split_k_group"}};
+    .of = "mma", .tile = {32, 64}, .partial = "mma_split_k",
+    .reduce = {"mma_reduce", "gemm_s8_reduce"}, .norm = {"mma_norm", "add_norm_split_k_group"}};
 
 const std::vector<AttentionVariant> kAttentionS8{
     {.name = "x86_vnni", .program = "attention_s8_x86_vnni", .needs = avx512_vnni,
@@ -215,6 +215,10 @@ const GemmVariant& gemm_bf16_variant() { return kGemmBf16; }
 const SplitKVariants& split_k_variants() { return kSplitK; }
 std::span<const AttentionVariant> attention_s8_variants() { return kAttentionS8; }
 std::span<const AttentionVariant> attention_f32_variants() { return kAttentionF32; }
+std::string SplitKVariants::unsplit() const {
+  return fmt::format("{}_{}x{}", of, tile[0], tile[1]);
+}
+
 const AttentionVariant& attention_f16_variant() { return kAttentionF16; }
 const AttentionVariant& attention_bf16_variant() { return kAttentionBf16; }
 std::span<const PositionScoresVariant> position_scores_variants() { return kPositionScores; }

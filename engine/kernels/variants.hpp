@@ -82,9 +82,12 @@ struct SplitKVariants {
     std::string program;
   };
   std::string of;
-  std::string partial;  // sums over each part of K
-  Sum reduce;           // adds them
-  Sum norm;             // of add_norm: adds them, too
+  std::array<std::int32_t, 2> tile;  // rows, columns
+  std::string partial;               // sums over each part of K
+  Sum reduce;                        // adds them
+  Sum norm;                          // of add_norm: adds them, too
+  /// The whole GEMM with the same tiles: "mma_32x64".
+  std::string unsplit() const;
 
   /// `partial` with `splits` parts, as tuning names it: "mma_split_k_4".
   std::string partial_of(std::int32_t splits) const;

@@ -16,7 +16,6 @@ struct SplitK {
   std::int32_t splits = 1;
 };
 
-inline constexpr std::int32_t kSplitTileRows = 32, kSplitTileColumns = 64;  // of a tile
 inline constexpr std::int32_t kMaxSplits = 8;
 // Of K: a smaller split saves less time than the extra launch costs.
 inline constexpr std::int64_t kMinSplitDepth = 512;
@@ -26,18 +25,20 @@ inline constexpr std::int64_t kMinTunedSplitDepth = 128;  // minimum when tuning
 /// parts that half of these tiles give two work-groups per compute unit.
 inline SplitK split_k_of(std::int64_t n, std::int64_t k, std::int64_t compute_units) {
   if (n < 1 || compute_units < 2) return {};
-  const std::int64_t columns = ceil_div(n, kSplitTileColumns);
+  const auto [tile_rows, tile_columns] = kernels::split_k_variants().tile;
+  const std::int64_t columns = ceil_div(n, tile_columns);
   const std::int64_t tiles_down = (compute_units - 1) / columns;
   const std::int64_t tiles = std::max<std::int64_t>(tiles_down * columns / 2, 1);
   const std::int64_t splits =
       std::min({ceil_div(2 * compute_units, tiles), k / kMinSplitDepth, std::int64_t{kMaxSplits}});
   if (tiles_down < 1 || splits < 2) return {};
-  return {tiles_down * kSplitTileRows, static_cast<std::int32_t>(splits)};
+  return {tiles_down * tile_rows, static_cast<std::int32_t>(splits)};
 }
 
 /// Enough for the sums of every such GEMM.
 inline std::size_t bytes_of_partial_sums(const opencl::DeviceInfo& info) {
-  return std::size_t{kMaxSplits} * kSplitTileRows * kSplitTileColumns * sizeof(std::int32_t) *
+  const auto [tile_rows, tile_columns] = kernels::split_k_variants().tile;
+  return std::size_t{kMaxSplits} * tile_rows * tile_columns * sizeof(std::int32_t) *
          info.compute_units;
 }
 

@@ -11,7 +11,7 @@ TEST(SplitK, OnlyWhereTilesAreFewerThanUnits) {
   const SplitK split_k = split_k_of(768, 3072, 132);  // an H100
   EXPECT_EQ(split_k.up_to_rows, 320);                 // 10 x 12 tiles
   EXPECT_EQ(split_k.splits, 5);
-  EXPECT_LT(split_k.up_to_rows / kSplitTileRows * 12, 132);
+  EXPECT_LT(split_k.up_to_rows / kernels::split_k_variants().tile[0] * 12, 132);
 }
 
 TEST(SplitK, AShortDepthStaysWhole) {

@@ -69,7 +69,7 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
       node, Arithmetic::int8, names.partial, b.kernel(variant.program, "gemm_s8_partial", defines),
       kernels::with_same_arguments(
           kernels::GemmS8Partial<Argument>{.partials = sums, .splits = split_k.splits}, of),
-      {SizeExpr{rows, kSplitTileRows, items}, SizeExpr{ir::Dim(n), kSplitTileColumns},
+      {SizeExpr{rows, names.tile[0], items}, SizeExpr{ir::Dim(n), names.tile[1]},
        SizeExpr{ir::Dim(split_k.splits)}});
   partial.local[0] = static_cast<std::size_t>(items);
   count_operations(partial, rows, n, gemm.tunable.k);
