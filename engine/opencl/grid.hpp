@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work-groups of a kernel whose work-items are independent.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <string>
 
 #include "support/ceil_div.hpp"
 
@@ -40,12 +43,13 @@ inline Grid in_groups(std::array<std::size_t, 3> items, std::size_t multiple, st
 inline constexpr std::size_t kMaxGroups = 65'535;
 
 /// What to do about a launch that failed, where this limit may be the cause; else "".
-inline const char* hint_of_groups(const Grid& grid) {
+inline std::string hint_of_groups(const Grid& grid) {
   const auto groups = [&](std::size_t axis) { return grid.global[axis] / grid.local[axis]; };
-  return std::max(groups(1), groups(2)) > kMaxGroups
-             ? ": some devices take at most 65535 work-groups along the second and third axis; use "
-               "smaller batches"
-             : "";
+  if (std::max(groups(1), groups(2)) <= kMaxGroups) return "";
+  return fmt::format(
+      ": some devices take at most {} work-groups along the second and third axis; use smaller "
+      "batches",
+      kMaxGroups);
 }
 
 }  // namespace bertcl::opencl

@@ -31,8 +31,8 @@ std::string describe(const Kernel& kernel, const std::array<size_t, 3>& global,
                      local[0], local[1], local[2]);
 }
 
-const char* hint(cl_int status, const Grid& grid) {
-  if (const char* of_groups = hint_of_groups(grid); *of_groups) return of_groups;
+std::string hint(cl_int status, const Grid& grid) {
+  if (std::string of_groups = hint_of_groups(grid); !of_groups.empty()) return of_groups;
   switch (status) {
     case CL_INVALID_KERNEL_ARGS:
       return ": not every argument is set";

@@ -53,10 +53,11 @@ TEST(InGroups, EveryGroupIsAllowedAndCoversTheItems) {
 }
 
 TEST(HintOfGroups, WhereAnotherAxisThanTheFirstHasTooMany) {
-  EXPECT_STREQ(hint_of_groups({{256 * 70'000, 65'535, 65'535}, {256, 1, 1}}), "");
-  EXPECT_STREQ(hint_of_groups({{1, 4 * 65'535, 1}, {1, 4, 1}}), "");
-  EXPECT_STRNE(hint_of_groups({{256, 65'536, 1}, {256, 1, 1}}), "");
-  EXPECT_STRNE(hint_of_groups({{256, 1, 65'536}, {256, 1, 1}}), "");
+  EXPECT_EQ(hint_of_groups({{256 * 70'000, 65'535, 65'535}, {256, 1, 1}}), "");
+  EXPECT_EQ(hint_of_groups({{1, 4 * 65'535, 1}, {1, 4, 1}}), "");
+  EXPECT_NE(hint_of_groups({{256, 65'536, 1}, {256, 1, 1}}).find("at most 65535"),
+            std::string::npos);
+  EXPECT_NE(hint_of_groups({{256, 1, 65'536}, {256, 1, 1}}), "");
 }
 
 }  // namespace
