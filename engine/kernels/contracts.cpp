@@ -57,7 +57,8 @@ std::string mismatch(const Accepted& expected, const Parameter& other,
       return fmt::format("absent; the kernel expects a number ({})", expected.types);
     return found.is_float == (expected.types == "float")
                ? ""
-               : fmt::format("a number of another type; the kernel expects {}", expected.types);
+               : fmt::format("{}; the kernel expects {}", found.is_float ? "a float" : "an int",
+                             expected.types);
   }
   if (found.is_absent)
     return expected.may_be_absent

@@ -21,8 +21,8 @@ Refusal why_not(const Needs& needs, const opencl::DeviceInfo& info,
   if (info.max_work_group_size < needs.group_items)
     return {fmt::format("the device does not support work-groups of {}", needs.group_items)};
   if (info.local_mem_bytes < needs.local_bytes)
-    return {
-        fmt::format("the device has less than {} KB of local memory", needs.local_bytes / 1024)};
+    return {fmt::format("it needs {} KB of local memory, the device has {} KB",
+                        needs.local_bytes / 1024, info.local_mem_bytes / 1024)};
   if (lacks_other)
     return {fmt::format("the device has no {}", opencl::capability_name(needs.also))};
   if (has_one || needs.one_of.empty()) return {};

@@ -168,6 +168,15 @@ TEST(Contracts, SwappedArgumentsAreSeen) {
   EXPECT_EQ(compare(cast), "argument from is float, not int");
 }
 
+TEST(Contracts, ANumberOfAnotherTypeIsNamed) {
+  const TypedArgument x{.is_buffer = true, .type = ir::DType::u8}, number{.number = 1};
+  const TypedArgument real{.is_float = true, .number = 1};
+  const TypedArgument y{.is_buffer = true, .type = ir::DType::u8};
+  const TypedArgument all[] = {x, number, y, number, number, real};
+  EXPECT_ERROR(HasSubstr("argument chunk of kernel cast is a float; the kernel expects int"),
+               check_contract("Cast 'y'", "cast", all));
+}
+
 TEST(Contracts, EveryParameterThatIsNamedExists) {
   for (const KernelContract& row : contracts())
     for (std::size_t i = 0; i < row.parameters.size(); ++i) {

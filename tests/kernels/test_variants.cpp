@@ -95,7 +95,8 @@ TEST(Needs, SayWhatIsMissing) {
   EXPECT_EQ(why_not({.kind = DeviceKind::cpu}, gpu, none).reason, "CPUs only");
   const Needs groups{.group_items = 256, .local_bytes = 17 * 1024};
   gpu.local_mem_bytes = 16 * 1024;
-  EXPECT_EQ(why_not(groups, gpu, none).reason, "the device has less than 17 KB of local memory");
+  EXPECT_EQ(why_not(groups, gpu, none).reason,
+            "it needs 17 KB of local memory, the device has 16 KB");
   gpu.max_work_group_size = 64;
   EXPECT_EQ(why_not(groups, gpu, none).reason, "the device does not support work-groups of 256");
   EXPECT_EQ(why_not({}, gpu, none).reason, "");
