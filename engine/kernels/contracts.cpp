@@ -31,7 +31,7 @@ constexpr auto kContractRows = [] {
       files);
 }();
 
-/// Whether `types`, parted by '|', has `name`.
+/// Whether the '|'-separated list `types` contains `name`.
 bool lists(std::string_view types, std::string_view name) {
   for (;;) {
     const auto end = types.find('|');

@@ -5,7 +5,8 @@
 
 namespace bertcl::kernels {
 
-/// The most elements of a kernel: the end of its last chunk, beyond them, has to be an int, too.
+/// Largest number of elements of a kernel: the end of its last chunk, past them, must still fit an
+/// int.
 inline constexpr std::int64_t kMaxElements = (std::int64_t{1} << 31) - 1 - (1 << 16);
 
 // PARTS of dynamic_quantize.cl and dynamic_quantize_group.cl, and ITEMS of the latter.

@@ -28,8 +28,8 @@ struct Options {
   bool drop_padding = true;
 };
 
-/// One rewrite. `run` returns true if it changed the graph. Each pass lives in one file of this
-/// folder, with a test of the same name that compares graphs as text.
+/// One rewrite. `run` returns true if it changed the graph. Each pass is one file in the
+/// folder of its group, with a test of the same name that compares graphs as text.
 struct Pass {
   std::string name;
   std::function<bool(ir::Graph&)> run;
@@ -45,8 +45,8 @@ std::vector<Pass> pipeline(const Options& options);
 /// The passes up to the last one of that name. Throws Error if there is none.
 std::vector<Pass> pipeline_up_to(std::string_view last);
 
-/// Runs the pipeline, verifying after each pass. `after` is called with the name of each pass that
-/// changed the graph (for --dump-passes).
+/// Runs the pipeline, verifying after each pass. `after` is called with each pass that changed
+/// the graph, and the graph (for --dump-passes).
 void compile(ir::Graph& graph, const Options& options,
              const std::function<void(const Pass&, const ir::Graph&)>& after = {});
 

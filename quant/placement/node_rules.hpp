@@ -50,7 +50,8 @@ class QuantizerNames {
   std::map<int, std::string> matmuls_;  // of attention: the letters of their two inputs
 };
 
-/// --quant-disable-keyword and the like.
+/// The quantizers that --disable-keyword, --disable-layer-module and --enable-layer-module name, as
+/// in Hugging Face's QDQBERT example.
 class Keywords {
  public:
   /// Regular expressions on whole names, and on the part after "layer.N.". Throws Error on an
