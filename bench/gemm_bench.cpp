@@ -64,9 +64,7 @@ std::vector<Variant> variants() {
     for (const GemmVariant& variant : table) {
       if (variant.items > 1) continue;
       add_one(variant.name, variant);
-      if (const std::string& program = variant.small_m_program; !program.empty())
-        add_one(variant.small_m_name(),
-                bertcl::kernels::gemm_variant_of_program(program, variant.defines));
+      if (!variant.small_m_program.empty()) add_one(variant.small_m_name(), variant.small_m());
     }
   };
   add("s8", bertcl::kernels::gemm_s8_variants(), {.kernel = "gemm_s8", .integer = true});

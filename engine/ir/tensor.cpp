@@ -264,8 +264,6 @@ bool operator==(const Tensor& a, const Tensor& b) {
   return x.data() == y.data() || x.empty() || std::memcmp(x.data(), y.data(), x.size()) == 0;
 }
 
-float half_to_float(std::uint16_t half) { return widened(half); }
-
 std::uint16_t float_to_half(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);

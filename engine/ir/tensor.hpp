@@ -113,8 +113,7 @@ class Tensor {
   Memory memory_ = Memory::anonymous;
 };
 
-/// IEEE half to float and back (round to nearest even).
-float half_to_float(std::uint16_t half);
+/// IEEE half, rounded to nearest even.
 std::uint16_t float_to_half(float value);
 
 }  // namespace bertcl::ir

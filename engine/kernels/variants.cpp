@@ -3,7 +3,6 @@
 #include "kernels/variants.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -203,8 +202,21 @@ std::string GemmVariant::layout() const {
   return items > 1 ? fmt::format("{}x{}", panel, k_group) : name;
 }
 
+GemmVariant GemmVariant::small_m() const {
+  GemmVariant made = *this;
+  made.name = small_m_name();
+  made.program = small_m_program;
+  made.tile_rows *= kSmallMTiles;
+  made.defines["ITEM_TILES"] = kSmallMTiles;
+  return made;
+}
+
 std::string SplitKVariants::partial_of(std::int32_t splits) const {
   return fmt::format("{}_{}", partial, splits);
+}
+
+std::string SplitKVariants::unsplit() const {
+  return fmt::format("{}_{}x{}", of, tile[0], tile[1]);
 }
 
 std::span<const GemmVariant> gemm_s8_variants() { return kGemmS8; }
@@ -215,10 +227,6 @@ const GemmVariant& gemm_bf16_variant() { return kGemmBf16; }
 const SplitKVariants& split_k_variants() { return kSplitK; }
 std::span<const AttentionVariant> attention_s8_variants() { return kAttentionS8; }
 std::span<const AttentionVariant> attention_f32_variants() { return kAttentionF32; }
-std::string SplitKVariants::unsplit() const {
-  return fmt::format("{}_{}x{}", of, tile[0], tile[1]);
-}
-
 const AttentionVariant& attention_f16_variant() { return kAttentionF16; }
 const AttentionVariant& attention_bf16_variant() { return kAttentionBf16; }
 std::span<const PositionScoresVariant> position_scores_variants() { return kPositionScores; }
@@ -231,21 +239,6 @@ std::span<const DividedVariant> rotary_variants() { return kRotary; }
 std::span<const DividedVariant> dynamic_quantize_variants() { return kDynamicQuantize; }
 std::span<const MatMulVariant> matmul_f32_variants() { return kMatMulF32; }
 std::span<const MatMulVariant> matmul_s32_variants() { return kMatMulS32; }
-
-GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines) {
-  const auto lanes = defines.find("LANES");
-  for (const std::vector<GemmVariant>& table : {kGemmS8, kGemmF32, {kGemmF16, kGemmBf16}})
-    for (GemmVariant variant : table) {
-      if (lanes != defines.end() && variant.defines != opencl::Defines{*lanes}) continue;
-      if (program == variant.program) return variant;
-      if (program != variant.small_m_program) continue;
-      variant.program = program;
-      variant.tile_rows *= kSmallMTiles;
-      return variant;
-    }
-  throw Error(fmt::format("unknown GEMM program '{}' (choose from {})", program,
-                          fmt::join(gemm_programs(), ", ")));
-}
 
 /// Mali has 64 registers a work-item and Adreno not many more: a tile of 128 x 128 alone keeps 64
 /// sums.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kernels/needs.hpp"
@@ -57,6 +56,8 @@ struct GemmVariant {
   /// What variants with the same prepacked weights have in common.
   std::string layout() const;
   std::string small_m_name() const { return name + "_small_m"; }
+  /// The variant of small_m_program, where there is one.
+  GemmVariant small_m() const;
 };
 
 std::span<const GemmVariant> gemm_s8_variants();
@@ -66,10 +67,6 @@ const GemmVariant& clblast_variant();
 /// The variants whose operands are rounded to half or bf16, where that is asked for.
 const GemmVariant& gemm_f16_variant();
 const GemmVariant& gemm_bf16_variant();
-
-/// The variant in the table above with this program and defines; small-M ones, too, with their
-/// tiles. Throws bertcl::Error if there is none.
-GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines = {});
 
 /// The programs of all of them, sorted.
 std::vector<std::string> gemm_programs();
@@ -86,11 +83,11 @@ struct SplitKVariants {
   std::string partial;               // sums over each part of K
   Sum reduce;                        // adds them
   Sum norm;                          // of add_norm: adds them, too
-  /// The whole GEMM with the same tiles: "mma_32x64".
-  std::string unsplit() const;
 
   /// `partial` with `splits` parts, as tuning names it: "mma_split_k_4".
   std::string partial_of(std::int32_t splits) const;
+  /// The whole GEMM with the same tiles: "mma_32x64".
+  std::string unsplit() const;
 };
 
 const SplitKVariants& split_k_variants();

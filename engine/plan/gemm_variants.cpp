@@ -70,16 +70,11 @@ std::vector<TunedVariant> tuned_variants(const Target& target,
 std::optional<GemmVariant> small_m_of(const Target& target, const GemmVariant& variant,
                                       std::int64_t n) {
   const opencl::DeviceInfo& device = target.context.info();
-  GemmVariant small_m = variant;
-  small_m.name = variant.small_m_name();
   if (variant.small_m_program.empty() || !kernels::gains_by_prefetch(device) ||
-      target.is_disabled(small_m.name) ||
+      target.is_disabled(variant.small_m_name()) ||
       ceil_div(n, variant.panel) < 2 * std::int64_t{device.compute_units})
     return std::nullopt;
-  small_m.program = variant.small_m_program;
-  small_m.tile_rows *= kernels::kSmallMTiles;
-  small_m.defines["ITEM_TILES"] = kernels::kSmallMTiles;
-  return small_m;
+  return variant.small_m();
 }
 
 void prepack_parts(

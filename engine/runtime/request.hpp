@@ -48,7 +48,6 @@ class Request {
 
   /// Figures of the last run.
   const RunStatistics& statistics() const { return statistics_; }
-  std::int64_t arena_bytes() const { return executor_.memory().bytes(); }
   bool is_settled() const { return executor_.is_settled(); }
   /// Bytes that inputs of these extents need. Any thread may ask.
   std::int64_t arena_bytes(const Shapes& inputs) const;

@@ -69,7 +69,6 @@ struct Session::State {
   std::size_t in_use = 0;                          // runs, one whose request is being made included
   TapFunction tap;
   RunStatistics statistics;
-  std::int64_t arena_bytes = 0;
 
   void check_tap() const;
   Request& take(bool wait);
@@ -119,7 +118,6 @@ void Session::State::give_back(Request& request) noexcept {
   {
     const std::scoped_lock lock(mutex);
     statistics = request.statistics();
-    arena_bytes = request.arena_bytes();
     idle.push_back(&request);  // has the room
     --in_use;
   }
@@ -368,11 +366,6 @@ MemoryUse Session::memory() const {
   const std::scoped_lock lock(state_->mutex);
   use.requests = static_cast<int>(state_->requests.size());
   return use;
-}
-
-std::int64_t Session::arena_bytes() const {
-  const std::scoped_lock lock(state_->mutex);
-  return state_->arena_bytes;
 }
 
 std::int64_t Session::arena_bytes(

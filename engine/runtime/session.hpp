@@ -168,10 +168,8 @@ class Session {
   /// The outcome for each node of the file; empty without SessionOptions::follow_nodes.
   const std::vector<passes::NodeStatus>& node_statuses() const;
   MemoryUse memory() const;
-  /// Bytes of the arena of the run that ended last.
-  std::int64_t arena_bytes() const;
-  /// The same for inputs of these extents, without a run: nothing is allocated. Throws Error like
-  /// run() if they do not match the model, or need too much memory.
+  /// Bytes of the arena for inputs of these extents, without a run: nothing is allocated. Throws
+  /// Error like run() if they do not match the model, or need too much memory.
   std::int64_t arena_bytes(const std::map<std::string, ir::Sizes, std::less<>>& inputs) const;
 
  private:

@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <span>
 #include <thread>
 
 #include "bertcl/error.hpp"
@@ -16,6 +18,13 @@
 
 namespace bertcl::ir {
 namespace {
+
+float half_to_float(std::uint16_t half) {
+  const auto bits = std::make_shared<std::uint16_t>(half);
+  return Tensor(DType::f16, {1}, bits, std::as_bytes(std::span(bits.get(), 1)))
+      .converted(DType::f32)
+      .as<float>()[0];
+}
 
 TEST(Half, EveryHalfSurvivesTheRoundTrip) {
   for (std::uint32_t h = 0; h < 0x10000u; ++h) {

@@ -126,19 +126,25 @@ TEST(Needs, AttentionInF16IsForNvidiasUnit) {
   EXPECT_EQ(why_not(needs, device_of("gpu"), nvidia).reason, "");
 }
 
+const GemmVariant& s8_variant(std::string_view name) {
+  return *std::ranges::find(gemm_s8_variants(), name, &GemmVariant::name);
+}
+
 TEST(Variants, TilesForTheDevice) {
   opencl::Capabilities amd;
   amd.amd_sudot4 = true;
   const opencl::DeviceInfo gpu = device_of("gpu");
-  const GemmVariant dot4 = adapt_to_device(gemm_variant_of_program("gemm_s8_dot4"), gpu, amd);
+  const GemmVariant dot4 = adapt_to_device(s8_variant("dot4"), gpu, amd);
   EXPECT_EQ(dot4.tile_rows, 64);
   EXPECT_EQ(dot4.defines, (opencl::Defines{{"DOT4", 4}, {"TILE_M", 64}, {"TILE_N", 128}}));
   opencl::DeviceInfo intel = gpu;
   intel.vendor = "Intel(R) Corporation";
-  for (const char* program : {"gemm_s8_dot4", "gemm_f32_group"}) {
-    const GemmVariant variant = adapt_to_device(gemm_variant_of_program(program), intel, {});
-    EXPECT_EQ(variant.tile_rows, 64) << program;
-    EXPECT_EQ(variant.tile_columns, 64) << program;
+  const auto floats = gemm_f32_variants();
+  for (const GemmVariant& large :
+       {s8_variant("dot4"), *std::ranges::find(floats, "group", &GemmVariant::name)}) {
+    const GemmVariant variant = adapt_to_device(large, intel, {});
+    EXPECT_EQ(variant.tile_rows, 64) << large.program;
+    EXPECT_EQ(variant.tile_columns, 64) << large.program;
   }
 }
 
@@ -192,16 +198,15 @@ TEST(Variants, WorkGroupsOfSmallTiles) {
   opencl::Capabilities unit;
   unit.intel_dpas_16 = true;
   std::vector<std::int32_t> items;
-  const GemmVariant dpas = gemm_variant_of_program("gemm_s8_matrix");
+  const GemmVariant dpas = s8_variant("dpas");
   for (const GemmVariant& v : with_all_smaller_tiles(dpas, device_of("gpu"), unit))
     items.push_back(v.items);
   EXPECT_THAT(items, ElementsAre(64, 128, 256));
-  EXPECT_EQ(with_tiles(gemm_variant_of_program("gemm_s8_dot4"), {32, 64}).items, 256);
+  EXPECT_EQ(with_tiles(s8_variant("dot4"), {32, 64}).items, 256);
 }
 
 TEST(Variants, OptionsThatOnlyTuningChooses) {
-  const auto variants = gemm_s8_variants();
-  const GemmVariant& mma = *std::ranges::find(variants, "mma", &GemmVariant::name);
+  const GemmVariant& mma = s8_variant("mma");
   std::vector<std::string> names, of;
   for (const TileOptions& options : mma.tuned_options) {
     const GemmVariant made = with_options(mma, options);
@@ -228,18 +233,18 @@ TEST(Variants, ReferencesAreTheLastOfEachTable) {
 }
 
 TEST(Variants, OptionsWithoutANameAreRefused) {
-  const GemmVariant mma = gemm_variant_of_program("gemm_s8_mma");
+  const GemmVariant mma = s8_variant("mma");
   EXPECT_ERROR(HasSubstr("variant 'mma': unknown option 'PAD'"),
                with_options(mma, {{64, 64}, {{"PAD", 1}}}));
 }
 
-TEST(Variants, OfProgramsWithOptions) {
-  EXPECT_EQ(gemm_variant_of_program("gemm_f32_x86", {{"LANES", 8}}).name, "x86_avx2");
-  const GemmVariant small_m = gemm_variant_of_program("gemm_f32_x86_small_m", {{"LANES", 16}});
+TEST(Variants, SmallMTakesSeveralTiles) {
+  const GemmVariant small_m = s8_variant("x86_vnni").small_m();
+  EXPECT_EQ(small_m.name, "x86_vnni_small_m");
+  EXPECT_EQ(small_m.program, "gemm_s8_x86_vnni_small_m");
   EXPECT_EQ(small_m.tile_rows, 32);
   EXPECT_EQ(small_m.panel, 48);
-  EXPECT_ERROR(HasSubstr("unknown GEMM program 'gemm_s8_new' (choose from gemm_"),
-               gemm_variant_of_program("gemm_s8_new"));
+  EXPECT_EQ(small_m.defines.at("ITEM_TILES"), 4);
 }
 
 }  // namespace

@@ -45,9 +45,24 @@ class GemmTest : public testing::TestWithParam<GemmKernel> {
   }
 };
 
+/// The variant in the tables with this program and, if they are given, LANES.
+inline kernels::GemmVariant gemm_variant_of_program(const std::string& program,
+                                                    const opencl::Defines& defines = {}) {
+  std::vector<kernels::GemmVariant> all{kernels::gemm_f16_variant(), kernels::gemm_bf16_variant()};
+  for (const auto& table : {kernels::gemm_s8_variants(), kernels::gemm_f32_variants()})
+    all.insert(all.end(), table.begin(), table.end());
+  const auto lanes = defines.find("LANES");
+  for (const kernels::GemmVariant& variant : all) {
+    if (lanes != defines.end() && variant.defines != opencl::Defines{*lanes}) continue;
+    if (variant.program == program) return variant;
+    if (variant.small_m_program == program) return variant.small_m();
+  }
+  throw Error("unknown GEMM program " + program);
+}
+
 inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines& defines,
                               bool opencl::Capabilities::*needs) {
-  const kernels::GemmVariant v = kernels::gemm_variant_of_program(program, defines);
+  const kernels::GemmVariant v = gemm_variant_of_program(program, defines);
   const auto given = [&](const char* name, int default_value) {
     const auto it = defines.find(name);
     return it == defines.end() ? default_value : it->second;
@@ -60,7 +75,7 @@ inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines&
 /// The same where the program needs what its variant does. Programs of work-groups run everywhere:
 /// their instructions are emulated unless an option asks for them.
 inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines& defines = {}) {
-  const kernels::GemmVariant v = kernels::gemm_variant_of_program(program, defines);
+  const kernels::GemmVariant v = gemm_variant_of_program(program, defines);
   return gemm_kernel(program, defines,
                      v.items > 1 || v.needs.one_of.empty() ? nullptr : v.needs.one_of.front());
 }
@@ -128,7 +143,7 @@ inline const std::vector<GemmKernel>& gemm_s8_variants() {
     }
     // What only tuning chooses.
     for (const kernels::TileOptions& options :
-         kernels::gemm_variant_of_program("gemm_s8_wgmma").tuned_options) {
+         gemm_variant_of_program("gemm_s8_wgmma").tuned_options) {
       opencl::Defines defines = options.defines;
       defines["TILE_M"] = options.tile[0], defines["TILE_N"] = options.tile[1];
       add_wgmma(defines);

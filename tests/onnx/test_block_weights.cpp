@@ -23,7 +23,9 @@ std::vector<float> weight_of(const ir::Graph& graph) {
   return weight && weight->is_constant() ? floats_of(*weight->constant) : std::vector<float>();
 }
 
-float half(float v) { return ir::half_to_float(ir::float_to_half(v)); }
+float half(float v) {
+  return floats_of(ir::Tensor::of<float>({1}, {v}).converted(ir::DType::f16)).front();
+}
 
 enum class Zeros { absent, whole, real };
 
