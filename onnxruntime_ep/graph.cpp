@@ -164,7 +164,7 @@ Node Graph::read_node(const OrtNode* node) {
     proto.add_input(note(value));
   size_t subgraphs = 0;
   ort_.check(api.Node_GetNumSubgraphs(node, &subgraphs));
-  const bool is_default = proto.domain().empty() || proto.domain() == "ai.onnx";
+  const bool is_default = onnx_io::is_onnx_domain(proto.domain());
   const std::string op = is_default ? proto.op_type() : proto.domain() + "::" + proto.op_type();
   if (const std::string provider = text(ort_, api.Node_GetEpName, node); !provider.empty())
     result.refusal = "is assigned to " + provider;

@@ -24,7 +24,7 @@ constexpr std::int64_t kOldestOpset = 7;
 
 /// "Add", or "com.microsoft::Gelu" outside the default domain.
 std::string full_name(const std::string& domain, const std::string& op) {
-  return domain.empty() || domain == "ai.onnx" ? op : fmt::format("{}::{}", domain, op);
+  return is_onnx_domain(domain) ? op : fmt::format("{}::{}", domain, op);
 }
 
 /// What a field newer than the ONNX release of Debian 12 holds.
@@ -48,11 +48,6 @@ std::string name_of(const onnx::FunctionProto& function) {
 }
 std::string called_by(const onnx::NodeProto& node) {
   return with_overload(full_name(node.domain(), node.op_type()), newer_field(node, 8));
-}
-
-/// As SourceNode::name.
-const std::string& source_name(const onnx::NodeProto& node) {
-  return node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
 }
 
 /// The node, and those of its branches, with the attributes of a function's call in place of
@@ -144,7 +139,7 @@ Importer::Opsets Importer::read_opsets(
     const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const {
   Opsets opsets;
   for (const auto& o : imports) {
-    const bool standard = o.domain().empty() || o.domain() == "ai.onnx";
+    const bool standard = is_onnx_domain(o.domain());
     if (standard && o.version() < kOldestOpset)
       fail(fmt::format("opset {} is not supported (minimum: {})", o.version(), kOldestOpset),
            ErrorCode::unsupported);
@@ -158,7 +153,7 @@ void Importer::fail(const std::string& what, ErrorCode code) const {
 }
 
 std::string Importer::describe(const onnx::NodeProto& node) const {
-  return fmt::format("node '{}' ({})", source_name(node), full_name(node.domain(), node.op_type()));
+  return fmt::format("node '{}' ({})", label_of(node), full_name(node.domain(), node.op_type()));
 }
 
 ir::Value* Importer::lookup(const std::string& name, const std::string& user) const {
@@ -228,7 +223,7 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
     try {
       import_node(*node);
     } catch (const Error& e) {
-      throw ir::NodeError({source_name(*node)}, e.what(), e.code());
+      throw ir::NodeError({label_of(*node)}, e.what(), e.code());
     }
   }
   for (const auto& out : graph.output()) {
@@ -296,7 +291,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
   const std::string name = full_name(node.domain(), node.op_type());
   if (const auto f = functions_.find(called_by(node)); f != functions_.end())
     return inline_function(node, *f->second);
-  const bool standard = node.domain().empty() || node.domain() == "ai.onnx";
+  const bool standard = is_onnx_domain(node.domain());
   const auto opset = opsets_.find(standard ? "" : node.domain());
   const std::string version =
       opset == opsets_.end() ? "not imported" : fmt::format("opset {}", opset->second);
@@ -305,8 +300,8 @@ void Importer::import_node(const onnx::NodeProto& node) {
     fail(fmt::format("node '{}': operator {} of domain '{}' ({}) is not supported{}; "
                      "docs/operators.md lists "
                      "the supported operators",
-                     source_name(node), node.op_type(), standard ? "ai.onnx" : node.domain(),
-                     version, did_you_mean(name, supported_operators())),
+                     label_of(node), node.op_type(), standard ? "ai.onnx" : node.domain(), version,
+                     did_you_mean(name, supported_operators())),
          ErrorCode::unsupported);
   for (const auto& a : node.attribute())
     if (!rule->second.attributes.contains(a.name()))
@@ -320,7 +315,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
                       "inside a function",
                       describe(node), a.name(), a.ref_attr_name()));
   check_sub_bytes(node, name);
-  graph_.source_nodes.push_back({source_name(node), name});
+  graph_.source_nodes.push_back({label_of(node), name});
   NodeImport import(*this, node, opset == opsets_.end() ? 1 : opset->second);
   try {
     rule->second.import(import);

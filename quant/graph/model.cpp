@@ -53,7 +53,7 @@ std::int64_t bytes_with(const onnx::TensorProto& tensor, std::int64_t element) {
 
 std::int64_t opset_of(const onnx::ModelProto& model) {
   for (const auto& opset : model.opset_import())
-    if (opset.domain().empty() || opset.domain() == "ai.onnx") return opset.version();
+    if (onnx_io::is_onnx_domain(opset.domain())) return opset.version();
   throw Error("the model imports no opset of ONNX's own domain");
 }
 
@@ -70,11 +70,7 @@ std::int64_t int_attribute(const onnx::NodeProto& node, std::string_view name,
 }
 
 bool is_op(const onnx::NodeProto& node, std::string_view op) {
-  return node.op_type() == op && (node.domain().empty() || node.domain() == "ai.onnx");
-}
-
-const std::string& label_of(const onnx::NodeProto& node) {
-  return node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+  return node.op_type() == op && onnx_io::is_onnx_domain(node.domain());
 }
 
 Model Model::load(const std::filesystem::path& path) {

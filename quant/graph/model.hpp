@@ -31,8 +31,8 @@ std::int64_t int_attribute(const onnx::NodeProto& node, std::string_view name,
 /// True for the operator of ONNX's own domain.
 bool is_op(const onnx::NodeProto& node, std::string_view op);
 
-/// A node for messages and patterns: its name, or its first output where it has none.
-const std::string& label_of(const onnx::NodeProto& node);
+/// A node for messages and patterns.
+using onnx_io::label_of;
 
 /// Calls `visit(graph)` for the graphs that a node holds: branches of If, bodies of loops.
 template <class Node, class Visit>

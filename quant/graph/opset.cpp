@@ -35,7 +35,7 @@ class Raiser {
       : model_(model), from_(from), type_of_(type_of), in_function_(in_function) {}
 
   void raise(onnx::NodeProto& node, std::int64_t to) {
-    if (!node.domain().empty() && node.domain() != "ai.onnx") return;
+    if (!onnx_io::is_onnx_domain(node.domain())) return;
     if (node.op_type() == "BatchNormalization" && from_ < 15 && to >= 14)
       fail(node,
            fmt::format("cannot be upgraded from opset {} to {}; convert the model to opset 15 "
@@ -135,8 +135,7 @@ void raise_functions(Model& model, std::int64_t to) {
   const TypeOf unknown = [](const std::string&) { return nullptr; };
   for (auto& function : *model.proto().mutable_functions())
     for (auto& opset : *function.mutable_opset_import()) {
-      if ((!opset.domain().empty() && opset.domain() != "ai.onnx") || opset.version() >= to)
-        continue;
+      if (!onnx_io::is_onnx_domain(opset.domain()) || opset.version() >= to) continue;
       Raiser raiser(model, opset.version(), unknown, true);
       const auto raise_all = [&](onnx::GraphProto& branch) {
         for_each_graph(branch, [&](onnx::GraphProto& graph) {
@@ -168,7 +167,7 @@ void raise_opset(Model& model, const TypeOf& type_of, std::int64_t wanted) {
   });
   raise_functions(model, to);
   for (auto& opset : *model.proto().mutable_opset_import())
-    if (opset.domain().empty() || opset.domain() == "ai.onnx") opset.set_version(to);
+    if (onnx_io::is_onnx_domain(opset.domain())) opset.set_version(to);
 
   // Up to IR version 3 initializers had to be listed as inputs; since then that means defaults.
   if (model.proto().ir_version() < 4) {
