@@ -42,6 +42,9 @@ struct Value {
   bool is_constant() const { return constant.has_value(); }
 };
 
+/// Whether it has one element, in any shape.
+inline bool is_scalar(const Value* value) { return element_count(value->type.shape) == Dim(1); }
+
 /// One operation. Operators of ONNX keep their names, and the importer normalizes their form;
 /// bertcl's own operators are in lower case (`linear`, `add_norm`).
 struct Node {

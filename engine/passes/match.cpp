@@ -30,6 +30,10 @@ bool match_operands(const std::vector<Pattern>& patterns, const std::vector<ir::
 
 }  // namespace
 
+bool is_quantization(const ir::Node& node) {
+  return ir::is_any_of(node, {"QuantizeLinear", "DequantizeLinear"});
+}
+
 std::vector<std::string> sources_of(const std::vector<ir::Node*>& nodes) {
   std::vector<std::string> all;
   for (const ir::Node* n : nodes)

@@ -54,6 +54,9 @@ Pattern one_of(std::vector<Pattern> alternatives);
 /// Tries the pattern on a value.
 bool matches(const Pattern& pattern, ir::Value* value, Match& match);
 
+/// QuantizeLinear or DequantizeLinear.
+bool is_quantization(const ir::Node& node);
+
 /// Names of the ONNX nodes that the nodes come from.
 std::vector<std::string> sources_of(const std::vector<ir::Node*>& nodes);
 

@@ -36,10 +36,6 @@ const ir::Node* search_back(const ir::Value* from, const Test& wanted, const Tes
   return nullptr;
 }
 
-bool is_quantization(const ir::Node& node) {
-  return is_any(node.op, {"QuantizeLinear", "DequantizeLinear"});
-}
-
 /// Constants are folded, weights may still stand after DequantizeLinear.
 bool is_constant(const ir::Value* v) {
   return v->is_constant() || (v->producer && v->producer->op == "DequantizeLinear" &&
@@ -60,7 +56,7 @@ const ir::Node* context_of(const ir::Value* probabilities) {
     for (const ir::Node* user : value->users) {
       if (user->inputs[0] != value || !seen.insert(user).second) continue;
       if (user->op == "MatMul") return user;
-      if (user->op == "Mul" || is_quantization(*user)) values.push_back(user->output());
+      if (user->op == "Mul" || passes::is_quantization(*user)) values.push_back(user->output());
     }
   }
   return nullptr;
@@ -127,7 +123,7 @@ class Recognizer {
     const ir::Node* context = context_of(softmax.output());
     const ir::Node* scores =
         search_back(softmax.inputs[0], multiplies_activations, [](const ir::Node& n) {
-          return is_quantization(n) ||
+          return passes::is_quantization(n) ||
                  is_any(n.op, {"Add", "Sub", "Mul", "Div", "Where", "Max", "Clip"});
         });
     if (!context || !scores) return;

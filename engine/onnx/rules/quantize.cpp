@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::int64_t kMaxScales = 1 << 24;
 
-bool is_scalar(const ir::Value* value) {
-  return ir::element_count(value->type.shape) == ir::Dim(1);
-}
-
 /// A scale or zero point of one element, as a tensor of rank 0.
 ir::Value* as_scalar(NodeImport& node, ir::Value* value) {
   if (value->type.shape.empty()) return value;

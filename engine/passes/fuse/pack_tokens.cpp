@@ -61,10 +61,6 @@ class PackedValues {
   std::vector<ir::Value*> order_;
 };
 
-bool is_quantization(const ir::Node& n) {
-  return n.op == "QuantizeLinear" || n.op == "DequantizeLinear";
-}
-
 /// [batch, seq, ...] as [tokens, ...].
 ir::Shape rows_of(const ir::Shape& shape) {
   ir::Shape rows{symbols::dim(symbols::tokens)};

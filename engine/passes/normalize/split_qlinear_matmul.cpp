@@ -19,8 +19,6 @@
 namespace bertcl::passes {
 namespace {
 
-bool is_scalar(const ir::Value* v) { return element_count(v->type.shape) == ir::Dim(1); }
-
 /// `v` under another shape of as many elements, put in front of `before`.
 ir::Value* reshaped(ir::Graph& g, ir::Value* v, ir::Shape shape, ir::Node* before) {
   if (v->type.shape == shape) return v;
