@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "onnxruntime_ep/provider.hpp"
 #include "onnxruntime_ep/slots.hpp"
 #include "opencl/device/device.hpp"
+#include "support/lower_case.hpp"
 
 namespace bertcl::onnxruntime_ep {
 namespace {
@@ -40,13 +40,6 @@ std::vector<const opencl::DeviceInfo*> match(const std::vector<OrtHardwareDevice
   if (std::ranges::all_of(result, [](const auto* device) { return !device; }) && !devices.empty())
     for (std::size_t i = 0; i < machine.size(); ++i)
       if (machine[i] == OrtHardwareDeviceType_CPU) result[i] = &devices.front();
-  return result;
-}
-
-std::string lower(std::string_view text) {
-  std::string result;
-  for (const char c : text)
-    result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
 }
 
@@ -102,7 +95,7 @@ OrtEp* Factory::create(const OrtKeyValuePairs* const* metadata, size_t count,
   const char* const* values = nullptr;
   size_t entry_count = 0;
   ort.api.GetKeyValuePairs(entries, &keys, &values, &entry_count);
-  const std::string prefix = "ep." + lower(kProvider) + ".";
+  const std::string prefix = "ep." + lower_case(kProvider) + ".";
   std::map<std::string, std::string> given;
   for (size_t i = 0; i < entry_count; ++i) {
     const std::string key = keys[i];

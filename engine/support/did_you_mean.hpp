@@ -2,7 +2,6 @@
 // Suggests the name that a misspelled one may have meant.
 #pragma once
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -12,23 +11,23 @@
 #include <vector>
 
 #include "support/fail.hpp"
+#include "support/lower_case.hpp"
 
 namespace bertcl {
 
 /// Optimal string alignment: Levenshtein's distance in which two swapped neighbours count as one
 /// edit; upper and lower case alike.
-inline std::size_t edit_distance(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  const auto same = [&](char one, char other) { return lower(one) == lower(other); };
+inline std::size_t edit_distance(std::string_view one, std::string_view other) {
+  const std::string a = lower_case(std::string(one)), b = lower_case(std::string(other));
   std::vector<std::size_t> before(b.size() + 1), last(before), costs(before);  // rows of a
   std::iota(costs.begin(), costs.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
     before = std::exchange(last, costs);
     costs[0] = i;
     for (std::size_t k = 1; k <= b.size(); ++k) {
-      costs[k] = std::min(
-          {last[k - 1] + (same(a[i - 1], b[k - 1]) ? 0 : 1), last[k] + 1, costs[k - 1] + 1});
-      if (i > 1 && k > 1 && same(a[i - 1], b[k - 2]) && same(a[i - 2], b[k - 1]))
+      costs[k] =
+          std::min({last[k - 1] + (a[i - 1] == b[k - 1] ? 0 : 1), last[k] + 1, costs[k - 1] + 1});
+      if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
         costs[k] = std::min(costs[k], before[k - 2] + 1);
     }
   }

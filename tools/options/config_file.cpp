@@ -4,22 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <vector>
 
 #include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
+#include "support/lower_case.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
 namespace {
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 /// By its long names, and a positional by its name in lower case.
 std::vector<std::string> keys_of(const CLI::Option& option) {

@@ -2,14 +2,13 @@
 // Files of one array: .npy, .npz, .safetensors.
 #include "tools/report/array_file.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <span>
 
 #include "npz/npy.hpp"
 #include "npz/npz.hpp"
 #include "npz/safetensors.hpp"
+#include "support/lower_case.hpp"
 #include "support/pending_file.hpp"
 
 namespace bertcl::tools {
@@ -22,10 +21,7 @@ std::string as_text(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool has_ending(std::string_view path, std::string_view ending) {
-  if (path.size() < ending.size()) return false;
-  path.remove_prefix(path.size() - ending.size());
-  return std::ranges::equal(path, ending, {},
-                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower_case(std::string(path)).ends_with(ending);
 }
 
 bool is_array_file(const std::string& path) {

@@ -15,18 +15,13 @@
 #include "opencl/device/device_id.hpp"
 #include "support/did_you_mean.hpp"
 
+#include "support/lower_case.hpp"
 namespace bertcl::opencl {
 namespace {
 
 constexpr const char* kInstallHint =
     "install a driver: the vendor's OpenCL package for a GPU, or PoCL for the CPU "
     "(apt-get install pocl-opencl-icd)";
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 std::string type_name(cl_device_type type) {
   if (type & CL_DEVICE_TYPE_GPU) return "gpu";
@@ -172,7 +167,7 @@ Device find_device(const std::string& selector) {
   };
 
   auto chosen = devices.end();
-  wanted = lower(wanted);
+  wanted = lower_case(wanted);
   if (wanted.empty()) {
     chosen = of_type("gpu");
     if (chosen == devices.end()) chosen = of_type("cpu");
@@ -183,8 +178,8 @@ Device find_device(const std::string& selector) {
     chosen = of_type(wanted);
   } else {
     chosen = first([&](const DeviceInfo& d) {
-      return lower(d.platform).find(wanted) != std::string::npos ||
-             lower(d.name).find(wanted) != std::string::npos;
+      return lower_case(d.platform).find(wanted) != std::string::npos ||
+             lower_case(d.name).find(wanted) != std::string::npos;
     });
   }
   if (chosen == devices.end()) {
