@@ -25,6 +25,7 @@
 #include "ops/precision.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
+#include "support/ceil_div.hpp"
 #include "support/stopwatch.hpp"
 #include "tools/options/model_options.hpp"
 
@@ -61,7 +62,7 @@ runtime::Tensors inputs_of(const runtime::Session& session,
 /// Windows of each batch of `size` that is taken, about `wanted` of `count` windows in all.
 std::vector<std::vector<std::size_t>> choose_batches(std::size_t count, std::size_t size,
                                                      std::size_t wanted) {
-  const std::size_t there = (count + size - 1) / size;
+  const std::size_t there = ceil_div(count, size);
   const std::size_t taken = std::min(there, std::max<std::size_t>(1, wanted / size));
   std::vector<std::vector<std::size_t>> batches;
   for (std::size_t i = 0; i < taken; ++i) {

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "support/ceil_div.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "text/base/unicode.hpp"
@@ -25,7 +26,7 @@ Sequence add_special_tokens(text::Tokens pieces, const text::Tokenizer& tokenize
 /// `pieces` in parts of at most `max_length`, as few as possible, of equal length but for one.
 std::vector<std::span<const std::int32_t>> parts_of(std::span<const std::int32_t> pieces,
                                                     std::size_t max_length) {
-  const std::size_t count = std::max<std::size_t>(1, (pieces.size() + max_length - 1) / max_length);
+  const std::size_t count = std::max<std::size_t>(1, ceil_div(pieces.size(), max_length));
   std::vector<std::span<const std::int32_t>> parts;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t begin = i * pieces.size() / count, end = (i + 1) * pieces.size() / count;

@@ -14,6 +14,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
+#include "support/ceil_div.hpp"
 #include "support/for_each.hpp"
 
 namespace bertcl::ir {
@@ -201,7 +202,7 @@ void Tensor::release_pages() const {
   if (memory_ == Memory::anonymous) return;  // such advice would discard its bytes
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
-  const std::uintptr_t first = (address + page - 1) / page * page;
+  const std::uintptr_t first = round_up(address, page);
   const std::uintptr_t end = (address + bytes_.size()) / page * page;
   if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "plan/variants.hpp"
+#include "support/ceil_div.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -40,7 +41,7 @@ RowGroup group_of(const kernels::RowVariant& variant, const RowColumns& columns)
   const int items = items_for(size);
   return {items,
           {{"ITEMS", items},
-           {"VECTORS", static_cast<int>((size + 4 * items - 1) / (4 * items))},
+           {"VECTORS", static_cast<int>(ceil_div(size, 4 * items))},
            {"SUBGROUPS", variant.subgroups ? 1 : 0}}};
 }
 

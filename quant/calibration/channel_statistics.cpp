@@ -9,13 +9,14 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
 #include "quant/calibration/nonfinite_tensor.hpp"
+#include "support/ceil_div.hpp"
 #include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
 
 std::size_t tiles(std::int64_t channels, std::int64_t width) {
-  return static_cast<std::size_t>((channels + width - 1) / width);
+  return static_cast<std::size_t>(ceil_div(channels, width));
 }
 
 void check_channels(const std::string& tensor, std::int64_t before, std::int64_t now) {

@@ -13,6 +13,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
 #include "quant/calibration/nonfinite_tensor.hpp"
+#include "support/ceil_div.hpp"
 #include "support/fail.hpp"
 
 namespace bertcl::quant {
@@ -43,9 +44,8 @@ Division divide(const opencl::Context& context, const ElementRange& slice) {
   Division d;
   d.first = static_cast<std::int32_t>(slice.first);
   d.end = static_cast<std::int32_t>(slice.first + slice.count);
-  d.chunk = static_cast<std::int32_t>((slice.count + items - 1) / items);
-  d.items =
-      (slice.count + static_cast<std::size_t>(d.chunk) - 1) / static_cast<std::size_t>(d.chunk);
+  d.chunk = static_cast<std::int32_t>(ceil_div(slice.count, items));
+  d.items = ceil_div(slice.count, static_cast<std::size_t>(d.chunk));
   return d;
 }
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "support/ceil_div.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
 
@@ -71,7 +72,7 @@ ComparedVectors::ComparedVectors(Similarity function, std::span<const float> vec
       dimensions_(dimensions) {
   if (rows_ * dimensions != vectors.size())
     throw std::logic_error("vectors to compare are not [rows, dimensions]");
-  values_.resize((rows_ + kBlock - 1) / kBlock * dimensions_ * kBlock);
+  values_.resize(round_up(rows_, kBlock) * dimensions_);
   for (std::size_t row = 0; row < rows_; ++row) {
     const std::vector<double> vector = prepared(vectors.subspan(row * dimensions_, dimensions_));
     double* values = values_.data() + row / kBlock * dimensions_ * kBlock + row % kBlock;

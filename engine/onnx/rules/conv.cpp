@@ -7,6 +7,7 @@
 
 #include "onnx/importer.hpp"
 #include "onnx/shift.hpp"
+#include "support/ceil_div.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -66,7 +67,7 @@ Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) 
     for (std::size_t i = 0; i < rank; ++i) {
       if (w.strides[i] > 1 && !x[i + 2].is_constant()) fail_of_length(node, i);
       const std::int64_t extent = w.strides[i] > 1 ? x[i + 2].constant() : 1;
-      const std::int64_t out = (extent + w.strides[i] - 1) / w.strides[i];
+      const std::int64_t out = ceil_div(extent, w.strides[i]);
       const std::int64_t all =
           std::max<std::int64_t>(0, (out - 1) * w.strides[i] + w.reach(i) - extent);
       const std::int64_t before = padding == "SAME_UPPER" ? all / 2 : all - all / 2;

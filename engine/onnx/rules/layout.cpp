@@ -5,6 +5,7 @@
 
 #include "onnx/importer.hpp"
 #include "onnx/shift.hpp"
+#include "support/ceil_div.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -45,7 +46,7 @@ void import_split(NodeImport& node) {
       node.fail("axis {} of size {} cannot be split into {} equal parts", axis, extent.str(),
                 parts);
     // Opset 18: the last part is smaller where it does not divide.
-    const std::int64_t size = (extent.constant() + parts - 1) / parts;
+    const std::int64_t size = ceil_div(extent.constant(), parts);
     extents.emplace();
     for (std::int64_t i = 0; i < parts; ++i)
       extents->push_back(std::clamp<std::int64_t>(extent.constant() - i * size, 0, size));

@@ -13,9 +13,10 @@
 #include "opencl/base/cl.hpp"
 #include "opencl/base/exit_guard.hpp"
 #include "opencl/device/device_id.hpp"
+#include "support/ceil_div.hpp"
 #include "support/did_you_mean.hpp"
-
 #include "support/lower_case.hpp"
+
 namespace bertcl::opencl {
 namespace {
 
@@ -230,7 +231,7 @@ bool DeviceInfo::has_extension(const std::string& extension) const {
 std::size_t DeviceInfo::units_of_group(std::size_t items) const {
   if (!is_intel_gpu()) return 1;
   const std::size_t of_unit = 8 * std::size_t{std::max(min_subgroup_width, 8u)};
-  return std::max<std::size_t>(1, (items + of_unit - 1) / of_unit);
+  return std::max<std::size_t>(1, ceil_div(items, of_unit));
 }
 
 }  // namespace bertcl::opencl
