@@ -13,6 +13,13 @@
 
 namespace bertcl::plan {
 
+GemmLibrary gemm_library_named(std::string_view name) {
+  if (name == "auto") return GemmLibrary::automatic;
+  if (name == "own") return GemmLibrary::own;
+  if (name == "clblast") return GemmLibrary::clblast;
+  throw Error(fmt::format("unknown GEMM library '{}' (choose from auto, own, clblast)", name));
+}
+
 bool Options::is_disabled(std::string_view variant) const {
   return fmt::format(",{},", disabled).find(fmt::format(",{},", variant)) != std::string::npos;
 }

@@ -15,9 +15,14 @@
 
 namespace bertcl::plan {
 
+/// Whose float GEMMs; `automatic`: own, unless tuning found CLBlast to be faster.
+enum class GemmLibrary { automatic, own, clblast };
+
+/// "auto", "own" or "clblast". Throws bertcl::Error for another name.
+GemmLibrary gemm_library_named(std::string_view name);
+
 struct Options {
-  /// Float GEMMs: "own", "clblast", or "auto": own, unless tuning found CLBlast to be faster.
-  std::string gemm = "auto";
+  GemmLibrary gemm = GemmLibrary::automatic;
   /// Weights may hold NaN and infinity (weight_check.hpp), else an error. Unset: they may not, and
   /// the error does not name the option, as the caller has none.
   std::optional<bool> allow_nonfinite;

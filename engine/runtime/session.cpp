@@ -25,7 +25,6 @@
 #include "runtime/self_check.hpp"
 #include "runtime/sequence_groups.hpp"
 #include "runtime/sequences.hpp"
-#include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "support/parse_number.hpp"
 #include "support/stopwatch.hpp"
@@ -241,7 +240,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   state->path = path;
   state->metadata = graph.metadata;
   plan::Options plan_options;
-  plan_options.gemm = options.gemm;
+  plan_options.gemm = plan::gemm_library_named(options.gemm);
   plan_options.allow_nonfinite = options.allow_nonfinite;
   plan_options.merge_launches = !options.command_buffer && options.observe.empty();
   plan_options.disabled = options.disabled_kernels;
@@ -275,8 +274,6 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   });
   if (statuses) state->node_statuses = statuses->result();
   state->times.passes = clock.milliseconds();
-  if (options.gemm != "auto" && options.gemm != "own" && options.gemm != "clblast")
-    bertcl::fail("unknown GEMM library '{}' (choose from auto, own, clblast)", options.gemm);
   open();
   const Stopwatch planning;
   check_constants(graph, limit);

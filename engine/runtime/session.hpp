@@ -31,7 +31,7 @@ struct SessionOptions {
   /// Run packed where the mask is a prefix of ones. If false, rows of padding are what the file
   /// gives, by passes::Options::drop_padding.
   bool drop_padding = true;
-  std::string gemm = "auto";  // float GEMMs: "own", "clblast", or "auto", as plan::Options says
+  std::string gemm = "auto";  // float GEMMs: as plan::gemm_library_named() says
   /// Arithmetic of float linear and attention. f16: fp16 weights, and products if the device has
   /// the kernels; bf16: both, if the device multiplies bf16.
   ir::DType precision = ir::DType::f32;

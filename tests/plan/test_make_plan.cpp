@@ -49,6 +49,14 @@ TEST(MakePlan, AViewOfAConstantIsRefusedByName) {
   EXPECT_THAT(message, HasSubstr("constant"));
 }
 
+TEST(GemmLibraries, HaveNames) {
+  EXPECT_EQ(gemm_library_named("auto"), GemmLibrary::automatic);
+  EXPECT_EQ(gemm_library_named("own"), GemmLibrary::own);
+  EXPECT_EQ(gemm_library_named("clblast"), GemmLibrary::clblast);
+  EXPECT_ERROR(HasSubstr("unknown GEMM library 'mkl' (choose from auto, own, clblast)"),
+               gemm_library_named("mkl"));
+}
+
 // Its result is called as the node is.
 TEST(MakePlan, AnErrorThatOnlyQuotesTheNodeIsOfTheNode) {
   ir::Graph graph;
@@ -135,7 +143,7 @@ TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
   EXPECT_NE(plan_of(linear).steps.back().variant, "clblast");
   EXPECT_THAT(plan_of(linear).steps.back().why_not_faster, Not(HasSubstr("clblast")))
       << "a choice of the user, and no faster kernel of the variants";
-  options.gemm = "clblast";
+  options.gemm = GemmLibrary::clblast;
   const Plan plan = plan_of(linear, options);
   ASSERT_EQ(plan.steps.size(), 3u);  // bias, linear, activation
   EXPECT_EQ(plan.steps[1].variant, "clblast");
@@ -144,7 +152,7 @@ TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
 
 TEST(MakePlan, ClblastCanBeSwitchedOff) {
   Options options;
-  options.gemm = "clblast";
+  options.gemm = GemmLibrary::clblast;
   options.disabled = "clblast";
   const Plan plan = plan_of(linear, options);
   ASSERT_EQ(plan.steps.size(), 1u);
@@ -154,7 +162,7 @@ TEST(MakePlan, ClblastCanBeSwitchedOff) {
 
 TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
   Options options;
-  options.gemm = "clblast";
+  options.gemm = GemmLibrary::clblast;
   const Plan plan = plan_of(linear_in_half, options);
   if (device()->capabilities().fp16) {
     ASSERT_EQ(plan.steps.size(), 5u);  // x to half, bias, linear, result to float, activation

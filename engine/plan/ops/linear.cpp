@@ -27,7 +27,7 @@ std::vector<GemmVariant> float_variants_of(const Builder& b, const ir::Node& nod
   std::vector<GemmVariant> variants =
       variants_by_precision(node, kernels::gemm_f16_variant(), kernels::gemm_bf16_variant(),
                             kernels::gemm_f32_variants());
-  if (b.options().gemm == "clblast" && ops::precision_of(node) != ir::DType::bf16)
+  if (b.options().gemm == GemmLibrary::clblast && ops::precision_of(node) != ir::DType::bf16)
     variants.insert(variants.begin(), kernels::clblast_variant());
   return variants;
 }
@@ -47,7 +47,7 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
   const ir::DType precision = ops::precision_of(node);
   // Which library and which precision multiplies may have been asked for; tuning has the rest.
   std::vector<GemmVariant> supported;
-  if (b.options().gemm == "auto" && precision != ir::DType::bf16) {
+  if (b.options().gemm == GemmLibrary::automatic && precision != ir::DType::bf16) {
     supported = tunable_variants_of(b.target(), variants);
     std::erase_if(supported, [&](const GemmVariant& variant) {
       return !b.options().why_refused(node.op, variant.name).empty();

@@ -115,7 +115,7 @@ void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {
   check_type(node, node.output()->type.dtype, {ir::DType::f32});
   const ir::Value *x = node.inputs[0], *w = node.inputs[1];
   const MatMulShape p = matmul_shape_of(x->type.shape, w->type.shape);
-  const bool by_clblast = b.options().gemm == "clblast" && p.batch.extents.size() <= 1;
+  const bool by_clblast = b.options().gemm == GemmLibrary::clblast && p.batch.extents.size() <= 1;
   Step& step =
       by_clblast
           ? lower_clblast(b, node, p)
