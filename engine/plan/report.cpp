@@ -27,17 +27,21 @@ double evaluate(const ir::Dim& dim, const ir::Bindings& sizes) {
 /// Whether a MatMul reads the result of step i, also quantized, masked or in another shape.
 bool feeds_matmul(const Plan& plan, std::size_t i) {
   std::set<int> roots;  // of the slots that hold this result
-  for (; i < plan.steps.size(); ++i) {
+  const auto add_results = [&](const Step& step) {
+    for (const Argument& argument : step.arguments)
+      if (const auto* w = std::get_if<Writes>(&argument)) roots.insert(plan.slots[w->slot].root);
+  };
+  add_results(plan.steps[i]);
+  while (++i < plan.steps.size()) {
     const Step& step = plan.steps[i];
     const bool reads = std::ranges::any_of(step.arguments, [&](const Argument& argument) {
       const auto* r = std::get_if<Reads>(&argument);
       return r && roots.contains(plan.slots[r->slot].root);
     });
-    if (reads && step.op.starts_with("MatMul")) return true;
+    if (!reads) continue;
+    if (step.op.starts_with("MatMul")) return true;
     const ops::Traits& traits = ops::traits(step.op);
-    if (!roots.empty() && !(reads && (traits.by_element || traits.moves_elements))) continue;
-    for (const Argument& argument : step.arguments)
-      if (const auto* w = std::get_if<Writes>(&argument)) roots.insert(plan.slots[w->slot].root);
+    if (traits.by_element || traits.moves_elements) add_results(step);
   }
   return false;
 }
