@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "ir/checked.hpp"
@@ -117,8 +118,8 @@ ValueMemory::Layout ValueMemory::layout_of(const ir::Bindings& sizes) const {
     layout.buffers.bytes = {layout.arena_bytes};
   } else {
     layout.buffers = plan::share_buffers(values);
-    layout.arena_bytes = 0;
-    for (const std::int64_t bytes : layout.buffers.bytes) layout.arena_bytes += aligned(bytes);
+    layout.arena_bytes =
+        std::accumulate(layout.buffers.bytes.begin(), layout.buffers.bytes.end(), std::int64_t{0});
   }
   if (layout.arena_bytes > max_bytes_) throw exceeds_limit(layout, 0);
   return layout;
