@@ -80,7 +80,9 @@ int run(std::span<char*> arguments) {
   const auto wanted = static_cast<std::size_t>(std::stoul(given(4, "200")));
   const auto size = static_cast<std::size_t>(std::stoul(given(5, "8")));
   tools::ModelOptions options;
-  options.precision = ops::precision_named(given(6, "fp32")).value();
+  const auto precision = ops::precision_named(given(6, "fp32"));
+  if (!precision) throw Error("unknown precision (choose from fp32, fp16, bf16)");
+  options.precision = *precision;
   const int rounds = std::stoi(given(7, "3"));
   options.keep_padding = given(8, "") == "padded";
 

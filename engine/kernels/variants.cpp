@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "bertcl/error.hpp"
 
@@ -203,6 +204,7 @@ std::string GemmVariant::layout() const {
 }
 
 GemmVariant GemmVariant::small_m() const {
+  if (small_m_program.empty()) throw std::logic_error(name + " has no small_m_program");
   GemmVariant made = *this;
   made.name = small_m_name();
   made.program = small_m_program;
@@ -215,7 +217,7 @@ std::string SplitKVariants::partial_of(std::int32_t splits) const {
   return fmt::format("{}_{}", partial, splits);
 }
 
-std::string SplitKVariants::unsplit() const {
+std::string SplitKVariants::unsplit_name() const {
   return fmt::format("{}_{}x{}", of, tile[0], tile[1]);
 }
 

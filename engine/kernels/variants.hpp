@@ -56,7 +56,7 @@ struct GemmVariant {
   /// What variants with the same prepacked weights have in common.
   std::string layout() const;
   std::string small_m_name() const { return name + "_small_m"; }
-  /// The variant of small_m_program, where there is one.
+  /// The variant of small_m_program. Throws std::logic_error where there is none.
   GemmVariant small_m() const;
 };
 
@@ -86,8 +86,8 @@ struct SplitKVariants {
 
   /// `partial` with `splits` parts, as tuning names it: "mma_split_k_4".
   std::string partial_of(std::int32_t splits) const;
-  /// The whole GEMM with the same tiles: "mma_32x64".
-  std::string unsplit() const;
+  /// The name of the whole GEMM with the same tiles: "mma_32x64".
+  std::string unsplit_name() const;
 };
 
 const SplitKVariants& split_k_variants();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protobuf classes of ONNX, with the warnings of their headers disabled.
+// The protobuf classes of ONNX, with the warnings of their headers disabled, and what their names
+// and domains mean.
 #pragma once
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"

@@ -36,8 +36,8 @@ ir::DType precision_of(const ir::Node& node) {
 
 void set_precision(ir::Node& node, ir::DType precision) {
   if (precision != ir::DType::f16 && precision != ir::DType::bf16)
-    throw std::invalid_argument(
-        fmt::format("unknown precision '{}' (choose from f16, bf16)", ir::name_of(precision)));
+    throw std::invalid_argument(fmt::format("precision '{}' cannot be set (choose from f16, bf16)",
+                                            ir::name_of(precision)));
   node.attributes[kPrecision] = std::string(precision == ir::DType::f16 ? kFp16 : kBf16);
 }
 

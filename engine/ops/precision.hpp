@@ -8,7 +8,7 @@
 
 namespace bertcl::ops {
 
-/// f32, f16 or bf16 of "fp32", "fp16" or "bf16", as options call them; none for another name.
+/// The type that an option's "fp32", "fp16" or "bf16" names; none for another name.
 std::optional<ir::DType> precision_named(std::string_view name);
 
 /// f16, bf16, or f32 where the node says nothing. Throws bertcl::Error naming the node if the

@@ -18,7 +18,7 @@ class Arithmetic {
   static const Arithmetic copy, fill, sizes;
   static const Arithmetic int8, fp16, fp16_weights, bf16, fp32;
   static const Arithmetic quantize;  // or dequantize
-  /// Element by element, of one type; integers by their name.
+  /// Element by element, of one type; types other than floats keep their own name.
   static Arithmetic elements(ir::DType type);
   /// In fp32, of operands in int8 or fp32, with results in int8, bf16 or f32.
   static Arithmetic fp32_to(ir::DType results, bool of_int8 = false);

@@ -40,7 +40,7 @@ bool may_split_k(const Target& target, std::int64_t k) {
   if (k < 2 * kMinTunedSplitDepth) return false;
   // Tuned to divide K for all rows, a GEMM runs unsplit past those whose sums fit.
   return std::ranges::all_of(
-      std::array{split_k.partial, split_k.reduce.name, split_k.unsplit()},
+      std::array{split_k.partial, split_k.reduce.name, split_k.unsplit_name()},
       [&](const std::string& variant) {
         return !target.is_disabled(variant) &&
                target.options.why_refused(ops::operands::linear_q::op, variant).empty();
@@ -50,7 +50,7 @@ bool may_split_k(const Target& target, std::int64_t k) {
 /// The whole GEMM with tiles of a part; without a name where it is not among those variants.
 GemmVariant unsplit(const std::vector<GemmVariant>& tunable) {
   const auto found =
-      std::ranges::find(tunable, kernels::split_k_variants().unsplit(), &GemmVariant::name);
+      std::ranges::find(tunable, kernels::split_k_variants().unsplit_name(), &GemmVariant::name);
   return found == tunable.end() ? GemmVariant() : *found;
 }
 
@@ -75,7 +75,7 @@ SplitK take_split_k(GemmS8& gemm, const opencl::DeviceInfo& info) {
     contiguous = contiguous && variant.splits == first;
     if (contiguous)
       taken = {std::min(up_to_rows, rows_of_partial_sums(info, gemm.tunable.n, first)), first};
-    if (variant.splits > 1) variant.name = kernels::split_k_variants().unsplit();
+    if (variant.splits > 1) variant.name = kernels::split_k_variants().unsplit_name();
     variant.splits = 1;
   };
   for (GemmS8::ForRows& part : gemm.for_rows) take(part.variant, part.up_to_rows);

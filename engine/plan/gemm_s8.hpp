@@ -30,7 +30,7 @@ struct GemmChoice {
 /// The same of an int8 GEMM, which may also use split-K.
 struct GemmS8 : GemmChoice {
   SplitK split_k = {};                      // of K, for small M
-  kernels::GemmVariant split_variant = {};  // SplitKVariants::unsplit()
+  kernels::GemmVariant split_variant = {};  // that of unsplit_name(), or no name
 };
 
 /// What the device was tuned to, else the first variant that it supports. Throws bertcl::Error

@@ -15,6 +15,7 @@
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
+#include "passes/match.hpp"
 #include "passes/token_values.hpp"
 #include "plan/compared_pad_ids.hpp"
 #include "plan/lowering_table.hpp"
@@ -84,7 +85,7 @@ void check_sizes(const ir::Node& node, const ir::Symbols& known) {
 /// reason; "" otherwise.
 std::string why_not_fused(const ir::Node& node) {
   if (const ops::OpDef* def = ops::find(node.op); def && def->is_own) return "";
-  if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return "";
+  if (passes::is_quantization(node)) return "";
   const auto is = [](const ir::Node* n, const char* op) { return n && n->op == op; };
   const bool dequantized = std::ranges::any_of(
       node.inputs, [&](const ir::Value* in) { return in && is(in->producer, "DequantizeLinear"); });

@@ -15,7 +15,8 @@
 
 namespace bertcl::plan {
 
-/// Whose float GEMMs; `automatic`: own, unless tuning found CLBlast to be faster.
+/// Which library runs float GEMMs; `automatic`: bertcl's own, unless tuning found CLBlast to be
+/// faster.
 enum class GemmLibrary { automatic, own, clblast };
 
 /// "auto", "own" or "clblast". Throws bertcl::Error for another name.

@@ -5,26 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "quant/graph/matmuls.hpp"
 
 namespace bertcl::quant {
 namespace {
-
-// In the order of OpKind.
-constexpr std::array<std::string_view, 11> kKindNames{"",
-                                                      "qkv",
-                                                      "scores",
-                                                      "context",
-                                                      "attention output",
-                                                      "feed-forward in",
-                                                      "feed-forward out",
-                                                      "head",
-                                                      "linear",
-                                                      "residual",
-                                                      "result"};
 
 class Kinds {
  public:
@@ -95,7 +81,31 @@ class Kinds {
 }  // namespace
 
 std::string QuantizedOp::kind_name() const {
-  return kind == OpKind::other ? op : std::string(kKindNames[static_cast<std::size_t>(kind)]);
+  switch (kind) {
+    case OpKind::other:
+      return op;
+    case OpKind::qkv:
+      return "qkv";
+    case OpKind::scores:
+      return "scores";
+    case OpKind::context:
+      return "context";
+    case OpKind::attention_output:
+      return "attention output";
+    case OpKind::feed_forward_in:
+      return "feed-forward in";
+    case OpKind::feed_forward_out:
+      return "feed-forward out";
+    case OpKind::head:
+      return "head";
+    case OpKind::linear:
+      return "linear";
+    case OpKind::residual:
+      return "residual";
+    case OpKind::result:
+      return "result";
+  }
+  return op;
 }
 
 std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIndex& index,

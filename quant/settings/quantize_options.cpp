@@ -87,7 +87,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const Choice
 template <class Set>
 void add_scheme(CLI::App& command, const std::string& name, Set set, const std::string& help) {
   const auto rename = [](std::string& text) -> std::string {
-    if (text.starts_with("s8")) text.front() = 'i';
+    if (text == "s8" || text == "s8-asymmetric") text.front() = 'i';
     return "";
   };
   add_choice(command, name, kSchemes, set, help)->transform(CLI::Validator(rename, ""));

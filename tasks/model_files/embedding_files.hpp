@@ -12,8 +12,7 @@
 
 namespace bertcl::tasks {
 
-/// What messages say of EmbeddingFiles::pools_prompt; the file, 1_Pooling/config.json, stands
-/// first.
+/// What messages say of EmbeddingFiles::pools_prompt, after the name of the file or the model.
 inline constexpr const char* kExcludesPrompt =
     "excludes prompt tokens from pooling (include_prompt), which is not supported";
 

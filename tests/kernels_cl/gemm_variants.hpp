@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
@@ -57,7 +58,7 @@ inline kernels::GemmVariant gemm_variant_of_program(const std::string& program,
     if (variant.program == program) return variant;
     if (variant.small_m_program == program) return variant.small_m();
   }
-  throw Error("unknown GEMM program " + program);
+  throw Error("unknown GEMM program '" + program + "'");
 }
 
 inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines& defines,

@@ -57,7 +57,7 @@ TEST(GemmLibraries, HaveNames) {
                gemm_library_named("mkl"));
 }
 
-// Its result is called as the node is.
+// Its result has the node's name.
 TEST(MakePlan, AnErrorThatOnlyQuotesTheNodeIsOfTheNode) {
   ir::Graph graph;
   ir::Value* constant = graph.add_constant("c", ir::Tensor::of<float>({2, 2}, {1, 2, 3, 4}));

@@ -56,7 +56,7 @@ TEST(SharedNumbers, OfTheHostAndOfKernelsAreTheSame) {
   EXPECT_EQ(number_in("elements/elementwise_binary.cl", "OP_FMOD"), kFmod);
 }
 
-/// The first that a program's text defines under this name from `start` on; none where it does not.
+/// The first number defined as `name` after `start`; none if there is none.
 std::optional<std::int64_t> number_after(const std::string& text, std::size_t start,
                                          const std::string& name) {
   std::smatch found;

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <sstream>
 
 #include "npz/npy.hpp"
 #include "npz/npz.hpp"
+#include "onnx/proto.hpp"
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
 #include "tests/support/matchers.hpp"
@@ -135,6 +137,20 @@ TEST_F(EmbedTest, ATextWithoutTokensHasAVectorOfZeros) {
   EXPECT_EQ(outputs[1].at("outputs").at("/qa_outputs/Add_output_0"), nlohmann::json::array());
   EXPECT_EQ(outputs[1].at("outputs").at("classes"), (nlohmann::json{0.0, 0.0}));
   EXPECT_EQ(outputs[2].at("outputs").at("/qa_outputs/Add_output_0").size(), 1u);
+}
+
+TEST_F(EmbedTest, AVectorThatIsNotFiniteIsToldByItsText) {
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(tests::model_of_tasks()));
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (auto& tensor : *model.mutable_graph()->mutable_initializer())
+    if (tensor.name() == "qa_outputs.bias")
+      std::memcpy(tensor.mutable_raw_data()->data(), &infinity, sizeof(infinity));
+  write("m.onnx", model.SerializeAsString());
+  EXPECT_THAT(
+      refusal(embed({"--pooling", "mean"}, texts_)),
+      HasSubstr("the model returned NaN or infinity for 'PoCL is a free implementation of OpenCL"));
+  succeeded(embed({"--pooling", "mean", "--allow-nonfinite"}, texts_));
 }
 
 TEST_F(EmbedTest, FilesHoldTheSameNumbers) {

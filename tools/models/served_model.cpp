@@ -107,11 +107,12 @@ void check_room(const serve::ModelSetup& setup) {
 }
 
 std::string dtype_of(const runtime::Session& session) {
-  const std::string precision = plan::precision_of(session.plan()).str();
-  return precision == "fp32"   ? "float32"
-         : precision == "fp16" ? "float16"
-         : precision == "bf16" ? "bfloat16"
-                               : precision;
+  using Kind = plan::Arithmetic::Kind;
+  const plan::Arithmetic precision = plan::precision_of(session.plan());
+  return precision.kind() == Kind::fp32   ? "float32"
+         : precision.kind() == Kind::fp16 ? "float16"
+         : precision.kind() == Kind::bf16 ? "bfloat16"
+                                          : precision.str();
 }
 
 /// That of a file, or the one above it if that is `onnx`.

@@ -34,7 +34,7 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
                             const std::string& description, const std::string& example,
                             ModelOptions& options);
 
-/// --precision, where a command has not all of these.
+/// Adds --precision alone, for programs without the other options.
 void add_precision_option(CLI::App& command, ir::DType& precision, const std::string& help);
 
 /// To be called for a command that takes outputs as they are: its --allow-nonfinite is about

@@ -15,7 +15,7 @@
 
 namespace bertcl::tools {
 
-/// A score by its title in the table.
+/// A score, with its title in the table.
 struct Score {
   std::string title;
   double value = 0.0;

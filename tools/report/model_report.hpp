@@ -29,7 +29,7 @@ std::string report_text(const runtime::Session& session, BatchSize size);
 /// Milliseconds of loading, by part.
 nlohmann::ordered_json load_times_json(const runtime::LoadTimes& times);
 
-/// The report as JSON, with the cost of a batch; its arena is that of the last run.
+/// The report as JSON, with the cost and the arena of a batch of this size.
 nlohmann::ordered_json report_json(const runtime::Session& session, BatchSize size);
 
 /// The same as one HTML page that needs nothing from elsewhere; `steps` are those of its "ops".

@@ -47,7 +47,7 @@ bool is_last_axis(const ir::Node& node, std::int64_t default_value) {
 
 /// Elements of the result come from the same place of operand 0 alone.
 bool follows_operand_0(const ir::Node& node) {
-  if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return is_per_tensor(node);
+  if (is_quantization(node)) return is_per_tensor(node);
   const auto factor = scaled(node);
   return factor && factor->x == node.inputs[0];
 }

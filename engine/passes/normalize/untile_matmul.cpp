@@ -28,7 +28,7 @@ struct Repeated {
 
 bool keeps_first_axis(const ir::Node& node) {
   if (node.op == "Transpose") return node.has("perm") && node.ints_attribute("perm").at(0) == 0;
-  if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return is_per_tensor(node);
+  if (is_quantization(node)) return is_per_tensor(node);
   const auto factor = scaled(node);
   return factor && factor->x == node.inputs[0];
 }

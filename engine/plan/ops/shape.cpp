@@ -223,7 +223,7 @@ void lower_range(Builder& b, const ir::Graph&, const ir::Node& node) {
   };
   const Arithmetic elements = Arithmetic::elements(type.dtype);
   launch_elements(
-      b, node, elements, "elements", b.kernel("range", "range_" + elements.str()),
+      b, node, elements, "elements", b.kernel("range", kernel_for("range", type.dtype)),
       kernels::Range<Argument>{
           .start = scalar("start", 0), .delta = scalar("step", 1), .out = b.out(node.output())},
       element_count(type.shape), b.chunk());
