@@ -78,7 +78,7 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
   cl_event event = nullptr;
   const cl_int status =
       clEnqueueNDRangeKernel(queue_.get(), kernel.native(), 3, nullptr, global.data(), local.data(),
-                             0, nullptr, profiling_ ? &event : nullptr);
+                             0, nullptr, profiling_ || is_cpu_ ? &event : nullptr);
   try {
     if (status != CL_SUCCESS)
       check(status, describe(kernel, global, local, label) + hint(status, {global, local}));
@@ -87,7 +87,9 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
     throw LaunchError(error.what(), error.code());
   }
   watch_exit();
-  if (event) add_event(adopt(event), label, kernel.name());
+  if (!event) return;
+  last_launch_ = adopt(event);
+  if (profiling_) add_event(last_launch_, label, kernel.name());
 }
 
 void Queue::watch_exit() const { std::call_once(*exit_watched_, opencl::watch_exit); }
@@ -139,7 +141,7 @@ void Queue::wait(const EventHandle& point) {
   check(clWaitForEvents(1, &event), "waiting for the device (clWaitForEvents)");
 }
 
-bool Queue::is_drained() const noexcept {
+bool Queue::is_drained() noexcept {
   const QueueHandle queue = handle();
   if (clFinish(queue.get()) == CL_SUCCESS) return true;
   cl_event event = nullptr;
@@ -161,10 +163,13 @@ void Queue::enable_profiling(bool on) {
   finish();
   collect();
   queue_ = make_queue(context_, device_, on);
+  last_launch_ = nullptr;
   profiling_ = on;
 }
 
 EventHandle Queue::mark() {
+  const auto held = lock();
+  if (last_launch_) return last_launch_;
   cl_event event = nullptr;
   check(clEnqueueMarkerWithWaitList(handle().get(), 0, nullptr, &event),
         "clEnqueueMarkerWithWaitList");

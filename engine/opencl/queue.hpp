@@ -98,7 +98,9 @@ class Queue {
   std::vector<ProfileEntry> profile();
   void clear_profile();
 
-  /// A point in the queue.
+  /// The point in the queue after everything queued so far. On a CPU it is the event of the last
+  /// launch where nothing was queued after that: a marker would be one more command for threads
+  /// that sleep in between.
   EventHandle mark();
   /// What is queued from now on waits for these events.
   void wait_for(std::span<_cl_event* const> events);
@@ -113,12 +115,14 @@ class Queue {
   /// registered.
   void watch_exit() const;
 
-  /// The handle keeps the queue alive, even if another replaces it.
-  QueueHandle handle() const {
+  /// For commands that are queued next. The handle keeps the queue alive, even if another replaces
+  /// it.
+  QueueHandle handle() {
     const auto held = lock();
+    last_launch_ = nullptr;
     return queue_;
   }
-  _cl_command_queue* native() const { return handle().get(); }
+  _cl_command_queue* native() { return handle().get(); }
 
  private:
   struct Pending {
@@ -126,7 +130,7 @@ class Queue {
     EventHandle since;  // where set, time counts from its end, else from the start of `event`
     size_t entry;
   };
-  bool is_drained() const noexcept;
+  bool is_drained() noexcept;
   void collect();
   size_t entry_index(std::string_view label, std::string_view kernel);
 
@@ -135,6 +139,7 @@ class Queue {
   bool is_cpu_ = false;
   mutable std::recursive_mutex mutex_;  // of all below
   QueueHandle queue_;
+  EventHandle last_launch_;                        // unless something else may be queued after it
   std::vector<std::shared_ptr<const void>> kept_;  // by settle()
   bool of_caller_ = false;
   bool profiling_ = false;

@@ -109,8 +109,8 @@ void Request::start(const DeviceSequences& sequences, DeviceOutputs& outputs,
     copy_output(out, i, shape.packing.seq_offsets, to);
   });
   to_device_ = true;
-  completion_event_ = queue.mark();
   executor_.end_run();
+  completion_event_ = executor_.end();
 }
 
 }  // namespace bertcl::runtime

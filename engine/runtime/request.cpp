@@ -278,8 +278,8 @@ Tensors Request::finish() {
     if (const opencl::Buffer& flag = executor_.index_error())
       flag.read_async(std::as_writable_bytes(std::span(&results->index_error, 1)), *reads_,
                       executor_.end());
-    executor_.wait();
     reads_->finish();
+    executor_.wait();  // which is over already, unless there was nothing to read
   } catch (...) {
     reads_->settle(results);
     throw;

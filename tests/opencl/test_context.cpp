@@ -10,6 +10,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/base/cl.hpp"
 #include "opencl/context.hpp"
+#include "opencl/upload.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/failing_opencl.hpp"
 #include "tests/support/matchers.hpp"
@@ -296,6 +297,35 @@ TEST(Kernels, ErrorsNameThePlace) {
   kernel.args(buffer, buffer, 0, 1.0f);
   EXPECT_ERROR(HasSubstr("not a multiple"),
                context->queue().launch(kernel, {5, 1, 1}, {4, 1, 1}, "ragged"));
+}
+
+// The event of a launch is the point after it only where nothing was queued behind the queue's
+// back.
+TEST(Queues, APointComesAfterEverythingQueuedBeforeIt) {
+  const auto context = shared_context();
+  Queue& queue = context->queue();
+  const auto command_of = [](const EventHandle& point) {
+    cl_command_type type = 0;
+    clGetEventInfo(point.get(), CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr);
+    return type;
+  };
+  Buffer in = upload(*context, std::vector<int32_t>(1000, 1));
+  Buffer out = context->allocate(4000);
+  auto kernel = context->kernel_from_source("add", kAddSource, "add");
+  kernel.args(in, out, 1, 1.0f);
+  queue.launch(kernel, {1000, 1, 1}, {1, 1, 1});
+  EXPECT_EQ(command_of(queue.mark()), static_cast<cl_command_type>(CL_COMMAND_NDRANGE_KERNEL));
+  in.copy_from(out, 4000);
+  const EventHandle after_copy = queue.mark();
+  EXPECT_EQ(command_of(after_copy), static_cast<cl_command_type>(CL_COMMAND_MARKER));
+  Queue other(context->native(), context->native_device());
+  std::vector<int32_t> copied(1000);
+  in.read_async(std::as_writable_bytes(std::span(copied)), other, after_copy);
+  other.finish();
+  EXPECT_EQ(copied, std::vector<int32_t>(1000, 2));
+  queue.launch(kernel, {1000, 1, 1}, {1, 1, 1});
+  queue.wait(queue.mark());
+  EXPECT_EQ(out.download<int32_t>(), std::vector<int32_t>(1000, 3));
 }
 
 TEST(Profile, CountsLaunchesByLabelAndKernel) {
