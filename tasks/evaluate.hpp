@@ -28,7 +28,7 @@ struct Progress {
   double model_seconds = 0.0;
 };
 
-/// What it counts: "sequences", "questions".
+/// The unit of Progress::done in the plural: "sequences", "questions".
 std::string progress_unit(const Task& task);
 
 /// Called after each batch by the thread that called evaluate().

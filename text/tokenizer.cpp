@@ -178,7 +178,7 @@ std::vector<std::int32_t> Tokenizer::marked_special() const {
 
 Encoding Tokenizer::encode_with_spans(std::string_view text) const {
   if (has_spans_) return pipeline_->encode(text);
-  throw Error("a vocab.txt does not give token offsets; use a tokenizer.json");
+  throw Error("a tokenizer made from vocab.txt has no token offsets; use a tokenizer.json");
 }
 
 Tokenizer Tokenizer::as_tokenizer_json() const {

@@ -117,7 +117,7 @@ class Graph {
 
   /// Redirects every use of `old`, graph outputs included, to `replacement`.
   void replace_uses(Value* old, Value* replacement);
-  /// Swaps the names of two values, so that the replacement of a value can be found by its name.
+  /// Swaps the names of two values, so that a value that replaces another takes its name.
   void swap_names(Value* a, Value* b);
   /// Gives a value another name; it keeps its own if that one is taken.
   void rename_if_free(Value* value, std::string_view to);

@@ -52,7 +52,7 @@ void verify(const Graph& graph, std::string_view where) {
   }
   for (const GraphOutput& out : graph.outputs())
     if (!out.value || !defined.contains(out.value))
-      fail(fmt::format("output '{}' is not defined", out.name));
+      fail(fmt::format("nothing produces graph output '{}'", out.name));
 }
 
 }  // namespace bertcl::ir

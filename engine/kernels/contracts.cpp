@@ -135,7 +135,8 @@ void check_first_argument(const std::string& who, std::string_view kernel,
 
 void check_kernel(std::string_view kernel, const Parameter* contract) {
   if (contract_of("launch", kernel).parameters.data() != contract)
-    throw Error(fmt::format("kernel {} was launched with arguments for another contract", kernel));
+    throw Error(fmt::format(
+        "kernel {} was launched with the arguments of another kernel's contract", kernel));
 }
 
 }  // namespace bertcl::kernels

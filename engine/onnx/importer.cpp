@@ -267,10 +267,9 @@ void Importer::take_memory(std::int64_t elements, ir::DType type) {
   const std::int64_t allowed = options_.limits.constant_bytes(2 * bytes_in_file_);
   const auto size = static_cast<std::int64_t>(ir::size_of(type));
   if (elements > (allowed - made_bytes_) / size)
-    throw Error(
-        fmt::format("weights quantized in blocks take more than {} bytes as floats (raise {})",
-                    allowed, option_name("max-memory")),
-        ErrorCode::out_of_memory);
+    throw Error(fmt::format("block-quantized weights take more than {} bytes as floats (raise {})",
+                            allowed, option_name("max-memory")),
+                ErrorCode::out_of_memory);
   made_bytes_ += elements * size;
 }
 

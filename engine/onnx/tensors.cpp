@@ -200,8 +200,8 @@ ir::Tensor TensorReader::read_external(const onnx::TensorProto& proto, DType dty
   const auto size =
       length.value_or(static_cast<std::uint64_t>(ir::element_count(sizes)) * ir::size_of(dtype));
   if (offset > bytes.size() || size > bytes.size() - offset)
-    throw Error(fmt::format("{}: needs bytes {} to {} of '{}', which has {}", where, offset,
-                            offset + size, location, bytes.size()));
+    throw Error(fmt::format("{}: its data is {} bytes at offset {} of '{}', which has {} bytes",
+                            where, size, offset, location, bytes.size()));
   return view_or_copy(dtype, std::move(sizes), bytes.subspan(offset, size), file,
                       ir::Memory::mapped_file, where);
 }

@@ -85,17 +85,17 @@ class Context : public std::enable_shared_from_this<Context> {
   /// program cache; else null.
   ProgramHandle rebuilt(const ProgramHandle& program);
 
-  /// Writes the binaries of programs that were built from source to the program cache, until
-  /// `seconds` have passed; the destructor calls it. Call it after the first launches: the binary
-  /// then holds what the driver compiled for them.
+  /// Writes the binaries of programs that were built from source to the program cache, and begins
+  /// no other once `seconds` have passed; the destructor calls it. Call it after the first
+  /// launches: a binary then holds what the driver compiled for them.
   ///
-  /// Why late and bounded: PoCL recompiles each kernel to return a binary, 0.03 to 0.41 s per
-  /// program, which saves 20 ms at each later start (1-5 ms from the binary, 22-28 ms from source
-  /// with PoCL's own kernel cache warm, 750 ms with it cold; PoCL 3.1, AMD EPYC with AVX-512,
-  /// 2026-11-21). So no run waits long, and after a few runs all binaries are stored, but those of
-  /// kernels with barriers, which would take seconds. Other drivers return immediately. A binary is
-  /// as fast as a build from source: PoCL compiles work-group functions for further local sizes
-  /// from it.
+  /// Why late and with a limit: PoCL compiles each kernel again to return a binary, 0.03 to 0.41 s
+  /// per program. A stored binary saves 20 ms at each later start where PoCL's own kernel cache is
+  /// warm (1 to 5 ms from the binary, 22 to 28 ms from source), 750 ms where it is cold (PoCL 3.1,
+  /// AMD EPYC with AVX-512, 2026-11-21). So no process is held up for long, and after a few of them
+  /// all binaries are stored except those of kernels with barriers, which would take seconds. Other
+  /// drivers return a binary at once. Kernels of a binary are as fast as those built from source:
+  /// PoCL still compiles them for other local sizes.
   void store_programs(double seconds = 0.5);
 
   /// What determines how these programs run: their sources, `options` as text, this device and its

@@ -161,7 +161,7 @@ void Queue::enable_profiling(bool on) {
   if (on == profiling_) return;
   if (of_caller_) throw Error("the command queue of a caller is not profiled");
   finish();
-  collect();
+  read_event_times();
   queue_ = make_queue(context_, device_, on);
   last_launch_ = nullptr;
   profiling_ = on;
@@ -192,7 +192,7 @@ void Queue::add_event(EventHandle event, std::string_view label, std::string_vie
   pending_.push_back({std::move(event), std::move(since), entry_index(label, kernel)});
   if (pending_.size() >= kMaxPending) {
     finish();
-    collect();
+    read_event_times();
   }
 }
 
@@ -203,7 +203,7 @@ size_t Queue::entry_index(std::string_view label, std::string_view kernel) {
   return place->second;
 }
 
-void Queue::collect() {
+void Queue::read_event_times() {
   for (const Pending& launch : pending_) {
     ProfileEntry& entry = entries_[launch.entry];
     const auto time = [&](const EventHandle& event, cl_profiling_info moment) {
@@ -224,7 +224,7 @@ void Queue::collect() {
 std::vector<ProfileEntry> Queue::profile() {
   const auto held = lock();
   finish();
-  collect();
+  read_event_times();
   return entries_;
 }
 

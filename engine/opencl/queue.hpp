@@ -131,7 +131,7 @@ class Queue {
     size_t entry;
   };
   bool is_drained() noexcept;
-  void collect();
+  void read_event_times();
   size_t entry_index(std::string_view label, std::string_view kernel);
 
   _cl_context* context_;

@@ -38,8 +38,9 @@ struct Section {
   std::string title;  // "embeddings", "layer 3", "head"
   std::vector<std::size_t> steps;
 };
-/// The plan in parts, in order: a layer starts after the LayerNorm before its attention, the last
-/// one ends at its second LayerNorm. A plan without attention is one part.
+/// The sections of a plan, in the order of its steps: a layer begins after the LayerNorm before its
+/// attention, and the last layer ends with its second LayerNorm. A plan without attention is one
+/// section.
 std::vector<Section> sections_of(const Plan& plan);
 
 /// What the host does in a run, as sentences: the steps do everything else.

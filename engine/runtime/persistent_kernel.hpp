@@ -36,6 +36,7 @@ class PersistentKernel {
     std::size_t first_in_words;  // of its steps in steps_
     std::size_t groups;
   };
+  /// Fills segments_: runs of mergeable launches, each of at most some milliseconds.
   void find_segments(std::span<const Launch> launches, const ir::Bindings& sizes);
 
   const plan::Plan& plan_;

@@ -26,8 +26,9 @@ bool needs_check(const plan::Plan& plan);
 /// Remembers it in a file of the program cache, where one can be written; else in this process.
 void remember_check(const plan::Plan& plan);
 
-/// Root mean square of the differences, relative to that of the expected values or to 1e-6, what
-/// rounding leaves of sums that cancel; empty where the expected values are not all finite.
+/// Root mean square of the differences of elements, divided by that of the expected values or by
+/// 1e-6, whichever is larger: so much rounding leaves of sums that should be zero. Empty if an
+/// expected value is not finite.
 std::optional<double> relative_difference(const ir::Tensor& found, const ir::Tensor& expected);
 
 }  // namespace bertcl::runtime

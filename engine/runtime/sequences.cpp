@@ -135,8 +135,8 @@ void check_can_pad(const plan::Plan& plan, std::int64_t seq) {
   const char* length = ids_of(plan).type.shape[1].is_constant() ? "that" : "equal";
   if (!has_mask(plan))
     throw Error(
-        fmt::format("the model has no mask, so sequences cannot be padded to {} tokens; give "
-                    "sequences of {} length",
+        fmt::format("the model has no attention mask, so sequences cannot be padded to {} tokens; "
+                    "give sequences of {} length",
                     seq, length));
   if (!ignores_padding(plan) && !plan.pad_token_id)
     throw Error(fmt::format(

@@ -150,9 +150,9 @@ class BERTCL_API Session {
     explicit Run(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
   };
-  /// Queues a run and returns at once. Throws Error where SessionOptions::requests are in flight.
+  /// Queues a run and returns at once. Throws Error if SessionOptions::requests runs are in flight.
   Run start(const Tensors& inputs, const RunOptions& options = {}) const;
-  /// Always one run: Error where the model needs several for the sequences.
+  /// The same; throws Error also if the model needs more than one run for the sequences.
   Run start(const Sequences& sequences, const RunOptions& options = {}) const;
 
  private:

@@ -26,7 +26,7 @@ std::vector<float> floats_of(const ir::Tensor& tensor) {
 OutputError::OutputError(const std::filesystem::path& model, const opencl::ContextFuture& device,
                          std::span<const Sample> samples)
     : samples_(samples) {
-  if (samples.empty()) throw Error("no samples to compare model outputs on");
+  if (samples.empty()) throw Error("no samples with which to compare the outputs of the models");
   runtime::SessionOptions options;
   options.context = device;
   options.pad_token_id = [&] { return text::read_pad_token_id(model); };

@@ -97,7 +97,7 @@ class Encoder {
       axis = it->second < 0 ? it->second + rank : it->second;
       if (axis < 0 || axis >= rank) {
         const std::string reason =
-            fmt::format("its weight has {} dimensions and no axis {}", rank, it->second);
+            fmt::format("axis {} is out of range: the weight has {} dimensions", it->second, rank);
         without_axis_.emplace(it->first, fmt::format("node '{}': {}", label_of(node), reason));
         throw Refusal{reason};
       }
@@ -338,7 +338,7 @@ Encodings encode(Placement& placement, const GraphIndex& index, Constants& const
   });
   encoder.check_axes();
   if (placement.sites.empty() && placement.outputs.empty())
-    fail("nothing to quantize; for example node '{}' ({}): {}", placement.skipped.front().node,
+    fail("nothing to quantize; an example is node '{}' ({}): {}", placement.skipped.front().node,
          placement.skipped.front().op, placement.skipped.front().reason);
   encoder.check_overrides();
   return encoder.take();

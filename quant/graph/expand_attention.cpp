@@ -137,7 +137,7 @@ class Expander {
           if (value.dtype() != ir::DType::f32) return "its operands are not f32";
           const bool is_bias = kind == Kind::multi_head || i == 2;
           if (is_bias && value.shape() != ir::Sizes{columns_of(node, kind)})
-            return fmt::format("bias '{}' does not have one number for each column", name);
+            return fmt::format("bias '{}' does not have one value per column of the weight", name);
         } catch (const Error& e) {
           return e.what();
         }

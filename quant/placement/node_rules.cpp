@@ -201,7 +201,8 @@ const std::string* Keywords::disabled_by(const std::string& quantizer) {
 
 void Keywords::check_all_used() const {
   for (const auto& e : expressions_)
-    if (!e.used) fail("no quantizer name matches '{}' (one of them is '{}')", e.text, example_);
+    if (!e.used)
+      fail("no quantizer name matches '{}' (an example of a name: '{}')", e.text, example_);
 }
 
 }  // namespace bertcl::quant

@@ -107,7 +107,7 @@ class Placer {
         *std::ranges::max_element(placement_.skipped, {}, [&](const SkippedNode& node) {
           return unexpanded_.contains(node.node) ? 2 : options_.op_types.contains(node.op) ? 1 : 0;
         });
-    bertcl::fail("nothing to quantize; for example node '{}' ({}): {}", first.node, first.op,
+    bertcl::fail("nothing to quantize; an example is node '{}' ({}): {}", first.node, first.op,
                  first.reason);
   }
 

@@ -22,9 +22,10 @@ void read_conll(const text::DataFile& file, std::vector<TaggedSentence>& sentenc
     const bool is_tag = tag == "O" || ((tag.size() == 1 || (tag.size() > 2 && tag[1] == '-')) &&
                                        std::string_view("BIES").find(tag[0]) != tag.npos);
     if (word_end == std::string_view::npos || !is_tag)
-      text::fail_at(file, number,
-                    fmt::format("'{}': expected a word, a tab, and a tag: O, B-person, I-person",
-                                text::excerpt_of(line)));
+      text::fail_at(
+          file, number,
+          fmt::format("'{}': expected a word, a tab, and a tag such as O, B-person or I-person",
+                      text::excerpt_of(line)));
     if (!open) sentences.emplace_back();
     open = true;
     sentences.back().words.emplace_back(line.substr(0, word_end));

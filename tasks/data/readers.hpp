@@ -38,13 +38,13 @@ std::vector<std::string> split_labels(std::string_view text);
 std::vector<ClassifiedText> read_classified(const std::filesystem::path& path,
                                             IdRule rule = IdRule::unique);
 
-/// True for a folder, or a .zip.
+/// True for a folder or a .zip file, whatever it contains.
 bool holds_movie_reviews(const std::filesystem::path& path);
 
-/// Movie reviews (Pang and Lee, polarity data set 2.0): a .zip that holds neg/*.txt and pos/*.txt,
-/// or a folder that does; each file is a review, its class "neg" or "pos". Ids are
-/// "neg/cv000_29416.txt". In the order of their names, negative and positive ones in turn, so that
-/// the first of them are some of both.
+/// Movie reviews (Pang and Lee, polarity data set 2.0) from a folder or .zip file that holds
+/// neg/*.txt and pos/*.txt. Each file is a review, its folder the class, its path the id, such as
+/// "neg/cv000_29416.txt". Sorted by name within each class, and the classes alternate, so that the
+/// first reviews have both.
 std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path);
 
 /// Two texts and their semantic similarity.

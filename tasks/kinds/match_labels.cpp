@@ -110,13 +110,13 @@ ClassOf match_names(const DataLabels& data, const Labels& names, const std::stri
       split_labels(header), [&](const auto& label) { return classes.by_any(label).has_value(); });
   if (is_only(unknown, header) && data.size() > 1 && !lists_classes)
     fail(
-        "line {}: {} is not among the model's classes: {}{}; if the model only names them "
-        "differently, list the classes in output order with {}",
+        "line {}: {} is not among the model's classes: {}{}; if the data only names the classes "
+        "differently, give its names in the order of the model's outputs with {}",
         data.at(header), labels_text({{header, 0}}), fmt::join(names, ", "), kHeaderHint,
         option_name("labels"));
   fail(
-      "{}, not among the model's classes: {}; if the model only names them differently, list the "
-      "classes in output order with {}",
+      "{}, not among the model's classes: {}; if the data only names them differently, give "
+      "its names in the order of the model's outputs with {}",
       found_text(unknown), fmt::join(names, ", "), option_name("labels"));
 }
 

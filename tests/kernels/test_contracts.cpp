@@ -68,8 +68,9 @@ TEST(Contracts, AKernelWithoutARowIsRefused) {
 TEST(Contracts, AnotherContractsArgumentsAreRefused) {
   const auto context = opencl::Context::create("cpu");
   opencl::Kernel kernel = context->unbuilt_kernel("cast", "cast");
-  EXPECT_ERROR(HasSubstr("kernel cast was launched with arguments for another contract"),
-               set(kernel, ArgMax<opencl::KernelArgument>{}));
+  EXPECT_ERROR(
+      HasSubstr("kernel cast was launched with the arguments of another kernel's contract"),
+      set(kernel, ArgMax<opencl::KernelArgument>{}));
 }
 
 /// All but the probes of devices and the persistent kernel.

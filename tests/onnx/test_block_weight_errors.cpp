@@ -180,9 +180,8 @@ TEST(BlockWeightErrors, MemoryForThemIsLimited) {
   EXPECT_NO_THROW(tests::read(small().model, options));
   --options.limits.memory;
   EXPECT_ERROR(
-      HasSubstr(
-          "node 'n' (com.microsoft::MatMulNBits): weights quantized in blocks take more than 383 "
-          "bytes as floats (raise 'max_memory')"),
+      HasSubstr("node 'n' (com.microsoft::MatMulNBits): block-quantized weights take more than 383 "
+                "bytes as floats (raise 'max_memory')"),
       tests::read(small().model, options));
 }
 

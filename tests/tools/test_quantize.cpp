@@ -165,7 +165,7 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
   EXPECT_THAT(
       refused({"--axis", "MatMul=5"}),
       HasSubstr("--axis matches no weight: node '/m/bert/encoder/layer.0/attention/self/query/"
-                "MatMul': its weight has 2 dimensions and no axis 5"));
+                "MatMul': axis 5 is out of range: the weight has 2 dimensions"));
   EXPECT_THAT(refused({"--weight-rounding", "gptq", "--axis", "MatMul=0"}),
               HasSubstr("--weight-rounding gptq has no effect here: weights have scales along"));
   for (const std::vector<std::string>& other :

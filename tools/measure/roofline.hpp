@@ -24,7 +24,7 @@ double peak_gops_of(const Peaks& peaks, plan::Arithmetic type);
 /// one step's are; the rest comes from cache. The rows that lose most come first.
 std::vector<RooflineRow> roofline(const std::vector<StepTime>& steps, const Peaks& peaks);
 
-/// All rows in one, without a name.
+/// The total of all rows, with an empty name.
 RooflineRow sum_of(const std::vector<RooflineRow>& rows);
 
 }  // namespace bertcl::tools

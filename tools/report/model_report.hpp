@@ -26,7 +26,7 @@ std::vector<FoldedSection> folded_sections(const plan::Plan& plan);
 /// and the time of loading.
 std::string report_text(const runtime::Session& session, BatchSize size);
 
-/// Milliseconds of loading, by part.
+/// The time of each phase of loading, in milliseconds.
 nlohmann::ordered_json load_times_json(const runtime::LoadTimes& times);
 
 /// The report as JSON, with the cost and the arena of a batch of this size.

@@ -19,8 +19,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Draws, at most ten times a second; JSON lines also at the end. `note` is a rate or the
-  /// like; may be empty.
+  /// Redraws the bar at most ten times a second. Where progress is JSON lines, the last call
+  /// (`done`
+  /// == `total`) always writes one. `note` follows the counts, as a rate does; may be empty.
   void update(std::size_t done, std::size_t total, const std::string& note = {});
 
   /// The line for `done` of `total` after `seconds`, for at most `columns` columns.

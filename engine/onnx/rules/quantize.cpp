@@ -111,8 +111,8 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
   expected[axis] = extent.constant() / block + (extent.constant() % block != 0);
   for (const ir::Value* v : {node.input(1), node.optional_input(2)})
     if (v && v->type.shape != expected)
-      node.fail("'{}' {} does not match blocks of {} along axis {} of {}", v->name,
-                ir::str(v->type), block, axis, ir::str(x->type));
+      node.fail("'{}' is {}, but blocks of {} along axis {} of {} need shape {}", v->name,
+                ir::str(v->type), block, axis, ir::str(x->type), ir::str(expected));
   if (const ir::Value* zero = node.optional_input(2);
       zero && !quantizes && zero->type.dtype != x->type.dtype)
     node.fail("zero point '{}' {} does not have the type of '{}' {}", zero->name,

@@ -78,7 +78,7 @@ void Prober::probe_matrix_units(bool nvidia, bool amd) {
     found_.notes["matrix_f16"] = "no matrix unit";
   if (nvidia) {
     probe("ptx_wgmma_s8", &Capabilities::ptx_wgmma_s8, [&] { return wgmma_probe(); });
-    probe("ptx_cp_async", &Capabilities::ptx_cp_async, [&] { return copy_async_probe(); });
+    probe("ptx_cp_async", &Capabilities::ptx_cp_async, [&] { return cp_async_probe(); });
   } else {
     for (const char* name : {"ptx_wgmma_s8", "ptx_cp_async"})
       found_.notes[name] = "not an NVIDIA device";
@@ -150,7 +150,7 @@ bool Prober::wgmma_probe() {
   return is_exact(2) && is_exact(4);
 }
 
-bool Prober::copy_async_probe() {
+bool Prober::cp_async_probe() {
   constexpr int kItems = 32;
   std::vector<int32_t> values, expected;
   for (int i = 0; i < 4 * kItems; ++i) {

@@ -75,7 +75,7 @@ class Prober {
   void probe_matrix_units(bool nvidia, bool amd);
   bool matrix_probe(const MatrixUnit& unit, bool half);
   bool wgmma_probe();
-  bool copy_async_probe();
+  bool cp_async_probe();
   bool persistent_kernel_probe();
   bool assembly_binary_probe();
   bool command_buffer_probe();
