@@ -2,8 +2,8 @@
 // Patterns over the graph that read like the expression they match:
 //
 //   const Pattern x = any("x");
-//   const Pattern gelu = op("Mul", {op("Mul", {x, op("Add", {op("Erf", {...}), scalar(1)})}),
-//   scalar(0.5)});
+//   const Pattern gelu =
+//       op("Mul", {op("Mul", {x, op("Add", {op("Erf", {...}), scalar(1)})}), scalar(0.5)});
 //
 // Add and Mul match their operands in either order. A name that occurs twice must match the same
 // value both times.

@@ -8,8 +8,9 @@
 // One launch, and x is read once. Scales become one per column, so q, k and v keep their own. A
 // file that has one linear already splits its result, which attention reads in place:
 //
-//   qkv -> Split -> q, k, v -> attention   becomes   attention(qkv, qkv, qkv) {offsets = [0, h,
-//   2h]}
+//   qkv -> Split -> q, k, v -> attention
+//   becomes
+//   attention(qkv, qkv, qkv) {offsets = [0, h, 2h]}
 //
 // The scores of relative positions that are added to those of this attention read q and k, too:
 // position_scores(qkv, ..) {offset = 0 or h}.

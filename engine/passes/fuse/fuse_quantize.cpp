@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // QuantizeLinear moves into the op that makes its operand, which then writes bytes directly.
 //
-//   linear_q -> Q -> yq                    becomes  linear_q(.., out_scale, out_zero_point) -> yq
-//   add_norm -> y, y -> Q -> yq            becomes  add_norm(.., out_scale, out_zero_point) -> y,
-//   yq
+//   linear_q -> Q -> yq
+//   becomes
+//   linear_q(.., out_scale, out_zero_point) -> yq
+//
+//   add_norm -> y;  y -> Q -> yq
+//   becomes
+//   add_norm(.., out_scale, out_zero_point) -> y, yq
 //
 // A linear whose float result is needed elsewhere too stays as it is. The norms can give both, and
 // up to two quantized results: the residual goes on, in float or with scales of its own, while the

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape arithmetic disappears: types say what it computed.
 //
-//   Shape -> Gather -> Concat -> Reshape(x, shape) -> y     becomes     Reshape(x) -> y: f32[batch,
-//   seq, 12, 32]
+//   Shape -> Gather -> Concat -> shape;  Reshape(x, shape) -> y
+//   becomes
+//   Reshape(x) -> y: f32[batch, seq, 12, 32]
 //
 // Integer values that are sizes become constants or `sizes`; Reshape, Expand and Range lose their
 // shape operands. A shape that only a run can tell keeps its operands.

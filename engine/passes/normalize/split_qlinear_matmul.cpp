@@ -3,8 +3,8 @@
 //
 //   QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) -> y
 //   becomes
-//   MatMulInteger(a, b, a_zero, b_zero) -> Cast -> Mul(a_scale * b_scale) -> Q(y_scale, y_zero) ->
-//   y
+//   MatMulInteger(a, b, a_zero, b_zero) -> Cast -> Mul(a_scale * b_scale)
+//     -> Q(y_scale, y_zero) -> y
 //
 // A MatMul of two computed operands by head (four axes) takes the spelling with DequantizeLinear,
 // in which attention is recognized:

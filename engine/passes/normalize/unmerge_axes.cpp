@@ -13,8 +13,10 @@
 // heads that several query heads share have an axis more, and are merged before they are
 // transposed:
 //
-//   x [batch, heads, times, seq, size] -> Transpose(0,1,2,4,3) -> Reshape [batch, heads*times,
-//   size, seq] becomes x -> Reshape [batch, heads*times, seq, size] -> Transpose(0,1,3,2)
+//   x [batch, heads, times, seq, size] -> Transpose(0,1,2,4,3)
+//     -> Reshape [batch, heads*times, size, seq]
+//   becomes
+//   x -> Reshape [batch, heads*times, seq, size] -> Transpose(0,1,3,2)
 #include <algorithm>
 #include <numeric>
 

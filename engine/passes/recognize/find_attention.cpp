@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scaled dot-product attention (Vaswani et al., 2017) becomes one op, whatever its spelling.
 //
-//   q -> Reshape -> Transpose(0,2,1,3) --+
-//   k -> Reshape -> Transpose(0,2,3,1) -- MatMul -> * scale -> + mask -> Softmax -> [Q -> DQ] --+
-//   v -> Reshape -> Transpose(0,2,1,3) ------------------------------------------------------
-//   MatMul
-//        -> Transpose(0,2,1,3) -> Reshape -> y
+//   q -> Reshape -> Transpose(0,2,1,3) -> qh
+//   k -> Reshape -> Transpose(0,2,3,1) -> kh
+//   v -> Reshape -> Transpose(0,2,1,3) -> vh
+//   MatMul(qh, kh) -> * scale -> + mask -> Softmax -> [Q -> DQ] -> p
+//   MatMul(p, vh) -> Transpose(0,2,1,3) -> Reshape -> y
 //   becomes
 //   attention(q, k, v, attention_mask, p_scale, p_zero_point) {heads, scale} -> y
 //
-// or, where the normalization is unnormalized so that quantization sees exponentials whose largest
-// is 1,
+// or, where the softmax is unnormalized, so that quantization sees exponentials whose largest is 1,
 //
-//   scores -> s; s -> ReduceMax -> m; s - m -> Exp -> [Q -> DQ] -> p; MatMul(p, v) / ReduceSum(p)
-//   becomes the same with {unnormalized = 1} if p is quantized
+//   scores -> s;  s -> ReduceMax -> m;  s - m -> Exp -> [Q -> DQ] -> p
+//   MatMul(p, vh) / ReduceSum(p)
+//   becomes
+//   the same, with {unnormalized = 1} if p is quantized
 //
 // Where(IsNaN(p), 0, p) may stand after Softmax or Exp, and after Exp the sum may be Max(sum, c),
 // with c too small for other rows than those without keys.
@@ -25,12 +26,15 @@
 // Rotary positions on q and k, before the Transpose or after it, become an op each, on rows instead
 // of heads:
 //
-//   heads * cos + Concat(-heads[half:], heads[:half]) * sin   becomes   rotary(q, cos, sin) {heads}
+//   heads * cos + Concat(-heads[half:], heads[:half]) * sin
+//   becomes
+//   rotary(q, cos, sin) {heads}
 //
 // by a table for all sequences or one of each; and before it, or without it, a norm of each head:
 //
-//   q -> Reshape -> RMSNormalization -> Transpose(0,2,1,3)   becomes   q -> Reshape -> norm ->
-//   Reshape
+//   q -> Reshape -> RMSNormalization -> Transpose(0,2,1,3)
+//   becomes
+//   q -> Reshape -> RMSNormalization -> Reshape
 //
 // What is added to the scores and depends on sizes alone, as relative positions do, becomes the
 // operand `bias`, and so does a causal mask, or the causal part of one: Where(key <= row, 0,

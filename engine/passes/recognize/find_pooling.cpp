@@ -3,7 +3,8 @@
 //
 //   mask -> Unsqueeze -> Expand -> Cast -> m
 //   Div(ReduceSum(Mul(x, m)), Clip(ReduceSum(m), 1e-9)) -> v -> Div(v, Clip(ReduceL2(v), 1e-12))
-//   becomes pool(x, mask) {kind = "mean", normalize = 1}
+//   becomes
+//   pool(x, mask) {kind = "mean", normalize = 1}
 //
 // Exporters spell it in many ways, so what lies between x, the mask and an output [batch, hidden]
 // is run with small inputs and compared. Numbers change by the order of sums. Only where the mask

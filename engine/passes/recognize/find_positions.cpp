@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Positions 0..seq-1 sliced from a table become a Range.
 //
-//   table[1, P] -> Slice(ends computed in float) -> n0, n1 -> Expand -> ids -> Gather(positions,
-//   ids) becomes Range -> Expand -> ids -> Gather(positions, ids)
+//   table[1, P] -> Slice(ends computed in float) [n0, n1] -> Expand -> Gather(positions)
+//   becomes
+//   Range -> Expand -> Gather(positions)
 //
 // Exporters clamp the end of the slice by arithmetic whose result no shape tells; what it does is
 // found by running it (ops/recognize_by_value.hpp). Positions whose sizes are known stay as they
