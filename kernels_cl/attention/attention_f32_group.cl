@@ -4,14 +4,22 @@
 //
 // A work-group of 256 computes ROWS rows of one head, with an online softmax over tiles of KEYS
 // keys: if a tile has a larger score than all before it, the sums so far are rescaled. Operands
-// pass through local memory in strips of DEPTH:
+// pass through local memory in strips of DEPTH columns of q and k, then of DEPTH keys of v:
 //
-//   q_strip [DEPTH][ROW_PITCH], k_strip [DEPTH][KEY_PITCH]   columns of a head, side by side those
-//   of all
-//                                    rows or keys; in q_strip times scale * log2(e)
-//   p_tile  [KEYS][ROW_PITCH]        exponentials of the scores
-//   v_strip [DEPTH keys][HEAD_MAX]   where the strips of q and k were, and before and after them
-//                                    what the items of a row tell each other
+//                  KEYS                             HEAD_MAX
+//               o--------o                        o----------o
+//         DEPTH |k_strip |                  DEPTH | v_strip  |   scores and result in registers,
+//               o--------o                        o----------o   divided among the items as
+//    DEPTH                          KEYS                         attention_groups.clh shows
+//   o-------o   o--------o        o--------o      o----------o
+//   |q_strip|   | scores |  --->  | p_tile |      |  result  | ROWS
+//   o-------o   o--------o        o--------o      o----------o
+//
+//   q_strip [DEPTH][ROW_PITCH]   columns of all rows side by side, times scale * log2(e)
+//   k_strip [DEPTH][KEY_PITCH]   columns of all keys side by side
+//   p_tile  [KEYS][ROW_PITCH]    exponentials of the scores
+//   v_strip [DEPTH][HEAD_MAX]    where the strips of q and k were; between uses, what the items of
+//                                a row tell each other
 //
 // Local memory is words: a float read as an int, or an int as a float, would be undefined.
 //

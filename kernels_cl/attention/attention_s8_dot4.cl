@@ -7,17 +7,25 @@
 // known before probabilities are rounded, then for the probabilities and p v. If all keys fit
 // in one tile, the scores stay in registers between the two passes.
 //
-//   q_tile [HEAD_MAX/4][ROW_PITCH][4]  four bytes of a row side by side, so that an item reads its
-//                                      rows or
-//   k_tile [HEAD_MAX/4][KEY_PITCH][4]  keys as vectors, and one word of each is one dot product
-//   p_tile [KEYS/4][ROW_PITCH][4]      probabilities of four keys of a row side by side; before
-//                                      them and after, what the ITEMS_X items of a row tell each
-//                                      other
-//   v_tile [KEYS/4][HEAD_MAX][4]       bytes of one column of four keys side by side
-//   q_sums [ROWS][4], k_sums [KEYS][4] sums of the bytes of a row, of a key, in four parts: for
-//   zero points
+//                 KEYS                               HEAD_MAX      Operands in local memory, scores
+//              o--------o                          o----------o    and result in registers. Work
+//     HEAD_MAX | k_tile |                     KEYS |  v_tile  |    is divided among the items as
+//              o--------o                          o----------o    attention_groups.clh shows.
+//   HEAD_MAX                               KEYS
+//   o------o   o--------o                o------o  o----------o
+//   |q_tile|   | scores | ROWS           |p_tile|  |  result  | ROWS
+//   o------o   o--------o                o------o  o----------o
 //
-// The last index counts bytes, in the sums ints; a pitch is ROWS or KEYS and 4 more.
+// Tiles are words of four bytes along the sum: two of them are one dot product, and an item reads
+// those of its rows, keys or columns as vectors. A pitch is ROWS or KEYS and 4 more.
+//
+//   q_tile [HEAD_MAX/4][ROW_PITCH]   four columns of a row
+//   k_tile [HEAD_MAX/4][KEY_PITCH]   four columns of a key
+//   p_tile [KEYS/4][ROW_PITCH]       four keys of a row; between uses, what the ITEMS_X items of a
+//                                    row tell each other
+//   v_tile [KEYS/4][HEAD_MAX]        four keys of a column
+//   q_sums [ROWS][4], k_sums [KEYS][4]   the bytes of a row or key summed, in four parts: for zero
+//                                        points
 //
 // u8 bytes and their zero point are read as s8 by subtracting 128: one instruction for both.
 //

@@ -7,9 +7,21 @@
 // row and the sum of its exponentials, then for the probabilities and p v. A step takes 32 keys and
 // is not unrolled: registers hold its scores, the rows and the sums.
 //
-//   k_tile [HEAD_MAX/16][K_CELLS][16]  cells of 16 bytes of a key, as ldmatrix reads them
-//   v_tile [KEYS/4][V_PITCH][4]        bytes of one column of the four keys of a quad side by side
-//   k_sums [KEYS][PARTS]               sums of the bytes of a key, for the zero point of q
+//                     BLOCK keys
+//                  o---------------o        k_tile [HEAD_MAX/16][K_CELLS][16 bytes]: a cell is 16
+//         HEAD_MAX | k, ldmatrix   |        columns of a key
+//                  o---------------o
+//   HEAD_MAX                                cell 0  | key 0 | key 1 | ... | key KEYS - 1 | pad |
+//   o------o       o---------------o        cell 1  | key 0 | key 1 | ... | key KEYS - 1 | pad |
+//   |  q   | 16    | scores, then  | 16
+//   |      | rows  | p in u8       | rows   v_tile [KEYS/4][V_PITCH][4 bytes]: a word is a column
+//   o------o       o---------------o        of the four keys of a quad
+//                  o---------------o
+//         HEAD_MAX | v, by words   |        quad 0  | column 0 | ... | column HEAD_MAX - 1 | pad |
+//                  o---------------o        quad 1  | column 0 | ... | column HEAD_MAX - 1 | pad |
+//
+// The pads, that of k_tile where two items copy a key, keep banks apart. k_sums [KEYS][PARTS]: the
+// bytes of a key summed, for the zero point of q.
 //
 // The scores that a lane holds become its part of the probabilities, without an exchange, if
 // p v takes the keys in this order (t = lane % 4, the bytes of a word from left to right):

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // fp32 GEMM for any device with fp32 vectors: out[M][N] = activation(A[M][K] x B[K][N] + bias).
 //
-// One work-item computes a tile of 6 rows x 16 columns in 12 vectors of 8: with one vector of A and
-// two of B that fits the 16 registers of a CPU with 256-bit vectors.
+//            N                    B in panels: 16 columns side by side for each k. One work-item
+//        o-------o                makes a tile of 6 rows x 16 columns in 12 vectors of 8; a step
+//      K |  [B]  |                along K is 2 loads of B, 6 broadcasts of A and 12 multiply-adds.
+//        o-------o                With one vector of A and two of B that fits the 16 registers of
+//     K      N                    a CPU with 256-bit vectors.
+//   o---o o-------o
+// M |[A]| |  [C]  | M             Any M, N, K >= 1.
+//   o---o o-------o
 //
 // Layout: panel width 16, K group 1: B[ceil(N/16)][K][16], zero-padded past N.  Tile: 6 rows.
 // Grid: (ceil(M/6), ceil(N/16)), any work-group size (1 on a CPU).

@@ -6,8 +6,14 @@
 // of 512 along K the sums move to int32. Integer multiplies on 32-bit lanes would be slower than
 // fp32 on most CPUs.
 //
-// One work-item makes 6 rows x 64 columns as 4 tiles of 16 columns, each in 12 vectors of 8 floats.
-// The rows of A become floats once per block, in a private array that the 4 tiles share.
+//                 64
+//              o-------o            B in panels: 64 columns side by side for each k. One work-item
+//          512 |  [B]  | block 0    makes 6 rows x 64 columns as 4 tiles of 16 columns, each in 12
+//              |  [B]  | block 1    vectors of 8 floats. The rows of A become floats once per
+//   512        o-------o            block, in a private array that the 4 tiles share.
+//   o---o---o  o-+-+-+-o
+// 6 |[A]|[A]|  | | | | | 4 tiles    Any M, N, K >= 1; K at most 65,793 (int32 sums).
+//   o---o---o  o-+-+-+-o
 //
 // Layout: panel width 64, K group 1: B[ceil(N/64)][K][64], zero-padded past N.  Tile: 6 rows.
 // Grid: (ceil(M/6), ceil(N/64)), any work-group size (1 on a CPU).

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepacks columns of fp32 weights into the panels that the gemm_f32 variants read.
 //
-//   panels[ceil(N/panel)][K][panel] = w[k][column - first], zero-padded past N; f32, or f16 with
-//   -DB_HALF=1 (rounded half to even)
+//    w [K][n]                  panels [ceil(N/panel)][K][panel], f32, or f16 with -DB_HALF=1
+//                              (rounded half to even)
+//
+//        n                       panel     panel     panel
+//   o---------o                o-------o o-------o o-------o   .  of other launches
+// K |    w    |     --->     K | . . w | | w w w | | w 0 0 |   0  past N
+//   o---------o                o-------o o-------o o-------o
+//                                   column first      column first + n - 1
 //
 // w holds columns first .. first + n - 1 of the N columns of all, so that parts that lie apart are
 // stored side by side by one launch each.

@@ -2,7 +2,11 @@
 // Prepacks columns of fp32 weights as pairs of bf16, or of f16 with -DB_HALF=1, rounded half to
 // even, into the panels that gemm_bf16_x86.cl and gemm_f16_matrix.cl read.
 //
-//   panels[ceil(N/panel)][ceil(K/2)][panel][2] = w[k][column - first], zero-padded past N and K
+//   w [K][n]                    panels [ceil(N/panel)][ceil(K/2)][panel][2]
+//
+//   k = 0   a0 b0 c0 ..         | a0 a1 | b0 b1 | c0 c1 | ..    columns a, b, c of a panel, K = 3;
+//   k = 1   a1 b1 c1 ..   --->  | a2  0 | b2  0 | c2  0 | ..    zeros past N and K
+//   k = 2   a2 b2 c2 ..
 //
 // w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
 //

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepacks columns of int8 weights into the panels that the gemm_s8 variants read, and sums them.
 //
-//   panels[ceil(N/panel)][ceil(K/group)][panel][group] = w[k][column - first], zero-padded past N
-//   and K colsum[column] = sum over k of w[k][column - first]
+//   w [K][n]                    panels [ceil(N/panel)][ceil(K/group)][panel][group]
+//
+//   k = 0   a0 b0 c0 ..         | a0 a1 a2 a3 | b0 b1 b2 b3 | c0 ..    columns a, b, c of a panel,
+//   k = 1   a1 b1 c1 ..   --->  | a4  0  0  0 | b4  0  0  0 | c4 ..    group 4, K = 5; zeros past
+//     ..                                                               N and K
+//   k = 4   a4 b4 c4 ..         colsum  a0 + .. + a4, b0 + .. + b4, ..
 //
 // With ORDER_BLOCK the order of the quads (groups of 4 rows) follows them, see gemm_s8_x86_avx2.cl.
 // A pair of neighbours can saturate by pmaddubsw if 255 times the sum of its positive weights
@@ -15,9 +19,8 @@
 //
 // w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
 //
-// Arguments: 0 w s8 [K][n]; 1 panels s8, ceil(N/panel) * panel * ceil(K/group) * group bytes
-// and the order;
-// 2 colsum s32 [N]; 3 n; 4 K; 5 panel (at most 64); 6 group; 7 first; 8 N.
+// Arguments: 0 w s8 [K][n]; 1 panels s8, ceil(N/panel) * panel * ceil(K/group) * group bytes, and
+// the order; 2 colsum s32 [N]; 3 n; 4 K; 5 panel (at most 64); 6 group; 7 first; 8 N.
 // Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
 // is not 0; any work-group size.
 
