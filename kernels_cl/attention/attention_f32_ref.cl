@@ -2,8 +2,9 @@
 // Attention of packed sequences in f32, the plain version: one work-item computes one row of one
 // head.
 //
-//   out[row] = sum_key softmax_key(scale * q[row] . k[key]) * v[key]     within one head of one
-//   sequence
+//   out[row] = sum_key softmax_key(scale * q[row] . k[key]) * v[key]
+//
+// within one head of one sequence:
 //
 //   q, k, v  [tokens][stride]: head h of a row starts at column offset + h * head_size, so that one
 //            [tokens][3 * hidden] matrix can be passed three times. Strides and offsets in

@@ -3,16 +3,15 @@
 // head, exactly as the ONNX graph with QuantizeLinear on the probabilities; integer sums are exact.
 //
 //   score[key] = qk_scale * sum_d (q[row][d] - q_zero_point) * (k[key][d] - k_zero_point)
-//   p[key]     = min(round(softmax(score)[key] * p_inv_scale), p_max)         half to even, zero
-//              point 0
+//   p[key]     = min(round(softmax(score)[key] * p_inv_scale), p_max)   half to even, zero point 0
 //   out[row]   = pv_scale * sum_key p[key] * (v[key] - v_zero_point)
 // or, if `unnormalized` is not 0, with the normalization last:
 //   p[key]     = min(round(exp(score[key] - largest score) * p_inv_scale), p_max)
 //   out[row]   = pv_scale / sum_key p[key] * sum_key p[key] * (v[key] - v_zero_point)
 //
 // or, if score_inv_scale is not 0, with quantized scores:
-//   s[key]     = clamp(round(sum_d .. * score_inv_scale), score_low, score_high);  score[key] =
-//              qk_scale * s
+//   s[key]     = clamp(round(sum_d .. * score_inv_scale), score_low, score_high)
+//   score[key] = qk_scale * s[key]
 //
 // With a bias, added to score[key], or a window: as in attention_f32_ref.cl.
 //
@@ -23,9 +22,9 @@
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
 //   types    TYPE_U8 or TYPE_S8 (types.clh), of the result also TYPE_F32
-//   qk_scale = scale of q * scale of k * softmax scale, or scale of the scores * softmax scale;
-//   p_max = 255 (u8) or 127 (s8); pv_scale = scale of p * scale of v, unnormalized the scale of v
-//   alone
+//   qk_scale = scale of q * scale of k * softmax scale, or scale of the scores * softmax scale
+//   p_max    = 255 (u8) or 127 (s8)
+//   pv_scale = scale of p * scale of v, unnormalized the scale of v alone
 //
 // A row whose keys are all masked is 0. The arguments are those of every attention_s8 kernel.
 // Grid: (ceil(longest sequence / block_rows), heads, batch), any local size.

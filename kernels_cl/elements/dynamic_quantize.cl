@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // DynamicQuantizeLinear of ONNX: quantizes a tensor to u8 by its own range, widened to include 0.
 //
-//   scale = (high - low) / 255, 1 where that is 0;  zero_point = round(0 - low / scale), half to
-//                                                   even
-//   y     = saturate(round(x / scale) + zero_point)
+//   scale      = (high - low) / 255, 1 where that is 0
+//   zero_point = round(0 - low / scale), half to even
+//   y          = saturate(round(x / scale) + zero_point)
 //
-//   dynamic_range      x f32 [count] -> ranges f32 [2][PARTS]: lowest and highest of each part, 0
-//                      included
+//   dynamic_range      x f32 [count] -> ranges f32 [2][PARTS]: lowest and highest of a part and 0
 //   dynamic_quantize   x, ranges -> y u8 [count], scale f32 [1], zero_point u8 [1]
 //
 // Grids: (PARTS), and (ceil(count / chunk)); any local size. Every item of the second combines the

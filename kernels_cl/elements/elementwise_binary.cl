@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators with two operands and broadcasting: out[i] = a[i] op b[i].
 //
-//   binary_f32, binary_i32, binary_i64, binary_bool: type of a and b. out is row-major of the same
-//   type,
-//           or bool (one byte, 0 or 1) for comparisons and logic.
+//   binary_f32, binary_i32, binary_i64, binary_bool: type of a and b
+//   out     row-major, of the same type, or bool (one byte, 0 or 1) for comparisons and logic
 //   op      see below; pow, and or xor on bool only where they make sense (others give 0)
 //   shape   int: dims[rank], strides of a[rank], strides of b[rank], in elements; 0 repeats
 //           (broadcast)

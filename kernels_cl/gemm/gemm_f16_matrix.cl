@@ -3,8 +3,8 @@
 // gemm_matrix.clh. A and the result are f32; A is rounded to f16 (half to even) when copied to
 // local memory; sums are f32.
 //
-// Layout: panel width 64, K group 2: B[ceil(N/64)][ceil(K/2)][64][2] in f16, zero-padded past N and
-// K.
+// Layout: panel width 64, K group 2: B[ceil(N/64)][ceil(K/2)][64][2] in f16, zero-padded past N
+// and K.
 // Tile: TILE_M rows.  Grid: (ITEMS * ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
 // Arguments: see gemm_f32_ref.cl.
 #define MATRIX_F16 1

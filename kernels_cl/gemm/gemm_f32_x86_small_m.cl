@@ -3,8 +3,7 @@
 // weights from memory.
 //
 //             N                    B in panels as for gemm_f32_x86.cl. One work-item makes
-//                                  ITEM_TILES
-//         o-------o                tiles of rows x one panel; all of them go BLOCK_STEPS along K
+//         o-------o                ITEM_TILES tiles of rows x one panel; all go BLOCK_STEPS along K
 //       K |  [B]  |  block 0       before any goes further, and fetch the next block meanwhile
 //         |  [B]  |  block 1       (prefetch.clh). Between blocks the sums lie in private memory.
 //      K  o-------o

@@ -3,9 +3,8 @@
 // loading the weights from memory. Sums are exact.
 //
 //             N                    A and B as for gemm_s8_x86_vnni.cl. One work-item makes
-//                                  ITEM_TILES
-//         o-------o                tiles of 8 rows x one panel; all of them go BLOCK_STEPS along K
-//       K |  [B]  |  block 0       before any goes further, and fetch the next block meanwhile
+//         o-------o                ITEM_TILES tiles of 8 rows x one panel; all go BLOCK_STEPS along
+//       K |  [B]  |  block 0       K before any goes further, and fetch the next block meanwhile
 //         |  [B]  |  block 1       (prefetch.clh). Between blocks the sums lie in private memory.
 //      K  o-------o
 //    o---o o-----o

@@ -6,9 +6,8 @@
 //   A, B u8 or s8; element (m, k) of batch b at place_a(b) + m * a_row + k * a_column: a
 //   transposed A is the same with the two strides exchanged. B likewise with b_row (along k) and
 //   b_column (along n).
-//   zero points: in the type of their operand; one (step 0), or one for each row of A or column of
-//   B
-//                (step 1); null for 0
+//   zero points  in the type of their operand; one (step 0), or one for each row of A or column
+//                of B (step 1); null for 0
 //   C  row-major [batches][m][n] s32
 //   batch_shape  int: dims[rank], strides of A[rank], strides of B[rank], in elements, of the batch
 //                dimensions; 0 repeats (broadcast). rank 0: one batch.
@@ -18,8 +17,7 @@
 //   s32.
 //
 // Grid: (ceil(n / PANEL), ceil(m / block_rows), batches), PANEL = 32, local size 1.
-// Bounds: none; block_rows best a multiple of 8, large enough that the copy of B does not matter
-// (64).
+// Bounds: none; block_rows best a multiple of 8, so large that the copy of B does not matter (64).
 #include "gemm/matmul_s32.clh"
 #include "lib/lanes.clh"
 #include "lib/strided.clh"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies a strided view to a strided view: Transpose, Slice, Expand, Concat, Split, Pad.
 //
-//   target[target_start + sum index[d] * target_stride[d]] = source[source_start + sum index[d] *
-//   source_stride[d]]
+//   target[target_start + sum index[d] * target_stride[d]] =
+//       source[source_start + sum index[d] * source_stride[d]]
 //
 //   shape   int: dims[rank], source strides[rank], target strides[rank], in elements; a source
 //           stride may be 0 (Expand) or negative (Slice backwards). rank 0 copies one element.

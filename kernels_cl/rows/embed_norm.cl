@@ -2,8 +2,8 @@
 // Embedding of packed tokens with its LayerNorm, and quantization of the result: one work-item per
 // row.
 //
-//   s[i]   = word_table[input_ids][i] + position_table[position_ids][i] +
-//          type_table[token_type_ids][i]
+//   s[i]   = word_table[input_ids][i] + position_table[position_ids][i]
+//            + type_table[token_type_ids][i]
 //   out[i] = (s[i] - mean) / sqrt(variance + eps) * gamma[i] + beta[i]
 //   q[i]   = round(out[i] * q_inv_scale[i]) + q_zero_point[i], half to even, saturated; r the same
 //

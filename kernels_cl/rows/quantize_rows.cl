@@ -5,8 +5,9 @@
 //   scale[m] = max(|x[m][0]|, .., |x[m][hidden - 1]|, least) / 127
 //   y[m][i]  = round(x[m][i] / scale[m]) + zero_point, half to even
 //
-//   x f32 [rows][hidden] -> y u8 (zero_point 128) or s8 (0) [rows][hidden], scale f32 [rows]; least
-//   > 0 keeps rows of zeros finite.
+//   x      f32 [rows][hidden]
+//   y      [rows][hidden], u8 (zero_point 128) or s8 (0)
+//   scale  f32 [rows]; least > 0 keeps rows of zeros finite
 //
 // Grid: (ceil(rows / rows_per_item)), any local size. Bounds: least / 127 is a normal number.
 // Division as in quantize.cl. No unsafe math options.
