@@ -21,10 +21,10 @@ struct EmbeddingSettings {
   std::map<std::string, std::string> prompts;  ///< texts to begin with, by name
   std::string default_prompt_name;
   std::string default_prompt;  ///< the text by that name
-  bool pools_prompt = true;    ///< false: a prompt's tokens are left out of the pooling, which
-                               ///< bertcl does not do
-  bool scores_pairs = false;   ///< of a CrossEncoder: the prompts are for the first text of a pair
-  bool lower_case = false;     ///< texts are lower-cased, whatever the tokenizer does
+  /// False: a prompt's tokens are left out of the pooling, which bertcl does not do.
+  bool pools_prompt = true;
+  bool scores_pairs = false;  ///< of a CrossEncoder: the prompts are for the first text of a pair
+  bool lower_case = false;    ///< texts are lower-cased, whatever the tokenizer does
   std::string similarity;  ///< "cosine", "dot", "euclidean", "manhattan"; "" where nothing is said
 };
 

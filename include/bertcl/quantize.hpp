@@ -37,8 +37,8 @@ struct QuantizeOptions {
   bool per_token = false;  ///< with `dynamic`: a scale for each token
   std::filesystem::path read_table = {};
 
-  std::filesystem::path write_table = {};  ///< also write the ranges; the format by its extension,
-  std::string table_format = {};           ///< or by name
+  std::filesystem::path write_table = {};  ///< also write the ranges
+  std::string table_format = {};           ///< by name; empty: by the extension of the table
   /// Copy vocabulary, tokenizer and config.json of the model beside the output. Throws Error before
   /// any work if the folder holds those of another model.
   bool copy_companions = false;

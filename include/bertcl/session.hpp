@@ -27,8 +27,8 @@ struct Pooling {
   std::string kind = {};
   bool or_own = false;     ///< a model without hidden states does it itself, whatever the kind
   bool normalize = false;  ///< to L2 norm 1
-  std::int64_t dimensions =
-      0;  ///< how many are kept, the first ones, before that (Matryoshka); 0: all
+  /// How many are kept before that, the first ones (Matryoshka); 0: all.
+  std::int64_t dimensions = 0;
   /// Folders of Dense modules of sentence-transformers (config.json, model.safetensors), whose
   /// layers follow the pooling in this order; not where the model pools itself.
   std::vector<std::filesystem::path> dense = {};

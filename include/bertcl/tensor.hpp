@@ -28,8 +28,9 @@ BERTCL_API std::size_t size_of(ElementType type);
 /// "f32", "i64", "bool", ...
 BERTCL_API const char* name_of(ElementType type);
 
+/// The ElementType of a number of C++; f16 and bf16 have none.
 template <class T>
-struct ElementTypeOf;  // of C++'s numbers; f16 and bf16 have none
+struct ElementTypeOf;
 template <>
 struct ElementTypeOf<float> {
   static constexpr ElementType value = ElementType::f32;
@@ -43,8 +44,9 @@ struct ElementTypeOf<bool> {
   static_assert(sizeof(bool) == 1);
   static constexpr ElementType value = ElementType::boolean;
 };
+/// In the order of the enumeration, by bytes and sign.
 template <std::integral T>
-struct ElementTypeOf<T> {  // in the order of the enumeration, by bytes and sign
+struct ElementTypeOf<T> {
   static constexpr ElementType value =
       static_cast<ElementType>(static_cast<int>(ElementType::i8) + 2 * std::countr_zero(sizeof(T)) +
                                (std::is_signed_v<T> ? 0 : 1));
