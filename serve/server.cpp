@@ -176,8 +176,8 @@ struct Server::Impl {
     };
     const auto without_body = [this](const httplib::Request& request, httplib::Response& response) {
       std::size_t length = 0;
-      const BodyFraming body =
-          framing_of(request, length);  // the library would take it for a request
+      // The library would take a body for a request.
+      const BodyFraming body = framing_of(request, length);
       closes_connection =
           body != BodyFraming::none && (body != BodyFraming::content_length || length > 0);
       answer(request, response, {});

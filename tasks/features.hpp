@@ -22,9 +22,9 @@ namespace bertcl::tasks {
 
 /// [CLS] text [SEP], or [CLS] text [SEP] text [SEP]; not padded.
 struct Sequence : text::EncodedInput {
-  std::vector<std::size_t> places = {};    ///< positions that are scored: words, or masked tokens
-  std::vector<std::size_t> words = {};     ///< [places] which word of the sentence stands there, or
-                                           ///< which of the hidden tokens of the text
+  std::vector<std::size_t> places = {};  ///< positions that are scored: words, or masked tokens
+  /// [places] which word of the sentence stands there, or which of the hidden tokens of the text.
+  std::vector<std::size_t> words = {};
   std::vector<std::int32_t> targets = {};  ///< [places] what stood at a masked position
   std::size_t part = 0;  ///< which of the texts or windows of its item, where it has several
   std::shared_ptr<const squad::QuestionWindow> window = {};  ///< of a question

@@ -104,8 +104,8 @@ Complaint complaint(const CLI::App& program, const CLI::ParseError& error,
       if (word.starts_with('-'))
         return unknown_option(word.substr(0, word.find('=')), *commands.front());
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-      std::vector<std::string> words =
-          program.remaining(true);  // what follows "--" is the program's
+      // What follows "--" is the program's.
+      std::vector<std::string> words = program.remaining(true);
       std::erase(words, "--");
       if (!words.empty()) return {fmt::format("unexpected argument '{}'", words.front()), ""};
     }

@@ -24,8 +24,8 @@ struct Padding {
 /// Tokens in a dense tensor: element e is of token e / stride % extent.
 struct TokenAxis {
   ir::Dim stride, extent;
-  std::string
-      order{};  ///< "": token i of a sequence at i; else another order, or a part of the tokens
+  /// "": token i of a sequence at i; else another order, or a part of the tokens.
+  std::string order{};
   Padding padding{};
 
   bool is_same_place(const TokenAxis& other) const {

@@ -108,8 +108,8 @@ struct Step {
   std::string why_not_faster;        // reasons of the variants before it, or of a float fallback
   std::vector<std::string> sources;  // ONNX nodes that it stands for
   opencl::Kernel kernel;
-  int persistent_index =
-      -1;            // of the kernel in Plan::persistent_kernel; -1: only in a launch of its own
+  /// Of the kernel in Plan::persistent_kernel; -1: only in a launch of its own.
+  int persistent_index = -1;
   LibraryCall call;  // set: the step has no kernel
   std::vector<Argument> arguments;
   std::array<SizeExpr, 3> global;
@@ -128,8 +128,8 @@ struct Step {
 enum class InputKind { dense, packed_ids, packed_token_types, positions, seq_offsets, key_mask };
 struct Input {
   InputKind kind = InputKind::dense;
-  std::string
-      source;  // the model input it is made from; empty for offsets and mask_is_length positions
+  /// The model input it is made from; empty for offsets and mask_is_length positions.
+  std::string source;
   int slot = 0;
 };
 struct Output {
@@ -153,16 +153,16 @@ struct Plan {
   std::vector<Slot> slots;
   std::vector<opencl::Buffer> constants;
   std::vector<Step> steps;
-  opencl::Kernel persistent_kernel;  // runs steps in one launch
-                                     // (opencl/launch/persistent_kernel.hpp); none on most devices
+  /// Runs steps in one launch (opencl/launch/persistent_kernel.hpp); none on most devices.
+  opencl::Kernel persistent_kernel;
   std::vector<std::uint64_t> constant_addresses;  // for it, of each of the constants
-  std::string
-      why_no_persistent_kernel;  // where the device runs kernels in this process, but has none
+  /// Where the device runs kernels in this process, but has none.
+  std::string why_no_persistent_kernel;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<TapPoint> taps;
-  std::vector<std::pair<ir::Dim, ir::Dim>>
-      equal_sizes;  // what the operators need and no shape says
+  /// What the operators need and no shape says.
+  std::vector<std::pair<ir::Dim, ir::Dim>> equal_sizes;
   /// They also need the first size of each pair to be at most the second.
   std::set<std::pair<ir::Dim, ir::Dim>> at_most;
   /// [batch, seq] of packed rows where no input tells them; else empty.

@@ -91,7 +91,8 @@ inline void check_writable(const std::filesystem::path& path) {
     refuse("cannot write: its name has " + std::to_string(bytes) + " bytes; the limit is " +
            std::to_string(kLongest) + ", because a temporary suffix is added");
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  const bool is_file =  // of which access() would say that it is not executable, if at all
+  // Of a file access() would say that it is not executable, if at all.
+  const bool is_file =
       std::filesystem::exists(folder, ignored) && !std::filesystem::is_directory(folder, ignored);
   if (!is_file && ::access(folder.c_str(), W_OK | X_OK) == 0) return;
   const int error = is_file ? ENOTDIR : errno;

@@ -17,9 +17,10 @@ namespace bertcl::quant {
 /// How weights become integers.
 struct WeightOptions {
   Scheme scheme{ir::DType::i8, true};
-  bool per_channel = true;            ///< one scale for each index of an axis
-  std::map<std::string, int> axes{};  ///< by operator, from the end if negative; by default MatMul
-                                      ///< 1 of [in, out], Gemm likewise by transB, Conv 0
+  bool per_channel = true;  ///< one scale for each index of an axis
+  /// By operator, from the end if negative; by default MatMul 1 of [in, out], Gemm likewise by
+  /// transB, Conv 0.
+  std::map<std::string, int> axes{};
   WeightScale scale = WeightScale::max;
   bool as_float = false;    ///< float after Q -> DQ, as TensorRT reads them, not i8
   bool transposed = false;  ///< matrices [out, in] after Transpose, as torch exports them

@@ -88,10 +88,10 @@ class Rewriter {
     it->second = {
         model_.add(model_.fresh_name(tensor + "_scale"), ir::Tensor::of<float>(shape, scales)), ""};
     if (needs_zero_point(tensor, e))
+      // Zero points have the type of the integers.
       it->second.zero_point =
           model_.add(model_.fresh_name(tensor + "_zero_point"),
-                     ir::Tensor::of<std::int32_t>(shape, zero_points)
-                         .converted(e.type));  // zero points have the type of the integers
+                     ir::Tensor::of<std::int32_t>(shape, zero_points).converted(e.type));
     return it->second;
   }
 

@@ -293,8 +293,8 @@ TEST(Placement, ExcludesByNamePatternAndOutput) {
     EXPECT_THAT(p.skipped[0].reason, HasSubstr(pattern));
   }
   Analysed a(block(Norm::whole));
-  const Placement p =
-      place(a, {.op_types = {"MatMul", "Add"}, .exclude = {"residual"}});  // has no name
+  // The sum has no name: its output excludes it.
+  const Placement p = place(a, {.op_types = {"MatMul", "Add"}, .exclude = {"residual"}});
   EXPECT_THAT(site_outputs(a, p), ElementsAre("matmul", "out"));
 }
 

@@ -151,8 +151,8 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 TEST_F(Quantizer, SmoothingAndGptqComeCloserToTheFloatModel) {
   const auto data = samples(6);
   const auto wanted = logits(options_.model, data[2]);
-  options_.softmax =
-      Softmax::unnormalized;  // the error of plain probabilities would hide the others
+  // The error of plain probabilities would hide the others.
+  options_.softmax = Softmax::unnormalized;
   const auto error = [&] { return distance(logits(options_.output, data[2]), wanted); };
   quantize(options_, source(data));
   const double plain = error();

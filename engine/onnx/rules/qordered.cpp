@@ -50,8 +50,8 @@ Layout layout_of(NodeImport& node, std::int64_t order, const ir::Shape& shape) {
       return {{of_cols(32), rows, 32}, {1, 0, 2}};
     case col4_4r2_8c:  // tiles of 8 rows: even rows, then odd ones, by groups of 4 columns
       return {{of_cols(32), of_rows(8), 2, 8, 4, 4}, {1, 4, 2, 0, 3, 5}};
-    case col32_2r_4r4:  // tiles of 32 rows: (((row % 8) / 2 * 4 + row / 8) * 2 + row % 2) * 32 +
-                        // col
+    case col32_2r_4r4:
+      // Tiles of 32 rows: (((row % 8) / 2 * 4 + row / 8) * 2 + row % 2) * 32 + col.
       return {{of_cols(32), of_rows(32), 4, 4, 2, 32}, {1, 3, 2, 4, 0, 5}};
     default:
       node.fail("order {} is not supported (supported: 0 to 4)", order);

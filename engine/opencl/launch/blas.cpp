@@ -65,8 +65,8 @@ void tune_for_cpu(Context& context) {
                                            clblast::Precision::kSingle, values),
                fmt::format("parameters of CLBlast's {}", kernel));
   };
-  const size_t items =
-      context.capabilities().avx512 ? 4 : 8;  // work-items along each side of a tile
+  // Work-items along each side of a tile.
+  const size_t items = context.capabilities().avx512 ? 4 : 8;
   set("Xgemm", {{"GEMMK", 0},
                 {"KREG", 1},
                 {"KWG", 32},
