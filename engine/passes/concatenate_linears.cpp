@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joins weights, biases and scales of linears along their columns.
 #include "passes/concatenate_linears.hpp"
 
 #include <algorithm>

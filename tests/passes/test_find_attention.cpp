@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Attention in its spellings, and where it stays as it is.
 #include <fmt/format.h>
 
 #include <regex>

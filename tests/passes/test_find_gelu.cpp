@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The spellings of GELU, and what only looks like one.
 #include "check.hpp"
 
 namespace bertcl::passes {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The decomposed LayerNorm, and what only looks like one.
 #include "check.hpp"
 
 namespace bertcl::passes {

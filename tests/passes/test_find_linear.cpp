@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// MatMuls with constant weights and their biases.
 #include "check.hpp"
 
 namespace bertcl::passes {

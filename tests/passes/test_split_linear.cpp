@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Linears whose columns are taken apart.
 #include <limits>
 
 #include "check.hpp"
