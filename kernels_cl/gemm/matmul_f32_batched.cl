@@ -7,8 +7,13 @@
 //   batch_shape  int: dims[rank], strides of A[rank], strides of B[rank], in elements, of the batch
 //                dimensions; 0 repeats (broadcast). rank 0: one batch.
 //
-//   A work-item makes block_rows rows of PANEL columns: it copies PANEL columns of B into private
-//   memory, DEPTH of K at a time, then multiplies them with TILE rows of A at a time in registers.
+//               PANEL
+//             o-------o               A work-item makes block_rows rows of PANEL columns: it copies
+//       DEPTH |  [B]  | copied        PANEL columns of B into private memory, DEPTH of K at a time,
+//    DEPTH    o-------o               then multiplies them with TILE rows of A at a time, whose
+//   o-----o   o-------o               sums are in registers.
+//   | [A] |   |  [C]  | TILE
+//   o-----o   o-------o
 //
 // Grid: (ceil(n / PANEL), ceil(m / block_rows), batches), PANEL = 32, local size 1.
 // Bounds: none; block_rows best a multiple of 8, large enough that the copy does not matter (64).

@@ -12,9 +12,14 @@
 //   batch_shape  int: dims[rank], strides of A[rank], strides of B[rank], in elements, of the batch
 //                dimensions; 0 repeats (broadcast). rank 0: one batch.
 //
-//   A work-item makes block_rows rows of PANEL columns from f32 copies of DEPTH of K of both sides:
-//   a product is at most 255 * 255, so 256 of them sum exactly in f32; the blocks are summed in
-//   s32.
+//               PANEL
+//             o-------o               A work-item makes block_rows rows of PANEL columns, TILE rows
+//       DEPTH |  [B]  | copied        at a time, from f32 copies of DEPTH of K of both sides: a
+//    DEPTH    o-------o               product is at most 255 * 255, so 256 of them sum exactly in
+//   o-----o   o-------o               f32; the blocks are summed in s32.
+//   | [A] |   |  [C]  | TILE
+//   o-----o   o-------o
+//   copied
 //
 // Grid: (ceil(n / PANEL), ceil(m / block_rows), batches), PANEL = 32, local size 1.
 // Bounds: none; block_rows best a multiple of 8, so large that the copy of B does not matter (64).

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Padded tokens to the packed form: packed[seq_offsets[b] + s] = padded[b][s].
 //
-//   padded [batch][seq][row_bytes], packed [tokens][row_bytes]; seq_offsets[batch + 1] first row of
-//   each sequence, none longer than seq.
+//   padded [batch][seq]           packed [tokens]
+//
+//   | a0 | a1 |    |
+//   | b0 | b1 | b2 |     --->     | a0 | a1 | b0 | b1 | b2 |     each a row of row_bytes
+//                                 0         2              5     seq_offsets [batch + 1]
+//
+// No sequence is longer than seq.
 //
 // Grid: (ceil(batch * seq / rows_per_item)), any local size. Bounds: buffers begin at multiples of
 // four bytes where row_bytes is one.
